@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+require "json"
+require "tempfile"
+require_relative "installer"
+
+module Castellan
+  # What bin/test does: install what is missing, compile, check the style, run every benchmark shortly, run the tests.
+  #
+  #   Castellan::TestRun.new([]).call                                              # everything
+  #   Castellan::TestRun.new(%w[test/clock_test.rb -n /grow/ --seed 1]).call        # these files, these options of minitest
+  #
+  # The tests come last, so that their closing line is among the last on the screen. With CI=true a server that is not
+  # installed, and every skipped test, is a failure.
+  class TestRun
+    LOADER = 'ARGV.take_while { |argument| !argument.start_with?("-") }.each { |file| require file }; ' \
+             'ARGV.shift until ARGV.empty? || ARGV.first.start_with?("-")'
+    OLDER_RAILS = "gemfiles/rails_7_1.gemfile"
+    TOUCHES_RAILS = "test/{rows,instrument,detect,versions,keeper,document}/**/*_test.rb test/{document,contract,railtie}_test.rb"
+    private_constant :LOADER
+
+    # @param arguments [Array<String>] test files or their directories, then options of minitest
+    def initialize(arguments, out: $stdout)
+      paths, @options = arguments.partition { |argument| File.exist?(argument) }
+      @files = paths.map { |path| File.expand_path(path) }
+                    .flat_map { |path| File.directory?(path) ? Dir[File.join(path, "**/*_test.rb")] : path }
+      @out = out
+      @installer = Installer.new(out:)
+    end
+
+    # @return [Integer] the exit status
+    def call
+      prepare
+      failed = steps.reject { |_, step| step.call }.map(&:first)
+      failed << "servers" if ci? && @left_out.any?
+      @out.puts last_line(failed)
+      failed.empty? ? 0 : 1
+    end
+
+    private
+
+    def prepare
+      Dir.chdir(Installer::ROOT)
+      @installer.gems
+      @left_out = @installer.servers
+      @installer.compile
+    end
+
+    def steps
+      return { "tests" => -> { tests(@files) } } unless @files.empty?
+
+      { "rubocop" => -> { rake("rubocop") }, "bench" => -> { rake("bench", "BENCH_SHORT=1") },
+        "encoder under AddressSanitizer" => -> { !sanitizer? || rake("asan") },
+        "tests on Rails 7.1" => -> { tests(rails_files, "BUNDLE_GEMFILE" => File.expand_path(OLDER_RAILS)) },
+        "tests" => -> { tests(all_files) } }
+    end
+
+    def all_files = Dir[File.join(Installer::ROOT, "test/**/*_test.rb")]
+    # gcc prints the bare name of a library that it does not have.
+    def sanitizer? = `gcc -print-file-name=libasan.so 2>&1`.start_with?("/")
+    def rails_files = TOUCHES_RAILS.split.flat_map { |pattern| Dir[File.join(Installer::ROOT, pattern)] }
+    def ci? = ENV["CI"] == "true"
+
+    def rake(*arguments)
+      bundle_exec({}, RbConfig.ruby, "-S", "rake", "--silent", *arguments)
+    end
+
+    def tests(files, env = {})
+      Tempfile.create("castellan-skips") do |report|
+        passed = bundle_exec({ "CASTELLAN_SKIPS" => report.path, **env }, RbConfig.ruby, "-w", "-Ilib", "-Itest", "-e", LOADER, "--",
+                             *files, *@options)
+        @skips = JSON.parse(report.read.then { |json| json.empty? ? "{}" : json })
+        passed
+      end
+    end
+
+    def bundle_exec(env, *command)
+      Bundler.with_unbundled_env { system(env, RbConfig.ruby, "-S", "bundle", "exec", *command) }
+    end
+
+    def last_line(failed)
+      "bin/test: #{failed.empty? ? 'passed' : "FAILED (#{failed.join(', ')})"}; #{omissions}"
+    end
+
+    def omissions
+      return "nothing was left out, 0 tests skipped" if @left_out.empty? && @skips.empty?
+
+      reasons = @skips.map { |reason, count| "#{count} × #{reason}" }
+      "not installed: #{@left_out.empty? ? 'nothing' : @left_out.join(', ')}; #{@skips.values.sum} tests skipped" \
+        "#{" (#{reasons.join('; ')})" if reasons.any?}"
+    end
+  end
+end

@@ -1,0 +1,28 @@
+# frozen_string_literal: true
+
+require_relative "lib/castellan/version"
+
+Gem::Specification.new do |spec|
+  spec.name = "castellan"
+  spec.version = Castellan::VERSION
+  spec.authors = ["The Castellan developers"]
+  spec.summary = "Finds why a JSON endpoint is slow, makes it fast in layers, and proves each step."
+  spec.description = <<~TEXT
+    Castellan is for people who run a JSON API in Ruby and find one of its endpoints woefully slow. It finds repeated
+    queries down to the line, renders JSON:API and nested JSON straight from database rows without model instances,
+    caches documents, records and fragments behind HTTP validators, and measures every step in a ledger.
+  TEXT
+  spec.license = "MIT"
+  spec.required_ruby_version = ">= 3.1"
+  spec.metadata["rubygems_mfa_required"] = "true"
+
+  built = %r{\.(so|o|bundle|sqlite3(-\w+)?|log|lock)\z|/(tmp|log|vendor/bundle|\.bundle)/|Makefile\z|mkmf\.log\z}
+  spec.files = Dir.chdir(__dir__) do
+    Dir["{lib,exe,ext,examples,vendor,docs}/**/*", "castellan.gemspec", "README.md", "CHANGELOG.md", "LICENSE"]
+      .select { |path| File.file?(path) && !path.match?(built) }
+  end
+  spec.bindir = "exe"
+  spec.executables = ["castellan"]
+  spec.extensions = ["ext/castellan/Rakefile"] # and not extconf.rb, after which RubyGems insists on `make`
+  spec.add_dependency "rake", ">= 12.0" # runs that Rakefile; nothing of the library needs it
+end

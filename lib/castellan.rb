@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+# The table of contents: what is loaded at once (the core, a few small files of the standard library's weight) and what
+# is loaded when it is first named. Requiring this loads no Rails, no ORM and no OpenSSL.
+#
+#   require "castellan"          # in an application
+#   require "castellan/detect"   # one room alone, in a tool that needs no other
+require_relative "castellan/version"
+require_relative "castellan/errors"
+require_relative "castellan/config"
+require_relative "castellan/clock"
+
+module Castellan
+  autoload :Access, "castellan/access"
+  autoload :Cache, "castellan/cache"
+  autoload :Call, "castellan/call"
+  autoload :CallSite, "castellan/call_site"
+  autoload :CLI, "castellan/cli"
+  autoload :Demo, "castellan/demo"
+  autoload :Detect, "castellan/detect"
+  autoload :Doctor, "castellan/doctor"
+  autoload :Document, "castellan/document"
+  autoload :Finding, "castellan/finding"
+  autoload :Fingerprint, "castellan/fingerprint"
+  autoload :HTTP, "castellan/http"
+  autoload :Instrument, "castellan/instrument"
+  autoload :Keeper, "castellan/keeper"
+  autoload :Ledger, "castellan/ledger"
+  autoload :Load, "castellan/load"
+  autoload :LoadTest, "castellan/load_test"
+  autoload :Measurement, "castellan/measurement"
+  autoload :Plan, "castellan/plan"
+  autoload :Query, "castellan/query"
+  autoload :Recording, "castellan/recording"
+  autoload :Resource, "castellan/document" # the declaration together with what renders it
+  autoload :Rows, "castellan/rows"
+  autoload :Serialize, "castellan/serialize"
+  autoload :Serve, "castellan/serve"
+  autoload :Store, "castellan/store"
+  autoload :Versions, "castellan/versions"
+
+  # Keeps what resources that declare `cache` write; see {Keeper}.
+  #
+  #   Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: Castellan::Versions::ExactVersions.new(ActiveRecord::Base))
+  #
+  # @return [Keeper]
+  def self.keep(store:, versions:, **options)
+    @keeper = Keeper.new(store: store, versions: versions, **options)
+  end
+
+  # @return [Keeper, nil] nil until {.keep} was called: then nothing is kept
+  def self.keeper
+    @keeper
+  end
+
+  # A JSON:API server as a Rack application.
+  #
+  #   run Castellan.app { resource UserResource }
+  #
+  # @return [#call] see {Serve::App}
+  def self.app(**options, &block)
+    Serve::App.new(**options, &block)
+  end
+end
+
+require_relative "castellan/railtie" if defined?(Rails::Railtie)

@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require_relative "../../benchmark/support/own_bundle"
+require_relative "../../benchmark/support/apart"
+
+class OwnBundleTest < Minitest::Test
+  def test_a_work_apart_hands_its_answer_back_and_leaves_nothing_behind
+    before = $PROGRAM_NAME
+    assert_equal({ "a" => [1, nil] }, Benchmarks::Apart.call { $PROGRAM_NAME = "apart" and { "a" => [1, nil] } })
+    assert_equal before, $PROGRAM_NAME
+  end
+
+  def test_a_work_apart_that_fails_ends_the_run_with_its_status
+    script = 'Benchmarks::Apart.call { abort "no" }; puts "went on"'
+    apart = File.join(ROOT, "benchmark/support/apart")
+    output, status = Open3.capture2e({ "RUBYOPT" => nil }, RbConfig.ruby, "--disable-gems", "-r#{apart}", "-e", script)
+    assert_equal ["no\n", 1], [output, status.exitstatus]
+  end
+
+  def test_the_bundle_names_no_server_of_its_own
+    assert_includes File.read(Benchmarks::OwnBundle::GEMFILE), "source Gem.sources.first.uri.to_s"
+  end
+end

@@ -1,0 +1,13 @@
+# frozen_string_literal: true
+
+module Castellan
+  # A test that asserts nothing proves nothing: it fails.
+  module MustAssert
+    def before_teardown
+      super
+      flunk("#{name} asserts nothing") if failures.empty? && assertions.zero?
+    end
+  end
+end
+
+Minitest::Test.include(Castellan::MustAssert)

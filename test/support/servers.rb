@@ -1,0 +1,448 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "json"
+require "monitor"
+require "rbconfig"
+require "socket"
+require "tmpdir"
+
+module Castellan
+  # Real servers for tests: PostgreSQL, Redis, memcached, Varnish, nginx, Chromium and Puma, each thrown away at exit.
+  #
+  #   needs :postgres                                         # in a test: skips (fails with CI=true) when it is not installed
+  #   Castellan::TestServers.postgres_url                     # => "postgres://postgres@127.0.0.1:40001/castellan_1", a new empty database
+  #   Castellan::TestServers.redis_url                        # => "redis://127.0.0.1:40002/0"; one server a process: choose your own keys
+  #   Castellan::TestServers.memcached_url                    # => "memcached://127.0.0.1:40003"
+  #   Castellan::TestServers.varnish(port) { |base_url| … }   # in front of 127.0.0.1:port; without a block it runs until exit
+  #   Castellan::TestServers.nginx(port) { |base_url| … }
+  #   Ferrum::Browser.new(**Castellan::TestServers.chromium)
+  #   Castellan::TestServers.puma("examples/users", env: { "DATABASE_URL" => url }) { |base_url| … }
+  #   Castellan::TestServers.puma("config.ru") { |base_url| … }           # a rackup file, in the bundle of the tests
+  #   Castellan::TestServers.puma(->(_env) { [200, {}, ["ok"]] }) { |base_url| … }   # in this process
+  #
+  # PostgreSQL, Redis and memcached start at the first call and are shared by the test process. Every server listens on
+  # a free port of 127.0.0.1, keeps its files in a new directory, and is stopped at exit; when the test process is
+  # killed, a watchdog stops it (test/support/watchdog.rb). Not for benchmarks: PostgreSQL runs without fsync.
+  module TestServers
+    # A server did not start; the message ends with what it wrote.
+    class Failed < StandardError; end
+
+    BOOT_SECONDS = 60
+    ATTEMPTS = 3
+    BINARIES = {
+      postgres: "postgres", redis: "redis-server", memcached: "memcached", varnish: "varnishd", nginx: "nginx", chromium: "chromium"
+    }.freeze
+    PACKAGES = {
+      postgres: "postgresql", redis: "redis-server", memcached: "memcached", varnish: "varnish", nginx: "nginx", chromium: "chromium"
+    }.freeze
+    CHROMIUM_SWITCHES = %w[
+      no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync
+      disable-dev-shm-usage
+    ].freeze
+    LOCK = Monitor.new
+    private_constant :LOCK
+
+    # One running process: its pid, base directory and what it wrote.
+    class Server
+      attr_reader :pid, :port, :dir, :name
+
+      def initialize(name:, pid:, port:, dir:, stop:)
+        @name = name
+        @pid = pid
+        @port = port
+        @dir = dir
+        @stop = stop
+      end
+
+      def base_url = "http://127.0.0.1:#{port}"
+      def log = File.exist?(log_path) ? File.read(log_path) : ""
+      def log_path = File.join(dir, "log")
+
+      # @return [Boolean] whether the process runs
+      def alive?
+        !@pid.nil? && Process.waitpid(@pid, Process::WNOHANG).nil?
+      rescue Errno::ECHILD
+        false
+      end
+
+      # Sends the polite signal to the process, waits, then kills its group and removes its files.
+      def stop
+        return unless @pid
+
+        signal(@stop, @pid)
+        await_exit || signal(:KILL, -@pid)
+        reap
+        signal(:KILL, -@pid)
+        Watchdog.forget(@pid)
+        @pid = nil
+        FileUtils.rm_rf(dir)
+      end
+
+      private
+
+      def await_exit
+        deadline = TestServers.now + 5
+        until (gone = Process.waitpid(@pid, Process::WNOHANG)) || TestServers.now > deadline
+          sleep 0.01
+        end
+        gone
+      rescue Errno::ECHILD
+        true
+      end
+
+      def reap
+        Process.waitpid(@pid)
+      rescue Errno::ECHILD
+        nil
+      end
+
+      def signal(name, pid)
+        Process.kill(name, pid)
+      rescue Errno::ESRCH, Errno::EPERM
+        nil
+      end
+    end
+
+    # A small process that outlives this one by a moment: it reads what was started from a pipe, and when the pipe
+    # closes (this process ended, in whatever way) it stops what is left and removes the directories.
+    module Watchdog
+      class << self
+        def watch(pid, signal) = tell("watch", pid, signal)
+        def forget(pid) = tell("forget", pid)
+        def remove(dir) = tell("remove", dir)
+
+        private
+
+        def tell(*words)
+          pipe.puts(JSON.generate(words))
+        rescue Errno::EPIPE
+          nil
+        end
+
+        def pipe
+          return @pipe if @pipe && @owner == Process.pid
+
+          reader, @pipe = IO.pipe
+          @pipe.sync = true
+          @owner = Process.pid
+          pid = Process.spawn(RbConfig.ruby, "--disable-gems", File.expand_path("watchdog.rb", __dir__), in: reader, pgroup: true)
+          Process.detach(pid)
+          reader.close
+          @pipe
+        end
+      end
+    end
+    private_constant :Watchdog
+
+    class << self
+      # @return [Boolean] whether the program of +name+ (a key of BINARIES) is installed
+      def available?(name) = !binary(name).nil?
+
+      # @return [String, nil] the path of the program
+      def binary(name)
+        file = BINARIES.fetch(name)
+        search_path.map { |dir| File.join(dir, file) }.find { |path| File.file?(path) && File.executable?(path) }
+      end
+
+      # @return [Integer] a port that nobody listened on a moment ago
+      def free_port
+        LOCK.synchronize do
+          loop do
+            port = TCPServer.open("127.0.0.1", 0) { |server| server.addr[1] }
+            return port if (@ports ||= {}).store(port, @ports[port].to_i + 1) == 1
+          end
+        end
+      end
+
+      # @param database [String] the name of the new, empty database; by default a name that nobody had
+      # @return [String] postgres://postgres@127.0.0.1:port/database (superuser, no password)
+      def postgres_url(database: fresh_name)
+        port = shared(:postgres) { start_postgres }.port
+        run!(tool("createdb"), "-h", "127.0.0.1", "-p", port.to_s, "-U", "postgres", database)
+        "postgres://postgres@127.0.0.1:#{port}/#{database}"
+      end
+
+      # @return [String] redis://127.0.0.1:port/0
+      def redis_url = "redis://127.0.0.1:#{redis.port}/0"
+
+      # @return [Server] the shared Redis; stop one of your own from +start_redis+ to test what happens without it
+      def redis = shared(:redis) { start_redis }
+
+      # @return [String] memcached://127.0.0.1:port
+      def memcached_url = "memcached://127.0.0.1:#{memcached.port}"
+
+      # @return [Server] the shared memcached
+      def memcached = shared(:memcached) { start_memcached }
+
+      # A Redis of its own. @return [Server]
+      def start_redis(*arguments)
+        start(:redis) do |port, dir|
+          [binary(:redis), "--port", port.to_s, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir, *arguments]
+        end
+      end
+
+      # A memcached of its own. @return [Server]
+      def start_memcached(*arguments)
+        start(:memcached) do |port|
+          [binary(:memcached), "-l", "127.0.0.1", "-p", port.to_s, "-U", "0", *(%w[-u root] if root?), *arguments]
+        end
+      end
+
+      # @param backend_port [Integer] where the application listens
+      # @param vcl [String, nil] a whole VCL; without it Varnish's built-in one
+      # @yieldparam base_url [String]
+      # @return [Server] without a block; with one, what the block returns
+      def varnish(backend_port, vcl: nil, &block)
+        lend(start(:varnish) { |port, dir| varnish_command(backend_port, port, dir, vcl) }, &block)
+      end
+
+      # @param backend_port [Integer] where the application listens; nginx knows it as `http://backend`
+      # @param conf [String] what stands inside `server { }`
+      # @param http [String] what stands inside `http { }` before it, e.g. `proxy_cache_path cache keys_zone=c:1m;` (paths are relative)
+      # @yieldparam base_url [String]
+      # @return [Server] without a block; with one, what the block returns
+      def nginx(backend_port, conf = "location / { proxy_pass http://backend; }", http: "", &block)
+        lend(start(:nginx) { |port, dir| nginx_command(backend_port, port, dir, conf, http) }, &block)
+      end
+
+      # @return [Hash] arguments for Ferrum::Browser.new: headless, no sandbox, no traffic of its own, a new profile
+      def chromium
+        profile = File.join(base_dir, "chromium-#{fresh_name}")
+        switches = CHROMIUM_SWITCHES.to_h { |switch| [switch, nil] }
+        { browser_path: binary(:chromium), headless: true, process_timeout: BOOT_SECONDS, timeout: 30,
+          browser_options: switches.merge("user-data-dir" => profile) }
+      end
+
+      # Boots Puma on a free port, waits until it accepts connections, yields, and stops it.
+      #
+      # @param app [String, #call] a directory with a Gemfile (config/puma.rb is used if there is one, and reads PORT), a
+      #   rackup file (run in this bundle), or a Rack application (served by a thread of this process)
+      # @param env [Hash] environment variables of the process; nil deletes one
+      # @yieldparam base_url [String] http://127.0.0.1:port
+      # @yieldparam server [Server] pid, log
+      # @return what the block returns; without a block the Server, to be stopped by the caller or at exit
+      def puma(app, env: {}, threads: 5, &block)
+        return in_process_puma(app, threads, &block) if app.respond_to?(:call)
+
+        lend(start_puma(File.expand_path(app), env, threads), &block)
+      end
+
+      # Stops all of this process' servers; called at exit.
+      def stop_all
+        LOCK.synchronize do
+          @servers&.each(&:stop)
+          @servers = nil
+          @shared = nil
+          FileUtils.rm_rf(@base_dir) if @base_dir
+          @base_dir = nil
+        end
+      end
+
+      # Starts a program that listens on a port, and waits until it does; another port is tried when somebody took it meanwhile.
+      #
+      # @yieldparam port [Integer]
+      # @yieldparam dir [String] an empty directory
+      # @yieldreturn [Array<String>] the command
+      # @return [Server]
+      def start(name, env: {}, chdir: nil, stop: :TERM, owner: nil, **spawn_options)
+        attempt ||= 1
+        port = free_port
+        dir = Dir.mktmpdir("castellan-#{name}-", base_dir)
+        FileUtils.chown(owner, nil, dir) if owner
+        server = launch(name, yield(port, dir), port:, dir:, env:, chdir: chdir || dir, stop:, **spawn_options)
+        await(server)
+        server
+      rescue Failed => error
+        raise unless error.message.match?(/in use|EADDRINUSE/i) && (attempt += 1) <= ATTEMPTS
+
+        retry
+      end
+
+      def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+
+      private
+
+      def root? = Process.euid.zero?
+
+      def search_path
+        ENV.fetch("PATH", "").split(File::PATH_SEPARATOR) + %w[/usr/sbin /usr/local/sbin] + postgres_dirs
+      end
+
+      def postgres_dirs = Dir["/usr/lib/postgresql/*/bin"].sort_by { |path| -path[/\d+/].to_i }
+      def tool(name) = File.join(File.dirname(File.realpath(binary(:postgres))), name)
+      def fresh_name = LOCK.synchronize { "castellan_#{Process.pid}_#{@names = @names.to_i + 1}" }
+
+      # Other users' servers (PostgreSQL) must be able to enter it, so it is not private; what is inside is.
+      def base_dir
+        LOCK.synchronize do
+          forget_parents_servers
+          @base_dir ||= Dir.mktmpdir("castellan-test-").tap { |dir| File.chmod(0o755, dir) && Watchdog.remove(dir) }
+        end
+      end
+
+      # After a fork the servers belong to the parent.
+      def forget_parents_servers
+        return if @owner == Process.pid
+
+        @owner = Process.pid
+        @servers = @shared = @base_dir = nil
+        at_exit { stop_all if @owner == Process.pid }
+      end
+
+      def shared(name)
+        LOCK.synchronize do
+          forget_parents_servers
+          (@shared ||= {})[name] ||= yield
+        end
+      end
+
+      def lend(server)
+        return server unless block_given?
+
+        begin
+          yield server.base_url, server
+        ensure
+          server.stop
+        end
+      end
+
+      def launch(name, command, port:, dir:, env:, chdir:, stop:, **spawn_options)
+        raise Failed, "#{name} is not installed (Debian package #{PACKAGES[name]})" if command.first.nil?
+
+        log = File.join(dir, "log")
+        pid = Process.spawn(env, *command, chdir:, pgroup: true, in: File::NULL, %i[out err] => log, **spawn_options)
+        Watchdog.watch(pid, stop.to_s)
+        Server.new(name:, pid:, port:, dir:, stop:).tap { |server| LOCK.synchronize { (@servers ||= []) << server } }
+      end
+
+      def await(server)
+        deadline = now + BOOT_SECONDS
+        until listening?(server.port)
+          alive = server.alive?
+          fail_with(server, alive ? "does not listen after #{BOOT_SECONDS} s" : "ended at once") if !alive || now > deadline
+          sleep 0.01
+        end
+      end
+
+      def listening?(port)
+        TCPSocket.new("127.0.0.1", port).close
+        true
+      rescue Errno::ECONNREFUSED
+        false
+      end
+
+      def fail_with(server, what)
+        log = server.log.lines.last(30).join
+        server.stop
+        raise Failed, "#{server.name} #{what}:\n#{log}"
+      end
+
+      def run!(*command, chdir: base_dir)
+        output = IO.popen([*command, { err: %i[child out], in: File::NULL, chdir: }], &:read)
+        raise Failed, "#{command.join(' ')}:\n#{output}" unless $?.success?
+      end
+
+      # PostgreSQL refuses to run as root: the program is started by a Ruby that becomes its user first.
+      BECOME = "user = Etc.getpwnam(ARGV.shift); Process.initgroups(user.name, user.gid); " \
+               "Process::GID.change_privilege(user.gid); Process::UID.change_privilege(user.uid); exec(*ARGV)"
+      private_constant :BECOME
+
+      def as_postgres(*command)
+        root? ? [RbConfig.ruby, "--disable-gems", "-retc", "-e", BECOME, "postgres", *command] : command
+      end
+
+      def start_postgres
+        raise Failed, "postgres is not installed (Debian package postgresql)" unless binary(:postgres)
+
+        start(:postgres, stop: :QUIT, owner: ("postgres" if root?)) do |port, dir|
+          data = File.join(dir, "data")
+          initdb(data)
+          as_postgres(binary(:postgres), "-D", data, "-p", port.to_s, "-h", "127.0.0.1", "-k", dir,
+                      "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=200")
+        end.tap { |server| await_postgres(server) }
+      end
+
+      def initdb(data)
+        run!(*as_postgres(tool("initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"))
+      end
+
+      # It listens a moment before it answers.
+      def await_postgres(server)
+        deadline = now + BOOT_SECONDS
+        until system(tool("pg_isready"), "-q", "-h", "127.0.0.1", "-p", server.port.to_s)
+          fail_with(server, "does not answer") if now > deadline
+          sleep 0.02
+        end
+      end
+
+      def varnish_command(backend_port, port, dir, vcl)
+        source = ["-b", "127.0.0.1:#{backend_port}"]
+        if vcl
+          File.write(file = File.join(dir, "default.vcl"), vcl)
+          source = ["-f", file]
+        end
+        [binary(:varnish), "-F", "-j", "none", "-n", File.join(dir, "work"), "-a", "127.0.0.1:#{port}", *source, "-s", "malloc,32m"]
+      end
+
+      def nginx_command(backend_port, port, dir, conf, http)
+        File.write(file = File.join(dir, "nginx.conf"), nginx_conf(backend_port, port, conf, http))
+        [binary(:nginx), "-p", dir, "-c", file, "-e", "stderr"]
+      end
+
+      def nginx_conf(backend_port, port, conf, http)
+        temporary = %w[client_body proxy fastcgi uwsgi scgi].map { |kind| "#{kind}_temp_path #{kind}_temp;" }.join(" ")
+        <<~CONF
+          #{'user root;' if root?}
+          daemon off; worker_processes 1; pid nginx.pid; error_log stderr warn;
+          events { worker_connections 512; }
+          http {
+            access_log off; #{temporary}
+            upstream backend { server 127.0.0.1:#{backend_port}; keepalive 16; }
+            #{http}
+            server { listen 127.0.0.1:#{port}; #{conf} }
+          }
+        CONF
+      end
+
+      def start_puma(path, env, threads)
+        unless File.directory?(path)
+          return start(:puma, env:, chdir: File.dirname(path)) { |port| puma_command(port, threads, "-e", "production", path) }
+        end
+
+        with_unbundled_env do
+          start(:puma, env: { "BUNDLE_GEMFILE" => File.join(path, "Gemfile") }.merge(env), chdir: path) do |port|
+            directory_command(path, port, threads)
+          end
+        end
+      end
+
+      # A config/puma.rb binds to PORT itself; a second binding would clash with it.
+      def directory_command(dir, port, threads)
+        config = File.join(dir, "config/puma.rb")
+        bundle = [RbConfig.ruby, "-S", "bundle", "exec"]
+        return ["env", "PORT=#{port}", *bundle, "puma", "-C", config] if File.exist?(config)
+
+        puma_command(port, threads, "-e", "production", File.join(dir, "config.ru"), ruby: bundle)
+      end
+
+      def puma_command(port, threads, *arguments, ruby: [RbConfig.ruby, "-S"])
+        ["env", "PORT=#{port}", *ruby, "puma", "-b", "tcp://127.0.0.1:#{port}", "-t", "#{threads}:#{threads}", *arguments]
+      end
+
+      def with_unbundled_env(&block) = defined?(Bundler) ? Bundler.with_unbundled_env(&block) : yield
+
+      def in_process_puma(app, threads)
+        require "puma"
+        require "puma/server"
+        puma = Puma::Server.new(app, nil, min_threads: threads, max_threads: threads, log_writer: Puma::LogWriter.null)
+        port = puma.add_tcp_listener("127.0.0.1", 0).addr[1]
+        thread = puma.run
+        yield "http://127.0.0.1:#{port}"
+      ensure
+        puma&.stop(true)
+        thread&.join
+      end
+    end
+  end
+end

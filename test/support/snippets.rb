@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+require "open3"
+require "tmpdir"
+
+module Castellan
+  # Finds the blocks of a Markdown page that are marked as runnable, and runs them.
+  #
+  #   <!-- run -->                    the next ```ruby or ```sh block must end with status 0
+  #   <!-- run needs: postgres -->    only where this server is installed (keys of TestServers::BINARIES)
+  #   <!-- run continues -->          after the code of the runnable block before it, in one program
+  #   <!-- output -->                 the next block is exactly what the runnable block before it prints
+  #
+  # A block runs in a new directory that links to everything in the checkout, with this bundle: `bundle exec castellan` and
+  # `examples/users` work, and what a block writes is thrown away. Blocks that need a server of the reader's own stay unmarked.
+  class Snippets
+    Snippet = Struct.new(:language, :code, :line, :needs, :output, keyword_init: true)
+    BLOCK = /^<!--\s*(?<mark>run|output)(?<words>[^>]*?)\s*-->\n+```(?<language>\w*)\n(?<code>.*?)^```$/m
+    COMMANDS = { "ruby" => ["ruby", "-w", "-Ilib"], "sh" => ["bash", "-euo", "pipefail"] }.freeze
+    private_constant :BLOCK, :COMMANDS
+
+    # @param markdown [String]
+    # @return [Array<Snippet>] in the order of the page
+    def self.parse(markdown)
+      markdown.enum_for(:scan, BLOCK).map { Regexp.last_match }.each_with_object([]) do |match, snippets|
+        next snippets.last.output = match[:code] if match[:mark] == "output"
+
+        snippets << snippet(match, snippets.last)
+      end
+    end
+
+    def self.snippet(match, previous)
+      line = match.pre_match.count("\n") + 1
+      raise ArgumentError, "line #{line}: a runnable block is ```ruby or ```sh" unless COMMANDS.key?(match[:language])
+
+      code = match[:words].include?("continues") ? previous.code + match[:code] : match[:code]
+      needs = match[:words][/needs:\s*(.+)/, 1].to_s.split(/[,\s]+/).map(&:to_sym)
+      Snippet.new(language: match[:language], code: code, line: line, needs: needs)
+    end
+    private_class_method :snippet
+
+    # @param snippet [Snippet]
+    # @param root [String] the checkout
+    # @return [Array(String, String, Boolean)] what it printed, what it printed as errors, whether it ended well
+    def self.run(snippet, root:)
+      Dir.mktmpdir do |dir|
+        Dir.each_child(root) { |name| File.symlink(File.join(root, name), File.join(dir, name)) unless name == ".git" }
+        File.write(script = File.join(dir, "snippet.#{snippet.language}"), snippet.code)
+        env = { "BUNDLE_GEMFILE" => File.join(root, "Gemfile") }
+        output, errors, status = Open3.capture3(env, *COMMANDS.fetch(snippet.language), script, chdir: dir, stdin_data: "")
+        [output, errors, status.success?]
+      end
+    end
+  end
+end
