@@ -1,0 +1,128 @@
+# frozen_string_literal: true
+
+module Castellan
+  begin
+    require "castellan/castellan_ext"
+  rescue LoadError
+    nil # without a C compiler CallSite.current is what Ruby can do: the same answer, slower
+  end
+
+  # Where the application is right now: the nearest frame that belongs to it and not to Ruby, a gem or Castellan.
+  #
+  #   site = CallSite.current        # => 33554441, a small number; costs no object where the C extension is built
+  #   CallSite.location(site)        # => "app/controllers/users_controller.rb:9"
+  #   CallSite.stack                 # => ["app/models/user.rb:4:in `name'", …], application frames only
+  #
+  # A site is a number, so that asking in a hot path costs nothing that must be collected; it becomes a text when
+  # somebody reads a finding. Paths are kept for the life of the process, one for each file of the application.
+  #
+  # Code made with `eval` belongs to the file that it names, if there is one; inside a method, to the method's (Ruby's
+  # profiling interface says so, and the fallback in Ruby differs there). Not for errors: use their backtrace.
+  module CallSite
+    LINE_BITS = 24
+    LINE_MASK = (1 << LINE_BITS) - 1
+    CONSOLES = ["-e", "(irb)", "(pry)"].freeze
+    FIRST_LOOK = 32
+    LOCK = Mutex.new
+    private_constant :LOCK
+    @paths = [nil] # the number of a path, as its index; 0 stands for "not of the application"
+    @numbers = {}
+    @roots = nil
+
+    class << self
+      # @param site [Integer, nil]
+      # @return [String, nil] "path:line", relative to {root} where it lies inside
+      def location(site)
+        site && "#{relative(path(site))}:#{line(site)}"
+      end
+
+      # @return [String] the path as Ruby knows it
+      def path(site) = @paths.fetch(site >> LINE_BITS)
+
+      # @return [Integer]
+      def line(site) = site & LINE_MASK
+
+      # @return [String, nil] the line of source, without the space around it
+      def source(site)
+        file = File.expand_path(path(site), root)
+        return unless File.file?(file)
+
+        File.foreach(file).with_index(1) { |text, number| return text.scrub.strip if number == line(site) }
+      end
+
+      # @return [Array<String>] every application frame, innermost first
+      def stack
+        caller_locations(1).select { |frame| number(frame.path.to_s).positive? }
+                           .map { |frame| "#{relative(frame.path)}:#{frame.lineno}:in `#{frame.label}'" }
+      end
+
+      # @return [String] what paths are told relative to: the directory of the application
+      def root = roots.first
+
+      # @param directory [#to_s] e.g. `Rails.root`
+      def root=(directory)
+        @roots = [directory.to_s, File.realpath(directory.to_s)].uniq.freeze
+      end
+
+      # @return [Boolean] whether code at this path belongs to the application
+      def application?(path)
+        return true if CONSOLES.include?(path)
+        return File.file?(path) && !path.start_with?("(") unless path.start_with?("/")
+
+        !path.start_with?(*foreign)
+      end
+
+      # The number of a path; the C extension asks it once per path.
+      # @return [Integer] 0 when it is not of the application
+      def number(path)
+        @numbers[path] || LOCK.synchronize { @numbers[path] ||= application?(path) ? enter(path) : 0 }
+      end
+
+      # @return [Integer, nil] what {current} answers without the C extension
+      def current_in_ruby
+        from = 1
+        while (frames = caller_locations(from, FIRST_LOOK)) && !frames.empty?
+          frames.each do |frame|
+            number = number(frame.path.to_s)
+            return (number << LINE_BITS) | frame.lineno if number.positive?
+          end
+          from += FIRST_LOOK
+        end
+      end
+
+      # @!method current
+      #   @return [Integer, nil] the site of the nearest application frame; nil where there is none
+      if Castellan.const_defined?(:NativeCallSite)
+        include NativeCallSite
+      else
+        alias current current_in_ruby
+      end
+
+      private
+
+      def enter(path)
+        @paths << path
+        @paths.size - 1
+      end
+
+      def roots = @roots ||= [Dir.pwd, File.realpath(Dir.pwd)].uniq.freeze
+
+      def relative(path)
+        inside = roots.find { |root| path.start_with?("#{root}/") }
+        inside ? path.delete_prefix("#{inside}/") : path.delete_prefix("./")
+      end
+
+      def foreign
+        @foreign ||= [*gem_directories, *ruby_directories, __dir__].map { |directory| "#{directory.chomp("/")}/" }.uniq.freeze
+      end
+
+      def gem_directories
+        defined?(Gem) ? [*Gem.path, *Gem.path.map { |path| File.expand_path(path) }, Gem.bindir] : []
+      end
+
+      def ruby_directories
+        RbConfig::CONFIG.values_at("rubylibprefix", "rubylibdir", "sitedir", "vendordir", "bindir").compact.reject(&:empty?)
+      end
+    end
+  end
+end

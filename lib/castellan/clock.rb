@@ -1,0 +1,21 @@
+# frozen_string_literal: true
+
+module Castellan
+  # The one place that asks what time it is, so that a test can replace it.
+  #
+  #   started = Castellan::Clock.monotonic_ns
+  #   elapsed_ns = Castellan::Clock.monotonic_ns - started
+  module Clock
+    module_function
+
+    # @return [Integer] nanoseconds of the monotonic clock
+    def monotonic_ns
+      Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+    end
+
+    # @return [Time] the wall clock
+    def now
+      Time.now
+    end
+  end
+end

@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+# The errors of Castellan, split by who must act.
+#
+#   rescue Castellan::BadRequest => error      # the client: answer 400 with error.to_h
+#   rescue Castellan::ConfigurationError       # the developer, at boot
+#   rescue Castellan::StoreError               # nobody: the caller treats it as a miss
+module Castellan
+  # The parent of all of them.
+  class Error < StandardError; end
+
+  # A mistake of the developer, raised where it was made: at definition or at boot.
+  class ConfigurationError < Error; end
+
+  # A declaration that names something that is not there. The message ends with the file, the line and the nearest right name.
+  class DeclarationError < ConfigurationError
+    # @return [String, nil] "path:line" of the declaration
+    attr_reader :location
+
+    def initialize(message, location: nil)
+      @location = location
+      super(location ? "#{message} (#{location})" : message)
+    end
+  end
+
+  # A store could not be reached or answered nonsense. Never reaches the client.
+  class StoreError < Error; end
+
+  # A value that cannot be written as JSON (invalid UTF-8, NaN); names the resource, id and member.
+  class EncodingError < Error; end
+
+  # A mistake of the client: becomes a 400 with a JSON:API error object (JSON:API 1.1, "Errors").
+  class BadRequest < Error
+    # @return [Integer] the HTTP status
+    # @return [String, nil] the query parameter at fault, e.g. "include"
+    attr_reader :status, :parameter
+
+    def initialize(detail, parameter: nil, status: 400, title: "Bad request")
+      @parameter = parameter
+      @status = status
+      @title = title
+      super(detail)
+    end
+
+    # @return [Hash] a JSON:API error object
+    def to_h
+      error = { "status" => status.to_s, "title" => @title, "detail" => message }
+      error["source"] = { "parameter" => parameter } if parameter
+      error
+    end
+  end
+end

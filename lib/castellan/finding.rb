@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+module Castellan
+  # One thing that is slow, where it is, and what to write instead. Frozen; holds no literal of a query.
+  #
+  #   finding.kind            # => :n_plus_one
+  #   finding.count           # => 150
+  #   finding.location        # => "app/serializers/user_serializer.rb:14"
+  #   finding.fix             # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
+  #
+  # `kind` is one of :n_plus_one, :duplicate, :write_loop, :unused_eager_load, :counter_cache, :slow_query, :wide_join.
+  # `location` is where the queries were caused, `parent_location` where the `parent_count` records were loaded, both
+  # "path:line". `count` is the number of statements sent, `cached_count` of those that the ORM's query cache answered.
+  # `association` is "User#employee". `fix` is text, or nil with `fix_refused` saying why; `preload` is the part of it
+  # that a trial can apply, e.g. `{ employee: {} }`. `source` is the line of source at `location`.
+  Finding = Struct.new(:kind, :count, :cached_count, :fingerprint, :location, :parent_location, :parent_count, :parent_model,
+                       :association, :total_ns, :fix, :fix_refused, :preload, :source, :stack, keyword_init: true) do
+    def initialize(**)
+      super
+      freeze
+    end
+
+    # @return [String] one line for a log
+    def to_s
+      text = "#{kind}: #{count} queries at #{location || "an unknown place"}"
+      text << " through #{association}" if association
+      text << " for #{parent_count || "the"} records loaded at #{parent_location}" if parent_location
+      text << format(", %.1f ms", total_ns / 1e6) if total_ns
+      text << "; #{fix || "no fix: #{fix_refused}"}" if fix || fix_refused
+      text
+    end
+  end
+end

@@ -1,0 +1,27 @@
+# frozen_string_literal: true
+
+require "did_you_mean"
+
+module Castellan
+  # The nearest right name, for errors that say what to write instead.
+  #
+  #   Nearest.hint(:emial, %i[email last_name])  # => " (did you mean email?)"
+  #   Nearest.hint(:zzz, %i[email last_name])    # => " (there is: email, last_name)"
+  module Nearest
+    LISTED = 12
+    private_constant :LISTED
+
+    module_function
+
+    # @param wrong [Symbol, String]
+    # @param right [Enumerable<Symbol, String>] the names that exist
+    # @return [String] begins with a space, or is empty when there is no name at all
+    def hint(wrong, right)
+      names = right.map(&:to_s).sort
+      return "" if names.empty?
+
+      nearest = DidYouMean::SpellChecker.new(dictionary: names).correct(wrong.to_s).first
+      nearest ? " (did you mean #{nearest}?)" : " (there is: #{names.first(LISTED).join(", ")}#{", …" if names.size > LISTED})"
+    end
+  end
+end

@@ -1,0 +1,145 @@
+# frozen_string_literal: true
+
+module Castellan
+  # What is being recorded right now, and for whom: the only file that knows where "current" lives.
+  #
+  #   Recording.open(observer) { work }   # => what the block returned; the observer saw every query of the block
+  #   Recording.current&.query(sql, name, started_ns, duration_ns, cached, rows)   # what an instrument does
+  #
+  # Recordings nest: an event reaches the innermost observer first and then each around it, so a test that watches a
+  # block inside a request takes nothing away from the middleware around it. Closed in `ensure`, whatever happens.
+  #
+  # A recording belongs to the thread that opened it and to the fibers which that thread runs (an Enumerator, `Fiber.new`),
+  # but under a fiber scheduler to the fiber alone, because there each fiber may be a request of its own. Where Ruby has
+  # inherited fiber storage (3.2) that is used, and threads started inside a recording belong to it as well; on 3.1 hand
+  # it over: `recording = Recording.current; Thread.new { Recording.resume(recording) { … } }`.
+  class Recording
+    KEY = :castellan_recording
+    INHERITED = Fiber.respond_to?(:[])
+    private_constant :KEY, :INHERITED
+
+    class << self
+      # @return [Recording, nil]
+      def current
+        if INHERITED
+          Fiber[KEY]
+        elsif Fiber.scheduler.nil?
+          Thread.current.thread_variable_get(KEY)
+        else
+          Thread.current[KEY]
+        end
+      end
+
+      # Records what the block does.
+      # @param observer [#query] see {#query} for what it is told
+      # @return what the block returns
+      def open(observer, &block)
+        resume(new(observer, current), &block)
+      end
+
+      # Makes a recording that was opened elsewhere the current one, for a thread or a lazy body that works for it.
+      def resume(recording)
+        before = current
+        self.current = recording
+        yield
+      ensure
+        self.current = before
+      end
+
+      private
+
+      def current=(recording)
+        if INHERITED
+          Fiber[KEY] = recording
+        elsif Fiber.scheduler.nil?
+          Thread.current.thread_variable_set(KEY, recording)
+        else
+          Thread.current[KEY] = recording
+        end
+      end
+    end
+
+    # @return [Object] who is told
+    attr_reader :observer
+    # @return [Recording, nil] the recording around this one
+    attr_reader :parent
+
+    def initialize(observer, parent)
+      @observer = observer
+      @parent = parent
+      @binds = observer.method(:query).arity == -7
+      @loads = observer.respond_to?(:loaded)
+      @accesses = observer.respond_to?(:enter)
+      @alone = @binds && parent.nil?
+      @watches_loads = @loads || (parent&.watches_loads? || false)
+      @watches_accesses = @accesses || (parent&.watches_accesses? || false)
+      freeze
+    end
+
+    # @return [Boolean] whether somebody wants to know of {#loaded}; saves an instrument the look at the call site
+    def watches_loads? = @watches_loads
+
+    # @return [Boolean] whether somebody wants to know of {#enter}
+    def watches_accesses? = @watches_accesses
+
+    # Tells each observer of a statement that ended. Positional and without an object, because this runs for every query.
+    # An observer whose `query` takes a seventh, optional argument is handed the values bound to the statement.
+    # @param sql [String]
+    # @param name [String, nil] what the ORM calls it, e.g. "User Load"
+    # @param started_ns [Integer] monotonic
+    # @param duration_ns [Integer]
+    # @param cached [Boolean] answered by the ORM's query cache
+    # @param rows [Integer, nil]
+    # @param binds [Array, nil] never kept by Castellan, only compared
+    def query(sql, name, started_ns, duration_ns, cached, rows, binds = nil)
+      return @observer.query(sql, name, started_ns, duration_ns, cached, rows, binds) if @alone
+
+      recording = self
+      while recording
+        recording.tell(sql, name, started_ns, duration_ns, cached, rows, binds)
+        recording = recording.parent
+      end
+    end
+
+    # Tells each observer that asks for it (`respond_to?(:loaded)`) of records that came from one statement.
+    # @param model [String] the name of the class
+    # @param count [Integer]
+    # @param site [Integer, nil] see {CallSite}
+    def loaded(model, count, site)
+      @observer.loaded(model, count, site) if @loads
+      parent&.loaded(model, count, site)
+    end
+
+    # Tells each observer that asks for it (`respond_to?(:enter)`) that what follows, until {#leave}, is the walk through
+    # an association of a record.
+    # @param model [Class] the class that declares it
+    # @param association [Symbol]
+    def enter(model, association)
+      @observer.enter(model, association) if @accesses
+      parent&.enter(model, association)
+    end
+
+    # Ends what {#enter} began.
+    def leave
+      @observer.leave if @accesses
+      parent&.leave
+    end
+
+    # Tells each observer that asks for it (`respond_to?(:called)`) of a call to another server.
+    # @param call [Call]
+    def called(call)
+      @observer.called(call) if @observer.respond_to?(:called)
+      parent&.called(call)
+    end
+
+    protected
+
+    def tell(sql, name, started_ns, duration_ns, cached, rows, binds)
+      if @binds
+        @observer.query(sql, name, started_ns, duration_ns, cached, rows, binds)
+      else
+        @observer.query(sql, name, started_ns, duration_ns, cached, rows)
+      end
+    end
+  end
+end

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "tmpdir"
+
+class CallSiteTest < Minitest::Test
+  Site = Castellan::CallSite
+
+  def test_the_nearest_application_frame_is_named
+    assert_equal "test/call_site_test.rb:#{__LINE__}", Site.location(Site.current)
+  end
+
+  def test_frames_of_ruby_are_skipped
+    require "set"
+    site = nil
+    Set.new([1]).each { site = Site.current }
+    assert_equal __LINE__ - 1, Site.line(site)
+    assert_equal __FILE__, Site.path([3].sum { Site.current })
+  end
+
+  def test_ruby_and_c_answer_alike
+    deep = ->(depth, &ask) { depth.zero? ? ask.call : deep.call(depth - 1, &ask) }
+    [0, 10, 40, 200].each { |depth| assert_equal(*deep.call(depth) { [Site.current, Site.current_in_ruby] }) }
+  end
+
+  def test_the_application_is_found_under_many_foreign_frames
+    foreign = run_as("->(depth, ask) { depth.zero? ? ask.call : foreign(depth - 1, ask) }", "#{Gem.path.first}/gems/x/x.rb")
+    define_singleton_method(:foreign, &foreign)
+    [1, 20, 100, 600].each do |depth|
+      site = foreign(depth, Site.method(:current))
+      assert_equal "test/call_site_test.rb:#{__LINE__ - 1}", Site.location(site)
+      assert_equal site, foreign(depth, Site.method(:current_in_ruby)) - (__LINE__ - Site.line(site))
+    end
+  end
+
+  def test_castellans_own_frames_are_skipped
+    own = run_as("-> { Castellan::CallSite.current }", File.join(ROOT, "lib/castellan/x.rb"))
+    assert_equal __LINE__ + 1, Site.line(
+      own.call
+    )
+  end
+
+  def test_a_path_outside_the_application_stays_whole
+    Dir.mktmpdir do |directory|
+      file = File.join(directory, "outside.rb")
+      File.write(file, "Castellan::CallSite.current\n")
+      assert_equal "#{file}:1", Site.location(run_as(File.read(file), file))
+    end
+  end
+
+  def test_it_reads_the_line_of_source
+    site = Site.current # this one
+    assert_equal "site = Site.current # this one", Site.source(site)
+  end
+
+  def test_a_fiber_and_an_enumerator_have_sites
+    assert_equal __LINE__, Site.line(Fiber.new { Site.current }.resume)
+    assert_equal __LINE__, Site.line(Enumerator.new { |yielder| yielder << Site.current }.next)
+  end
+
+  def test_the_stack_holds_only_application_frames
+    stack = Site.stack
+    assert_equal "test/call_site_test.rb:#{__LINE__ - 1}:in `#{__method__}'", stack.first
+    assert_empty stack.grep(/minitest/)
+  end
+
+  def test_without_a_frame_of_the_application_there_is_no_site
+    bare = run_as("Thread.new { Castellan::CallSite.current }", "#{Gem.path.first}/gems/x/x.rb")
+    assert_nil bare.value
+  end
+
+  def test_asking_makes_no_object_in_c
+    skip "the C extension is not built" unless defined?(Castellan::NativeCallSite)
+    10.times { Site.current }
+    before = GC.stat(:total_allocated_objects)
+    100.times { Site.current }
+    assert_operator GC.stat(:total_allocated_objects) - before, :<=, 5
+  end
+
+  def test_compaction_leaves_sites_right
+    GC.compact if GC.respond_to?(:compact)
+    assert_equal "test/call_site_test.rb:#{__LINE__}", Site.location(Site.current)
+  end
+
+  private
+
+  # Runs code as if it stood in a file, outside any method.
+  def run_as(code, file) = eval(code, TOPLEVEL_BINDING, file, 1) # rubocop:disable Security/Eval
+end

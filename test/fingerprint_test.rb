@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require "test_helper"
+
+class FingerprintTest < Minitest::Test
+  def test_literals_become_question_marks
+    assert_shape "select users.* from users where users.id = ? and name = ? limit ?",
+                 %q(SELECT "users".* FROM "users" WHERE "users"."id" = 7 AND name = 'it''s' LIMIT 1)
+  end
+
+  def test_letter_case_space_and_quotes_of_names_do_not_matter
+    assert_equal of("select `a`.`b` from `a`"), of(%(SELECT\n  "A"."B"  FROM "a";))
+  end
+
+  def test_comments_and_query_tags_are_left_out
+    assert_equal of("SELECT 1 FROM t"), of("/*app:x*/ SELECT 1 -- ids '1'\n FROM t /*action='index'*/")
+  end
+
+  def test_lists_of_any_length_are_one_shape
+    assert_equal of("SELECT a FROM t WHERE id IN (1)"), of("SELECT a FROM t WHERE id IN (1, 2,3 , 'x')")
+    assert_equal of("SELECT a FROM t WHERE (a, b) IN ((1, 2))"), of("SELECT a FROM t WHERE (a, b) IN ((1, 2), (3, 4))")
+    assert_equal of("INSERT INTO t (a, b) VALUES (1, 2)"), of("INSERT INTO t (a, b) VALUES (1, 2), (3, lower('x'))")
+    assert_equal of("SELECT a FROM t WHERE id = ANY(ARRAY[1])"), of("SELECT a FROM t WHERE id = ANY(ARRAY[1,2])")
+  end
+
+  def test_a_list_in_brackets_leaves_the_brackets_around_it
+    assert_shape "select a from t where (id in (?)) and b = ?", "SELECT a FROM t WHERE (id IN (1, 2)) AND b = 3"
+  end
+
+  def test_numbers_of_every_form_are_literals_and_digits_in_names_are_not
+    assert_shape "select t1.c2 from t1 where a = ? and b = ? and c = ? and d = ? and e = ?",
+                 "SELECT t1.c2 FROM t1 WHERE a = -5 AND b = 1.5e10 AND c = .5 AND d = 0xFF AND e = $12"
+  end
+
+  def test_truth_values_are_literals_and_null_is_a_shape
+    assert_equal of("SELECT a FROM t WHERE b = TRUE"), of("SELECT a FROM t WHERE b = FALSE")
+    refute_equal of("SELECT a FROM t WHERE b IS NULL"), of("SELECT a FROM t WHERE b IS NOT NULL")
+  end
+
+  def test_dollar_quotes_and_prefixed_strings_are_literals
+    assert_shape "select ?, ?, ?, ?", "SELECT $$secret$$, $tag$it's $$ secret$tag$, E'secret', x'00ff'"
+  end
+
+  def test_casts_and_json_operators_stay
+    assert_shape "select a::date from t where b ->> ? = ? and c = ?::uuid", "SELECT a::date FROM t WHERE b ->> 'k' = 'v' AND c = 'x'::uuid"
+  end
+
+  def test_no_literal_survives_a_broken_text
+    ["SELECT 'secret", "SELECT 1 /* secret", "SELECT $$secret", %q(SELECT * FROM t WHERE a = 'O\'Neil secret' AND b = 'x'),
+     "SELECT E'it\\'s secret', 'more'"].each { |sql| refute_includes of(sql), "secret" }
+  end
+
+  def test_bytes_that_are_no_text_do_no_harm
+    assert_equal "select ?", of("SELECT '\xff\xfe'")
+    assert_equal "select ?", of("SELECT '\xff\xfe'".b)
+    assert_match(/\Aunreadable:\h{16}\z/, of("SELECT 1".encode(Encoding::UTF_16LE)))
+    assert_match(/\Aunreadable:\h{16}\z/, of("SELECT #{"1, " * 400_000}1"))
+  end
+
+  def test_every_statement_gives_a_frozen_text_and_the_same_one_again
+    assert_same of("SELECT 1"), of("SELECT 1")
+    assert_predicate of("SELECT 1"), :frozen?
+  end
+
+  def test_what_it_keeps_is_bounded
+    5_000.times { |number| of("SELECT #{number}") }
+    assert_operator Castellan::Fingerprint.instance_variable_get(:@texts).size, :<=, Castellan::Fingerprint::KEPT
+  end
+
+  def test_a_long_list_takes_time_in_proportion_to_its_length
+    short = seconds { of("SELECT a FROM t WHERE id IN (#{(1..2_000).to_a.join(", ")})") }
+    long = seconds { of("SELECT a FROM t WHERE id IN (#{(1..40_000).to_a.join(", ")})") }
+    assert_operator long, :<, [short, 0.001].max * 200
+  end
+
+  private
+
+  def of(sql) = Castellan::Fingerprint.of(sql)
+
+  def assert_shape(expected, sql) = assert_equal(expected, of(sql))
+
+  def seconds
+    started = Castellan::Clock.monotonic_ns
+    yield
+    (Castellan::Clock.monotonic_ns - started) / 1e9
+  end
+end

@@ -1,0 +1,96 @@
+# frozen_string_literal: true
+
+require "test_helper"
+
+class RecordingTest < Minitest::Test
+  Recording = Castellan::Recording
+
+  # Takes what the least observer must.
+  class Six
+    attr_reader :seen
+
+    def initialize = @seen = []
+    def query(sql, _name, _started_ns, _duration_ns, _cached, _rows) = @seen << sql
+  end
+
+  # Takes all there is.
+  class Everything < Six
+    def query(sql, _name, _started_ns, _duration_ns, _cached, _rows, binds = nil) = @seen << [sql, binds]
+    def loaded(model, count, _site) = @seen << [model, count]
+    def enter(model, association) = @seen << [:enter, model, association]
+    def leave = @seen << :leave
+    def called(call) = @seen << call
+  end
+
+  def test_there_is_none_outside_a_block
+    assert_nil Recording.current
+    Recording.open(Six.new) { refute_nil Recording.current }
+    assert_nil Recording.current
+  end
+
+  def test_it_returns_what_the_block_returns
+    assert_equal 7, Recording.open(Six.new) { 7 }
+  end
+
+  def test_every_observer_around_is_told
+    inner = Six.new
+    outer = Six.new
+    Recording.open(outer) do
+      Recording.open(inner) { tell("a") }
+      tell("b")
+    end
+    assert_equal ["a"], inner.seen
+    assert_equal %w[a b], outer.seen
+  end
+
+  def test_an_observer_is_told_what_it_asks_for
+    everything = Everything.new
+    call = Castellan::Call.new(kind: :redis, name: "GET", started_ns: 0, duration_ns: 1)
+    Recording.open(everything) do
+      Recording.open(Six.new) do
+        tell("a")
+        Recording.current.loaded("User", 2, nil)
+        Recording.current.enter(String, :chars)
+        Recording.current.leave
+        Recording.current.called(call)
+      end
+    end
+    assert_equal [["a", [1]], ["User", 2], [:enter, String, :chars], :leave, call], everything.seen
+  end
+
+  def test_it_knows_whether_somebody_wants_loads_and_accesses
+    Recording.open(Six.new) { refute Recording.current.watches_loads? || Recording.current.watches_accesses? }
+    Recording.open(Everything.new) do
+      Recording.open(Six.new) { assert Recording.current.watches_loads? && Recording.current.watches_accesses? }
+    end
+  end
+
+  def test_it_closes_whatever_happens
+    assert_raises(RuntimeError) { Recording.open(Six.new) { raise "out" } }
+    catch(:out) { Recording.open(Six.new) { throw :out } }
+    assert_nil Recording.current
+  end
+
+  def test_fibers_and_enumerators_of_the_thread_belong_to_it
+    observer = Six.new
+    Recording.open(observer) do
+      Fiber.new { tell("fiber") }.resume
+      Enumerator.new { |yielder| yielder << tell("enumerator") }.next
+    end
+    assert_equal %w[fiber enumerator], observer.seen
+  end
+
+  def test_another_thread_has_its_own_until_it_is_handed_over
+    observer = Six.new
+    Recording.open(observer) do
+      recording = Recording.current
+      assert_nil Thread.new { Recording.current }.value unless Fiber.respond_to?(:[])
+      Thread.new { Recording.resume(recording) { tell("thread") } }.join
+    end
+    assert_equal ["thread"], observer.seen
+  end
+
+  private
+
+  def tell(sql) = Recording.current.query(sql, nil, 0, 1, false, nil, [1])
+end
