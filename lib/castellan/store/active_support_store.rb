@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+require "active_support"
+require "active_support/cache"
+require "digest"
+
+module Castellan
+  module Store
+    # Keeps bytes in any ActiveSupport::Cache::Store, e.g. `Rails.cache`, beside what the application keeps there.
+    #
+    #   store = ActiveSupportStore.new(Rails.cache)
+    #
+    # The slowest of the stores by far: Rails makes an entry, an event and a key for each value. Where `Rails.cache` is Redis
+    # or memcached, a RedisStore or MemcachedStore on the same server reads 100 keys several times as fast. Only values that
+    # are Strings are read. {#compare_and_delete} looks first and deletes then, which is not atomic: a lease that ended in
+    # between may be taken from its next holder, and one document be computed twice.
+    class ActiveSupportStore
+      # Those whose `unless_exist: true` is atomic for all who share them.
+      LEASING = %w[MemoryStore RedisCacheStore MemCacheStore].freeze
+      RAW = { raw: true, compress: false }.freeze
+      private_constant :LEASING, :RAW
+
+      # @param cache [ActiveSupport::Cache::Store]
+      def initialize(cache)
+        unless cache.is_a?(ActiveSupport::Cache::Store)
+          raise ConfigurationError, "ActiveSupportStore needs an ActiveSupport::Cache::Store such as Rails.cache, got #{cache.inspect}"
+        end
+
+        @cache = cache
+        kinds = cache.class.ancestors.map { |ancestor| ancestor.name.to_s.delete_prefix("ActiveSupport::Cache::") }
+        @leases = kinds.intersect?(LEASING)
+        @whole_seconds = kinds.include?("MemCacheStore") # a fraction of a second would mean for ever
+        freeze
+      end
+
+      # @return [Hash{String => String}]
+      def read_multi(keys)
+        return {} if keys.empty?
+
+        names = keys.to_h { |key| [key, name(key)] }
+        values = guard { @cache.read_multi(*names.values, raw: true) }
+        names.each_with_object({}) do |(key, name), found|
+          bytes = values[name]
+          found[key] = bytes.to_s.b if bytes.is_a?(String) || bytes.is_a?(Integer)
+        end
+      end
+
+      # @return [Array<String>] the keys that were written
+      def write_multi(entries, ttl: nil, if_absent: false)
+        Store.check_ttl(ttl)
+        options = { **RAW, expires_in: @whole_seconds ? ttl&.ceil : ttl, unless_exist: if_absent }.compact
+        guard { entries.filter_map { |key, bytes| key if @cache.write(name(key), bytes.b, **options) } }
+      end
+
+      def delete_multi(keys)
+        guard { @cache.delete_multi(keys.map { |key| name(key) }) } unless keys.empty?
+        nil
+      end
+
+      # @return [Integer]
+      # @raise [StoreError] when the cache cannot count
+      def increment(key)
+        guard { @cache.increment(name(key), 1) } or raise StoreError, "ActiveSupportStore: #{@cache.class} did not count"
+      end
+
+      # @return [Boolean]
+      def compare_and_delete(key, token)
+        return false unless read_multi([key])[key] == token.b
+
+        guard { @cache.delete(name(key)) } ? true : false
+      end
+
+      def supports?(feature)
+        feature == :lease && @leases
+      end
+
+      private
+
+      # Rails' stores take keys for text, and each treats long ones and odd bytes in its own way.
+      def name(key)
+        return key if key.ascii_only? && key.match?(/\A[!-}]{1,200}\z/)
+
+        "~#{[Digest::SHA256.digest(key)].pack('m0').tr('+/', '-_')}"
+      end
+
+      # Whatever a cache of whomever raises is that cache's failure; caches have no common error.
+      def guard
+        yield
+      rescue StandardError => error
+        raise StoreError, "ActiveSupportStore: #{error.class}: #{error.message}"
+      end
+    end
+  end
+end

@@ -1,0 +1,136 @@
+# frozen_string_literal: true
+
+require "dalli"
+require "digest"
+require "zlib"
+
+module Castellan
+  module Store
+    # Keeps bytes in memcached, shared by all processes; by dalli, without Marshal.
+    #
+    #   store = MemcachedStore.new("127.0.0.1:11211", namespace: "api:")
+    #
+    # Lifetimes are rounded up to whole seconds, because memcached knows no others. What is larger than the server's item
+    # size (1 MB as installed) is not kept. Keys that memcached would not take (longer than 250 bytes with the namespace,
+    # blanks, control characters, bytes beyond ASCII) are digested. In front of each value stands a checksum of its key: a
+    # connection that was cut off in the middle of an answer can hand out the value of another key (dalli#956), which here
+    # is a miss. Counters are kept without it, because memcached counts only numbers.
+    class MemcachedStore
+      PLAIN = /\A[!-}]{1,200}\z/ # without "~", with which a digested key begins
+      MARK = "\x01".b.freeze # no number begins so
+      private_constant :PLAIN, :MARK
+
+      # @param servers [String, Array<String>, Dalli::Client] host:port
+      # @param namespace [String] in front of every key; printable ASCII, at most 40 characters
+      # @param timeout [Numeric] seconds, for connecting, reading and writing
+      # @param max_bytesize [Integer] the server's item size (`-I`)
+      def initialize(servers = "127.0.0.1:11211", namespace: "", timeout: 0.25, max_bytesize: 1024 * 1024)
+        raise ConfigurationError, "namespace: must be at most 40 printable ASCII characters, got #{namespace.inspect}" \
+          unless namespace.match?(/\A[!-}]{0,40}\z/)
+
+        @client = servers.is_a?(Dalli::Client) ? servers : Dalli::Client.new(servers, client_options(timeout))
+        @namespace = namespace.b.freeze
+        @limit = max_bytesize - 512 # the server counts its header and the key as well
+        freeze
+      end
+
+      # @return [Hash{String => String}]
+      def read_multi(keys)
+        return {} if keys.empty?
+
+        names = keys.map { |key| name(key) }
+        values = guard { @client.get_multi(*names) }
+        found = {}
+        keys.each_with_index do |key, index|
+          bytes = values[names[index]] and (bytes = opened(names[index], bytes)) and found[key] = bytes
+        end
+        found
+      end
+
+      # @return [Array<String>] the keys that were written
+      def write_multi(entries, ttl: nil, if_absent: false)
+        Store.check_ttl(ttl)
+        seconds = ttl&.ceil
+        return write_at_once(entries, seconds) if !if_absent && entries.size > 1 && @client.respond_to?(:set_multi)
+
+        entries.filter_map { |key, bytes| key if write(name(key), bytes, seconds, if_absent) }
+      end
+
+      def delete_multi(keys)
+        guard { keys.each { |key| @client.delete(name(key)) } }
+        nil
+      end
+
+      # @return [Integer]
+      # @raise [StoreError] when there is something that is no number
+      def increment(key)
+        guard { @client.incr(name(key), 1, nil, 1) }
+      end
+
+      # @return [Boolean]
+      def compare_and_delete(key, token)
+        name = name(key)
+        guard do
+          bytes, cas = @client.get_cas(name)
+          next false if bytes.nil? || opened(name, bytes) != token.b
+
+          @client.delete_cas(name, cas) ? true : false
+        end
+      end
+
+      def supports?(feature)
+        feature == :lease
+      end
+
+      private
+
+      # Connections are opened anew at once: dalli otherwise takes a server for dead for 30 seconds.
+      def client_options(timeout)
+        { raw: true, protocol: :meta, socket_timeout: timeout, down_retry_delay: 1, compress: false, value_max_bytes: 1 << 40 }
+      end
+
+      def name(key)
+        return @namespace + key if PLAIN.match?(key)
+
+        "#{@namespace}~#{[Digest::SHA256.digest(key)].pack('m0')}"
+      rescue ArgumentError # bytes that are no text in the key's encoding
+        name(key.b)
+      end
+
+      # One round trip instead of one a key; the large ones are deleted, so that no old value outlives the new one.
+      def write_at_once(entries, seconds)
+        small, large = entries.partition { |_, bytes| bytes.bytesize <= @limit }
+        delete_multi(large.map(&:first))
+        named = small.to_h { |key, bytes| (name = name(key)) && [name, sealed(name, bytes)] }
+        guard { @client.set_multi(named, seconds, raw: true) }
+        small.map(&:first)
+      end
+
+      def write(name, bytes, seconds, if_absent)
+        return guard { !@client.delete(name) && false } if bytes.bytesize > @limit
+
+        value = sealed(name, bytes)
+        verb = if_absent ? :add : :set
+        guard { @client.public_send(verb, name, value, seconds, raw: true) } ? true : false
+      end
+
+      def sealed(name, bytes)
+        MARK + [Zlib.crc32(name)].pack("N") << bytes.b
+      end
+
+      # The value without its checksum, a counter as it is, nil for another key's value.
+      def opened(name, bytes)
+        bytes = bytes.b
+        return (bytes.strip if bytes.match?(/\A\d+ *\z/)) unless bytes.start_with?(MARK)
+
+        bytes.byteslice(5, bytes.bytesize) if bytes.byteslice(1, 4).unpack1("N") == Zlib.crc32(name)
+      end
+
+      def guard
+        yield
+      rescue Dalli::DalliError, SystemCallError, IOError, SocketError => error
+        raise StoreError, "MemcachedStore: #{error.class}: #{error.message}"
+      end
+    end
+  end
+end

@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Store
+    # Keeps nothing: every read is a miss. For development, and to measure what the caches save.
+    #
+    #   NullStore.new.read_multi(%w[a]) # => {}
+    class NullStore
+      def read_multi(_keys)
+        {}
+      end
+
+      def write_multi(_entries, ttl: nil, if_absent: false) # rubocop:disable Lint/UnusedMethodArgument
+        Store.check_ttl(ttl)
+        []
+      end
+
+      def delete_multi(_keys); end
+
+      # @return [Integer] always 1
+      def increment(_key)
+        1
+      end
+
+      def compare_and_delete(_key, _token)
+        false
+      end
+
+      def supports?(_feature)
+        false
+      end
+    end
+  end
+end

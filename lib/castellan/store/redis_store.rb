@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+require "redis-client"
+
+module Castellan
+  module Store
+    # Keeps bytes in Redis or Valkey (one server), shared by all processes; by redis-client.
+    #
+    #   store = RedisStore.new(url: ENV.fetch("REDIS_URL"), size: 5, timeout: 0.25)
+    #   store = RedisStore.new(RedisClient.config(url: url).new_pool(size: 5))   # a client or pool of your own
+    #
+    # Give the server a `maxmemory` and an `allkeys-*` policy, because it bounds nothing by itself. The timeout is short, in
+    # seconds: a cache that answers late is worse than none. Not for Redis Cluster: MGET over several slots is refused there.
+    class RedisStore
+      COMPARE_AND_DELETE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end"
+      private_constant :COMPARE_AND_DELETE
+
+      # @param client [RedisClient, RedisClient::Pooled, nil]
+      # @param url [String, nil] redis://, rediss:// or unix://
+      # @param size [Integer] connections
+      # @param timeout [Numeric] seconds, for connecting, reading and writing
+      # @param namespace [String] in front of every key
+      def initialize(client = nil, url: nil, size: 5, timeout: 0.25, namespace: "")
+        raise ConfigurationError, "RedisStore needs url: \"redis://…\" or a client of redis-client" unless client || url
+
+        @client = client || RedisClient.config(url: url, timeout: timeout, reconnect_attempts: 1).new_pool(size: size, timeout: timeout)
+        @namespace = namespace.b.freeze
+        freeze
+      end
+
+      # @return [Hash{String => String}]
+      def read_multi(keys)
+        return {} if keys.empty?
+
+        found = {}
+        values = call("MGET", *names(keys))
+        keys.each_with_index { |key, index| (bytes = values[index]) && (found[key] = bytes.force_encoding(Encoding::BINARY)) }
+        found
+      end
+
+      # @return [Array<String>] the keys that were written
+      def write_multi(entries, ttl: nil, if_absent: false)
+        Store.check_ttl(ttl)
+        return [] if entries.empty?
+
+        options = [*(["PX", [(ttl * 1000).ceil, 1].max] if ttl), *("NX" if if_absent)]
+        answers = guard { @client.pipelined { |pipeline| entries.each { |key, bytes| pipeline.call("SET", name(key), bytes, *options) } } }
+        entries.keys.each_with_index.filter_map { |key, index| key if answers[index] == "OK" }
+      end
+
+      def delete_multi(keys)
+        call("UNLINK", *names(keys)) unless keys.empty?
+        nil
+      end
+
+      # @return [Integer]
+      # @raise [StoreError] when there is something that is no number
+      def increment(key)
+        call("INCR", name(key))
+      end
+
+      # @return [Boolean]
+      def compare_and_delete(key, token)
+        call("EVAL", COMPARE_AND_DELETE, 1, name(key), token) == 1
+      end
+
+      def supports?(feature)
+        feature == :lease
+      end
+
+      private
+
+      def name(key)
+        @namespace.empty? ? key : @namespace + key.b
+      end
+
+      def names(keys)
+        @namespace.empty? ? keys : keys.map { |key| name(key) }
+      end
+
+      def call(*command)
+        guard { @client.call(*command) }
+      end
+
+      def guard
+        yield
+      rescue RedisClient::Error, ConnectionPool::TimeoutError => error
+        raise StoreError, "RedisStore: #{error.class}: #{error.message}"
+      end
+    end
+  end
+end

@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_support"
+require "active_support/cache"
+require_relative "store_contract"
+
+class ActiveSupportMemoryStoreTest < Minitest::Test
+  include StoreContract
+
+  def test_what_is_no_string_is_not_read
+    cache = ActiveSupport::Cache::MemoryStore.new
+    cache.write("a", { "a" => 1 })
+    assert_empty Castellan::Store::ActiveSupportStore.new(cache).read_multi(%w[a])
+  end
+
+  def test_a_cache_whose_writes_are_not_atomic_gives_no_leases
+    Dir.mktmpdir do |dir|
+      store = Castellan::Store::ActiveSupportStore.new(ActiveSupport::Cache::FileStore.new(dir))
+      refute store.supports?(:lease)
+      assert_empty Castellan::Store::Linter.new(store).defects
+    end
+  end
+
+  def test_whatever_a_cache_raises_is_a_store_error
+    cache = Class.new(ActiveSupport::Cache::MemoryStore) { def read_multi(*, **) = raise(ArgumentError, "no") }.new
+    store = Castellan::Store::ActiveSupportStore.new(cache)
+    assert_match(/ArgumentError: no/, assert_raises(Castellan::StoreError) { store.read_multi(%w[a]) }.message)
+  end
+
+  def test_what_is_no_cache_is_refused
+    assert_includes assert_raises(Castellan::ConfigurationError) { Castellan::Store::ActiveSupportStore.new({}) }.message, "Rails.cache"
+  end
+
+  private
+
+  def store = @store ||= Castellan::Store::ActiveSupportStore.new(ActiveSupport::Cache::MemoryStore.new)
+end
+
+class ActiveSupportMemCacheStoreTest < Minitest::Test
+  include StoreContract
+
+  def setup
+    needs :memcached
+    super
+  end
+
+  private
+
+  def store
+    @store ||= begin
+      address = Castellan::TestServers.memcached_url.delete_prefix("memcached://")
+      Castellan::Store::ActiveSupportStore.new(ActiveSupport::Cache::MemCacheStore.new(address, socket_timeout: 5, protocol: :meta))
+    end
+  end
+end

@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "dalli"
+require_relative "store_contract"
+
+class MemcachedStoreTest < Minitest::Test
+  include StoreContract
+
+  def setup
+    needs :memcached
+    super
+  end
+
+  def test_a_namespace_keeps_stores_apart
+    other = Castellan::Store::MemcachedStore.new(address, namespace: "ns:")
+    other.write_multi({ key("a") => "1" })
+    assert_equal({ key("a") => "1" }, other.read_multi([key("a")]))
+    assert_empty store.read_multi([key("a")])
+    assert_raises(Castellan::ConfigurationError) { Castellan::Store::MemcachedStore.new(address, namespace: "two words") }
+  end
+
+  def test_what_is_too_large_is_not_kept_and_not_named
+    store.write_multi({ key("a") => "old" })
+    assert_equal [key("b")], store.write_multi({ key("a") => "x" * 1024 * 1024, key("b") => "y" * 1_000_000 })
+    assert_equal [key("b")], store.read_multi([key("a"), key("b")]).keys
+  end
+
+  def test_the_value_of_another_key_is_a_miss
+    client = Dalli::Client.new(address, raw: true, protocol: :meta)
+    store.write_multi({ "mine#{@prefix.hash}" => "secret" })
+    client.set("yours#{@prefix.hash}", client.get("mine#{@prefix.hash}"))
+    assert_equal "secret", store.read_multi(["mine#{@prefix.hash}"]).values.first
+    assert_empty store.read_multi(["yours#{@prefix.hash}"])
+    client.set("foreign#{@prefix.hash}", "\x04\bI\"\x06a")
+    assert_empty store.read_multi(["foreign#{@prefix.hash}"])
+  end
+
+  def test_a_server_that_is_gone_is_a_store_error_everywhere
+    level = Dalli.logger.level
+    Dalli.logger.level = Logger::FATAL
+    server = Castellan::TestServers.start_memcached
+    store = Castellan::Store::MemcachedStore.new("127.0.0.1:#{server.port}")
+    store.write_multi({ "a" => "1" })
+    server.stop
+    [-> { store.write_multi({ "a" => "1" }) }, -> { store.delete_multi(%w[a]) }, -> { store.increment("n") },
+     -> { store.compare_and_delete("a", "1") }].each do |use|
+      assert_match(/\AMemcachedStore: /, assert_raises(Castellan::StoreError, &use).message)
+    end
+    assert_empty(begin
+      store.read_multi(%w[a])
+    rescue Castellan::StoreError
+      []
+    end)
+  ensure
+    Dalli.logger.level = level if level
+  end
+
+  private
+
+  def address = Castellan::TestServers.memcached_url.delete_prefix("memcached://")
+  def store = @store ||= Castellan::Store::MemcachedStore.new(address, timeout: 5)
+end

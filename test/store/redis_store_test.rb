@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "store_contract"
+
+class RedisStoreTest < Minitest::Test
+  include StoreContract
+
+  def setup
+    needs :redis
+    super
+  end
+
+  def test_a_namespace_keeps_stores_apart
+    other = Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, namespace: key("ns:"))
+    other.write_multi({ key("a") => "1" })
+    assert_equal({ key("a") => "1" }, other.read_multi([key("a")]))
+    assert_empty store.read_multi([key("a")])
+  end
+
+  def test_a_server_that_is_gone_is_a_store_error_everywhere
+    server = Castellan::TestServers.start_redis
+    store = Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{server.port}/0", size: 1)
+    store.write_multi({ "a" => "1" })
+    server.stop
+    [-> { store.read_multi(%w[a]) }, -> { store.write_multi({ "a" => "1" }) }, -> { store.delete_multi(%w[a]) },
+     -> { store.increment("n") }, -> { store.compare_and_delete("a", "1") }].each do |use|
+      assert_match(/\ARedisStore: /, assert_raises(Castellan::StoreError, &use).message)
+    end
+  end
+
+  def test_counting_what_is_no_number_is_a_store_error
+    store.write_multi({ key("a") => "x" })
+    assert_raises(Castellan::StoreError) { store.increment(key("a")) }
+  end
+
+  def test_it_needs_a_server
+    assert_raises(Castellan::ConfigurationError) { Castellan::Store::RedisStore.new }
+  end
+
+  private
+
+  def store = @store ||= Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, timeout: 5)
+end
