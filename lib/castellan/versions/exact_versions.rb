@@ -1,0 +1,150 @@
+# frozen_string_literal: true
+
+require "digest"
+
+module Castellan
+  module Versions
+    # Tokens that change with every committed change of a table, whoever makes it: triggers, on PostgreSQL and SQLite.
+    #
+    #   versions = ExactVersions.new(ActiveRecord::Base)              # or a Sequel::Database
+    #   versions.install(%w[users roles], records: %w[posts])         # in a migration; again whenever the schema was loaded
+    #   versions.current([Dependency.new("users"), Dependency.new("roles")]) # => "1763736000000001.1763736000000044", or nil
+    #   versions.record_versions("posts", [7, 8])                     # => { "7" => "1763…", "8" => "1763…" }, or nil
+    #
+    # One prepared statement, read before the data on the connection that the data comes from. It looks at the triggers too:
+    # where one is missing or disabled the answer is nil, and the document is answered uncached.
+    #
+    # Blind spots: PostgreSQL's writes to a partition by its own name (install on the partitions), logical replication into
+    # this database, writes under `session_replication_role = replica`, foreign tables, and what is no table's change at all
+    # (a changed view, function or column). SQLite's are in {SQLiteTriggers}. A replica is exact about its own state: read
+    # the version from the replica that gives the data.
+    class ExactVersions
+      Statement = Struct.new(:name, :sql)
+      LIMIT = 1000 # distinct lists of tables; includes come from clients, and further lists are built anew each time
+      private_constant :Statement, :LIMIT
+
+      # @param source [Class, Object] ActiveRecord::Base or a class of it, or a Sequel::Database
+      # @param prepared [Boolean] false behind a pooler that cannot keep prepared statements
+      # @param log [#call, nil] told, once an outage, of a database that does not answer
+      def initialize(source, prepared: true, log: nil)
+        @connections = RawConnections.for(source)
+        @prepared = prepared
+        @log = log || ->(line) { warn(line) }
+        @failed = false
+        @statements = {}.freeze
+        @mutex = Mutex.new
+      end
+
+      # @param dependencies [Array<Dependency>]
+      # @return [String, nil] nil: nothing exact can be said, answer uncached
+      def current(dependencies)
+        return if Castellan.off?
+        return "0" if dependencies.empty?
+        return current_with_records(dependencies) if dependencies.any?(&:record)
+
+        tables = dependencies.map(&:table)
+        read { |raw| value(raw, statement(tables) { |names| triggers.current(names) }) }
+      end
+
+      # One statement for all ids.
+      # @param table [String] one that was installed with `records:`
+      # @param ids [Array<#to_s>]
+      # @return [Hash{String => String}, nil] a token for every id, of records that do not exist too; nil: nothing exact can be said
+      def record_versions(table, ids)
+        return if Castellan.off?
+        return {} if ids.empty?
+
+        ids = ids.map(&:to_s).uniq
+        found = read do |raw|
+          statement = statement([:records, table]) { triggers.record_versions(table) }
+          observe(raw, statement) { reader.pairs(raw, statement.name, statement.sql, ids) }
+        end
+        found if found&.size == ids.size
+      end
+
+      # Installs the triggers, each table in a transaction; again is harmless, and makes what was cached before stale.
+      # @param tables [Array<String>]
+      # @param records [Array<String>, Hash{String => String}] tables that get a version a record as well; a Hash names their
+      #   primary keys, which are "id" otherwise
+      def install(tables, records: [])
+        keys = records.is_a?(Hash) ? records.transform_keys(&:to_s) : records.to_h { |table| [table.to_s, "id"] }
+        (tables.map(&:to_s) | keys.keys).each do |table|
+          Dependency.new(table)
+          @connections.execute(triggers.install(table, records: keys[table]))
+        end
+        nil
+      end
+
+      # Removes the triggers and the counters of tables.
+      def uninstall(tables)
+        tables.each { |table| @connections.execute(triggers.uninstall(Dependency.new(table).table)) }
+        nil
+      end
+
+      # @return [Boolean] whether every table has its trigger; false also inside a transaction that has written (PostgreSQL)
+      def installed?(tables)
+        tables.all? { |table| current([Dependency.new(table)]) }
+      end
+
+      private
+
+      # Chosen at the first use, because an application that boots may not have its database yet.
+      def triggers
+        postgres? ? PostgresTriggers : SQLiteTriggers
+      end
+
+      def reader
+        @reader ||= (postgres? ? PostgresReader : SQLiteReader).new(prepared: @prepared)
+      end
+
+      def postgres?
+        (@dialect ||= @connections.dialect) == :postgres
+      end
+
+      # The tables of those without a record, and the tokens of those with; a table without record versions counts whole.
+      def current_with_records(dependencies)
+        tables = []
+        records = dependencies.select(&:record).group_by(&:table).flat_map do |table, of_table|
+          tokens = record_versions(table, of_table.map(&:record)) or next (tables << table) && []
+          tokens.values
+        end
+        tables |= dependencies.reject(&:record).map(&:table)
+        whole = tables.empty? ? "0" : current(tables.map { |table| Dependency.new(table) })
+        whole && [whole, *records].join(".")
+      end
+
+      # nil when the database fails: the query for the data says why.
+      def read
+        @connections.with { |raw| ready?(raw) ? yield(raw) : nil }.tap { @failed = false if @failed }
+      rescue reader.class::ERROR => error
+        @log.call("castellan: answers are not cached, because the version cannot be read: #{error.message}") unless @failed
+        @failed = true
+        nil
+      end
+
+      # Without the tables of an installation the SELECT would be an error, which ends a transaction on PostgreSQL.
+      def ready?(raw)
+        @ready ||= !reader.value(raw, "castellan_ready", triggers.ready).nil?
+      end
+
+      def value(raw, statement)
+        observe(raw, statement) { reader.value(raw, statement.name, statement.sql) }
+      end
+
+      def observe(raw, statement, &block)
+        @connections.observe(raw, statement.sql, &block)
+      end
+
+      # Read without the lock: the Hash is replaced, never changed. The name is of the text, because a connection outlives this.
+      def statement(names)
+        @statements[names] || @mutex.synchronize { @statements[names] || remember(names, yield(names.uniq)) }
+      end
+
+      def remember(names, sql)
+        statement = Statement.new("castellan_#{Digest::SHA256.hexdigest(sql)[0, 24]}", sql.freeze).freeze
+        @statements = @statements.merge(names.dup.freeze => statement).freeze if @statements.size < LIMIT
+        statement
+      end
+    end
+  end
+end

@@ -1,0 +1,96 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Versions
+    # Lends the driver's own connection of ActiveRecord or Sequel, the one that the thread's data comes from.
+    #
+    #   connections = RawConnections.for(ActiveRecord::Base)   # a class with a pool, or a Sequel::Database
+    #   connections.with { |raw| raw.exec("SELECT 1") }        # PG::Connection or SQLite3::Database
+    #   connections.dialect                                     # => :postgres or :sqlite
+    #
+    # The ORM is asked for nothing but the connection, and is told of the statement (`observe`), so that its log and its
+    # observers see it. Never write through it: the ORM would not know.
+    module RawConnections
+      DIALECTS = { /postg/i => :postgres, /sqlite/i => :sqlite }.freeze
+      private_constant :DIALECTS
+
+      # @return [ActiveRecordConnections, SequelConnections]
+      # @raise [ConfigurationError]
+      def self.for(source)
+        return ActiveRecordConnections.new(source) if source.respond_to?(:connection_pool)
+        return SequelConnections.new(source) if source.respond_to?(:log_connection_yield) && source.respond_to?(:synchronize)
+
+        raise ConfigurationError, "versions need ActiveRecord::Base (or a class of it) or a Sequel::Database, got #{source.inspect}"
+      end
+
+      # @return [Symbol] :postgres or :sqlite
+      def self.dialect(name)
+        DIALECTS.each { |pattern, dialect| return dialect if pattern.match?(name.to_s) }
+        raise ConfigurationError, "exact versions need triggers of PostgreSQL or SQLite, and there are none for #{name}; use CommitVersions"
+      end
+
+      # Of ActiveRecord.
+      class ActiveRecordConnections
+        EVENT = "sql.active_record"
+        private_constant :EVENT
+
+        def initialize(model)
+          @model = model
+        end
+
+        # @return [Symbol]
+        def dialect
+          RawConnections.dialect(@model.connection_pool.db_config.adapter)
+        end
+
+        # @yieldparam raw [PG::Connection, SQLite3::Database]
+        def with
+          return @model.with_connection { |connection| yield connection.raw_connection } if @model.respond_to?(:with_connection)
+
+          yield @model.connection.raw_connection
+        end
+
+        # Tells of a statement that the block runs where somebody looks: a recording, or a log of statements. Without them Rails' own
+        # bookkeeping of an event costs several times what the statement does, on every hit.
+        def observe(_raw, sql, &block)
+          return yield unless Recording.current || @model.logger&.debug?
+
+          ActiveSupport::Notifications.instrument(EVENT, sql: sql, name: "Castellan Version", binds: [], type_casted_binds: [],
+                                                         cached: false, &block)
+        end
+
+        # Runs statements of the installation, all or none.
+        def execute(statements)
+          @model.transaction { statements.each { |sql| @model.connection_pool.with_connection { |connection| connection.execute(sql) } } }
+        end
+      end
+
+      # Of Sequel.
+      class SequelConnections
+        def initialize(database)
+          @database = database
+        end
+
+        # @return [Symbol]
+        def dialect
+          RawConnections.dialect(@database.database_type)
+        end
+
+        # @yieldparam raw [PG::Connection, SQLite3::Database]
+        def with(&block)
+          @database.synchronize(&block)
+        end
+
+        # Tells Sequel's loggers of a statement that the block runs.
+        def observe(raw, sql, &block)
+          @database.log_connection_yield(sql, raw, &block)
+        end
+
+        # Runs statements of the installation, all or none.
+        def execute(statements)
+          @database.transaction { statements.each { |sql| @database.run(sql) } }
+        end
+      end
+    end
+  end
+end

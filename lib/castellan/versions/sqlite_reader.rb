@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+require "json"
+require "sqlite3"
+
+module Castellan
+  module Versions
+    # Runs a version's SELECT on a SQLite3::Database, prepared once a connection.
+    #
+    #   reader = SQLiteReader.new(prepared: true)
+    #   reader.value(raw, "castellan_1", "SELECT …")            # => String or nil
+    #   reader.pairs(raw, "castellan_2", "SELECT …", ["7", "8"]) # => { "7" => token, … }
+    #
+    # Before version 2 of the sqlite3 gem a database cannot be closed while it has statements, so there each is prepared anew.
+    class SQLiteReader
+      ERROR = SQLite3::Exception
+      LIMIT = 256
+      KEEPS_STATEMENTS = SQLite3::VERSION.to_i >= 2
+      private_constant :KEEPS_STATEMENTS
+
+      def initialize(prepared:)
+        @prepared = prepared && KEEPS_STATEMENTS
+        freeze
+      end
+
+      # @return [String, nil]
+      def value(raw, name, sql)
+        run(raw, name, sql) { |statement| statement.step&.first }
+      end
+
+      # @return [Hash{String => String}]
+      def pairs(raw, name, sql, ids)
+        run(raw, name, sql) do |statement|
+          statement.bind_param(1, JSON.generate(ids))
+          found = {}
+          while (row = statement.step)
+            id, token = row.is_a?(Hash) ? row.values : row
+            found[id.to_s] = token
+          end
+          found
+        end
+      end
+
+      private
+
+      # An open cursor would hold a lock, so it is reset whatever happens.
+      def run(raw, name, sql)
+        return raw.prepare(sql) { |statement| yield statement } unless @prepared && (statement = prepare(raw, name, sql))
+
+        begin
+          yield statement
+        ensure
+          statement.reset! unless statement.closed?
+        end
+      end
+
+      def prepare(raw, name, sql)
+        statements = raw.instance_variable_get(:@castellan_statements) || raw.instance_variable_set(:@castellan_statements, {})
+        statement = statements[name]
+        return statement if statement && !statement.closed?
+        return if statements.size >= LIMIT
+
+        statements[name] = raw.prepare(sql)
+      end
+    end
+  end
+end

@@ -1,0 +1,114 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Versions
+    # The SQL of exact versions on SQLite: three row triggers a table, one row of a random number a table.
+    #
+    #   SQLiteTriggers.install("users", records: "id") # => statements
+    #   SQLiteTriggers.current(%w[users roles])        # => one SELECT of one value, NULL when a trigger is missing
+    #
+    # SQLite lets one transaction write at a time, so there are no shards. Each changed row draws a new 64-bit number instead
+    # of counting: what was rolled back is never given out again, so a transaction that has written may keep what it sees
+    # under the number that it drew. Costs a writer one update of a small table a row.
+    #
+    # Blind spots: `INSERT OR REPLACE` fires the delete trigger only with `PRAGMA recursive_triggers` (its insert trigger
+    # fires always, so the table's version moves); tables WITHOUT ROWID, views and virtual tables have no version.
+    module SQLiteTriggers
+      EVENTS = { "insert" => %w[NEW], "update" => %w[OLD NEW], "delete" => %w[OLD] }.freeze
+      SCHEMA = [
+        "CREATE TABLE IF NOT EXISTS castellan_versions (relation TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE IF NOT EXISTS castellan_record_tables (relation TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE IF NOT EXISTS castellan_records (relation TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, " \
+        "PRIMARY KEY (relation, id)) WITHOUT ROWID"
+      ].freeze
+      private_constant :EVENTS, :SCHEMA
+
+      module_function
+
+      # @param table [String]
+      # @param records [String, nil] the primary key, for versions of single records
+      # @return [Array<String>]
+      def install(table, records: nil)
+        SCHEMA + drop_triggers(table) + [stamp("castellan_versions", table)] +
+          EVENTS.keys.map { |event| create_trigger(table, event, "version", bump(table)) } +
+          (records ? install_records(table, records) : [])
+      end
+
+      # @return [Array<String>]
+      def uninstall(table)
+        SCHEMA + drop_triggers(table) + %w[castellan_versions castellan_records castellan_record_tables].map do |name|
+          "DELETE FROM #{name} WHERE relation = #{literal(table)}"
+        end
+      end
+
+      # @param tables [Array<String>]
+      # @return [String] a SELECT of one text, NULL when a trigger is missing
+      def current(tables)
+        sums = tables.map { |table| "(SELECT n FROM castellan_versions WHERE relation = #{literal(table)})" }
+        "SELECT #{sums.join(" || '.' || ")} || '' WHERE #{triggers(tables, 'version')}"
+      end
+
+      # @return [String] a SELECT of id and token with one parameter, the ids as a JSON array of strings; no rows when unsure
+      def record_versions(table)
+        "SELECT i.value, coalesce(r.n, b.n) || '' FROM castellan_record_tables b, json_each(?) i " \
+          "LEFT JOIN castellan_records r ON r.relation = b.relation AND r.id = i.value " \
+          "WHERE b.relation = #{literal(table)} AND #{triggers([table], 'version')} AND #{triggers([table], 'record')}"
+      end
+
+      # @return [String] a SELECT of one value when what is read is there at all
+      def ready
+        "SELECT '1' FROM sqlite_master WHERE type = 'table' AND name = 'castellan_record_tables'"
+      end
+
+      def install_records(table, key)
+        ["DELETE FROM castellan_records WHERE relation = #{literal(table)}", stamp("castellan_record_tables", table)] +
+          EVENTS.map { |event, rows| create_trigger(table, event, "record", rows.map { |row| bump_record(table, row, key) }.join("; ")) }
+      end
+
+      def stamp(versions, table)
+        "INSERT OR REPLACE INTO #{versions} (relation, n) VALUES (#{literal(table)}, random())"
+      end
+
+      def bump(table)
+        "UPDATE castellan_versions SET n = random() WHERE relation = #{literal(table)}"
+      end
+
+      # Not ON CONFLICT and not INSERT OR REPLACE: inside a trigger the outer statement's conflict clause overrides them.
+      def bump_record(table, row, key)
+        where = "relation = #{literal(table)} AND id = CAST(#{row}.#{quote(key)} AS TEXT)"
+        "DELETE FROM castellan_records WHERE #{where}; " \
+          "INSERT INTO castellan_records (relation, id, n) SELECT #{literal(table)}, CAST(#{row}.#{quote(key)} AS TEXT), random()"
+      end
+
+      def create_trigger(table, event, kind, body)
+        "CREATE TRIGGER #{quote(trigger_name(table, kind, event))} AFTER #{event.upcase} ON #{quote(table)} FOR EACH ROW BEGIN #{body}; END"
+      end
+
+      def drop_triggers(table)
+        %w[version record].product(EVENTS.keys).map { |kind, event| "DROP TRIGGER IF EXISTS #{quote(trigger_name(table, kind, event))}" }
+      end
+
+      # A trigger is dropped with its table, renamed with its table in `tbl_name` only, and comes back by an installation alone.
+      def triggers(tables, kind)
+        names = EVENTS.keys.map { |event| "'castellan_#{kind}_#{event}_' || tbl_name" }.join(", ")
+        list = tables.map { |table| literal(table) }.join(", ")
+        "(SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN (#{list}) AND name IN (#{names})) = " \
+          "#{tables.size * EVENTS.size}"
+      end
+
+      def trigger_name(table, kind, event)
+        "castellan_#{kind}_#{event}_#{table}"
+      end
+
+      def quote(name)
+        "\"#{name.gsub('"', '""')}\""
+      end
+
+      def literal(text)
+        "'#{text.gsub("'", "''")}'"
+      end
+      private_class_method :install_records, :stamp, :bump, :bump_record, :create_trigger, :drop_triggers, :triggers, :trigger_name,
+                           :quote, :literal
+    end
+  end
+end

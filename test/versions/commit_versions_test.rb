@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "sequel"
+
+class CommitVersionsTest < Minitest::Test
+  class Record < ActiveRecord::Base
+    self.abstract_class = true
+    establish_connection(adapter: "sqlite3", database: ":memory:")
+  end
+
+  class Post < Record; end
+
+  def setup
+    super
+    @store = Castellan::Store::MemoryStore.new
+    @lines = []
+    @versions = Castellan::Versions::CommitVersions.new(@store, log: ->(line) { @lines << line })
+  end
+
+  def test_the_token_stays_until_something_changes
+    token = current("posts", "authors")
+    assert_match(/\A\h{16}\.\h{16}\z/, token)
+    assert_equal token, current("posts", "authors")
+    @versions.changed(%w[authors])
+    refute_equal token, current("posts", "authors")
+    assert_equal token.split(".").first, current("posts")
+  end
+
+  def test_a_token_that_the_store_dropped_never_comes_back
+    tokens = Array.new(20) { current("posts").tap { @store.clear } }
+    assert_equal 20, tokens.uniq.size
+  end
+
+  def test_threads_that_ask_first_agree
+    tokens = Array.new(8) { Thread.new { current("posts") } }.map(&:value)
+    assert_equal 1, tokens.uniq.size
+  end
+
+  def test_active_record_changes_it_after_the_commit
+    Record.connection.create_table(:posts, force: true) { |table| table.string :title }
+    @versions.watch(Post)
+    check_model(rollback: ActiveRecord::Rollback, transaction: ->(&block) { Post.transaction(&block) },
+                create: -> { Post.create!(title: "a") }, update: -> { Post.last.update!(title: "b") }, destroy: -> { Post.last.destroy! })
+  end
+
+  def test_sequel_changes_it_after_the_commit
+    database = Sequel.sqlite
+    database.run("CREATE TABLE posts (id integer PRIMARY KEY, title text)")
+    model = Class.new(Sequel::Model(database[:posts]))
+    @versions.watch(model)
+    check_model(rollback: Sequel::Rollback, transaction: ->(&block) { database.transaction(&block) },
+                create: -> { model.create(title: "a") }, update: -> { model.first.update(title: "b") }, destroy: -> { model.first.destroy })
+  ensure
+    database&.disconnect
+  end
+
+  def test_a_failing_store_says_nothing_and_is_said
+    store = Castellan::Store::MemoryStore.new
+    def store.read_multi(_keys) = raise(Castellan::StoreError, "gone")
+    def store.write_multi(*, **) = raise(Castellan::StoreError, "gone")
+    versions = Castellan::Versions::CommitVersions.new(store, log: ->(line) { @lines << line })
+    assert_nil versions.current([Castellan::Versions::Dependency.new("posts")])
+    versions.changed(%w[posts])
+    assert_match(/posts changed, and cached answers stay/, @lines.first)
+  end
+
+  def test_a_store_that_keeps_nothing_says_nothing
+    assert_nil Castellan::Versions::CommitVersions.new(Castellan::Store::NullStore.new).current([Castellan::Versions::Dependency.new("a")])
+  end
+
+  def test_what_is_no_model_is_refused
+    assert_raises(Castellan::ConfigurationError) { @versions.watch(String) }
+  end
+
+  private
+
+  def current(*tables) = @versions.current(tables.map { |table| Castellan::Versions::Dependency.new(table) })
+
+  def check_model(rollback:, transaction:, create:, update:, destroy:)
+    [create, update, destroy].each do |change|
+      token = current("posts")
+      change.call
+      refute_equal token, current("posts")
+    end
+    token = current("posts")
+    transaction.call do
+      create.call
+      assert_equal token, current("posts"), "not before the commit"
+      raise rollback
+    end
+    assert_equal token, current("posts")
+  end
+end

@@ -1,0 +1,191 @@
+# frozen_string_literal: true
+
+# What exact versions must see, whatever the ORM and the database. The including class defines `source`, `run_sql` (on the
+# connection of the ORM), `other` (the driver's own connection, as another program has it; answers `run`), and `transaction`.
+module ExactVersionsContract
+  Dependency = Castellan::Versions::Dependency
+
+  def setup
+    super
+    connect
+    %w[users roles].each { |table| run_sql("CREATE TABLE #{table} (id integer PRIMARY KEY, name text)") }
+    @versions = Castellan::Versions::ExactVersions.new(source, log: ->(line) { (@lines ||= []) << line })
+    @versions.install(%w[users roles], records: %w[users])
+  end
+
+  def test_the_token_stays_while_nothing_changes
+    token = users
+    assert_kind_of String, token
+    5.times { assert_equal token, users }
+    other.run("SELECT * FROM users")
+    assert_equal token, users
+  end
+
+  def test_inserts_updates_and_deletes_change_it
+    assert_changes { run_sql("INSERT INTO users VALUES (1, 'a'), (2, 'b')") }
+    assert_changes { run_sql("UPDATE users SET name = 'c' WHERE id = 1") }
+    assert_changes { run_sql("UPDATE users SET id = 3 WHERE id = 1") }
+    assert_changes { run_sql("DELETE FROM users WHERE id = 2") }
+    assert_changes { run_sql("DELETE FROM users") }
+  end
+
+  def test_other_programs_change_it
+    assert_changes { other.run("INSERT INTO users VALUES (1, 'a')") }
+    assert_changes { other.run("UPDATE users SET name = 'b'") }
+    assert_changes { other.run("DELETE FROM users") }
+  end
+
+  def test_a_token_never_comes_back
+    run_sql("INSERT INTO users VALUES (1, 'a')")
+    tokens = Array.new(50) { |i| other.run("UPDATE users SET name = 'v#{i % 2}'") && users }
+    assert_equal 50, tokens.uniq.size
+  end
+
+  def test_another_table_changes_only_documents_that_depend_on_it
+    both = current("users", "roles")
+    only_users = users
+    run_sql("INSERT INTO roles VALUES (1, 'admin')")
+    refute_equal both, current("users", "roles")
+    assert_equal only_users, users
+  end
+
+  def test_what_is_rolled_back_was_never_there
+    token = users
+    inside = nil
+    transaction(rollback: true) do
+      run_sql("INSERT INTO users VALUES (1, 'a')")
+      inside = users
+    end
+    assert_equal token, users
+    refute_equal token, inside
+    assert_changes { run_sql("INSERT INTO users VALUES (1, 'b')") }
+    refute_equal inside, users
+  end
+
+  def test_others_see_a_change_when_it_is_committed_and_not_before
+    other.run("BEGIN")
+    other.run("INSERT INTO users VALUES (1, 'a')")
+    token = users
+    assert_equal [], names
+    assert_equal token, users
+    other.run("COMMIT")
+    refute_equal token, users
+    assert_equal ["a"], names
+  end
+
+  def test_no_trigger_no_token
+    token = users
+    @versions.uninstall(%w[users])
+    assert_nil users
+    refute @versions.installed?(%w[users])
+    assert_nil current("users", "roles")
+    assert @versions.installed?(%w[roles])
+    run_sql("INSERT INTO users VALUES (1, 'a')")
+    @versions.install(%w[users])
+    refute_equal token, users
+    assert @versions.installed?(%w[users roles])
+  end
+
+  def test_a_table_that_was_made_anew_has_no_token
+    run_sql("DROP TABLE users")
+    assert_nil users
+    run_sql("CREATE TABLE users (id integer PRIMARY KEY, name text)")
+    assert_nil users
+    assert_nil @versions.record_versions("users", [1])
+  end
+
+  def test_a_renamed_table_takes_its_trigger_with_it
+    run_sql("ALTER TABLE users RENAME TO people")
+    run_sql("CREATE TABLE users (id integer PRIMARY KEY, name text)")
+    assert_nil users, "the triggers of the new table are not there"
+  end
+
+  def test_a_table_that_is_not_there_has_no_token
+    assert_nil current("nonsense")
+    refute @versions.installed?(%w[nonsense])
+  end
+
+  def test_installing_again_is_harmless_and_changes_the_token
+    assert_changes { @versions.install(%w[users]) }
+    assert_changes { run_sql("INSERT INTO users VALUES (1, 'a')") }
+  end
+
+  def test_an_edit_of_one_record_changes_only_its_version
+    run_sql("INSERT INTO users VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    before = records(1, 2, 3, 4)
+    assert_equal %w[1 2 3 4], before.keys.sort
+    other.run("UPDATE users SET name = 'x' WHERE id = 2")
+    assert_equal %w[2], changed(before, records(1, 2, 3, 4))
+    before = records(1, 2, 3, 4)
+    run_sql("DELETE FROM users WHERE id = 3")
+    assert_equal %w[3], changed(before, records(1, 2, 3, 4))
+    before = records(1, 2, 3, 4)
+    run_sql("INSERT INTO users VALUES (4, 'd')")
+    run_sql("UPDATE users SET id = 9 WHERE id = 1")
+    assert_equal %w[1 4 9], changed(before.merge("9" => nil), records(1, 2, 3, 4, 9))
+  end
+
+  def test_ids_of_any_kind_are_asked_for_at_once
+    ids = ["a\"b", "c\\d", "é", "{}", "7"]
+    assert_equal ids.sort, @versions.record_versions("users", [*ids, 7]).keys.sort
+    assert_equal({}, @versions.record_versions("users", []))
+  end
+
+  def test_a_table_without_record_versions_says_so
+    assert_nil @versions.record_versions("roles", [1])
+  end
+
+  def test_a_dependency_on_records_changes_with_them_alone
+    run_sql("INSERT INTO users VALUES (1, 'a'), (2, 'b')")
+    one = [Dependency.new("users", record: 1), Dependency.new("roles")]
+    token = @versions.current(one)
+    run_sql("UPDATE users SET name = 'x' WHERE id = 2")
+    assert_equal token, @versions.current(one)
+    run_sql("UPDATE users SET name = 'x' WHERE id = 1")
+    refute_equal token, (token = @versions.current(one))
+    run_sql("INSERT INTO roles VALUES (1, 'admin')")
+    refute_equal token, @versions.current(one)
+  end
+
+  def test_a_record_of_a_table_without_record_versions_counts_whole
+    token = @versions.current([Dependency.new("roles", record: 1)])
+    assert token
+    run_sql("INSERT INTO roles VALUES (2, 'x')")
+    refute_equal token, @versions.current([Dependency.new("roles", record: 1)])
+  end
+
+  def test_switched_off_nothing_is_said
+    with_env("CASTELLAN" => "off") { assert_nil users }
+    assert users
+  end
+
+  def test_bytes_that_are_cached_are_never_older_than_their_key
+    run_sql("INSERT INTO users VALUES (1, '0')")
+    kept = {}
+    stop = false
+    writer = Thread.new { 60.times { |i| other.run("UPDATE users SET name = '#{i + 1}'") && Thread.pass } && (stop = true) }
+    200.times do
+      token = users
+      (kept[token] ||= names.first.to_i) if token
+      break if stop
+    end
+    writer.join
+    assert_equal 60, kept[users] || names.first.to_i
+    assert_equal kept.values.sort, kept.values, "later keys have later bytes"
+  end
+
+  private
+
+  def current(*tables) = @versions.current(tables.map { |table| Dependency.new(table) })
+  def users = current("users")
+  def records(*ids) = @versions.record_versions("users", ids)
+  def changed(before, after) = after.keys.reject { |id| before[id] == after[id] }.sort
+
+  def assert_changes
+    before = users
+    yield
+    after = users
+    refute_nil after
+    refute_equal before, after
+  end
+end

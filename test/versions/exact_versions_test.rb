@@ -1,0 +1,314 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "sequel"
+require "pg"
+require "sqlite3"
+require_relative "exact_versions_contract"
+
+module ExactVersionsOnSQLite
+  # The driver's own connection. Waits in Ruby: SQLite's own busy_timeout would keep all threads of this process from going on.
+  class Program
+    def initialize(path) = @database = SQLite3::Database.new(path).tap { |database| database.busy_handler { sleep(0.001) || true } }
+    def run(sql) = @database.execute(sql)
+    def close = @database.close
+  end
+
+  def teardown
+    @other&.close
+    FileUtils.rm_rf(@dir)
+    super
+  end
+
+  private
+
+  # With a write-ahead log, as Rails sets it up: else a reader and a writer in one process can block each other's thread.
+  def path
+    @path ||= File.join(@dir = Dir.mktmpdir, "test.sqlite3").tap do |path|
+      SQLite3::Database.new(path) { |database| database.execute("PRAGMA journal_mode = WAL") }
+    end
+  end
+
+  def other = @other ||= Program.new(path)
+end
+
+module ExactVersionsOnPostgres
+  # The driver's own connection.
+  class Program
+    def initialize(url) = @connection = PG.connect(url)
+    def run(sql) = @connection.exec(sql).to_a
+    def close = @connection.close
+  end
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def teardown
+    @others&.each(&:close)
+    super
+  end
+
+  def test_truncate_changes_the_table_and_all_its_records
+    run_sql("INSERT INTO users VALUES (1, 'a')")
+    before = records(1, 2)
+    assert_changes { other.run("TRUNCATE users") }
+    assert_equal %w[1 2], changed(before, records(1, 2))
+  end
+
+  def test_copy_and_cascades_change_it
+    run_sql("CREATE TABLE tokens (id integer PRIMARY KEY, user_id integer REFERENCES users ON DELETE CASCADE)")
+    @versions.install(%w[tokens])
+    run_sql("INSERT INTO users VALUES (1, 'a')")
+    run_sql("INSERT INTO tokens VALUES (1, 1)")
+    token = current("tokens")
+    other.run("DELETE FROM users")
+    refute_equal token, current("tokens")
+  end
+
+  def test_a_disabled_trigger_is_a_missing_one
+    other.run("ALTER TABLE users DISABLE TRIGGER ALL")
+    assert_nil users
+    other.run("ALTER TABLE users ENABLE TRIGGER ALL")
+    assert users
+  end
+
+  def test_a_transaction_that_has_written_is_told_nothing
+    transaction do
+      assert users
+      run_sql("INSERT INTO roles VALUES (1, 'a')")
+      assert_nil users, "what it sees may be rolled back"
+      assert_nil records(1)
+    end
+    assert users
+  end
+
+  def test_a_writer_that_began_early_and_commits_late_changes_the_token_when_it_commits
+    early = program
+    early.run("BEGIN")
+    early.run("INSERT INTO users VALUES (1, 'early')")
+    late = program
+    late.run("BEGIN")
+    late.run("INSERT INTO users VALUES (2, 'late')") # does not wait for the first
+    assert_changes { late.run("COMMIT") }
+    assert_equal ["late"], names
+    assert_changes { early.run("COMMIT") }
+    assert_equal %w[early late], names.sort
+  end
+
+  def test_writers_in_stricter_isolation_do_not_fail_one_another
+    ["REPEATABLE READ", "SERIALIZABLE"].each_with_index do |level, index|
+      strict = program
+      strict.run("BEGIN ISOLATION LEVEL #{level}")
+      strict.run("SELECT 1")
+      assert_changes { other.run("INSERT INTO users VALUES (#{10 * index}, 'a')") }
+      strict.run("INSERT INTO users VALUES (#{(10 * index) + 1}, 'b')")
+      assert_changes { strict.run("COMMIT") }
+    end
+  end
+
+  def test_a_savepoint_that_is_rolled_back_takes_its_change_along
+    assert_changes do
+      program.run("BEGIN; INSERT INTO users VALUES (1, 'a'); SAVEPOINT s; INSERT INTO users VALUES (2, 'b'); ROLLBACK TO s; COMMIT")
+    end
+    assert_equal ["a"], names
+  end
+
+  def test_many_writers_at_once_never_give_one_token_to_two_states
+    programs = Array.new(4) { program }
+    seen = Hash.new { |hash, token| hash[token] = [] }
+    stop = false
+    reader = Thread.new { (token = users) && (seen[token] << names.sort) until stop }
+    programs.each_with_index.map do |program, i|
+      Thread.new { 40.times { |n| program.run("INSERT INTO users VALUES (#{(i * 100) + n}, '#{i}-#{n}')") } }
+    end.each(&:join)
+    stop = true
+    reader.join
+    sizes = seen.values.map { |states| states.map(&:size).min }
+    assert_equal sizes.sort, sizes, "a later token never has an earlier state"
+    assert_equal 160, names.size
+    (seen[users] << names).each { |state| assert_equal 160, state.size, "nothing was kept too early under the last token" }
+  end
+
+  def test_shards_are_folded_together_by_another_installation
+    programs = Array.new(5) { program }
+    programs.each_with_index { |program, i| program.run("BEGIN; INSERT INTO users VALUES (#{i}, 'x')") }
+    programs.each { |program| program.run("COMMIT") }
+    count = "SELECT count(*) AS n FROM castellan.versions WHERE relation = 'users'::regclass"
+    assert_equal "5", other.run(count).first["n"]
+    other.run("UPDATE users SET name = 'y'")
+    assert_equal "5", other.run(count).first["n"], "free shards are used again"
+    assert_changes { @versions.install(%w[users]) }
+    assert_equal "1", other.run(count).first["n"]
+  end
+
+  def test_prepared_statements_that_the_server_forgot_are_prepared_again
+    token = users
+    run_sql("DEALLOCATE ALL")
+    assert_equal token, users
+  end
+
+  def test_without_prepared_statements
+    versions = Castellan::Versions::ExactVersions.new(source, prepared: false)
+    assert_equal users, versions.current([Castellan::Versions::Dependency.new("users")])
+  end
+
+  def test_a_role_that_owns_nothing_writes_and_reads
+    role = "castellan_reader_#{SecureRandom.hex(4)}"
+    run_sql("CREATE ROLE #{role}")
+    run_sql("GRANT SELECT, INSERT ON users TO #{role}")
+    before = records(1)
+    run_sql("SET ROLE #{role}")
+    assert_changes { run_sql("INSERT INTO users VALUES (1, 'a')") }
+    assert_equal %w[1], changed(before, records(1))
+  ensure
+    run_sql("RESET ROLE")
+  end
+
+  def test_a_table_in_another_schema
+    run_sql("CREATE SCHEMA billing")
+    run_sql("CREATE TABLE billing.users (id integer PRIMARY KEY, name text)")
+    @versions.install(%w[billing.users])
+    token = current("billing.users")
+    assert token
+    assert_changes { run_sql("INSERT INTO users VALUES (1, 'a')") }
+    assert_equal token, current("billing.users")
+    other.run("INSERT INTO billing.users VALUES (1, 'a')")
+    refute_equal token, current("billing.users")
+  end
+
+  private
+
+  def url = @url ||= Castellan::TestServers.postgres_url
+  def program = Program.new(url).tap { |program| (@others ||= []) << program }
+  def other = @other ||= program
+end
+
+module ExactVersionsOnActiveRecord
+  def teardown
+    source.connection_pool.disconnect! if @source
+    super
+  end
+
+  private
+
+  def connect = source
+
+  def source
+    @source ||= begin
+      name = "ExactVersionsRecord#{SecureRandom.hex(8)}"
+      record = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+      Object.const_set(name, record)
+      record.establish_connection(configuration)
+      record
+    end
+  end
+
+  def run_sql(sql) = source.connection.execute(sql)
+  def names = source.connection.select_values("SELECT name FROM users ORDER BY id")
+
+  def transaction(rollback: false)
+    source.transaction do
+      yield
+      raise ActiveRecord::Rollback if rollback
+    end
+  end
+end
+
+module ExactVersionsOnSequel
+  def teardown
+    @source&.disconnect
+    super
+  end
+
+  private
+
+  def connect = source
+  def run_sql(sql) = source.run(sql)
+  def names = source[:users].order(:id).select_map(:name)
+  def transaction(rollback: false, &block) = source.transaction(rollback: (:always if rollback), &block)
+end
+
+class ExactVersionsActiveRecordSQLiteTest < Minitest::Test
+  include ExactVersionsContract
+  include ExactVersionsOnSQLite
+  include ExactVersionsOnActiveRecord
+
+  def test_insert_or_replace_changes_it
+    run_sql("INSERT INTO users VALUES (1, 'a')")
+    before = records(1)
+    assert_changes { run_sql("INSERT OR REPLACE INTO users VALUES (1, 'b')") }
+    assert_equal %w[1], changed(before, records(1))
+  end
+
+  def test_a_recording_and_a_log_of_statements_see_the_statement_and_nobody_else_is_told
+    observer = Class.new { def query(*) = nil }.new
+    assert_empty events
+    assert_equal ["Castellan Version"], Castellan::Recording.open(observer) { events }
+    log = StringIO.new
+    ActiveRecord::Base.logger = Logger.new(log)
+    assert_equal ["Castellan Version"], events
+  ensure
+    ActiveRecord::Base.logger = nil
+  end
+
+  def events
+    users
+    [].tap { |seen| ActiveSupport::Notifications.subscribed(->(*, payload) { seen << payload[:name] }, "sql.active_record") { users } }
+  end
+
+  private
+
+  def configuration = { adapter: "sqlite3", database: path }
+end
+
+class ExactVersionsSequelSQLiteTest < Minitest::Test
+  include ExactVersionsContract
+  include ExactVersionsOnSQLite
+  include ExactVersionsOnSequel
+
+  private
+
+  def source = @source ||= Sequel.sqlite(path)
+end
+
+class ExactVersionsActiveRecordPostgresTest < Minitest::Test
+  include ExactVersionsContract
+  include ExactVersionsOnPostgres
+  include ExactVersionsOnActiveRecord
+
+  private
+
+  def configuration = url
+end
+
+class ExactVersionsSequelPostgresTest < Minitest::Test
+  include ExactVersionsContract
+  include ExactVersionsOnPostgres
+  include ExactVersionsOnSequel
+
+  private
+
+  def source = @source ||= Sequel.connect(url)
+end
+
+class ExactVersionsSourceTest < Minitest::Test
+  def test_anything_else_is_refused
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Versions::ExactVersions.new(Object) }
+    assert_includes error.message, "ActiveRecord::Base (or a class of it) or a Sequel::Database, got Object"
+  end
+
+  def test_another_database_is_refused_with_advice
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Versions::RawConnections.dialect("mysql2") }
+    assert_includes error.message, "use CommitVersions"
+  end
+
+  def test_the_name_of_a_table_is_checked
+    ["", "users; DROP TABLE x", "a.b.c", "\"users\"", "us'ers"].each do |name|
+      assert_raises(Castellan::ConfigurationError, name) { Castellan::Versions::Dependency.new(name) }
+    end
+    assert_equal Castellan::Versions::Dependency.new("users", record: 7), Castellan::Versions::Dependency.new(:users, record: "7")
+  end
+end
