@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Cache
+    # A store whose failures are misses. Says so once an outage, not once a request.
+    #
+    #   store = FailSafe.new(Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:1"))
+    #   store.read_multi(%w[a]) # => {}, and one line on standard error
+    #
+    # Only {StoreError} is taken for a miss; a mistake in a store is still an error. Thread-safe.
+    class FailSafe
+      # @param store [Object] see {Store}
+      # @param log [#call, nil] given one line; standard error by default
+      def initialize(store, log: nil)
+        @store = store
+        @log = log || ->(line) { warn(line) }
+        @failing = false
+      end
+
+      def read_multi(keys)
+        guard({}) { @store.read_multi(keys) }
+      end
+
+      def write_multi(entries, ttl: nil, if_absent: false)
+        guard([]) { @store.write_multi(entries, ttl: ttl, if_absent: if_absent) }
+      end
+
+      # @return [Boolean, nil] nil when the store could not be asked, so that nobody waits for a lease that nobody holds
+      def acquire(key, token, ttl:)
+        guard(nil) { @store.write_multi({ key => token }, ttl: ttl, if_absent: true).any? }
+      end
+
+      def compare_and_delete(key, token)
+        guard(false) { @store.compare_and_delete(key, token) }
+      end
+
+      def supports?(feature)
+        @store.supports?(feature)
+      end
+
+      private
+
+      def guard(miss)
+        answer = yield
+        @failing = false if @failing
+        answer
+      rescue StoreError => error
+        @log.call("castellan: the cache is passed by, because its store fails: #{error.message}") unless @failing
+        @failing = true
+        miss
+      end
+    end
+  end
+end

@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+require "digest"
+
+module Castellan
+  module Cache
+    # A short key of everything that the bytes depend on.
+    #
+    #   Key.for(["users", "SELECT …", "v17", nil]) # => "castellan:1:Vb0…", 44 characters, safe in every store
+    #
+    # Unlike a join, it keeps `["a", "b"]`, `["ab"]` and `["a", nil, "b"]` apart. SHA-256, 192 bits of it, because parts come
+    # from clients, who may look for two requests with one key. Not for secrets: it hides nothing that can be guessed.
+    module Key
+      # @return [Integer] of the envelope and of keys; another number never reads what this one wrote
+      FORMAT = 1
+      PREFIX = "castellan:#{FORMAT}:".freeze
+      LONG = 4096 # bytes from which OpenSSL's SHA-256 is the faster one; it is used only if the application has loaded it
+      private_constant :LONG
+
+      module_function
+
+      # @param parts [Array<String, Symbol, Integer, true, false, nil, Array>] in a fixed order
+      # @return [String] frozen ASCII
+      # @raise [ArgumentError] for a part whose text is not its identity (a Float, a record)
+      def for(parts)
+        buffer = String.new(capacity: 256, encoding: Encoding::BINARY)
+        append(buffer, parts)
+        (PREFIX + [digest(buffer)[0, 24]].pack("m0").tr("+/", "-_")).freeze
+      end
+
+      def append(buffer, part)
+        case part
+        when String then buffer << "s" << part.bytesize.to_s << ":" << part.b
+        when Array
+          buffer << "a" << part.size.to_s << ":"
+          part.each { |inner| append(buffer, inner) }
+        when Symbol then append(buffer, part.name)
+        when Integer then buffer << "i" << part.to_s << ";"
+        when nil then buffer << "n"
+        when true, false then buffer << (part ? "t" : "f")
+        else raise ArgumentError, "a key is made of strings, symbols, integers, booleans, nil and arrays of them, got #{part.class}"
+        end
+      end
+
+      def digest(bytes)
+        return OpenSSL::Digest.digest("SHA256", bytes) if bytes.bytesize >= LONG && defined?(OpenSSL::Digest)
+
+        Digest::SHA256.digest(bytes)
+      end
+      private_class_method :append, :digest
+    end
+  end
+end

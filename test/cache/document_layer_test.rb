@@ -1,0 +1,164 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "broken_store"
+
+# rubocop:disable-next Style/RedundantFetchBlock -- not Hash#fetch: the block computes what is kept
+class CacheDocumentLayerTest < Minitest::Test
+  # A store that other processes share, for what the layer can see.
+  class SharedStore
+    def initialize = @memory = Castellan::Store::MemoryStore.new
+    def method_missing(...) = @memory.public_send(...)
+    def respond_to_missing?(...) = @memory.respond_to?(...)
+  end
+
+  def test_a_miss_computes_once_and_a_hit_never
+    calls = 0
+    layer = documents
+    assert_equal "bytes", layer.fetch("k") { (calls += 1) && "bytes" }
+    assert_equal "bytes", layer.fetch("k") { flunk "computed again" }
+    assert_equal "bytes", layer.read("k")
+    assert_nil layer.read("other")
+    assert_equal 1, calls
+  end
+
+  def test_threads_that_ask_at_once_get_one_computation
+    calls = Queue.new
+    gate = Queue.new
+    layer = documents
+    threads = Array.new(8) { Thread.new { layer.fetch("k") { (calls << 1) && gate.pop } } }
+    Thread.pass until threads.count { |thread| thread.status == "sleep" } == 8
+    gate << "bytes"
+    assert_equal ["bytes"], threads.map(&:value).uniq
+    assert_equal 1, calls.size
+  end
+
+  def test_other_keys_do_not_wait
+    gate = Queue.new
+    layer = documents
+    slow = Thread.new { layer.fetch("slow") { gate.pop } }
+    Thread.pass until slow.status == "sleep"
+    assert_equal "fast", layer.fetch("fast") { "fast" }
+    gate << "slow"
+    assert_equal "slow", slow.value
+  end
+
+  def test_an_error_reaches_the_one_who_made_it_and_the_others_compute
+    gate = Queue.new
+    layer = documents
+    first = Thread.new { layer.fetch("k") { gate.pop && raise(IOError, "mine") } }
+    first.report_on_exception = false
+    Thread.pass until first.status == "sleep"
+    second = Thread.new { layer.fetch("k") { "bytes" } }
+    Thread.pass until second.status == "sleep"
+    gate << true
+    assert_equal "mine", assert_raises(IOError) { first.value }.message
+    assert_equal "bytes", second.value
+  end
+
+  def test_a_killed_thread_leaves_nobody_waiting
+    layer = documents
+    first = Thread.new { layer.fetch("k") { Queue.new.pop } }
+    Thread.pass until first.status == "sleep"
+    second = Thread.new { layer.fetch("k") { "bytes" } }
+    Thread.pass until second.status == "sleep"
+    first.kill
+    assert_equal "bytes", second.value
+  end
+
+  def test_who_waits_too_long_computes
+    gate = Queue.new
+    layer = documents(lease_ttl: 0.05)
+    first = Thread.new { layer.fetch("k") { gate.pop } }
+    Thread.pass until first.status == "sleep"
+    assert_equal "mine", layer.fetch("k") { "mine" }
+    gate << "first"
+    assert_equal "first", first.value
+  end
+
+  def test_a_thread_that_asks_for_what_it_computes_does_not_wait_for_itself
+    layer = documents
+    assert_equal "inner+", layer.fetch("k") { "#{layer.fetch('k') { 'inner' }}+" }
+  end
+
+  def test_nil_is_not_kept
+    layer = documents
+    assert_nil layer.fetch("k") { nil }
+    assert_equal "bytes", layer.fetch("k") { "bytes" }
+  end
+
+  def test_a_broken_store_is_a_miss_and_said_once_an_outage
+    store = BrokenStore.new
+    lines = []
+    layer = Castellan::Cache::DocumentLayer.new(store: store, log: ->(line) { lines << line })
+    store.broken = true
+    3.times { |i| assert_equal "bytes#{i}", layer.fetch("k") { "bytes#{i}" } }
+    assert_equal ["castellan: the cache is passed by, because its store fails: connection refused"], lines
+    store.broken = false
+    2.times { assert_equal "kept", layer.fetch("k") { "kept" } }
+    store.broken = true
+    layer.fetch("k") { "again" }
+    assert_equal 2, lines.size
+  end
+
+  def test_switched_off_it_is_passed_by
+    store = BrokenStore.new
+    layer = Castellan::Cache::DocumentLayer.new(store: store)
+    with_env("CASTELLAN" => "off") do
+      assert_equal %w[1 2], [layer.fetch("k") { "1" }, layer.fetch("k") { "2" }]
+      assert_nil layer.read("k")
+    end
+    assert_equal [0, 0], [store.reads, store.writes]
+  end
+
+  def test_another_process_answer_is_taken_when_it_comes
+    store = SharedStore.new
+    one = documents(store: store)
+    other = documents(store: store)
+    gate = Queue.new
+    first = Thread.new { one.fetch("k") { gate.pop } }
+    Thread.pass until first.status == "sleep"
+    second = Thread.new { other.fetch("k") { flunk "computed although another process does" } }
+    Thread.pass until second.status == "sleep"
+    gate << "bytes"
+    assert_equal %w[bytes bytes], [first.value, second.value]
+    assert_empty store.read_multi(["k:lease"]), "the lease is given back"
+  end
+
+  def test_when_the_other_process_gives_up_its_lease_the_waiting_one_computes
+    store = SharedStore.new
+    store.write_multi({ "k:lease" => "another" }, ttl: 60)
+    waiting = Thread.new { documents(store: store).fetch("k") { "mine" } }
+    Thread.pass until waiting.status == "sleep"
+    store.delete_multi(["k:lease"])
+    assert_equal "mine", waiting.value
+  end
+
+  def test_a_lease_that_is_never_given_back_ends
+    store = SharedStore.new
+    store.write_multi({ "k:lease" => "another" }, ttl: 60)
+    assert_equal "mine", documents(store: store, lease_ttl: 0.05).fetch("k") { "mine" }
+    assert_equal({ "k:lease" => "another" }, store.read_multi(["k:lease"]))
+  end
+
+  def test_a_lifetime_that_is_none_is_a_mistake_at_once
+    assert_raises(ArgumentError) { documents(ttl: 0) }
+  end
+
+  def test_many_threads_and_keys_always_get_their_own_bytes
+    layer = documents(store: Castellan::Store::MemoryStore.new(max_bytesize: 20_000))
+    wrong = Array.new(8) do |thread|
+      Thread.new do
+        rng = Random.new(thread)
+        Array.new(300) { (key = "k#{rng.rand(40)}") && (layer.fetch(key) { "#{key} bytes" } == "#{key} bytes") }.count(false)
+      end
+    end.sum(&:value)
+    assert_equal 0, wrong
+  end
+
+  private
+
+  def documents(store: Castellan::Store::MemoryStore.new, **options)
+    Castellan::Cache::DocumentLayer.new(store: store, **options)
+  end
+end

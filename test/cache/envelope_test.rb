@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+require "test_helper"
+
+class CacheEnvelopeTest < Minitest::Test
+  Envelope = Castellan::Cache::Envelope
+
+  def test_comes_back_as_it_went
+    time = Time.at(1_700_000_000, 123_456, :microsecond)
+    envelope = Envelope.new(body: "{\"é\":}", holes: [[6, "posts/1"], [6, "7\xFF"]], etag: '"v1"', last_modified: time)
+    loaded = Envelope.load(envelope.dump)
+    assert_equal envelope.body, loaded.body
+    assert_equal [[6, 6], ["posts/1".b, "7\xFF".b], '"v1"', time], [loaded.offsets, loaded.ids, loaded.etag, loaded.last_modified]
+    assert_predicate loaded, :frozen?
+  end
+
+  def test_all_but_the_body_may_be_left_out
+    loaded = Envelope.load(Envelope.new(body: "").dump)
+    assert_equal ["", [], [], nil, nil], [loaded.body, loaded.offsets, loaded.ids, loaded.etag, loaded.last_modified]
+    assert_equal Time.at(-5), Envelope.load(Envelope.new(body: "x", last_modified: Time.at(-5)).dump).last_modified
+  end
+
+  def test_anything_else_is_a_miss
+    bytes = Envelope.new(body: "body", holes: [[1, "a"], [2, "b"]], etag: "e").dump
+    [nil, "", "x", "{}", bytes[0..-2], "#{bytes}x".b, "CF#{bytes[2..]}".b, bytes.sub("\x01".b, "\x02".b), Random.bytes(200)].each do |other|
+      assert_nil Envelope.load(other), other.inspect
+    end
+  end
+
+  def test_damaged_bytes_never_raise
+    bytes = Envelope.new(body: "body" * 10, holes: [[1, "a"], [20, "b"]], etag: "e", last_modified: Time.at(0)).dump
+    rng = Random.new(1)
+    answers = Array.new(2000) do
+      damaged = bytes.dup
+      damaged.setbyte(rng.rand(damaged.bytesize), rng.rand(256))
+      Envelope.load(damaged)
+    end
+    assert(answers.all? { |answer| answer.nil? || answer.is_a?(Envelope) })
+    assert_includes answers, nil
+  end
+
+  def test_holes_outside_the_body_or_without_a_name_are_refused
+    [[[5, "a"]], [[-1, "a"]], [[2, "a"], [1, "b"]], [[1, ""]], [[1, "a\0b"]]].each do |holes|
+      assert_raises(ArgumentError, holes.inspect) { Envelope.new(body: "four", holes: holes) }
+    end
+  end
+end

@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+
+class CacheKeyTest < Minitest::Test
+  def test_equal_parts_have_one_key_and_others_another
+    parts = [%w[a b], ["ab"], ["a", nil, "b"], ["a", "", "b"], %w[b a], [["a"], "b"], [%w[a b]], [1], ["1"], [12], [1, 2],
+             [true], [false], [nil], [], [[]], ["s1:a"], ["a", "s1:b"], [-1], ["a\0b"]]
+    keys = parts.map { |list| key(list) }
+    assert_equal keys.size, keys.uniq.size
+    assert_equal keys, parts.map { |list| key(list) }
+    assert_equal key([:users]), key(["users"])
+  end
+
+  def test_it_is_short_ascii_with_the_format_in_front
+    assert_match(/\Acastellan:1:[A-Za-z0-9_-]{32}\z/, key(["x" * 100_000]))
+    assert_predicate key(["a"]), :frozen?
+  end
+
+  def test_the_bytes_count_and_not_the_encoding
+    assert_equal key(["ü"]), key(["ü".b])
+    assert_equal key(["\xFF"]), key(["\xFF".b])
+  end
+
+  def test_what_is_not_its_text_is_refused
+    error = assert_raises(ArgumentError) { key([1.5]) }
+    assert_includes error.message, "got Float"
+    assert_raises(ArgumentError) { key([Object.new]) }
+  end
+
+  def test_the_same_key_with_openssl_as_without
+    script = 'require "castellan"; abort("loaded") if defined?(OpenSSL); k = -> { Castellan::Cache::Key.for(["x" * 9999]) }; ' \
+             'one = k.call; require "openssl"; puts one == k.call'
+    output, errors, status = Open3.capture3(RbConfig.ruby, "-w", "-I", File.join(ROOT, "lib"), "-e", script)
+    assert_equal "true\n", output, errors
+    assert_predicate status, :success?
+  end
+
+  private
+
+  def key(parts) = Castellan::Cache::Key.for(parts)
+end
