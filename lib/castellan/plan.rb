@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+# What was asked of a resource, compiled into what will be read: refuses what is not declared, before any query.
+#
+#   request = Castellan::Plan::Request.parse(definition, "include" => "roles", "fields" => { "users" => "email" })
+#   plan = Castellan::Plan.compile(definition, request)   # => FetchPlan, the same object for the same shape
+require_relative "version"
+require_relative "errors"
+require_relative "nearest"
+require_relative "plan/column"
+require_relative "plan/node"
+require_relative "plan/row_set"
+require_relative "plan/fetch_plan"
+require_relative "plan/parameter"
+require_relative "plan/include_tree"
+require_relative "plan/fields"
+require_relative "plan/signature"
+require_relative "plan/request"
+require_relative "plan/compiler"
+require_relative "plan/bounded_cache"
+
+module Castellan
+  module Plan
+    # How many shapes of one resource are kept compiled.
+    LIMIT = 100
+
+    # @param definition [Resource::Definition]
+    # @param request [Request]
+    # @return [FetchPlan]
+    def self.compile(definition, request)
+      definition.derive(:plans) { BoundedCache.new(limit: LIMIT) }.fetch(request.signature) { Compiler.new(definition, request).call }
+    end
+  end
+end

@@ -1,0 +1,22 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Plan
+    # One column of a node's rows: a column of its table, or of a table at the end of a path of to-one associations. Frozen.
+    #
+    #   Column.new([], :email)          # users.email
+    #   Column.new([:employee], :id)    # the id of the user's employee
+    Column = Struct.new(:path, :name) do
+      def initialize(*)
+        super
+        path.freeze
+        freeze
+      end
+
+      # @return [Boolean] whether it is a column of the node's own table
+      def own?
+        path.empty?
+      end
+    end
+  end
+end

@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Plan
+    # Sparse fieldsets: which members of which type are written (JSON:API 1.1, "Sparse Fieldsets").
+    #
+    #   fields = Fields.parse(definition, { "users" => "email,roles" })
+    #   fields.of(definition)   # => [:email, :roles], in the order of the declaration
+    #
+    # A type that is not named writes all its members. Types and members are looked up in the declarations that can be reached from
+    # the resource, so a client can neither name anything else nor make up new shapes. A representation is the most that a client
+    # gets of the resource's own type.
+    class Fields
+      # The longest list that is looked at, in bytes.
+      MAX_BYTESIZE = 5_000
+      TITLE = "Invalid sparse fieldset"
+      private_constant :TITLE
+
+      # @param asked [Hash, nil] type => "a,b" or [:a, :b]
+      # @param only [Array<Symbol>, nil] the members of a representation
+      # @return [Fields]
+      # @raise [BadRequest]
+      def self.parse(definition, asked, only: nil)
+        new(definition, asked, only)
+      end
+
+      def initialize(definition, asked, only)
+        @definition = definition
+        @only = only
+        @by_type = only ? { definition.type => only } : {}
+        pairs(asked).each { |type, names| @by_type[type.to_s] = select(type.to_s, names) }
+        @by_type.freeze
+        freeze
+      end
+
+      # @return [Array<Symbol>] declared names in the order of the declaration
+      def of(definition)
+        chosen = @by_type[definition.type]
+        chosen ? definition.members & chosen : definition.members
+      end
+
+      # @return [Boolean] whether anything was left out
+      def sparse?
+        !@by_type.empty?
+      end
+
+      private
+
+      def pairs(asked)
+        return asked || {} if asked.nil? || asked.is_a?(Hash)
+
+        refuse("fields", "fields must name a type: write fields[#{@definition.type}]=…")
+      end
+
+      def select(type, names)
+        definitions = @definition.reachable.select { |definition| definition.type == type }
+        shown = Parameter.shown(type)
+        parameter = "fields[#{shown}]"
+        if definitions.empty?
+          refuse(parameter, "#{shown.inspect} is not a type of this document#{Nearest.hint(shown, @definition.reachable.map(&:type).uniq)}")
+        end
+        refuse(parameter, "#{parameter} is longer than #{MAX_BYTESIZE} bytes") if names.is_a?(String) && names.bytesize > MAX_BYTESIZE
+
+        Parameter.list(parameter, names, title: TITLE).flat_map { |name| members(parameter, definitions, name) }
+      end
+
+      # Several resources may have one type; each writes those of the members that it has.
+      def members(parameter, definitions, name)
+        found = definitions.filter_map do |definition|
+          definition.member_named(name) || definition.members.find { |declared| declared.name == name }
+        end
+        found &= @only if @only && definitions.first.type == @definition.type
+        return found unless found.empty?
+
+        refuse(parameter, "#{Parameter.shown(name).inspect} is not a member of #{definitions.first.type}" \
+                          "#{Nearest.hint(Parameter.shown(name), member_names(definitions))}")
+      end
+
+      def member_names(definitions)
+        return definitions.flat_map(&:member_names).uniq unless @only && definitions.first.type == @definition.type
+
+        @only.map { |member| (@definition.attributes[member] || @definition.relationships[member]).key }
+      end
+
+      def refuse(parameter, detail)
+        Parameter.refuse(parameter, detail, title: TITLE)
+      end
+    end
+  end
+end

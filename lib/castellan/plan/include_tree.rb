@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Plan
+    # Which related records to include: a tree of relationship names, looked up in the declarations.
+    #
+    #   IncludeTree.parse(definition, "roles,posts.author")            # a client's string
+    #   IncludeTree.parse(definition, [:roles, { posts: :author }])    # Ruby
+    #   # => { roles: {}, posts: { author: {} } }, in the order of the declarations
+    #
+    # Relationships are looked up, never interpolated, so the tree is bounded by what was declared and by {MAX_DEPTH}; the order
+    # is that of the declarations, so that two spellings of one request are one plan.
+    class IncludeTree
+      # The deepest path that may be asked for; a path may visit a cycle, so something must bound it.
+      MAX_DEPTH = 5
+      # The most relationships that may be asked for: each costs a statement.
+      MAX_PATHS = 50
+      # The longest parameter that is looked at, in bytes.
+      MAX_BYTESIZE = 2_000
+
+      NOTHING = {}.freeze
+      private_constant :NOTHING
+
+      # @param definition [Resource::Definition]
+      # @param asked [String, Symbol, Array, Hash, nil]
+      # @return [Hash{Symbol => Hash}] frozen
+      # @raise [BadRequest] naming the relationship that is not there
+      def self.parse(definition, asked)
+        new(definition).call(asked)
+      end
+
+      def initialize(definition)
+        @definition = definition
+      end
+
+      # @return [Hash{Symbol => Hash}]
+      def call(asked)
+        return NOTHING if asked.nil? || asked == ""
+
+        ordered(@definition, nest(paths(asked)), [])
+      end
+
+      private
+
+      def paths(asked)
+        case asked
+        when nil, "" then []
+        when String then split(asked)
+        when Symbol then [[asked.name]]
+        when Array then asked.flat_map { |part| paths(part) }
+        when Hash then asked.flat_map { |name, rest| [[name.to_s]] + paths(rest).map { |path| [name.to_s, *path] } }
+        else refuse("include must be a list of relationship paths, got #{asked.class}")
+        end
+      end
+
+      def split(text)
+        refuse("include is longer than #{MAX_BYTESIZE} bytes") if text.bytesize > MAX_BYTESIZE
+        refuse("include is not valid UTF-8") unless text.valid_encoding?
+
+        text.split(",", -1).first(MAX_PATHS + 1).map do |path|
+          refuse("include has an empty path; write relationship names divided by commas") if path.empty?
+          path.split(".", -1)
+        end
+      end
+
+      def nest(paths)
+        refuse("include names more than #{MAX_PATHS} paths") if paths.size > MAX_PATHS
+        paths.each_with_object({}) do |path, tree|
+          refuse("include goes deeper than #{MAX_DEPTH} levels: #{Parameter.shown(path.join("."))}") if path.size > MAX_DEPTH
+          path.reduce(tree) { |level, name| level[name] ||= {} }
+        end
+      end
+
+      def ordered(definition, tree, above)
+        return NOTHING if tree.empty?
+
+        wanted = tree.to_h { |name, below| [find(definition, name, above), [name, below]] }
+        definition.relationships.each_value.with_object({}) do |relationship, level|
+          name, below = wanted[relationship.name]
+          level[relationship.name] = ordered(relationship.definition, below, [*above, name]) if name
+        end.freeze
+      end
+
+      def find(definition, name, above)
+        symbol = definition.member_named(name) || definition.relationships.each_key.find { |declared| declared.name == name }
+        return symbol if symbol && definition.relationships.key?(symbol)
+
+        keys = definition.relationships.each_value.map(&:key)
+        refuse("#{Parameter.shown([*above, name].join("."))} is not a relationship of #{definition.type} that can be included" \
+               "#{Nearest.hint(Parameter.shown(name), keys)}")
+      end
+
+      def refuse(detail)
+        Parameter.refuse("include", detail, title: "Invalid include")
+      end
+    end
+  end
+end

@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Plan
+    # Reads the values of a query parameter as text, whatever a client made of them.
+    #
+    #   Parameter.list("fields[users]", "email,last_name", title: "Invalid sparse fieldset")  # => ["email", "last_name"]
+    #   Parameter.shown("\xFFoo" * 100)                                                       # valid, and short enough for an error
+    #
+    # What a database or an error document could not take (invalid UTF-8, NUL) is a {BadRequest} here.
+    module Parameter
+      SHOWN = 60
+      private_constant :SHOWN
+
+      module_function
+
+      # @param value [String, Symbol, Array, Object] divided by commas; an Array is taken as it is divided
+      # @return [Array<String>]
+      # @raise [BadRequest]
+      def list(name, value, title: "Invalid query parameter")
+        case value
+        when String then text(name, value, title: title).split(",")
+        when Array then value.map { |part| scalar(name, part, title) }
+        when Hash, nil then refuse(name, "#{name} must be a list divided by commas", title: title)
+        else [value.to_s]
+        end
+      end
+
+      # @return [String]
+      # @raise [BadRequest]
+      def text(name, value, title: "Invalid query parameter")
+        refuse(name, "#{name} must be text", title: title) unless value.is_a?(String)
+        refuse(name, "#{name} is not valid UTF-8 text", title: title) if !value.valid_encoding? || value.include?("\0")
+
+        value
+      end
+
+      # @return [String] for an error's text or the parameter it names
+      def shown(text)
+        text.scrub("?")[0, SHOWN]
+      end
+
+      # @raise [BadRequest]
+      def refuse(name, detail, title: "Invalid query parameter")
+        raise BadRequest.new(detail, parameter: name, title: title)
+      end
+
+      def scalar(name, part, title)
+        refuse(name, "#{name} must be a list divided by commas", title: title) if part.nil? || part.is_a?(Hash) || part.is_a?(Array)
+
+        text(name, part.to_s, title: title)
+      end
+      private_class_method :scalar
+    end
+  end
+end

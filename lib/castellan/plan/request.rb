@@ -1,0 +1,158 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Plan
+    # What was asked of a resource: the shape (include, fields, format) and the values (filter, sort, page). Frozen.
+    #
+    #   Request.parse(definition, "include" => "roles", "sort" => "-last_name", "page" => { "size" => "20" })
+    #   Request.new(definition, include: :roles, fields: { users: [:email] })
+    #
+    # Everything is looked up in the declaration; what is not there is a {BadRequest} that names the parameter, the bad part and
+    # what is allowed. Parameters of other families are not looked at here (a server that must refuse them does).
+    class Request
+      FAMILIES = %w[include fields filter sort page].freeze
+      # The highest row that a page may begin at; further is no page but a mistake or an attack.
+      MAX_OFFSET = 10_000_000
+      NO_VALUES = {}.freeze
+      private_constant :NO_VALUES
+
+      # @return [Hash{Symbol => Hash}] see {IncludeTree}
+      # @return [Fields]
+      # @return [Symbol] :json_api or :nested
+      # @return [Hash{String => Array<String>}] filters and their values
+      # @return [Array<Array(Symbol, Symbol)>] columns with :asc or :desc
+      # @return [Array(Integer, Integer), nil] page number and size
+      # @return [String] canonical text of the shape, without the values
+      attr_reader :include, :fields, :format, :filters, :sort, :page, :signature
+
+      # @param query [Hash, #to_unsafe_h] a framework's raw parameters
+      # @param options what the developer fixed; it wins over the query
+      # @raise [BadRequest]
+      # @raise [ConfigurationError] for a representation or format that is not known
+      def self.parse(definition, query, **options)
+        query = query.to_unsafe_h if query.respond_to?(:to_unsafe_h)
+        raise BadRequest, "the query must be parameters by name, got #{query.class}" unless query.is_a?(Hash)
+
+        FAMILIES.each { |family| options[family.to_sym] ||= query[family] || query[family.to_sym] } unless query.empty?
+        new(definition, **options)
+      end
+
+      def initialize(definition, include: nil, fields: nil, filter: nil, sort: nil, page: nil, representation: nil, format: nil)
+        @definition = definition
+        @include = IncludeTree.parse(definition, include)
+        @fields = Fields.parse(definition, fields, only: representation && only(representation))
+        @format = format ? format!(format) : definition.document_format
+        @filters = filters_of(filter)
+        @sort = sort_of(sort || definition.default_sort)
+        @page = page_of(page)
+        @signature = sign
+        freeze
+      end
+
+      private
+
+      def only(representation)
+        @definition.representations.fetch(representation.to_sym) do
+          raise ConfigurationError, "#{@definition.name} has no representation #{representation.inspect}" \
+                                    "#{Nearest.hint(representation, @definition.representations.keys)}"
+        end
+      end
+
+      def format!(format)
+        return format if %i[json_api nested].include?(format)
+
+        raise ConfigurationError, "format: #{format.inspect} is not known; write :json_api or :nested"
+      end
+
+      def filters_of(filter)
+        return NO_VALUES if filter.nil?
+
+        refuse("filter", "filter must name what to filter by: filter[name]=value") unless filter.is_a?(Hash)
+        filter.to_h do |name, values|
+          name = name.to_s
+          parameter = "filter[#{Parameter.shown(name)}]"
+          unless @definition.filters.key?(name)
+            refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{hint(name, @definition.filters.keys)}")
+          end
+          [name, Parameter.list(parameter, values).freeze]
+        end.freeze
+      end
+
+      # A column that is named again says nothing new.
+      def sort_of(sort)
+        return [] if sort.nil? || sort == ""
+
+        names = sort.is_a?(String) ? Parameter.text("sort", sort).split(",", -1) : Parameter.list("sort", sort)
+        names.map { |name| [sort_column(name.delete_prefix("-")), name.start_with?("-") ? :desc : :asc] }.uniq(&:first)
+      end
+
+      def sort_column(name)
+        declared = @definition.sorts.each_key.find { |key| key == name || Resource::KeyTransform.call(key, :dash) == name || member?(key, name) }
+        refuse("sort", "#{@definition.type} cannot be sorted by #{quoted(name)}#{hint(name, @definition.sorts.keys)}") unless declared
+
+        attribute = @definition.attributes[declared.to_sym]
+        attribute&.source == :column ? attribute.columns.first : declared.to_sym
+      end
+
+      def member?(key, name)
+        @definition.attributes[key.to_sym]&.key == name
+      end
+
+      def page_of(page)
+        paging = @definition.paging
+        refuse("page", "#{@definition.type} is not divided into pages") if page && !paging
+        return paging && [1, paging.size] unless page
+
+        refuse("page", "page must be page[number] and page[size]") unless page.is_a?(Hash)
+        checked_page(page.transform_keys(&:to_s), paging)
+      end
+
+      def checked_page(page, paging)
+        other = page.keys.find { |name| !%w[number size].include?(name) }
+        refuse("page[#{Parameter.shown(other)}]", "only page[number] and page[size] are known") if other
+
+        size = within("page[size]", page.fetch("size", paging.size), paging.max_size)
+        [within("page[number]", page.fetch("number", 1), MAX_OFFSET / size), size]
+      end
+
+      def within(parameter, value, highest)
+        number = integer(parameter, value)
+        return number if number.between?(1, highest)
+
+        refuse(parameter, "#{parameter} must be from 1 to #{highest}, got #{number}")
+      end
+
+      def integer(parameter, value)
+        return value if value.is_a?(Integer)
+
+        text = Parameter.text(parameter, value)
+        refuse(parameter, "#{parameter} must be a whole number, got #{Parameter.shown(text).inspect}") unless text.match?(/\A\d{1,9}\z/)
+
+        Integer(text, 10)
+      end
+
+      # The plain shape, all members and nothing included, is signed once.
+      def sign
+        return @definition.derive([:signature, format]) { signed } if include.empty? && !fields.sparse?
+
+        signed
+      end
+
+      def signed
+        "#{format}|#{Signature.of(@definition, include, fields)}".freeze
+      end
+
+      def quoted(name)
+        Parameter.shown(name).inspect
+      end
+
+      def hint(name, names)
+        Nearest.hint(Parameter.shown(name), names)
+      end
+
+      def refuse(parameter, detail)
+        Parameter.refuse(parameter, detail)
+      end
+    end
+  end
+end

@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Plan
+    # What came back for a plan: for each node its rows, how to write each column, and the links of each relationship.
+    # What a rows adapter returns and what an encoder reads; neither knows the other.
+    #
+    #   table = row_set.table(node)
+    #   table.rows[0]      # => [1, "ada@example.com", "Ada", nil, "1,2"]   in the order of node.columns, further columns after them
+    #   table.coders       # => [:integer, :text, :text, :datetime]          one for each of node.columns
+    #   table.links        # => [InColumn.new(4), Pairs.new(rows, 0, 1)]     one for each of node.edges
+    #
+    # `rows` is an array of arrays or a `PG::Result`; values are what the driver gave.
+    #
+    # Coders (driver's value → JSON): `:integer`, `:text`, `:boolean` (true, 1, "t", "1"), `:float`, `:decimal` (a JSON string
+    # such as "12.5", as ActiveSupport writes it), `:date`, `:datetime` (UTC text → "2024-01-31T10:00:00.000Z"),
+    # `:json` (written as it is). An adapter that cannot say which leaves the column out and fills `computed`.
+    class RowSet
+      # The links are in the parent's row: its column holds nil, one id, or ids joined by commas.
+      InColumn = Struct.new(:position)
+      # The links are in rows of their own (an array of arrays or a PG::Result, and possibly the very rows of the related
+      # table): a column with the parent's id and one with the related id, in the order in which they are written.
+      Pairs = Struct.new(:rows, :parent_position, :related_position)
+
+      # `computed` maps the position of a member in node.members to an array with one JSON String a row.
+      Table = Struct.new(:node, :rows, :coders, :links, :computed, keyword_init: true)
+
+      # @return [Array<Table>] in the order of plan.nodes; the first is the primary data
+      # @return [Integer, nil] how many there are in all, when the plan asked for a count
+      attr_reader :tables, :total
+
+      def initialize(tables, total: nil)
+        @tables = tables
+        @total = total
+        @by_node = tables.to_h { |table| [table.node, table] }.compare_by_identity
+        freeze
+      end
+
+      # @param node [Node]
+      # @return [Table]
+      def table(node)
+        @by_node.fetch(node)
+      end
+    end
+  end
+end

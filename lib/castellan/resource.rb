@@ -1,0 +1,175 @@
+# frozen_string_literal: true
+
+require "monitor"
+require_relative "version"
+require_relative "errors"
+require_relative "nearest"
+require_relative "resource/attribute"
+require_relative "resource/relationship"
+require_relative "resource/resource_name"
+require_relative "resource/key_transform"
+require_relative "resource/declarations"
+require_relative "resource/definition"
+
+module Castellan
+  # Declares what a type of resource is; everything else (what is read, written, cached, allowed) follows from it.
+  #
+  #   class UserResource < Castellan::Resource
+  #     model User
+  #     attributes :email, :last_name
+  #     attribute :employee_id, from: "employee.id"
+  #     attribute(:full_name, columns: %i[first_name last_name]) { |row| "#{row.first_name} #{row.last_name}" }
+  #     has_many :roles, :groups
+  #     filter(:role) { |users, titles| users.where(id: Assignment.joins(:role).where(role: { title: titles }).select(:user_id)) }
+  #     sort :last_name
+  #     page size: 50, max_size: 200
+  #   end
+  #
+  # A resource inherits the declarations of its superclass. It is frozen when it is first used: a declaration after that is an
+  # error. This file only declares; `require "castellan/document"` (or `require "castellan"`) adds {.document} and {.render}.
+  class Resource
+    class << self
+      # Declares what the rows come from.
+      # @param source an ActiveRecord or Sequel model, a Sequel dataset
+      def model(source)
+        declare { |declarations, _| declarations.model = source }
+      end
+
+      # @param name [Symbol, String] default: the model's plural name
+      def type(name)
+        declare { |declarations, _| declarations.type = name.to_s }
+      end
+
+      # @param column [Symbol] default: the model's primary key
+      def id(column)
+        declare { |declarations, _| declarations.id_column = column.to_sym }
+      end
+
+      # Declares attributes that are columns of the model's table.
+      # @param names [Array<Symbol>]
+      def attributes(*names)
+        declare { |declarations, location| names.each { |name| declarations.attribute(name, location: location) } }
+      end
+
+      # Declares one attribute; see {Attribute} for the ways.
+      # @param from [String, Hash, nil] a path of to-one associations with a column at its end: "employee.id", { employee: :id }
+      # @param columns [Array<Symbol>, nil] what a computed attribute's block reads
+      def attribute(name, from: nil, columns: nil, &block)
+        declare { |declarations, location| declarations.attribute(name, from: from, columns: columns, block: block, location: location) }
+      end
+
+      # Declares an attribute that differs from viewer to viewer. The block gets the ids of the records of one document and the
+      # viewer, and returns the ids for which it is true (or a Hash of id to value); it runs once a document. Cached bytes have
+      # holes in its place, so that one cached document serves every viewer.
+      def per_viewer(name, &block)
+        declare do |declarations, location|
+          refuse("per_viewer(#{name.inspect}) needs a block: { |ids, viewer| ids that are true }", location) unless block
+
+          declarations.attribute(name, viewer: true, block: block, location: location)
+        end
+      end
+
+      # @param names [Array<Symbol>] associations of the model
+      # @param resource [Class, String, nil] default: `<Singular>Resource` in the same namespace or one around it
+      def has_many(*names, resource: nil)
+        relate(:has_many, names, resource)
+      end
+
+      # (see .has_many)
+      def has_one(*names, resource: nil)
+        relate(:has_one, names, resource)
+      end
+
+      # (see .has_many)
+      def belongs_to(*names, resource: nil)
+        relate(:belongs_to, names, resource)
+      end
+
+      # Names a subset of the members: `document(scope, representation: :summary)`.
+      # @param only [Array<Symbol>] attributes and relationships
+      def representation(name, only:)
+        declare { |declarations, location| declarations.representation(name, only, location: location) }
+      end
+
+      # Allows a client to filter by `filter[name]=a,b`. The block gets the relation or dataset and the values (Strings), and
+      # returns the narrowed relation or dataset.
+      def filter(name, &block)
+        declare do |declarations, location|
+          refuse("filter(#{name.inspect}) needs a block: { |scope, values| scope.where(…) }", location) unless block
+
+          declarations.filters[name.to_s] = block
+        end
+      end
+
+      # Allows a client to sort by these columns: `sort=-last_name,email`.
+      # @param default [String, nil] the order when the client names none, e.g. "-number"
+      def sort(*names, default: nil)
+        declare { |declarations, location| declarations.sort(names, default: default, location: location) }
+      end
+
+      # Divides collections into pages: `page[number]=2&page[size]=20`.
+      # @param size [Integer] when the client names none
+      # @param max_size [Integer] the most that a client may ask for
+      # @param count [Boolean, String] write the total number into `meta`, under this name ("total" for true)
+      def page(size:, max_size: size, count: false)
+        declare { |declarations, location| declarations.page(size, max_size, count, location: location) }
+      end
+
+      # Keeps what was written in the configured store.
+      # @param kind [:exact] bytes are served only while nothing they were made of has changed
+      # @param expires_in [Numeric, nil] seconds
+      # @param layer [:document, :record] one entry for a whole document, or one for each record of the primary data
+      def cache(kind, expires_in: nil, layer: :document)
+        declare { |declarations, location| declarations.cache(kind, expires_in, layer, location: location) }
+      end
+
+      # @param name [:json_api, :nested] JSON:API 1.1, or plain JSON as `to_json(include: …)` gives
+      def format(name)
+        declare { |declarations, location| declarations.format(name, location: location) }
+      end
+
+      # @param name [:none, :dash, :camel, :camel_lower, :underscore] how names become members
+      def key_transform(name)
+        declare { |declarations, location| declarations.key_transform(name, location: location) }
+      end
+
+      # @return [Definition] frozen; made once
+      # @raise [DeclarationError]
+      def definition
+        @definition || DEFINING.synchronize { @definition ||= Definition.new(self, declarations) }
+      end
+
+      # @return [Declarations] what was declared here, beginning with what the superclass declared
+      def declarations
+        @declarations ||= self == Resource ? Declarations.new : superclass.declarations.copy
+      end
+
+      # @return [Array<Class>] every resource below this one
+      def descendants
+        subclasses.flat_map { |resource| [resource, *resource.descendants] }
+      end
+
+      private
+
+      DEFINING = Monitor.new
+      private_constant :DEFINING
+
+      def relate(macro, names, resource)
+        declare do |declarations, location|
+          names.each { |name| declarations.relationship(name, macro: macro, resource: resource, location: location) }
+        end
+      end
+
+      def refuse(text, location)
+        raise DeclarationError.new(text, location: location)
+      end
+
+      def declare
+        raise ConfigurationError, "#{name || "this resource"} is in use and can no longer be changed" if @definition
+
+        caller = caller_locations(2, 3).find { |frame| frame.path != __FILE__ }
+        yield declarations, "#{caller.path}:#{caller.lineno}"
+      end
+    end
+  end
+end

@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Resource
+    # One declared attribute, and where its value comes from. Frozen.
+    #
+    # | `source`    | declared as                                             | read as                                    |
+    # |-------------|---------------------------------------------------------|--------------------------------------------|
+    # | `:column`   | `attribute :email`                                      | a column of the row                        |
+    # | `:path`     | `attribute :employee_id, from: "employee.id"`           | a column through to-one associations       |
+    # | `:computed` | `attribute(:name, columns: %i[first last]) { |row| … }` | a block of named columns                   |
+    # | `:record`   | `attribute(:label) { |record| … }`                      | a block of the model's instance: one batch |
+    # | `:viewer`   | `per_viewer(:read_before) { |ids, viewer| … }`          | a hole in the bytes, filled for the viewer |
+    #
+    # `path` holds the associations to walk (empty for own columns), `columns` the columns at its end.
+    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :location, keyword_init: true) do
+      def initialize(**)
+        super
+        freeze
+      end
+    end
+  end
+end

@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Resource
+    # What a resource's body has said so far; the only mutable thing of this room, and nobody reads it after boot.
+    # Rejects what is wrong in itself (a type that is no type); what needs the database is checked by {Definition}'s users.
+    class Declarations
+      # The pages of a collection. `count` is the member's name in `meta`, or nil.
+      Page = Struct.new(:size, :max_size, :count)
+      # What is kept, for how long (seconds or nil), and in which layer.
+      Caching = Struct.new(:kind, :expires_in, :layer)
+
+      attr_accessor :model, :type, :id_column
+      attr_reader :attributes, :relationships, :representations, :filters, :sorts, :default_sort, :paging, :caching,
+                  :document_format, :transform, :locations
+
+      def initialize
+        @attributes = {}
+        @relationships = {}
+        @representations = {}
+        @filters = {}
+        @sorts = {}
+        @locations = {}
+        @document_format = :json_api
+        @transform = :none
+      end
+
+      # @return [Declarations] for a subclass to go on from
+      def copy
+        dup.tap { |copy| copy.send(:unshare) }
+      end
+
+      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil)
+        if from && (columns || block)
+          refuse("attribute #{name.inspect}: from: is read as it is; leave out columns: and the block", location)
+        end
+        refuse("attribute #{name.inspect}: columns: needs a block that reads them", location) if columns && !block
+
+        reserved!(name, location)
+        @relationships.delete(name.to_sym)
+        @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, location: location }
+      end
+
+      def relationship(name, macro:, resource:, location:)
+        reserved!(name, location)
+        @attributes.delete(name.to_sym)
+        @relationships[name.to_sym] = { macro: macro, resource: resource, location: location }
+      end
+
+      def representation(name, only, location:)
+        @representations[name.to_sym] = Array(only).map(&:to_sym).freeze
+        @locations[[:representation, name.to_sym]] = location
+      end
+
+      def sort(names, default:, location:)
+        names.each { |name| @sorts[name.to_s] = location }
+        return unless default
+
+        @default_sort = default
+        @locations[:sort] = location
+      end
+
+      def page(size, max_size, count, location:)
+        unless size.is_a?(Integer) && max_size.is_a?(Integer) && size.between?(1, max_size)
+          refuse("page size: #{size.inspect}, max_size: #{max_size.inspect}: write whole numbers with 1 <= size <= max_size", location)
+        end
+
+        @paging = Page.new(size, max_size, count == true ? "total" : count || nil).freeze
+      end
+
+      def cache(kind, expires_in, layer, location:)
+        one_of!("cache", kind, %i[exact], location)
+        one_of!("cache layer:", layer, %i[document record], location)
+        @locations[:cache] = location
+        @caching = Caching.new(kind, expires_in&.to_f, layer).freeze
+      end
+
+      def format(name, location:)
+        one_of!("format", name, %i[json_api nested], location)
+        @document_format = name
+      end
+
+      def key_transform(name, location:)
+        one_of!("key_transform", name, KeyTransform.names, location)
+        @transform = name
+      end
+
+      private
+
+      def unshare
+        %i[@attributes @relationships @representations @filters @sorts @locations].each do |name|
+          instance_variable_set(name, instance_variable_get(name).dup)
+        end
+      end
+
+      # JSON:API 1.1, "Fields": a resource can have no attribute or relationship named `type` or `id`.
+      def reserved!(name, location)
+        return unless %i[id type].include?(name.to_sym)
+
+        refuse("#{name.inspect} cannot be an attribute or a relationship (JSON:API 1.1, Fields): it is always written; " \
+               "declare it with `#{name} …`", location)
+      end
+
+      def refuse(text, location)
+        raise DeclarationError.new(text, location: location)
+      end
+
+      def one_of!(what, given, allowed, location)
+        return if allowed.include?(given)
+
+        refuse("#{what} #{given.inspect} is not known#{Nearest.hint(given, allowed)}", location)
+      end
+    end
+  end
+end

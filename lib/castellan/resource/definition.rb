@@ -1,0 +1,197 @@
+# frozen_string_literal: true
+
+require "monitor"
+
+module Castellan
+  class Resource
+    # What a resource is, once and for all: names, where values come from, what a client may ask for. Frozen, shared by all threads.
+    #
+    #   definition = UserResource.definition
+    #   definition.type                       # => "users"
+    #   definition.attributes[:employee_id]   # => #<struct Attribute source=:path path=[:employee] columns=[:id] …>
+    #
+    # Whether the columns and associations exist is asked of the database by the composition in `document.rb`, at boot.
+    class Definition
+      NAME = /\A[[:alnum:]](?:[-_[:alnum:]]*[[:alnum:]])?\z/
+      RESERVED = %w[id type].freeze
+      private_constant :NAME, :RESERVED
+
+      # @return [Class] the resource
+      # @return [Object] model, dataset, table
+      # @return [String] JSON:API type
+      # @return [Symbol] the column of the id
+      # @return [Hash{Symbol => Attribute}]
+      # @return [Hash{Symbol => Relationship}]
+      # @return [Hash{Symbol => Array<Symbol>}] representations
+      # @return [Hash{String => Proc}] filters
+      # @return [Hash{String => String}] sortable names and where they were declared
+      attr_reader :resource, :model, :type, :id_column, :attributes, :relationships, :representations, :filters, :sorts,
+                  :default_sort, :paging, :caching, :document_format, :members
+
+      def initialize(resource, declarations)
+        @resource = resource
+        @derived = {}
+        @lock = Monitor.new
+        @model = declarations.model or raise DeclarationError, "#{name} has no model: write `model User` in its body"
+        @type = (declarations.type || plural_name).freeze
+        @id_column = declarations.id_column || primary_key
+        @transform = declarations.transform
+        @attributes = declarations.attributes.to_h { |attribute, options| [attribute, attribute(attribute, **options)] }.freeze
+        @relationships = declarations.relationships.to_h { |name, options| [name, relationship(name, **options)] }.freeze
+        @members = (@attributes.keys + @relationships.keys).freeze
+        copy_policies(declarations)
+        check_names
+        check_representations(declarations.locations)
+        check_default_sort(declarations.locations[:sort])
+        check_caching(declarations.locations[:cache])
+        freeze
+      end
+
+      # @return [String] the resource's name, for messages
+      def name
+        @resource.name || "an unnamed resource"
+      end
+
+      # @param member [String] a member's name in a document, or the declared name
+      # @return [Symbol, nil] the declared name
+      def member_named(member)
+        @names[member]
+      end
+
+      # @return [Array<String>] the member names a client may ask for
+      def member_names
+        @attributes.each_value.map(&:key) + @relationships.each_value.map(&:key)
+      end
+
+      # @return [Array<Definition>] this one and each that relationships lead to, in whatever number of steps
+      def reachable
+        derive(:reachable) { walk([]).freeze }
+      end
+
+      # What a later room makes of the definition once (its plans, a digest of its source), kept as long as the definition is, so
+      # that a class which is reloaded leaves nothing behind.
+      # @param key [Object] few and fixed: nothing of a request
+      # @return what the block returned the first time
+      def derive(key)
+        @derived[key] || @lock.synchronize { @derived[key] ||= yield }
+      end
+
+      # @return [Boolean]
+      def per_viewer?
+        @attributes.each_value.any? { |attribute| attribute.source == :viewer }
+      end
+
+      protected
+
+      def walk(seen)
+        return seen if seen.include?(self)
+
+        seen << self
+        relationships.each_value { |relationship| relationship.definition.walk(seen) }
+        seen
+      end
+
+      private
+
+      def copy_policies(declarations)
+        @representations = declarations.representations.dup.freeze
+        @filters = declarations.filters.dup.freeze
+        @sorts = declarations.sorts.dup.freeze
+        @default_sort = declarations.default_sort
+        @paging = declarations.paging
+        @caching = declarations.caching
+        @document_format = declarations.document_format
+        @names = (@attributes.values + @relationships.values).to_h { |member| [member.key, member.name] }.freeze
+      end
+
+      def attribute(name, location:, from:, columns:, viewer:, block:)
+        source, path, columns = source_of(name, from, columns, viewer, block, location)
+        Attribute.new(name: name, key: KeyTransform.call(name, @transform), source: source, path: path.freeze,
+                      columns: columns.freeze, block: block, location: location)
+      end
+
+      def source_of(name, from, columns, viewer, block, location)
+        if viewer then [:viewer, [], []]
+        elsif from then [:path, *path_of(name, from, location)]
+        elsif columns then [:computed, [], Array(columns).map(&:to_sym)]
+        elsif block then [:record, [], []]
+        else [:column, [], [name]]
+        end
+      end
+
+      def path_of(name, from, location)
+        *path, column = from.is_a?(Hash) ? flatten(from) : from.to_s.split(".").map(&:to_sym)
+        return [path, [column]] if path.any? || column != name.to_sym
+
+        refuse("attribute #{name.inspect}: from: #{from.inspect} is the attribute itself; leave from: out", location)
+      end
+
+      def flatten(from)
+        from.flat_map { |key, rest| [key.to_sym, *(rest.is_a?(Hash) ? flatten(rest) : rest.to_sym)] }
+      end
+
+      def relationship(name, macro:, resource:, location:)
+        Relationship.new(name: name, key: KeyTransform.call(name, @transform), macro: macro, owner: @resource,
+                         resource: resource, location: location)
+      end
+
+      def check_representations(locations)
+        @representations.each do |representation, only|
+          wrong = only.find { |member| !@members.include?(member) } or next
+          refuse("representation #{representation.inspect} names #{wrong.inspect}, which is not declared#{Nearest.hint(wrong, @members)}",
+                 locations[[:representation, representation]])
+        end
+      end
+
+      # JSON:API 1.1, "Member Names" and "Fields".
+      def check_names
+        (@attributes.values + @relationships.values).group_by(&:key).each do |key, members|
+          names = members.map { |member| member.name.inspect }.join(" and ")
+          wrong = if members.size > 1 then "#{names} would both be written as #{key.inspect}"
+                  elsif RESERVED.include?(key) then "#{names} would be written as #{key.inspect}, the name of what identifies a resource"
+                  elsif !NAME.match?(key) then "#{key.inspect} cannot be the name of a member: write letters and digits, - and _ between"
+                  end
+          refuse(wrong, members.last.location) if wrong
+        end
+      end
+
+      def check_default_sort(location)
+        default_sort.to_s.split(",").each do |term|
+          name = term.delete_prefix("-")
+          next if sorts.key?(name)
+
+          refuse("sort default: #{default_sort.inspect} names #{name}, which cannot be sorted by#{Nearest.hint(name, sorts.keys)}",
+                 location)
+        end
+      end
+
+      # A kept record is bytes without holes: what is the viewer's own cannot be in it.
+      def check_caching(location)
+        return unless caching&.layer == :record && per_viewer?
+
+        refuse("cache layer: :record cannot keep a record with a per_viewer attribute; write layer: :document, which keeps one " \
+               "document for all viewers", location)
+      end
+
+      def refuse(text, location)
+        raise DeclarationError.new("#{name} #{text}", location: location)
+      end
+
+      def plural_name
+        return model.model_name.plural if model.respond_to?(:model_name)
+        return ResourceName.pluralize(ResourceName.underscore(model.name.split("::").last)) if model.is_a?(Class)
+        return model.first_source_alias.to_s if model.respond_to?(:first_source_alias)
+
+        model.to_s
+      end
+
+      def primary_key
+        key = model.respond_to?(:primary_key) ? model.primary_key : :id
+        return key.to_sym if key.is_a?(Symbol) || key.is_a?(String)
+
+        what = key ? "the key of #{model} has several columns (#{key.join(", ")})" : "#{model} has no primary key (a view has none)"
+        raise DeclarationError, "#{name}: #{what}: declare the column that identifies a row, `id :column`"
+      end
+    end
+  end
+end

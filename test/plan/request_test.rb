@@ -1,0 +1,112 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "document/library"
+
+# What is asked for becomes one plan, however it is spelled, and a client cannot make up more of them.
+class RequestTest < Minitest::Test
+  def models = Library.active_record(:sqlite).models
+  def definition = models::ArticleResource.definition
+
+  def test_two_spellings_of_one_request_are_one_plan
+    plans = [{ include: "tags,author" }, { include: "author,tags" }, { include: %i[author tags] }, { include: [:tags, "author"] },
+             { include: "author,tags,author" },
+             { include: { author: nil, tags: nil } }, { include: "author,tags", fields: { comments: "body" } }].map { |asked|
+      plan(**asked)
+    }
+    assert_equal 1, plans.first(6).map(&:object_id).uniq.size
+    assert_equal 1, [{ "articles" => "title,author" }, { articles: %i[author title] }, { articles: "author,title,title" }].map { |fields|
+      plan(fields: fields).object_id
+    }.uniq.size
+  end
+
+  def test_values_are_no_part_of_the_plan
+    assert_same plan, plan(sort: "-title", page: { number: 2 }, filter: { title: "x" })
+    refute_same plan, plan(format: :nested)
+  end
+
+  def test_the_query_may_have_strings_or_symbols_for_names
+    assert_equal parse({ "include" => "tags", "page" => { "size" => "2" } }).signature,
+                 parse({ include: "tags", page: { size: 2 } }).signature
+    assert_equal [1, 2], parse({ page: { size: 2 } }).page
+  end
+
+  def test_what_the_developer_fixed_wins_over_the_query
+    request = parse({ "include" => "tags", "sort" => "title" }, include: :author, sort: "-position")
+    assert_equal [%i[author], [%i[position desc]]], [request.include.keys, request.sort]
+  end
+
+  def test_parameters_of_a_framework_are_read
+    parameters = Class.new { def to_unsafe_h = { "include" => "tags", "controller" => "articles" } }.new
+    assert_equal %i[tags], parse(parameters).include.keys
+    assert_raises(Castellan::BadRequest) { parse("include=tags") }
+  end
+
+  def test_plans_are_bounded_whatever_a_client_asks
+    resource = Class.new(models::ArticleResource) { (1..9).each { |number| attribute(:"a#{number}", columns: :title) { |row| row.title } } }
+    (1...512).each { |bits| compile(resource.definition, fields: { articles: (1..9).select { |n| bits[n - 1] == 1 }.map { |n| "a#{n}" } }) }
+    assert_equal Castellan::Plan::LIMIT, resource.definition.derive(:plans) { flunk }.size
+  end
+
+  def test_the_plans_used_last_stay
+    cache = Castellan::Plan::BoundedCache.new(limit: 2)
+    %w[a b].each { |key| cache.fetch(key) { key } }
+    assert_equal "a", cache.fetch("a") { flunk }
+    cache.fetch("c") { +"c" }
+    assert_equal "a", cache.fetch("a") { flunk }
+    assert_equal "new", cache.fetch("b") { +"new" }
+    assert_equal 2, cache.size
+  end
+
+  def test_a_plan_reads_the_columns_that_are_written_and_no_more
+    root = plan(fields: { articles: "headline,author_name" }).root
+    assert_equal [[[], :id], [%i[author], :name], [[], :title], [[], :position]], root.columns.map { |column| [column.path, column.name] }
+    assert_empty root.edges
+    assert_equal [[1], [2, 3]], root.members.map(&:positions)
+  end
+
+  def test_an_included_relationship_that_is_not_a_field_is_read_and_not_written
+    edge = plan(include: "author", fields: { articles: "title" }).root.edges.first
+    assert_equal [:author, false, "author"], [edge.relationship.name, edge.written, edge.node.path]
+  end
+
+  def test_a_representation_is_the_most_that_is_written
+    request = parse({}, representation: :summary)
+    assert_equal %i[title author], request.fields.of(definition)
+    assert_equal %i[title], parse({ "fields" => { "articles" => "title" } }, representation: :summary).fields.of(definition)
+    error = assert_raises(Castellan::BadRequest) { parse({ "fields" => { "articles" => "position" } }, representation: :summary) }
+    assert_includes error.message, "there is: author, title"
+  end
+
+  def test_cycles_of_resources_are_walked_to_the_depth_that_is_asked_for
+    nodes = compile(models::AuthorResource.definition, include: "articles.author.articles").nodes
+    assert_equal ["", "articles", "articles.author", "articles.author.articles"], nodes.map(&:path)
+    assert_raises(Castellan::BadRequest) { compile(models::AuthorResource.definition, include: "mentor.#{"mentor." * 5}mentor") }
+  end
+
+  def test_two_resources_of_one_type_each_write_the_fields_they_have
+    short = Class.new(models::AuthorResource) { attribute(:initial, columns: :name) { |row| row.name[0] } }
+    resource = Class.new(models::ArticleResource)
+    resource.belongs_to :author, resource: short
+    request = Castellan::Plan::Request.new(resource.definition, include: "author,author.mentor", fields: { authors: "initial" })
+    assert_equal [%i[initial], []], [request.fields.of(short.definition), request.fields.of(models::AuthorResource.definition)]
+  end
+
+  def test_what_is_derived_is_derived_once
+    calls = 0
+    2.times { plan(include: "tags").derive(:test) { calls += 1 } }
+    assert_equal 1, calls
+  end
+
+  def test_threads_share_one_plan
+    resource = Class.new(models::ArticleResource)
+    plans = Array.new(8) { Thread.new { Array.new(20) { compile(resource.definition, include: "tags") }.last } }.map(&:value)
+    assert_equal 1, plans.map(&:object_id).uniq.size
+  end
+
+  private
+
+  def parse(query, **options) = Castellan::Plan::Request.parse(definition, query, **options)
+  def plan(**asked) = compile(definition, **asked)
+  def compile(definition, **asked) = Castellan::Plan.compile(definition, Castellan::Plan::Request.new(definition, **asked))
+end

@@ -1,0 +1,202 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "document/library"
+
+# What a declaration says, and what is wrong with one: the file, the line and the nearest right name.
+class DeclarationTest < Minitest::Test
+  def models = Library.active_record(:sqlite).models
+
+  def test_type_id_and_names_follow_from_the_model
+    definition = declare { attributes :title }
+    assert_equal [:id, %i[title], "title"], [definition.id_column, definition.members, definition.attributes[:title].key]
+    assert_equal "active_record_library_sqlite_articles", definition.type
+    assert_equal "articles", declare { type :articles }.type
+    assert_equal :title, declare { id :title }.id_column
+  end
+
+  def test_each_kind_of_attribute_says_where_its_value_comes_from
+    found = declare do
+      attributes :title
+      attribute :author_name, from: "author.name"
+      attribute :mentor_name, from: { author: { mentor: :name } }
+      attribute(:headline, columns: :title) { |row| row.title }
+      attribute(:shout) { |record| record.title.upcase }
+      per_viewer(:read) { |ids, _viewer| ids }
+    end.attributes
+    assert_equal({ title: :column, author_name: :path, mentor_name: :path, headline: :computed, shout: :record, read: :viewer },
+                 found.transform_values(&:source))
+    assert_equal [%i[author mentor], %i[name]], found[:mentor_name].to_h.values_at(:path, :columns)
+    assert(found.each_value.all?(&:frozen?))
+  end
+
+  def test_an_attribute_may_be_another_column
+    assert_equal [[], %i[body]], declare { attribute :text, from: :body }.attributes[:text].to_h.values_at(:path, :columns)
+    assert_equal "Body 1", JSON.parse(render(1) { attribute :text, from: "body" }).dig("data", "attributes", "text")
+  end
+
+  def test_keys_are_transformed
+    names = %i[none dash camel camel_lower underscore].to_h do |way|
+      definition = declare {
+        key_transform way
+        attribute :last_title, from: "title"
+        has_many :comments
+      }
+      [way, definition.attributes[:last_title].key]
+    end
+    assert_equal({ none: "last_title", dash: "last-title", camel: "LastTitle", camel_lower: "lastTitle", underscore: "last_title" }, names)
+    document = JSON.parse(render(1, fields: { "articles" => "last-title" }) {
+      type "articles"
+      key_transform :dash
+      attribute :last_title, from: "title"
+    })
+    assert_equal({ "last-title" => "Title 1" }, document["data"]["attributes"])
+  end
+
+  def test_a_resource_inherits_and_changes_nothing_of_its_superclass
+    parent = resource {
+      attributes :title, :body
+      has_many :comments
+      sort :title
+      page size: 2
+      representation :short, only: %i[title]
+    }
+    child = Class.new(parent) {
+      attribute(:body, columns: :body) { |row|
+        row.body.upcase
+      }
+      attributes :position
+      page size: 5
+      sort :position
+    }
+    assert_equal [%i[title body position comments], 5, %w[title position]],
+                 [child.definition.members, child.definition.paging.size, child.definition.sorts.keys]
+    assert_equal [%i[title body comments], 2, %w[title], :column], [parent.definition.members, parent.definition.paging.size,
+                                                                    parent.definition.sorts.keys,
+                                                                    parent.definition.attributes[:body].source]
+    assert_equal child.definition.representations, parent.definition.representations
+  end
+
+  def test_a_subclass_may_declare_an_attribute_where_its_superclass_has_a_relationship
+    child = Class.new(resource { has_many :comments }) { attribute(:comments, columns: :title) { |row| row.title } }
+    assert_equal [%i[comments], {}], [child.definition.attributes.keys, child.definition.relationships]
+  end
+
+  def test_a_resource_in_use_can_no_longer_be_changed
+    used = resource { attributes :title }
+    used.definition
+    assert_match(/in use/, assert_raises(Castellan::ConfigurationError) { used.attributes :body }.message)
+    assert_predicate used.definition, :frozen?
+  end
+
+  def test_definitions_are_one_object_for_all_threads
+    fresh = resource { attributes :title }
+    assert_equal 1, Array.new(8) { Thread.new { fresh.definition } }.map { |thread| thread.value.object_id }.uniq.size
+  end
+
+  MISTAKES = {
+    "did you mean title?" => -> { attributes :titel },
+    "articles has no association auther (did you mean author?)" => -> { attribute :a, from: "auther.name" },
+    "authors has no column nam (did you mean name?)" => -> { attribute :a, from: "author.nam" },
+    "comments is a to-many association, and from: walks to-one associations only" => -> { attribute :a, from: "comments.body" },
+    "attribute :a: articles has no column titl (did you mean title?)" => -> { attribute(:a, columns: %i[titl]) { |row| row } },
+    "articles has no association coments (did you mean comments?)" => -> { has_many :coments, resource: "CommentResource" },
+    "comments is a has_many association; declare it as has_many" => -> { has_one :comments },
+    "author is a belongs_to association; declare it as has_one or belongs_to" => -> { has_many :author },
+    "needs TagsResource, which is not defined (did you mean" => -> { has_many :tags, resource: "TagsResource" },
+    "sort positon: articles has no column positon (did you mean position?)" => -> { sort :positon },
+    "sort default: \"-titel\" names titel, which cannot be sorted by (did you mean title?)" => -> { sort :title, default: "-titel" },
+    "representation :short names :titel, which is not declared (did you mean title?)" => -> {
+      attributes :title
+      representation :short, only: %i[titel]
+    },
+    "attribute :a: from: is read as it is; leave out columns: and the block" => -> { attribute(:a, from: "title") { |row| row } },
+    "attribute :a: columns: needs a block that reads them" => -> { attribute :a, columns: %i[title] },
+    "from: \"title\" is the attribute itself; leave from: out" => -> { attribute :title, from: "title" },
+    "per_viewer(:read) needs a block" => -> { per_viewer :read },
+    "filter(:role) needs a block" => -> { filter :role },
+    "write whole numbers with 1 <= size <= max_size" => -> { page size: 10, max_size: 5 },
+    "cache :exactly is not known (did you mean exact?)" => -> { cache :exactly },
+    "cache layer: :records is not known (did you mean record?)" => -> { cache :exact, layer: :records },
+    "format :nest is not known (did you mean nested?)" => -> { format :nest },
+    "key_transform :dashed is not known (did you mean dash?)" => -> { key_transform :dashed },
+    ":id cannot be an attribute or a relationship" => -> { attributes :id },
+    ":type cannot be an attribute or a relationship" => -> { has_many :type },
+    "\"title!\" cannot be the name of a member" => -> { attribute(:title!, columns: :title) { |row| row } },
+    ":first_name and :\"first-name\" would both be written as \"first-name\"" => lambda {
+      key_transform :dash
+      attribute(:first_name, columns: :title) { |row| row }
+      attribute(:"first-name", columns: :title) { |row| row }
+    },
+    "cache layer: :record cannot keep a record with a per_viewer attribute" => lambda {
+      cache :exact, layer: :record
+      per_viewer(:read) { |ids, _| ids }
+    }
+  }.freeze
+
+  def test_each_mistake_names_the_file_the_line_and_what_to_write
+    MISTAKES.each do |text, body|
+      error = assert_raises(Castellan::DeclarationError, text) { resource(&body).checked_rows }
+      assert_includes plain(error), text
+      assert_match(/\(#{Regexp.escape(__FILE__)}:\d+\)\z/, error.message)
+      assert_includes body.source_location.last..(body.source_location.last + 4), error.location[/\d+\z/].to_i, text
+    end
+  end
+
+  def test_the_id_column_must_be_there
+    assert_includes plain(assert_raises(Castellan::DeclarationError) {
+      resource {
+        id :ident
+      }.checked_rows
+    }), "id: articles has no column ident"
+  end
+
+  def test_a_resource_without_a_model_says_what_to_write
+    assert_includes assert_raises(Castellan::DeclarationError) {
+      Class.new(Castellan::Resource).definition
+    }.message, "has no model: write `model User`"
+  end
+
+  def test_a_model_that_is_none_says_what_to_give
+    error = assert_raises(Castellan::DeclarationError) {
+      Class.new(Castellan::Resource) {
+        model "users"
+        id :id
+      }.checked_rows
+    }
+    assert_includes error.message, "give an ActiveRecord model or relation"
+  end
+
+  def test_mistakes_of_a_resource_that_is_only_related_are_found_with_the_first
+    wrong = Class.new(Castellan::Resource) { attributes :boddy }
+    wrong.model models::Comment
+    error = assert_raises(Castellan::DeclarationError) { resource { has_many :comments, resource: wrong }.checked_rows }
+    assert_includes plain(error), "comments has no column boddy (did you mean body?)"
+  end
+
+  def test_a_class_of_another_namespace_finds_the_relatives_of_its_superclass
+    assert_equal models::AuthorResource, Class.new(models::ArticleResource).definition.relationships[:author].resource
+  end
+
+  private
+
+  def resource(&body)
+    source = models::Article
+    namespace = models
+    Class.new(Castellan::Resource) do
+      model source
+      define_singleton_method(:name) { "#{namespace.name}::Declared" }
+      class_exec(&body)
+    end
+  end
+
+  # The models of the tests live in a namespace, which is part of the plural name.
+  def plain(error) = error.message.gsub("active_record_library_sqlite_", "")
+
+  def declare(&body) = resource(&body).definition
+
+  def render(id, **options, &body)
+    Library.active_record(:sqlite).fill
+    resource(&body).render(id: id, **options)
+  end
+end
