@@ -1,0 +1,329 @@
+# frozen_string_literal: true
+
+require "active_record"
+require_relative "../rows"
+
+module Castellan
+  module Rows
+    # Rows of an ActiveRecord model: SQL from the public relation API, so that default scopes, association scopes, STI and
+    # several databases hold; run on the raw connection, so that no instance and no result object is made of it.
+    #
+    #   rows = ActiveRecordRows.for(User)
+    #   rows.columns                                   # => [:id, :email, …]
+    #   rows.association(:roles).to_many?              # => true
+    #   rows.fetch(plan, User.where(active: true))     # => RowSet
+    #
+    # What an association answers when it is loaded lazily is the truth; what cannot be read that way (a scope that takes
+    # the owner, a polymorphic belongs_to, composite keys) is refused by {#association}, at boot. Frozen.
+    class ActiveRecordRows
+      # @return [Class] the model
+      # @return [Dialect]
+      attr_reader :model, :dialect
+
+      # @param object [Class, ActiveRecord::Relation]
+      def self.for(object)
+        new(object.is_a?(::ActiveRecord::Relation) ? object.klass : object)
+      end
+
+      # @param memo [Memo] shared by the adapters of models that lead to each other
+      def initialize(model, memo = Memo.new)
+        @model = model
+        @memo = memo
+        @connection = ConnectionAccess.new(model)
+        @connection.lease { |connection| learn(connection) }
+        @types = ColumnTypes.new(model, @dialect.name)
+        freeze
+      end
+
+      DIALECTS = { "SQLite" => :sqlite, "PostgreSQL" => :postgres, "PostGIS" => :postgres }.freeze
+      private_constant :DIALECTS
+
+      # @!group What a declaration is checked against
+
+      # @return [Array<Symbol>] the columns, and the aliases of columns
+      def columns
+        (model.column_names + model.attribute_aliases.keys).map(&:to_sym)
+      end
+
+      # @return [Symbol, nil] nil when there is none or it has several columns
+      def primary_key
+        model.primary_key.to_sym if model.primary_key.is_a?(String)
+      end
+
+      # @return [String]
+      def plural_name
+        model.model_name.plural
+      end
+
+      # @return [String] the table of the rows themselves
+      def table
+        model.table_name
+      end
+
+      # @return [Association, nil]
+      # @raise [DeclarationError] for one that cannot be read as rows
+      def association(name)
+        reflection = model.reflect_on_association(name)
+        reflection && @memo.fetch([model, name]) { Association.new(self, reflection) }
+      end
+
+      # @return [Array<Symbol>]
+      def associations
+        model.reflect_on_all_associations.map(&:name)
+      end
+
+      # @!endgroup
+      # @!group Scopes
+
+      # @param object [Class, ActiveRecord::Relation]
+      # @return [ActiveRecord::Relation]
+      def scope(object = model)
+        object.is_a?(::ActiveRecord::Relation) ? object : object.all
+      end
+
+      # @return [Boolean] whether it can be given to {#fetch}
+      def scope?(object)
+        object.is_a?(::ActiveRecord::Relation) && object.klass <= model
+      end
+
+      # @param ids [Array<String, Integer>]
+      # @return [ActiveRecord::Relation, ChosenIds] the latter where the scope adds nothing to the model
+      def by_ids(scope, ids, column = primary_key)
+        ids = Ids.integers(ids) if integer?(column)
+        return scope.where(column => ids) unless whole?(scope) && kept_ids?(ids, column)
+
+        ChosenIds.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
+      end
+
+      # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; empty keeps the scope's own order
+      # @return [ActiveRecord::Relation] with the primary key as the last column, so that pages never overlap
+      def order(scope, order)
+        scope = relation(scope)
+        terms = order.map { |column, direction| attribute(column).public_send(direction) }
+        terms << attribute(primary_key).asc if primary_key && order.none? { |column, _| column.to_sym == primary_key }
+        order.empty? ? scope.order(*terms) : scope.reorder(*terms)
+      end
+
+      # @return [ActiveRecord::Relation]
+      def page(scope, limit:, offset:)
+        scope = relation(scope).limit(limit) if limit
+        scope = relation(scope).offset(offset) if offset&.positive?
+        scope
+      end
+
+      # @return [Integer] how many different rows there are, with the scope's own limit
+      def count(scope)
+        once = RelationSql.once(relation(scope)).unscope(:order)
+        once.limit_value || once.offset_value ? model.unscoped.from(once.select(primary_key), :castellan_counted).count : once.count
+      end
+
+      # @return [Array<String>] the ids of the scope's rows, as text, in its order
+      def ids(scope, column = primary_key)
+        session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
+      end
+
+      # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text, and the zone of times
+      # @return [String] the exact SQL of the scope, for this request
+      def scope_key(scope, plan = nil)
+        sql = relation(scope).to_sql # the relation keeps it: a relation that is used again costs nothing
+        plan ? [sql, *tables_read(plan).scopes, ::Time.zone&.name].join("\n") : sql
+      end
+
+      # @return [Array<String>, nil] every table that the plan's statements read; nil when that cannot be known
+      def tables(plan, scope)
+        tables_read(plan).call(scope_key(scope))
+      end
+
+      # @!endgroup
+
+      # @param plan [Plan::FetchPlan]
+      # @param scope [ActiveRecord::Relation, ChosenIds]
+      # @return [Plan::RowSet]
+      # @raise [ActiveRecord::StatementInvalid] as ActiveRecord would
+      def fetch(plan, scope)
+        plan.derive([:reader, model]) { Reader.new(plan, self) }.call(scope)
+      end
+
+      # Instances, for blocks that need them: one statement through the caller's relation.
+      # @return [Hash{Object => ActiveRecord::Base}] by the value of the column
+      def records(model, scope, ids, column = primary_key)
+        relation = scope ? scope.except(:limit, :offset, :order) : model.unscoped
+        relation.where(column => ids).to_a.to_h { |record| [record.public_send(column), record] }
+      end
+
+      # @!group For the reader of a plan
+
+      # @yieldparam session [Session] good inside the block
+      def session
+        @connection.lease { |connection| yield Session.new(connection, @name, dialect) }
+      end
+
+      # @return [String] SELECT of that list for the scope, with no row twice
+      def select_sql(scope, list)
+        RelationSql.select(RelationSql.once(relation(scope)), list)
+      end
+
+      # @return [String] SELECT of that list for ids given as one value
+      def select_by_ids_sql(list, column)
+        condition = dialect.among(qualified(column), database_type(column))
+        return "SELECT #{list} FROM #{table_sql} WHERE #{condition}" if constant_by_ids?
+
+        RelationSql.select(model.unscoped.where(Arel.sql(condition)), list)
+      end
+
+      # @return [Boolean] whether that is the same in each request: the types of a table of several grow as classes are loaded
+      def constant_by_ids?
+        !model.finder_needs_type_condition?
+      end
+
+      # @param object [Class, ActiveRecord::Relation]
+      # @return [ActiveRecordRows] of another model
+      def related(object)
+        other = object.is_a?(::ActiveRecord::Relation) ? object.klass : object
+        other == model ? self : @memo.fetch(other) { ActiveRecordRows.new(other, @memo) }
+      end
+
+      # @param kind [Symbol] :tables or :views
+      # @return [Array<String>] of the database
+      def names(kind)
+        @memo.fetch([kind, model.connection_specification_name]) { @connection.lease(&kind) }
+      end
+
+      # @return [Array<String>] tables of the database that answer not everybody the same rows
+      def guarded_tables
+        return [] unless dialect.name == :postgres
+
+        @memo.fetch([:guarded, model.connection_specification_name]) {
+          @connection.lease { |connection| connection.select_values(PostgresDriver::GUARDED, "SCHEMA") }
+        }
+      end
+
+      # @return [ActiveRecordRows] the adapter at the end of a path of to-one associations
+      def at(path)
+        path.reduce(self) { |adapter, name| adapter.association(name).adapter }
+      end
+
+      # @return [Boolean] whether no scope takes part in the path
+      def stable_path?(path)
+        return true if path.empty?
+
+        association = association(path.first)
+        association.stable? && association.adapter.stable_path?(path.drop(1))
+      end
+
+      # @return [String] the quoted table
+      attr_reader :table_sql
+
+      # @return [String]
+      def quote(column)
+        @quoted.fetch(column_name(column))
+      end
+
+      # @return [String] table and column
+      def qualified(column)
+        "#{table_sql}.#{quote(column)}"
+      end
+
+      # @return [String] the column, as its coder wants to read it
+      def column_sql(column)
+        @types.sql(column_name(column), qualified(column))
+      end
+
+      # @return [String] the type in the database, without a length
+      def database_type(column)
+        @types.database_type(column_name(column))
+      end
+
+      # @return [Symbol, nil]
+      def coder(column)
+        @types.coder(column_name(column))
+      end
+
+      # @return [Object] what the model's type makes of the driver's value
+      def cast(column, value)
+        @types.cast(column_name(column), value)
+      end
+
+      # @return [Boolean] whether only an instance knows the value
+      def needs_record?(column)
+        @types.reader_of_its_own?(column_name(column))
+      end
+
+      # @return [Boolean]
+      def integer?(column)
+        @types.coder(column_name(column)) == :integer
+      end
+
+      # @return [Boolean] whether no value of the column can hold a comma
+      def commaless?(column)
+        integer?(column) || @types.database_type(column_name(column)) == "uuid"
+      end
+
+      # @return [Boolean] whether a foreign key of the database, in force for all rows, says so
+      def references?(column, table, key)
+        keys = @memo.fetch([:foreign_keys, model]) { @connection.lease { |connection| connection.foreign_keys(model.table_name) } }
+        keys.any? { |found| found.column == column && found.to_table == table && found.primary_key == key && found.validated? }
+      end
+
+      # @return [Boolean]
+      def same_database?(other)
+        other.is_a?(ActiveRecordRows) && model.connection_specification_name == other.model.connection_specification_name
+      end
+
+      # @return [String] JSON text
+      def json(value)
+        ::ActiveSupport::JSON.encode(value)
+      end
+
+      # @!endgroup
+
+      private
+
+      def relation(scope)
+        scope.is_a?(ChosenIds) ? scope.relation : scope
+      end
+
+      # A default scope, the type of a table of several, `none`, `readonly` and a block's `scoping` are values of a relation too.
+      def whole?(scope)
+        scope.is_a?(::ActiveRecord::Relation) && scope.klass == model && scope.values.empty? && constant_by_ids?
+      end
+
+      # Where the driver and the column's type are sure to read an id in the same way.
+      def kept_ids?(ids, column)
+        return false if dialect.name == :other || needs_record?(column)
+
+        dialect.name == :postgres ? Ids.of_type?(ids, database_type(column)) : integer?(column)
+      end
+
+      def tables_read(plan)
+        plan.derive([:tables_read, model]) { TablesRead.new(self, plan) }
+      end
+
+      def learn(connection)
+        @dialect = Dialect.for(DIALECTS.fetch(connection.adapter_name, :other))
+        @table_sql = model.quoted_table_name
+        @name = "#{model.name} Castellan"
+        @quoted = model.column_names.to_h { |name| [name, connection.quote_column_name(name)] }.freeze
+        @names = { **model.column_names.to_h { |name| [name, name] }, **model.attribute_aliases }
+        @names = @names.merge(@names.transform_keys(&:to_sym)).freeze
+      end
+
+      def column_name(name)
+        @names[name] || model.attribute_aliases.fetch(name.to_s, name.to_s)
+      end
+
+      def attribute(name)
+        model.arel_table[column_name(name)]
+      end
+    end
+  end
+end
+
+require_relative "active_record_rows/connection_access"
+require_relative "active_record_rows/session"
+require_relative "active_record_rows/statement_error"
+require_relative "active_record_rows/column_types"
+require_relative "active_record_rows/relation_sql"
+require_relative "active_record_rows/lazy_statement"
+require_relative "active_record_rows/constant_scope"
+require_relative "active_record_rows/association"

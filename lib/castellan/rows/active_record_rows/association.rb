@@ -1,0 +1,149 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class ActiveRecordRows
+      # One association of a model, as rows see it. Frozen.
+      #
+      #   association = ActiveRecordRows.for(User).association(:roles)
+      #   association.to_many?   # => true
+      #   association.model      # => Role
+      #   association.lazy.sql(%("roles"."id"))
+      #
+      # Refused when made: a scope that takes the owner, a polymorphic belongs_to, keys of several columns.
+      class Association
+        # @return [Symbol]
+        # @return [Symbol] :has_many, :has_one, :belongs_to, :has_and_belongs_to_many
+        # @return [Class] the related model
+        # @return [Symbol] the owner's column that the association starts from
+        attr_reader :name, :macro, :model, :owner_key
+
+        def initialize(owner, reflection)
+          @owner = owner
+          @reflection = reflection
+          @name = reflection.name
+          @macro = reflection.macro
+          refuse_polymorphic
+          @model = reflection.klass
+          @owner_key = single_key
+          refuse_scope_of_owner
+          refuse("disable_joins: true makes several statements of it") if reflection.options[:disable_joins]
+          freeze
+        end
+
+        # @return [Boolean]
+        def to_many?
+          @reflection.collection?
+        end
+
+        # @return [ActiveRecordRows] of the related model
+        def adapter
+          @owner.related(model)
+        end
+
+        # @return [LazyStatement] evaluates the scopes
+        def lazy
+          LazyStatement.new(owner_record.association(name).scope, fallback_order: fallback_order)
+        end
+
+        # @param id [Symbol] the related resource's id
+        # @return [Array(LazyStatement, String)] the statement that holds the links, and its expression of the related id
+        def links(id)
+          joined = joined_links(id) if to_many? && @reflection.through_reflection? && @owner.dialect.lateral?
+          joined || [lazy, adapter.qualified(id)]
+        end
+
+        # @return [LazyStatement] of the related rows that have a value in that column
+        def lazy_where_present(column)
+          LazyStatement.new(owner_record.association(name).scope.where.not(column => nil), fallback_order: fallback_order)
+        end
+
+        # @return [Boolean] whether its text is always the same: no default scope takes part, and no scope that may change
+        def stable?
+          steady?(@reflection) { |scope| scope.nil? || ConstantScope.constant?(scope) }
+        end
+
+        # @return [Boolean] whether it is a has_many over the related table alone
+        def direct?
+          !@reflection.through_reflection? && macro == :has_many
+        end
+
+        # @param id [Symbol] the related resource's id
+        # @return [Boolean] whether the owner's own column holds that id; a target with a default scope has to be asked
+        def foreign_key_of?(id)
+          macro == :belongs_to && unscoped? && @reflection.association_primary_key == id.to_s
+        end
+
+        private
+
+        # Where the database itself keeps the join table's key true, the join table alone holds the links.
+        def joined_links(id)
+          source = @reflection.source_reflection
+          join = @owner.association(@reflection.through_reflection.name)
+          return unless unscoped? && join.direct? && source.macro == :belongs_to && source.association_primary_key == id.to_s
+          return unless join.adapter.references?(source.foreign_key.to_s, model.table_name, id.to_s)
+
+          [join.lazy_where_present(source.foreign_key), join.adapter.qualified(source.foreign_key)]
+        end
+
+        def owner_record_key
+          OwnerKey.value(@owner.model.type_for_attribute(owner_key.to_s).type) ||
+            refuse("the type of #{owner_key} (#{@owner.model.type_for_attribute(owner_key.to_s).type}) cannot be a key here")
+        end
+
+        def owner_record
+          @owner.model.instantiate(@owner.model.column_names.to_h { |column| [column, nil] }.merge(owner_key.to_s => owner_record_key))
+        end
+
+        def fallback_order
+          [through_model, model].compact.filter_map { |klass| klass.arel_table[klass.primary_key] if klass.primary_key.is_a?(String) }
+        end
+
+        # The model joined last, unless it is the related one, whose table would have another name in the statement.
+        def through_model
+          return unless @reflection.through_reflection?
+
+          joined = @reflection.through_reflection.klass
+          joined unless joined.table_name == model.table_name || @reflection.through_reflection.through_reflection?
+        end
+
+        def unscoped?
+          steady?(@reflection, &:nil?)
+        end
+
+        # Whether the block holds for the scope of every association on the way, and nothing else adds to the statement.
+        def steady?(reflection, &holds)
+          return false if !yield(reflection.scope) || reflection.klass.default_scopes.any? || reflection.klass.finder_needs_type_condition?
+          return true unless reflection.through_reflection?
+
+          steady?(reflection.through_reflection, &holds) && steady?(reflection.source_reflection, &holds)
+        end
+
+        def single_key
+          key = @reflection.chain.last.join_foreign_key
+          return key.to_sym unless key.is_a?(Array)
+
+          refuse("its key has several columns")
+        end
+
+        def refuse_polymorphic
+          refuse("a polymorphic belongs_to has no one table") if @reflection.polymorphic?
+        end
+
+        def refuse_scope_of_owner
+          refuse("its scope takes the owner") if scopes(@reflection).any? { |scope| scope.arity != 0 }
+        end
+
+        def scopes(reflection)
+          own = [reflection.scope].compact
+          reflection.through_reflection? ? own + scopes(reflection.through_reflection) + scopes(reflection.source_reflection) : own
+        end
+
+        def refuse(reason)
+          raise DeclarationError, "#{@owner.model}##{@reflection.name} cannot be read as rows: #{reason}; " \
+                                  "write it as an attribute with a block that takes the record"
+        end
+      end
+    end
+  end
+end

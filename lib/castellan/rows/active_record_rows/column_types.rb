@@ -1,0 +1,131 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class ActiveRecordRows
+      # How the value of a column becomes JSON: by a plain coder where the driver's value is what the model's reader would
+      # give, otherwise through the model's own type.
+      #
+      #   types = ColumnTypes.new(User, :sqlite)
+      #   types.coder("email")                         # => :text
+      #   types.coder("status")                        # => nil, an enum
+      #   types.cast("status", 1)                      # => "active"
+      #
+      # A column and its type have to agree: `attribute :number, :string` over an integer column is no plain column.
+      # Decimals on SQLite are binary fractions to the driver, JSON there is unchecked text, times in zones other than UTC
+      # are written with an offset: these go through the type.
+      class ColumnTypes
+        PLAIN = {
+          integer: [:integer, %w[ActiveModel::Type::Integer ActiveModel::Type::BigInteger ActiveRecord::ConnectionAdapters::SQLite3Adapter::SQLite3Integer]],
+          string: [:text, %w[ActiveModel::Type::String ActiveModel::Type::ImmutableString]],
+          text: [:text, %w[ActiveModel::Type::String ActiveRecord::Type::Text]],
+          citext: [:text, %w[ActiveRecord::ConnectionAdapters::PostgreSQL::OID::SpecializedString]],
+          uuid: [:text, %w[ActiveRecord::ConnectionAdapters::PostgreSQL::OID::Uuid]],
+          boolean: [:boolean, %w[ActiveModel::Type::Boolean]],
+          float: [:float, %w[ActiveModel::Type::Float]],
+          decimal: [:decimal, %w[ActiveRecord::ConnectionAdapters::PostgreSQL::OID::Decimal]],
+          date: [:date, %w[ActiveRecord::Type::Date ActiveRecord::ConnectionAdapters::PostgreSQL::OID::Date]],
+          datetime: [:datetime, %w[ActiveRecord::Type::DateTime ActiveRecord::ConnectionAdapters::PostgreSQL::OID::Timestamp]],
+          timestamptz: [:datetime, %w[ActiveRecord::ConnectionAdapters::PostgreSQL::OID::TimestampWithTimeZone]],
+          json: [:json, %w[ActiveRecord::Type::Json]],
+          jsonb: [:json, %w[ActiveRecord::ConnectionAdapters::PostgreSQL::OID::Jsonb]]
+        }.freeze
+        UNCHECKED_BY_SQLITE = %i[decimal json].freeze
+        UTC_NAMES = %w[UTC Etc/UTC].freeze
+        MILLISECONDS = 3
+        private_constant :PLAIN, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
+
+        def initialize(model, dialect)
+          @model = model
+          @dialect = dialect
+          model.define_attribute_methods unless model.abstract_class?
+          @coders = model.column_names.to_h { |name| [name, reader_of_its_own?(name) ? nil : plain(name)] }.freeze
+          freeze
+        end
+
+        # @param name [String]
+        # @return [Symbol, nil] nil where the value has to be read by {#cast} or by the model; depends on Time.zone
+        def coder(name)
+          coder = @coders.fetch(name)
+          coder == :datetime && !utc?(name) ? nil : coder
+        end
+
+        # @return [Object]
+        def cast(name, value)
+          value = "#{value}+00" if with_zone?(name) && value.is_a?(String)
+          @model.type_for_attribute(name).deserialize(value)
+        end
+
+        # @return [String] a time with a zone is read in UTC, whatever the session's zone
+        def sql(name, qualified)
+          with_zone?(name) ? "timezone('UTC', #{qualified})" : qualified
+        end
+
+        # @return [String]
+        def database_type(name)
+          @model.columns_hash.fetch(name).sql_type.sub(/\(.*\)/, "")
+        end
+
+        # Readers written by hand, and callbacks that see each record after it was found: rows cannot tell what they answer.
+        # @return [Boolean]
+        def reader_of_its_own?(name)
+          return true if %i[find initialize].any? { |event| @model.__callbacks.fetch(event, []).any? }
+          return false unless @model.method_defined?(name)
+
+          owner = @model.instance_method(name).owner
+          !(owner.is_a?(::ActiveRecord::AttributeMethods::GeneratedAttributeMethods) || owner == ::ActiveRecord::AttributeMethods::PrimaryKey)
+        end
+
+        private
+
+        def plain(name)
+          column = @model.columns_hash.fetch(name)
+          type = unzoned(@model.type_for_attribute(name))
+          coder, classes = PLAIN[column.type]
+          return unless coder && classes.include?(type.class.name)
+          return if column.respond_to?(:array) && column.array
+          return if @dialect == :sqlite && (UNCHECKED_BY_SQLITE.include?(coder) || coarse?(coder, column))
+          return if @dialect == :other && %i[datetime json].include?(coder)
+
+          coder
+        end
+
+        # SQLite keeps fractions of a second that the column's precision would take away.
+        def coarse?(coder, column)
+          coder == :datetime && column.precision && column.precision < MILLISECONDS
+        end
+
+        def with_zone?(name)
+          @dialect == :postgres && @model.columns_hash.fetch(name).sql_type.match?(/\A(timestamp.* with time zone|timestamptz)/)
+        end
+
+        def unzoned(type)
+          zone_converter?(type) ? type.__getobj__ : type
+        end
+
+        def utc?(name)
+          json = ::ActiveSupport::JSON::Encoding
+          return false unless json.use_standard_json_time_format && json.time_precision == MILLISECONDS && default_timezone == :utc
+
+          !zoned?(name) || Time.zone.nil? || UTC_NAMES.include?(Time.zone.tzinfo.name)
+        end
+
+        def zoned?(name)
+          zone_converter?(@model.type_for_attribute(name))
+        end
+
+        # A delegator, which answers is_a? for what it wraps.
+        def zone_converter?(type)
+          case type
+          when ::ActiveRecord::AttributeMethods::TimeZoneConversion::TimeZoneConverter then true
+          else false
+          end
+        end
+
+        def default_timezone
+          ::ActiveRecord.respond_to?(:default_timezone) ? ::ActiveRecord.default_timezone : ::ActiveRecord::Base.default_timezone
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class ActiveRecordRows
+      # The statement that ActiveRecord would run to load an association lazily, for the owner of {OwnerKey}.
+      #
+      #   lazy = LazyStatement.new(relation, fallback_order: [Assignment.arel_table[:id]])
+      #   lazy.sql(%("roles"."id"))   # => SELECT "roles"."id" FROM "roles" … WHERE "assignments"."user_id" = 1847362915 ORDER BY …
+      #
+      # An association without an order is read in the order of its keys: any order is right then, and this one is the same each time.
+      class LazyStatement
+        def initialize(relation, fallback_order:)
+          @relation = relation.except(:includes, :preload, :eager_load, :references)
+          @relation = @relation.left_outer_joins(*relation.eager_load_values) if relation.eager_load_values.any?
+          @fallback = fallback_order
+          freeze
+        end
+
+        # @param list [String]
+        # @param single [Boolean] whether it is a to-one association
+        # @return [String]
+        def sql(list, single: false)
+          relation = single ? @relation.limit(1) : ordered(@fallback)
+          relation.reselect(Arel.sql(list)).to_sql
+        end
+
+        # @return [String] all columns of the related rows, with the limit, distinctness and order of the scope
+        def whole_sql
+          key = @relation.klass.primary_key
+          ordered(key ? [@relation.klass.arel_table[key]] : []).to_sql
+        end
+
+        # @return [Boolean] whether it means the same for many owners at once
+        def plain?
+          @relation.limit_value.nil? && @relation.offset_value.nil? && !@relation.distinct_value && @relation.group_values.empty?
+        end
+
+        private
+
+        def ordered(fallback)
+          @relation.order_values.empty? && fallback.any? && @relation.group_values.empty? ? @relation.order(*fallback) : @relation
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class ActiveRecordRows
+      # A caller's relation as the statement that reads rows: what concerns instances (includes, strict_loading, readonly)
+      # is left out, and a join to many never multiplies.
+      #
+      #   RelationSql.select(RelationSql.once(User.joins(:roles).distinct), %("users"."id"))
+      module RelationSql
+        module_function
+
+        # @return [String]
+        def select(relation, list)
+          relation.reselect(Arel.sql(list)).to_sql
+        end
+
+        # A relation that may answer a row twice becomes `WHERE id IN (the relation)`, in the relation's order and with its limit.
+        # @return [ActiveRecord::Relation]
+        def once(relation)
+          plain = relation.except(:includes, :preload, :eager_load, :references)
+          plain = plain.left_outer_joins(*joined(relation)) if relation.eager_loading?
+          multiplies?(plain) ? within(plain) : plain.except(:select)
+        end
+
+        def joined(relation)
+          relation.eager_load_values + (relation.references_values.any? ? relation.includes_values : [])
+        end
+
+        def multiplies?(relation)
+          relation.distinct_value || relation.group_values.any? ||
+            (relation.klass.primary_key && (relation.joins_values.any? || relation.left_outer_joins_values.any?))
+        end
+
+        def within(relation)
+          model = relation.klass
+          key = model.primary_key
+          unless key.is_a?(String)
+            raise DeclarationError,
+                  "#{model}: a scope with a join, DISTINCT or GROUP BY needs a primary key of one column"
+          end
+
+          ids = relation.unscope(:order, :limit, :offset, :select).except(:distinct)
+          model.unscoped.where(key => ids.reselect(model.arel_table[key])).merge(window(relation))
+        end
+
+        # What the outer statement keeps: order, limit and offset.
+        def window(relation)
+          relation.only(:order, :limit, :offset, :lock, :readonly)
+        end
+      end
+    end
+  end
+end

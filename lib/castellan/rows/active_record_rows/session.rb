@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class ActiveRecordRows
+      # Runs SELECTs on the raw connection the way ActiveRecord would on its own: query log tags and other transformers,
+      # never a write (so `while_preventing_writes` holds), an `sql.active_record` event, ActiveRecord's errors. Good inside one lease.
+      #
+      #   session.rows("SELECT id FROM users")                                # => [[1], [2]], on PostgreSQL a PG::Result
+      #   session.rows("SELECT … WHERE user_id = ANY($1::bigint[])", [1, 2])
+      #
+      # Reads past ActiveRecord's query cache: what it answers is never older than the statement.
+      class Session
+        include ColumnValues
+
+        # @param name [String] what the statements are called in the log
+        def initialize(connection, name, dialect)
+          @connection = connection
+          @name = name
+          @dialect = dialect
+        end
+
+        # @param sql [String]
+        # @param ids [Array<Integer, String>, nil] the ids that the text's one placeholder stands for
+        # @param kept [Boolean] whether the text is one of few that come again: it runs prepared where ActiveRecord's would
+        # @return [Array<Array>, PG::Result] in text format
+        def rows(sql, ids = nil, kept: false)
+          return @connection.select_all(ids ? literal(sql, ids) : sql, @name).rows if @dialect.name == :other
+
+          text = transformed(sql)
+          refuse(text) if @connection.write_query?(text)
+          notify(text) { |payload|
+            run(text, ids, kept && text == sql).tap { |rows| payload[:row_count] = rows.is_a?(Array) ? rows.size : rows.ntuples }
+          }
+        end
+
+        private
+
+        def run(sql, ids, kept)
+          @dialect.name == :postgres ? postgres(sql, ids, kept) : sqlite(sql, ids)
+        rescue ::ActiveRecord::ActiveRecordError
+          raise
+        rescue StandardError => error
+          raise StatementError.translate(error, sql, @connection)
+        end
+
+        # A scope of one connection may have turned prepared statements off (`unprepared_statement`), as `prepared_statements: false` has.
+        def postgres(sql, ids, kept)
+          PostgresDriver.rows(@connection.raw_connection, sql, ids, prepared: kept && @connection.prepared_statements)
+        end
+
+        def sqlite(sql, ids)
+          @connection.raw_connection.prepare(sql) do |statement|
+            statement.bind_param(1, @dialect.bind(ids)) if ids
+            statement.to_a
+          end
+        end
+
+        def notify(sql, &block)
+          ::ActiveSupport::Notifications.instrument("sql.active_record", payload(sql), &block)
+        end
+
+        def payload(sql)
+          { sql: sql, name: @name, binds: [], type_casted_binds: [], statement_name: nil, async: false, connection: @connection,
+            row_count: 0 }
+        end
+
+        def transformed(sql)
+          return sql unless ::ActiveRecord.respond_to?(:query_transformers)
+
+          ::ActiveRecord.query_transformers.reduce(sql) { |text, transformer| transformer.call(text, @connection) }
+        end
+
+        def literal(sql, ids)
+          sql.gsub(Dialect::IDS) { ids.map { |id| @connection.quote(id) }.join(", ") }
+        end
+
+        def refuse(sql)
+          raise ::ActiveRecord::ReadOnlyError, "Write query attempted by rows, which only read: #{sql}"
+        end
+      end
+    end
+  end
+end

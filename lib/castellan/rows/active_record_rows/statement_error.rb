@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class ActiveRecordRows
+      # A driver's error as the one that ActiveRecord raises for it, so that an application's rescues hold.
+      #
+      #   raise StatementError.translate(pg_error, sql, connection)   # => ActiveRecord::QueryCanceled
+      #
+      # Only what a SELECT can meet; the rest is ActiveRecord::StatementInvalid.
+      module StatementError
+        BY_STATE = { "57014" => "QueryCanceled", "40001" => "SerializationFailure", "40P01" => "Deadlocked", "55P03" => "LockWaitTimeout",
+                     "22003" => "RangeError" }.freeze
+        private_constant :BY_STATE
+
+        module_function
+
+        # @return [Exception]
+        def translate(error, sql, connection)
+          return error unless driver?(error)
+          return lost(error, connection) if lost?(error)
+          return expired(error, connection) if error.respond_to?(:result) && PreparedStatements.expired?(error)
+
+          statement_invalid(named(error)).new("#{error.class}: #{error.message}", sql: sql, binds: [], **pool(connection))
+        end
+
+        def driver?(error)
+          (defined?(::PG::Error) && error.is_a?(::PG::Error)) || (defined?(::SQLite3::Exception) && error.is_a?(::SQLite3::Exception))
+        end
+
+        def lost?(error)
+          (defined?(::PG::ConnectionBad) && (error.is_a?(::PG::ConnectionBad) || error.is_a?(::PG::UnableToSend))) ||
+            error.message.match?(/closed database|connection is closed/i)
+        end
+
+        def lost(error, connection)
+          known = ::ActiveRecord.const_defined?(:ConnectionFailed) ? ::ActiveRecord::ConnectionFailed : ::ActiveRecord::ConnectionNotEstablished
+          known.new("#{error.class}: #{error.message}", **pool(connection))
+        end
+
+        # Inside a transaction, which has to be begun again.
+        def expired(error, connection)
+          ::ActiveRecord::PreparedStatementCacheExpired.new(error.message, **pool(connection))
+        end
+
+        def named(error)
+          return "StatementTimeout" if defined?(::SQLite3::BusyException) && error.is_a?(::SQLite3::BusyException)
+
+          BY_STATE[error.result&.error_field(::PG::PG_DIAG_SQLSTATE)] if error.respond_to?(:result)
+        end
+
+        def statement_invalid(name)
+          ::ActiveRecord.const_get(name || "StatementInvalid")
+        end
+
+        # Rails 7.1 and later name the pool in their errors.
+        def pool(connection)
+          ::ActiveRecord.gem_version >= Gem::Version.new("7.1") ? { connection_pool: connection.pool } : {}
+        end
+      end
+    end
+  end
+end

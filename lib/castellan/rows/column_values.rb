@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # One column of rows, whether they are arrays or a PG::Result in text format. For adapters' sessions.
+    #
+    #   session.ids(rows, 0)      # => [1, 2]      integers of integer columns, without nil
+    #   session.column(rows, 1)   # => ["a", nil]  as the driver gave them
+    module ColumnValues
+      INTEGERS = [20, 21, 23].freeze # the types int8, int2 and int4 in pg_type
+      private_constant :INTEGERS
+
+      # @return [Array<Integer, String>]
+      def ids(rows, position)
+        column(rows, position, integers: true).compact
+      end
+
+      # @return [Array]
+      def column(rows, position, integers: false)
+        return rows.map { |row| row[position] } if rows.is_a?(Array)
+        return rows.column_values(position) unless integers && INTEGERS.include?(rows.ftype(position))
+
+        as_integers(rows, position)
+      end
+
+      private
+
+      # Decoded by the driver, so that no string is made of an id; the rows stay text for whoever reads them next.
+      def as_integers(rows, position)
+        texts = rows.type_map
+        rows.type_map = PG::TypeMapByColumn.new(Array.new(rows.nfields) { |index| PG::TextDecoder::Integer.new if index == position })
+        rows.column_values(position)
+      ensure
+        rows.type_map = texts
+      end
+    end
+  end
+end

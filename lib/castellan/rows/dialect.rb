@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  module Rows
+    # How one database takes a list of ids and groups the links of a row. Frozen.
+    #
+    #   Dialect.for(:postgres).among(%("comments"."post_id"), "bigint")  # => %("comments"."post_id" = ANY($1::bigint[]))
+    #   Dialect.for(:sqlite).among(%("comments"."post_id"), "integer")   # => %("comments"."post_id" IN (SELECT value FROM json_each(?)))
+    #
+    # Both take all ids as one value, so that a statement's text is the same for any number of parents.
+    # Where a database has neither, the ids are written into the text.
+    class Dialect
+      # Stands for the ids in the text of {Other}.
+      IDS = "castellan_ids"
+
+      # @param name [Symbol] :sqlite, :postgres, or any other
+      # @return [Dialect]
+      def self.for(name)
+        { sqlite: SQLITE, postgres: POSTGRES }.fetch(name, OTHER)
+      end
+
+      # @return [Symbol]
+      attr_reader :name
+
+      def initialize(name)
+        @name = name
+        freeze
+      end
+
+      # @param type [String] the column's type in the database
+      # @return [String]
+      def among(expression, type)
+        case name
+        when :postgres then "#{expression} = ANY($1::#{type}[])"
+        when :sqlite then "#{expression} IN (SELECT value FROM json_each(?))"
+        else "#{expression} IN (#{IDS})"
+        end
+      end
+
+      # @return [Boolean] whether the links of a row are cheapest as one value of the row itself
+      def groups_links?
+        name == :sqlite
+      end
+
+      # @return [Boolean] whether a statement can run once for each of many parents inside one statement
+      def lateral?
+        name == :postgres
+      end
+
+      # @param sql [String] SELECT of one column named castellan_id
+      # @return [String] its values in one text, with commas between them, in their order
+      def group(sql)
+        "(SELECT group_concat(castellan_id) FROM (#{sql}))"
+      end
+
+      # @param ids [Array<Integer, String>]
+      # @return [String] the one value that carries them
+      def bind(ids)
+        name == :sqlite ? JSON.generate(ids) : PostgresDriver.bind(ids)
+      end
+
+      SQLITE = new(:sqlite)
+      POSTGRES = new(:postgres)
+      OTHER = new(:other)
+      private_constant :SQLITE, :POSTGRES, :OTHER
+    end
+  end
+end

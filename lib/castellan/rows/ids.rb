@@ -1,0 +1,37 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # Ids that a client wrote, as values of an integer column. What is no such number identifies nothing: it is left out, and
+    # neither asked of the database (which would refuse it) nor cut to the digits that it begins with.
+    #
+    #   Ids.integers(["7", "7abc", 8, "99999999999999999999"])   # => [7, 8]
+    module Ids
+      LARGEST = (2**63) - 1
+      UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
+      LARGEST_OF = { "bigint" => LARGEST, "integer" => (2**31) - 1, "smallint" => (2**15) - 1 }.freeze
+      private_constant :LARGEST, :UUID, :LARGEST_OF
+
+      module_function
+
+      # @param ids [Array<String, Integer>]
+      # @return [Array<Integer>]
+      def integers(ids)
+        ids.filter_map do |id|
+          number = id.is_a?(Integer) ? id : (id.to_i if id.to_s.match?(/\A-?\d+\z/))
+          number if number && number.abs <= LARGEST
+        end
+      end
+
+      # @param ids [Array<Integer, String>]
+      # @param type [String] of PostgreSQL
+      # @return [Boolean] whether the type is known to hold all of them, as they are written
+      def of_type?(ids, type)
+        return ids.all? { |id| id.is_a?(String) && UUID.match?(id) } if type == "uuid"
+
+        largest = LARGEST_OF[type]
+        !largest.nil? && ids.all? { |id| id.is_a?(Integer) && id.abs <= largest }
+      end
+    end
+  end
+end

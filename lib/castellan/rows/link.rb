@@ -1,0 +1,129 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # How the links of one relationship are read, decided from what the association is. Frozen, good for one request, and
+    # for all requests where no scope takes part.
+    #
+    # | kind           | when                                                            | the links are                          |
+    # |----------------|-----------------------------------------------------------------|----------------------------------------|
+    # | `:foreign_key` | belongs_to without a scope                                      | the row's own foreign key              |
+    # | `:one`         | any other to-one association                                    | a subquery in the row's SELECT         |
+    # | `:own_rows`    | included has_many over one table                                | a further column of the related rows   |
+    # | `:grouped`     | to-many on a database that groups cheaply, ids without a comma  | a subquery in the row's SELECT         |
+    # | `:pairs`       | to-many otherwise                                               | a statement of two columns             |
+    # | `:lateral`     | the same with LIMIT, DISTINCT or GROUP BY, which are per parent | a statement of two columns             |
+    class Link
+      LIST = "castellan_list"
+      private_constant :LIST
+
+      # @return [Plan::Node::Edge]
+      # @return [Object] the association
+      # @return [Symbol] see above
+      # @return [Correlated, nil] what the row's SELECT has to contain for this link
+      # @return [String, nil] SELECT of the parent's id and the related id, for parents given as ids
+      # @return [String, nil] the column of the related rows that holds the parent's id, when they carry it
+      attr_reader :edge, :association, :kind, :expression, :pairs_sql, :parent_column
+
+      # @param adapter [Object] of the rows that have the relationship
+      # @param id_column [Symbol] their id
+      def initialize(edge, adapter, id_column)
+        @edge = edge
+        @adapter = adapter
+        @id_column = id_column
+        @related_id = edge.relationship.definition.id_column
+        @association = adapter.association(edge.relationship.name)
+        @lazy, @related = @association.links(@related_id)
+        @kind = choose
+        write
+        freeze
+      end
+
+      # @param list [String] the SELECT list of the related rows
+      # @return [String] SELECT of the related rows of all parents given as ids
+      def own_rows_sql(list)
+        @own_rows_sql.sub(LIST) { list }
+      end
+
+      # @return [Boolean]
+      def stable?
+        association.stable?
+      end
+
+      private
+
+      def choose
+        return association.foreign_key_of?(@related_id) ? :foreign_key : :one unless association.to_many?
+
+        read_statement
+        simple = @parent_column && association.owner_key == @id_column
+        return :own_rows if edge.node && simple && association.direct?
+        return :grouped if groups?
+        return :pairs if simple
+        return :lateral if @adapter.dialect.lateral? && association.adapter.same_database?(@adapter)
+
+        refuse
+      end
+
+      def write
+        case kind
+        when :foreign_key then @expression = Correlated.column(@adapter.qualified(association.owner_key))
+        when :one then @expression = one
+        when :grouped then @expression = Correlated.new(association.owner_key, @adapter.dialect.group(ids_sql))
+        when :pairs then @pairs_sql = among(listing("#{@parent_column}, #{@related}"))
+        when :lateral then @pairs_sql = lateral_sql
+        when :own_rows then @own_rows_sql = among(@statement)
+        end
+      end
+
+      def one
+        Correlated.one_statement(@adapter, association)
+        Correlated.new(association.owner_key, "(#{@lazy.sql(@related, single: true)})")
+      end
+
+      # Once, because writing it is the costly part of a scope that is evaluated in each request.
+      def read_statement
+        return unless @lazy.plain?
+
+        @statement = @lazy.sql(LIST)
+        @parent_column = OwnerKey.column(@statement)
+      end
+
+      def listing(list)
+        @statement.sub(LIST) { list }
+      end
+
+      def groups?
+        target = association.adapter
+        @adapter.dialect.groups_links? && target.same_database?(@adapter) && target.commaless?(@related_id)
+      end
+
+      def ids_sql
+        return listing("#{@related} AS castellan_id") if @statement
+
+        "SELECT #{association.adapter.quote(@related_id)} AS castellan_id FROM (#{@lazy.whole_sql})"
+      end
+
+      def among(sql)
+        OwnerKey.replace_comparison(sql) { |column| association.adapter.dialect.among(column, @adapter.database_type(@id_column)) }
+      end
+
+      # A scope with a limit, read once for each parent: `LATERAL` runs the lazy statement itself.
+      def lateral_sql
+        id = @adapter.quote(@id_column)
+        key = @adapter.quote(association.owner_key)
+        owners = "SELECT #{id} AS castellan_id, #{key} AS castellan_key FROM #{@adapter.table_sql} " \
+                 "WHERE #{@adapter.dialect.among(id, @adapter.database_type(@id_column))}"
+        related = association.adapter.quote(@related_id)
+        "SELECT castellan_owners.castellan_id, castellan_related.#{related} FROM (#{owners}) castellan_owners " \
+          "CROSS JOIN LATERAL (#{OwnerKey.replace(@lazy.whole_sql, "castellan_owners.castellan_key")}) castellan_related"
+      end
+
+      def refuse
+        reason = "a scope with LIMIT, DISTINCT or GROUP BY, or a key that is not the id, cannot be read for many parents here " \
+                 "(PostgreSQL can, SQLite where ids hold no comma); write the association without it"
+        raise DeclarationError.new("#{edge.relationship.name}: #{reason}", location: edge.relationship.location)
+      end
+    end
+  end
+end

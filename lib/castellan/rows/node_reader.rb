@@ -1,0 +1,124 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # Reads one node of a plan: its rows with everything that fits into their SELECT, and the links that do not.
+    #
+    #   reader = NodeReader.new(node, adapter, kept)
+    #   reader.sql { |list| "SELECT #{list} FROM users" }   # => the statement
+    #
+    # Made for each request, because scopes are evaluated when it is made; what no scope takes part in is kept (`keep`).
+    class NodeReader
+      # @return [Plan::Node]
+      # @return [Object] the adapter of its model
+      # @return [Array<Link>] one for each of node.edges
+      attr_reader :node, :adapter, :links
+
+      # @param kept [Hash] what earlier readers kept, by identity of the node, edge or column
+      def initialize(node, adapter, kept)
+        @node = node
+        @adapter = adapter
+        @kept = kept
+        @links = node.edges.map { |edge| kept[edge] || Link.new(edge, adapter, node.definition.id_column) }
+        @expressions = node.columns.map { |column| kept[column] || expression(column) }
+        @ends = node.columns.map { |column| adapter.at(column.path) }
+        @positions = links.map { |link| further(link.expression) }
+        @width = @expressions.size
+      end
+
+      # Keeps for later requests the links and columns that mean the same in each, and itself, with its texts, when all do.
+      def keep
+        links.each { |link| @kept[link.edge] = link if link.stable? }
+        stable = node.columns.each_with_index.select { |column, _| adapter.stable_path?(column.path) }
+        stable.each { |column, index| @kept[column] = @expressions[index] }
+        return unless stable.size == node.columns.size && links.all?(&:stable?)
+
+        @list = parts(@expressions)
+        @by_ids_sql = by_ids_sql if adapter.constant_by_ids?
+        @kept[node] = self
+      end
+
+      # @yieldparam list [String] a SELECT list
+      # @yieldreturn [String] the statement with that list
+      # @return [String]
+      def sql(&block)
+        around(@list || parts(@expressions), &block)
+      end
+
+      # @return [String] for ids given as one value
+      def by_ids_sql
+        @by_ids_sql || sql { |list| adapter.select_by_ids_sql(list, node.definition.id_column) }
+      end
+
+      # @return [String] of the rows that carry their parent's key as a further column, for parents given as ids
+      def own_rows_sql(link)
+        further = column_position(link.parent_column) ? [] : [Correlated.column(link.parent_column)]
+        around(parts(@expressions + further)) { |list| link.own_rows_sql(list) }
+      end
+
+      # @param link [Link] of the parents to these rows
+      # @return [Integer] the position of the parent's key: where the plan reads that column anyway, or after all others
+      def key_position(link)
+        column_position(link.parent_column) || @width
+      end
+
+      # @return [Plan::RowSet::InColumn, nil]
+      def in_column(index)
+        position = @positions[index]
+        position && Plan::RowSet::InColumn.new(position)
+      end
+
+      # @return [Array<Symbol, nil>] nil where only the ORM can tell how a column's value is written
+      def coders
+        @ends.each_with_index.map { |at, index| at.coder(node.columns[index].name) }
+      end
+
+      private
+
+      def expression(column)
+        column.own? ? Correlated.column(adapter.column_sql(column.name)) : Correlated.path(adapter, column.path, column.name)
+      end
+
+      # A subquery has a name of its own: the last part of its column's would hide the row's from the scope's ORDER BY.
+      def column_position(text)
+        @expressions.index { |expression| expression.column? && expression.text == text }
+      end
+
+      def listed(expression, index)
+        expression.column? ? expression.text : "#{expression.within(adapter.qualified(expression.key))} AS castellan_c#{index}"
+      end
+
+      def further(expression)
+        return unless expression
+
+        known = column_position(expression.text) if expression.column?
+        return known if known
+
+        @expressions << expression
+        @expressions.size - 1
+      end
+
+      def around((before, list, after))
+        "#{before}#{yield list}#{after}"
+      end
+
+      # @return [Array<String>] what stands before the statement, its list, and what stands after it
+      def parts(expressions)
+        return wrapped(expressions) if expressions.any? { |expression| expression.hides?(adapter.table_sql) }
+
+        ["", expressions.each_with_index.map { |expression, index| listed(expression, index) }.join(", "), ""]
+      end
+
+      # A subquery on the row's own table would take the row's columns for its own: so the rows become a table of another name.
+      def wrapped(expressions)
+        outer = expressions.each_with_index.map do |expression, index|
+          expression.column? ? "castellan_rows.c#{index}" : expression.within("castellan_rows.c#{index}")
+        end
+        inner = expressions.each_with_index.map do |expression, index|
+          "#{expression.column? ? expression.text : adapter.qualified(expression.key)} AS c#{index}"
+        end
+        ["SELECT #{outer.join(", ")} FROM (", inner.join(", "), ") castellan_rows"]
+      end
+    end
+  end
+end

@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require "pg"
+
+module Castellan
+  module Rows
+    # What rows ask of the pg gem, for ActiveRecord's and Sequel's connections alike.
+    #
+    #   PostgresDriver.rows(connection, "SELECT … WHERE user_id = ANY($1::bigint[])", [1, 2])   # => PG::Result, values as text
+    #   PostgresDriver.rows(connection, sql, [1, 2], prepared: true)                            # kept by the connection
+    #
+    # Only for one value of ids a statement; what has others is an ORM's own.
+    module PostgresDriver
+      # The tables whose rows the server chooses by policies, in any schema.
+      GUARDED = "SELECT relname FROM pg_catalog.pg_class WHERE relrowsecurity"
+      TEXTS = PG::TypeMapAllStrings.new.freeze
+      INTEGER_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::Integer.new.freeze).freeze
+      TEXT_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::String.new.freeze).freeze
+      # A prepared statement may come to be planned once for all lists, as if each had ten ids: not for longer ones.
+      MANY_IDS = 100
+      NONE = [].freeze
+      private_constant :TEXTS, :INTEGER_IDS, :TEXT_IDS, :MANY_IDS, :NONE
+
+      module_function
+
+      # @param connection [PG::Connection]
+      # @param ids [Array<Integer, String>, nil]
+      # @param prepared [Boolean] whether the text is one of few that come again
+      # @return [PG::Result]
+      # @raise [PG::Error]
+      def rows(connection, sql, ids, prepared: false)
+        values = ids ? [bind(ids)] : NONE
+        prepared &&= ids.nil? || ids.size <= MANY_IDS
+        result = prepared ? PreparedStatements.of(connection).exec(sql, values) : connection.exec_params(sql, values)
+        result.type_map = TEXTS
+        result
+      end
+
+      # @return [String] the ids as text of an array
+      def bind(ids)
+        (ids.first.is_a?(Integer) ? INTEGER_IDS : TEXT_IDS).encode(ids)
+      end
+    end
+  end
+end

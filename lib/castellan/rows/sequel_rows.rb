@@ -1,0 +1,330 @@
+# frozen_string_literal: true
+
+require "sequel"
+require_relative "../rows"
+
+module Castellan
+  module Rows
+    # Rows of a Sequel model or of a dataset (a table, a view, any SELECT): SQL from the public dataset API, run on the
+    # connection that Sequel has for it.
+    #
+    #   SequelRows.for(MailLog).fetch(plan, MailLog.where(in_or_out: "in"))
+    #   SequelRows.for(DB[:company_statistics]).columns   # => [:company_id, :company_name, …]
+    #
+    # What an association's dataset answers is the truth; one whose block or `dataset:` looks at its owner is refused by
+    # {#association}, at boot. A dataset has no associations. Works with frozen databases and models. Frozen.
+    class SequelRows
+      # @return [Class, Sequel::Dataset] the model, or the dataset where there is none
+      # @return [Sequel::Database]
+      # @return [Dialect]
+      # @return [String] the quoted table, or its alias
+      attr_reader :model, :database, :dialect, :table_sql
+
+      # @param object [Class, Sequel::Dataset]
+      def self.for(object)
+        new(object.respond_to?(:model) && object.is_a?(::Sequel::Dataset) ? object.model : object)
+      end
+
+      # @param memo [Memo] shared by the adapters of models that lead to each other
+      def initialize(model, memo = Memo.new)
+        @model = model
+        @memo = memo
+        @dataset = (model.is_a?(::Sequel::Dataset) ? model : model.dataset).naked
+        @database = @dataset.db
+        @dialect = Dialect.for(DIALECTS.fetch(database.adapter_scheme, :other))
+        @table_sql = @dataset.literal(@dataset.first_source_alias)
+        @types = ColumnTypes.new(@dataset, model? ? model : nil, @dialect.name)
+        @prepares = prepares?
+        freeze
+      end
+
+      DIALECTS = { sqlite: :sqlite, postgres: :postgres }.freeze
+      private_constant :DIALECTS
+
+      # @!group What a declaration is checked against
+
+      # @return [Array<Symbol>]
+      def columns
+        @dataset.columns
+      end
+
+      # @return [Symbol, nil] nil when there is none (a view) or it has several columns
+      def primary_key
+        return @types.primary_key unless model?
+
+        model.primary_key if model.primary_key.is_a?(Symbol)
+      end
+
+      # @return [String]
+      def plural_name
+        @dataset.first_source_alias.to_s
+      end
+
+      # @return [String] the table of the rows themselves
+      def table
+        source = @dataset.first_source_table
+        (source.is_a?(::Sequel::SQL::QualifiedIdentifier) ? source.column : source).to_s
+      end
+
+      # @return [Association, nil]
+      # @raise [DeclarationError] for one that cannot be read as rows
+      def association(name)
+        reflection = model? && model.association_reflection(name)
+        reflection && @memo.fetch([model, name]) { Association.new(self, reflection) } || nil
+      end
+
+      # @return [Array<Symbol>]
+      def associations
+        model? ? model.associations : []
+      end
+
+      # @!endgroup
+      # @!group Scopes
+
+      # @param object [Class, Sequel::Dataset]
+      # @return [Sequel::Dataset]
+      def scope(object = model)
+        object.is_a?(::Sequel::Dataset) ? object : object.dataset
+      end
+
+      # @return [Boolean] whether it can be given to {#fetch}
+      def scope?(object)
+        object.is_a?(::Sequel::Dataset) && object.first_source_alias == @dataset.first_source_alias
+      end
+
+      # @param ids [Array<String, Integer>]
+      # @return [Sequel::Dataset, ChosenIds] the latter where the scope adds nothing to the model
+      def by_ids(scope, ids, column = primary_key)
+        return scope.where(qualify(column) => ids) unless integer?(column)
+
+        ids = Ids.integers(ids)
+        return scope.where(qualify(column) => ids) unless whole?(scope) && kept_ids?(ids, column)
+
+        ChosenIds.new(scope, ids, column) { |all, chosen| all.where(qualify(column) => chosen) }
+      end
+
+      # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; empty keeps the scope's own order
+      # @return [Sequel::Dataset] with the primary key as the last column, so that pages never overlap; a view has none
+      def order(scope, order)
+        scope = dataset(scope)
+        terms = order.map { |column, direction| direction.to_sym == :desc ? ::Sequel.desc(qualify(column)) : ::Sequel.asc(qualify(column)) }
+        terms << qualify(primary_key) if primary_key && order.none? { |column, _| column.to_sym == primary_key }
+        return scope.order_append(*terms) if order.empty?
+
+        scope.order(*terms)
+      end
+
+      # @return [Sequel::Dataset]
+      def page(scope, limit:, offset:)
+        scope = dataset(scope).limit(limit) if limit
+        scope = dataset(scope).offset(offset) if offset&.positive?
+        scope
+      end
+
+      # @return [Integer] how many different rows there are, with the scope's own limit
+      def count(scope)
+        DatasetSql.once(dataset(scope), primary_key).count
+      end
+
+      # @return [Array<String>] the ids of the scope's rows, as text, in its order
+      def ids(scope, column = primary_key)
+        session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
+      end
+
+      # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text
+      # @return [String] the exact SQL of the scope, for this request
+      def scope_key(scope, plan = nil)
+        sql = DatasetSql.once(dataset(scope), primary_key).sql
+        plan ? [sql, *tables_read(plan).scopes].join("\n") : sql
+      end
+
+      # @return [Array<String>, nil] every table that the plan's statements read; nil when that cannot be known
+      def tables(plan, scope)
+        tables_read(plan).call(scope_key(scope))
+      end
+
+      # @!endgroup
+
+      # @param plan [Plan::FetchPlan]
+      # @param scope [Sequel::Dataset, ChosenIds]
+      # @return [Plan::RowSet]
+      # @raise [Sequel::DatabaseError]
+      def fetch(plan, scope)
+        plan.derive([:reader, model]) { Reader.new(plan, self) }.call(scope)
+      end
+
+      # Instances (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.
+      # @return [Hash{Object => Sequel::Model, Hash}] by the value of the column
+      def records(_model, scope, ids, column = primary_key)
+        dataset = scope ? scope.unlimited.unordered : self.scope
+        dataset.where(qualify(column) => ids).all.to_h { |record| [record[column], record] }
+      end
+
+      # @!group For the reader of a plan
+
+      # @yieldparam session [Session] good inside the block
+      def session
+        yield Session.new(database, dialect, prepares: @prepares)
+      end
+
+      # @return [String] SELECT of that list for the scope, with no row twice
+      def select_sql(scope, list)
+        DatasetSql.select(DatasetSql.once(dataset(scope), primary_key), list)
+      end
+
+      # @return [String] SELECT of that list for ids given as one value
+      def select_by_ids_sql(list, column)
+        condition = dialect.among(qualified(column), database_type(column))
+        return "SELECT #{list} FROM #{table_sql} WHERE #{condition}" if constant_by_ids?
+
+        DatasetSql.select(@dataset.where(::Sequel.lit(condition)), list)
+      end
+
+      # @return [Boolean] whether that is the same in each request: a filter may be evaluated late
+      def constant_by_ids?
+        model? && model.simple_table ? true : false
+      end
+
+      # @param object [Class, Sequel::Dataset]
+      # @return [SequelRows] of another model
+      def related(object)
+        object == model ? self : @memo.fetch(object) { SequelRows.new(object, @memo) }
+      end
+
+      # @param kind [Symbol] :tables or :views
+      # @return [Array<String>] of the database
+      def names(kind)
+        @memo.fetch([kind, database.object_id]) { database.public_send(kind).map(&:to_s) }
+      end
+
+      # @return [Array<String>] tables of the database that answer not everybody the same rows
+      def guarded_tables
+        return [] unless dialect.name == :postgres
+
+        @memo.fetch([:guarded, database.object_id]) { session { |session| session.column(session.rows(PostgresDriver::GUARDED), 0) } }
+      end
+
+      # @param table [Symbol, Object] a table, such as a join table
+      # @return [Symbol, nil] its primary key, when it has one of one column
+      def key_of(table)
+        keys = database.schema(table).select { |_, column| column[:primary_key] }
+        keys.first.first if keys.size == 1
+      rescue ::Sequel::Error
+        nil
+      end
+
+      # @return [SequelRows] the adapter at the end of a path of to-one associations
+      def at(path)
+        path.reduce(self) { |adapter, name| adapter.association(name).adapter }
+      end
+
+      # @return [Boolean] whether no scope takes part in the path
+      def stable_path?(path)
+        return true if path.empty?
+
+        association = association(path.first)
+        association.stable? && association.adapter.stable_path?(path.drop(1))
+      end
+
+      # @return [String]
+      def quote(column)
+        @dataset.literal(::Sequel.identifier(column))
+      end
+
+      # @return [String] table and column
+      def qualified(column)
+        @dataset.literal(qualify(column))
+      end
+
+      # @return [String] the column, as its coder wants to read it
+      def column_sql(column)
+        @types.sql(column, qualified(column))
+      end
+
+      # @return [String] the type in the database, without a length
+      def database_type(column)
+        @types.database_type(column)
+      end
+
+      # @return [Symbol] Sequel's name for the type
+      def type(column)
+        @types.type(column)
+      end
+
+      # @return [Symbol, nil]
+      def coder(column)
+        @types.coder(column)
+      end
+
+      # @return [Object] what Sequel makes of the driver's value
+      def cast(column, value)
+        @types.cast(column, value)
+      end
+
+      # @return [Boolean] whether only an instance knows the value
+      def needs_record?(column)
+        @types.reader_of_its_own?(column)
+      end
+
+      # @return [Boolean]
+      def integer?(column)
+        @types.type(column) == :integer
+      end
+
+      # @return [Boolean] whether no value of the column can hold a comma
+      def commaless?(column)
+        integer?(column) || database_type(column) == "uuid"
+      end
+
+      # @return [Boolean]
+      def same_database?(other)
+        other.is_a?(SequelRows) && database.equal?(other.database)
+      end
+
+      # @return [String] JSON text
+      def json(value)
+        JSONValue.text(value)
+      end
+
+      # @!endgroup
+
+      private
+
+      def dataset(scope)
+        scope.is_a?(ChosenIds) ? scope.relation : scope
+      end
+
+      def kept_ids?(ids, column)
+        dialect.name == :sqlite || Ids.of_type?(ids, database_type(column))
+      end
+
+      def whole?(scope)
+        dialect.name != :other && constant_by_ids? && scope.equal?(model.dataset)
+      end
+
+      def tables_read(plan)
+        plan.derive([:tables_read, model]) { TablesRead.new(self, plan) }
+      end
+
+      # Sequel prepares nothing unless it is asked to, because a pool of connections in between may not know how.
+      def prepares?
+        model? && defined?(::Sequel::Plugins::PreparedStatements) && model.plugins.include?(::Sequel::Plugins::PreparedStatements) || false
+      end
+
+      def model?
+        model.is_a?(Class)
+      end
+
+      def qualify(column)
+        ::Sequel.qualify(@dataset.first_source_alias, column)
+      end
+    end
+  end
+end
+
+require_relative "sequel_rows/session"
+require_relative "sequel_rows/column_types"
+require_relative "sequel_rows/dataset_sql"
+require_relative "sequel_rows/json_value"
+require_relative "sequel_rows/lazy_statement"
+require_relative "sequel_rows/association"

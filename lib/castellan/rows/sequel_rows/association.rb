@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class SequelRows
+      # One association of a Sequel model, as rows see it. Frozen.
+      #
+      #   association = SequelRows.for(MailLog).association(:category)
+      #   association.macro     # => :belongs_to
+      #   association.model     # => Category
+      #
+      # Refused when made: a block or `dataset:` that looks at its owner, keys of several columns.
+      class Association
+        MACROS = { many_to_one: :belongs_to, one_to_one: :has_one, one_through_one: :has_one, one_to_many: :has_many,
+                   many_to_many: :has_many, many_through_many: :has_many, one_through_many: :has_one }.freeze
+        # Values of an owner's other columns that no row has: a dataset that changes with them looks at its owner.
+        PROBES = { integer: 1_847_000_001, string: "castellan probe", boolean: true }.freeze
+        private_constant :MACROS, :PROBES
+
+        # @return [Symbol]
+        # @return [Symbol] :has_many, :has_one or :belongs_to
+        # @return [Class] the related model
+        # @return [Symbol] the owner's column that the association starts from
+        attr_reader :name, :macro, :model, :owner_key
+
+        def initialize(owner, reflection)
+          @owner = owner
+          @reflection = reflection
+          @name = reflection[:name]
+          @macro = MACROS[reflection[:type]] || refuse("it is a #{reflection[:type]} association")
+          @model = reflection.associated_class
+          @owner_key = single_key
+          refuse_owner_in_dataset
+          freeze
+        end
+
+        # @return [Boolean]
+        def to_many?
+          macro == :has_many
+        end
+
+        # @return [SequelRows] of the related model
+        def adapter
+          @owner.related(model)
+        end
+
+        # @return [LazyStatement] evaluates the blocks
+        def lazy
+          LazyStatement.new(dataset_of({ owner_key => key_value }), fallback_order: fallback_order)
+        end
+
+        # @param id [Symbol] the related resource's id
+        # @return [Array(LazyStatement, String)] the statement that holds the links, and its expression of the related id
+        def links(id)
+          [lazy, adapter.qualified(id)]
+        end
+
+        # @return [Boolean] whether its text is always the same
+        def stable?
+          model.simple_table && @reflection.values_at(:block, :conditions).none? && !@reflection[:instance_specific] ? true : false
+        end
+
+        # @return [Boolean] whether it is a one_to_many over the related table alone
+        def direct?
+          @reflection[:type] == :one_to_many
+        end
+
+        # @param id [Symbol] the related resource's id
+        # @return [Boolean] whether the owner's own column holds that id; a filtered model has to be asked
+        def foreign_key_of?(id)
+          @reflection[:type] == :many_to_one && stable? && @reflection.primary_keys == [id]
+        end
+
+        private
+
+        def dataset_of(values)
+          @owner.model.call(values).public_send(@reflection.dataset_method)
+        end
+
+        def key_value
+          OwnerKey.value(@owner.type(owner_key)) || refuse("the type of #{owner_key} (#{@owner.type(owner_key)}) cannot be a key here")
+        end
+
+        def fallback_order
+          joined = [@reflection[:join_table]].compact
+          keys = joined.filter_map { |table| (key = @owner.key_of(table)) && ::Sequel.qualify(table, key) }
+          target = model.primary_key
+          target.is_a?(Symbol) ? keys << ::Sequel.qualify(model.dataset.first_source_alias, target) : keys
+        end
+
+        def single_key
+          keys = Array(@reflection[:type] == :many_to_one ? @reflection[:key] : key_of_owner)
+          keys.size == 1 && keys.first ? keys.first : refuse("its key has several columns")
+        end
+
+        def key_of_owner
+          @reflection[:left_primary_key] || @reflection[:primary_key] || @owner.model.primary_key
+        end
+
+        def refuse_owner_in_dataset
+          refuse("it has no dataset method") if @reflection[:no_dataset_method]
+
+          bare = dataset_of({ owner_key => key_value }).sql
+          refuse("its dataset does not compare #{owner_key} with a value") unless OwnerKey.in?(bare)
+          refuse("its dataset looks at the owner") unless dataset_of(probe).sql == bare
+        end
+
+        def probe
+          @owner.columns.to_h { |column| [column, PROBES[@owner.type(column)]] }.merge(owner_key => key_value)
+        end
+
+        def refuse(reason)
+          raise DeclarationError, "#{@owner.plural_name}##{@reflection[:name]} cannot be read as rows: #{reason}; " \
+                                  "write it as an attribute with a block that takes the record"
+        end
+      end
+    end
+  end
+end

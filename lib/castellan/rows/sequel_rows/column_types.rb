@@ -1,0 +1,157 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class SequelRows
+      # How the value of a column becomes JSON: by a plain coder where the driver's value is what Sequel would give,
+      # otherwise through Sequel's own conversion for the type.
+      #
+      #   types = ColumnTypes.new(MailLog.dataset.naked, MailLog, :sqlite)
+      #   types.coder(:number)               # => :integer
+      #   types.coder(:value_net)            # => :decimal on PostgreSQL; nil on SQLite, whose driver answers binary fractions
+      #   types.cast(:value_net, 12.5)       # => BigDecimal("12.5")
+      #
+      # Columns that the schema does not know (expressions of a view) are what the driver gives, as Sequel has them.
+      class ColumnTypes
+        PLAIN = { integer: :integer, boolean: :boolean, float: :float, decimal: :decimal, date: :date, datetime: :datetime,
+                  string: :text }.freeze
+        # Where Sequel itself reads the rows, its values are Ruby's: these need no conversion to be written.
+        WRITTEN_AS_THEY_ARE = %i[integer boolean float string].freeze
+        JSON_TYPES = %w[json jsonb].freeze
+        TEXT = [25, 1042, 1043].freeze # text, char and varchar in pg_type
+        ACCESSORS = %r{/sequel/model/base\.rb\z}
+        private_constant :PLAIN, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :ACCESSORS
+
+        # @return [Symbol, nil] of the table, nil when it has none or it has several columns
+        attr_reader :primary_key
+
+        # @param dataset [Sequel::Dataset]
+        # @param model [Class, nil]
+        # @param dialect [Symbol]
+        def initialize(dataset, model, dialect)
+          @model = model
+          @database = dataset.db
+          @postgres = dialect == :postgres
+          @sqlite = dialect == :sqlite
+          @schema = schema(dataset)
+          keys = @schema.select { |_, column| column[:primary_key] }.keys
+          @primary_key = keys.first if keys.size == 1
+          @coders = dataset.columns.to_h { |name| [name, reader_of_its_own?(name) ? nil : plain(@schema[name])] }.freeze
+          freeze
+        end
+
+        # @return [Symbol, nil] nil where the value has to be read by {#cast} or by the model
+        def coder(name)
+          coder = @coders.fetch(name)
+          coder == :datetime && !utc? ? nil : coder
+        end
+
+        # @return [Object]
+        def cast(name, value)
+          conversion = @schema[name] && conversion(@schema[name])
+          value = "#{value}+00" if zoned?(name) && value.is_a?(String)
+          value.nil? || conversion.nil? ? value : conversion.call(value)
+        end
+
+        # @return [String] a time with a zone is read in UTC, whatever the session's zone
+        def sql(name, qualified)
+          zoned?(name) ? "timezone('UTC', #{qualified})" : qualified
+        end
+
+        # @return [String]
+        def database_type(name)
+          @schema.dig(name, :db_type).to_s.sub(/\(.*\)/, "")
+        end
+
+        # @return [Symbol, nil]
+        def type(name)
+          return :uuid if database_type(name) == "uuid"
+
+          @schema.dig(name, :type)
+        end
+
+        # Readers written by hand or by a plugin, and a hook that sees each record: rows cannot tell what they answer.
+        # @return [Boolean]
+        def reader_of_its_own?(name)
+          return false unless @model
+          return true if @model.method_defined?(:after_initialize)
+
+          @model.method_defined?(name) && !@model.instance_method(name).source_location&.first&.match?(ACCESSORS)
+        end
+
+        private
+
+        def schema(dataset)
+          return @model.db_schema if @model&.db_schema
+          return result_types(dataset) unless table?(dataset)
+
+          @database.schema(dataset.first_source_table).to_h
+        rescue ::Sequel::Error
+          {}
+        end
+
+        def table?(dataset)
+          dataset.first_source_table.is_a?(Symbol) && dataset.opts[:select].nil? && !dataset.joined_dataset?
+        end
+
+        # PostgreSQL names the type of every expression.
+        def result_types(dataset)
+          return {} unless @postgres
+
+          result = @database.synchronize { |connection| connection.exec_params(dataset.limit(0).sql, []) }
+          result.fields.each_with_index.to_h { |name, index|
+            [name.to_sym, { oid: result.ftype(index), type: type_named(result.ftype(index)) }]
+          }
+        end
+
+        def type_named(oid)
+          { 16 => :boolean, 20 => :integer, 21 => :integer, 23 => :integer, 700 => :float, 701 => :float, 1700 => :decimal, 1082 => :date,
+            1114 => :datetime }[oid] || (:string if TEXT.include?(oid))
+        end
+
+        def plain(column)
+          return unless column
+          return on_postgres(column) if @postgres
+          return (PLAIN[column[:type]] if WRITTEN_AS_THEY_ARE.include?(column[:type])) unless @sqlite
+          return if column[:type] == :decimal || (column[:type] == :datetime && zoned_text?)
+          return if column[:type] == :string && conversion(column)
+
+          PLAIN[column[:type]]
+        end
+
+        # A type that Sequel does not convert is the text that PostgreSQL sends.
+        def on_postgres(column)
+          converted = !conversion(column).nil?
+          return converted ? :json : :text if JSON_TYPES.include?(column[:db_type])
+
+          converted ? PLAIN[column[:type]] : :text
+        end
+
+        def conversion(column)
+          return @database.conversion_procs[column[:oid]] if @postgres
+
+          @database.conversion_procs[column[:db_type].to_s.downcase.sub(/\(.*\)/, "")] if @sqlite
+        end
+
+        def zoned?(name)
+          @postgres && database_type(name) == "timestamp with time zone"
+        end
+
+        def zoned_text?
+          @database.respond_to?(:use_timestamp_timezones?) && @database.use_timestamp_timezones?
+        end
+
+        # Without a time zone of its own the database's text is local time to Sequel.
+        def utc?
+          return false unless [nil, :utc].include?(::Sequel.application_timezone)
+
+          @database.timezone == :utc || (@database.timezone.nil? && Time.now.utc_offset.zero? && local_utc?)
+        end
+
+        def local_utc?
+          [nil, "", "UTC", "Etc/UTC"].include?(ENV.fetch("TZ", nil)) && %w[UTC GMT].include?(Time.now.zone)
+        end
+      end
+    end
+  end
+end

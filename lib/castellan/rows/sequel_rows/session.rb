@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class SequelRows
+      # Runs SELECTs on Sequel's connection, inside its log hook, with Sequel's errors: in a transaction, the caller's.
+      #
+      #   Session.new(DB, Dialect.for(:sqlite)).rows("SELECT id FROM users")   # => [[1], [2]], on PostgreSQL a PG::Result
+      #
+      # Reads go where a dataset's reads go: to the :read_only server of a sharded database.
+      class Session
+        include ColumnValues
+
+        SERVER = :read_only
+        private_constant :SERVER
+
+        # @param prepares [Boolean] whether statements that come again may be prepared
+        def initialize(database, dialect, prepares: false)
+          @database = database
+          @dialect = dialect
+          @prepares = prepares
+        end
+
+        # @param sql [String]
+        # @param ids [Array<Integer, String>, nil] the ids that the text's one placeholder stands for
+        # @param kept [Boolean] whether the text is one of few that come again
+        # @return [Array<Array>, PG::Result] in text format
+        def rows(sql, ids = nil, kept: false)
+          return plain(sql, ids) if @dialect.name == :other
+
+          @database.synchronize(SERVER) do |connection|
+            @database.log_connection_yield(sql, connection) { run(connection, sql, ids, kept) }
+          end
+        rescue ::Sequel::Error
+          raise
+        rescue StandardError => error
+          raise driver?(error) ? ::Sequel.convert_exception_class(error, ::Sequel::DatabaseError) : error
+        end
+
+        private
+
+        def run(connection, sql, ids, kept)
+          return sqlite(connection, sql, ids) if @dialect.name == :sqlite
+
+          PostgresDriver.rows(connection, sql, ids, prepared: kept && @prepares)
+        end
+
+        def sqlite(connection, sql, ids)
+          connection.prepare(sql) do |statement|
+            statement.bind_param(1, @dialect.bind(ids)) if ids
+            statement.to_a
+          end
+        end
+
+        def plain(sql, ids)
+          sql = sql.gsub(Dialect::IDS) { ids.map { |id| @database.literal(id) }.join(", ") } if ids
+          @database.fetch(sql).map(&:values)
+        end
+
+        def driver?(error)
+          (defined?(::PG::Error) && error.is_a?(::PG::Error)) || (defined?(::SQLite3::Exception) && error.is_a?(::SQLite3::Exception))
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,205 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "active_record_world"
+require_relative "row_set_values"
+
+# Whatever relation a controller hands over: the ids that rows answer are those that its records have.
+module ActiveRecordScopesContract
+  def setup
+    @connection = models::Base.connection
+    @connection.begin_transaction(joinable: false)
+    @users = Array.new(4) { |index| models::User.create!(email: "#{index}@example.com", last_name: (4 - index).to_s, code: "c#{index}") }
+    @roles = %w[chief cook].map { |title| models::Role.create!(title: title) }
+    [[0, 0], [0, 1], [1, 0], [3, 1]].each { |user, role| models::Assignment.create!(user: @users[user], role: @roles[role]) }
+    @posts = Array.new(3) { |index| models::Post.create!(title: "p#{index}", author: @users[index % 2]) }
+  end
+
+  def teardown
+    @connection.rollback_transaction
+  end
+
+  def test_relations_of_every_kind
+    users = models::User
+    { "all" => users.all, "where" => users.where(email: "1@example.com"),
+      "or" => users.where(id: @users[0].id).or(users.where(last_name: "1")),
+      "not" => users.where.not(id: @users[2].id), "includes" => users.includes(:roles, :posts), "preload" => users.preload(:roles),
+      "references" => users.includes(:roles).references(:roles).where(roles: { title: "cook" }), "eager_load" => users.eager_load(:posts),
+      "joins" => users.joins(:roles).distinct, "left_joins" => users.left_joins(:roles).where(roles: { id: nil }),
+      "text joins" => users.joins("INNER JOIN posts ON posts.author_id = users.id").distinct, "group" => users.joins(:posts).group(:id),
+      "readonly" => users.readonly, "strict" => users.strict_loading,
+      "merge" => users.joins(:roles).merge(models::Role.where(title: "chief")),
+      "in" => users.where(id: models::Assignment.select(:user_id)), "none" => users.none, "select" => users.select(:id, :email),
+      "unscoped" => users.unscoped, "limit" => users.order(:last_name).limit(2), "reverse" => users.order(:last_name).reverse_order,
+      "created through" => @users[0].reports }.each do |name, relation|
+      assert_equal relation.map(&:id).uniq.sort, ids(relation), name
+    end
+  end
+
+  def test_a_collection_of_a_record
+    assert_equal @users[0].posts.order(:id).map(&:id), ids(@users[0].posts)
+    assert_equal @users[0].roles.map(&:id).sort, ids(@users[0].roles)
+  end
+
+  def test_order_limit_and_offset_hold_with_a_join
+    relation = models::User.joins(:roles).distinct.order(last_name: :desc).limit(2).offset(1)
+    assert_equal relation.map(&:id), ordered(relation)
+  end
+
+  def test_ids_that_are_no_numbers_find_nothing
+    adapter = Castellan::Rows.for(models::User)
+    assert_empty adapter.ids(adapter.by_ids(models::User.all, ["#{@users[0].id}abc", "abc", "99999999999999999999"]))
+    assert_equal [@users[0].id.to_s], adapter.ids(adapter.by_ids(models::User.all, [@users[0].id.to_s]))
+  end
+
+  def test_ids_of_a_whole_model_need_no_relation_and_answer_the_same
+    adapter = Castellan::Rows.for(models::User)
+    resource = named_by_email
+    wanted = [@users[3].id.to_s, @users[1].id, "#{@users[0].id}abc", 2**40, -1]
+    chosen = adapter.by_ids(models::User.all, wanted)
+    assert_instance_of Castellan::Rows::ChosenIds, chosen
+    assert_equal %w[1@example.com 3@example.com], emails(resource, chosen)
+    assert_equal [@users[1].id, @users[3].id].map(&:to_s), adapter.ids(chosen).sort
+    assert_equal [2, chosen.relation.to_sql], [adapter.count(chosen), adapter.scope_key(chosen)]
+    assert_equal [@users[3].id.to_s], adapter.ids(adapter.page(adapter.order(chosen, [%i[email desc]]), limit: 1, offset: 0))
+    assert_equal %w[users], adapter.tables(plan_of(resource), chosen)
+  end
+
+  def test_no_ids_ask_nothing
+    adapter = Castellan::Rows.for(models::User)
+    asked = 0
+    ActiveSupport::Notifications.subscribed(->(*) { asked += 1 }, "sql.active_record") do
+      assert_empty emails(named_by_email, adapter.by_ids(models::User.all, %w[abc]))
+    end
+    assert_equal 0, asked
+  end
+
+  def test_ids_out_of_any_other_scope_are_narrowed_by_it
+    users = models::User
+    { users.where(email: "1@example.com") => 1, users.none => 0, users.order(:email) => 4, users.joins(:roles) => 3,
+      @users[0].reports => 0 }.each do |scope, size|
+      chosen = Castellan::Rows.for(users).by_ids(scope, @users.map(&:id))
+      refute_instance_of Castellan::Rows::ChosenIds, chosen
+      assert_equal size, emails(named_by_email, chosen).size
+    end
+    users.where(email: "1@example.com").scoping do
+      assert_equal 1, emails(named_by_email, Castellan::Rows.for(users).by_ids(users.all, @users.map(&:id))).size
+    end
+  end
+
+  def test_a_type_of_a_table_of_several_is_asked_for_with_its_ids
+    car = models::Car.create!(user_id: @users[0].id)
+    bike = models::Bike.create!(user_id: @users[0].id)
+    adapter = Castellan::Rows.for(models::Car)
+    assert_equal [car.id.to_s], adapter.ids(adapter.by_ids(models::Car.all, [car.id, bike.id]))
+  end
+
+  def test_ids_by_another_column_than_the_resources_are_found_in_that_column
+    adapter = Castellan::Rows.for(models::User)
+    @users[2].update!(manager: @users[0])
+    assert_equal %w[2@example.com], emails(named_by_email, adapter.by_ids(models::User.all, [@users[0].id], :manager_id))
+  end
+
+  def test_a_number_that_the_column_cannot_hold_finds_nothing
+    adapter = Castellan::Rows.for(models::User)
+    assert_empty emails(named_by_email, adapter.by_ids(models::User.all, [2**40], :manager_id))
+    assert_empty emails(named_by_email, adapter.by_ids(models::User.all, [2**62]))
+  end
+
+  def test_the_primary_key_ends_every_order
+    adapter = Castellan::Rows.for(models::User)
+    assert_match(/"id" ASC\z/, adapter.order(models::User.all, [%i[last_name desc]]).to_sql)
+    assert_match(/"id" DESC\z/, adapter.order(models::User.all, [%i[id desc]]).to_sql)
+    assert_match(/"last_name" ASC, "users"."id" ASC\z/, adapter.order(models::User.order(:last_name), []).to_sql)
+  end
+
+  def test_a_column_named_like_a_subquerys_is_no_trouble_for_an_order
+    resource = Class.new(Castellan::Resource)
+    resource.model(models::User)
+    resource.attribute(:manager_email, from: "manager.email")
+    expected = @users.sort_by(&:last_name).map { |user| user.id.to_s }
+    assert_equal(expected, documents(resource, models::User.order("last_name, id")).map { |object| object["id"] })
+  end
+
+  def test_a_plan_runs_while_writes_are_prevented
+    ActiveRecord::Base.while_preventing_writes { assert_equal 4, ids(models::User.all).size }
+  end
+
+  def test_a_write_is_refused
+    Castellan::Rows.for(models::User).session do |session|
+      assert_raises(ActiveRecord::ReadOnlyError) { session.rows("DELETE FROM users") }
+    end
+    assert_equal 4, models::User.count
+  end
+
+  def test_hostile_ids_are_values_and_no_sql
+    nasty = models::Badge.create!(user_code: "',\"{}\\--;", label: "x")
+    owner = models::User.create!(email: "nasty", code: "',\"{}\\--;")
+    resource = Class.new(Castellan::Resource)
+    resource.model(models::User)
+    badge = Class.new(Castellan::Resource)
+    badge.model(models::Badge)
+    badge.id(:user_code)
+    resource.has_many(:badges, resource: badge)
+    resource.id(:code)
+    objects = documents(resource, models::User.where(id: owner.id), include: "badges")
+    assert_equal [nasty.user_code], objects.map { |object| object["id"] }
+    assert_equal([nasty.user_code], objects.first.dig("relationships", "badges", "data").map { |link| link["id"] })
+  end
+
+  private
+
+  def named_by_email
+    Class.new(Castellan::Resource).tap do |resource|
+      resource.model(models::User)
+      resource.attribute(:email)
+    end
+  end
+
+  def plan_of(resource)
+    Castellan::Plan.compile(resource.definition, Castellan::Plan::Request.parse(resource.definition, {}))
+  end
+
+  def emails(resource, chosen)
+    plan = plan_of(resource)
+    RowSetValues.new(plan, Castellan::Rows.for(models::User).fetch(plan, chosen)).to_a.map { |row| row["email"] }.sort
+  end
+
+  def ids(relation)
+    ordered(relation).sort
+  end
+
+  def ordered(relation)
+    Castellan::Rows.for(relation).ids(relation).map(&:to_i)
+  end
+
+  def documents(resource, scope, **options)
+    JSON.parse(resource.render(scope, **options))["data"]
+  end
+end
+
+class ActiveRecordScopesOnSqliteTest < Minitest::Test
+  include ActiveRecordScopesContract
+
+  def models = ActiveRecordWorld.sqlite
+end
+
+class ActiveRecordScopesOnPostgresTest < Minitest::Test
+  include ActiveRecordScopesContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def teardown
+    super if @connection
+  end
+
+  def models = ActiveRecordWorld.postgres
+
+  def test_a_cancelled_statement_is_active_records_error
+    @connection.execute("SET LOCAL statement_timeout = 50")
+    assert_raises(ActiveRecord::QueryCanceled) { ids(models::User.where("pg_sleep(2) IS NOT NULL")) }
+  end
+end

@@ -1,0 +1,173 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "pg"
+require "sequel"
+Castellan::Resource && Castellan::Rows
+
+class PreparedStatementsTest < Minitest::Test
+  SQL = "SELECT name FROM things WHERE id = ANY($1::bigint[]) ORDER BY id"
+
+  def setup
+    needs :postgres
+    @url = Castellan::TestServers.postgres_url
+    @connection = PG.connect(@url)
+    @connection.exec("CREATE TABLE things (id bigint PRIMARY KEY, name varchar(20)); INSERT INTO things VALUES (1, 'one'), (2, 'two')")
+  end
+
+  def teardown
+    @model&.connection_pool&.disconnect!
+    @connection&.close unless @connection&.finished?
+  end
+
+  def test_a_text_is_prepared_when_it_comes_again
+    assert_equal [["one"]], read
+    assert_empty prepared
+    assert_equal [["one"]], read
+    assert_equal [["two"]], read(2)
+    assert_equal [SQL], prepared
+  end
+
+  def test_what_is_not_kept_is_never_prepared
+    3.times { driver.rows(@connection, SQL, [1]) }
+    assert_empty prepared
+  end
+
+  def test_a_long_list_of_ids_is_planned_for_itself
+    3.times { assert_equal [["one"], ["two"]], driver.rows(@connection, SQL, (1..101).to_a, prepared: true).values }
+    assert_empty prepared
+  end
+
+  def test_no_more_are_kept_than_the_limit
+    limit = Castellan::Rows::PreparedStatements::LIMIT
+    (limit + 10).times { |index| 2.times { driver.rows(@connection, "SELECT #{index}", nil, prepared: true) } }
+    assert_equal limit, prepared.size
+    assert_equal limit, statements.size
+    refute_includes prepared, "SELECT 0"
+  end
+
+  def test_nothing_is_given_up_inside_a_transaction
+    limit = Castellan::Rows::PreparedStatements::LIMIT
+    limit.times { |index| driver.rows(@connection, "SELECT #{index}", nil, prepared: true) }
+    @connection.transaction { 3.times { assert_equal [["one"]], read } }
+    assert_equal limit, statements.size
+    assert_empty prepared
+  end
+
+  def test_statements_that_the_server_dropped_are_asked_again
+    2.times { read }
+    @connection.exec("DISCARD ALL")
+    assert_equal [["one"]], read
+    2.times { assert_equal [["one"]], read }
+    assert_equal [SQL], prepared
+  end
+
+  def test_a_connection_that_was_reset_begins_anew
+    2.times { read }
+    before = statements
+    @connection.reset
+    @connection.transaction { assert_equal [["one"]], read }
+    refute_same before, statements
+  end
+
+  def test_a_name_that_is_taken_is_no_trouble
+    read
+    @connection.prepare("castellan_rows_1", "SELECT 1")
+    3.times { assert_equal [["one"]], read }
+  end
+
+  def test_a_column_of_another_type_is_read_anew
+    2.times { read }
+    @connection.exec("ALTER TABLE things ALTER COLUMN name TYPE text")
+    3.times { assert_equal [["one"]], read }
+    assert_equal [SQL], prepared
+  end
+
+  def test_inside_a_transaction_it_is_said_as_active_record_says_it
+    2.times { session { |session| session.rows(SQL, [1], kept: true) } }
+    model.transaction do
+      @connection.exec("ALTER TABLE things ALTER COLUMN name TYPE text")
+      error = assert_raises(ActiveRecord::PreparedStatementCacheExpired) { session { |session| session.rows(SQL, [1], kept: true) } }
+      assert_kind_of PG::Error, error.cause
+      raise ActiveRecord::Rollback
+    end
+    assert_equal([["one"]], session { |session| session.rows(SQL, [1], kept: true).values })
+  end
+
+  def test_a_failed_transaction_is_said_as_active_record_says_it
+    4.times do |times|
+      times.times { session { |session| session.rows(SQL, [1], kept: true) } }
+      model.transaction do
+        assert_raises(ActiveRecord::StatementInvalid) { model.connection.execute("SELECT no_such_column") }
+        expected = assert_raises(ActiveRecord::StatementInvalid) { model.connection.execute("SELECT 1") }
+        error = assert_raises(ActiveRecord::StatementInvalid) { session { |session| session.rows(SQL, [1], kept: true) } }
+        assert_equal [expected.class, expected.cause.class], [error.class, error.cause.class]
+        raise ActiveRecord::Rollback
+      end
+    end
+  end
+
+  def test_active_records_switch_holds
+    model(prepared_statements: false)
+    3.times { session { |session| session.rows(SQL, [1], kept: true) } }
+    assert_empty prepared(model.connection.raw_connection)
+  end
+
+  def test_unprepared_statement_holds
+    model.connection.unprepared_statement { 3.times { session { |session| session.rows(SQL, [1], kept: true) } } }
+    assert_empty prepared(model.connection.raw_connection)
+  end
+
+  def test_a_text_that_is_different_each_time_is_not_prepared
+    ActiveRecord.query_transformers << ->(sql, _connection) { "#{sql} /* #{rand} */" }
+    3.times { session { |session| session.rows(SQL, [1], kept: true) } }
+    assert_empty prepared(model.connection.raw_connection)
+  ensure
+    ActiveRecord.query_transformers.pop
+  end
+
+  def test_sequel_prepares_where_the_model_asks_for_it
+    database = Sequel.connect(@url)
+    { true => [SQL], false => [] }.each do |plugin, expected|
+      thing = Class.new(Sequel::Model(database[:things]))
+      thing.plugin(:prepared_statements) if plugin
+      3.times { Castellan::Rows.for(thing).session { |session| session.rows(SQL, [1], kept: true) } }
+      database.synchronize { |connection|
+        assert_equal expected, prepared(connection)
+        connection.exec("DISCARD ALL")
+      }
+    end
+  ensure
+    database&.disconnect
+  end
+
+  private
+
+  def driver = Castellan::Rows::PostgresDriver
+
+  def read(id = 1)
+    driver.rows(@connection, SQL, [id], prepared: true).values
+  end
+
+  def statements
+    Castellan::Rows::PreparedStatements.of(@connection)
+  end
+
+  def prepared(connection = @connection)
+    connection.exec("SELECT statement FROM pg_prepared_statements WHERE name LIKE 'castellan_rows%'").column_values(0)
+  end
+
+  def model(**options)
+    @model ||= Class.new(ActiveRecord::Base) { self.abstract_class = true }.tap do |base|
+      self.class.const_set("Base#{object_id}", base)
+      base.establish_connection(url: @url, **options)
+      self.class.const_set("Thing#{object_id}", Class.new(base) { self.table_name = "things" })
+    end
+  end
+
+  def session(&block)
+    model
+    Castellan::Rows.for(self.class.const_get("Thing#{object_id}")).session(&block)
+  end
+end

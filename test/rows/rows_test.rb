@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+
+class RowsTest < Minitest::Test
+  def test_it_needs_no_orm_to_be_required
+    script = <<~RUBY
+      require "castellan/rows"
+      p [defined?(ActiveRecord), defined?(Sequel)]
+      Castellan::Rows.for(42) rescue puts $!.message
+    RUBY
+    output, status = Open3.capture2e(RbConfig.ruby, "-w", "-I#{File.join(ROOT, 'lib')}", "-e", script)
+    assert status.success?, output
+    assert_includes output, "[nil, nil]"
+    assert_includes output, "42 cannot be read as rows: give an ActiveRecord model"
+  end
+
+  def test_a_key_in_a_statement_is_found_and_replaced
+    key = Castellan::Rows::OwnerKey
+    sql = %(SELECT "r"."id" FROM "r" WHERE "a"."user_id" = #{key.value(:integer)} AND "a"."name" = '1847362915x')
+    assert_equal %("a"."user_id"), key.column(sql)
+    assert_includes key.replace(sql, %("u"."id")), %("a"."user_id" = "u"."id" AND "a"."name" = '1847362915x')
+    assert_raises(Castellan::DeclarationError) { key.replace("SELECT 1", "x") }
+  end
+
+  def test_ids_travel_as_one_value
+    assert_equal %([1,2]), Castellan::Rows::Dialect.for(:sqlite).bind([1, 2])
+    assert_equal %("x" IN (SELECT value FROM json_each(?))), Castellan::Rows::Dialect.for(:sqlite).among(%("x"), "integer")
+    assert_equal %("x" = ANY($1::bigint[])), Castellan::Rows::Dialect.for(:postgres).among(%("x"), "bigint")
+  end
+end

@@ -1,0 +1,221 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "sequel_world"
+require_relative "row_set_values"
+Castellan::Resource && Castellan::Rows
+
+# What rows say is what Sequel's objects say, on both databases.
+module SequelRowsContract
+  def setup
+    tables = %i[mail_logs_tags mail_logs tags companies categories]
+    tables.each { |table| world::DB[table].delete }
+    seed
+  end
+
+  def test_attributes_and_paths_are_what_the_records_answer
+    resource = resource(world::MailLog) do
+      attributes :number, :comment, :received_on, :value_net, :weight, :read, :created_at
+      attribute :category_name, from: "category.name"
+      attribute :parent_name, from: "company.parent.name"
+      attribute(:label, columns: %i[number received_on]) { |row| "#{row.number} of #{row.received_on&.year}" }
+      attribute(:shout) { |record| record.comment.to_s.upcase }
+    end
+    expected = world::MailLog.order(:id).map do |log|
+      { "id" => log.id.to_s, "number" => log.number, "comment" => log.comment, "received_on" => log.received_on&.iso8601,
+        "value_net" => log.value_net&.to_s("F"), "weight" => log.weight, "read" => log.read,
+        "created_at" => log.created_at&.utc&.iso8601(3),
+        "category_name" => log.category&.name, "parent_name" => log.company&.parent&.name,
+        "label" => "#{log.number} of #{log.received_on&.year}", "shout" => log.comment.to_s.upcase }
+    end
+    assert_equal expected, rows(resource, world::MailLog.order(:id))
+  end
+
+  %i[children mail_logs last_two heavy_logs].each do |name|
+    define_method("test_#{name}_are_linked_and_included_as_the_association_answers") { assert_related(world::Company, name) }
+  end
+
+  %i[parent latest_log].each do |name|
+    define_method("test_#{name}_is_linked_and_included_as_the_association_answers") { assert_related(world::Company, name) }
+  end
+
+  def test_tags_are_linked_and_included_as_the_association_answers
+    assert_related(world::MailLog, :tags)
+  end
+
+  def test_a_category_is_linked_and_included_as_the_association_answers
+    assert_related(world::MailLog, :category)
+  end
+
+  def test_a_view_without_a_primary_key_is_read
+    view = world::DB[:company_statistics]
+    resource = resource(view) do
+      type "company-statistics"
+      id :company_id
+      attributes :company_name, :mail_logs_count, :value_net
+    end
+    expected = view.order(:company_id).map do |row|
+      value = row[:value_net].is_a?(BigDecimal) ? row[:value_net].to_s("F") : row[:value_net]
+      { "id" => row[:company_id].to_s, "company_name" => row[:company_name], "mail_logs_count" => row[:mail_logs_count],
+        "value_net" => value }
+    end
+    assert_equal expected, rows(resource, view.order(:company_id))
+    assert_nil Castellan::Rows.for(view).primary_key
+    assert_nil Castellan::Rows.for(view).tables(plan(resource), view)
+    assert_equal [expected.first], rows(resource, Castellan::Rows.for(view).by_ids(view, [expected.first["id"]], :company_id))
+  end
+
+  def test_a_page_is_ordered_to_the_last_row_and_counted
+    adapter = Castellan::Rows.for(world::MailLog)
+    scope = adapter.scope(world::MailLog)
+    page = adapter.page(adapter.order(scope, [%i[category_id desc]]), limit: 2, offset: 1)
+    assert_equal world::MailLog.order(Sequel.desc(:category_id), :id).limit(2, 1).map { |log| log.id.to_s }, adapter.ids(page)
+    assert_equal world::MailLog.count, adapter.count(scope)
+    assert_equal 2, adapter.count(page)
+  end
+
+  def test_a_join_to_many_never_multiplies
+    tagged = world::MailLog.join(:mail_logs_tags, mail_log_id: :id)
+    adapter = Castellan::Rows.for(world::MailLog)
+    assert_operator tagged.count, :>, adapter.count(tagged)
+    resource = resource(world::MailLog) { attributes :number }
+    assert_equal adapter.count(tagged), rows(resource, tagged).size
+  end
+
+  def test_a_block_that_looks_at_the_owner_is_refused
+    error = assert_raises(Castellan::DeclarationError) { Castellan::Rows.for(world::Company).association(:own_logs) }
+    assert_includes error.message, "looks at the owner"
+  end
+
+  def test_ids_that_are_no_numbers_find_nothing
+    adapter = Castellan::Rows.for(world::Company)
+    assert_empty adapter.ids(adapter.by_ids(world::Company.dataset, %w[1abc abc 99999999999999999999]))
+  end
+
+  def test_ids_of_a_whole_model_need_no_dataset_and_answer_the_same
+    adapter = Castellan::Rows.for(world::Company)
+    ids = world::Company.order(:id).select_map(:id)
+    resource = resource(world::Company) { attributes :name }
+    chosen = adapter.by_ids(world::Company.dataset, [ids[2].to_s, ids[0], 2**40])
+    plan = plan(resource)
+    found = RowSetValues.new(plan, adapter.fetch(plan, chosen)).to_a.map { |row| row["name"] }
+    assert_equal [%w[one three], [ids[0], ids[2]].map(&:to_s), 2], [found.sort, adapter.ids(chosen).sort, adapter.count(chosen)]
+    assert_instance_of Castellan::Rows::ChosenIds, adapter.by_ids(world::Company.dataset, ids)
+    narrowed = adapter.by_ids(world::Company.where(name: "two"), ids)
+    assert_equal(%w[two], RowSetValues.new(plan, adapter.fetch(plan, narrowed)).to_a.map { |row| row["name"] })
+  end
+
+  def test_errors_are_sequels
+    resource = resource(world::Company) { attributes :name }
+    error = assert_raises(Sequel::DatabaseError) { rows(resource, world::Company.where(Sequel.lit("no_such_column = 1"))) }
+    assert_includes error.message, "no_such_column"
+  end
+
+  def test_it_reads_inside_the_callers_transaction
+    resource = resource(world::Category) { attributes :name }
+    world::DB.transaction(rollback: :always) do
+      world::Category.create(name: "unseen")
+      assert_includes rows(resource, world::Category.dataset).map { |row| row["name"] }, "unseen"
+    end
+    refute_includes rows(resource, world::Category.dataset).map { |row| row["name"] }, "unseen"
+  end
+
+  def test_the_tables_read_are_known
+    resource = resource(world::MailLog) do
+      attributes :number
+      attribute :category_name, from: "category.name"
+    end
+    resource.has_many :tags, resource: resource(world::Tag) { attributes :label }
+    assert_equal %w[categories mail_logs mail_logs_tags tags],
+                 Castellan::Rows.for(world::MailLog).tables(plan(resource), world::MailLog.dataset).sort
+  end
+
+  private
+
+  def assert_related(model, name)
+    reflection = model.association_reflection(name)
+    target = resource(reflection.associated_class) { type "related" }
+    resource = resource(model) { type "owners" }
+    many = reflection.returns_array?
+    many ? resource.has_many(name, resource: target) : resource.has_one(name, resource: target)
+    expected = model.order(:id).map { |owner| { "id" => owner.id.to_s, name.to_s => answer(owner, name, reflection) } }
+    assert_equal expected, rows(resource, model.order(:id)), "linkage of #{name}"
+    assert_equal expected.map { |owner|
+      included(owner, name.to_s)
+    }, rows(resource, model.order(:id), include: name.to_s), "included #{name}"
+  end
+
+  def answer(owner, name, reflection)
+    found = owner.public_send(name)
+    return found&.id&.to_s unless reflection.returns_array?
+
+    (reflection[:order] ? found : found.sort_by(&:id)).map { |record| record.id.to_s }
+  end
+
+  def included(owner, name)
+    ids = owner[name]
+    owner.merge(name => ids.is_a?(Array) ? ids.map { |id| { "id" => id } } : ids && { "id" => ids })
+  end
+
+  def resource(model, &block)
+    Class.new(Castellan::Resource) do
+      model model
+      class_eval(&block)
+    end
+  end
+
+  def plan(resource, **query)
+    Castellan::Plan.compile(resource.definition, Castellan::Plan::Request.parse(resource.definition, query.transform_keys(&:to_s)))
+  end
+
+  def rows(resource, scope, **query)
+    plan = plan(resource, **query)
+    RowSetValues.new(plan, Castellan::Rows.for(scope).fetch(plan, scope)).to_a
+  end
+
+  def seed
+    categories = %w[letter parcel].map { |name| world::Category.create(name: name) }
+    companies = %w[one two three].map { |name| world::Company.create(name: name) }
+    companies[1].update(parent_id: companies[0].id)
+    companies[2].update(parent_id: companies[0].id)
+    tags = %w[red blue].map { |label| world::Tag.create(label: label) }
+    logs = 6.times.map do |index|
+      world::MailLog.create(number: 100 - index, comment: index.zero? ? nil : " n#{index} ",
+                            received_on: index == 1 ? nil : Date.new(2024, 1, 1 + index),
+                            value_net: index == 2 ? nil : BigDecimal("12.5") * index, weight: index * 0.75,
+                            read: index == 3 ? nil : index.even?,
+                            created_at: Time.utc(2024, 5, 6, 7, 8, index, 123_456),
+                            category_id: index == 4 ? nil : categories[index % 2].id,
+                            company_id: companies[index % 2].id)
+    end
+    tags.each { |tag| logs[1].add_tag(tag) }
+    logs[3].add_tag(tags[1])
+  end
+end
+
+class SequelRowsOnSqliteTest < Minitest::Test
+  include SequelRowsContract
+
+  def world = SequelWorld.sqlite
+end
+
+class SequelRowsOnPostgresTest < Minitest::Test
+  include SequelRowsContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def test_the_tables_are_not_known_where_the_database_chooses_rows_by_who_asks
+    world::DB.transaction(rollback: :always) do
+      world::DB.run("ALTER TABLE categories ENABLE ROW LEVEL SECURITY")
+      resource = resource(world::MailLog) { attribute :category_name, from: "category.name" }
+      assert_nil Castellan::Rows.for(world::MailLog).tables(plan(resource), world::MailLog.dataset)
+      unguarded = plan(resource(world::Company) { attributes :name })
+      assert_equal %w[companies], Castellan::Rows.for(world::Company).tables(unguarded, world::Company.dataset)
+    end
+  end
+
+  def world = SequelWorld.postgres
+end
