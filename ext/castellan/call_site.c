@@ -1,0 +1,79 @@
+/*
+ * Where the application is right now, without making an object: the nearest frame whose file belongs to it.
+ * lib/castellan/call_site.rb says which files do, once per path; the answers are kept here by the address of the path.
+ * It also holds the same in Ruby, which must give the same answers.
+ */
+#include "call_site.h"
+#include "ruby/debug.h"
+
+#define LINE_BITS 24 /* as in call_site.rb */
+#define SHALLOWEST 32
+#define DEEPEST 1024
+#define SLOTS 4096 /* many more than files are met on the way to the application */
+
+struct slot {
+    VALUE path;
+    long number;
+};
+
+static struct slot slots[SLOTS];
+static VALUE kept = Qnil; /* path => true, by identity: keeps the paths alive and where they are, so that an address stays theirs */
+static int usual = SHALLOWEST; /* how deep the last look had to go: an ORM's depth hardly changes between two statements */
+static ID id_number;
+static ID id_current_in_ruby;
+
+static struct slot *slot_of(VALUE path)
+{
+    return &slots[(path >> 3 ^ path >> 15) % SLOTS];
+}
+
+/* Only texts that Ruby has once (the paths of loaded files are) may be known by address; any other is asked for each time. */
+static long path_number(VALUE call_site, VALUE path)
+{
+    struct slot *slot = slot_of(path);
+    if (slot->path == path) return slot->number;
+
+    long number = NUM2LONG(rb_funcall(call_site, id_number, 1, path));
+    if (FL_TEST_RAW(path, RSTRING_FSTR)) {
+        rb_hash_aset(kept, path, Qtrue);
+        slot->path = path;
+        slot->number = number;
+    }
+    return number;
+}
+
+/* Castellan::NativeCallSite#current */
+static VALUE call_site_current(VALUE self)
+{
+    /* Ruby 3.1 ignores the start that rb_profile_frames is given (Bug #14607), so each deeper look begins at the top again. */
+    VALUE frames[DEEPEST];
+    int lines[DEEPEST];
+    int seen = 0;
+
+    for (int depth = usual;; depth = depth * 2 < DEEPEST ? depth * 2 : DEEPEST) {
+        int count = rb_profile_frames(0, depth, frames, lines);
+        for (; seen < count; seen++) {
+            VALUE path = rb_profile_frame_path(frames[seen]);
+            if (!RB_TYPE_P(path, T_STRING)) continue; /* a method written in C */
+
+            long number = path_number(self, path);
+            if (number > 0) {
+                usual = seen < SHALLOWEST - 4 ? SHALLOWEST : seen < DEEPEST - 4 ? seen + 4 : DEEPEST;
+                return LONG2FIX(number << LINE_BITS | lines[seen]);
+            }
+        }
+        if (count < depth) return Qnil;
+        if (depth == DEEPEST) return rb_funcall(self, id_current_in_ruby, 0);
+    }
+}
+
+void Init_call_site(VALUE castellan)
+{
+    id_number = rb_intern("number");
+    id_current_in_ruby = rb_intern("current_in_ruby");
+    rb_gc_register_address(&kept);
+    kept = rb_funcall(rb_hash_new(), rb_intern("compare_by_identity"), 0);
+
+    VALUE native = rb_define_module_under(castellan, "NativeCallSite");
+    rb_define_method(native, "current", call_site_current, 0);
+}

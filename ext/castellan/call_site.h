@@ -1,0 +1,9 @@
+#ifndef CASTELLAN_CALL_SITE_H
+#define CASTELLAN_CALL_SITE_H
+
+#include "ruby.h"
+
+/* Defines Castellan::NativeCallSite; lib/castellan/call_site.rb takes it in. */
+void Init_call_site(VALUE castellan);
+
+#endif

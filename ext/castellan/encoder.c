@@ -1,0 +1,913 @@
+/*
+ * Writes documents from rows: the twin of lib/castellan/serialize/ruby_encoder.rb, which says what is written and in which
+ * order. What is rare (a time that is a Ruby object, an id beyond 64 bits, every error) is left to Ruby: see
+ * `encoder_ask_ruby` and `encoder_refuse`.
+ *
+ * Memory: everything that is allocated hangs on one `struct encoder` and is freed by rb_ensure, however the work ends. The
+ * Ruby objects it names stand in memory of the C stack, where the garbage collector finds them and does not move them.
+ */
+#include "buffer.h"
+#include "escape.h"
+#include "index.h"
+#include "number.h"
+#include "source.h"
+#include "template.h"
+#include "timestamp.h"
+#include <math.h>
+#include <ruby.h>
+
+enum coder { CODER_NONE, CODER_INTEGER, CODER_TEXT, CODER_BOOLEAN, CODER_FLOAT, CODER_DECIMAL, CODER_DATE, CODER_DATETIME, CODER_JSON, CODER_COUNT };
+
+static const char *const coder_names[CODER_COUNT] = { NULL, "integer", "text", "boolean", "float", "decimal", "date", "datetime", "json" };
+static VALUE coder_symbols[CODER_COUNT];
+static ID id_rows, id_coders, id_links, id_computed, id_position, id_parent_position, id_related_position;
+static ID id_write, id_refuse, id_id_text, id_unknown_coder;
+
+/* How one edge's links are read. */
+struct links {
+    bool grouped;        /* in rows of their own; else in a column of the parent */
+    long column;         /* of the parent, when not grouped */
+    struct source pairs;
+    long parent, related;
+    int32_t *starts;     /* for each row of the parent, where its pairs begin in `order`; one more at the end */
+    int32_t *order;      /* rows of `pairs` */
+};
+
+/* One node's rows. */
+struct section {
+    const struct node_parts *parts;
+    struct source source;
+    enum coder *coders;
+    long coder_count;
+    VALUE *computed;      /* for each member an Array of JSON texts, or nil */
+    struct links *links;  /* for each edge of the template */
+    VALUE texts;          /* the ids as strings where the driver's are neither small integers nor UTF-8 text, or nil */
+    struct index index;   /* id → row */
+    int32_t *first;       /* row → the first row with the same id; NULL when no id comes twice */
+    uint32_t *walked;     /* row → the round in which it was walked */
+    int32_t *ordinals;    /* row → its number in the family, -1: not asked yet */
+    struct index family;  /* of the family's first node: id → (node, row) */
+    uint32_t *known;      /* of the family's first node: ordinal → the round in which it was written */
+};
+
+struct encoder {
+    const struct template *template;
+    VALUE ruby_template, compiled, tables, tail, holes, result;
+    struct section *sections;
+    struct buffer buffer;
+    uint32_t round;
+    bool single, each;
+    size_t written;   /* included objects of this round */
+    VALUE included;   /* for encode_each */
+};
+
+/* ---- What Ruby decides ------------------------------------------------------------------------------------------- */
+
+static VALUE ruby_side(void)
+{
+    return rb_path2class("Castellan::Serialize::NativeEncoder");
+}
+
+/* After each call into Ruby: results are found again, or PG::Error says that one was cleared. */
+static void encoder_refresh(struct encoder *encoder)
+{
+    for (long i = 0; i < encoder->template->node_count; i++) {
+        struct section *section = &encoder->sections[i];
+        source_refresh(&section->source);
+        for (long j = 0; j < section->parts->edge_count; j++) {
+            if (section->links[j].grouped) source_refresh(&section->links[j].pairs);
+        }
+    }
+}
+
+static long encoder_number(const struct encoder *encoder, const struct section *section)
+{
+    return section - encoder->sections;
+}
+
+/* Raises what Ruby says about this value. `kind`: 0 the id, 1 a member, 2 an edge. */
+NORETURN(static void encoder_refuse(struct encoder *encoder, const struct section *section, int kind, long position, VALUE id, VALUE value));
+static void encoder_refuse(struct encoder *encoder, const struct section *section, int kind, long position, VALUE id, VALUE value)
+{
+    rb_funcall(ruby_side(), id_refuse, 6, encoder->ruby_template, LONG2NUM(encoder_number(encoder, section)), INT2FIX(kind),
+               LONG2NUM(position), id, value);
+    rb_raise(rb_eRuntimeError, "a value could not be written, and Ruby does not say why");
+}
+
+/* ---- Ids --------------------------------------------------------------------------------------------------------- */
+
+/* Whether the id can be read without asking Ruby. */
+static inline bool id_of_cell(const struct cell *cell, struct record_id *id)
+{
+    memset(id, 0, sizeof(*id));
+    id->keep = cell->value;
+    if (cell->kind == CELL_TEXT) {
+        id->text = cell->text;
+        id->length = cell->length;
+        id->number = number_parse(id->text, id->length, &id->integer);
+        return true;
+    }
+    if (cell->kind == CELL_NULL) return true;
+    if (!FIXNUM_P(cell->value)) return false;
+    id->integer = FIX2LONG(cell->value);
+    id->number = id->integer > NUMBER_PARSED_FROM && id->integer < NUMBER_PARSED_TO;
+    return id->number;
+}
+
+static void id_of_string(VALUE string, struct record_id *id)
+{
+    struct cell cell = { CELL_TEXT, RSTRING_PTR(string), (size_t)RSTRING_LEN(string), string };
+    id_of_cell(&cell, id);
+}
+
+static VALUE id_ask_ruby(VALUE value, VALUE type, VALUE member)
+{
+    VALUE string = rb_funcall(ruby_side(), id_id_text, 3, value, type, member);
+    Check_Type(string, T_STRING);
+    return string;
+}
+
+static VALUE section_type(const struct section *section)
+{
+    return rb_utf8_str_new(section->parts->type.text, (long)section->parts->type.length);
+}
+
+static struct record_id section_id(struct encoder *encoder, struct section *section, long row)
+{
+    struct record_id id;
+    struct cell cell;
+    if (!NIL_P(section->texts)) {
+        id_of_string(rb_ary_entry(section->texts, row), &id);
+        return id;
+    }
+    cell = source_cell(&section->source, row, 0);
+    if (id_of_cell(&cell, &id)) return id;
+    id_of_string(id_ask_ruby(cell.value, section_type(section), Qnil), &id);
+    encoder_refresh(encoder);
+    return id;
+}
+
+static VALUE id_string(const struct record_id *id)
+{
+    char digits[NUMBER_DIGITS];
+    if (id->text || !id->number) return rb_utf8_str_new(id->text ? id->text : "", (long)id->length);
+    return rb_utf8_str_new(digits, (long)number_format(digits, id->integer));
+}
+
+static bool id_append(struct encoder *encoder, const struct record_id *id)
+{
+    struct buffer *buffer = &encoder->buffer;
+    if (!id->number) return escape_string(buffer, id->text ? id->text : "", id->length, encoder->template->mode);
+    buffer_reserve(buffer, NUMBER_DIGITS + 2);
+    *buffer_end(buffer) = '"';
+    buffer_consumed(buffer, 1);
+    buffer_consumed(buffer, number_format(buffer_end(buffer), id->integer));
+    *buffer_end(buffer) = '"';
+    buffer_consumed(buffer, 1);
+    return true;
+}
+
+/* ---- Finding the row of an id ------------------------------------------------------------------------------------ */
+
+/* A section whose ids Ruby has to read gets them all at once, so that comparing ids never calls Ruby. */
+static void section_read_ids(struct encoder *encoder, struct section *section)
+{
+    VALUE texts = Qnil;
+    for (long row = 0; row < section->source.size; row++) {
+        struct cell cell = source_cell(&section->source, row, 0);
+        struct record_id id;
+        if (id_of_cell(&cell, &id)) continue;
+        texts = rb_ary_new_capa(section->source.size);
+        break;
+    }
+    if (NIL_P(texts)) return;
+    for (long row = 0; row < section->source.size; row++) {
+        struct record_id id = section_id(encoder, section, row);
+        rb_ary_push(texts, id_string(&id));
+        RB_GC_GUARD(id.keep);
+    }
+    section->texts = texts;
+    encoder_refresh(encoder);
+}
+
+static bool id_equal(struct encoder *encoder, struct section *section, long row, const struct record_id *id)
+{
+    struct record_id other = section_id(encoder, section, row);
+    return !other.number && other.length == id->length && (id->length == 0 || memcmp(other.text, id->text, id->length) == 0);
+}
+
+/* The entry of the id, or the free one where it belongs. */
+static struct index_entry *index_find(struct encoder *encoder, const struct index *index, const struct record_id *id)
+{
+    uint64_t key = index_key(id);
+    size_t at = index_mix(key) & index->mask;
+    for (;; at = (at + 1) & index->mask) {
+        struct index_entry *entry = &index->entries[at];
+        if (entry->row < 0) return entry;
+        if (entry->key != key || entry->number != id->number) continue;
+        if (id->number || id_equal(encoder, &encoder->sections[entry->node], entry->row, id)) return entry;
+    }
+}
+
+static void index_fill(struct index_entry *entry, const struct record_id *id, long node, long row)
+{
+    entry->key = index_key(id);
+    entry->number = id->number;
+    entry->node = (int16_t)node;
+    entry->row = (int32_t)row;
+}
+
+static void *encoder_allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size);
+    if (!memory) rb_memerror();
+    return memory;
+}
+
+static void section_index(struct encoder *encoder, struct section *section)
+{
+    if (section->index.entries) return;
+    section_read_ids(encoder, section);
+    index_allocate(&section->index, (size_t)section->source.size);
+    for (long row = 0; row < section->source.size; row++) {
+        struct record_id id = section_id(encoder, section, row);
+        struct index_entry *entry = index_find(encoder, &section->index, &id);
+        if (entry->row < 0) index_fill(entry, &id, encoder_number(encoder, section), row);
+        else {
+            if (!section->first) {
+                section->first = encoder_allocate((size_t)section->source.size, sizeof(int32_t));
+                for (long i = 0; i < section->source.size; i++) section->first[i] = (int32_t)i;
+            }
+            section->first[row] = entry->row;
+        }
+        RB_GC_GUARD(id.keep);
+    }
+}
+
+/* @return the row with this id, -1 when there is none */
+static long section_row(struct encoder *encoder, struct section *section, const struct record_id *id)
+{
+    section_index(encoder, section);
+    return index_find(encoder, &section->index, id)->row;
+}
+
+/* ---- Links ------------------------------------------------------------------------------------------------------- */
+
+static struct record_id links_id(struct encoder *encoder, struct section *section, long edge, const struct source *source, long row, long column)
+{
+    struct cell cell = source_cell(source, row, column);
+    struct record_id id;
+    if (id_of_cell(&cell, &id)) return id;
+    id_of_string(id_ask_ruby(cell.value, section_type(section), LONG2NUM(edge)), &id);
+    encoder_refresh(encoder);
+    return id;
+}
+
+/* For each pair the row of its parent, -1 where there is none; counts[row + 1] is how many a row has. */
+static void links_parents(struct encoder *encoder, struct section *section, long edge, int32_t *parents, int32_t *counts)
+{
+    struct links *links = &section->links[edge];
+    struct record_id previous = { .number = false };
+    long parent = -1;
+    for (long pair = 0; pair < links->pairs.size; pair++) {
+        struct record_id id = links_id(encoder, section, edge, &links->pairs, pair, links->related);
+        parents[pair] = -1;
+        if (index_empty_id(&id)) continue;
+        id = links_id(encoder, section, edge, &links->pairs, pair, links->parent);
+        if (!id.number || !previous.number || id.integer != previous.integer) {
+            parent = index_empty_id(&id) ? -1 : section_row(encoder, section, &id);
+        }
+        parents[pair] = (int32_t)parent;
+        if (parent >= 0) counts[parent + 1]++;
+        previous = id;
+        RB_GC_GUARD(id.keep);
+    }
+}
+
+/* Sorts the pairs by their parent's row, each parent's in their own order: a counting sort. */
+static void links_group(struct encoder *encoder, struct section *section, long edge)
+{
+    struct links *links = &section->links[edge];
+    long pairs = links->pairs.size, rows = section->source.size;
+    int32_t *parents;
+    if (links->order) return;
+    section_index(encoder, section);
+    links->starts = encoder_allocate((size_t)rows + 1, sizeof(int32_t));
+    links->order = encoder_allocate((size_t)pairs * 2, sizeof(int32_t)); /* its second half: the parent of each pair */
+    parents = links->order + pairs;
+    links_parents(encoder, section, edge, parents, links->starts);
+    for (long row = 0; row < rows; row++) links->starts[row + 1] += links->starts[row];
+    for (long pair = 0; pair < pairs; pair++) {
+        if (parents[pair] >= 0) links->order[links->starts[parents[pair]]++] = (int32_t)pair;
+    }
+    for (long row = rows; row > 0; row--) links->starts[row] = links->starts[row - 1];
+    links->starts[0] = 0;
+}
+
+/* Goes through the ids that a row is linked to: of a column "1,2,3" up to `at` has been read, of pairs those before `at`. */
+struct link_walk {
+    struct section *section;
+    long edge, row, at, end;
+    bool ended;
+    struct record_id id;
+};
+
+static void walk_start(struct encoder *encoder, struct link_walk *walk, struct section *section, long row, long edge)
+{
+    struct links *links = &section->links[edge];
+    const struct edge_parts *parts = &section->parts->edges[edge];
+    memset(walk, 0, sizeof(*walk));
+    walk->section = section;
+    walk->edge = edge;
+    walk->row = row;
+    if (parts->child >= 0) section_index(encoder, &encoder->sections[parts->child]); /* while no id is held */
+    if (!links->grouped) return;
+    links_group(encoder, section, edge);
+    if (section->first) row = section->first[row];
+    walk->at = links->starts[row];
+    walk->end = links->starts[row + 1];
+    if (!parts->to_many && walk->end > walk->at) walk->end = walk->at + 1;
+}
+
+/* The column is read anew for each id, because what is done with the last one may have called Ruby. */
+static bool walk_next_in_column(struct encoder *encoder, struct link_walk *walk)
+{
+    struct record_id whole;
+    if (walk->ended) return false;
+    whole = links_id(encoder, walk->section, walk->edge, &walk->section->source, walk->row, walk->section->links[walk->edge].column);
+    if (!whole.text || !walk->section->parts->edges[walk->edge].to_many) {
+        walk->ended = true;
+        walk->id = whole;
+        return !index_empty_id(&whole);
+    }
+    while ((size_t)walk->at < whole.length) {
+        const char *text = whole.text + walk->at;
+        const char *comma = memchr(text, ',', whole.length - (size_t)walk->at);
+        struct cell part = { CELL_TEXT, text, comma ? (size_t)(comma - text) : whole.length - (size_t)walk->at, whole.keep };
+        walk->at += (long)part.length + 1;
+        if (part.length) return id_of_cell(&part, &walk->id);
+    }
+    walk->ended = true;
+    return false;
+}
+
+/* Whether there is one more; it is in walk->id. */
+static bool walk_next(struct encoder *encoder, struct link_walk *walk)
+{
+    struct links *links = &walk->section->links[walk->edge];
+    if (!links->grouped) return walk_next_in_column(encoder, walk);
+    if (walk->at >= walk->end) return false;
+    walk->id = links_id(encoder, walk->section, walk->edge, &links->pairs, links->order[walk->at++], links->related);
+    return true;
+}
+
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
+
+static VALUE section_id_string(struct encoder *encoder, struct section *section, long row)
+{
+    struct record_id id = section_id(encoder, section, row);
+    VALUE string = id_string(&id);
+    RB_GC_GUARD(id.keep);
+    return string;
+}
+
+/* The rare value: Ruby writes it, or says why not. */
+static void encoder_ask_ruby(struct encoder *encoder, struct section *section, long row, long member, VALUE coder, VALUE value)
+{
+    VALUE id = section_id_string(encoder, section, row);
+    VALUE json = rb_funcall(ruby_side(), id_write, 6, encoder->ruby_template, LONG2NUM(encoder_number(encoder, section)), LONG2NUM(member), id, coder, value);
+    Check_Type(json, T_STRING);
+    buffer_append(&encoder->buffer, RSTRING_PTR(json), (size_t)RSTRING_LEN(json));
+    RB_GC_GUARD(json);
+    encoder_refresh(encoder);
+}
+
+static bool value_append_boolean(struct buffer *buffer, const struct cell *cell)
+{
+    bool text = cell->kind == CELL_TEXT && cell->length == 1;
+    if (text ? (*cell->text == 't' || *cell->text == '1') : (cell->value == Qtrue || cell->value == INT2FIX(1))) {
+        buffer_literal(buffer, "true");
+        return true;
+    }
+    if (text ? (*cell->text == 'f' || *cell->text == '0') : (cell->value == Qfalse || cell->value == INT2FIX(0))) {
+        buffer_literal(buffer, "false");
+        return true;
+    }
+    return false;
+}
+
+/* A Float by its own text: all that is left to Ruby of it is the shortest digits. */
+static bool value_append_double(struct encoder *encoder, enum coder coder, VALUE value)
+{
+    VALUE text = rb_funcall(value, rb_intern("to_s"), 0);
+    bool written = false;
+    encoder_refresh(encoder);
+    if (!isfinite(RFLOAT_VALUE(value))) return false;
+    if (coder == CODER_DECIMAL) written = number_append_decimal(&encoder->buffer, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
+    else buffer_append(&encoder->buffer, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
+    RB_GC_GUARD(text);
+    return written || coder == CODER_FLOAT;
+}
+
+static bool value_append_number(struct encoder *encoder, enum coder coder, VALUE value)
+{
+    char text[NUMBER_DIGITS];
+    size_t length;
+    if (RB_FLOAT_TYPE_P(value)) return (coder == CODER_FLOAT || coder == CODER_DECIMAL) && value_append_double(encoder, coder, value);
+    if (!FIXNUM_P(value)) return false;
+    length = number_format(text, FIX2LONG(value));
+    if (coder == CODER_FLOAT) return number_append_float(&encoder->buffer, text, length);
+    if (coder == CODER_DECIMAL) return number_append_decimal(&encoder->buffer, text, length);
+    if (coder != CODER_INTEGER) return false;
+    buffer_append(&encoder->buffer, text, length);
+    return true;
+}
+
+/* False, with nothing appended, when Ruby has to decide. */
+static bool value_append(struct encoder *encoder, enum coder coder, const struct cell *cell)
+{
+    struct buffer *buffer = &encoder->buffer;
+    if (cell->kind == CELL_NULL) {
+        buffer_literal(buffer, "null");
+        return true;
+    }
+    if (coder == CODER_BOOLEAN) return value_append_boolean(buffer, cell);
+    if (cell->kind == CELL_VALUE) return value_append_number(encoder, coder, cell->value);
+    switch (coder) {
+      case CODER_TEXT: return escape_string(buffer, cell->text, cell->length, encoder->template->mode);
+      case CODER_FLOAT: return number_append_float(buffer, cell->text, cell->length);
+      case CODER_DECIMAL: return number_append_decimal(buffer, cell->text, cell->length);
+      case CODER_DATE: return timestamp_append_date(buffer, cell->text, cell->length);
+      case CODER_DATETIME: return timestamp_append(buffer, cell->text, cell->length);
+      case CODER_JSON: return cell->length && escape_append(buffer, cell->text, cell->length, encoder->template->mode, true);
+      case CODER_INTEGER:
+        if (!number_integer_text(cell->text, cell->length)) return false;
+        buffer_append(buffer, cell->text, cell->length);
+        return true;
+      default: return false;
+    }
+}
+
+static void encoder_hole(struct encoder *encoder, struct section *section, long row, long hole)
+{
+    VALUE id = section_id_string(encoder, section, row);
+    rb_ary_push(encoder->holes, SIZET2NUM(encoder->buffer.length));
+    rb_ary_push(encoder->holes, LONG2NUM(hole));
+    rb_ary_push(encoder->holes, id);
+}
+
+static void encoder_computed(struct encoder *encoder, struct section *section, long row, long member)
+{
+    VALUE json = rb_ary_entry(section->computed[member], row);
+    if (RB_TYPE_P(json, T_STRING) && source_utf8_p(json) && RSTRING_LEN(json) &&
+        escape_append(&encoder->buffer, RSTRING_PTR(json), (size_t)RSTRING_LEN(json), encoder->template->mode, true)) {
+        RB_GC_GUARD(json);
+        return;
+    }
+    encoder_ask_ruby(encoder, section, row, member, ID2SYM(id_computed), json);
+}
+
+static void encoder_member(struct encoder *encoder, struct section *section, long row, long member)
+{
+    const struct member_parts *parts = &section->parts->members[member];
+    struct cell cell;
+    enum coder coder;
+    buffer_append(&encoder->buffer, parts->before.text, parts->before.length);
+    if (parts->hole >= 0) return encoder_hole(encoder, section, row, parts->hole);
+    if (!NIL_P(section->computed[member])) return encoder_computed(encoder, section, row, member);
+    coder = parts->column >= 0 && parts->column < section->coder_count ? section->coders[parts->column] : CODER_NONE;
+    cell = source_cell(&section->source, row, parts->column < 0 ? 0 : parts->column);
+    if (coder != CODER_NONE && value_append(encoder, coder, &cell)) {
+        RB_GC_GUARD(cell.value);
+        return;
+    }
+    encoder_ask_ruby(encoder, section, row, member, coder == CODER_NONE ? Qnil : coder_symbols[coder], source_value(&cell));
+}
+
+/* ---- Objects ----------------------------------------------------------------------------------------------------- */
+
+static void encoder_id(struct encoder *encoder, struct section *section, long row)
+{
+    struct record_id id;
+    if (encoder->template->nested) {
+        struct cell cell = source_cell(&section->source, row, 0);
+        if (cell.kind == CELL_NULL || (section->coder_count && section->coders[0] == CODER_INTEGER)) {
+            if (!value_append(encoder, CODER_INTEGER, &cell)) {
+                encoder_ask_ruby(encoder, section, row, -1, coder_symbols[CODER_INTEGER], source_value(&cell));
+            }
+            RB_GC_GUARD(cell.value);
+            return;
+        }
+    }
+    id = section_id(encoder, section, row);
+    if ((index_empty_id(&id) && !encoder->template->nested) || !id_append(encoder, &id)) {
+        struct cell cell = source_cell(&section->source, row, 0);
+        encoder_refuse(encoder, section, 0, 0, id_string(&id), source_value(&cell));
+    }
+    RB_GC_GUARD(id.keep);
+}
+
+static void encoder_write(struct encoder *encoder, struct section *section, long row);
+
+static void encoder_link(struct encoder *encoder, struct section *section, long row, long edge, const struct record_id *id)
+{
+    const struct edge_parts *parts = &section->parts->edges[edge];
+    struct buffer *buffer = &encoder->buffer;
+    buffer_append(buffer, parts->link.text, parts->link.length);
+    if (!id_append(encoder, id)) {
+        VALUE wrong = id_string(id);
+        encoder_refuse(encoder, section, 2, edge, section_id_string(encoder, section, row), wrong);
+    }
+    buffer_byte(buffer, '}');
+}
+
+static void encoder_edge(struct encoder *encoder, struct section *section, long row, long edge)
+{
+    const struct edge_parts *parts = &section->parts->edges[edge];
+    struct buffer *buffer = &encoder->buffer;
+    struct link_walk walk;
+    bool any = false;
+    buffer_append(buffer, parts->before.text, parts->before.length);
+    if (parts->to_many) buffer_byte(buffer, '[');
+    walk_start(encoder, &walk, section, row, edge);
+    while (walk_next(encoder, &walk)) {
+        long related = -1;
+        if (encoder->template->nested) {
+            related = section_row(encoder, &encoder->sections[parts->child], &walk.id);
+            if (related < 0) continue;
+        }
+        if (any) buffer_byte(buffer, ',');
+        any = true;
+        if (encoder->template->nested) encoder_write(encoder, &encoder->sections[parts->child], related);
+        else encoder_link(encoder, section, row, edge, &walk.id);
+        if (!parts->to_many) break;
+    }
+    RB_GC_GUARD(walk.id.keep);
+    if (parts->to_many) buffer_byte(buffer, ']');
+    else if (!any) buffer_literal(buffer, "null");
+}
+
+static void encoder_write(struct encoder *encoder, struct section *section, long row)
+{
+    const struct node_parts *parts = section->parts;
+    source_refresh(&section->source);
+    buffer_append(&encoder->buffer, parts->open.text, parts->open.length);
+    encoder_id(encoder, section, row);
+    for (long member = 0; member < parts->member_count; member++) encoder_member(encoder, section, row, member);
+    for (long edge = 0; edge < parts->edge_count; edge++) {
+        if (parts->edges[edge].written) encoder_edge(encoder, section, row, edge);
+    }
+    buffer_append(&encoder->buffer, parts->close.text, parts->close.length);
+}
+
+/* ---- Included ---------------------------------------------------------------------------------------------------- */
+
+static size_t encoder_family_size(const struct encoder *encoder, long family)
+{
+    size_t size = 0;
+    for (long i = 0; i < encoder->template->node_count; i++) {
+        if (encoder->template->nodes[i].family == family) size += (size_t)encoder->sections[i].source.size;
+    }
+    return size;
+}
+
+/* The number of a record in its family: the same for the same (type, id), whichever node holds it. */
+static int32_t section_ordinal(struct encoder *encoder, struct section *section, long row)
+{
+    struct section *family = &encoder->sections[section->parts->family];
+    struct record_id id;
+    struct index_entry *entry;
+    size_t base = 0;
+    if (!section->parts->related) return (int32_t)row;
+    if (!section->ordinals) {
+        section_read_ids(encoder, section);
+        section->ordinals = encoder_allocate((size_t)section->source.size, sizeof(int32_t));
+        for (long i = 0; i < section->source.size; i++) section->ordinals[i] = -1;
+    }
+    if (section->ordinals[row] >= 0) return section->ordinals[row];
+    if (!family->family.entries) index_allocate(&family->family, encoder_family_size(encoder, section->parts->family));
+    id = section_id(encoder, section, row);
+    entry = index_find(encoder, &family->family, &id);
+    if (entry->row < 0) index_fill(entry, &id, encoder_number(encoder, section), row);
+    for (long i = section->parts->family; i < entry->node; i++) {
+        if (encoder->template->nodes[i].family == section->parts->family) base += (size_t)encoder->sections[i].source.size;
+    }
+    RB_GC_GUARD(id.keep);
+    return section->ordinals[row] = (int32_t)(base + (size_t)entry->row);
+}
+
+/* Whether it was known in this round; from now on it is. */
+static bool encoder_known(struct encoder *encoder, struct section *section, long row)
+{
+    struct section *family = &encoder->sections[section->parts->family];
+    int32_t ordinal = section_ordinal(encoder, section, row);
+    if (!family->known) family->known = encoder_allocate(encoder_family_size(encoder, section->parts->family), sizeof(uint32_t));
+    if (family->known[ordinal] == encoder->round) return true;
+    family->known[ordinal] = encoder->round;
+    return false;
+}
+
+static VALUE encoder_take(struct encoder *encoder)
+{
+    VALUE string = rb_utf8_str_new(encoder->buffer.bytes ? encoder->buffer.bytes : "", (long)encoder->buffer.length);
+    encoder->buffer.length = 0;
+    return string;
+}
+
+static VALUE encoder_take_holes(struct encoder *encoder)
+{
+    VALUE holes = encoder->holes;
+    encoder->holes = rb_ary_new();
+    return holes;
+}
+
+static void encoder_include_alone(struct encoder *encoder, struct section *section, long row)
+{
+    VALUE key = section_type(section), id = section_id_string(encoder, section, row), bytes;
+    rb_str_cat(key, "/", 1);
+    rb_str_append(key, id);
+    encoder_write(encoder, section, row);
+    bytes = encoder_take(encoder);
+    rb_ary_push(encoder->included, rb_ary_new_from_args(3, key, bytes, encoder_take_holes(encoder)));
+}
+
+static void encoder_include(struct encoder *encoder, struct section *section, long row)
+{
+    if (encoder->each) {
+        encoder_include_alone(encoder, section, row);
+        return;
+    }
+    if (encoder->written++) buffer_byte(&encoder->buffer, ',');
+    encoder_write(encoder, section, row);
+}
+
+static void encoder_walk(struct encoder *encoder, struct section *section, long row)
+{
+    for (long edge = 0; edge < section->parts->edge_count; edge++) {
+        long child = section->parts->edges[edge].child;
+        struct section *related = &encoder->sections[child];
+        struct link_walk walk;
+        if (child < 0) continue;
+        if (!related->walked) related->walked = encoder_allocate((size_t)related->source.size, sizeof(uint32_t));
+        walk_start(encoder, &walk, section, row, edge);
+        while (walk_next(encoder, &walk)) {
+            long found = section_row(encoder, related, &walk.id);
+            if (found < 0 || related->walked[found] == encoder->round) continue;
+            related->walked[found] = encoder->round;
+            encoder_walk(encoder, related, found);
+            if (!encoder_known(encoder, related, found)) encoder_include(encoder, related, found);
+        }
+        RB_GC_GUARD(walk.id.keep);
+    }
+}
+
+/* ---- Documents --------------------------------------------------------------------------------------------------- */
+
+static void encoder_primary(struct encoder *encoder, long count)
+{
+    struct section *root = encoder->sections;
+    if (encoder->single && count == 0) {
+        buffer_literal(&encoder->buffer, "null");
+        return;
+    }
+    if (!encoder->single) buffer_byte(&encoder->buffer, '[');
+    for (long row = 0; row < count; row++) {
+        if (row) buffer_byte(&encoder->buffer, ',');
+        encoder_write(encoder, root, row);
+    }
+    if (!encoder->single) buffer_byte(&encoder->buffer, ']');
+}
+
+static void encoder_included(struct encoder *encoder, long count)
+{
+    struct section *root = encoder->sections;
+    for (long row = 0; row < count; row++) encoder_known(encoder, root, row);
+    buffer_literal(&encoder->buffer, ",\"included\":[");
+    for (long row = 0; row < count; row++) encoder_walk(encoder, root, row);
+    buffer_byte(&encoder->buffer, ']');
+}
+
+static void encoder_document(struct encoder *encoder)
+{
+    long count = encoder->sections[0].source.size;
+    if (encoder->single && count > 1) count = 1;
+    encoder->round = 1;
+    if (encoder->template->nested) {
+        encoder_primary(encoder, count);
+    }
+    else {
+        buffer_literal(&encoder->buffer, "{\"data\":");
+        encoder_primary(encoder, count);
+        if (encoder->template->compound) encoder_included(encoder, count);
+        buffer_append(&encoder->buffer, RSTRING_PTR(encoder->tail), (size_t)RSTRING_LEN(encoder->tail));
+        buffer_byte(&encoder->buffer, '}');
+    }
+    encoder->result = encoder_take(encoder);
+}
+
+static void encoder_records(struct encoder *encoder)
+{
+    struct section *root = encoder->sections;
+    encoder->result = rb_ary_new_capa(root->source.size);
+    for (long row = 0; row < root->source.size; row++) {
+        VALUE id = section_id_string(encoder, root, row), bytes, holes;
+        encoder->round++;
+        encoder->included = rb_ary_new();
+        encoder_write(encoder, root, row);
+        bytes = encoder_take(encoder);
+        holes = encoder_take_holes(encoder);
+        if (encoder->template->compound) {
+            encoder_known(encoder, root, row);
+            encoder_walk(encoder, root, row);
+        }
+        rb_ary_push(encoder->result, rb_ary_new_from_args(4, id, bytes, encoder->included, holes));
+    }
+}
+
+/* ---- Setting up and clearing away -------------------------------------------------------------------------------- */
+
+static void section_free(struct section *section)
+{
+    index_free(&section->index);
+    index_free(&section->family);
+    free(section->first);
+    free(section->walked);
+    free(section->ordinals);
+    free(section->known);
+    for (long edge = 0; section->links && edge < section->parts->edge_count; edge++) {
+        free(section->links[edge].starts);
+        free(section->links[edge].order);
+    }
+}
+
+static VALUE encoder_free(VALUE pointer)
+{
+    struct encoder *encoder = (struct encoder *)pointer;
+    for (long i = 0; i < encoder->template->node_count; i++) section_free(&encoder->sections[i]);
+    buffer_free(&encoder->buffer);
+    return Qnil;
+}
+
+static enum coder coder_of(VALUE symbol, const struct section *section)
+{
+    if (NIL_P(symbol)) return CODER_NONE;
+    for (int coder = CODER_INTEGER; coder < CODER_COUNT; coder++) {
+        if (symbol == coder_symbols[coder]) return coder;
+    }
+    rb_funcall(ruby_side(), id_unknown_coder, 2, section_type(section), symbol);
+    return CODER_NONE;
+}
+
+static void section_links(struct section *section, VALUE links)
+{
+    for (long i = 0; i < section->parts->edge_count; i++) {
+        struct links *target = &section->links[i];
+        VALUE link = NIL_P(links) ? Qnil : rb_ary_entry(links, section->parts->edges[i].position);
+        if (rb_respond_to(link, id_position)) {
+            target->column = NUM2LONG(rb_funcall(link, id_position, 0));
+            continue;
+        }
+        target->pairs = source_of(rb_funcall(link, id_rows, 0));
+        target->parent = NUM2LONG(rb_funcall(link, id_parent_position, 0));
+        target->related = NUM2LONG(rb_funcall(link, id_related_position, 0));
+        target->grouped = true;
+        if (target->pairs.size > INT32_MAX / 2) rb_raise(rb_eArgError, "more than %d links in one document", INT32_MAX / 2);
+    }
+}
+
+static void section_set_up(struct section *section, VALUE table)
+{
+    VALUE coders = rb_convert_type(rb_funcall(table, id_coders, 0), T_ARRAY, "Array", "to_ary");
+    VALUE computed = rb_funcall(table, id_computed, 0);
+    if (RARRAY_LEN(coders) < section->coder_count) section->coder_count = RARRAY_LEN(coders);
+    for (long i = 0; i < section->coder_count; i++) section->coders[i] = coder_of(rb_ary_entry(coders, i), section);
+    for (long i = 0; i < section->parts->member_count && !NIL_P(computed); i++) {
+        section->computed[i] = rb_hash_aref(computed, LONG2NUM(i));
+        if (!NIL_P(section->computed[i])) Check_Type(section->computed[i], T_ARRAY);
+    }
+    section->source = source_of(rb_funcall(table, id_rows, 0));
+    if (section->source.size > INT32_MAX / 2) rb_raise(rb_eArgError, "more than %d rows in one document", INT32_MAX / 2);
+    section_links(section, rb_funcall(table, id_links, 0));
+    RB_GC_GUARD(coders);
+}
+
+static VALUE encoder_work(VALUE pointer)
+{
+    struct encoder *encoder = (struct encoder *)pointer;
+    for (long i = 0; i < encoder->template->node_count; i++) section_set_up(&encoder->sections[i], rb_ary_entry(encoder->tables, i));
+    encoder_refresh(encoder);
+    if (encoder->each) encoder_records(encoder);
+    else encoder_document(encoder);
+    return encoder->result;
+}
+
+static long section_coder_count(VALUE table)
+{
+    VALUE coders = rb_funcall(table, id_coders, 0);
+    Check_Type(coders, T_ARRAY);
+    return RARRAY_LEN(coders);
+}
+
+/* Everything that names Ruby objects is on this function's stack: one piece for all sections. */
+static VALUE encoder_run(struct encoder *encoder)
+{
+    const struct template *template = encoder->template;
+    long computed = 0, edges = 0, coders = 0;
+    struct section *sections = ALLOCA_N(struct section, template->node_count);
+    VALUE *computed_values, result;
+    struct links *links;
+    enum coder *coder_values;
+
+    Check_Type(encoder->tables, T_ARRAY);
+    if (RARRAY_LEN(encoder->tables) != template->node_count || template->node_count > 500) {
+        rb_raise(rb_eArgError, "%ld tables for a plan of %ld nodes (at most 500)", RARRAY_LEN(encoder->tables), template->node_count);
+    }
+    memset(sections, 0, sizeof(struct section) * template->node_count);
+    for (long i = 0; i < template->node_count; i++) {
+        sections[i].parts = &template->nodes[i];
+        sections[i].texts = Qnil;
+        sections[i].coder_count = section_coder_count(rb_ary_entry(encoder->tables, i));
+        computed += template->nodes[i].member_count;
+        edges += template->nodes[i].edge_count;
+        coders += sections[i].coder_count;
+    }
+    if (computed + edges + coders > 10000) rb_raise(rb_eArgError, "a plan with %ld members, edges and columns", computed + edges + coders);
+    computed_values = ALLOCA_N(VALUE, computed + 1);
+    links = ALLOCA_N(struct links, edges + 1);
+    coder_values = ALLOCA_N(enum coder, coders + 1);
+    memset(links, 0, sizeof(struct links) * (edges + 1));
+    for (long i = 0; i < computed; i++) computed_values[i] = Qnil;
+    for (long i = 0; i < template->node_count; i++) {
+        sections[i].computed = computed_values;
+        sections[i].links = links;
+        sections[i].coders = coder_values;
+        computed_values += template->nodes[i].member_count;
+        links += template->nodes[i].edge_count;
+        coder_values += sections[i].coder_count;
+    }
+    encoder->sections = sections;
+    result = rb_ensure(encoder_work, (VALUE)encoder, encoder_free, (VALUE)encoder);
+    RB_GC_GUARD(encoder->tables);
+    RB_GC_GUARD(encoder->compiled);
+    return result;
+}
+
+/* Native.encode(template, tables, single, tail, holes) → the body; holes are pushed to the array */
+static VALUE encoder_encode(VALUE self, VALUE ruby_template, VALUE tables, VALUE single, VALUE tail, VALUE holes)
+{
+    VALUE compiled = template_read(ruby_template, "compiled");
+    struct encoder encoder = {
+        .template = template_of(compiled), .ruby_template = ruby_template, .compiled = compiled, .tables = tables, .tail = tail,
+        .holes = holes, .result = Qnil, .single = RTEST(single), .included = Qnil
+    };
+    StringValue(encoder.tail);
+    Check_Type(holes, T_ARRAY);
+    return encoder_run(&encoder);
+}
+
+/* Native.encode_each(template, tables) → an array of [id, bytes, included, holes] */
+static VALUE encoder_encode_each(VALUE self, VALUE ruby_template, VALUE tables)
+{
+    VALUE compiled = template_read(ruby_template, "compiled");
+    struct encoder encoder = {
+        .template = template_of(compiled), .ruby_template = ruby_template, .compiled = compiled, .tables = tables, .tail = Qnil,
+        .holes = rb_ary_new(), .result = Qnil, .each = true, .included = Qnil
+    };
+    return encoder_run(&encoder);
+}
+
+/* Native.reads_results? → whether a PG::Result is read in place */
+static VALUE encoder_reads_results(VALUE self)
+{
+    if (!libpq.tried || !libpq.found) source_find_libpq();
+    return libpq.found ? Qtrue : Qfalse;
+}
+
+#ifdef HAVE_CALL_SITE
+void Init_call_site(VALUE castellan);
+#endif
+
+void Init_castellan_ext(void)
+{
+    VALUE castellan = rb_define_module("Castellan");
+    VALUE native = rb_define_module_under(castellan, "Native");
+    rb_define_singleton_method(native, "compile", template_compile, 1);
+    rb_define_singleton_method(native, "encode", encoder_encode, 5);
+    rb_define_singleton_method(native, "encode_each", encoder_encode_each, 2);
+    rb_define_singleton_method(native, "reads_results?", encoder_reads_results, 0);
+    for (int coder = CODER_INTEGER; coder < CODER_COUNT; coder++) coder_symbols[coder] = ID2SYM(rb_intern(coder_names[coder]));
+    id_rows = rb_intern("rows");
+    id_coders = rb_intern("coders");
+    id_links = rb_intern("links");
+    id_computed = rb_intern("computed");
+    id_position = rb_intern("position");
+    id_parent_position = rb_intern("parent_position");
+    id_related_position = rb_intern("related_position");
+    id_write = rb_intern("write");
+    id_refuse = rb_intern("refuse");
+    id_id_text = rb_intern("id_text");
+    id_unknown_coder = rb_intern("unknown_coder");
+#ifdef HAVE_CALL_SITE
+    Init_call_site(castellan);
+#endif
+}

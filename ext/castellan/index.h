@@ -1,0 +1,74 @@
+/*
+ * From an id to the row that has it, by open addressing. Ids compare by their text; an id that is written as a 64-bit
+ * integer compares as one, so that nothing is hashed or compared byte by byte for it.
+ *
+ * Entries name a row of a node; two nodes of one type may share an index. The size is known before and never grows.
+ */
+#ifndef CASTELLAN_INDEX_H
+#define CASTELLAN_INDEX_H
+
+#include "number.h"
+#include <ruby.h>
+
+struct record_id {
+    bool number;
+    int64_t integer;      /* when it is a number */
+    const char *text;     /* NULL when the number came from a Ruby Integer */
+    size_t length;
+    VALUE keep;           /* the string that `text` points into */
+};
+
+struct index_entry {
+    uint64_t key;  /* the integer, or a hash of the text */
+    int32_t row;   /* -1: free */
+    int16_t node;
+    bool number;
+};
+
+struct index {
+    struct index_entry *entries;
+    size_t mask;
+};
+
+static inline bool index_empty_id(const struct record_id *id)
+{
+    return !id->number && id->length == 0;
+}
+
+static inline uint64_t index_mix(uint64_t key)
+{
+    key ^= key >> 32;
+    key *= 0x9E3779B97F4A7C15ULL;
+    return key ^ key >> 29;
+}
+
+static inline uint64_t index_hash(const char *text, size_t length)
+{
+    uint64_t hash = 0xCBF29CE484222325ULL;
+    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001B3ULL;
+    return hash;
+}
+
+static inline uint64_t index_key(const struct record_id *id)
+{
+    return id->number ? (uint64_t)id->integer : index_hash(id->text, id->length);
+}
+
+/* @raise NoMemoryError */
+static void index_allocate(struct index *index, size_t rows)
+{
+    size_t capacity = 16;
+    while (capacity < rows * 2) capacity *= 2;
+    index->entries = malloc(capacity * sizeof(*index->entries));
+    if (!index->entries) rb_memerror();
+    index->mask = capacity - 1;
+    for (size_t i = 0; i < capacity; i++) index->entries[i].row = -1;
+}
+
+static inline void index_free(struct index *index)
+{
+    free(index->entries);
+    index->entries = NULL;
+}
+
+#endif

@@ -1,0 +1,112 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serialize
+    # One node's rows for the Ruby encoder: its values, the ids its rows are linked to, and the row of an id.
+    #
+    #   rows.id(0)               # => "1"
+    #   rows.linked(0, 1)        # => ["3", "4"]   the ids that row 0 is linked to by its second edge
+    #   rows.number_of("1")      # => 0
+    #
+    # Ids compare by their text. Lives as long as one encoding.
+    class NodeRows
+      # @return [Template::NodeParts]
+      attr_reader :parts, :size
+
+      # @param rows [Array<Array>, PG::Result]
+      # @return [Array<Array>]
+      def self.arrays(rows)
+        rows.is_a?(Array) ? rows : rows.values
+      end
+
+      # Messages for the author of a rows adapter.
+      def self.unknown_coder(type, coder)
+        "#{type}: #{coder.inspect} is no coder (they are #{Values::CODERS.join(", ")})"
+      end
+
+      def self.no_coder(type, key)
+        "#{type}: nothing says how to write #{key.inspect} (no coder, not computed)"
+      end
+
+      def initialize(table, parts)
+        @table = table
+        @parts = parts
+        @rows = NodeRows.arrays(table.rows)
+        @size = @rows.size
+        @links = table.links || []
+        @grouped = {}
+        check_coders
+      end
+
+      def coder(position)
+        @table.coders[position]
+      end
+
+      def value(number, position)
+        @rows[number][position]
+      end
+
+      # @return [Array<String>, nil] one JSON text a row, for the member at this position
+      def computed(position)
+        @table.computed && @table.computed[position]
+      end
+
+      # @return [String] "" when the column is empty
+      # @raise [EncodingError]
+      def id(number)
+        Values.id(value(number, 0))
+      rescue Unwritable => error
+        raise Unwritable.locate(error, type: parts.type, id: nil, member: "id")
+      end
+
+      # @return [Integer, nil] the first row with this id
+      def number_of(id)
+        numbers[id]
+      end
+
+      # @return [Array<String>] the related ids, in the order in which they are written
+      # @raise [EncodingError]
+      def linked(number, edge)
+        link = @links[edge.position]
+        case link
+        when Plan::RowSet::InColumn then in_column(value(number, link.position), edge.to_many)
+        else grouped(edge).fetch(id(number), [])
+        end
+      rescue Unwritable => error
+        raise Unwritable.locate(error, type: parts.type, id: id(number), member: edge.key)
+      end
+
+      private
+
+      def check_coders
+        wrong = @table.coders.find { |coder| coder && !Values::CODERS.include?(coder) }
+        raise ArgumentError, NodeRows.unknown_coder(parts.type, wrong) if wrong
+      end
+
+      def numbers
+        @numbers ||= (0...size).each_with_object({}) { |number, map| map[id(number)] ||= number }
+      end
+
+      def in_column(value, to_many)
+        ids = to_many && value.is_a?(String) ? Values.id(value).split(",") : [Values.id(value)]
+        ids.delete("")
+        ids
+      end
+
+      def grouped(edge)
+        @grouped[edge.position] ||= group(@links[edge.position], edge)
+      end
+
+      def group(link, edge)
+        NodeRows.arrays(link.rows).each_with_object({}) do |row, map|
+          parent = Values.id(row[link.parent_position])
+          related = Values.id(row[link.related_position])
+          next if related.empty? || parent.empty?
+
+          ids = (map[parent] ||= [])
+          ids << related if edge.to_many || ids.empty?
+        end
+      end
+    end
+  end
+end

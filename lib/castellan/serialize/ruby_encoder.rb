@@ -1,0 +1,194 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serialize
+    # Writes documents in Ruby. It is the oracle of the C encoder: short, and right before it is fast.
+    #
+    #   RubyEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
+    #
+    # `included` holds each related record once, and never one of the primary data (JSON:API 1.1, "Compound Documents"). Its
+    # order is jsonapi-serializer's: primary record by primary record, include by include, the records that a related record
+    # leads to before that record itself. A linked id without a row is written as linkage and has no included object.
+    class RubyEncoder
+      # @param row_set [Plan::RowSet]
+      # @param template [Template] of the row set's plan
+      # @param single [Boolean] one object or null instead of an array
+      # @param tail [String] bytes for the end of the document, such as `,"meta":{…}`; has no place in the nested format
+      # @return [Output]
+      # @raise [EncodingError] naming type, id and member of a value that cannot be written
+      def self.encode(row_set, template, single: false, tail: "")
+        new(row_set, template).document(single: single, tail: tail)
+      end
+
+      # Each primary record on its own, with what it leads to: for caches that keep records.
+      # @return [Array<Array(String, String, Array, Array)>] id, bytes, included (an array of [key "type/id", bytes, holes]),
+      #   holes; offsets of holes count from the start of their own bytes
+      def self.encode_each(row_set, template)
+        new(row_set, template).records
+      end
+
+      def initialize(row_set, template)
+        @template = template
+        @text = template.text
+        @sections = template.nodes.map { |parts| NodeRows.new(row_set.tables[parts.index], parts) }
+        start
+      end
+
+      def document(single:, tail:)
+        return nested(single) if @template.nested?
+
+        @body << '{"data":'
+        primary(single)
+        included(single) if @template.compound?
+        @body << tail << "}"
+        Output.new(@body, @holes)
+      end
+
+      def records
+        root = @sections.first
+        (0...root.size).map do |number|
+          bytes, holes = fragment { write(root, number) }
+          [root.id(number), bytes, @template.compound? ? alone(root, number) : [], holes]
+        end
+      end
+
+      private
+
+      def start
+        @body = String.new(encoding: Encoding::UTF_8)
+        @holes = []
+      end
+
+      def fragment
+        start
+        yield
+        [@body, @holes]
+      end
+
+      def nested(single)
+        primary(single)
+        Output.new(@body, @holes)
+      end
+
+      def primary(single)
+        root = @sections.first
+        return list("[", 0...root.size, "]") { |number| write(root, number) } unless single
+
+        root.size.zero? ? @body << "null" : write(root, 0)
+      end
+
+      def list(open, items, close)
+        @body << open
+        items.each_with_index do |item, position|
+          @body << "," unless position.zero?
+          yield item
+        end
+        @body << close
+      end
+
+      def included(single)
+        root = @sections.first
+        numbers = single ? (0...[root.size, 1].min) : (0...root.size)
+        forget(root, numbers)
+        found = []
+        numbers.each { |number| walk(root, number) { |*record| found << record } }
+        @body << ","
+        list('"included":[', found, "]") { |section, number| write(section, number) }
+      end
+
+      def alone(root, number)
+        forget(root, [number])
+        found = []
+        walk(root, number) { |*record| found << record }
+        found.map { |section, row| ["#{section.parts.type}/#{section.id(row)}", *fragment { write(section, row) }] }
+      end
+
+      # The primary data counts as written; nothing has been walked.
+      def forget(root, numbers)
+        @walked = {}
+        @known = numbers.to_h { |number| [[root.parts.type, root.id(number)], true] }
+      end
+
+      def walk(section, number, &found)
+        section.parts.edges.each do |edge|
+          next unless edge.child
+
+          related = @sections[edge.child]
+          section.linked(number, edge).each { |id| visit(related, id, &found) }
+        end
+      end
+
+      def visit(section, id, &found)
+        number = section.number_of(id)
+        return if number.nil? || @walked[[section.parts.index, number]]
+
+        @walked[[section.parts.index, number]] = true
+        walk(section, number, &found)
+        key = [section.parts.type, id]
+        return if @known[key]
+
+        @known[key] = true
+        found.call(section, number)
+      end
+
+      def write(section, number)
+        parts = section.parts
+        id = section.id(number)
+        @body << parts.open
+        write_id(section, number, id)
+        parts.members.each_with_index { |member, position| member(section, number, id, member, position) }
+        parts.edges.each { |edge| edge(section, number, edge) if edge.before }
+        @body << parts.close
+      end
+
+      def write_id(section, number, id)
+        return @text.append(@body, id) unless id.empty? || (@template.nested? && section.coder(0) == :integer)
+        return Values.append(@body, section.coder(0), section.value(number, 0), @text) if @template.nested?
+
+        raise Unwritable.new(:id, section.value(number, 0))
+      rescue Unwritable => error
+        raise Unwritable.locate(error, type: section.parts.type, id: nil, member: "id")
+      end
+
+      def member(section, number, id, member, position)
+        @body << member.before
+        return @holes << @body.bytesize << member.hole << id if member.hole
+
+        member_value(section, number, member, position)
+      rescue Unwritable => error
+        raise Unwritable.locate(error, type: section.parts.type, id: id, member: member.key)
+      end
+
+      def member_value(section, number, member, position)
+        values = section.computed(position)
+        return @text.append_json(@body, values[number]) if values
+
+        coder = member.column && section.coder(member.column)
+        coder or raise ArgumentError, NodeRows.no_coder(section.parts.type, member.key)
+        Values.append(@body, coder, section.value(number, member.column), @text)
+      end
+
+      def edge(section, number, edge)
+        @body << edge.before
+        ids = section.linked(number, edge)
+        return nest(@sections[edge.child], ids, edge.to_many) if @template.nested?
+        return list("[", ids, "]") { |id| linkage(edge, id) } if edge.to_many
+
+        ids.empty? ? @body << "null" : linkage(edge, ids.first)
+      end
+
+      def linkage(edge, id)
+        @body << edge.link
+        @text.append(@body, id)
+        @body << "}"
+      end
+
+      def nest(section, ids, to_many)
+        numbers = ids.filter_map { |id| section.number_of(id) }
+        return list("[", numbers, "]") { |row| write(section, row) } if to_many
+
+        numbers.empty? ? @body << "null" : write(section, numbers.first)
+      end
+    end
+  end
+end

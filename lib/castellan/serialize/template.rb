@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serialize
+    # The bytes of a document that do not depend on its rows, computed once for a plan and a way of escaping. Frozen, shared by
+    # all threads; holds no value of a request.
+    #
+    #   template = Template.new(plan, escape: :rails)
+    #   template.nodes.first.open                  # => '{"type":"users","id":'
+    #   template.nodes.first.members.first.before  # => ',"attributes":{"email":'
+    #
+    # Members are written in the plan's order, relationships after the attributes. In the nested format an edge without a node
+    # (linkage only) has no place and is left out.
+    class Template
+      # One node's constant bytes. `open` is followed by the id, `close` ends the object; `type` is the resource's type.
+      NodeParts = Struct.new(:index, :type, :open, :members, :edges, :close)
+      # `before` stands in front of the value; `column` is the position in the row, nil for a computed value; `hole` is the
+      # position in plan.holes, nil for all but per-viewer attributes.
+      MemberParts = Struct.new(:key, :before, :column, :hole)
+      # `before` stands in front of the linkage or the nested value, and is nil where a sparse fieldset leaves the member out and
+      # the edge only leads to included records; `link` stands in front of each linked id, `child` is the index of the related
+      # node, nil when only linkage is written.
+      EdgeParts = Struct.new(:key, :before, :link, :child, :to_many, :position)
+
+      # @return [Plan::FetchPlan]
+      # @return [Symbol] :json, :rails or :rails_html
+      # @return [Text]
+      # @return [Array<NodeParts>] in the order of plan.nodes
+      # @return [Object, nil] the same for the C encoder, where there is one
+      attr_reader :plan, :escape, :text, :nodes, :compiled
+
+      def initialize(plan, escape: :json)
+        @plan = plan
+        @escape = escape
+        @text = Text.for(escape)
+        @hole = -1
+        @nodes = plan.nodes.each_with_index.map { |node, index| parts(node, index) }.freeze
+        @compiled = Serialize.native? ? NativeEncoder.compile(self) : nil
+        freeze
+      end
+
+      # @return [Boolean]
+      def nested?
+        plan.format == :nested
+      end
+
+      # @return [Boolean]
+      def compound?
+        plan.compound? && !nested?
+      end
+
+      private
+
+      def parts(node, index)
+        type = node.definition.type.to_s
+        members = node.members.each_with_index.map { |member, position| member_parts(member, position) }
+        edges = edge_parts(node, members.any?)
+        NodeParts.new(index, type.freeze, opening(type), members.freeze, edges.freeze, closing(members, edges)).each(&:freeze).freeze
+      end
+
+      def opening(type)
+        nested? ? '{"id":' : "{\"type\":#{quoted(type)},\"id\":"
+      end
+
+      def closing(members, edges)
+        return "}" if nested?
+        return "}}}" if edges.any?(&:before)
+
+        members.any? ? "}}" : "}"
+      end
+
+      def member_parts(member, position)
+        attribute = member.attribute
+        before = "#{!nested? && position.zero? ? ',"attributes":{' : ","}#{quoted(attribute.key)}:"
+        MemberParts.new(attribute.key.to_s.freeze, before.freeze, member.positions.first, hole(attribute)).freeze
+      end
+
+      def hole(attribute)
+        @hole += 1 if attribute.source == :viewer
+      end
+
+      def edge_parts(node, members)
+        first = true
+        edges = node.edges.each_with_index.reject { |edge, _| nested? && (edge.node.nil? || !edge.written) }
+        edges.map do |edge, position|
+          before = before_edge(edge.relationship, first, members) if edge.written
+          first &&= !edge.written
+          EdgeParts.new(edge.relationship.key.to_s.freeze, before.freeze, link(edge.relationship), child(edge),
+                        edge.relationship.to_many?, position).freeze
+        end
+      end
+
+      def before_edge(relationship, first, members)
+        nested? ? ",#{quoted(relationship.key)}:" : relationship(relationship, first, members)
+      end
+
+      def relationship(relationship, first, members)
+        lead = first ? "#{"}" if members},\"relationships\":{" : "},"
+        "#{lead}#{quoted(relationship.key)}:{\"data\":"
+      end
+
+      def link(relationship)
+        "{\"type\":#{quoted(relationship.definition.type)},\"id\":".freeze
+      end
+
+      def child(edge)
+        edge.node && plan.nodes.index { |node| node.equal?(edge.node) }
+      end
+
+      def quoted(name)
+        @text.append(+"", name.to_s)
+      end
+    end
+  end
+end

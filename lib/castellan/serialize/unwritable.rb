@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serialize
+    # Says why a value cannot be written, before it is known of which record it is; {.locate} makes the error of it that the
+    # developer reads. Both encoders come through here, so that their messages are the same.
+    #
+    #   raise Unwritable.new(:integer, "seven")
+    #   Unwritable.locate(error, type: "users", id: "7", member: "age")   # => EncodingError
+    class Unwritable < StandardError
+      ADVICE = "correct the row, or declare the attribute with a block that returns what is to be written"
+      REASONS = {
+        utf8: "%s is not valid UTF-8",
+        finite: "%s is not a finite number, which JSON cannot write",
+        integer: "%s is not an integer",
+        text: "%s is not text",
+        boolean: "%s is not a boolean (true, false, 1, 0, \"t\", \"f\")",
+        float: "%s is not a number",
+        decimal: "%s is not a decimal number",
+        date: "%s is not a date (2024-01-31)",
+        datetime: "%s is not a time (2024-01-31 10:00:00.123)",
+        json: "%s is not JSON text",
+        id: "%s cannot be an id"
+      }.freeze
+      private_constant :ADVICE, :REASONS
+
+      # @return [Symbol] a key of REASONS
+      attr_reader :reason
+
+      # @param reason [Symbol]
+      # @param value the driver's value
+      def initialize(reason, value)
+        @reason = reason
+        @value = value
+        super(format(REASONS.fetch(reason), shown))
+      end
+
+      # @param type [String] the resource's type
+      # @param id [String, nil] the record's id
+      # @param member [String] the member's name in the document
+      # @return [EncodingError]
+      def self.locate(error, type:, id:, member:)
+        EncodingError.new("#{type} #{id.to_s.scrub.inspect}, member #{member.inspect}: #{error.message}; #{ADVICE}")
+      end
+
+      private
+
+      def shown
+        text = @value.is_a?(String) ? @value.dup.force_encoding(Encoding::UTF_8).inspect : @value.inspect
+        text.size > 60 ? "#{text[0, 60]}…" : text
+      end
+    end
+  end
+end

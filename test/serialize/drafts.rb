@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+module Castellan
+  # Builds plans and row sets by hand for the encoder's tests.
+  #
+  #   roles = draft("roles", { id: :integer, title: :text }, [[1, "admin"]])
+  #   users = draft("users", { id: :integer, email: :text }, [[7, "ada@example.com", "1"]],
+  #                 edges: [edge(:roles, InColumn.new(2), many: true, type: "roles", to: roles)])
+  #   plan, row_set = build(users)
+  #
+  # A column whose coder is an Array is computed: one JSON text a row. A column with the coder :viewer is a hole.
+  module Drafts
+    InColumn = Plan::RowSet::InColumn
+    Pairs = Plan::RowSet::Pairs
+    Draft = Struct.new(:type, :coders, :rows, :edges)
+    DraftEdge = Struct.new(:name, :links, :many, :type, :to, :written)
+    Definition = Struct.new(:type)
+    Target = Struct.new(:definition)
+
+    def draft(type, coders, rows, edges: []) = Draft.new(type, coders, rows, edges)
+
+    # @param written [Boolean] false where a sparse fieldset leaves the relationship out, but its records are included
+    def edge(name, links, type:, many: false, to: nil, written: true) = DraftEdge.new(name, links, many, type, to, written)
+
+    # @return [Array(FetchPlan, RowSet)]
+    def build(root, format: :json_api)
+      drafts = {}.compare_by_identity
+      plan = Plan::FetchPlan.new(root: node(root, drafts), format:, signature: "drafted")
+      [plan, Plan::RowSet.new(plan.nodes.map { |node| table(node, drafts.fetch(node)) })]
+    end
+
+    def encode(root, format: :json_api, escape: :json, encoder: Serialize::RubyEncoder, **options)
+      plan, row_set = build(root, format:)
+      encoder.encode(row_set, Serialize::Template.new(plan, escape:), **options)
+    end
+
+    private
+
+    def node(draft, drafts)
+      edges = draft.edges.map { |edge| Plan::Node::Edge.new(relationship(edge), edge.to && node(edge.to, drafts), edge.written) }
+      stored = draft.coders.reject { |_, coder| coder == :viewer || coder.is_a?(Array) }.keys
+      node = Plan::Node.new(definition: Definition.new(draft.type), path: "", columns: stored.map { |name| Plan::Column.new([], name) },
+                            members: members(draft, stored), edges:)
+      drafts[node] = draft
+      node
+    end
+
+    def members(draft, stored)
+      draft.coders.drop(1).map do |name, coder|
+        source = { viewer: :viewer }.fetch(coder) { coder.is_a?(Array) ? :computed : :column }
+        attribute = Resource::Attribute.new(name:, key: name.to_s, source:, path: [], columns: [name], block: nil, location: "draft")
+        Plan::Node::Member.new(attribute, [stored.index(name)].compact)
+      end
+    end
+
+    def relationship(edge)
+      macro = edge.many ? :has_many : :belongs_to
+      target = Target.new(Definition.new(edge.type))
+      Resource::Relationship.new(name: edge.name, key: edge.name.to_s, macro:, owner: nil, resource: -> { target }, location: "draft")
+    end
+
+    def table(node, draft)
+      computed = draft.coders.values.drop(1).each_with_index.select { |coder, _|
+        coder.is_a?(Array)
+      }.to_h { |coder, position| [position, coder] }
+      Plan::RowSet::Table.new(node:, rows: draft.rows, coders: draft.coders.values.grep(Symbol).reject { |coder| coder == :viewer },
+                              links: draft.edges.map(&:links), computed:)
+    end
+  end
+end
