@@ -1,0 +1,315 @@
+# frozen_string_literal: true
+
+require "digest"
+require "json"
+require_relative "version"
+require_relative "resource"
+require_relative "plan"
+require_relative "rows"
+require_relative "serialize"
+
+module Castellan
+  # The lazy answer to one request: composes declaration, plan, rows and encoder. Reads nothing until it is asked for bytes.
+  #
+  #   document = UserResource.document(User.active, query: params, viewer: current_user)
+  #   document.to_json                       # => the bytes
+  #   render json: document                  # Rails; Rack: [document.status, document.headers, document]
+  #   render json: document if stale?(**document.validators)
+  #
+  # What was asked for wrongly is a {BadRequest} at once, before any query. A document is of one request and one thread.
+  class Document
+    UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
+    private_constant :UUID
+    MEDIA_TYPES = { json_api: "application/vnd.api+json", nested: "application/json; charset=utf-8" }.freeze
+
+    # @return [Keeper, nil] of the application: nil until `Castellan.keep` was called, and where this room is used alone
+    def self.keeper
+      Castellan.keeper if Castellan.respond_to?(:keeper)
+    end
+
+    # @return [Resource::Definition]
+    # @return [Plan::FetchPlan]
+    # @return [Plan::Request]
+    # @return [Object, nil] whom per-viewer attributes are filled for
+    attr_reader :definition, :plan, :request, :viewer
+
+    # @param keeper [#fetch, nil] keeps what was written; see {Keeper}. Without one everything is made anew.
+    def initialize(definition, scope, request:, adapter:, viewer: nil, id: nil, meta: nil, links: nil, keeper: nil)
+      @definition = definition
+      @scope = scope
+      @request = request
+      @adapter = adapter
+      @viewer = viewer
+      @id = id
+      @meta = meta
+      @links = links
+      @keeper = keeper
+      @plan = Plan.compile(definition, request)
+    end
+
+    # @return [String] the document's bytes, UTF-8
+    # @raise [EncodingError] naming the record and member that cannot be written
+    def to_json(*)
+      @body ||= plan.holes.empty? ? output.body : output.fill(Batches.of(plan, @adapter), viewer)
+    end
+    alias to_s to_json
+
+    # Rack's body: yields the document in chunks.
+    def each
+      yield to_json
+    end
+
+    # @return [Integer] 200, or 404 when one resource was asked for by id and is not there
+    def status
+      @id && output.body.start_with?('{"data":null', "null") ? 404 : 200
+    end
+
+    # A validator that does not cost the body: made of the version of what the plan reads where that is kept, else of the bytes.
+    # @return [String] an entity tag (RFC 9110, section 8.8.3)
+    def etag
+      @etag ||= basis && plan.holes.empty? ? @keeper.etag(basis) : digest
+    end
+
+    # @return [Time, nil] never known: a validator of seconds cannot tell two writes of one second apart
+    def last_modified
+      nil
+    end
+
+    # @return [Hash] for Rails' `stale?(**document.validators)`
+    def validators
+      { etag: etag, last_modified: last_modified, public: public? }
+    end
+
+    # Whether the bytes are the same for everybody: nobody was named as the viewer, and nothing is filled in for one. A document
+    # of a scope that the developer made (`current_user.posts`) is private unless {Serve::App} serves it to everybody.
+    # @return [Boolean]
+    def public?
+      @public == true && plan.holes.empty?
+    end
+
+    # Says that the scope and the declaration are the same for every client: what a server without authentication knows.
+    # @return [self]
+    def for_everybody
+      @public = viewer.nil?
+      self
+    end
+
+    # @return [String] RFC 9111, section 5.2: a client may keep the document, and asks whether it is still the same
+    def cache_control
+      public? ? "public, no-cache" : "private, no-cache"
+    end
+
+    # @return [Hash{String => String}] lower-case names, as Rack 3 asks
+    def headers
+      { "content-type" => MEDIA_TYPES.fetch(plan.format), "etag" => etag, "cache-control" => cache_control, "vary" => "accept" }
+    end
+
+    # Adds links that can be written only when the data is read.
+    # @param base [String] what the links are made of: documents with other links are other documents
+    # @yieldparam total [Integer, nil] how many there are in all, nil when that is not counted
+    # @yieldparam full [Boolean] whether there are as many on the page as fit
+    # @yieldreturn [Hash]
+    def link(base, &block)
+      @link_base = base
+      @linker = block
+      self
+    end
+
+    # @return [String] in words, what will be read
+    def explain
+      Explanation.new(self, @adapter, narrowed).to_s
+    end
+
+    # What the layers that keep documents ask; not of interest to an application.
+
+    # @return [Array<String>, nil] the tables that the document is made of, or nil when that cannot be known
+    def tables
+      @tables ||= Tables.new(plan, @adapter).of(narrowed, statement)
+    end
+
+    # @return [Array(String, Array<String>)] the table of the primary data, and those whose every change changes every record:
+    #   the others that are read, and the table itself where one record's bytes hold something of another
+    def own_table_and_others
+      own = @adapter.table
+      [own, Tables.new(plan, @adapter).elsewhere?(own) ? tables : tables - [own]]
+    end
+
+    # @return [Array] what tells this document from every other of the same version: shape, statement, values, and what stands
+    #   around it
+    def identity
+      around = JSON.generate([@meta, @links]) if @meta || @links
+      [definition.name, plan.signature, statement, request.sort, request.page, @id&.to_s, around, @link_base, Serialize.escape]
+    end
+
+    # @return [String] what a record's bytes depend on besides the rows: the model's own scope and those of the associations, as they
+    #   are in this request, because a scope may read the tenant or the time
+    def surroundings
+      @adapter.scope_key(@adapter.scope, plan)
+    end
+
+    # @return [Boolean] whether the primary data is a list
+    def collection?
+      @id.nil?
+    end
+
+    # @return [Serialize::Output] written anew from rows
+    def write
+      row_set = @adapter.fetch(plan, paged)
+      Serialize.encoder.encode(row_set, template, single: !@id.nil?, tail: tail(row_set.tables.first.rows))
+    end
+
+    # @param ids [Array] the ids to write
+    # @return [Array<Array>] each of these records by itself, see {Serialize::RubyEncoder.encode_each}
+    def write_each(ids)
+      Serialize.encoder.encode_each(@adapter.fetch(plan, @adapter.by_ids(@scope, ids, definition.id_column)), template)
+    end
+
+    # @return [Array] the ids of the primary data, in order
+    def ids
+      @adapter.ids(paged, definition.id_column)
+    end
+
+    # @param rows [Array, #ntuples] the primary data, to see how many there are
+    # @return [String] ready bytes of the members after `data` and `included`
+    def tail(rows)
+      meta = total ? { definition.paging.count => total, **(@meta || {}) } : @meta
+      text = +""
+      text << %(,"meta":#{JSON.generate(meta)}) if meta
+      links = @linker ? { **(@links || {}), **@linker.call(total, full?(rows)) } : @links
+      text << %(,"links":#{JSON.generate(links)}) if links
+      text
+    end
+
+    # @return [Object] the relation or dataset with filters, order and page
+    def paged
+      @paged ||= @adapter.page(ordered, **window)
+    end
+
+    private
+
+    # What the kept bytes depend on, read before anything else and once; nil when nothing is kept.
+    def basis
+      return @basis if defined?(@basis)
+
+      @basis = (@keeper.basis(self) if @keeper && definition.caching)
+    end
+
+    def output
+      @output ||= basis ? @keeper.fetch(self, basis) : write
+    end
+
+    # Of the bytes: a document with values of a viewer's own changes when those do. OpenSSL's SHA-256 is the faster one; it is
+    # used only if the application has loaded it.
+    def digest
+      bytes = defined?(OpenSSL::Digest) ? OpenSSL::Digest.digest("SHA256", to_json) : Digest::SHA256.digest(to_json)
+      %("#{[bytes].pack("m0").tr("+/", "-_")[0, 32]}")
+    end
+
+    def template
+      plan.derive([:template, Serialize.escape]) { Serialize::Template.new(plan, escape: Serialize.escape) }
+    end
+
+    def narrowed
+      @narrowed ||= request.filters.reduce(@scope) do |scope, (name, values)|
+        narrower = definition.filters.fetch(name).call(scope, values)
+        next narrower if @adapter.scope?(narrower)
+
+        raise ConfigurationError, "filter(:#{name}) of #{definition.name} must return the narrowed scope, got #{narrower.class}"
+      end
+    end
+
+    # The SQL of what order, page and id are put on (those are told apart by their values, so that a kept document is found without
+    # making a statement of them), and that of the scopes of its associations.
+    def statement
+      @statement ||= @adapter.scope_key(narrowed, plan)
+    end
+
+    def ordered
+      return @adapter.by_ids(narrowed, possible_ids, definition.id_column) if @id
+
+      request.sort.empty? && request.page.nil? ? narrowed : @adapter.order(narrowed, request.sort)
+    end
+
+    # What is no UUID is no id of a column of those, and PostgreSQL would refuse to compare them.
+    def possible_ids
+      @adapter.database_type(definition.id_column) == "uuid" && !UUID.match?(@id.to_s) ? [] : [@id]
+    end
+
+    def full?(rows)
+      return false unless request.page
+
+      (rows.respond_to?(:ntuples) ? rows.ntuples : rows.size) >= request.page.last
+    end
+
+    def window
+      return { limit: nil, offset: nil } if request.page.nil? || @id
+
+      number, size = request.page
+      { limit: size, offset: (number - 1) * size }
+    end
+
+    def total
+      return unless definition.paging&.count && request.page && !@id
+
+      @total ||= @adapter.count(narrowed)
+    end
+  end
+
+  class Resource
+    class << self
+      # The answer to one request; see {Document}. Reads nothing yet.
+      # @param scope a relation, a dataset or a model; default: all of the declared model
+      # @param query [Hash, Plan::Request] a framework's raw parameters: `include`, `fields`, `filter`, `sort`, `page`; anything else is
+      #   ignored. Or what was made of them before: a request is frozen, and one that is asked again and again need not be parsed again
+      # @param viewer [Object, nil] given to per-viewer attributes
+      # @param id [Object, nil] one record: a single resource object, or status 404
+      # @return [Document]
+      # @raise [BadRequest] naming the parameter and what is allowed
+      # @raise [ConfigurationError] when the scope is of another model
+      def document(scope = nil, query: {}, viewer: nil, id: nil, meta: nil, links: nil, keeper: Document.keeper, **asked)
+        adapter = checked_rows
+        request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
+        Document.new(definition, scope_of(adapter, scope), request: request, adapter: adapter, viewer: viewer, id: id, meta: meta,
+                                                           links: links, keeper: keeper)
+      end
+
+      # @return [String] the bytes: short for `document(…).to_json`
+      def render(scope = nil, **options)
+        document(scope, **options).to_json
+      end
+
+      # Holds the declaration, and those of all resources that it leads to, against the database, once.
+      # @return [Object] the rows adapter
+      # @raise [DeclarationError]
+      def checked_rows
+        @checked_rows ||= begin
+          definition.reachable.each { |reached| Document::DeclarationCheck.of(reached) }
+          Document::DeclarationCheck.of(definition)
+        end
+      end
+
+      private
+
+      def scope_of(adapter, scope)
+        scope = adapter.scope(scope || definition.model) if scope.nil? || scope.is_a?(Class)
+        return scope if adapter.scope?(scope)
+
+        raise ConfigurationError, "#{definition.name} is declared on #{definition.model.inspect[0, 60]}; give document a scope of that, " \
+                                  "got #{scope.inspect[0, 60]}"
+      end
+    end
+  end
+
+  class << self
+    # Checks every resource that is loaded: the Railtie calls it at boot.
+    # @raise [DeclarationError]
+    def check!
+      Resource.descendants.each { |resource| resource.checked_rows if resource.declarations.model }
+    end
+  end
+end
+
+require_relative "document/batches"
+require_relative "document/tables"
+require_relative "document/declaration_check"
+require_relative "document/explanation"

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Document
+    # Holds a declaration against the database: every column, association and related resource must be there. Runs once for each
+    # resource, at boot where there is one (`Castellan.check!`, the Railtie, `Castellan.app`), else before its first document.
+    #
+    #   DeclarationCheck.of(UserResource.definition)
+    #   # raises DeclarationError: UserResource attribute :emial: users has no column emial (did you mean email?)
+    #   # (app/resources/user_resource.rb:3)
+    class DeclarationCheck
+      # Checks a definition once.
+      # @return [Object] the rows adapter
+      # @raise [DeclarationError]
+      def self.of(definition)
+        definition.derive(:checked_rows) { Rows.for(definition.model).tap { |adapter| new(definition, adapter).call } }
+      end
+
+      def initialize(definition, adapter)
+        @definition = definition
+        @adapter = adapter
+      end
+
+      # @raise [DeclarationError] naming the file, the line and the nearest right name
+      def call
+        column!(@adapter, @definition.id_column, "id", nil)
+        @definition.attributes.each_value { |attribute| attribute!(attribute) }
+        @definition.relationships.each_value { |relationship| relationship!(relationship) }
+        @definition.sorts.each { |name, location| sort!(name, location) }
+      end
+
+      private
+
+      def attribute!(attribute)
+        what = "attribute #{attribute.name.inspect}"
+        adapter = attribute.path.reduce(@adapter) { |level, name| to_one!(level, name, what, attribute.location) }
+        attribute.columns.each { |column| column!(adapter, column, what, attribute.location) }
+        plain!(adapter, attribute, what) if attribute.path.any?
+      end
+
+      # At the end of a path there is a column and no record, whose reader could be asked.
+      def plain!(adapter, attribute, what)
+        column = attribute.columns.first
+        return unless adapter.needs_record?(column)
+
+        walk = [*attribute.path, column].join("&.")
+        refuse("#{what}: #{adapter.model.name || "the model"} reads #{column} by a method of its own; " \
+               "write attribute(#{attribute.name.inspect}) { |record| record.#{walk} }", attribute.location)
+      end
+
+      def to_one!(adapter, name, what, location)
+        association = association!(adapter, name, what, location)
+        refuse("#{what}: #{name} is a to-many association, and from: walks to-one associations only", location) if association.to_many?
+
+        Rows.for(association.model)
+      end
+
+      def relationship!(relationship)
+        what = "#{relationship.macro} #{relationship.name.inspect}"
+        association = association!(@adapter, relationship.name, what, relationship.location)
+        if association.to_many? != relationship.to_many?
+          right = association.to_many? ? "has_many" : "has_one or belongs_to"
+          refuse("#{what}: #{relationship.name} is a #{association.macro} association; declare it as #{right}", relationship.location)
+        end
+        relationship.definition
+      end
+
+      def sort!(name, location)
+        attribute = @definition.attributes[name.to_sym]
+        column!(@adapter, attribute&.source == :column ? attribute.columns.first : name.to_sym, "sort #{name}", location)
+      end
+
+      def association!(adapter, name, what, location)
+        adapter.association(name) ||
+          refuse("#{what}: #{adapter.plural_name} has no association #{name}#{Nearest.hint(name, adapter.associations)}", location)
+      end
+
+      def column!(adapter, name, what, location)
+        return if adapter.columns.include?(name)
+
+        refuse("#{what}: #{adapter.plural_name} has no column #{name}#{Nearest.hint(name, adapter.columns)}", location)
+      end
+
+      def refuse(text, location)
+        raise DeclarationError.new("#{@definition.name} #{text}", location: location)
+      end
+    end
+  end
+end

@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Document
+    # Says in words what a document will read: one line for each statement, and what cannot be read from rows alone.
+    #
+    #   puts UserResource.document(User.active, include: "roles").explain
+    #   # users: id, email, employee.id from users
+    #   #   roles: linkage, and the included records: id, title from roles
+    #   # tables: assignments, employees, roles, users (exact versions can be kept)
+    class Explanation
+      def initialize(document, adapter, scope)
+        @document = document
+        @adapter = adapter
+        @scope = scope
+      end
+
+      # @return [String]
+      def to_s
+        lines = node_lines(@document.plan.root, "")
+        lines << "format: #{@document.plan.format}"
+        lines << "statement: #{@adapter.scope_key(@document.paged)}"
+        lines << tables_line
+        lines.join("\n")
+      end
+
+      private
+
+      def node_lines(node, indent)
+        type = node.definition.type
+        lines = ["#{indent}#{type}: #{columns(node)} from #{Rows.for(node.definition.model).plural_name}"]
+        lines.concat(reasons(node, indent))
+        node.edges.each { |edge| lines.concat(edge_lines(edge, "#{indent}  ")) }
+        lines
+      end
+
+      def columns(node)
+        node.columns.map { |column| [*column.path, column.name].join(".") }.join(", ")
+      end
+
+      def edge_lines(edge, indent)
+        name = edge.relationship.name
+        return ["#{indent}#{name}: linkage only, no record of #{edge.relationship.definition.type} is loaded"] unless edge.node
+
+        ["#{indent}#{name}: #{"linkage, and " if edge.written}the included records:"] + node_lines(edge.node, "#{indent}  ")
+      end
+
+      def reasons(node, indent)
+        node.members.filter_map do |member|
+          name = member.attribute.name
+          case member.attribute.source
+          when :record then "#{indent}  #{name}: its block takes the record, so the models of this type are loaded once, in one batch"
+          when :computed then "#{indent}  #{name}: computed from #{member.attribute.columns.join(", ")}"
+          when :viewer then "#{indent}  #{name}: filled in for the viewer, one batch a document"
+          end
+        end
+      end
+
+      def tables_line
+        tables = @document.tables
+        return "tables: not known, so the document is never kept as exact" unless tables
+
+        "tables: #{tables.sort.join(", ")}"
+      end
+    end
+  end
+end

@@ -1,0 +1,115 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Document
+    # Which tables a document is made of, found once for statements that differ in their values only.
+    #
+    #   tables = Tables.new(plan, adapter)
+    #   tables.of(scope, scope_sql)   # => ["roles", "users"]; nil: not known
+    #   tables.elsewhere?("users")    # => false: no record's bytes hold something of another user
+    #
+    # What is found is kept only where no association has a scope, because a scope may choose its tables anew in each request.
+    # A block that takes the record may read anything, and a statement that asks for the time or the user is made of more than
+    # tables: nothing is said of those.
+    class Tables
+      LITERAL = /'(?:[^']|'')*'|\b\d+\b/
+      # A statement longer than this is not worth keeping.
+      MAX_BYTESIZE = 4_096
+      AMBIENT = /\b(?:CURRENT_(?:DATE|TIME|TIMESTAMP|USER|ROLE|CATALOG|SCHEMA)|LOCALTIME|LOCALTIMESTAMP|SESSION_USER)\b/i
+      UNKNOWN = [].freeze
+      private_constant :LITERAL, :MAX_BYTESIZE, :AMBIENT, :UNKNOWN
+
+      def initialize(plan, adapter)
+        @plan = plan
+        @adapter = adapter
+      end
+
+      # @param scope [Object] the caller's relation or dataset
+      # @param sql [String] its statement
+      # @return [Array<String>, nil]
+      def of(scope, sql)
+        return if known(:opaque) { opaque? }
+
+        return read(scope, skeleton(sql)) if sql.bytesize > MAX_BYTESIZE || !stable?
+
+        found = kept(:tables_of_statements, sql) { kept(:tables, skeleton(sql)) { |text| read(scope, text) || UNKNOWN } }
+        found unless found.equal?(UNKNOWN)
+      end
+
+      # Whether a statement other than that of the primary rows reads a table: then a change of one record may change others.
+      # @param table [String]
+      # @return [Boolean]
+      def elsewhere?(table)
+        stable? ? known(:elsewhere) { mentioned?(table) } : mentioned?(table)
+      end
+
+      private
+
+      # By the whole statement first, because a scope that is fixed has the same one in every request.
+      def kept(name, text, &block)
+        @plan.derive(name) { Plan::BoundedCache.new }.fetch(text) { block.call(text) }
+      end
+
+      def skeleton(sql)
+        sql.gsub(LITERAL, "?")
+      end
+
+      def known(key)
+        @plan.derive(key) { yield ? :yes : :no } == :yes
+      end
+
+      def read(scope, skeleton)
+        @adapter.tables(@plan, scope)&.freeze unless AMBIENT.match?(skeleton)
+      end
+
+      def opaque?
+        @plan.nodes.any? do |node|
+          adapter = @adapter.related(node.definition.model)
+          node.records? || node.members.any? { |member| own_reader?(member.attribute, adapter) }
+        end
+      end
+
+      def own_reader?(attribute, adapter)
+        attribute.source == :column && adapter.needs_record?(attribute.columns.first)
+      end
+
+      def stable?
+        known(:stable) { node_stable?(@plan.root, @adapter) }
+      end
+
+      def mentioned?(table)
+        name = /(?<![\w$])#{Regexp.escape(table)}(?![\w$])/i
+        statements(@plan.root, @adapter).any? { |statement| name.match?(statement) }
+      end
+
+      def node_stable?(node, adapter)
+        node.columns.all? { |column| adapter.stable_path?(column.path) } &&
+          node.edges.all? { |edge| adapter.association(edge.relationship.name).stable? && below_stable?(edge) }
+      end
+
+      def below_stable?(edge)
+        edge.node.nil? || node_stable?(edge.node, @adapter.related(edge.node.definition.model))
+      end
+
+      def statements(node, adapter)
+        paths = node.columns.flat_map { |column| path_statements(adapter, column.path) }
+        paths + node.edges.flat_map do |edge|
+          below = edge.node ? statements(edge.node, @adapter.related(edge.node.definition.model)) + [edge_table(edge)] : []
+          [adapter.association(edge.relationship.name).lazy.whole_sql, *below]
+        end
+      end
+
+      def path_statements(adapter, path)
+        path.map do |name|
+          association = adapter.association(name)
+          adapter = association.adapter
+          association.lazy.whole_sql
+        end
+      end
+
+      def edge_table(edge)
+        @adapter.related(edge.node.definition.model).table
+      end
+    end
+  end
+end

@@ -1,0 +1,89 @@
+# frozen_string_literal: true
+
+require_relative "cache"
+require_relative "versions"
+
+module Castellan
+  # Keeps documents between requests: composes versions, cache and store, as `document.rb` composes what renders.
+  #
+  #   Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: Castellan::Versions::ExactVersions.new(ActiveRecord::Base))
+  #
+  # The version is read before the data, so kept bytes can only be newer than their key, and it stands in the key, so nothing is ever
+  # invalidated: what changed has another key. Where the tables of a document cannot be known, or their version is not kept, the
+  # document is written anew each time. What fails in a store is a miss.
+  class Keeper
+    # @param store [Object] see {Store}
+    # @param versions [#current] see {Versions}
+    # @param revision [String] of the application's code: bytes of another revision are never served; the source of a resource is
+    #   always part of the key, so this is for what its blocks call
+    # @param log [#call, nil] told of a store that fails
+    def initialize(store:, versions:, revision: "", log: nil)
+      @store = store
+      @versions = versions
+      @revision = revision
+      @log = log
+      @layers = {}
+      @lock = Mutex.new
+    end
+
+    # @param document [Document]
+    # @return [String, nil] a key of everything the bytes depend on, but for the viewer's own values; nil when that cannot be known
+    def basis(document)
+      return if Castellan.off?
+
+      source = SourceDigest.of(document.definition) or return
+      tables = document.tables or return
+      version = @versions.current(dependencies(tables)) or return
+      Cache::Key.for([Castellan::VERSION, @revision, source, version, document.identity])
+    end
+
+    # @param basis [String]
+    # @return [String] an entity tag that did not cost the body
+    def etag(basis)
+      %("#{basis.delete_prefix(Cache::Key::PREFIX)}")
+    end
+
+    # @param document [Document]
+    # @param basis [String]
+    # @return [Serialize::Output]
+    def fetch(document, basis)
+      caching = document.definition.caching
+      return fetch_records(document, caching) if caching.layer == :record && document.collection? && document.plan.holes.empty?
+
+      bytes = layer(Cache::DocumentLayer, caching).fetch(basis) { pack(document.write) }
+      unpack(bytes) || document.write
+    end
+
+    private
+
+    def dependencies(tables)
+      tables.map { |table| Versions::Dependency.new(table) }
+    end
+
+    def pack(output)
+      holes = output.holes.each_slice(3).map { |offset, hole, id| [offset, "#{hole} #{id}"] }
+      Cache::Envelope.new(body: output.body, holes: holes).dump
+    end
+
+    def unpack(bytes)
+      envelope = Cache::Envelope.load(bytes) or return
+      holes = envelope.offsets.zip(envelope.ids).flat_map do |offset, text|
+        hole, id = text.force_encoding(Encoding::UTF_8).split(" ", 2)
+        [offset, hole.to_i, id]
+      end
+      Serialize::Output.new(envelope.body.force_encoding(Encoding::UTF_8), holes)
+    end
+
+    def fetch_records(document, caching)
+      parts = [Castellan::VERSION, @revision, SourceDigest.of(document.definition)]
+      RecordFetch.new(document, layer(Cache::RecordLayer, caching), @versions, parts).call
+    end
+
+    def layer(kind, caching)
+      @lock.synchronize { @layers[[kind, caching.expires_in]] ||= kind.new(store: @store, ttl: caching.expires_in, log: @log) }
+    end
+  end
+end
+
+require_relative "keeper/source_digest"
+require_relative "keeper/record_fetch"

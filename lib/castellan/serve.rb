@@ -1,0 +1,13 @@
+# frozen_string_literal: true
+
+# A JSON:API server as a Rack application: routing, negotiation, authentication, preconditions, error documents.
+#
+#   # config.ru
+#   run Castellan.app { resource UserResource }
+require_relative "document"
+require_relative "http"
+require_relative "serve/query_string"
+require_relative "serve/error_document"
+require_relative "serve/page_links"
+require_relative "serve/endpoint"
+require_relative "serve/app"

@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serve
+    # A JSON:API server over a few resources, as a Rack application. Frozen once built; declarations are checked then.
+    #
+    #   run Castellan.app {
+    #     authenticate { |env| Token.viewer(env["HTTP_AUTHORIZATION"]) }   # nil: 401
+    #     resource UserResource
+    #     resource PostResource, at: "posts", scope: ->(viewer) { viewer.posts.published }
+    #   }
+    #
+    # `GET /users`, `GET /users/7` and HEAD of them. Without `authenticate` every document is the same for everybody, and says so in
+    # Cache-Control. It does not write, and serves no related or relationship URLs. An error that is not the client's is raised, for
+    # the middleware around to report. It holds the classes it was given: where code is reloaded, build it inside what is reloaded.
+    class App
+      ALLOWED = %w[GET HEAD].freeze
+
+      ID = /\A[^\0]+\z/
+      private_constant :ID
+
+      # Collects what the block of {App} declares.
+      class Builder
+        # @return [Hash{String => Array}] path => resource, scope and what is fixed
+        # @return [Proc, nil]
+        attr_reader :resources, :authentication, :challenge
+
+        def initialize(&block)
+          @resources = {}
+          instance_eval(&block)
+        end
+
+        # @param resource [Class]
+        # @param at [String] the path of the collection; default: the type
+        # @param scope [Proc, nil] called with the viewer (nil without authentication)
+        # @param asked what is fixed here whatever the client asks: `include:`, `fields:`, `representation:`, `format:`
+        def resource(resource, at: nil, scope: nil, **asked)
+          path = "/#{at || resource.definition.type}".squeeze("/").chomp("/")
+          refuse("the path #{path} is taken by #{@resources[path].first}; name another with at:") if @resources.key?(path)
+          refuse("scope: must be callable with the viewer, such as ->(viewer) { viewer.posts }") if scope && !scope.respond_to?(:call)
+
+          @resources[path] = [resource, scope, asked]
+        end
+
+        # @param challenge [String] the WWW-Authenticate field of a 401 (RFC 9110, section 11.6.1)
+        # @yieldparam env [Hash] Rack's environment
+        # @yieldreturn [Object, nil] the viewer; nil or false is answered with 401
+        def authenticate(challenge: 'Bearer realm="api"', &block)
+          refuse("authenticate needs a block: { |env| the viewer, or nil }") unless block
+
+          @challenge = challenge
+          @authentication = block
+        end
+
+        private
+
+        def refuse(text)
+          raise ConfigurationError, text
+        end
+      end
+
+      def initialize(&block)
+        block or raise ConfigurationError, "Castellan.app needs a block that names its resources: Castellan.app { resource UserResource }"
+        builder = Builder.new(&block)
+        @authentication = builder.authentication
+        @challenge = builder.challenge
+        @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
+          resource.checked_rows
+          check_fixed(resource, asked)
+          [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?)]
+        end.freeze
+        freeze
+      end
+
+      # @param env [Hash] Rack's environment
+      # @return [Array] Rack's response; a mistake of the client is a 4xx with a JSON:API error document
+      def call(env)
+        response = respond(env)
+        response[2] = [] if env["REQUEST_METHOD"] == "HEAD"
+        response
+      end
+
+      private
+
+      # What is fixed is a mistake here, where the same of a client is one of each request.
+      def check_fixed(resource, asked)
+        Plan::Request.parse(resource.definition, {}, **asked.except(:meta, :links))
+      rescue BadRequest => error
+        raise ConfigurationError, "resource #{resource}: #{error.message}"
+      end
+
+      def respond(env)
+        endpoint, id = route(env["PATH_INFO"])
+        return ErrorDocument.response(404, "there is nothing at this path") unless endpoint
+        return not_allowed unless ALLOWED.include?(env["REQUEST_METHOD"])
+
+        authenticated(env) { |viewer| endpoint.call(env, viewer, id) }
+      rescue BadRequest => error
+        ErrorDocument.of(error)
+      end
+
+      def not_allowed
+        ErrorDocument.response(405, "only GET and HEAD are answered here", "allow" => "GET, HEAD")
+      end
+
+      def route(path)
+        endpoint = @endpoints[path.chomp("/")]
+        return endpoint if endpoint
+
+        collection, _, segment = path.rpartition("/")
+        endpoint = @endpoints[collection] or return
+        id = Rack::Utils.unescape_path(segment).b.force_encoding(Encoding::UTF_8)
+        [endpoint, id] if id.valid_encoding? && ID.match?(id)
+      end
+
+      def authenticated(env)
+        return yield(nil) unless @authentication
+
+        viewer = @authentication.call(env)
+        return yield(viewer) if viewer
+
+        ErrorDocument.response(401, "a valid token is needed", "www-authenticate" => @challenge)
+      end
+    end
+  end
+end

@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serve
+    # Answers the requests to one resource: the collection and one of it. Frozen, shared by all threads.
+    #
+    # From the outside in: preconditions are decided on the version alone, then the kept bytes are asked for, and only a miss reads
+    # rows. What depends on nobody is public; what a viewer was named for is private.
+    class Endpoint
+      JSON_API = %r{\A\s*application/vnd\.api\+json}i
+      private_constant :JSON_API
+
+      # @param resource [Class]
+      # @param path [String] of the collection
+      # @param scope [#call, nil] called with the viewer, returns the relation or dataset that this viewer may see
+      # @param asked [Hash] what is fixed whatever the client asks, see {Resource.document}
+      # @param authenticated [Boolean] whether the viewer is known
+      def initialize(resource, path:, scope:, asked:, authenticated:)
+        @resource = resource
+        @path = path
+        @scope = scope
+        @asked = asked
+        @around = asked.slice(:meta, :links)
+        @unasked = Plan::Request.parse(resource.definition, {}, **asked.except(:meta, :links))
+        @fixed = asked.keys.map(&:name) & Plan::Request::FAMILIES
+        @authenticated = authenticated
+        @vary = authenticated ? "accept, authorization" : "accept"
+        @json_api = (asked[:format] || resource.definition.document_format) == :json_api
+        @negotiation = HTTP::Negotiation.new(types: @json_api ? [HTTP::Negotiation::JSON_API] : ["application/json"])
+        freeze
+      end
+
+      # @param env [Hash] Rack's environment
+      # @param viewer [Object, nil]
+      # @param id [String, nil] of one resource
+      # @return [Array] Rack's response
+      # @raise [BadRequest]
+      def call(env, viewer, id)
+        negotiate(env)
+        document = document_for(env, viewer, id)
+        case precondition(env, document)
+        when :not_modified then [304, validators(document), []]
+        when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
+        when :absent then absent(id)
+        else answer(document, id)
+        end
+      end
+
+      private
+
+      # JSON:API 1.1, "Server Responsibilities": of a request's Content-Type only that of JSON:API is looked at, because what is
+      # answered here has no body.
+      def negotiate(env)
+        content_type = env["CONTENT_TYPE"]
+        @negotiation.request_type!(content_type) if content_type && @json_api && content_type.match?(JSON_API)
+        @negotiation.response_type!(env["HTTP_ACCEPT"])
+      end
+
+      def document_for(env, viewer, id)
+        query = QueryString.parse(env["QUERY_STRING"])
+        refuse_fixed(query) unless query.empty?
+        document = @resource.document(@scope&.call(viewer), viewer: viewer, id: id, **request(query))
+        link(document, env["SCRIPT_NAME"], query) unless id
+        @authenticated ? document : document.for_everybody
+      end
+
+      # Most clients ask for nothing but what is there, and that was parsed at boot.
+      def request(query)
+        query.empty? ? { query: @unasked, **@around } : { query: query, **@asked }
+      end
+
+      # JSON:API 1.1, "Inclusion of Related Resources": an endpoint that does not support `include` answers 400 to it.
+      def refuse_fixed(query)
+        family = query.keys.find { |name| @fixed.include?(name) } or return
+
+        Plan::Parameter.refuse(family, "#{family} cannot be asked for here: it is always the same")
+      end
+
+      def link(document, script_name, query)
+        return unless @json_api && (page = document.request.page)
+
+        links = PageLinks.new("#{script_name}#{@path}", query, page: page)
+        document.link(links.base) { |total, full| links.to_h(total: total, full: full) }
+      end
+
+      # RFC 9110, section 13.2.1: preconditions are ignored where the answer would not be 2xx, so before anything but an exact match
+      # is decided on, the one resource must be there.
+      def precondition(env, document)
+        method = env["REQUEST_METHOD"]
+        outcome = HTTP::Preconditions.evaluate(method: method, headers: env, etag: document.etag)
+        return outcome if outcome == :proceed || document.collection?
+
+        exact = outcome == :not_modified && env["HTTP_IF_NONE_MATCH"] != "*"
+        exact || document.status == 200 ? outcome : :absent
+      end
+
+      def answer(document, id)
+        body = document.to_json
+        return absent(id) if id && document.status == 404
+
+        headers = validators(document)
+        headers["content-type"] = Document::MEDIA_TYPES.fetch(document.plan.format)
+        headers["content-length"] = body.bytesize.to_s
+        [200, headers, [body]]
+      end
+
+      def absent(id)
+        ErrorDocument.response(404, "there is no #{@resource.definition.type} with the id #{id[0, 100].inspect}", "vary" => @vary)
+      end
+
+      def validators(document)
+        { "etag" => document.etag, "cache-control" => document.cache_control, "vary" => @vary }
+      end
+    end
+  end
+end

@@ -1,0 +1,37 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  module Serve
+    # An error as a JSON:API document and Rack response.
+    #
+    #   ErrorDocument.response(404, "there is no user 7")
+    #
+    # Only for what a client did wrong: what goes wrong here is raised, so that the middleware around reports it.
+    module ErrorDocument
+      TITLES = { 401 => "Unauthorized", 404 => "Not found", 405 => "Method not allowed", 412 => "Precondition failed" }.freeze
+      private_constant :TITLES
+
+      module_function
+
+      # @return [Array(Integer, Hash, Array<String>)]
+      def response(status, detail, headers = {})
+        build(status, { "status" => status.to_s, "title" => TITLES.fetch(status), "detail" => detail }, headers)
+      end
+
+      # @param error [BadRequest]
+      # @return [Array(Integer, Hash, Array<String>)]
+      def of(error)
+        build(error.status, error.to_h, error.status == 406 ? { "vary" => "accept" } : {})
+      end
+
+      def build(status, error, headers)
+        body = JSON.generate("errors" => [error])
+        fields = { "content-type" => Document::MEDIA_TYPES[:json_api], "content-length" => body.bytesize.to_s, "cache-control" => "no-store" }
+        [status, fields.merge(headers), [body]]
+      end
+      private_class_method :build
+    end
+  end
+end

@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+require "rack/utils"
+
+module Castellan
+  module Serve
+    # Reads a query string into parameters by family; what cannot be read is the client's mistake, never a 500.
+    #
+    #   QueryString.parse("include=roles&page[size]=20")  # => { "include" => "roles", "page" => { "size" => "20" } }
+    #
+    # Rack does the parsing, with its limits against floods of parameters (CVE-2025-46727) and deep nesting.
+    module QueryString
+      # The longest query string that is looked at, in bytes.
+      MAX_BYTESIZE = 8_192
+      EMPTY = {}.freeze
+      # Those of Rack's errors that the installed version has.
+      UNREADABLE = [*%i[ParameterTypeError InvalidParameterError QueryLimitError ParamsTooDeepError].filter_map do |name|
+        Rack::QueryParser.const_get(name) if Rack::QueryParser.const_defined?(name)
+      end, RangeError, ArgumentError].freeze
+      private_constant :EMPTY, :UNREADABLE
+
+      module_function
+
+      # @param text [String, nil]
+      # @return [Hash{String => String, Hash, Array}]
+      # @raise [BadRequest] for what is too long, malformed, or no parameter of JSON:API
+      def parse(text)
+        return EMPTY if text.nil? || text.empty?
+
+        text.bytesize > MAX_BYTESIZE ? too_long : known!(read(text))
+      end
+
+      def too_long
+        raise BadRequest.new("the query is longer than #{MAX_BYTESIZE} bytes", status: 414, title: "URI too long")
+      end
+
+      def read(text)
+        Rack::Utils.parse_nested_query(text)
+      rescue *UNREADABLE => error
+        raise BadRequest.new("the query cannot be read: #{error.message.scrub("?")[0, 200]}", title: "Invalid query")
+      end
+
+      # JSON:API 1.1, "Query Parameters": a server must answer 400 to a parameter that it does not know.
+      def known!(parameters)
+        unknown = parameters.keys.find { |name| !Plan::Request::FAMILIES.include?(name) } or return parameters
+
+        name = Plan::Parameter.shown(unknown)
+        Plan::Parameter.refuse(name, "#{name.inspect} is not known#{Nearest.hint(name, Plan::Request::FAMILIES)}")
+      end
+      private_class_method :too_long, :read, :known!
+    end
+  end
+end

@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+# The resources of the library, evaluated in the module of its models.
+class AuthorResource < Castellan::Resource
+  model Author
+  type "authors"
+  attributes :name
+  attribute :mentor_name, from: "mentor.name"
+  has_many :articles
+  belongs_to :mentor, resource: "AuthorResource"
+end
+
+class CommentResource < Castellan::Resource
+  model Comment
+  type "comments"
+  attributes :body
+end
+
+class TagResource < Castellan::Resource
+  model Tag
+  type "tags"
+  attributes :name
+end
+
+class StampResource < Castellan::Resource
+  model Stamp
+  type "stamps"
+  attributes :label
+end
+
+class ArticleResource < Castellan::Resource
+  model Article
+  type "articles"
+  attributes :title, :position
+  attribute :author_name, from: { author: :name }
+  attribute(:headline, columns: %i[title position]) { |row| "#{row.position}. #{row.title}" }
+  belongs_to :author
+  has_many :comments, :tags
+  representation :summary, only: %i[title author]
+  filter(:title) { |articles, titles| articles.where(title: titles) }
+  filter(:broken) { |_articles, _values| nil }
+  sort :title, :position, default: "position"
+  page size: 3, max_size: 5, count: true
+end
+
+class KeptArticleResource < ArticleResource
+  cache :exact, expires_in: 60
+end
+
+class RecordKeptArticleResource < ArticleResource
+  cache :exact, expires_in: 60, layer: :record
+end
+
+class RecordKeptAuthorResource < AuthorResource
+  cache :exact, layer: :record
+end
+
+class PersonalArticleResource < ArticleResource
+  cache :exact
+  per_viewer(:read) { |ids, viewer| viewer.call(ids) }
+end

@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require "document/library"
+
+# The lazy answer to one request, on both ORMs.
+module DocumentContract
+  def setup
+    library.fill
+  end
+
+  def test_nothing_is_read_until_bytes_are_asked_for
+    document = nil
+    assert_empty(library.queries { document = articles.document(include: "author,tags", viewer: 1) })
+    assert_equal 1, library.queries {
+      document.to_json
+      document.to_json
+      document.etag
+      document.status
+    }.grep(/COUNT|count/).size
+  end
+
+  def test_one_statement_for_each_relationship_however_many_records
+    few = library.queries { articles.render(include: "author,tags,comments", page: { size: 1, number: 7 }) }.size
+    assert_equal few, library.queries { articles.render(include: "author,tags,comments", page: { size: 5, number: 2 }) }.size
+  end
+
+  def test_it_is_a_rack_body
+    document = articles.document
+    assert_equal [document.to_json], document.enum_for(:each).to_a
+    assert_equal [200, "application/vnd.api+json"], [document.status, document.headers["content-type"]]
+    assert_equal document.etag, document.headers["etag"]
+  end
+
+  def test_one_record_or_404
+    assert_equal 200, articles.document(id: 3).status
+    [articles.document(id: 99), articles.document(id: 99, format: :nested)].each { |document| assert_equal 404, document.status }
+    assert_equal ['{"data":null}', "null"], [articles.render(id: 99), articles.render(id: 99, format: :nested)]
+    assert_equal articles.render(id: 3), articles.render(id: "3")
+  end
+
+  def test_meta_and_links_are_written_beside_the_total
+    document = JSON.parse(articles.render(meta: { a: 1 }, links: { self: "/articles" }))
+    assert_equal [{ "total" => 7, "a" => 1 }, { "self" => "/articles" }], document.values_at("meta", "links")
+  end
+
+  def test_a_document_is_private_unless_it_is_said_to_be_for_everybody
+    assert_equal "private, no-cache", articles.document.cache_control
+    assert_equal "public, no-cache", articles.document.for_everybody.cache_control
+    assert_equal "private, no-cache", articles.document(viewer: 1).for_everybody.cache_control
+    assert_equal "private, no-cache", library.models::PersonalArticleResource.document.for_everybody.cache_control
+  end
+
+  def test_a_scope_of_another_model_is_refused
+    [library.models::Tag, [], "articles"].each do |scope|
+      assert_includes assert_raises(Castellan::ConfigurationError) { articles.document(scope) }.message, "give document a scope of that"
+    end
+  end
+
+  def test_a_representation_or_format_that_is_not_declared_is_the_developers_mistake
+    assert_includes assert_raises(Castellan::ConfigurationError) {
+      articles.document(representation: :sumary)
+    }.message, "did you mean summary?"
+    assert_includes assert_raises(Castellan::ConfigurationError) { articles.document(format: :xml) }.message, "write :json_api or :nested"
+  end
+
+  def test_explain_says_what_will_be_read_and_reads_nothing
+    text = nil
+    assert_empty(library.queries { text = articles.document(include: "author", sort: "-title").explain })
+    assert_includes text, "articles: id, title, position, author.name from"
+    assert_includes text, "tags: linkage only, no record of tags is loaded"
+    assert_includes text, "author: linkage, and the included records:"
+    assert_includes text, "headline: computed from title, position"
+    assert_match(/tables: .*articles, authors/, text)
+  end
+
+  def test_explain_says_why_models_are_loaded_and_why_nothing_is_kept
+    text = Class.new(articles) { attribute(:shout) { |record| record.title.upcase } }.document.explain
+    assert_includes text, "shout: its block takes the record, so the models of this type are loaded once, in one batch"
+    assert_includes text, "tables: not known, so the document is never kept as exact"
+  end
+
+  private
+
+  def articles = library.models::ArticleResource
+end
+
+class DocumentOnActiveRecordTest < Minitest::Test
+  include DocumentContract
+
+  def library = Library.active_record(:sqlite)
+
+  def test_the_room_works_alone
+    code = 'require "castellan/document"; p Castellan::Document.keeper, defined?(Castellan::Keeper), defined?(ActiveRecord),
+    defined?(Sequel)'
+    assert_equal "nil\nnil\nnil\nnil\n", Open3.capture2(RbConfig.ruby, "-w", "-I#{File.join(ROOT, "lib")}", "-e", code).first
+  end
+end
+
+class DocumentOnSequelTest < Minitest::Test
+  include DocumentContract
+
+  def library = Library.sequel(:sqlite)
+end

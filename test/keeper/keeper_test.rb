@@ -1,0 +1,322 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "document/library"
+
+# Kept documents are the bytes that are written anew, whatever was written to the database in between, on both ORMs and databases.
+module KeeperContract
+  # A store that counts what is written to it.
+  class CountingStore
+    attr_reader :written
+
+    def initialize
+      @store = Castellan::Store::MemoryStore.new
+      @written = []
+    end
+
+    def write_multi(entries, **options)
+      @written.concat(entries.keys.grep_v(/:lease\z/))
+      @store.write_multi(entries, **options)
+    end
+
+    def read_multi(keys) = @store.read_multi(keys)
+    def delete_multi(keys) = @store.delete_multi(keys)
+    def increment(key) = @store.increment(key)
+    def compare_and_delete(key, token) = @store.compare_and_delete(key, token)
+    def supports?(feature) = @store.supports?(feature)
+  end
+
+  # A store that is down.
+  class FailingStore
+    def read_multi(_) = raise(Castellan::StoreError, "down")
+    def write_multi(*, **) = raise(Castellan::StoreError, "down")
+    def compare_and_delete(*) = raise(Castellan::StoreError, "down")
+    def supports?(_) = false
+  end
+
+  # A store whose bytes are cut short, or anything.
+  class GarblingStore < CountingStore
+    def read_multi(keys) = super.transform_values { |bytes| bytes.byteslice(0, bytes.bytesize - 3) }
+  end
+
+  WRITES = {
+    "INSERT INTO articles (id, author_id, title, body, position) VALUES (8, 1, 'New', 'B', 0)" => "an article is added",
+    "UPDATE articles SET title = 'Other' WHERE id = 7" => "an article changes",
+    "DELETE FROM articles WHERE id = 7" => "an article goes", "UPDATE authors SET name = 'Barbara' WHERE id = 2" => "an author changes",
+    "INSERT INTO comments (id, article_id, body) VALUES (9, 7, 'Hm')" => "a comment is added", "DELETE FROM taggings" => "join rows go",
+    "UPDATE tags SET name = 'rails'" => "a tag changes"
+  }.freeze
+
+  def setup
+    library.fill
+    @versions = library.versions
+    @versions.install(Library::TABLES, records: %w[articles authors])
+    @store = CountingStore.new
+    @keeper = keeper(@store)
+  end
+
+  def teardown
+    @versions&.uninstall(Library::TABLES)
+  end
+
+  def test_a_document_is_written_once_and_then_read_from_the_store
+    first = document.to_json
+    assert_equal 1, @store.written.size
+    second = document
+    sent = library.queries { assert_equal first, second.to_json }
+    assert_empty sent
+    assert_equal 1, @store.written.size
+    assert_equal first, document(keeper: nil).to_json
+  end
+
+  def test_a_304_reads_nothing_but_the_version
+    etag = document.etag
+    assert_empty(library.queries { assert_equal etag, document.etag })
+    assert_empty @store.written
+  end
+
+  WRITES.each do |sql, what|
+    define_method("test_a_document_is_stale_when_#{what.tr(" ", "_")}") do
+      before = document(include: "author,tags,comments")
+      before = [before.to_json, before.etag]
+      library.run(sql)
+      after = document(include: "author,tags,comments")
+      refute_equal before, [after.to_json, after.etag]
+      assert_equal document(include: "author,tags,comments", keeper: nil).to_json, after.to_json
+    end
+  end
+
+  def test_documents_that_differ_in_anything_are_kept_apart
+    models = library.models
+    asked = [{}, { sort: "title" }, { sort: "-title" }, { page: { number: 2 } }, { page: { size: 2 } }, { include: "author" },
+             { fields: { articles: "title" } },
+             { id: 1 }, { id: 2 }, { meta: { a: 1 } }, { links: { self: "/" } }, { format: :nested }, { filter: { title: "Title 1" } },
+             { representation: :summary }, { filter: { title: "Title 2" } }]
+    expected = asked.map { |options| models::KeptArticleResource.render(keeper: nil, **options) }
+    2.times { assert_equal expected, asked.map { |options| models::KeptArticleResource.render(keeper: @keeper, **options) } }
+    assert_equal asked.size, asked.map { |options| models::KeptArticleResource.document(keeper: @keeper, **options).etag }.uniq.size
+    assert_equal asked.size, @store.written.size
+  end
+
+  def test_scopes_are_kept_apart
+    models = library.models
+    scopes = [1, 2, 3].map { |author| models::Article.where(author_id: author) }
+    expected = scopes.map { |scope| models::KeptArticleResource.render(scope, keeper: nil) }
+    2.times { assert_equal expected, scopes.map { |scope| models::KeptArticleResource.render(scope, keeper: @keeper) } }
+    assert_equal 3, expected.uniq.size
+  end
+
+  def test_a_failing_store_is_a_miss
+    lines = []
+    failing = Castellan::Keeper.new(store: FailingStore.new, versions: @versions, log: ->(line) { lines << line })
+    [models::KeptArticleResource, models::RecordKeptArticleResource].each do |resource|
+      assert_equal resource.render(keeper: nil), resource.render(keeper: failing)
+    end
+    assert_includes lines.first, "down"
+  end
+
+  def test_bytes_that_are_not_ours_are_a_miss
+    garbled = keeper(GarblingStore.new)
+    [models::KeptArticleResource, models::RecordKeptArticleResource].each do |resource|
+      2.times { assert_equal resource.render(keeper: nil, include: "tags"), resource.render(keeper: garbled, include: "tags") }
+    end
+  end
+
+  def test_where_a_trigger_is_missing_nothing_is_kept
+    @versions.uninstall(%w[authors])
+    [models::KeptArticleResource, models::RecordKeptArticleResource].each do |resource|
+      before = resource.document(keeper: @keeper).etag
+      assert_equal resource.render(keeper: nil), resource.render(keeper: @keeper)
+      library.run("UPDATE authors SET name = name || '.'")
+      refute_equal before, resource.document(keeper: @keeper).etag
+    end
+    assert_empty @store.written
+  end
+
+  def test_a_block_that_takes_the_record_is_never_kept
+    seen = resource(:BlockResource, models::KeptArticleResource) { attribute(:seen) { |record| record.title } }
+    assert_equal "Title 7", JSON.parse(seen.render(keeper: @keeper)).dig("data", 0, "attributes", "seen")
+    assert_nil seen.document(keeper: @keeper).tables
+    assert_empty @store.written
+  end
+
+  def test_a_resource_without_a_name_is_never_kept
+    nameless = Class.new(models::KeptArticleResource)
+    nameless.render(keeper: @keeper)
+    assert_empty @store.written
+  end
+
+  def test_a_statement_that_asks_for_the_time_is_never_kept
+    scope = models::Article.where(Sequel.lit("CURRENT_TIMESTAMP IS NOT NULL")) if models::Article.is_a?(Class) && models::Article < Sequel::Model
+    scope ||= models::Article.where("CURRENT_TIMESTAMP IS NOT NULL")
+    models::KeptArticleResource.render(scope, keeper: @keeper)
+    assert_empty @store.written
+  end
+
+  def test_a_revision_never_serves_the_bytes_of_another
+    first = document.to_json
+    other = Castellan::Keeper.new(store: @store, versions: @versions, revision: "2")
+    assert_equal first, models::KeptArticleResource.render(keeper: other)
+    assert_equal 2, @store.written.size
+  end
+
+  def test_castellan_off_passes_by
+    with_env("CASTELLAN" => "off") do
+      assert_equal document(keeper: nil).to_json, document.to_json
+      assert_equal models::RecordKeptArticleResource.render(keeper: nil), models::RecordKeptArticleResource.render(keeper: @keeper)
+    end
+    assert_empty @store.written
+  end
+
+  def test_a_resource_that_declares_no_cache_is_never_kept
+    models::ArticleResource.render(keeper: @keeper)
+    assert_empty @store.written
+  end
+
+  # --- one entry for each record
+
+  def test_an_edit_of_one_record_writes_one_record
+    record.to_json
+    assert_equal 3, @store.written.size
+    library.run("UPDATE articles SET title = 'Other' WHERE id = 6")
+    assert_equal record(keeper: nil).to_json, record.to_json
+    assert_equal 4, @store.written.size
+  end
+
+  def test_an_edit_of_another_table_writes_all_records
+    record(include: "author").to_json
+    library.run("UPDATE authors SET name = 'Barbara' WHERE id = 1")
+    assert_equal record(include: "author", keeper: nil).to_json, record(include: "author").to_json
+    assert_equal 6, @store.written.size
+  end
+
+  def test_a_record_that_holds_something_of_another_is_stale_with_it
+    author = ->(keeper) { models::RecordKeptAuthorResource.render(keeper: keeper, include: "mentor") }
+    author.call(@keeper)
+    library.run("UPDATE authors SET name = 'Barbara' WHERE id = 1")
+    assert_equal author.call(nil), author.call(@keeper)
+    assert_includes author.call(@keeper), '"mentor_name":"Barbara"'
+  end
+
+  def test_records_are_shared_by_pages_and_orders
+    record.to_json
+    record(sort: "-position", page: { size: 5 }).to_json
+    record(page: { number: 2 }).to_json
+    assert_equal 7, @store.written.uniq.size
+  end
+
+  def test_a_scope_with_an_offset_is_the_same_document
+    plain = resource(:UnpagedResource, models::TagResource) { cache :exact, layer: :record }
+    tags = models::Tag.order(:id).limit(1).offset(1)
+    2.times { assert_equal plain.render(tags, keeper: nil), plain.render(tags, keeper: @keeper) }
+  end
+
+  # --- the viewer's own
+
+  def test_one_kept_document_serves_each_viewer_their_own
+    asked = []
+    viewers = [[7], [6, 5], []].map { |read|
+      ->(ids) {
+        asked << ids
+        read
+      }
+    }
+    found = viewers.map { |viewer| JSON.parse(models::PersonalArticleResource.render(keeper: @keeper, viewer: viewer)) }
+    assert_equal([[true, false, false], [false, true, true], [false, false, false]], found.map { |document|
+      document["data"].map { |article|
+        article["attributes"]["read"]
+      }
+    })
+    assert_equal 1, @store.written.size
+    assert_equal [[7, 6, 5]] * 3, asked
+    assert_equal viewers.map { |viewer| models::PersonalArticleResource.document(keeper: nil, viewer: viewer).etag },
+                 viewers.map { |viewer| models::PersonalArticleResource.document(keeper: @keeper, viewer: viewer).etag }
+    refute_predicate models::PersonalArticleResource.document(keeper: @keeper, viewer: viewers[0]).for_everybody, :public?
+  end
+
+  def test_a_viewers_values_may_be_a_hash
+    viewer = ->(_ids) { { 7 => "today", 6 => nil } }
+    document = JSON.parse(models::PersonalArticleResource.render(keeper: @keeper, viewer: viewer))
+    assert_equal(["today", nil, nil], document["data"].map { |article| article["attributes"]["read"] })
+  end
+
+  def test_a_viewers_values_that_are_neither_are_an_error_that_says_so
+    error = assert_raises(Castellan::ConfigurationError) { models::PersonalArticleResource.render(keeper: @keeper, viewer: ->(_) { true }) }
+    assert_match(/per_viewer :read must return ids or a Hash.*TrueClass.*library_resources\.rb:\d+/, error.message)
+  end
+
+  # --- whatever happens
+
+  def test_kept_bytes_equal_those_written_anew_after_any_edits
+    random = Random.new(20_261_121)
+    asked = [{}, { include: "author,tags" }, { sort: "-title", include: "comments" }, { page: { number: 2 } }, { id: 4 }]
+    25.times do
+      edit(random)
+      [models::KeptArticleResource, models::RecordKeptArticleResource].product(asked).each do |resource, options|
+        assert_equal resource.render(keeper: nil, **options), resource.render(keeper: @keeper, **options)
+      end
+      assert_equal models::RecordKeptAuthorResource.render(keeper: nil, include: "articles.tags"),
+                   models::RecordKeptAuthorResource.render(keeper: @keeper, include: "articles.tags")
+    end
+  end
+
+  private
+
+  def edit(random)
+    id = random.rand(1..9)
+    library.run(["UPDATE articles SET title = 'T#{random.rand(99)}', position = #{random.rand(9)} WHERE id = #{id}",
+                 "DELETE FROM articles WHERE id = #{id}",
+                 "UPDATE articles SET author_id = #{random.rand(1..3)} WHERE id = #{id}",
+                 "UPDATE authors SET mentor_id = #{random.rand(1..3)} WHERE id = #{random.rand(1..3)}",
+                 "UPDATE authors SET name = 'N#{random.rand(99)}' WHERE id = #{random.rand(1..3)}",
+                 "DELETE FROM taggings WHERE article_id = #{id}",
+                 "INSERT INTO taggings (article_id, tag_id) VALUES (#{id}, #{random.rand(1..2)})", "UPDATE comments SET article_id = #{id}",
+                 "INSERT INTO articles (author_id, title, body, position) VALUES (#{random.rand(1..3)}, 'New', 'B',
+                 #{random.rand(9)})"][random.rand(8)])
+  end
+
+  def models = library.models
+  def keeper(store) = Castellan::Keeper.new(store: store, versions: @versions)
+  def document(**options) = models::KeptArticleResource.document(keeper: @keeper, **options)
+  def record(**options) = models::RecordKeptArticleResource.document(keeper: @keeper, **options)
+
+  def resource(name, parent, &block)
+    return models.const_get(name, false) if models.const_defined?(name, false)
+
+    models.const_set(name, Class.new(parent, &block))
+  end
+end
+
+class KeeperOnActiveRecordTest < Minitest::Test
+  include KeeperContract
+
+  def library = Library.active_record(:sqlite)
+end
+
+class KeeperOnActiveRecordAndPostgresTest < Minitest::Test
+  include KeeperContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def library = Library.active_record(:postgres)
+end
+
+class KeeperOnSequelTest < Minitest::Test
+  include KeeperContract
+
+  def library = Library.sequel(:sqlite)
+end
+
+class KeeperOnSequelAndPostgresTest < Minitest::Test
+  include KeeperContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def library = Library.sequel(:postgres)
+end

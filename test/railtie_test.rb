@@ -1,0 +1,149 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require "tmpdir"
+
+# Castellan in real Rails applications, each in a process of its own.
+class RailtieTest < Minitest::Test
+  FILES = {
+    "app/models/article.rb" => "class Article < ActiveRecord::Base; end\n",
+    "config/database.yml" => %w[development test production].map { |name|
+      "#{name}: { adapter: sqlite3, database: library.sqlite3 }\n"
+    }.join,
+    "app/resources/article_resource.rb" => "class ArticleResource < Castellan::Resource\n  model Article\n  attributes :title\nend\n",
+    "config/routes.rb" => "Rails.application.routes.draw { get '/articles', to: 'articles#index' }\n",
+    "app/controllers/articles_controller.rb" => <<~RUBY
+      class ArticlesController < ActionController::API
+        rescue_from(Castellan::BadRequest) { |error| render json: { errors: [error.to_h] }, status: error.status }
+
+        def index
+          document = ArticleResource.document(query: request.query_parameters)
+          render json: document if stale?(**document.validators)
+        end
+      end
+    RUBY
+  }.freeze
+
+  BOOT = <<~RUBY
+    require "rails"
+    require "active_record/railtie"
+    require "action_controller/railtie"
+    require "castellan"
+    require "rack/mock_request"
+    ENV["RAILS_ENV"] ||= "test"
+    class LibraryApp < Rails::Application
+      config.root = Dir.pwd
+      config.load_defaults Rails::VERSION::STRING.to_f
+      config.active_record.sqlite3_production_warning = false if Rails.version < "7.2"
+      config.eager_load = ENV["EAGER"] == "1"
+      config.enable_reloading = ENV["EAGER"] != "1"
+      config.secret_key_base = "a" * 64
+      config.hosts.clear
+      config.logger = Logger.new($stdout)
+      config.log_level = :warn
+      config.active_record.maintain_test_schema = false
+    end
+    def get(path, **headers)
+      Rack::MockRequest.new(Rails.application).get(path, headers)
+    end
+    def boot
+      Rails.application.initialize!
+    end
+    def table
+      require "sqlite3"
+      database = SQLite3::Database.new("library.sqlite3")
+      database.execute("CREATE TABLE articles (id integer PRIMARY KEY, title text)")
+      database.execute("INSERT INTO articles VALUES (1, 'First'), (2, 'Second <b>')")
+      database.close
+    end
+  RUBY
+
+  def test_a_controller_renders_a_document_and_answers_304
+    output = run_app(<<~RUBY)
+      table; boot
+      first = get("/articles")
+      p first.status, first.media_type, first.body
+      p get("/articles", "HTTP_IF_NONE_MATCH" => first["etag"]).status
+      bad = get("/articles?include=nope")
+      p bad.status, JSON.parse(bad.body)["errors"][0]["source"]
+    RUBY
+    status, media_type, body, *rest = output.lines.map(&:chomp)
+    assert_equal ["200", '"application/json"', "304", "400", '{"parameter"=>"include"}'], [status, media_type, *rest]
+    assert_includes body.undump, '{"type":"articles","id":"2","attributes":{"title":"Second \u003cb\u003e"}}'
+  end
+
+  def test_the_middleware_watches_in_development_alone
+    code = "table; boot; puts Rails.application.middleware.map(&:name).include?('Castellan::Detect::Middleware'), get('/articles').status"
+    assert_equal "true\n200\n", run_app(code, "RAILS_ENV" => "development")
+    assert_equal "false\n200\n", run_app(code, "RAILS_ENV" => "production")
+    assert_equal "false\n200\n", run_app(code, "RAILS_ENV" => "development", "CASTELLAN" => "off")
+    assert_equal "false\n200\n", run_app("Rails.application.config.castellan.detection = false; #{code}", "RAILS_ENV" => "development")
+  end
+
+  def test_a_wrong_declaration_fails_at_boot_where_code_is_loaded_at_boot
+    wrong = { "app/resources/article_resource.rb" => "class ArticleResource < Castellan::Resource\n  model Article\n  attributes :titel\nend\n" }
+    code = "table; begin; boot; rescue Castellan::DeclarationError => error; puts error.message; end"
+    assert_match(/ArticleResource attribute :titel: articles has no column titel \(did you mean title\?\) \(.*article_resource\.rb:3\)/,
+                 run_app(code, files: wrong, "EAGER" => "1"))
+    assert_empty run_app(code, files: wrong)
+    assert_empty run_app(code, files: wrong, "EAGER" => "1", "CASTELLAN" => "off")
+  end
+
+  def test_a_database_that_is_not_there_yet_does_not_stop_the_boot
+    output = run_app("boot; table; puts get('/articles').status", "EAGER" => "1")
+    assert_includes output, "castellan: resources are checked with their first document, because the database does not answer"
+    assert_equal "200", output.lines.last.chomp
+  end
+
+  def test_nothing_is_loaded_for_the_check_of_an_application_without_resources
+    files = FILES.transform_values { "" }.merge(FILES.slice("config/database.yml"))
+    files.update("app/models/article.rb" => "class Article; end", "app/resources/article_resource.rb" => "ArticleResource = 1",
+                 "app/controllers/articles_controller.rb" => "ArticlesController = 1")
+    assert_equal "\"castellan/document\"\n",
+                 run_app("Rails.application.initialize!; p Castellan.autoload?(:Resource)", files: files, "EAGER" => "1")
+  end
+
+  def test_a_resource_that_is_reloaded_has_new_plans_and_leaves_nothing
+    output = run_app(<<~'RUBY')
+      table; boot
+      Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: Class.new { def current(_) = "v" }.new)
+      names = %w[one two].map do |name|
+        File.write("app/resources/article_resource.rb", "class ArticleResource < Castellan::Resource\n  model Article\n  attribute(:#{name}, columns: :title) { |row| row.title }\n  cache :exact\nend\n")
+        Rails.application.reloader.reload!
+        JSON.parse(get("/articles").body)["data"][0]["attributes"].keys
+      end
+      p names
+      30.times { Rails.application.reloader.reload!; get("/articles") }
+      GC.start
+      puts ObjectSpace.each_object(Class).count { |known| known < Castellan::Resource } < 15
+    RUBY
+    assert_equal "[[\"one\"], [\"two\"]]\ntrue\n", output
+  end
+
+  # What the Railtie uses of Rails: an upgrade that takes one of these away is noticed here, by name.
+  def test_the_public_interface_of_rails_that_is_used
+    output = run_app(<<~RUBY)
+      p Castellan::Railtie.respond_to?(:initializer), Rails.env.respond_to?(:development?), Rails.respond_to?(:logger)
+      p Castellan::Railtie.config.respond_to?(:after_initialize), Rails.application.config.respond_to?(:eager_load), Rails.application.config.middleware.respond_to?(:use)
+      p ActionController::API.instance_method(:stale?).parameters.map(&:last), ActionController::Renderers::RENDERERS.include?(:json)
+    RUBY
+    assert_equal 6, output.lines.first(6).grep(/true/).size
+    assert_equal ["[:object, :freshness_kwargs]", "true"], output.lines.last(2).map(&:chomp)
+  end
+
+  private
+
+  def run_app(code, files: {}, **environment)
+    Dir.mktmpdir do |dir|
+      FILES.merge(files).each do |path, text|
+        FileUtils.mkdir_p(File.join(dir, File.dirname(path)))
+        File.write(File.join(dir, path), text)
+      end
+      environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil }.merge(environment)
+      output, errors, status = Open3.capture3(environment, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", "-e", BOOT + code, chdir: dir)
+      assert status.success?, output + errors
+      output
+    end
+  end
+end
