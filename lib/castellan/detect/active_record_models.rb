@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # What the detector asks of ActiveRecord's models, and how a fix is written for them. Public reflection only.
+    #
+    #   ActiveRecordModels.link(User, :roles)        # => a {Link}
+    #   ActiveRecordModels.preload(employee: {})     # => "preload(:employee)"
+    module ActiveRecordModels
+      class << self
+        # @return [Boolean] whether the class is one of its models
+        def model?(owner) = defined?(ActiveRecord::Base) && owner.is_a?(Class) && owner <= ActiveRecord::Base
+
+        # @return [Array<Class>] the models of a table, base classes only
+        def of_table(table)
+          return [] unless defined?(ActiveRecord::Base)
+
+          ActiveRecord::Base.descendants.select do |model|
+            model.name && !model.abstract_class? && model.base_class == model && last_part(model.table_name) == table
+          end
+        end
+
+        # @return [Link, nil]
+        def link(owner, name)
+          reflection = owner.reflect_on_association(name)
+          reflection && make(owner, reflection)
+        end
+
+        # @return [Array<Link>] those that lead to one known class
+        def links(owner)
+          owner.reflect_on_all_associations.filter_map { |reflection| make(owner, reflection) unless reflection.polymorphic? }
+        end
+
+        # @param tree [Hash] `{ posts: { comments: {} } }`
+        # @return [String] "preload(posts: :comments)"
+        def preload(tree) = "preload(#{Preload.arguments(tree)})"
+
+        # What else the load needs where it is not known to load records together.
+        def unlisted = ""
+
+        # The association to declare for one chosen record.
+        # @param scope [String] "where(on_behalf: false).order(id: :desc)"
+        def scoped(macro, name, link, scope)
+          reflection = link.model.reflect_on_association(link.name)
+          through = ", through: :#{reflection.options[:through]}, source: :#{reflection.source_reflection.name}" if link.through
+          "#{macro} :#{name}, -> { #{scope} }#{through || class_and_key(link)}"
+        end
+
+        # @return [Boolean] whether an association with a scope can be declared beside this one
+        def scopable?(link) = link.model.reflect_on_association(link.name).macro != :has_and_belongs_to_many
+
+        def column?(model, name) = model.column_names.include?(name)
+        def macro(to) = to == :one ? "has_one" : "has_many"
+        def condition(text) = text
+        def order(columns) = "order(#{columns})"
+        def primary_key(model) = model.primary_key.to_s
+
+        def find_many(model, column)
+          "#{model.name}.where(#{column}: values).#{column == primary_key(model) ? "index_by" : "group_by"}(&:#{column})"
+        end
+
+        def count_many(model, column) = "#{model.name}.where(#{column}: values).group(:#{column}).count"
+        def insert_many(model) = "#{model.name}.insert_all(rows)"
+        def update_many(model) = "#{model.name}.where(…).update_all(…), or #{model.name}.upsert_all(rows) where the values differ"
+        def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete_all"
+
+        private
+
+        def make(owner, reflection)
+          return Link.new(name: reflection.name, model: owner, to: :one) if reflection.polymorphic?
+
+          root = reflection
+          root = root.through_reflection while root.through_reflection?
+          Link.new(name: reflection.name, model: owner, target: reflection.klass, table: last_part(reflection.klass.table_name),
+                   key: key_of(root), type: root.type, to: reflection.collection? ? :many : :one, foreign: !root.belongs_to?,
+                   through: through(reflection, root))
+        rescue NameError, ArgumentError, ActiveRecord::ActiveRecordError
+          nil # an association to a class that is not there leads nowhere
+        end
+
+        def through(reflection, root)
+          return last_part(reflection.join_table) if reflection.macro == :has_and_belongs_to_many
+
+          last_part(root.table_name) if reflection.through_reflection?
+        end
+
+        def key_of(reflection)
+          reflection.belongs_to? ? reflection.association_primary_key.to_s : reflection.foreign_key.to_s
+        end
+
+        def last_part(table) = table.to_s[/[^.]+\z/].to_s.downcase
+
+        def class_and_key(link)
+          options = link.model.reflect_on_association(link.name).options.slice(:foreign_key, :primary_key, :as)
+          ", class_name: #{link.target.name.inspect}#{options.map { |key, value| ", #{key}: #{value.inspect}" }.join}"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # The conditions that a line of source puts on an association before it asks the database.
+    #
+    #   chain = Chain.read("object.authentication_tokens.where(on_behalf: false).last&.last_used_at", :authentication_tokens)
+    #   chain.conditions   # => "where(on_behalf: false)"
+    #   chain.finder       # => "last"
+    #   chain.constant?    # => true: the same for every record, so an association can be declared with them
+    #
+    # Reads the source and not the statement, so that a finding holds what the developer wrote and no value of a query.
+    # One line only; of a chain that goes over several lines it sees the part on this one.
+    Chain = Struct.new(:calls, :finder, :arguments, keyword_init: true) do
+      # @param source [String, nil]
+      # @param association [Symbol]
+      # @return [Chain, nil] nil where the line does not show the association
+      def self.read(source, association)
+        rest = source && source[/\b#{Regexp.escape(association.to_s)}(?:_dataset)?\b(.*)/m, 1] or return
+        calls = []
+        while (call = rest.match(Chain::CALL))
+          calls << "#{call[1]}#{call[2]}"
+          rest = call.post_match
+        end
+        finder = rest.match(Chain::FINDER)
+        calls << "where#{finder[2]}" if finder && chooses?(*finder.captures)
+        new(calls: calls.freeze, finder: finder && finder[1], arguments: finder && finder[2])
+      end
+
+      # Whether a finder is given conditions, and not a number or a column.
+      def self.chooses?(name, arguments)
+        name.match?(/\A(?:find_by|first|last|take|get)/) && arguments.to_s.match?(/\A\(\s*\w+:\s/)
+      end
+      private_class_method :chooses?
+
+      # @return [String] all of them
+      def conditions = calls.join(".")
+
+      # @return [String] those that choose, not those that sort
+      def filters = unlimited.grep_v(/\A(?:(?:re)?order|reverse)/).join(".")
+
+      # @return [Array<String>] all but the limit, which is one: see {#limited?}
+      def unlimited = calls.grep_v(/\Alimit/)
+
+      # @return [Boolean] whether more than one is taken of each, or another than the first or last: a preload would take
+      #   them of all together
+      def limited?
+        calls.any? { |call| call.start_with?("limit") && call != "limit(1)" } || arguments.to_s.match?(/\A\(\d/) ||
+          %w[second third fourth fifth forty_two second_to_last third_to_last offset].include?(finder)
+      end
+
+      # @return [Boolean] whether they are read in batches
+      def batched? = %w[find_each find_in_batches in_batches paged_each].include?(finder)
+
+      # @return [Boolean] whether the conditions are written with nothing but literals
+      def constant?
+        text = conditions.gsub(/"(?:[^"\\#]|\\.)*"|'[^']*'/, "0")
+        words = text.gsub(/\b\w+:(?!:)|:\w+|(?<![\w:])(?:#{Chain::SCOPES})\b/, "").scan(/[A-Za-z_@$]\w*/)
+        (words - %w[true false nil Sequel desc asc]).empty?
+      end
+    end
+    Chain::SCOPES = "where\\.not|where|not|order|reorder|rewhere|exclude|reverse_order|reverse|filter|limit"
+    Chain::ARGUMENTS = /(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))?/
+    Chain::CALL = /\A&?\.(#{Chain::SCOPES})#{Chain::ARGUMENTS}/
+    Chain::FINDER = /\A&?\.(\w+[?!]?)#{Chain::ARGUMENTS}/
+  end
+end

@@ -1,0 +1,29 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # An association as the detector needs it, of whichever ORM. Frozen.
+    #
+    #   Link.new(name: :roles, model: User, target: Role, table: "roles", key: "user_id", to: :many, through: "assignments")
+    #
+    # `key` is the column that must equal something of the owner when the association is asked for one record at a time:
+    # in the target's table, or in the one it goes `through`. `to` is :one or :many; `type` is the
+    # column that names the model of a polymorphic owner.
+    Link = Struct.new(:name, :model, :target, :table, :key, :to, :through, :foreign, :type, keyword_init: true) do
+      def initialize(**)
+        super
+        freeze
+      end
+
+      # @return [String] "User#roles"
+      def to_s = "#{model.name}##{name}"
+
+      # @param shape [Shape]
+      # @return [Boolean] whether a statement asks for this association of one owner. Never of the side that holds the
+      #   key: a look-up by primary key can come from anywhere.
+      def asked_by?(shape)
+        foreign && shape.table == table && shape.equal.include?(key) && (through ? shape.tables.include?(through) : shape.tables.size == 1)
+      end
+    end
+  end
+end

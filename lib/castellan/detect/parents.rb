@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # Finds where the records were loaded among which a query repeats, and the way from there to the association.
+    #
+    #   parent = Parents.new(tally).of(Comment, group)
+    #   parent.site    # where the posts were loaded
+    #   parent.model   # => Post
+    #   parent.path    # => [:comments], what must be walked from a post to reach the owner
+    #   parent.count   # => 20
+    #
+    # Records that were themselves fetched one owner at a time are followed to the first load, so that nested repetition
+    # is repaired at its root. A load is taken for the parent when its model fits and it came before.
+    class Parents
+      # One answer.
+      Parent = Struct.new(:model, :site, :count, :path, keyword_init: true)
+      DEEPEST = 4
+
+      def initialize(tally)
+        @loads = tally.loads
+        @groups = tally.groups
+      end
+
+      # @param owner [Class] the model that declares the association
+      # @param group [Group]
+      # @return [Parent, nil] nil where no set of siblings is known
+      def of(owner, group, depth = 0)
+        return if depth > DEEPEST
+
+        load = load_before(owner, group)
+        return through_group(owner, group, depth) || streamed(owner, group) if load.nil?
+
+        load.times > 1 ? through_group(owner, group, depth) || here(load, owner, group) : from_root(load, owner, group)
+      end
+
+      private
+
+      def load_before(owner, group)
+        fitting = @loads.select { |load| fits?(load.model, owner) }
+        fitting.select { |load| load.order < group.order }.max_by(&:count) || fitting.max_by(&:count)
+      end
+
+      def fits?(name, owner)
+        return true if name == owner.name
+
+        model = Object.const_get(name)
+        model <= owner || owner <= model || false
+      rescue NameError
+        false
+      end
+
+      def here(load, owner, group)
+        Parent.new(model: owner, site: load.site, count: load.joined ? group.count : load.count, path: [])
+      end
+
+      # Records that came in one statement but after another load at the same place were most likely preloaded from there.
+      def from_root(load, owner, group)
+        return here(load, owner, group) if load.root == load.model
+
+        root = @loads.find { |other| other.site == load.site && other.model == load.root }
+        names = path_between(Object.const_get(root.model), owner)
+        names ? Parent.new(model: Object.const_get(root.model), site: root.site, count: root.count, path: names) : here(load, owner, group)
+      rescue NameError
+        here(load, owner, group)
+      end
+
+      # The owners came from a repeated walk themselves: ask for the parent of that.
+      def through_group(owner, group, depth)
+        walk, link = repeated_walk(owner, group)
+        parent = walk && of(walk.owner, walk, depth + 1) or return
+
+        Parent.new(model: parent.model, site: parent.site, count: parent.count, path: [*parent.path, link.name])
+      end
+
+      def repeated_walk(owner, group)
+        @groups.each do |other|
+          next if other.equal?(group) || other.association.nil? || other.count < 2
+
+          link = Detect.models(other.owner)&.link(other.owner, other.association)
+          return [other, link] if link&.target && fits?(link.target.name, owner) && !other.owner.equal?(owner)
+        end
+        nil
+      end
+
+      # Records that were taken one by one from a statement (Sequel's `each`) are never told as loaded: the statement is known.
+      def streamed(owner, group)
+        models = Detect.models(owner) or return
+        statement = @groups.find { |other| other.before?(group) && other.association.nil? && reads_all?(other.shape, models, owner) }
+        Parent.new(model: owner, site: statement.sites.keys.first, count: nil, path: []) if statement
+      end
+
+      def reads_all?(shape, models, owner)
+        !shape.write? && !shape.single? && !shape.calculation? && !shape.existence? && models.of_table(shape.table).include?(owner)
+      end
+
+      # Breadth first over the associations that lead to models loaded in this recording; those that go through another
+      # only where nothing else leads there, because what is on the way is loaded as well.
+      def path_between(root, owner)
+        models = Detect.models(root) or return
+        search(models, root, owner, false) || search(models, root, owner, true)
+      end
+
+      def search(models, root, owner, through)
+        paths = [[root, []]]
+        seen = [root]
+        while (model, names = paths.shift)
+          links_to_loaded(models, model, through).each do |link|
+            return [*names, link.name] if fits?(link.target.name, owner)
+            next if seen.include?(link.target) || names.size >= DEEPEST
+
+            seen << link.target
+            paths << [link.target, [*names, link.name]]
+          end
+        end
+        nil
+      end
+
+      def links_to_loaded(models, model, through)
+        models.links(model).select do |link|
+          (through || link.through.nil?) && @loads.any? { |load| link.target && load.model == link.target.name }
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # Trees of associations to load beforehand: put together and written down.
+    #
+    #   tree = Preload.merge({ posts: { comments: {} } }, { posts: { author: {} }, employee: {} })
+    #   Preload.arguments(tree)   # => ":employee, posts: [:comments, :author]"
+    #
+    # A tree is `{ name => tree }`, with `{}` where nothing follows. Pure functions.
+    module Preload
+      module_function
+
+      # @param names [Array<Symbol>] `[:posts, :comments]`
+      # @return [Hash] `{ posts: { comments: {} } }`
+      def path(names) = names.reverse.reduce({}) { |tree, name| { name => tree } }
+
+      # @return [Hash] a new tree with all branches
+      def merge(*trees)
+        trees.reduce { |one, other| one.merge(other) { |_name, left, right| merge(left, right) } } || {}
+      end
+
+      # @return [String] as the arguments of `preload`, `includes` or `eager`
+      def arguments(tree)
+        leaves = tree.select { |_name, rest| rest.empty? }.keys.map(&:inspect)
+        branches = tree.reject { |_name, rest| rest.empty? }.map { |name, rest| "#{name}: #{nested(rest)}" }
+        [*leaves, *branches].join(", ")
+      end
+
+      def nested(tree)
+        return arguments(tree) if tree.size == 1 && tree.values.first.empty?
+
+        tree.values.all?(&:empty?) ? "[#{arguments(tree)}]" : braces(tree)
+      end
+      private_class_method :nested
+
+      def braces(tree)
+        return "{ #{arguments(tree)} }" if tree.values.none?(&:empty?)
+
+        leaves, branches = tree.partition { |_name, rest| rest.empty? }.map(&:to_h)
+        "[#{arguments(leaves)}, { #{arguments(branches)} }]"
+      end
+      private_class_method :braces
+    end
+  end
+end

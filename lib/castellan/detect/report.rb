@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  module Detect
+    # Findings as text: for a log, a response header, a failed test, a machine. Pure functions.
+    #
+    #   Report.text(findings)     # => "2 findings\n  n_plus_one: 150 queries at …"
+    #   Report.header(findings)   # => "n_plus_one 150 app/serializers/user_serializer.rb:14 User#employee, and 3 more"
+    #   Report.json_lines(findings)
+    module Report
+      LONGEST_HEADER = 1_000
+
+      module_function
+
+      # @return [String] a line for each finding, and what to change below it
+      def text(findings)
+        [count(findings), *findings.map { |finding| "  #{paragraph(finding)}" }].join("\n")
+      end
+
+      # @return [String] visible ASCII and no longer than LONGEST_HEADER bytes; what has no room is counted
+      def header(findings)
+        parts = findings.map { |finding| short(finding) }
+        kept = parts.each_index.find { |index| parts[0..index].sum { |part| part.bytesize + 2 } > LONGEST_HEADER - 20 } || parts.size
+        rest = parts.size - kept
+        [*parts.first(kept), *("and #{rest} more" if rest.positive?)].join(", ")
+      end
+
+      # @return [String] a JSON object a line
+      def json_lines(findings)
+        findings.map { |finding| "#{JSON.generate(finding.to_h.compact)}\n" }.join
+      end
+
+      # @return [String] workflow commands that GitHub shows beside the line
+      def github(findings)
+        findings.map do |finding|
+          path, line = finding.location.to_s.split(/:(?=\d+\z)/)
+          "::warning file=#{path},line=#{line}::#{finding.to_s.gsub("%", "%25").gsub("\n", "%0A")}\n"
+        end.join
+      end
+
+      def count(findings) = findings.size == 1 ? "1 finding" : "#{findings.size} findings"
+      private_class_method :count
+
+      def paragraph(finding)
+        [finding.to_s, finding.source && "    #{finding.location}: #{finding.source}"].compact.join("\n")
+      end
+      private_class_method :paragraph
+
+      def short(finding)
+        text = [finding.kind, finding.count, finding.location, finding.association].compact.join(" ")
+        text.encode(Encoding::US_ASCII, invalid: :replace, undef: :replace, replace: "?").gsub(/[^ -~]/, "?")
+      end
+      private_class_method :short
+    end
+  end
+end

@@ -1,0 +1,98 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # What the detector asks of Sequel's models, and how a fix is written for them.
+    #
+    #   SequelModels.link(User, :roles)      # => a {Link}
+    #   SequelModels.preload(employee: {})   # => "eager(:employee)"
+    module SequelModels
+      class << self
+        # @return [Boolean] whether the class is one of its models
+        def model?(owner) = defined?(Sequel::Model) && owner.is_a?(Class) && owner <= Sequel::Model
+
+        # @return [Array<Class>] the models of a table
+        def of_table(table)
+          return [] unless defined?(Sequel::Model)
+
+          descendants(Sequel::Model).select { |model| model.name && table_of(model) == table }
+        end
+
+        # @return [Link, nil]
+        def link(owner, name)
+          reflection = owner.association_reflection(name)
+          reflection && make(owner, reflection)
+        end
+
+        # @return [Array<Link>]
+        def links(owner) = owner.all_association_reflections.filter_map { |reflection| make(owner, reflection) }
+
+        def preload(tree) = "eager(#{Preload.arguments(tree)})"
+
+        # What else the load needs where records come one at a time: `each` loads nothing eagerly, `all` does.
+        def unlisted = " and .all"
+
+        # The association to declare for chosen records.
+        def scoped(macro, name, link, scope)
+          reflection = link.model.association_reflection(link.name)
+          key = reflection[:key] ? ", key: #{reflection[:key].inspect}" : ""
+          "#{macro}(:#{name}, class: #{link.target.name.inspect}#{key}) { |dataset| dataset.#{scope} }"
+        end
+
+        # @return [Boolean] whether an association with a block can be declared beside this one
+        def scopable?(link) = link.through.nil?
+
+        def column?(model, name) = model.columns.include?(name.to_sym)
+        def macro(to) = to == :one ? "one_to_one" : "one_to_many"
+        def condition(text) = text
+        def primary_key(model) = model.primary_key.to_s
+
+        def order(columns)
+          columns = columns.split(", ").map { |column| column.split(": :") }
+          "order(#{columns.map { |name, way| way == "desc" ? "Sequel.desc(:#{name})" : ":#{name}" }.join(", ")})"
+        end
+
+        def find_many(model, column)
+          "#{model.name}.where(#{column}: values).#{column == primary_key(model) ? "as_hash" : "to_hash_groups"}(:#{column})"
+        end
+
+        def count_many(model, column) = "#{model.name}.where(#{column}: values).group_and_count(:#{column})"
+        def insert_many(model) = "#{model.name}.multi_insert(rows)"
+        def update_many(model) = "#{model.name}.where(…).update(…)"
+        def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete"
+
+        private
+
+        def descendants(model) = model.subclasses.flat_map { |subclass| [subclass, *descendants(subclass)] }
+
+        def make(owner, reflection)
+          join = reflection[:join_table]
+          Link.new(name: reflection[:name], model: owner, target: reflection.associated_class, table: table_of(reflection.associated_class),
+                   key: key_of(reflection), to: reflection.returns_array? ? :many : :one, foreign: reflection[:type] != :many_to_one,
+                   through: (last_part(join) if join))
+        rescue NameError, Sequel::Error
+          nil # an association to a class that is not there leads nowhere
+        end
+
+        def key_of(reflection)
+          case reflection[:type]
+          when :many_to_one then reflection.primary_key.to_s
+          when :many_to_many, :one_through_one then Array(reflection[:left_key]).first.to_s
+          else Array(reflection[:key]).first.to_s
+          end
+        end
+
+        def table_of(model)
+          last_part(model.dataset.first_source_table)
+        rescue Sequel::Error
+          nil
+        end
+
+        def last_part(table)
+          table = table.column if table.is_a?(Sequel::SQL::QualifiedIdentifier)
+          table.to_s[/[^.]+\z/].to_s.downcase
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # What a fingerprint says about its statement: which table, which columns must be equal to something, whether it
+    # reads a batch. Frozen, and kept for each fingerprint that was asked for lately.
+    #
+    #   shape = Shape.of("select posts.* from posts where posts.user_id = ? order by posts.id desc limit ?", "Post Load")
+    #   shape.table     # => "posts"
+    #   shape.equal     # => ["user_id"]
+    #   shape.last?     # => true
+    #
+    # Reads fingerprints, not SQL: subqueries and unions are not taken apart. What it does not understand is a read of
+    # an unknown table, which is still counted.
+    class Shape
+      KEPT = 2_000
+      VERBS = %w[select insert update delete with merge].freeze
+      EQUAL = /(?:\b(\w+)\.)?\b(\w+)\)? = \(?\?/
+      PAGED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
+      NUMBERED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=) \(?\?.*\b\1\)? (?:<|<=) \(?\?/
+      @shapes = {}
+
+      # @param fingerprint [String] see {Fingerprint.of}
+      # @param name [String, nil] what the ORM calls the statement
+      # @return [Shape, nil] nil for what is no work of the application: transactions, the schema, the connection
+      def self.of(fingerprint, name = nil)
+        @shapes.fetch(fingerprint) do
+          @shapes = {} if @shapes.size >= KEPT
+          @shapes[fingerprint] = Instrument::Counter.work?(fingerprint, name) ? new(fingerprint, name) : nil
+        end
+      end
+
+      # @return [String]
+      attr_reader :fingerprint, :verb
+      # @return [String, nil] the first table it reads, or the one it writes; without a schema
+      attr_reader :table
+      # @return [Array<String>] columns of that table that must equal a value
+      attr_reader :equal
+      # @return [Array<String>] every table named
+      attr_reader :tables
+
+      def initialize(fingerprint, name = nil)
+        @fingerprint = fingerprint
+        @sequel = name == Instrument::SequelInstrument::NAME
+        @verb = fingerprint[/\A\(*(\w+)/, 1]
+        @tables = Instrument::Counter.tables(fingerprint).map { |table| table[/\w+\z/] }.uniq.freeze
+        @table = @tables.first
+        @equal = equal_columns.freeze
+        @write = %w[insert update delete merge].include?(@verb)
+        freeze
+      end
+
+      # @return [Boolean]
+      def write? = @write
+
+      # @return [Boolean] whether Sequel sent it, so that its models are meant where ActiveRecord has some of the same table
+      def sequel? = @sequel
+
+      # @return [Boolean] one of the statements that fetch a large set piece by piece: by key, by range, by page, or by
+      #   a list of keys
+      def batch?
+        return false if write?
+
+        listed? || fingerprint.match?(PAGED) || fingerprint.match?(NUMBERED) || fingerprint.match?(/ offset \?/)
+      end
+
+      # @return [Boolean] whether it asks for a list of values
+      def listed? = fingerprint.match?(/\b(?:in|= any) \(\?\)/)
+
+      # @return [Boolean] whether it counts, sums or the like
+      def calculation? = fingerprint.match?(/\Aselect (?:count|sum|avg|min|max)\(/)
+
+      # @return [Boolean] whether it only asks if there is one
+      def existence? = fingerprint.match?(/\Aselect (?:\? as one|exists)\b/)
+
+      # @return [Boolean] whether one record is wanted of many
+      def single? = fingerprint.match?(/ limit \?(?: |\z)/)
+
+      # @return [Boolean] whether it is the last of an order
+      def last? = single? && fingerprint.match?(/ order by .*\bdesc\b/)
+
+      # @return [String, nil] the columns of the order, as `id: :desc`
+      def order
+        order = fingerprint[/ order by ((?:(?:\w+\.)?\w+(?: asc| desc)?(?:, )?)+)/, 1] or return
+
+        columns = order.split(",").map(&:strip)
+        columns.map { |column| "#{column[/(\w+)(?: asc| desc)?\z/, 1]}: :#{column.end_with?(" desc") ? "desc" : "asc"}" }.join(", ")
+      end
+
+      private
+
+      # Only of the part that chooses: what an UPDATE sets is no condition.
+      def equal_columns
+        conditions = fingerprint[/ where (.*)/m, 1] or return []
+
+        conditions.scan(EQUAL).filter_map { |table, column| column if table.nil? || tables.include?(table) }
+      end
+    end
+  end
+end

@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require "castellan"
+require "castellan/recording"
+require "castellan/call_site"
+require "castellan/fingerprint"
+require "castellan/instrument/active_record_instrument"
+require "castellan/instrument/sequel_instrument"
+require "castellan/instrument/counter"
+
+module Castellan
+  # Tells recordings what the libraries of the application do: which statements ActiveRecord and Sequel send, how many
+  # records came back, and through which association they were asked for.
+  #
+  #   Instrument.subscribe
+  #   Recording.open(Instrument::Counter.new) { User.first }
+  #   Instrument.unsubscribe
+  #
+  #   Instrument.record(Instrument::Counter.new) { User.first }   # the same in one
+  #
+  # Counted: what was subscribed twice must be unsubscribed twice, so a test inside a middleware takes nothing away from
+  # it. Attaches to the libraries that are loaded, and to one that is loaded later at the next {attach}, which `subscribe`
+  # and `record` call. With `CASTELLAN=off` nothing is attached. Where no recording is open, a statement costs one look
+  # at a thread variable.
+  module Instrument
+    INSTRUMENTS = [ActiveRecordInstrument, SequelInstrument].freeze
+    LOCK = Mutex.new
+    private_constant :LOCK
+    @subscriptions = 0
+
+    class << self
+      # @return [void]
+      def subscribe
+        return if Castellan.off?
+
+        LOCK.synchronize { @subscriptions += 1 }
+        attach
+      end
+
+      # @return [void]
+      def unsubscribe
+        LOCK.synchronize do
+          next if @subscriptions.zero?
+
+          @subscriptions -= 1
+          INSTRUMENTS.each(&:detach) if @subscriptions.zero?
+        end
+      end
+
+      # @return [Boolean]
+      def subscribed? = @subscriptions.positive?
+
+      # Attaches to what has been loaded since. Cheap when there is nothing new.
+      # @return [void]
+      def attach
+        return if INSTRUMENTS.all? { |instrument| instrument.attached? || !instrument.loaded? }
+
+        LOCK.synchronize { INSTRUMENTS.each(&:attach) if subscribed? }
+      end
+
+      # Subscribes, records what the block does, and unsubscribes.
+      # @param observer [#query] see {Recording#query}
+      # @return what the block returns
+      def record(observer, &block)
+        return yield if Castellan.off?
+
+        subscribe
+        begin
+          Recording.open(observer, &block)
+        ensure
+          unsubscribe
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,114 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Instrument
+    # Listens to ActiveRecord 7.1 and later through ActiveSupport::Notifications: `sql.active_record` (every statement,
+    # also those of `load_async` and of the query cache) and `instantiation.active_record` (how many records).
+    #
+    #   ActiveRecordInstrument.attach    # {Instrument.subscribe} does
+    #
+    # An object with `start` and `finish`, because a block of five arguments costs five objects for each statement.
+    # The association that is walked is told by the one private method that is prepended, `Association#find_target`
+    # ({Witness}); a statement outside it (`user.posts.count`) has only its table and key to show for it.
+    module ActiveRecordInstrument
+      # Prepended to ActiveRecord::Associations::Association.
+      module Witness
+        private
+
+        def find_target(...)
+          recording = Recording.current
+          return super unless recording&.watches_accesses?
+
+          recording.enter(reflection.active_record, reflection.name)
+          begin
+            super
+          ensure
+            recording.leave
+          end
+        end
+      end
+
+      STARTED = :castellan_started_ns
+      private_constant :STARTED
+
+      class << self
+        # @return [Boolean] whether there is something to attach to
+        def loaded? = defined?(ActiveSupport::Notifications) ? true : false
+
+        def attached? = !@subscribers.nil?
+
+        # @return [Boolean] whether associations are witnessed; without it they are derived from table and key
+        def witness? = defined?(ActiveRecord::Associations::Association) ? ActiveRecord::Associations::Association.include?(Witness) : false
+
+        def attach
+          return if attached? || !loaded?
+
+          require "active_support/lazy_load_hooks"
+          @subscribers = [["sql.active_record", self], ["instantiation.active_record", Instantiation]].map do |event, listener|
+            ActiveSupport::Notifications.subscribe(event, listener)
+          end
+          ActiveSupport.on_load(:active_record, run_once: true) { ActiveRecordInstrument.prepend_witness }
+        end
+
+        def detach
+          @subscribers&.each { |subscriber| ActiveSupport::Notifications.unsubscribe(subscriber) }
+          @subscribers = nil
+        end
+
+        # Public for the load hook, which runs it when ActiveRecord::Base is there.
+        def prepend_witness
+          association = ActiveRecord::Associations::Association
+          association.prepend(Witness) if association.private_method_defined?(:find_target) && !association.include?(Witness)
+        end
+
+        # Called by ActiveSupport::Notifications before each statement.
+        def start(_name, _id, payload)
+          payload[STARTED] = Clock.monotonic_ns # cheaper than to ask whether there is a recording, which `finish` must anyway
+        end
+
+        # Called by ActiveSupport::Notifications after each statement.
+        def finish(_name, _id, payload)
+          recording = Recording.current
+          started = payload[STARTED]
+          return unless recording && started
+
+          recording.query(payload[:sql], payload[:name], started, Clock.monotonic_ns - started, payload[:cached] || false,
+                          payload[:row_count], binds(payload))
+        end
+
+        # Called instead of the two for events that were kept back, as those of `load_async` are until their result is asked for.
+        def publish_event(event)
+          recording = Recording.current
+          return unless recording
+
+          payload = event.payload
+          recording.query(payload[:sql], payload[:name], (event.time * 1e9).to_i, (event.duration * 1e6).to_i,
+                          payload[:cached] || false, payload[:row_count], binds(payload))
+        end
+
+        private
+
+        # A Proc (of a cached query) is not called: it would cast every value.
+        def binds(payload)
+          values = payload[:type_casted_binds]
+          values if values.is_a?(Array)
+        end
+      end
+
+      # Listens to how many records came of a statement. One record has no siblings, so it is not told.
+      module Instantiation
+        class << self
+          def start(_name, _id, _payload); end
+
+          def finish(_name, _id, payload)
+            return unless payload[:record_count] > 1
+
+            recording = Recording.current
+            recording.loaded(payload[:class_name], payload[:record_count], CallSite.current) if recording&.watches_loads?
+          end
+        end
+      end
+      private_constant :Instantiation
+    end
+  end
+end

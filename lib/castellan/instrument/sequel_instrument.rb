@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Instrument
+    # Listens to Sequel 5: to every database there is or will be, frozen ones included, because the modules are prepended
+    # to classes. Prepended once and for the life of the process; while detached or without a recording they only ask a
+    # thread variable.
+    #
+    #   SequelInstrument.attach    # {Instrument.subscribe} does
+    #
+    # Statements come from `Database#log_connection_yield`, numbers of records from `Dataset#_all` (below `all`,
+    # not below `each`, and before anything is loaded eagerly), the association that is walked from `Model#_load_associated_objects`.
+    module SequelInstrument
+      # What its statements are called: Sequel has no name for them, and the detector asks whose models to look at.
+      NAME = "Sequel"
+
+      # Prepended to Sequel::Database.
+      module Statements
+        def log_connection_yield(sql, conn, args = nil)
+          recording = SequelInstrument.attached? && Recording.current
+          return super unless recording
+
+          started = Clock.monotonic_ns
+          begin
+            super
+          ensure
+            recording.query(sql, NAME, started, Clock.monotonic_ns - started, false, nil, args.is_a?(Array) ? args : nil)
+          end
+        end
+      end
+
+      # Prepended to Sequel::Dataset.
+      module Records
+        private
+
+        def _all(block)
+          super do |records|
+            yield records
+            SequelInstrument.tell(self, records) if records.size > 1 && SequelInstrument.attached?
+          end
+        end
+      end
+
+      # Prepended to Sequel::Model.
+      module Witness
+        private
+
+        def _load_associated_objects(reflection, *)
+          recording = SequelInstrument.attached? && Recording.current
+          return super unless recording && recording.watches_accesses?
+
+          recording.enter(reflection[:model], reflection[:name])
+          begin
+            super
+          ensure
+            recording.leave
+          end
+        end
+      end
+
+      class << self
+        # @return [Boolean] whether there is something to attach to
+        def loaded? = defined?(Sequel::Database) ? true : false
+
+        def attached? = @attached || false
+
+        # Sequel::Model may be loaded after the rest of Sequel; its witness is prepended at the first attach that finds it.
+        def attach
+          return unless loaded?
+
+          Sequel::Database.prepend(Statements) unless Sequel::Database.include?(Statements)
+          Sequel::Dataset.prepend(Records) unless Sequel::Dataset.include?(Records)
+          witness
+          @attached = true
+        end
+
+        def detach
+          @attached = false
+        end
+
+        # Public for {Records}. Rows that become records only after an eager graph is built are named by their model.
+        def tell(dataset, records)
+          recording = Recording.current
+          return unless recording&.watches_loads?
+
+          record = records.first
+          model = record.is_a?(Hash) && dataset.respond_to?(:model) ? dataset.model : record.class
+          recording.loaded(model.name, records.size, CallSite.current)
+        end
+
+        private
+
+        def witness
+          return if !defined?(Sequel::Model) || Sequel::Model <= Witness # `Model.include?` would ask the dataset
+
+          Sequel::Model.prepend(Witness) if Sequel::Model.private_method_defined?(:_load_associated_objects)
+        end
+      end
+    end
+  end
+end

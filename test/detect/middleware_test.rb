@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+require_relative "active_record_world"
+require "logger"
+require "net/http"
+require "rack"
+require "rack/lint"
+require "rack/mock_request"
+require "stringio"
+
+class DetectMiddlewareTest < Minitest::Test
+  World = ActiveRecordWorld
+  Middleware = Castellan::Detect::Middleware
+
+  def setup
+    @log = StringIO.new
+  end
+
+  def teardown
+    Castellan::Instrument.unsubscribe while Castellan::Instrument.subscribed?
+  end
+
+  def test_findings_are_in_the_header_and_in_the_log_and_not_in_the_body
+    response = get(employees)
+    line = method(:employees).source_location.last + 2
+    assert_equal "n_plus_one 5 test/detect/middleware_test.rb:#{line} ActiveRecordWorld::User#employee", response["castellan-findings"]
+    assert_includes @log.string, "GET /: 1 finding\n  n_plus_one: 5 queries"
+    assert_includes @log.string, "add .preload(:employee)"
+    assert_equal "5", response.body
+  end
+
+  def test_a_request_without_findings_is_left_as_it_is
+    response = get(->(_env) { [200, {}, [World::User.count.to_s]] })
+    assert_nil response["castellan-findings"]
+    assert_empty @log.string
+  end
+
+  def test_in_production_nothing_is_watched_unless_authorised
+    assert_nil get(employees, environment: "production")["castellan-findings"]
+    authorize = ->(env) { env["HTTP_X_DEVELOPER"] == "yes" }
+    assert_nil get(employees, environment: "production", authorize: authorize)["castellan-findings"]
+    refute_nil get(employees, { "HTTP_X_DEVELOPER" => "yes" }, environment: "production", authorize: authorize)["castellan-findings"]
+  end
+
+  def test_switched_off_it_only_passes_on
+    with_env("CASTELLAN" => "off") { assert_nil get(employees)["castellan-findings"] }
+    refute_predicate Castellan::Instrument, :subscribed?
+  end
+
+  def test_a_body_that_is_made_while_it_is_sent_is_watched_until_it_is_closed
+    users = World::User.all.to_a
+    lazy = Enumerator.new { |yielder| World::User.all.to_a.each { |user| yielder << user.employee.id.to_s } }
+    assert_equal users.map { |user| user.employee.id }.join, get(->(_env) { [200, {}, lazy] }).body
+    assert_includes @log.string, "5 queries at test/detect/middleware_test.rb:#{__LINE__ - 2}"
+    assert_nil Castellan::Recording.current
+  end
+
+  def test_a_streaming_body_is_watched_too
+    stream = ->(out) { World::User.all.to_a.each { |user| out << user.employee.id.to_s } && out.close }
+    _, _, body = build(->(_env) { [200, {}, stream] }).call(env)
+    refute_respond_to body, :each
+    body.call(StringIO.new)
+    assert_includes @log.string, "5 queries"
+  end
+
+  def test_an_error_of_the_application_passes_and_closes_the_recording
+    assert_raises(RuntimeError) { get(->(_env) { raise "out" }) }
+    assert_nil Castellan::Recording.current
+  end
+
+  def test_what_the_reporter_raises_changes_no_response
+    response = get(employees) { raise "no room" }
+    assert_equal "5", response.body
+    assert_includes @log.string, "could not report its findings"
+  end
+
+  def test_a_block_takes_the_findings
+    taken = nil
+    get(employees) { |findings, env| taken = [findings.size, env["PATH_INFO"]] }
+    assert_equal [1, "/"], taken
+  end
+
+  def test_sixteen_threads_keep_their_findings_apart
+    app = build(lambda do |env|
+      count = env["QUERY_STRING"].to_i
+      World::User.limit(count).to_a.each(&:employee)
+      [200, { "content-type" => "text/plain" }, [count.to_s]]
+    end)
+    Castellan::TestServers.puma(app, threads: 16) do |base_url|
+      answers = Array.new(16) { |number| Thread.new { Array.new(10) { ask(base_url, number % 6) } } }.flat_map(&:value)
+      assert_equal 160, answers.size
+      found, none = answers.partition { |count, _| count >= 2 }
+      found.each { |count, findings| assert_equal count, findings[/\An_plus_one (\d+) [^,]*\z/, 1].to_i }
+      assert_empty none.filter_map(&:last)
+    end
+  end
+
+  private
+
+  def employees
+    lambda do |_env|
+      count = World::User.all.to_a.count(&:employee)
+      [200, { "content-type" => "text/plain" }, [count.to_s]]
+    end
+  end
+
+  def build(app, **options, &block) = Middleware.new(app, logger: Logger.new(@log), **options, &block)
+
+  def get(app, extra = {}, **options, &block)
+    Rack::MockRequest.new(build(app, **options, &block)).get("/", extra)
+  end
+
+  def env = Rack::MockRequest.env_for("/")
+
+  def ask(base_url, count)
+    response = Net::HTTP.get_response(URI("#{base_url}/?#{count}"))
+    [response.body.to_i, response["castellan-findings"]]
+  end
+end

@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+require_relative "sequel_world"
+
+class DetectSequelTest < Minitest::Test
+  World = SequelWorld
+
+  def test_a_walk_through_an_association_is_found_on_a_frozen_database
+    finding = only do
+      World::User.order(:id).all.each do |user|
+        user.employee
+      end
+    end
+    assert_equal [:n_plus_one, 5, 5, "SequelWorld::User#employee"], finding.to_h.values_at(:kind, :count, :parent_count, :association)
+    assert_equal "test/detect/sequel_test.rb:#{__LINE__ - 4}", finding.location
+    assert_equal "test/detect/sequel_test.rb:#{__LINE__ - 6}", finding.parent_location
+    assert_equal "add .eager(:employee) where the users are loaded: #{finding.parent_location}", finding.fix
+  end
+
+  def test_every_kind_of_association_is_witnessed
+    { employee: World::User, tokens: World::User, tags: World::Post, author: World::Comment }.each do |name, model|
+      finding = only { model.all.each { |record| Array(record.public_send(name)) } }
+      assert_equal "#{model.name}##{name}", finding.association
+      assert_includes finding.fix, "eager(:#{name})"
+    end
+  end
+
+  def test_records_that_come_one_by_one_must_come_together_first
+    finding = only { World::User.order(:id).each(&:employee) }
+    assert_includes finding.fix, "add .eager(:employee) and .all where the users are loaded: test/detect/sequel_test.rb:#{__LINE__ - 1}"
+  end
+
+  def test_nested_walks_are_repaired_at_their_root
+    findings = watch { World::User.all.each { |user| user.posts.each { |post| post.comments.each(&:author) } } }
+    assert_equal 3, findings.size
+    findings.each { |finding| assert_includes finding.fix, "add .eager(posts: { comments: :author }) where the users are loaded" }
+  end
+
+  def test_a_walk_from_eagerly_loaded_records_is_repaired_where_their_root_was_loaded
+    finding = only { World::User.eager(posts: :comments).all.each { |user| user.posts.each { |post| post.comments.each(&:author) } } }
+    assert_includes finding.fix, "eager(posts: { comments: :author }) where the users are loaded"
+  end
+
+  def test_the_last_of_some_needs_an_association_of_its_own
+    finding = only { World::User.all.each { |user| user.tokens_dataset.where(on_behalf: false).order(:id).last } }
+    assert_includes finding.fix, 'one_to_one(:last_token, class: "SequelWorld::Token", key: :user_id) ' \
+                                 "{ |dataset| dataset.where(on_behalf: false).order(Sequel.desc(:id)) }; add .eager(:last_token)"
+  end
+
+  def test_finders_duplicates_and_writes_in_a_loop_are_found
+    assert_includes only { [1, 2, 3].map { |id| World::Tag[id] } }.fix, ".where(id: values).as_hash(:id)"
+    assert_equal :duplicate, only { 3.times { World::User.first } }.kind
+    World::DB.transaction(rollback: :always) do
+      assert_includes only { 3.times { World::Employee.create(user_id: 1) } }.fix, ".multi_insert(rows)"
+    end
+  end
+
+  def test_datasets_without_a_model_are_seen
+    finding = only { [1, 2, 3].each { |id| World::DB[:posts_tags].where(post_id: id).all } }
+    assert_equal :n_plus_one, finding.kind
+    assert_equal "no model of the table posts_tags is known", finding.fix_refused
+  end
+
+  def test_eager_loading_batches_and_polling_are_no_finding
+    assert_empty(watch { World::User.eager(:employee, posts: :comments).all.each { |user| [user.employee, user.posts.map(&:comments)] } })
+    assert_empty(watch { World::User.eager_graph(:employee).all.each(&:employee) })
+    assert_empty(watch { World::TacticalUser.all.each(&:posts) })
+    assert_empty(watch { World::Comment.order(:id).paged_each(rows_per_fetch: 5) { |comment| comment.id } })
+    assert_empty(watch { World::Comment.select_map(:id).each_slice(5) { |ids| World::Comment.where(id: ids).all } })
+    assert_empty(watch { 3.times { World::User.count && sleep(0.02) } })
+  end
+
+  def test_the_hooks_are_idle_without_a_recording
+    World::User.first.employee
+    assert_nil Castellan::Recording.current
+    assert_empty(watch { nil })
+  end
+
+  private
+
+  def watch(&block) = Castellan::Detect.watch(&block)
+
+  def only(&block)
+    findings = watch(&block)
+    assert_equal 1, findings.size, findings.join("\n")
+    findings.first
+  end
+end

@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "../detect/active_record_world"
+require_relative "../detect/sequel_world"
+
+class CounterTest < Minitest::Test
+  Counter = Castellan::Instrument::Counter
+
+  def test_it_counts_statements_and_their_time_on_active_record
+    counter = count { ActiveRecordWorld::User.includes(:employee).to_a }
+    assert_equal [2, 0, %w[employees users]], [counter.queries, counter.cached_queries, counter.tables]
+    assert_operator counter.sql_ns, :>, 0
+  end
+
+  def test_it_counts_statements_on_sequel
+    counter = count { SequelWorld::User.eager(:employee).all }
+    assert_equal [2, %w[employees users]], [counter.queries, counter.tables]
+  end
+
+  def test_what_the_query_cache_answers_is_counted_apart
+    counter = count { ActiveRecordWorld::Base.cache { 3.times { ActiveRecordWorld::User.first } } }
+    assert_equal [1, 2], [counter.queries, counter.cached_queries]
+  end
+
+  def test_transactions_and_the_schema_are_no_work
+    counter = count do
+      ActiveRecordWorld::Base.transaction { ActiveRecordWorld::Tag.first }
+      ActiveRecordWorld::Base.connection.tables
+      SequelWorld::DB.transaction { SequelWorld::DB[:tags].first }
+    end
+    assert_equal 2, counter.queries
+  end
+
+  def test_it_stands_beside_the_detector
+    counter = Counter.new
+    findings = Castellan::Detect.watch { Castellan::Recording.open(counter) { ActiveRecordWorld::User.all.to_a.each(&:employee) } }
+    assert_equal [1, 6], [findings.size, counter.queries]
+  end
+
+  private
+
+  def count(&block) = Counter.new.tap { |counter| Castellan::Instrument.record(counter, &block) }
+end

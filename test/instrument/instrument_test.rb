@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require_relative "../detect/active_record_world"
+require_relative "../detect/sequel_world"
+
+class InstrumentTest < Minitest::Test
+  Instrument = Castellan::Instrument
+
+  def test_subscriptions_are_counted
+    before = subscribers
+    2.times { Instrument.subscribe }
+    assert_equal before + 1, subscribers
+    Instrument.unsubscribe
+    assert_predicate Instrument, :subscribed?
+    Instrument.unsubscribe
+    refute_predicate Instrument, :subscribed?
+    Instrument.unsubscribe
+    assert_equal before, subscribers
+  end
+
+  def test_a_statement_is_told_once_however_often_one_subscribes
+    2.times { Instrument.subscribe }
+    counter = Instrument::Counter.new
+    Castellan::Recording.open(counter) { [ActiveRecordWorld::User.first, SequelWorld::User.first] }
+    assert_equal 2, counter.queries
+  ensure
+    2.times { Instrument.unsubscribe }
+  end
+
+  def test_nothing_is_told_after_unsubscribing
+    counter = Instrument::Counter.new
+    Instrument.record(counter) { nil }
+    Castellan::Recording.open(counter) { [ActiveRecordWorld::User.first, SequelWorld::User.first] }
+    assert_equal 0, counter.queries
+  end
+
+  def test_switched_off_nothing_subscribes
+    with_env("CASTELLAN" => "off") { Instrument.subscribe }
+    refute_predicate Instrument, :subscribed?
+  end
+
+  def test_a_library_loaded_later_is_attached_at_the_next_recording
+    output = ruby(<<~RUBY)
+      require "castellan/instrument"
+      Castellan::Instrument.subscribe
+      require "sequel"
+      counter = Castellan::Instrument::Counter.new
+      database = Sequel.sqlite.freeze
+      database.sqlite_version
+      Castellan::Instrument.record(counter) { database.fetch("SELECT 1 AS one").all }
+      print counter.queries
+    RUBY
+    assert_equal "1", output
+  end
+
+  def test_it_is_required_without_a_library
+    assert_equal "[]", ruby(<<~RUBY)
+      require "castellan/instrument"
+      Castellan::Instrument.subscribe
+      print $LOADED_FEATURES.grep(%r{/gems/(?:active|sequel)})
+    RUBY
+  end
+
+  def test_statements_loaded_asynchronously_are_told_when_they_are_asked_for
+    output = ruby(<<~RUBY)
+      require "active_record"
+      require "castellan/instrument"
+      ActiveRecord.async_query_executor = :global_thread_pool
+      Dir.mktmpdir do |directory|
+        ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: File.join(directory, "a.sqlite3"), pool: 5)
+        ActiveRecord::Schema.verbose = false
+        ActiveRecord::Schema.define { create_table(:users) }
+        Object.const_set(:User, Class.new(ActiveRecord::Base) { self.table_name = "users" })
+        User.first
+        counter = Castellan::Instrument::Counter.new
+        Castellan::Instrument.record(counter) { User.all.load_async.to_a }
+        print counter.queries, " ", counter.sql_ns.between?(1, 10_000_000_000)
+      end
+    RUBY
+    assert_equal "1 true", output
+  end
+
+  private
+
+  def subscribers = ActiveSupport::Notifications.notifier.all_listeners_for("sql.active_record").size
+
+  def ruby(code)
+    output, errors, status = Open3.capture3(RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", "-rtmpdir", "-e", code)
+    assert_predicate status, :success?, errors
+    output
+  end
+end
