@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+require "fileutils"
+require "pathname"
+
+module Castellan
+  class Ledger
+    # A ledger for readers: index.html (one file, opens offline), ledger.md and ledger.json.
+    #
+    #   report = Castellan::Ledger::Report.new(
+    #     ledger,
+    #     targets: [{ title: "users: rate of the resource", goal: "30 ×", measured: "41 ×", reached: true }],
+    #     ratios: [{ story: "users", step: "Castellan resource", against: "eager loaded" }],
+    #     stories: { "users" => { title: "Users", about: "An index of 1,000 users.", command: "castellan demo users" } },
+    #     environment: Castellan::Ledger::Environment.current(database: "SQLite 3.46"), commands: ["bin/demo"]
+    #   )
+    #   report.write("castellan-report") # => "castellan-report/index.html"
+    #
+    # Everything that comes from outside is escaped; the page loads nothing and sends nothing (Content-Security-Policy).
+    class Report
+      # @return [Ledger]
+      attr_reader :ledger
+      # @return [Array<Hash>] {title:, goal:, measured:, reached: true, false or nil where it was not measured}
+      attr_reader :targets
+      # @return [Array<Hash>] {story:, step:, against:, on: a figure, by default the leading one}
+      attr_reader :ratios
+      # @return [Hash{String => Hash}] by story: {title:, about:, command:, headline: the step told on top}, each optional
+      attr_reader :stories
+      # @return [Hash]
+      attr_reader :environment
+      # @return [Array<String>] what produces these figures
+      attr_reader :commands
+      # @return [String]
+      attr_reader :title
+
+      def initialize(ledger, targets: [], ratios: [], stories: {}, environment: {}, commands: [], title: "Castellan ledger")
+        @ledger = ledger
+        @targets = targets
+        @ratios = ratios
+        @stories = stories
+        @environment = environment
+        @commands = commands
+        @title = title
+        freeze
+      end
+
+      # @param dir [String] made where it is missing; files of these three names in it are replaced
+      # @param root [String] what the rows' code: paths are relative to
+      # @return [String] the path of index.html
+      def write(dir, root: Dir.pwd)
+        FileUtils.mkdir_p(dir)
+        path = File.join(dir, "index.html")
+        File.write(path, to_html(root: relative(root, dir)))
+        File.write(File.join(dir, "ledger.md"), to_markdown)
+        File.write(File.join(dir, "ledger.json"), ledger.to_json)
+        path
+      end
+
+      # @param root [String] the way from the page to the code
+      # @return [String]
+      def to_html(root: "..") = Page.new(self, root: root).to_s
+
+      # @return [String]
+      def to_markdown
+        [ledger.to_markdown, *section("How far", targets.map { |target| target_line(target) }), *section("Times", ratio_lines),
+         *section("Environment", environment.map { |name, value| "- #{name}: #{value}" }),
+         *section("Produced by", commands.map { |command| "    #{command}" })].join("\n")
+      end
+
+      # @return [Array<String>] such as "Castellan resource is 41 × eager loaded (users, ms)"
+      def ratio_lines
+        ratios.filter_map do |ratio|
+          name = ratio[:on] || ledger.find(ratio[:story], ratio[:step])&.leading
+          factor = ledger.ratio(ratio[:story], ratio[:step], ratio[:against], on: name)
+          "#{ratio[:story]}: #{ratio[:step]} #{Figures.times(factor)} #{ratio[:against]}, by #{WORDS.fetch(name, name)}" if factor
+        end
+      end
+
+      WORDS = { duration_ms: "duration", requests_per_s: "requests a second", allocated_objects: "allocated objects" }.freeze
+      STATES = { true => "reached", false => "not reached", nil => "not measured" }.freeze
+      private_constant :WORDS
+
+      private
+
+      def relative(root, dir)
+        Pathname(root).expand_path.relative_path_from(Pathname(dir).expand_path).to_s
+      end
+
+      def section(heading, lines)
+        lines.any? ? ["## #{heading}\n", *lines.map { |line| escaped(line) }, ""] : []
+      end
+
+      def target_line(target)
+        "- #{STATES.fetch(target[:reached])}: #{target[:title]}; goal #{target[:goal]}, measured #{target[:measured] || "nothing"}"
+      end
+
+      def escaped(text) = text.gsub("<", "&lt;").gsub(/[[:cntrl:]]+/, " ")
+    end
+  end
+end

@@ -1,0 +1,97 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Ledger
+    # One step of a story and what it cost. Frozen; a figure that the step does not have is nil.
+    #
+    #   row = Row.build(story: "users", step: "baseline", duration_ms: 812.0)
+    #   row.leading # => :duration_ms
+    #   row.to_h    # => { story: "users", step: "baseline", duration_ms: 812.0, sql_ms: nil, … }, the fields of ledger.json
+    #
+    # Durations are milliseconds, sizes bytes, availability percent. `story_value` is the account's own figure for the
+    # step, in the unit of the leading figure. `reason`, `code`, `command` and `reference` are for readers and not in {#to_h}.
+    class Row
+      FIELDS = %i[
+        story step duration_ms sql_ms queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes
+        requests_per_s mean_ms min_ms max_ms p50_ms p95_ms p99_ms availability concurrency transferred_bytes story_value
+        verdict finding environment
+      ].freeze
+      FOR_READERS = %i[reason code command reference].freeze
+      TEXTS = %i[story step verdict finding environment reason code command].freeze
+      private_constant :FOR_READERS, :TEXTS
+
+      (FIELDS + FOR_READERS).each { |name| define_method(name) { @fields[name] } }
+
+      # @param fields [Hash{Symbol => Object}]
+      # @return [Row]
+      # @raise [ConfigurationError]
+      def self.build(fields)
+        unknown = fields.keys - FIELDS - FOR_READERS
+        raise ConfigurationError, "a row has no #{unknown.join(", ")}; it has #{(FIELDS + FOR_READERS).join(", ")}" if unknown.any?
+        raise ConfigurationError, "a verdict is derived, not given" if fields[:verdict]
+
+        new(fields)
+      end
+
+      # @param measurement [Measurement, nil]
+      # @return [Hash{Symbol => Numeric, nil}] its figures as fields of a row
+      def self.measured(measurement)
+        return {} unless measurement
+
+        same = %i[queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes]
+        { duration_ms: milliseconds(measurement.duration_ns), sql_ms: milliseconds(measurement.sql_ns) }
+          .merge(same.to_h { |name| [name, measurement[name]] })
+      end
+
+      def self.milliseconds(nanoseconds)
+        nanoseconds && (nanoseconds / 1e6).round(3)
+      end
+      private_class_method :milliseconds
+
+      def initialize(fields)
+        @fields = fields.to_h { |name, value| [name, checked(name, value)] }.freeze
+        %i[story step].each { |name| raise ConfigurationError, "a row needs a #{name}:" if @fields[name].to_s.empty? }
+        freeze
+      end
+
+      # @return [Row] the same with a verdict
+      def with_verdict(verdict) = self.class.new(@fields.merge(verdict: verdict))
+
+      # @return [Object, nil] by name
+      def [](name) = @fields[name]
+
+      # @return [Boolean] whether its answer is not the right one
+      def wrong? = !reason.nil?
+
+      # @return [Boolean] whether it is a step, and not a measure that steps are held against
+      def step? = !reference
+
+      # @return [Array<String>] what a reader must know beside the figures
+      def remarks
+        [("wrong: #{reason}" if wrong?), finding, failures].compact
+      end
+
+      # @return [Symbol, nil] the figure that it is judged by
+      def leading
+        %i[requests_per_s duration_ms].find { |name| self[name] }
+      end
+
+      # @return [Hash{Symbol => Object}] exactly FIELDS
+      def to_h = FIELDS.to_h { |name| [name, self[name]] }
+
+      private
+
+      def failures
+        "only #{Figures.percent(availability)} of the requests succeeded" if availability && availability < 100
+      end
+
+      def checked(name, value)
+        return value if value.nil? || name == :reference || (name == :environment && value.is_a?(Hash))
+        return value.to_s if TEXTS.include?(name)
+        return value if value.is_a?(Integer) || (value.is_a?(Float) && value.finite?)
+
+        raise ConfigurationError, "#{name}: must be a number or nil, got #{value.inspect}"
+      end
+    end
+  end
+end

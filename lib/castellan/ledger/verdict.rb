@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Ledger
+    # Whether a step is better than the one before it.
+    #
+    #   Verdict.of(row, before: previous, tolerance: 0.05) # => "better"
+    #   Verdict.factor(row, previous)                      # => 2.98, times as fast
+    module Verdict
+      MORE_IS_BETTER = %i[requests_per_s availability].freeze
+      private_constant :MORE_IS_BETTER
+
+      module_function
+
+      # @param before [Row, nil]
+      # @return [String, nil] "wrong", "better", "same", "worse", or nil where there is nothing to compare with
+      def of(row, before:, tolerance:)
+        return "wrong" if row.wrong?
+        return unless row.step?
+
+        factor = before && factor(row, before) or return
+        return "better" if factor > 1 + tolerance
+
+        factor < 1 / (1 + tolerance) ? "worse" : "same"
+      end
+
+      # @param on [Symbol, nil] a figure; without it the leading one
+      # @return [Float, nil] how many times as good it is, above 1 is better
+      def factor(row, other, on: nil)
+        name = on || row.leading
+        mine = name && row[name]
+        theirs = name && other[name]
+        return unless mine && theirs && mine.positive? && theirs.positive?
+
+        MORE_IS_BETTER.include?(name) ? mine.fdiv(theirs) : theirs.fdiv(mine)
+      end
+    end
+  end
+end

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+module Castellan
+  module LoadTest
+    # How much a load test may still do. Shared by its clients.
+    #
+    #   budget = Budget.new(seconds: 5, repetitions: nil, max_requests: 10_000)
+    #   budget.start
+    #   budget.take(tally) # => true: send one more request, which is now spent
+    #
+    # Thread-safe; {#stop} may be called from a signal handler.
+    class Budget
+      MAX_FAILURES = 1_024 # as siege; a server that refuses would otherwise be asked as fast as it refuses
+
+      def initialize(seconds:, repetitions:, max_requests:)
+        @seconds = seconds
+        @repetitions = repetitions
+        @left = max_requests
+        @failures_left = MAX_FAILURES
+        @lock = Mutex.new
+        @stopped = false
+      end
+
+      def start
+        @deadline = @seconds && (Clock.monotonic_ns + (@seconds * 1_000_000_000))
+      end
+
+      # @param tally [Tally] of the client that asks
+      # @return [Boolean] whether it may send one more request
+      def take(tally)
+        return false if @stopped || given_up? || late? || (@repetitions && tally.attempts >= @repetitions)
+
+        @lock.synchronize { (@left -= 1) >= 0 }
+      end
+
+      def failure
+        @lock.synchronize { @failures_left -= 1 }
+      end
+
+      def stop
+        @stopped = true
+      end
+
+      # @return [Boolean]
+      def stopped? = @stopped
+      def given_up? = @failures_left <= 0
+
+      private
+
+      def late?
+        @deadline && Clock.monotonic_ns >= @deadline
+      end
+    end
+  end
+end

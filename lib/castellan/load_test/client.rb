@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+module Castellan
+  module LoadTest
+    # One simulated user: asks again as soon as the answer is whole, until its budget says stop.
+    #
+    #   client = Client.new(connection, budget: budget, expect: [200..299])
+    #   client.call.successful # => 1_639
+    #
+    # Runs in a thread of its own; {#call} returns its tally, also after it was interrupted.
+    class Client
+      # Raised in a client's thread while it waits, to end the run now. Not a failure of the server.
+      class Interrupted < Exception; end # rubocop:disable Lint/InheritException -- no rescue of a failure may swallow it
+
+      # @return [Tally]
+      attr_reader :tally
+
+      # @param connection [Connection]
+      # @param expect [Array<#===>] statuses that count as success
+      # @param budget [Budget] asked before each request
+      def initialize(connection, budget:, expect:)
+        @connection = connection
+        @budget = budget
+        @expect = expect
+        @tally = Tally.new
+      end
+
+      # @return [Tally]
+      def call
+        Thread.handle_interrupt(Interrupted => :on_blocking) { transaction while @budget.take(@tally) }
+        @tally
+      rescue Interrupted
+        @tally
+      ensure
+        @tally.connected(@connection.opened)
+        @connection.close
+      end
+
+      private
+
+      def transaction
+        bytes = 0
+        started = Clock.monotonic_ns
+        status = @connection.exchange { |more| bytes += more }
+        record(status, Clock.monotonic_ns - started, bytes)
+      rescue *@connection.failures => error
+        failure(reason(error), bytes: bytes)
+      end
+
+      def record(status, duration_ns, bytes)
+        return @tally.success(duration_ns, bytes) if @expect.any? { |expected| expected === status } # rubocop:disable Style/CaseEquality
+
+        failure("status #{status}", bytes: bytes, answered: true)
+      end
+
+      def failure(reason, **counted)
+        @budget.failure
+        @tally.failure(reason, **counted)
+      end
+
+      def reason(error)
+        case error
+        when Errno::ECONNREFUSED then "connection refused"
+        when Errno::ECONNRESET, Errno::EPIPE then "connection reset by the server"
+        when Timeout::Error, Errno::ETIMEDOUT then "timed out"
+        when SocketError then "the host was not found (#{error.message})"
+        when Net::HTTPBadResponse then "not an HTTP answer: #{error.message[0, 80]}"
+        when EOFError then "the server closed the connection before the answer was whole"
+        when Connection::TruncatedBody then error.message
+        when SystemCallError, IOError, Net::ProtocolError, Net::HTTPHeaderSyntaxError then "#{error.class}: #{error.message}"
+        else "TLS failed: #{error.message}"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+module Castellan
+  module LoadTest
+    # What a load test measured, in the words of siege. Frozen. Durations are seconds, because siege's are; percentiles
+    # in nanoseconds, and {#to_h} in the ledger's units.
+    #
+    #   result.rate         # => 163.93, successful requests a second
+    #   result.availability # => 100.0, percent of the attempts that were answered whole and with an expected status
+    #   puts result.to_text # what siege prints, and the percentiles
+    #
+    # Response times are those of the successful requests, from sending to the last byte, including a connection that had
+    # to be opened. Data transferred is bodies, without heads.
+    class Result
+      PERCENTILES = [50, 95, 99].freeze
+      MAX_REASONS = 5
+      private_constant :PERCENTILES, :MAX_REASONS
+
+      # @return [String]
+      attr_reader :url
+      # @return [Integer]
+      attr_reader :clients, :elapsed_ns
+
+      def initialize(request:, clients:, tally:, elapsed_ns:, interrupted: false, given_up: false)
+        @url = request.url
+        @keep_alive = request.keep_alive?
+        @clients = clients
+        @tally = tally
+        @elapsed_ns = elapsed_ns
+        @interrupted = interrupted
+        @given_up = given_up
+        freeze
+      end
+
+      # @return [Integer] answers that came whole, whatever their status
+      def transactions = @tally.transactions
+      # @return [Integer] answers that came whole with an expected status; all other attempts
+      def successful = @tally.successful
+      def failed = @tally.failed
+      # @return [Integer] bytes of bodies
+      def transferred_bytes = @tally.bytes
+      # @return [Hash{String => Integer}] why requests failed, and how often
+      def reasons = @tally.reasons
+      # @return [Integer] how many connections were opened
+      def connections = @tally.connections
+      # @return [Boolean] whether it was stopped before its time
+      def interrupted? = @interrupted
+      # @return [Boolean] whether it ended because too many requests failed
+      def given_up? = @given_up
+      # @return [Boolean] whether something was measured and nothing failed
+      def ok? = successful.positive? && failed.zero?
+
+      # @return [Float] percent
+      def availability
+        attempts = @tally.attempts
+        attempts.zero? ? 0.0 : successful * 100.0 / attempts
+      end
+
+      # @return [Float] seconds
+      def elapsed = elapsed_ns / 1e9
+      # @return [Float] successful requests a second
+      def rate = per_second(successful)
+      # @return [Float] megabytes (10^6 bytes) a second
+      def throughput = per_second(transferred_bytes) / 1e6
+      # @return [Float] how many requests were under way on average
+      def concurrency = per_second(@tally.histogram.sum / 1e9)
+      # @return [Float, nil] seconds; nil when no request succeeded
+      def response_time = seconds(@tally.histogram.mean)
+      def longest = seconds(@tally.histogram.max)
+      def shortest = seconds(@tally.histogram.min)
+
+      # @return [Integer, nil] nanoseconds, by nearest rank, see {Histogram#percentile}
+      def percentile(percent) = @tally.histogram.percentile(percent)
+
+      # @return [Hash{Symbol => Numeric, nil}] the fields of a ledger's row
+      def to_h
+        {
+          requests_per_s: rate.round(2), mean_ms: ms(@tally.histogram.mean), min_ms: ms(@tally.histogram.min),
+          max_ms: ms(@tally.histogram.max), p50_ms: ms(percentile(50)), p95_ms: ms(percentile(95)), p99_ms: ms(percentile(99)),
+          availability: availability.round(3), concurrency: concurrency.round(2), transferred_bytes: transferred_bytes
+        }
+      end
+
+      # @return [String] the summary as siege prints it, percentiles by nearest rank below
+      def to_text
+        [heading, *lines.map { |name, value| format("%-26s%s", "#{name}:", value) }, *failures].join("\n")
+      end
+
+      private
+
+      def per_second(amount)
+        elapsed_ns.zero? ? 0.0 : amount / elapsed
+      end
+
+      def seconds(value_ns)
+        value_ns && (value_ns / 1e9)
+      end
+
+      def ms(value_ns)
+        value_ns && (value_ns / 1e6).round(3)
+      end
+
+      def heading
+        "#{"Interrupted; measured so far: " if interrupted?}#{url}, #{clients} clients, keep-alive #{@keep_alive ? "on" : "off"}, " \
+          "#{connections} connections"
+      end
+
+      def lines
+        {
+          "Transactions" => "#{transactions} hits", "Availability" => format("%.2f %%", availability),
+          "Elapsed time" => format("%.2f secs", elapsed), "Data transferred" => format("%.2f MB", transferred_bytes / 1e6),
+          "Response time" => in_ms(@tally.histogram.mean), "Transaction rate" => format("%.2f trans/sec", rate),
+          "Throughput" => format("%.2f MB/sec", throughput), "Concurrency" => format("%.2f", concurrency),
+          "Successful transactions" => successful, "Failed transactions" => failed,
+          "Longest transaction" => in_ms(@tally.histogram.max), "Shortest transaction" => in_ms(@tally.histogram.min)
+        }.merge(PERCENTILES.to_h { |percent| ["p#{percent}", in_ms(percentile(percent))] })
+      end
+
+      def in_ms(value_ns)
+        value_ns ? format("%.2f ms", value_ns / 1e6) : "-"
+      end
+
+      def failures
+        shown = reasons.sort_by { |reason, times| [-times, reason] }
+        rest = shown.drop(MAX_REASONS)
+        lines = shown.first(MAX_REASONS).map { |reason, times| "  #{times} × #{reason}" }
+        lines << "  #{rest.sum(&:last)} × #{rest.size} other reasons" if rest.any?
+        return [] if lines.empty?
+
+        ["", given_up? ? "Failed, and given up after #{failed} failures:" : "Failed:", *lines]
+      end
+    end
+  end
+end

@@ -1,0 +1,114 @@
+# frozen_string_literal: true
+
+module Castellan
+  module LoadTest
+    # One load test: starts the clients, waits for them, adds up.
+    #
+    #   run = Run.new("http://127.0.0.1:3000/posts", clients: 10, seconds: 5)
+    #   trap("INT") { run.stop }
+    #   run.call # => Result, of what was measured so far when it was stopped
+    #
+    # Runs once.
+    class Run
+      WATCH_SECONDS = 0.05
+      MAX_CLIENTS = 1_000
+      DEFAULT_SECONDS = 5
+      private_constant :WATCH_SECONDS, :MAX_CLIENTS, :DEFAULT_SECONDS
+
+      # @param url [String]
+      # @param clients [Integer] at the same time, at most 1,000
+      # @param repetitions [Integer, nil] requests a client
+      # @param seconds [Numeric, nil] 5 when repetitions: is not given; requests under way are waited for
+      # @param max_requests [Integer] of all clients together; 10,000, or clients × repetitions
+      # @param headers [Hash{String => String}]
+      # @param http_method [String] GET or HEAD
+      # @param keep_alive [Boolean] whether a connection is used again
+      # @param expect [#===, Array<#===>] statuses that count as success, such as [200..299, 304]
+      # @param timeout [Numeric] seconds for connecting, and for one answer
+      # @param verify [Boolean] whether TLS certificates are verified
+      # @param progress [#call, nil] called about 20 times a second with the elapsed seconds and the finished requests
+      # @raise [ConfigurationError]
+      def initialize(url, clients: 10, repetitions: nil, seconds: nil, max_requests: nil, headers: {}, http_method: "GET",
+                     keep_alive: true, expect: 200..299, timeout: 30, verify: true, progress: nil)
+        @request = Request.new(url, headers: headers, http_method: http_method, keep_alive: keep_alive)
+        @connection = { timeout: positive(:timeout, timeout, Numeric), verify: verify }
+        @number_of_clients = number_of_clients(clients)
+        @budget = budget(repetitions, seconds, max_requests)
+        @expect = expect.is_a?(Array) ? expect : [expect]
+        @progress = progress
+      end
+
+      # @return [Result]
+      def call
+        @budget.start
+        started = Clock.monotonic_ns
+        clients = Array.new(@number_of_clients) { client }
+        watch(clients.map { |client| thread(client) }) { report_progress(started, clients) }
+        result(clients.map(&:tally), Clock.monotonic_ns - started)
+      end
+
+      # Ends the run now, from any thread or a signal handler. Requests under way are not counted.
+      def stop
+        @budget.stop
+      end
+
+      private
+
+      def positive(name, value, type)
+        return value if value.is_a?(type) && value.positive?
+
+        raise ConfigurationError, "#{name}: must be a #{"whole " if type == Integer}number above 0, got #{value.inspect}"
+      end
+
+      def number_of_clients(number)
+        return number if positive(:clients, number, Integer) <= MAX_CLIENTS
+
+        raise ConfigurationError, "clients: must be #{MAX_CLIENTS} or fewer, got #{number}: they share one process"
+      end
+
+      def budget(repetitions, seconds, max_requests)
+        repetitions &&= positive(:repetitions, repetitions, Integer)
+        seconds = seconds ? positive(:seconds, seconds, Numeric) : (DEFAULT_SECONDS unless repetitions)
+        max_requests ||= repetitions ? repetitions * @number_of_clients : 10_000
+        Budget.new(seconds: seconds, repetitions: repetitions, max_requests: positive(:max_requests, max_requests, Integer))
+      end
+
+      def client
+        Client.new(Connection.new(@request, **@connection), budget: @budget, expect: @expect)
+      end
+
+      def thread(client)
+        Thread.new { client.call }.tap { |thread| thread.report_on_exception = false }
+      end
+
+      def watch(threads)
+        interrupted = false
+        while (alive = threads.find(&:alive?))
+          alive.join(WATCH_SECONDS)
+          yield
+          next if interrupted || !@budget.stopped?
+
+          interrupted = true
+          threads.each { |thread| thread.raise(Client::Interrupted) }
+        end
+        threads.each { |thread| outcome(thread) }
+      end
+
+      # Raises what a thread died of, unless it was told to.
+      def outcome(thread)
+        thread.value
+      rescue Client::Interrupted
+        nil
+      end
+
+      def report_progress(started, clients)
+        @progress&.call((Clock.monotonic_ns - started) / 1e9, clients.sum { |client| client.tally.attempts })
+      end
+
+      def result(tallies, elapsed_ns)
+        Result.new(request: @request, clients: @number_of_clients, tally: tallies.inject(Tally.new, &:merge),
+                   elapsed_ns: elapsed_ns, interrupted: @budget.stopped?, given_up: @budget.given_up?)
+      end
+    end
+  end
+end

@@ -1,0 +1,161 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "castellan/ledger"
+require "ferrum"
+require "tmpdir"
+
+# The report in a browser: charts are drawn, nothing is requested, nothing overflows a phone, everything can be read.
+class LedgerPageTest < Minitest::Test
+  WIDTHS = { desktop: 1280, phone: 390 }.freeze
+  HOSTILE = %q(</script><img src=x onerror="document.title='owned'"><b>)
+  # For every element with text of its own: its contrast with what is behind it (WCAG 2.2, 1.4.3), where that is too low.
+  TOO_FAINT = <<~JS
+    (() => {
+      const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+      const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+      const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+      const behind = (element) => {
+        for (; element; element = element.parentElement) {
+          const color = parts(getComputedStyle(element).backgroundColor);
+          if (color.length === 3 || color[3] === 1) return color;
+        }
+        return [255, 255, 255];
+      };
+      return [...document.querySelectorAll("body *:not(script):not(canvas)")]
+        .filter((element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+        .map((element) => {
+          const [light, dark] = [luminance(parts(getComputedStyle(element).color)), luminance(behind(element))].sort((a, b) => b - a);
+          return [element.textContent.trim().slice(0, 40), (light + 0.05) / (dark + 0.05)];
+        }).filter(([, contrast]) => contrast < 4.5);
+    })()
+  JS
+  DRAWN = <<~JS
+    [...document.querySelectorAll("canvas")].map((canvas) => {
+      const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+      const colors = new Set();
+      for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3] === 255) colors.add(`${pixels[i]},${pixels[i + 1]},${pixels[i + 2]}`);
+      return [canvas.clientWidth > 250, colors.size > 3];
+    })
+  JS
+
+  VIOLATIONS = <<~JS
+    window.violations = [];
+    addEventListener("securitypolicyviolation", (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+  JS
+
+  # One browser for all tests, a new page in a new context for each.
+  def self.browser
+    @browser ||= Ferrum::Browser.new(**Castellan::TestServers.chromium, js_errors: true).tap do |browser|
+      Minitest.after_run { browser.quit }
+    end
+  end
+
+  WIDTHS.each do |name, width|
+    %w[light dark].each do |scheme|
+      define_method("test_reads_well_on_a_#{name}_in_the_#{scheme}") do
+        browse(report, width: width, scheme: scheme) do |page|
+          assert_equal [[true, true], [true, true]], page.evaluate(DRAWN), "the charts are drawn"
+          assert_equal [], page.evaluate(TOO_FAINT)
+          assert_operator page.evaluate("document.documentElement.scrollWidth"), :<=, width
+          assert_equal scheme == "dark", page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+        end
+      end
+    end
+  end
+
+  def test_nothing_is_requested_and_nothing_is_refused
+    browse(report) do |page|
+      assert_equal ["file"], page.network.traffic.map { |exchange| URI(exchange.url).scheme }.uniq
+      assert_equal 1, page.network.traffic.size
+      assert_equal [], page.evaluate("window.violations")
+    end
+  end
+
+  def test_the_charts_follow_a_change_of_the_scheme
+    browse(report) do |page|
+      light = page.evaluate("document.querySelector('canvas').toDataURL()")
+      page.execute("window.changed = new Promise((told) => matchMedia('(prefers-color-scheme: dark)').addEventListener('change', told))")
+      emulate(page, "dark")
+      page.evaluate_async("changed.then(() => arguments[0]())", 10)
+      refute_equal light, page.evaluate("document.querySelector('canvas').toDataURL()")
+    end
+  end
+
+  def test_the_keyboard_reaches_links_and_tables
+    browse(report) do |page|
+      reached = Array.new(12) do
+        page.keyboard.type(:tab)
+        page.evaluate("document.activeElement.className || document.activeElement.textContent")
+      end
+      assert_equal "skip", reached.first
+      assert_includes reached, "scroll"
+      assert_includes reached, "code"
+    end
+  end
+
+  def test_every_figure_of_a_chart_is_in_a_table_with_headings
+    browse(report) do |page|
+      assert_equal "812", page.at_css("tbody tr td.lead").text
+      assert_equal [true], page.evaluate("[...new Set([...document.querySelectorAll('th')].map((th) => th.hasAttribute('scope')))]")
+      assert_equal [true], page.evaluate("[...new Set([...document.querySelectorAll('canvas')].map((c) => c.ariaLabel.length > 20))]")
+    end
+  end
+
+  def test_hostile_texts_stay_texts
+    ledger = Castellan::Ledger.new
+    ledger.add(story: HOSTILE, step: HOSTILE, duration_ms: 5.0, finding: HOSTILE, code: HOSTILE, wrong: HOSTILE)
+    ledger.add(story: HOSTILE, step: "other", duration_ms: 4.0)
+    browse(Castellan::Ledger::Report.new(ledger, title: HOSTILE, environment: { HOSTILE => HOSTILE })) do |page|
+      assert_equal HOSTILE, page.title
+      assert_equal [0, 0], page.evaluate("[document.images.length, document.querySelectorAll('b').length]")
+      assert_equal [[true, true]], page.evaluate(DRAWN)
+    end
+  end
+
+  private
+
+  def browse(report, width: 1280, scheme: "light")
+    needs :chromium
+    Dir.mktmpdir do |dir|
+      path = report.write(dir, root: dir)
+      context = self.class.browser.contexts.create
+      yield open_page(context.create_page, path, width, scheme)
+    ensure
+      context&.dispose
+    end
+  end
+
+  def open_page(page, path, width, scheme)
+    page.command("Emulation.setDeviceMetricsOverride", width: width, height: 900, deviceScaleFactor: 1, mobile: width < 600)
+    emulate(page, scheme)
+    page.command("Page.addScriptToEvaluateOnNewDocument", source: VIOLATIONS)
+    page.go_to("file://#{path}")
+    page
+  end
+
+  def emulate(page, scheme)
+    page.command("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
+  end
+
+  def report
+    ledger = Castellan::Ledger.new
+    add(ledger, "users", :duration_ms, { "baseline" => 812.0, "includes of two, as told" => 640.0,
+                                         "every association the finding named" => 121.7,
+                                         "a record cache that is slower" => 160.0, "Castellan resource" => 3.9 })
+    add(ledger, "posts", :requests_per_s, { "naive" => 9.18, "304" => 231.0, "perforated" => 33.0, "Castellan" => 1_410.0 })
+    Castellan::Ledger::Report.new(ledger, commands: ["bin/demo"], environment: { "ruby" => "3.1.2" },
+                                          targets: [{ title: "rate", goal: "60 %", measured: "52 %", reached: false },
+                                                    { title: "time", goal: "30 ×", measured: "41 ×", reached: true },
+                                                    { title: "PostgreSQL", goal: "30 ×", measured: nil, reached: nil }])
+  end
+
+  def add(ledger, story, figure, steps)
+    steps.each do |step, value|
+      ledger.add(story: story, step: step, figure => value, story_value: 100.0, finding: "n_plus_one at a_long_path/of_a_serializer.rb:14",
+                 code: "examples/users/app/controllers/users_controller.rb:12", allocated_bytes: 59_600_000, queries: 1_139,
+                 retained_objects: 8_277, retained_bytes: 248_000, response_bytes: 209_000, sql_ms: 42.1, allocated_objects: 744_989,
+                 wrong: ("users/3: roles" if step.include?("as told")))
+    end
+  end
+end

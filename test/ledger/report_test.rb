@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "castellan/ledger"
+require "json"
+require "tmpdir"
+
+class LedgerReportTest < Minitest::Test
+  HOSTILE = %q(</script><img src=x onerror="document.title='owned'">'&"\\u2028)
+
+  def test_writes_three_files
+    Dir.mktmpdir do |dir|
+      path = Castellan::Ledger::Report.new(ledger).write(File.join(dir, "new", "report"), root: dir)
+      assert_equal %w[index.html ledger.json ledger.md], Dir.children(File.dirname(path)).sort
+      assert_equal 3, JSON.parse(File.read(File.join(File.dirname(path), "ledger.json"))).size
+      assert_includes File.read(path), 'href="../../app/users_controller.rb"'
+    end
+  end
+
+  def test_targets_are_told_reached_or_not
+    report = Castellan::Ledger::Report.new(ledger, targets: [{ title: "rate", goal: "60 %", measured: "52 %", reached: false },
+                                                             { title: "time", goal: "30 ×", measured: "41 ×", reached: true },
+                                                             { title: "on PostgreSQL", goal: "30 ×", measured: nil, reached: nil }])
+    ["- not reached: rate; goal 60 %, measured 52 %", "- reached: time", "- not measured: on PostgreSQL; goal 30 ×, measured nothing"]
+      .each { |line| assert_includes report.to_markdown, line }
+    assert_match(%r{not reached</span>\s+<span class="what">rate</span>}, report.to_html)
+  end
+
+  def test_ratio_lines_are_computed_from_the_rows
+    report = Castellan::Ledger::Report.new(ledger, ratios: [{ story: "users", step: "resource", against: "baseline" },
+                                                            { story: "users", step: "resource", against: "nobody" }])
+    assert_equal ["users: resource 50 × baseline, by duration"], report.ratio_lines
+  end
+
+  def test_the_headline_is_the_best_step_unless_another_is_named
+    assert_match(%r{<p class="factor">50 ×</p>}, Castellan::Ledger::Report.new(ledger).to_html)
+    longer = ledger.tap { |rows| rows.add(story: "users", step: "document cache", duration_ms: 1.0) }
+    named = Castellan::Ledger::Report.new(longer, stories: { "users" => { headline: "resource" } })
+    assert_match(%r{<p class="factor">50 ×</p>}, named.to_html)
+    assert_match(%r{<p class="factor">200 ×</p>}, Castellan::Ledger::Report.new(longer).to_html)
+  end
+
+  def test_the_page_loads_nothing_and_allows_only_its_own_scripts
+    html = Castellan::Ledger::Report.new(ledger).to_html
+    policy = html[/Content-Security-Policy" content="([^"]+)"/, 1].gsub("&#39;", "'")
+    assert_equal "default-src 'none'; script-src # #; style-src #; base-uri 'none'; form-action 'none'", policy.gsub(/'sha256-\S+'/, "#")
+    refute_match(/<(?:link|img|iframe)|<script[^>]+src=|sourceMappingURL/, html)
+    refute_match(/ style="| on[a-z]+="/, html.sub(%r{<script>.*</script>}m, ""))
+  end
+
+  def test_everything_from_outside_is_escaped
+    report = hostile_report
+    html = report.to_html
+    refute_includes html, "<img"
+    assert_equal 3, html.scan("</script>").size
+    refute_includes report.to_markdown, "<img"
+  end
+
+  def test_a_code_path_cannot_become_a_link_to_elsewhere
+    ledger = Castellan::Ledger.new
+    ["javascript:alert(1)", "//example.com/x.rb:1", "https://example.com"].each_with_index do |code, index|
+      ledger.add(story: "a", step: "step #{index}", duration_ms: 1.0, code: code)
+    end
+    links = Castellan::Ledger::Report.new(ledger).to_html.scan(/class="code" href="([^"]+)"/).flatten
+    assert_equal ["../javascript%3Aalert%281%29", "../example.com/x.rb", "../https%3A/example.com"], links
+  end
+
+  def test_an_empty_ledger_is_a_page_too
+    assert_includes Castellan::Ledger::Report.new(Castellan::Ledger.new).to_html, "<h1>Castellan ledger</h1>"
+  end
+
+  private
+
+  def ledger
+    Castellan::Ledger.new.tap do |ledger|
+      ledger.add(story: "users", step: "baseline", duration_ms: 200.0, code: "app/users_controller.rb:12", finding: "n_plus_one")
+      ledger.add(story: "users", step: "as told", duration_ms: 90.0, wrong: "users/3: roles")
+      ledger.add(story: "users", step: "resource", duration_ms: 4.0)
+    end
+  end
+
+  def hostile_report
+    ledger = Castellan::Ledger.new
+    2.times do |index|
+      ledger.add(story: HOSTILE, step: "#{HOSTILE}#{index}", duration_ms: 1.0, finding: HOSTILE, code: HOSTILE, command: HOSTILE,
+                 environment: { HOSTILE => HOSTILE }, wrong: (HOSTILE if index == 1))
+    end
+    Castellan::Ledger::Report.new(ledger, title: HOSTILE, commands: [HOSTILE], environment: { HOSTILE => HOSTILE, b: HOSTILE },
+                                          stories: { HOSTILE => { title: HOSTILE, about: HOSTILE, command: HOSTILE } },
+                                          targets: [{ title: HOSTILE, goal: HOSTILE, measured: HOSTILE, reached: true }],
+                                          ratios: [{ story: HOSTILE, step: "#{HOSTILE}0", against: "#{HOSTILE}1" }])
+  end
+end
