@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+require_relative "../castellan"
+
+module Castellan
+  # The command line: finds the command and calls it. Each command is a class with `.summary` and `#call → exit status`.
+  #
+  #   Castellan::CLI.call(%w[load http://127.0.0.1:3000/posts -c 10 -t 5])  # => 0
+  module CLI
+    autoload :Demo, "castellan/cli/demo"
+    autoload :Doctor, "castellan/cli/doctor"
+    autoload :Load, "castellan/cli/load"
+
+    COMMANDS = { "doctor" => :Doctor, "load" => :Load, "demo" => :Demo }.freeze
+    ALIASES = { "siege" => "load" }.freeze
+    private_constant :COMMANDS, :ALIASES
+
+    module_function
+
+    # @param argv [Array<String>]
+    # @return [Integer] exit status: 0, 1 when what was asked for failed, 2 when it was asked for wrongly
+    def call(argv, out: $stdout, err: $stderr)
+      name, *rest = argv
+      return help(out) if [nil, "help", "-h", "--help"].include?(name)
+      return version(out) if ["version", "-v", "--version"].include?(name)
+
+      command = COMMANDS[ALIASES.fetch(name, name)] or return unknown(name, err)
+      const_get(command).new(rest, out: out, err: err).call
+    end
+
+    # @return [Integer] 0
+    def help(out)
+      out.puts "castellan finds why a JSON endpoint is slow, makes it fast, and proves each step.", ""
+      COMMANDS.each { |name, command| out.puts format("  castellan %-8s %s", name, const_get(command).summary) }
+      out.puts "", "castellan COMMAND --help says more. CASTELLAN=off in the environment switches Castellan off in an application."
+      0
+    end
+
+    # @return [Integer] 0
+    def version(out)
+      out.puts "castellan #{VERSION}"
+      0
+    end
+
+    # @return [Integer] 2
+    def unknown(name, err)
+      require_relative "nearest"
+      err.puts "castellan: there is no command #{name.inspect}#{Nearest.hint(name, COMMANDS.keys + ALIASES.keys)}"
+      2
+    end
+  end
+end

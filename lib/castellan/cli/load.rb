@@ -1,0 +1,128 @@
+# frozen_string_literal: true
+
+require "optparse"
+require_relative "../load_test"
+
+module Castellan
+  module CLI
+    # `castellan load URL`, also `castellan siege`: closed-loop load, and what siege would print.
+    #
+    #   Castellan::CLI::Load.new(%w[http://127.0.0.1:3000/posts -c 10 -t 5], out: $stdout, err: $stderr).call # => 0
+    #
+    # Exit status 0 when every request succeeded, 1 when one failed, nothing could be measured or the URL is none, 2 when
+    # an option is none, 130 after Ctrl-C, which prints what was measured so far.
+    class Load
+      INTERRUPTED = 130
+
+      # @return [String]
+      def self.summary = "puts load on a URL and prints rates, response times and percentiles"
+
+      def initialize(argv, out: $stdout, err: $stderr)
+        @argv = argv
+        @out = out
+        @err = err
+        @options = { headers: {} }
+      end
+
+      # @return [Integer] exit status
+      def call
+        urls = parser.parse(@argv)
+        return 0 if @help
+        return wrong("give one URL, got #{urls.size}\n\n#{parser}", 2) unless urls.size == 1
+
+        report(run(LoadTest::Run.new(urls.first, progress: progress, **@options)))
+      rescue OptionParser::ParseError => error
+        wrong("#{error.message}; castellan load --help lists the options", 2)
+      rescue ConfigurationError => error
+        wrong(error.message, 1)
+      end
+
+      private
+
+      def wrong(message, status)
+        @err.puts "castellan load: #{message}"
+        status
+      end
+
+      def run(test)
+        previous = trap("INT") { test.stop }
+        test.call
+      ensure
+        trap("INT", previous || "DEFAULT")
+        @err.print "\r\e[K" if progress
+      end
+
+      def report(result)
+        @out.puts(@json ? json(result) : result.to_text)
+        @err.puts "castellan load: no request succeeded" if result.successful.zero? && !result.interrupted?
+        return INTERRUPTED if result.interrupted?
+
+        result.ok? ? 0 : 1
+      end
+
+      def json(result)
+        require "json"
+        JSON.pretty_generate({ url: result.url, clients: result.clients, successful: result.successful, failed: result.failed,
+                               reasons: result.reasons, elapsed_s: result.elapsed.round(3) }.merge(result.to_h))
+      end
+
+      # One line that is written over, on a terminal only.
+      def progress
+        return unless @err.respond_to?(:tty?) && @err.tty?
+
+        @progress ||= ->(seconds, requests) { @err.print format("\r%5.1f s %8d requests", seconds, requests) }
+      end
+
+      def parser
+        @parser ||= OptionParser.new("Usage: castellan load URL [options]") do |options|
+          amounts(options)
+          what_is_sent(options)
+          what_comes_back(options)
+        end
+      end
+
+      def amounts(options)
+        options.separator "\nHow much (default: 10 clients for 5 seconds, at most 10,000 requests)"
+        options.on("-c", "--clients N", Integer, "clients at the same time") { |number| @options[:clients] = number }
+        options.on("-r", "--repetitions N", Integer, "requests a client") { |number| @options[:repetitions] = number }
+        options.on("-t", "--seconds N", Float, "seconds") { |number| @options[:seconds] = number }
+        options.on("-n", "--max-requests N", Integer, "requests of all clients together") { |number| @options[:max_requests] = number }
+      end
+
+      def what_is_sent(options)
+        options.separator "\nWhat is sent"
+        options.on("-H", "--header 'NAME: VALUE'", "a header; may be given again") { |line| header(line) }
+        options.on("-I", "--head", "HEAD instead of GET") { @options[:http_method] = "HEAD" }
+        options.on("--[no-]keep-alive", "use connections again (default: yes)") { |value| @options[:keep_alive] = value }
+        options.on("-k", "--insecure", "do not verify the TLS certificate") { @options[:verify] = false }
+      end
+
+      def what_comes_back(options)
+        options.separator "\nWhat comes back"
+        options.on("--expect STATUSES", "statuses that count as success, such as 200,304 (default: 200-299)") do |list|
+          @options[:expect] = statuses(list)
+        end
+        options.on("--timeout N", Float, "seconds for one answer (default: 30)") { |number| @options[:timeout] = number }
+        options.on("--json", "print JSON") { @json = true }
+        options.on("-h", "--help", "print this") { @help = @out.puts(options) || true }
+      end
+
+      def header(line)
+        name, value = line.split(":", 2)
+        raise OptionParser::InvalidArgument, "#{line.inspect}: write 'Name: value'" unless value
+
+        @options[:headers][name.strip] = value.strip
+      end
+
+      def statuses(list)
+        list.split(",").map do |text|
+          case text.strip
+          when /\A\d{3}\z/ then text.to_i
+          when /\A(\d{3})-(\d{3})\z/ then (Regexp.last_match(1).to_i)..(Regexp.last_match(2).to_i)
+          else raise OptionParser::InvalidArgument, "#{text.inspect}: write statuses such as 200,304 or 200-299"
+          end
+        end
+      end
+    end
+  end
+end

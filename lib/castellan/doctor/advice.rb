@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    # The one next step after an examination: the repeated queries first, then what takes most of the time.
+    #
+    #   Advice.new(examination).to_s   # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
+    class Advice
+      MANY_OBJECTS = 5_000
+      MOSTLY_SQL = 0.6
+      SLOW_NS = 20_000_000
+      private_constant :MANY_OBJECTS, :MOSTLY_SQL, :SLOW_NS
+
+      def initialize(examination)
+        @examination = examination
+        @measurement = examination.measurement
+      end
+
+      # @return [String]
+      def to_s
+        repeated || sql || objects || time || "nothing stands out; castellan load says how many such requests the server answers"
+      end
+
+      private
+
+      def repeated
+        groups = FindingGroup.all(@examination.findings)
+        mendable = groups.find(&:fix) and return mendable.fix
+
+        "no preload mends what is repeated; see above for what to ask at once instead" if groups.any?
+      end
+
+      def sql
+        return if @measurement.duration_ns < SLOW_NS || @measurement.sql_ns < @measurement.duration_ns * MOSTLY_SQL
+
+        "no query is repeated, and most of the time is SQL: look at the plan of the slowest statement (EXPLAIN ANALYZE) for a missing index"
+      end
+
+      def objects
+        return if @measurement.allocated_objects < MANY_OBJECTS
+        return keep if @examination.castellan?
+
+        "no query is repeated, and the time goes into #{Figures.whole(@measurement.allocated_objects)} objects, models and hashes that " \
+          "are thrown away: render it from rows, with a Castellan::Resource"
+      end
+
+      def keep
+        "a Castellan resource writes it already; what is left is to keep the document (cache :exact) or to send less (page, fields)"
+      end
+
+      def time
+        return if @measurement.duration_ns < SLOW_NS
+
+        "no query is repeated and little is allocated: a profile of the processor's time says where it goes (stackprof, vernier)"
+      end
+    end
+  end
+end

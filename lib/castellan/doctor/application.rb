@@ -1,0 +1,143 @@
+# frozen_string_literal: true
+
+require "rack"
+
+module Castellan
+  module Doctor
+    # A Rack application booted from its file, in a named environment.
+    #
+    #   application = Application.boot("config.ru", environment: "production")
+    #   application.call(env)          # => Rack's response
+    #   application.reloading?         # => false
+    #
+    # `config.ru` is read as Rack reads it. Of a Ruby file the application is, in this order: the constant named like the file, the
+    # one subclass of Sinatra::Base, Roda or Hanami::API that it defines, or Sinatra::Application for Sinatra's classic style.
+    class Application
+      VARIABLES = %w[RAILS_ENV RACK_ENV APP_ENV].freeze
+      BASES = %w[Sinatra::Base Roda Hanami::API].freeze
+      private_constant :VARIABLES, :BASES
+
+      # @return [String] the file it was booted from
+      # @return [String] the environment's name
+      attr_reader :path, :environment
+
+      # @param path [String, nil] default: config.ru, else app.rb, in the working directory
+      # @return [Application]
+      # @raise [Unwell] with the application's own error
+      def self.boot(path = nil, environment: "production")
+        path ||= %w[config.ru app.rb].find { |file| File.file?(file) } or
+          raise Unwell, "there is no config.ru and no app.rb in #{Dir.pwd}; name the file: castellan doctor path/to/config.ru --get /path"
+        raise Unwell, "there is no file #{path}" unless File.file?(path)
+
+        new(path, environment).tap(&:boot)
+      end
+
+      def initialize(path, environment)
+        @path = path
+        @environment = environment
+      end
+
+      # @return [self]
+      def boot
+        VARIABLES.each { |name| ENV[name] = environment }
+        @app = path.end_with?(".ru") ? rackup : ruby
+        self
+      rescue Unwell
+        raise
+      rescue ScriptError, StandardError, SystemExit => error
+        raise Unwell, boot_failure(error)
+      end
+
+      # @return [Array] Rack's response
+      def call(env)
+        @app.call(env)
+      end
+
+      # @return [Boolean] whether code is loaded again between requests, which makes measurements not comparable
+      def reloading?
+        return true if defined?(Sinatra::Reloader) || defined?(Rack::Unreloader) || (defined?(Rack::Reloader) && !Rack.autoload?(:Reloader))
+
+        rails? && !Rails.application.config.cache_classes
+      end
+
+      # @return [Boolean]
+      def rails?
+        !!defined?(Rails) && Rails.respond_to?(:application) && !Rails.application.nil?
+      end
+
+      # @return [String] what it is made of, e.g. "Rails 7.2.4 in production"
+      def to_s
+        framework = if rails? then "Rails #{Rails.version}"
+                    elsif defined?(Sinatra) then "Sinatra #{Sinatra::VERSION}"
+                    elsif defined?(Roda) then "Roda #{Roda::RodaVersion}"
+                    else "Rack #{Rack.release}"
+                    end
+        "#{framework} in #{environment}, from #{path}"
+      end
+
+      private
+
+      def rackup
+        Array(Rack::Builder.parse_file(path)).first # Rack 2 returned options as well
+      end
+
+      def ruby
+        before = subclasses
+        load File.expand_path(path)
+        named_like_the_file || only(subclasses - before) || classic ||
+          raise(Unwell, "#{path} defines no Rack application: define one as #{camelized}, or name a config.ru")
+      end
+
+      def named_like_the_file
+        constant = Object.const_get(camelized) if Object.const_defined?(camelized)
+        constant if constant.respond_to?(:call)
+      end
+
+      def camelized
+        File.basename(path, ".rb").split(/[_-]/).map(&:capitalize).join
+      end
+
+      def subclasses
+        BASES.select { |name| Object.const_defined?(name) }.flat_map { |name| Object.const_get(name).subclasses }
+             .reject { |candidate| candidate.name&.start_with?("Sinatra::") }
+      end
+
+      def only(found)
+        raise Unwell, "#{path} defines several applications (#{found.join(", ")}): name one in a config.ru" if found.size > 1
+
+        found.first
+      end
+
+      def classic
+        return unless defined?(Sinatra::Application) && Sinatra::Application.routes.any?
+
+        Sinatra::Application.set(:run, false)
+        Sinatra::Application
+      end
+
+      def boot_failure(error)
+        "the application does not boot: #{told(error)}#{places(error)}\n" \
+          "It was booted from #{path} in #{Dir.pwd} with #{VARIABLES.map { |name| "#{name}=#{environment}" }.join(" ")}; " \
+          "other variables are those of your shell.#{advice(error)}"
+      end
+
+      def told(error)
+        return "it ended by itself, with exit status #{error.status}" if error.is_a?(SystemExit)
+
+        "#{error.class}: #{error.message.scrub.lines.first(12).join.strip}"
+      end
+
+      def places(error)
+        error.backtrace.to_a.reject { |line| line.include?("/castellan/doctor/") }.first(3).map { |line| "\n    from #{line}" }.join
+      end
+
+      def advice(error)
+        case error.message
+        when /secret_key_base/ then "\nFor a measurement a made-up one will do: set SECRET_KEY_BASE_DUMMY=1 (Rails 7.1 and later)."
+        when /cannot load such file -- (\S+)/ then "\nIs its gem in the Gemfile, outside of the groups that this environment leaves out?"
+        else "\n--env development boots another environment." unless environment == "development"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    # Findings that one change mends, as the lines that a person reads.
+    #
+    #   FindingGroup.all(findings).each.with_index(1) { |group, number| puts group.lines(number) }
+    #
+    # What took longest comes first. The statements are cut; the whole text is in `Report#to_h`.
+    class FindingGroup
+      WORDS = { n_plus_one: "the same query for each record (N+1)", duplicate: "the same statement again, values included",
+                write_loop: "writes one by one", unused_eager_load: "loaded eagerly and never read",
+                counter_cache: "counted for each record", slow_query: "slow statements", wide_join: "a join that repeats its rows" }.freeze
+      WIDTH = 100
+      private_constant :WORDS, :WIDTH
+
+      # @param findings [Array<Finding>]
+      # @return [Array<FindingGroup>]
+      def self.all(findings)
+        findings.group_by { |finding| [finding.kind, finding.fix || finding] }.values
+                .map { |same| new(same) }.sort_by { |group| -group.total_ns }
+      end
+
+      # @param findings [Array<Finding>] of one kind and with one fix
+      def initialize(findings)
+        @findings = findings.sort_by { |finding| -finding.total_ns.to_i }
+      end
+
+      # @return [Integer]
+      def total_ns = @findings.sum { |finding| finding.total_ns.to_i }
+
+      # @return [Integer] statements
+      def count = @findings.sum(&:count)
+
+      # @return [String, nil]
+      def fix = first.fix
+
+      # @return [Array<String>]
+      def lines(number)
+        ["#{number}. #{Figures.whole(count)} queries, #{Figures.milliseconds(total_ns)}: #{WORDS.fetch(first.kind, first.kind)}",
+         *loads, *by_place, labelled("fix", fix || "none: #{first.fix_refused}")]
+      end
+
+      private
+
+      def first = @findings.first
+
+      def loads
+        known = @findings.select(&:parent_location).map { |finding| [finding.parent_count, finding.parent_location] }
+        known.uniq.map { |count, place| labelled("loaded", "#{count ? Figures.whole(count) : "the"} records at #{place}") }
+      end
+
+      def by_place
+        @findings.group_by(&:location).flat_map do |place, same|
+          source = same.first.source&.strip
+          [labelled("asked", "at #{place || "an unknown place"}"), *("           #{cut(source)}" if source && !source.empty?),
+           *same.map { |finding| "           #{Figures.whole(finding.count)} × #{cut(finding.fingerprint.to_s)}" }]
+        end
+      end
+
+      def labelled(name, text) = format("   %-7s %s", name, text)
+
+      def cut(text) = text.size > WIDTH ? "#{text[0, WIDTH - 1]}…" : text
+    end
+  end
+end

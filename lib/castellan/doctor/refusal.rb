@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    # Why an answer is not measured, and what to do: only success says how long the work takes.
+    #
+    #   Refusal.of(answer, request)  # => "the application answered 401, which is not measured: it wants to know who asks; …"
+    class Refusal
+      NO_TABLE = /no such table|could not find table|undefinedtable|relation "[^"]*" does not exist/i
+      MARKUP = %r{<(style|script|title)\b.*?</\1>|<[^>]+>}m
+      private_constant :NO_TABLE, :MARKUP
+
+      # @param answer [Answer]
+      # @param request [Request]
+      # @return [String, nil] nil for 2xx
+      def self.of(answer, request)
+        new(answer, request).to_s unless answer.success?
+      end
+
+      def initialize(answer, request)
+        @answer = answer
+        @request = request
+      end
+
+      # @return [String]
+      def to_s
+        return "#{@request}: the application raised an error, so there is nothing to measure:#{error}" unless @answer.status
+
+        "#{@request}: the application answered #{@answer.status}, which is not measured: #{reason}"
+      end
+
+      private
+
+      def reason
+        case @answer.status
+        when 304 then "nothing has changed since the client asked last; leave out If-None-Match and If-Modified-Since"
+        when 300..399 then redirect(@answer.headers["location"].to_s)
+        when 401 then "it wants to know who asks; pass -H 'Authorization: …', or --curl with the command that the browser copies"
+        when 403 then forbidden
+        when 404 then "there is nothing at this path in this environment#{said}"
+        when 406, 415 then "it does not speak this media type; name one, -H 'Accept: application/json'#{said}"
+        when 429 then "it limits how often one may ask#{said}; raise the limit for this run"
+        when 500..599 then "it failed#{@answer.error ? ":#{error}" : "#{said}; look into its log, or try --env development"}"
+        else "it does not answer this request#{said}"
+        end
+      end
+
+      def forbidden
+        return "the one who asks may not see this#{said}" unless @answer.host_blocked?
+
+        "its host check (config.hosts) refuses the host #{@request.host}; ask with one that it allows: --get https://app.example#{@request.path}"
+      end
+
+      def redirect(location)
+        if location == @request.url.sub(/\Ahttp:/i, "https:")
+          "it redirects to https (force_ssl); say that the request came that way: -H 'X-Forwarded-Proto: https'"
+        else
+          "it redirects to #{location}; ask for that, or, if it is the place to sign in, pass -H 'Cookie: …' or -H 'Authorization: …'"
+        end
+      end
+
+      # The error with its place in the application, and what is usual against it.
+      def error
+        error = @answer.error
+        [" #{error.class}: #{error.message.to_s.scrub.lines.first(6).join.strip}", *places(error).map { |place| "\n    from #{place}" },
+         (missing_tables if error.message.match?(NO_TABLE))].join
+      end
+
+      def places(error)
+        lines = error.backtrace.to_a
+        own = lines.select { |line| line.start_with?("#{Dir.pwd}/") && !line.include?("/vendor/") }
+        (own.any? ? own : lines).first(3).map { |line| line.delete_prefix("#{Dir.pwd}/") }
+      end
+
+      def missing_tables
+        "\nThe database of this environment is not prepared. In Rails: RAILS_ENV=production bin/rails db:prepare; " \
+          "or examine another one: --env development."
+      end
+
+      def said
+        text = @answer.body.dup.force_encoding(Encoding::UTF_8).scrub.gsub(MARKUP, " ").gsub(/\s+/, " ").strip
+        text.empty? ? "" : " (it says: #{text[0, 200]})"
+      end
+    end
+  end
+end

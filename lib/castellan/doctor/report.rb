@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    # What the doctor prints of one examination: a ledger row, what is slow with file and line, and the next step.
+    #
+    #   puts Report.new(examination, comparable: true)
+    class Report
+      FIGURES = %i[queries cached_queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes status].freeze
+      private_constant :FIGURES
+
+      # @param comparable [Boolean] false when code was loaded again between requests
+      # @param rows [Hash{String => Integer}] rows by table
+      def initialize(examination, comparable: true, rows: {})
+        @examination = examination
+        @measurement = examination.measurement
+        @comparable = comparable
+        @rows = rows
+      end
+
+      # @return [String]
+      def to_s
+        [heading, warning, "", time, objects, retained, response, tables, *findings, "", "next: #{advice}"].compact.join("\n")
+      end
+
+      # @return [Hash{String => Object}] with the ledger's names
+      def to_h
+        row.merge("request" => @examination.request.to_s, "comparable" => @comparable, "runs" => @examination.runs, "tables" => @rows,
+                  "findings" => @examination.findings.map { |finding| finding.to_h.transform_keys(&:to_s) }, "next_step" => advice)
+      end
+
+      # @return [Hash{String => Numeric, nil}] durations in milliseconds
+      def row
+        { "duration_ms" => milliseconds(@measurement.duration_ns), "sql_ms" => milliseconds(@measurement.sql_ns) }
+          .merge(FIGURES.to_h { |name| [name.to_s, @measurement[name]] })
+      end
+
+      private
+
+      def milliseconds(nanoseconds) = (nanoseconds / 1e6).round(3)
+
+      def heading
+        "#{@examination.request} → #{@measurement.status}"
+      end
+
+      def warning
+        return if @comparable
+
+        "  NOT COMPARABLE with other measurements: code is reloaded between requests, which takes time; measure with --env production"
+      end
+
+      def line(name, text) = format("  %-11s %s", name, text)
+
+      def time
+        of = @examination.runs == 1 ? "one warm run" : "the median of #{@examination.runs} warm runs"
+        cached = ", #{Figures.whole(@measurement.cached_queries)} more answered by the query cache" if @measurement.cached_queries.positive?
+        line("duration", "#{Figures.milliseconds(@measurement.duration_ns)} (#{of}), of which SQL " \
+                         "#{Figures.milliseconds(@measurement.sql_ns)} in #{count(@measurement.queries, "query", "queries")}#{cached}")
+      end
+
+      def objects
+        bytes = ", #{Figures.bytes(@measurement.allocated_bytes)}" if @measurement.allocated_bytes
+        line("allocated", "#{count(@measurement.allocated_objects, "object", "objects")}#{bytes}")
+      end
+
+      def retained
+        if @measurement.retained_objects
+          line("retained", "#{count(@measurement.retained_objects, "object", "objects")}, #{Figures.bytes(@measurement.retained_bytes)}")
+        elsif @examination.memory?
+          line("retained", "not counted: that needs the gem memory_profiler (bundle add memory_profiler --require false)")
+        end
+      end
+
+      def response
+        line("response", count(@measurement.response_bytes, "byte", "bytes"))
+      end
+
+      def tables
+        line("rows", @rows.map { |table, rows| "#{table} #{Figures.whole(rows)}" }.join(", ")) if @rows.any?
+      end
+
+      def findings
+        return ["", "  no query is repeated"] if @examination.findings.empty?
+
+        FindingGroup.all(@examination.findings).each.with_index(1).flat_map { |group, number| ["", *group.lines(number)] }
+      end
+
+      def count(number, one, many) = "#{Figures.whole(number)} #{number == 1 ? one : many}"
+
+      def advice
+        Advice.new(@examination).to_s
+      end
+    end
+  end
+end

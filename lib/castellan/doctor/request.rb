@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require "rack/mock_request"
+
+module Castellan
+  module Doctor
+    # The request that is examined, as often as it is needed. GET and HEAD only, because it is sent many times.
+    #
+    #   Request.new("/users?role=admin", headers: { "Authorization" => "Bearer …" }).env  # => Rack's environment, a new one each time
+    class Request
+      VERBS = %w[GET HEAD].freeze
+      NOT_PREFIXED = %w[CONTENT_TYPE CONTENT_LENGTH].freeze
+      private_constant :VERBS, :NOT_PREFIXED
+
+      # @return [String] the whole URL
+      # @return [String] path with its query
+      # @return [String] "GET" or "HEAD"
+      # @return [Hash{String => String}]
+      attr_reader :url, :path, :verb, :headers
+
+      # @param target [String] "/users" or a whole URL; its host and scheme are what the application sees
+      # @raise [Unwell] when it is not a URL or a path
+      def initialize(target, verb: "GET", headers: {})
+        @verb = verb.upcase
+        raise Unwell, "the doctor repeats a request many times, so it sends GET and HEAD only, not #{@verb}" unless VERBS.include?(@verb)
+
+        @url = absolute(target)
+        @path = @url.sub(%r{\Ahttps?://[^/?]*}i, "").sub(%r{\A(?!/)}, "/")
+        @headers = headers
+        env
+      rescue URI::InvalidURIError => error
+        raise Unwell, "#{target.inspect} is not a path or a URL: #{error.message}; write it as /path?name=value"
+      end
+
+      # @return [Hash] Rack's environment
+      def env
+        Rack::MockRequest.env_for(@url, method: verb, "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => host).tap do |env|
+          @headers.each { |name, value| env[variable(name)] = value }
+        end
+      end
+
+      # @return [Request] the same with further headers
+      def with(headers)
+        Request.new(url, verb: verb, headers: { **@headers, **headers })
+      end
+
+      # @return [String] with the port, if the URL names one
+      def host
+        @url[%r{\Ahttps?://([^/?]*)}i, 1]
+      end
+
+      # @return [String]
+      def to_s
+        "#{verb} #{path}"
+      end
+
+      private
+
+      def absolute(target)
+        return "http://localhost#{target}" if target.start_with?("/")
+        return target.sub(/#.*/, "") if target.match?(%r{\Ahttps?://[^/?]}i)
+
+        raise Unwell, "#{target.inspect} is not a path or a URL; write it as /path?name=value"
+      end
+
+      def variable(name)
+        upper = name.upcase.tr("-", "_")
+        NOT_PREFIXED.include?(upper) ? upper : "HTTP_#{upper}"
+      end
+    end
+  end
+end

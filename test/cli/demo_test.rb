@@ -1,0 +1,112 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "json"
+require "open3"
+
+# `castellan demo` as people run it: every story shortly, its ledger, Ctrl-C, and wrong arguments.
+class DemoCommandTest < Minitest::Test
+  FIELDS = %w[story step duration_ms sql_ms queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes
+              requests_per_s mean_ms min_ms max_ms p50_ms p95_ms p99_ms availability concurrency transferred_bytes story_value verdict
+              finding environment].freeze
+
+  def test_every_story_is_replayed_shortly
+    out, err, status, rows = demo("--seconds", "0.3")
+    assert_equal 0, status, err
+    assert_equal %w[users users_1000 posts mail_logs], rows.map { |row| row["story"] }.uniq
+    assert_equal [FIELDS.sort], rows.map { |row| (row.keys & FIELDS).sort }.uniq
+    assert_wrong_steps(rows)
+    assert_users(rows)
+    assert_match(/constant bytes from the same Puma, rate: [\d.]+ ×/, out)
+    assert_match(%r{the report is \S+/index\.html}, out)
+    assert_includes err, "38/38"
+  end
+
+  def test_ctrl_c_shows_what_was_measured_and_leaves_no_server
+    Dir.mktmpdir do |dir|
+      status, out, err = interrupted(dir)
+      assert_equal 130, status, err
+      assert_includes err, "interrupted; this was measured until now:"
+      assert_includes out, "models to hashes to JSON"
+      assert_operator JSON.parse(File.read(File.join(dir, "ledger.json"))).size, :>=, 1
+      assert_empty servers_of(dir)
+    end
+  end
+
+  def test_wrong_arguments_are_said
+    { ["--only", "userz"] => "there is no story userz", ["--seconds", "0"] => "--seconds 0.0: more than 0", ["again"] => "again",
+      ["--fast"] => "--fast" }.each do |arguments, said|
+      _, err, status = command(*arguments)
+      assert_equal 2, status
+      assert_includes err, said
+    end
+  end
+
+  def test_a_report_that_cannot_be_written_is_said
+    with_env("DATABASE_URL" => nil) do
+      Dir.mktmpdir do |dir|
+        File.write(File.join(dir, "file"), "")
+        _, err, status = command("--only", "mail_logs", "--seconds", "0.1", "--no-open", "--report", File.join(dir, "file/report"))
+        assert_equal 1, status
+        assert_includes err, "the report cannot be written to #{dir}/file/report"
+      end
+    end
+  end
+
+  private
+
+  def assert_wrong_steps(rows)
+    wrong = rows.select { |row| row["verdict"] == "wrong" }
+    assert_equal %w[users users users posts posts posts], wrong.map { |row| row["story"] }
+    assert(rows.all? { |row| row["step"].include?("as told") == (row["verdict"] == "wrong") })
+  end
+
+  def assert_users(rows)
+    users = rows.select { |row| row["story"] == "users" }
+    assert(users.all? { |row| row.values_at("duration_ms", "queries", "allocated_objects", "retained_bytes", "response_bytes").all? })
+    assert_operator users.first["queries"], :>, 1_000
+    assert_operator users.last["queries"], :<, 5
+    assert_equal 7_795, users.first["story_value"]
+  end
+
+  def environment = { "DATABASE_URL" => nil, "BUNDLE_GEMFILE" => File.join(ROOT, "Gemfile"), "RUBYOPT" => "-W0" }
+  def program(*arguments) = [environment, RbConfig.ruby, "-S", "bundle", "exec", "castellan", "demo", *arguments]
+
+  def command(*arguments)
+    out, err, status = Bundler.with_unbundled_env { Open3.capture3(*program(*arguments), stdin_data: "") }
+    [out, err, status.exitstatus]
+  end
+
+  def demo(*arguments)
+    Dir.mktmpdir do |dir|
+      out, err, status = command("--no-open", "--report", dir, *arguments)
+      ledger = File.join(dir, "ledger.json")
+      [out, err, status, File.exist?(ledger) ? JSON.parse(File.read(ledger)) : []]
+    end
+  end
+
+  # Interrupted when the first step is measured, as a terminal does it: the demo's process group, not its servers'.
+  def interrupted(dir)
+    arguments = program("--only", "posts", "--seconds", "0.3", "--no-open", "--report", dir)
+    Bundler.with_unbundled_env do
+      Open3.popen3({ **arguments.shift, "TMPDIR" => dir }, *arguments, pgroup: true) do |_, out, err, thread|
+        said = +""
+        said << err.readline until said.match?(%r{^ +1/19 }) || err.eof?
+        Process.kill(:INT, -thread.pid)
+        said << err.read
+        [thread.value.exitstatus, out.read, said]
+      end
+    end
+  end
+
+  # The servers' environment names the directory for temporary files that only this test has.
+  def servers_of(dir)
+    Dir.glob("/proc/[0-9]*").select { |process| environment_of(process).include?("TMPDIR=#{dir}") }
+  end
+
+  def environment_of(process)
+    File.binread(File.join(process, "environ"))
+  rescue SystemCallError
+    "" # it has ended, or is somebody else's
+  end
+end

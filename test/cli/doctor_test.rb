@@ -1,0 +1,57 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "castellan/cli"
+require "stringio"
+
+# The arguments of `castellan doctor`, in this process; what it does with an application is in test/doctor.
+class DoctorCommandTest < Minitest::Test
+  def test_help_is_printed_and_nothing_is_booted
+    status, out, = doctor("--help")
+    assert_equal 0, status
+    assert_includes out, "castellan doctor [config.ru | app.rb] --get PATH"
+  end
+
+  def test_wrong_arguments_are_said_with_status_two
+    { [] => "name a request: castellan doctor --get /users", ["--get"] => "missing argument: --get",
+      ["--get", "/", "-H", "no colon"] => "\"no colon\" is not of the form 'Name: value'",
+      ["--get", "/", "-H", ": x"] => "is not of the form",
+      ["--get", "/", "--runs", "0"] => "--runs 0: at least 1", ["--slow"] => "invalid option: --slow",
+      ["a.ru", "b.ru", "--get", "/"] => "b.ru" }.each do |arguments, said|
+      status, _, err = doctor(*arguments)
+      assert_equal 2, status, arguments.inspect
+      assert_includes err, said
+    end
+  end
+
+  def test_requests_that_cannot_be_asked_are_said_before_anything_is_booted
+    { ["--get", "users"] => "\"users\" is not a path or a URL; write it as /path?name=value",
+      ["--curl", "curl -d x /a"] => "GET and HEAD only" }.each do |arguments, said|
+      status, _, err = doctor("nowhere.ru", *arguments)
+      assert_equal 1, status
+      assert_includes err, said
+    end
+  end
+
+  def test_further_headers_go_with_a_copied_command
+    Dir.mktmpdir do |dir|
+      rackup = File.join(dir, "headers.ru")
+      File.write(rackup, 'run ->(env) { [200, {}, [env.values_at("HTTP_A", "HTTP_B", "HTTP_HOST").join(" ")]] }')
+      with_env("RAILS_ENV" => nil, "RACK_ENV" => nil, "APP_ENV" => nil) do
+        copied = "curl 'http://x.example/' -H 'A: 1' -H 'B: 2'"
+        status, out, err = doctor(rackup, "--curl", copied, "-H", "B: 3", "--bodies", dir, "--no-memory")
+        assert_equal 0, status, err
+        assert_includes out, "GET / → 200"
+        assert_equal "1 3 x.example", File.read(File.join(dir, "1.body"))
+      end
+    end
+  end
+
+  private
+
+  def doctor(*arguments)
+    out = StringIO.new
+    err = StringIO.new
+    [Castellan::CLI.call(["doctor", *arguments], out: out, err: err), out.string, err.string]
+  end
+end

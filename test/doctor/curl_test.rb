@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+require "test_helper"
+
+# Commands as Chromium and Firefox copy them, and what people make of them.
+class CurlTest < Minitest::Test
+  CHROMIUM = <<~'SHELL'
+    curl 'https://app.example:8443/users?filter[role]=admin&q=a%20b' \
+      -H 'accept: application/json' \
+      -H 'accept-language: de,en;q=0.9' \
+      -b 'session=abc%3D; theme=dark' \
+      -H 'if-none-match: W/"1"' \
+      -H $'x-note: it\'s \u00e4 \\ \ud83d\ude00' \
+      -H 'sec-ch-ua: "Chromium";v="120"' \
+      --compressed
+  SHELL
+  FIREFOX = "curl 'http://localhost:3000/users' --compressed -X GET -H 'User-Agent: Mozilla/5.0 (X11)' -H 'Accept-Encoding: gzip, br' " \
+            "-H 'Cookie: a=b' -H 'Connection: keep-alive'"
+
+  def test_chromiums_command_with_cookies_and_bash_quotes
+    request = parse(CHROMIUM)
+    assert_equal "GET /users?filter[role]=admin&q=a%20b", request.to_s
+    assert_equal "session=abc%3D; theme=dark", request.env["HTTP_COOKIE"]
+    assert_equal "it's ä \\ 😀", request.env["HTTP_X_NOTE"]
+    assert_equal '"Chromium";v="120"', request.env["HTTP_SEC_CH_UA"]
+    assert_equal ["https", "app.example:8443"], request.env.values_at("rack.url_scheme", "HTTP_HOST")
+  end
+
+  def test_what_would_keep_the_body_away_or_change_its_size_is_left_out
+    env = parse(CHROMIUM).env
+    refute env.key?("HTTP_IF_NONE_MATCH")
+    refute parse(FIREFOX).env.key?("HTTP_ACCEPT_ENCODING")
+  end
+
+  def test_firefoxs_command_with_its_verb
+    env = parse(FIREFOX).env
+    assert_equal ["GET", "a=b", "Mozilla/5.0 (X11)"], env.values_at("REQUEST_METHOD", "HTTP_COOKIE", "HTTP_USER_AGENT")
+  end
+
+  def test_options_of_people_joined_or_apart
+    request = parse("curl -sSkLXHEAD -uada:secret -o /dev/null --max-time=3 -A curl/8 -e http://a.example/ --url localhost:3000/x")
+    assert_equal ["HEAD", "/x", "localhost:3000"], [request.verb, request.path, request.host]
+    assert_equal "Basic YWRhOnNlY3JldA==", request.headers["Authorization"]
+    assert_equal "curl/8", request.headers["User-Agent"]
+  end
+
+  def test_a_dollar_at_the_end_of_a_quoted_text_is_a_dollar
+    assert_equal %w[a$ b], parse("curl '/x' -H 'One: a$' -H 'Two: b'").headers.values
+  end
+
+  def test_what_sends_a_body_is_refused
+    ["-d x=1", "-dx=1", "--data-raw '{}'", "--json '{}'", "-F a=b", "--data-binary=@file", "-T file", "-sd x"].each do |body|
+      assert_includes refused("curl /x #{body}"), "sends a body"
+    end
+    assert_includes refused("curl -X POST /x"), "GET and HEAD only, not POST"
+  end
+
+  def test_what_cannot_be_read_is_said
+    assert_includes refused("curl 'http://a.example/x"), "a quote is not closed at \"'http://a.example/x\""
+    assert_includes refused("curl -H 'A: b'"), "names no URL"
+    assert_includes refused("curl /x -H 'no colon'"), "is not of the form 'Name: value'"
+    assert_includes refused("curl 'http://a b/'"), "is not a path or a URL"
+  end
+
+  private
+
+  def parse(command) = Castellan::Doctor::Curl.parse(command)
+  def refused(command) = assert_raises(Castellan::Doctor::Unwell) { parse(command) }.message
+end

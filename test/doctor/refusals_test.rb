@@ -1,0 +1,113 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "doctor_process"
+
+# What is not measured, why, and what the doctor advises instead; always with exit status 1, or 2 for wrong arguments.
+class RefusalsTest < Minitest::Test
+  include Castellan::DoctorProcess
+
+  ANSWERS = <<~'RUBY'
+    run(lambda do |env|
+      case env["PATH_INFO"]
+      when "/moved" then [301, { "location" => "/login" }, []]
+      when "/secure"
+        next [200, {}, ["over #{env["rack.url_scheme"]}"]] if env["HTTP_X_FORWARDED_PROTO"] == "https"
+        [301, { "location" => "https://#{env["HTTP_HOST"]}#{env["PATH_INFO"]}?#{env["QUERY_STRING"]}".chomp("?") }, []]
+      when "/private" then env["HTTP_AUTHORIZATION"] ? [200, {}, ["hello"]] : [401, {}, []]
+      when "/conditional" then [304, {}, []]
+      when "/forbidden" then [403, {}, ["<html><title>x</title><h1>Not yours</h1></html>"]]
+      when "/failed" then [500, {}, ["Sorry"]]
+      when "/raised" then raise KeyError, "no such thing"
+      when "/later" then ($times = $times.to_i + 1) > 2 ? [429, {}, []] : [200, {}, ["ok"]]
+      else [404, {}, ["nothing"]]
+      end
+    end)
+  RUBY
+
+  def test_answers_without_success_are_explained_and_not_measured
+    with_app({ "config.ru" => ANSWERS }) do |app|
+      {
+        "/moved" => "answered 301, which is not measured: it redirects to /login; ask for that, or, if it is the place to sign in",
+        "/secure?a=b" => "it redirects to https (force_ssl); say that the request came that way: -H 'X-Forwarded-Proto: https'",
+        "/private" => "answered 401, which is not measured: it wants to know who asks; pass -H 'Authorization: …'",
+        "/conditional" => "leave out If-None-Match",
+        "/forbidden" => "the one who asks may not see this (it says: Not yours)",
+        "/nothing" => "answered 404, which is not measured: there is nothing at this path in this environment (it says: nothing)",
+        "/failed" => "answered 500, which is not measured: it failed (it says: Sorry); look into its log",
+        "/raised" => "the application raised an error, so there is nothing to measure: KeyError: no such thing\n    from config.ru:",
+        "/later" => "GET /later: the application answered 429"
+      }.each { |path, reason| assert_refused(app, path, reason) }
+    end
+  end
+
+  def test_following_the_advice_works
+    with_app({ "config.ru" => ANSWERS }) do |app|
+      assert_equal 0, app.doctor("--get", "/secure", "-H", "X-Forwarded-Proto: https").status
+      assert_equal 0, app.doctor("--get", "/private", "-H", "Authorization: Bearer x").status
+    end
+  end
+
+  def test_an_application_that_does_not_boot_shows_its_error_and_what_was_set
+    with_app({ "config.ru" => "puts 'reading the configuration'\nENV.fetch('PAYMENT_KEY')\n" }) do |app|
+      run = app.doctor("--get", "/")
+      assert_equal 1, run.status
+      assert_includes run.err, "does not boot: KeyError: key not found: \"PAYMENT_KEY\""
+      assert_includes run.err, "config.ru:2"
+      assert_includes run.err, "RAILS_ENV=production RACK_ENV=production APP_ENV=production"
+      assert_includes run.err, "The application printed last:\n    reading the configuration"
+    end
+  end
+
+  def test_syntax_errors_missing_files_and_an_exit_are_boot_failures
+    { "def (" => "SyntaxError", "require 'nowhere/at/all'" => "Is its gem in the Gemfile", "exit 3" => "exit status 3",
+      "raise ArgumentError, 'Missing `secret_key_base`'" => "SECRET_KEY_BASE_DUMMY=1" }.each do |source, said|
+      with_app({ "config.ru" => "#{source}\n" }) do |app|
+        run = app.doctor("--get", "/")
+        assert_equal 1, run.status
+        assert_includes run.err, said
+      end
+    end
+  end
+
+  def test_a_folder_without_an_application_says_which_file_to_name
+    with_app({}) do |app|
+      run = app.doctor("--get", "/")
+      assert_equal 1, run.status
+      assert_includes run.err, "there is no config.ru and no app.rb in #{app.dir}"
+      assert_includes app.doctor("web.ru", "--get", "/").err, "there is no file web.ru"
+    end
+  end
+
+  def test_a_database_that_is_not_there_is_said
+    source = <<~RUBY
+      require "active_record"
+      ActiveRecord::Base.establish_connection(adapter: "postgresql", host: "127.0.0.1", port: #{free_port}, database: "x", password: "s3cret")
+      run ->(_env) { [200, {}, [ActiveRecord::Base.connection.select_value("SELECT 1").to_s]] }
+    RUBY
+    with_app({ "config.ru" => source }) do |app|
+      run = app.doctor("--get", "/")
+      assert_equal 1, run.status
+      assert_includes run.err, "the database postgresql (x), ActiveRecord cannot be reached"
+      assert_includes run.err, "bin/rails db:prepare"
+      refute_includes run.out + run.err, "s3cret"
+    end
+  end
+
+  def test_castellan_off_is_said
+    with_app({ "config.ru" => ANSWERS }) do |app|
+      run = app.doctor("--get", "/nothing", CASTELLAN: "off")
+      assert_equal 1, run.status
+      assert_includes run.err, "castellan doctor: CASTELLAN=off is set, so no query would be seen; unset it\n"
+    end
+  end
+
+  private
+
+  def assert_refused(app, path, reason)
+    run = app.doctor("--get", path)
+    assert_equal 1, run.status, path
+    assert_includes run.err, reason
+    refute_includes run.out, "duration"
+  end
+end

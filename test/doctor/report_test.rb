@@ -1,0 +1,110 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "sequel"
+
+# What a person reads, from examinations of applications that are lambdas, and from findings made by hand.
+class ReportTest < Minitest::Test
+  Doctor = Castellan::Doctor
+
+  # An examination that was made, in the values that a report asks for.
+  Made = Struct.new(:request, :measurement, :runs, :findings, :castellan?, :memory?, keyword_init: true)
+
+  def test_findings_with_one_fix_are_one_group_and_the_longest_is_first
+    report = report_of(finding(fix: "add x", fingerprint: "select a", total_ns: 2_000_000),
+                       finding(fix: "add y", fingerprint: "select b", total_ns: 9_000_000),
+                       finding(fix: "add x", fingerprint: "select c", total_ns: 3_000_000))
+    assert_equal ["1. 150 queries, 9.00 ms: the same query for each record (N+1)",
+                  "2. 300 queries, 5.00 ms: the same query for each record (N+1)"], report.lines(chomp: true).grep(/^\d\./)
+    assert_equal 1, report.scan("   fix     add x").size
+    assert_operator report.index("select c"), :<, report.index("select a")
+    assert_includes report, "\nnext: add y"
+  end
+
+  def test_numbers_have_separators_and_sql_is_cut
+    report = report_of(finding(fingerprint: "select #{"long, " * 50}", fix: "add x"))
+    assert_includes report, "duration    7,795.4 ms (the median of 3 warm runs), of which SQL 373.0 ms in 1,139 queries"
+    assert_includes report, "allocated   744,989 objects, 60.0 MB"
+    assert_includes report, "retained    1 object, 120 bytes"
+    assert_includes report, "rows        users 1,000"
+    assert_operator report.lines.map(&:size).max, :<, 140
+  end
+
+  def test_a_finding_without_a_fix_says_why_and_is_no_next_step
+    report = report_of(finding(fix: nil, fix_refused: "it differs"))
+    assert_includes report, "fix     none: it differs"
+    assert_includes report, "next: no preload mends"
+  end
+
+  def test_the_next_step_follows_from_what_takes_the_time
+    assert_includes next_step(sql_ns: 90_000_000, duration_ns: 100_000_000), "EXPLAIN ANALYZE"
+    assert_includes next_step(sql_ns: 1, allocated_objects: 50_000), "with a Castellan::Resource"
+    assert_includes next_step(sql_ns: 1, allocated_objects: 500, duration_ns: 90_000_000), "stackprof"
+    assert_includes next_step(sql_ns: 1, allocated_objects: 500, duration_ns: 2_000_000), "nothing stands out"
+  end
+
+  def test_who_renders_with_a_resource_is_not_told_to
+    advice = next_step(sql_ns: 1, allocated_objects: 50_000, castellan: true)
+    refute_includes advice, "Castellan::Resource"
+    assert_includes advice, "cache :exact"
+  end
+
+  def test_an_examination_knows_whether_a_document_was_rendered
+    things = document
+    with_document = Doctor::Examination.new(->(_env) { [200, {}, [things.call]] }, request, runs: 1, memory: false).call
+    assert_equal '{"data":[]}', with_document.body
+    assert_predicate with_document, :castellan?
+    refute_predicate Doctor::Examination.new(->(_env) { [200, {}, ["{}"]] }, request, runs: 1, memory: false).call, :castellan?
+  end
+
+  def test_the_first_request_is_thrown_away_and_the_median_is_measured
+    bodies = %w[first] + Array.new(20, "later")
+    examination = Doctor::Examination.new(->(_env) { [200, {}, [bodies.shift]] }, request, runs: 3, memory: false).call
+    assert_equal [3, 5, "first"], [examination.runs, examination.measurement.response_bytes, examination.body]
+  end
+
+  def test_figures_of_every_size
+    assert_equal %w[0 999 1,000 1,234,567], [0, 999, 1000, 1_234_567].map { |number| Doctor::Figures.whole(number) }
+    assert_equal ["0.05 ms", "9.99 ms", "10.0 ms", "1,234.6 ms"], [50_000, 9_990_000, 10_000_000, 1_234_560_000].map { |ns| Doctor::Figures.milliseconds(ns) }
+    assert_equal ["9,999 bytes", "10.0 kB", "1.5 MB"], [9_999, 10_000, 1_500_000].map { |bytes| Doctor::Figures.bytes(bytes) }
+  end
+
+  def test_tables_are_read_from_the_statements
+    sql = ['SELECT * FROM "users" INNER JOIN `roles` ON 1', 'select 1 from public."Books" where exists (select 1 FROM pages)']
+    assert_equal %w[Books pages roles users], Doctor::Databases.tables(sql)
+  end
+
+  def test_no_password_is_printed
+    assert_equal "postgres://db.example/x", Doctor::Databases.without_password("postgres://ada:secret@db.example/x")
+  end
+
+  private
+
+  def request = Doctor::Request.new("/users")
+
+  def document
+    database = Sequel.sqlite
+    database.create_table(:things) { primary_key :id }
+    model = Class.new(Sequel::Model(database[:things]))
+    resource = Class.new(Castellan::Resource) do
+      type :things
+      model model
+    end
+    -> { resource.document(model.dataset).to_json }
+  end
+
+  def finding(**fields)
+    Castellan::Finding.new(kind: :n_plus_one, count: 150, fingerprint: "select 1", location: "app/a.rb:1", parent_location: "app/b.rb:2",
+                           parent_count: 150, total_ns: 1_000_000, source: "user.name", **fields)
+  end
+
+  def made(findings = [], castellan: false, **measured)
+    measurement = Castellan::Measurement.new(duration_ns: 7_795_400_000, sql_ns: 373_000_000, queries: 1_139, cached_queries: 0,
+                                             allocated_objects: 744_989, allocated_bytes: 60_000_000, retained_objects: 1,
+                                             retained_bytes: 120, response_bytes: 1_000, status: 200, **measured)
+    Made.new(request: request, measurement: measurement, runs: 3, findings: findings, castellan?: castellan, memory?: true)
+  end
+
+  def report_of(*findings) = Doctor::Report.new(made(findings), rows: { "users" => 1000 }).to_s
+  def next_step(**measured) = Doctor::Advice.new(made(**measured)).to_s
+end
