@@ -1,0 +1,19 @@
+# frozen_string_literal: true
+
+# What the controllers of this app share: jsonapi-resources' metal controller, and a bearer token before every action.
+class ResourcesController < JSONAPI::ResourceControllerMetal
+  include AbstractController::Callbacks
+
+  before_action :authenticate
+
+  private
+
+  def authenticate
+    BearerToken.claims(request.authorization)
+  rescue BearerToken::Invalid => e
+    response.headers["WWW-Authenticate"] = BearerToken::CHALLENGE
+    response.headers["Content-Type"] = JSONAPI::MEDIA_TYPE
+    self.status = 401
+    self.response_body = BearerToken.error_document(e)
+  end
+end

@@ -1,0 +1,25 @@
+# frozen_string_literal: true
+
+# jsonapi-resources' pages, with a 400 for two requests that it answers with a 500: `page[]=3`, and a number so large that
+# its offset is no integer of the database. It also takes `3abc` for 3; here a page is named by digits only.
+#
+#   class MailLogResource < JSONAPI::Resource
+#     paginator :strict
+#   end
+class StrictPaginator < PagedPaginator
+  LARGEST = 1_000_000_000
+
+  private
+
+  def parse_pagination_params(params)
+    raise JSONAPI::Exceptions::InvalidPageObject unless params.nil? || params.is_a?(ActionController::Parameters)
+
+    super
+    params&.each { |name, value| raise JSONAPI::Exceptions::InvalidPageValue.new(name, value) unless /\A\d+\z/.match?(value.to_s) }
+  end
+
+  def verify_pagination_params
+    super
+    raise JSONAPI::Exceptions::InvalidPageValue.new(:number, number) if number > LARGEST
+  end
+end

@@ -1,0 +1,6 @@
+# frozen_string_literal: true
+
+class CategoryResource < ApplicationResource
+  immutable
+  attribute :name
+end

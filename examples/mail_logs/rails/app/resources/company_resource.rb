@@ -1,0 +1,6 @@
+# frozen_string_literal: true
+
+class CompanyResource < ApplicationResource
+  immutable
+  attributes :name, :icon
+end

@@ -1,0 +1,9 @@
+# frozen_string_literal: true
+
+# One process with five threads, as the account ran it, so that the two servers are compared and not the number of cores.
+# PORT=9292 bundle exec puma -C config/puma.rb
+
+bind "tcp://127.0.0.1:#{ENV.fetch("PORT", "9292")}"
+environment ENV.fetch("RAILS_ENV", "production")
+workers 0
+threads 5, 5

@@ -1,0 +1,13 @@
+# frozen_string_literal: true
+
+require "logger"
+require "sequel"
+require_relative "../shared/database_url"
+
+# The connection, and what every model gets. All datasets are frozen: freeze_datasets asks for what Sequel 5 always does.
+DB = Sequel.connect(DatabaseUrl.new.for_sequel, max_connections: 5, sql_log_level: :debug)
+DB.loggers << Logger.new($stdout, level: ENV.fetch("LOG_LEVEL", "warn"))
+DB.extension :freeze_datasets, :pagination
+
+Sequel::Model.plugin :subclasses
+Sequel::Model.plugin :tactical_eager_loading

@@ -1,0 +1,30 @@
+# frozen_string_literal: true
+
+require_relative "database"
+
+class Category < Sequel::Model
+end
+
+class Company < Sequel::Model
+end
+
+class MailLog < Sequel::Model
+  many_to_one :category
+  many_to_one :company
+
+  dataset_module do
+    order :newest_first, Sequel.desc(:number)
+  end
+end
+
+# A row of a database view: the totals of one company. The view has no key of its own, so the company's serves.
+class CompanyStatistic < Sequel::Model
+  set_primary_key :company_id
+
+  dataset_module do
+    order :by_company, :company_id
+  end
+end
+
+Sequel::Model.freeze_descendants
+DB.freeze

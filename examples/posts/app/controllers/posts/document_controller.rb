@@ -1,0 +1,14 @@
+# frozen_string_literal: true
+
+module Posts
+  # The whole body from the cache. It depends on the viewer, so the key names the viewer and no other cache may keep it.
+  class DocumentController < ApplicationController
+    def index
+      keep_private
+      posts = current_user.posts.published
+      render json: Rails.cache.fetch(["posts/document", current_user.id], version: PostsVersion.of(posts), expires_in: 12.hours) {
+        posts.to_json(include: %i[author comments])
+      }
+    end
+  end
+end

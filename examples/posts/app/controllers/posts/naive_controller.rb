@@ -1,0 +1,11 @@
+# frozen_string_literal: true
+
+module Posts
+  # As it was: models to hashes to JSON for every request.
+  class NaiveController < ApplicationController
+    def index
+      posts = current_user.posts.published
+      render json: posts.to_json(include: %i[author comments])
+    end
+  end
+end

@@ -1,0 +1,15 @@
+# frozen_string_literal: true
+
+module Posts
+  # A smaller body: without the comments, which `/posts/:id` sends on request.
+  class SummaryController < ApplicationController
+    def index
+      keep_private
+      posts = current_user.posts.listed.preload(:author)
+      version = PostsVersion.without_comments(posts)
+      render json: Rails.cache.fetch(["posts/summary", current_user.id], version: version, expires_in: 12.hours) {
+        posts.to_json(include: :author)
+      }
+    end
+  end
+end

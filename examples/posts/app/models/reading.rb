@@ -1,0 +1,6 @@
+# frozen_string_literal: true
+
+class Reading < ApplicationRecord
+  belongs_to :user
+  belongs_to :post
+end

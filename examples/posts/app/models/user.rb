@@ -1,0 +1,12 @@
+# frozen_string_literal: true
+
+class User < ApplicationRecord
+  has_many :posts, foreign_key: :author_id, inverse_of: :author
+  has_many :readings
+  has_many :access_tokens
+
+  # Asks the database each time: in a loop that is a query per post.
+  def read_before?(post)
+    readings.exists?(post: post)
+  end
+end

@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+# The steps with Castellan as Rack applications in config.ru: what is asked for is the same, how it is answered stands in the
+# resources.
+module PostsApi
+  WHOLE = %i[author comments].freeze
+  TOKEN = /\ABearer (.+)\z/
+
+  def self.viewers
+    Castellan.app do
+      authenticate { |env| PostsApi.viewer(env["HTTP_AUTHORIZATION"]) }
+      resource PostResource, at: "resource", scope: PostsApi.method(:posts_of), include: WHOLE
+      resource DocumentCachedPostResource, at: "document", scope: PostsApi.method(:posts_of), include: WHOLE
+      resource DocumentCachedPostResource, at: "summary", scope: PostsApi.method(:posts_of), include: :author
+      resource RecordCachedPostResource, at: "perforated", scope: PostsApi.method(:posts_of), include: :author
+      resource PersonalPostResource, at: "fragment", scope: PostsApi.method(:posts_of), include: :author
+    end
+  end
+
+  # The front page asks for nothing of the moment, so that one relation serves every request and its statement is made once.
+  def self.everybody
+    front_page = Post.front_page
+    Castellan.app { resource DocumentCachedPostResource, at: "/", scope: ->(_) { front_page }, include: WHOLE }
+  end
+
+  def self.viewer(authorization)
+    token = authorization.to_s[TOKEN, 1]
+    User.joins(:access_tokens).find_by(access_tokens: { digest: AccessToken.digest(token) }) if token
+  end
+
+  def self.posts_of(viewer)
+    viewer.posts.listed
+  end
+end

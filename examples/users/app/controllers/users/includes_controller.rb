@@ -1,0 +1,11 @@
+# frozen_string_literal: true
+
+module Users
+  # Corrected: a subquery chooses the users, the eager load reads all their roles and groups.
+  class IncludesController < ApplicationController
+    def index
+      users = User.holding(titles).includes(:roles, :groups)
+      render json: users, each_serializer: UserSerializer, include: %i[roles groups]
+    end
+  end
+end

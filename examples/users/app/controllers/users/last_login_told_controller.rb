@@ -1,0 +1,12 @@
+# frozen_string_literal: true
+
+module Users
+  # As told, and wrong: the scoped association has no order, so that eager loading reads all tokens and keeps the oldest.
+  class LastLoginToldController < ApplicationController
+    def index
+      users = User.holding(titles)
+                  .includes(:roles, :groups, :employee, :assignments, :group_assignments, :last_login_token_told)
+      render json: users, each_serializer: UserLastLoginToldSerializer, include: %i[roles groups]
+    end
+  end
+end

@@ -1,0 +1,5 @@
+# frozen_string_literal: true
+
+class GroupSerializer < ActiveModel::Serializer
+  attributes :id, :name
+end

@@ -1,0 +1,5 @@
+# frozen_string_literal: true
+
+class RoleSerializer < ActiveModel::Serializer
+  attributes :id, :title
+end

@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+# The steps with Castellan: what is asked for is the same, how it is answered stands in the resources.
+class CastellanUsersController < ApplicationController
+  def resource
+    answer_with UserResource
+  end
+
+  def record_cache
+    answer_with RecordCachedUserResource
+  end
+
+  def document_cache
+    answer_with DocumentCachedUserResource
+  end
+
+  private
+
+  def answer_with(resource)
+    document = resource.document(User.holding(titles), include: %i[roles groups])
+    render json: document if stale?(**document.validators)
+  end
+end

@@ -1,0 +1,7 @@
+# frozen_string_literal: true
+
+# The limit of a server: BYTES constant bytes, made once.
+body = "x" * Integer(ENV.fetch("BYTES"))
+headers = { "content-type" => "application/json", "content-length" => body.bytesize.to_s }.freeze
+
+run ->(_env) { [200, headers.dup, [body]] }

@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+require "socket"
+require "uri"
+
+module Castellan
+  module Demo
+    # Where the examples keep their data: the database that DATABASE_URL names when its server is there, else embedded SQLite.
+    #
+    #   Database.chosen("postgres://localhost/castellan", $stderr).environment   # => { "DATABASE_URL" => "postgres://…" }
+    class Database
+      PORT = 5432
+      KNOWN = /\A(?:postgres(?:ql)?|sqlite3?):/
+      MISSING = /no database at database_url|database "[^"]*" does not exist|could not connect|connection refused/i
+      HOW = "On Debian: apt-get install postgresql, then createdb castellan and DATABASE_URL=postgres:///castellan. Going on with SQLite."
+      private_constant :PORT, :KNOWN, :MISSING, :HOW
+
+      # @return [String, nil] nil for SQLite in the examples' own files
+      attr_reader :url
+
+      # @param url [String, nil]
+      # @param out [IO] told how to get the database when it is not there
+      # @return [Database]
+      def self.chosen(url, out)
+        return new(nil) if url.to_s.empty?
+        raise ConfigurationError, "DATABASE_URL: the examples know postgres: and sqlite3:, not #{url[/\A[^:]*/]}:" unless url.match?(KNOWN)
+
+        database = new(url)
+        return database if database.there?
+
+        out.puts "There is no database server at DATABASE_URL (#{database}). #{HOW}"
+        new(nil)
+      end
+
+      def initialize(url)
+        @url = url
+      end
+
+      # What to use when an example could not be filled there: SQLite, if the database itself is what is missing.
+      # @param error [Error] of the example's setup
+      # @param out [IO] told how to get the database
+      # @return [Database]
+      # @raise [Error] the one that was given, when it is about something else
+      def instead(error, out)
+        raise error unless url && error.message.match?(MISSING)
+
+        out.puts "The database at DATABASE_URL (#{self}) cannot be used: #{error.message.lines.last.to_s.strip} #{HOW}"
+        Database.new(nil)
+      end
+
+      # @return [Boolean] whether something listens there; a path of a file is taken as it is
+      def there?
+        uri = URI.parse(url)
+        return true unless uri.scheme.to_s.start_with?("postgres")
+        return Dir.glob("{/var/run/postgresql,/tmp}/.s.PGSQL.*").any? if uri.host.to_s.empty?
+
+        TCPSocket.new(uri.host, uri.port || PORT).close
+        true
+      rescue SystemCallError, SocketError, URI::InvalidURIError
+        false
+      end
+
+      # @return [Hash{String => String, nil}] for a process of an example; always says which, so that it inherits no other
+      def environment
+        { "DATABASE_URL" => url }
+      end
+
+      # @return [String] without user and password
+      def to_s
+        url ? url.sub(%r{//[^/@]*@}, "//") : "SQLite"
+      end
+    end
+  end
+end

@@ -1,0 +1,167 @@
+# frozen_string_literal: true
+
+require "bundler"
+require "json"
+require "open3"
+require "socket"
+require "tempfile"
+require "tmpdir"
+
+module Castellan
+  module Demo
+    # One example application as a process of its own, in its own bundle.
+    #
+    #   example = Example.new("examples/posts", environment: { "WITH_CASTELLAN" => "1" })
+    #   example.serve { |url| LoadTest.run("#{url}/posts/public") }
+    #   example.doctor(["/users/baseline"], headers: {}) { |row| p row["queries"] }
+    class Example
+      BOOT_SECONDS = 60
+      RUNS = "3" # measured runs of each request: the median of them, within the time that a demo may take
+      STOP_SECONDS = 5
+      LOG_LINES = 30
+      private_constant :BOOT_SECONDS, :RUNS, :STOP_SECONDS, :LOG_LINES
+
+      # @return [String]
+      attr_reader :directory
+
+      # @param directory [String]
+      # @param environment [Hash{String => String}] beside RAILS_ENV and RACK_ENV, which are production
+      def initialize(directory, environment: {})
+        @directory = File.expand_path(directory)
+        @environment = { "RAILS_ENV" => "production", "RACK_ENV" => "production", "APP_ENV" => "production",
+                         "BUNDLE_GEMFILE" => File.join(@directory, "Gemfile"), "RUBYOPT" => nil, **environment }
+      end
+
+      # @param environment [Hash{String => String}] further variables
+      # @return [Example] the same application with them
+      def with(environment)
+        Example.new(directory, environment: { **@environment, **environment })
+      end
+
+      # Installs gems and fills the database, unless that is so already.
+      # @raise [Error] with what the setup said
+      def setup
+        said, status = Bundler.with_unbundled_env { Open3.capture2e(@environment, "bin/setup", chdir: directory, stdin_data: "") }
+        raise Error, "#{directory}/bin/setup: #{said.lines.last(5).join.strip}" unless status.success?
+      end
+
+      # Runs Puma on a free port while the block works.
+      # @param rackup [String]
+      # @yieldparam url [String] "http://127.0.0.1:41321"
+      def serve(rackup: "config.ru")
+        port = free_port
+        @log = log_file
+        pid = start({ "PORT" => port.to_s }, ["puma", "-C", "config/puma.rb", rackup], out: @log.path, err: %i[child out])
+        wait_for(port, pid)
+        yield "http://127.0.0.1:#{port}"
+      ensure
+        stop(pid)
+        @log&.close!
+      end
+
+      # Examines requests in a process of the application, see {CLI::Doctor}.
+      # @param targets [Array<Array(String, Boolean)>] paths, and whether each is measured or only answered
+      # @yieldparam row [Hash] what the doctor says of one request, with "body"
+      # @raise [Error] with the doctor's reason
+      def doctor(targets, headers: {}, memory: true)
+        Dir.mktmpdir("castellan-demo") do |bodies|
+          requests = targets.flat_map { |target, measured| [measured ? "--get" : "--check", target] }
+          lines = headers.flat_map { |name, value| ["-H", "#{name}: #{value}"] }
+          command = ["castellan", "doctor", "config.ru", "--json", "--runs", RUNS, "--bodies", bodies,
+                     *("--no-memory" unless memory), *requests, *lines]
+          lines_of(command).with_index(1) do |line, number|
+            yield JSON.parse(line).merge("body" => File.binread(File.join(bodies, "#{number}.body")))
+          end
+        end
+      end
+
+      private
+
+      # Not IO.popen, which on Ctrl-C would wait for the process instead of ending it.
+      def lines_of(command)
+        return enum_for(:lines_of, command) unless block_given?
+
+        log = log_file
+        reader, writer = IO.pipe
+        pid = start({}, command, out: writer, err: log.path)
+        writer.close
+        reader.each_line { |line| yield line }
+        raise Error, "#{directory}: #{tail(log)}" unless ended_well?(pid).tap { pid = nil }
+      ensure
+        reader&.close
+        stop(pid)
+        log&.close!
+      end
+
+      def ended_well?(pid)
+        Process.wait2(pid).last.success?
+      ensure
+        Watchdog.forget(pid)
+      end
+
+      # A process group of its own, so that what it starts ends with it.
+      def start(environment, command, **streams)
+        Bundler.with_unbundled_env do
+          Process.spawn({ **@environment, **environment }, "bundle", "exec", *command, chdir: directory, pgroup: true, **streams)
+        end.tap { |pid| Watchdog.watch(pid) }
+      end
+
+      def tail(log)
+        File.readlines(log.path).last(LOG_LINES).join.scrub.strip
+      end
+
+      def log_file
+        Tempfile.new("castellan-example")
+      end
+
+      def wait_for(port, pid)
+        deadline_ns = Clock.monotonic_ns + (BOOT_SECONDS * 1_000_000_000)
+        until connected?(port)
+          raise Error, "#{directory} does not boot:\n#{tail(@log)}" if Process.wait(pid, Process::WNOHANG)
+          raise Error, "#{directory} did not answer within #{BOOT_SECONDS} s:\n#{tail(@log)}" if Clock.monotonic_ns > deadline_ns
+
+          sleep 0.05
+        end
+      end
+
+      def connected?(port)
+        TCPSocket.new("127.0.0.1", port).close
+        true
+      rescue Errno::ECONNREFUSED
+        false
+      end
+
+      def free_port
+        server = TCPServer.new("127.0.0.1", 0)
+        server.addr[1]
+      ensure
+        server&.close
+      end
+
+      def stop(pid)
+        return unless pid
+
+        signal("TERM", -pid)
+        wait(pid) || (signal("KILL", -pid) && Process.wait(pid))
+      rescue Errno::ECHILD
+        nil # it has ended by itself and was waited for
+      ensure
+        Watchdog.forget(pid) if pid
+      end
+
+      def wait(pid)
+        deadline_ns = Clock.monotonic_ns + (STOP_SECONDS * 1_000_000_000)
+        until (ended = Process.wait(pid, Process::WNOHANG)) || Clock.monotonic_ns > deadline_ns
+          sleep 0.01
+        end
+        ended
+      end
+
+      def signal(name, pid)
+        Process.kill(name, pid)
+      rescue Errno::ESRCH, Errno::EPERM
+        nil
+      end
+    end
+  end
+end

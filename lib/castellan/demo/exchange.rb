@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require "json"
+require "net/http"
+
+module Castellan
+  module Demo
+    # Single requests to an example's server, outside of any measurement.
+    #
+    #   exchange = Exchange.new("http://127.0.0.1:41321", { "Authorization" => "Bearer …" })
+    #   exchange.get("/posts/naive").body
+    class Exchange
+      def initialize(base, headers)
+        @base = URI(base)
+        @headers = headers
+      end
+
+      # @return [Net::HTTPResponse]
+      # @raise [Error] for an answer that is neither 2xx nor 304
+      def get(path, headers = {})
+        send_request(Net::HTTP::Get.new(path, { **@headers, **headers, "Accept-Encoding" => "identity" }))
+      end
+
+      # @param change [Hash{String => Object}] method, path, json
+      def change(change, json = change.fetch("json"))
+        verb = Net::HTTP.const_get(change.fetch("method").capitalize)
+        request = verb.new(change.fetch("path"), { **@headers, "Content-Type" => "application/json" })
+        request.body = JSON.generate(json)
+        send_request(request)
+      end
+
+      # What a client that has an answer sends to ask whether it still holds (RFC 9110, section 13.1).
+      # @return [Hash{String => String}]
+      def conditions(response)
+        { "If-None-Match" => response["etag"], "If-Modified-Since" => response["last-modified"] }.compact
+      end
+
+      private
+
+      def send_request(request)
+        response = Net::HTTP.start(@base.host, @base.port, read_timeout: 60) { |http| http.request(request) }
+        return response if response.is_a?(Net::HTTPSuccess) || response.is_a?(Net::HTTPNotModified)
+
+        raise Error, "#{request.method} #{request.path} was answered with #{response.code}: #{response.body.to_s[0, 300]}"
+      end
+    end
+  end
+end

@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Demo
+    # Replays all stories, and gives what the ledger and its report need.
+    #
+    #   replay = Replay.new(stories: %w[users posts mail_logs], seconds: 5, out: $stderr)
+    #   replay.call          # fills databases that are empty, measures every step
+    #   replay.ledger        # => Ledger
+    #   replay.goals         # => [{ title:, goal:, measured:, reached: }, …]
+    class Replay
+      STORIES = %w[users posts mail_logs].freeze
+      # The users story once more at the size that its goal speaks of: the last of ActiveRecord, and Castellan.
+      LARGE = %w[last_login castellan].freeze
+      LARGE_USERS = "1000"
+
+      # @param stories [Array<String>] of {STORIES}
+      # @param seconds [Numeric] of load for each step
+      # @param out [IO] where progress is said
+      # @raise [ConfigurationError]
+      def initialize(stories: STORIES, seconds: 5, out: $stderr)
+        unknown = stories - STORIES
+        raise ConfigurationError, "there is no story #{unknown.first}#{Nearest.hint(unknown.first, STORIES)}" if unknown.any?
+
+        @names = stories
+        @seconds = seconds
+        @out = out
+        @database = Database.chosen(ENV.fetch("DATABASE_URL", nil), out)
+        @rows = []
+        @progress = nil
+      end
+
+      # Also when it is interrupted, {#ledger} has what was measured until then.
+      # @return [self]
+      def call
+        @examples = Workplace.new.examples(@out)
+        @names.each { |name| prepare(name) }
+        @progress = Progress.new(@out, total: total)
+        @budget = Budget.new(seconds: @seconds, steps: loaded, elapsed: @progress.method(:elapsed))
+        @names.each { |name| public_send(name) }
+        self
+      end
+
+      # @return [Ledger] what has been measured
+      def ledger
+        @rows.each_with_object(Ledger.new) { |row, ledger| ledger.add(**row.except(:id), environment: environment) }
+      end
+
+      # @return [Array<Hash{Symbol => Object}>] see {Goals}
+      def goals
+        Goals.new(@rows).to_a
+      end
+
+      # What is worth comparing besides, for the report.
+      # @return [Array<Hash{Symbol => Object}>] see {Ledger::Report}
+      def ratios
+        Goals.new(@rows).ratios
+      end
+
+      # @return [Float] how long the measuring took, in seconds
+      def elapsed
+        @progress ? @progress.elapsed : 0.0
+      end
+
+      # @return [Hash{String => String}]
+      def environment
+        @environment ||= Ledger::Environment.current(database: @database.to_s, puma: "1 process, 5 threads", clients: LoadedStory::CLIENTS)
+      end
+
+      def users
+        ExaminedStory.new(story("users"), example("users"), @progress).call { |row| @rows << row }
+        large_users
+      end
+
+      def posts
+        loaded = LoadedStory.new(story("posts"), { nil => example("posts") }, budget: @budget, progress: @progress)
+        loaded.call { |row| @rows << row }
+        @rows << loaded.limit("public")
+      end
+
+      def mail_logs
+        apps = %w[rails sequel].to_h { |app| [app, example(File.join("mail_logs", app))] }
+        LoadedStory.new(story("mail_logs"), apps, budget: @budget, progress: @progress).call { |row| @rows << row }
+      end
+
+      private
+
+      def prepare(name)
+        @out.puts "Preparing the example #{name} (its gems and its data, where they are not there yet) …"
+        example(name).setup
+      rescue Error => error
+        @database = @database.instead(error, @out)
+        retry
+      end
+
+      def story(name)
+        Story.read(File.join(@examples, name))
+      end
+
+      def example(name)
+        Example.new(File.join(@examples, name), environment: @database.environment)
+      end
+
+      def total
+        loaded + (@names.include?("users") ? story("users").steps.size + LARGE.size : 0)
+      end
+
+      # How many steps are put under load: those of both stories that are, and the limit.
+      def loaded
+        (@names - ["users"]).sum { |name| story(name).steps.size } + (@names.include?("posts") ? 1 : 0)
+      end
+
+      def large_users
+        Dir.mktmpdir("castellan-demo") do |directory|
+          url = @database.url || "sqlite3:#{File.join(directory, "users.sqlite3")}"
+          large = example("users").with("USERS" => LARGE_USERS, "DATABASE_URL" => url)
+          large.setup
+          ExaminedStory.new(story("users").only(LARGE, as: "users_1000"), large, @progress, memory: false).call { |row| @rows << row }
+        ensure
+          example("users").setup if @database.url
+        end
+      end
+    end
+  end
+end

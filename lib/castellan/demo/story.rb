@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require "yaml"
+
+module Castellan
+  module Demo
+    # One account to replay: its steps in order, as `steps.yml` of an example tells them. The file's head documents its keys.
+    #
+    #   story = Story.read("examples/users")
+    #   story.steps.first.get   # => "/users/baseline?role=…"
+    class Story
+      # One step, an endpoint that a reader can open. `app` is a folder below the example's where that has several applications.
+      Step = Struct.new(:id, :title, :get, :told, :compared_with, :differs, :reason, :code, :with_castellan, :story_value, :app,
+                        :conditional, :wrong_after, keyword_init: true) do
+        def initialize(**)
+          super
+          freeze
+        end
+
+        # @return [Step] the same, told apart from the account's own figures
+        def with(compared_with)
+          Step.new(**to_h, compared_with: compared_with, story_value: nil)
+        end
+      end
+
+      # @return [String] the example's folder
+      # @return [String] the story's name in the ledger
+      # @return [Hash{String => String}] headers of every request
+      # @return [Array<String>] paths whose answers no step may change
+      # @return [Array<Step>]
+      attr_reader :directory, :name, :headers, :unchanged, :steps
+
+      # @param directory [String]
+      # @return [Story]
+      # @raise [ConfigurationError] for a key that a step cannot have
+      def self.read(directory)
+        new(directory, YAML.safe_load_file(File.join(directory, "steps.yml")))
+      end
+
+      def initialize(directory, source)
+        @directory = directory
+        @name = source.fetch("story")
+        @headers = source.fetch("headers", {})
+        @unchanged = source.fetch("unchanged", [])
+        @steps = source.fetch("steps").map { |step| step_of(step) }.freeze
+        freeze
+      end
+
+      # @param step [Step]
+      # @return [String] the file to open, from the root of the repository
+      def code(step)
+        File.join("examples", File.basename(directory), step.code)
+      end
+
+      # @param ids [Array<String>] of the steps to keep; each stands for itself, and is compared with the one before it
+      # @param as [String] the name in the ledger
+      # @return [Story]
+      def only(ids, as:)
+        steps = ids.each_with_index.map { |id, index| step(id).with(index.zero? ? nil : ids[index - 1]) }
+        dup.tap { |copy| copy.send(:narrow, as, steps) }
+      end
+
+      # @param id [String, nil]
+      # @return [Step, nil]
+      def step(id)
+        steps.find { |step| step.id == id }
+      end
+
+      private
+
+      def narrow(name, steps)
+        @name = name
+        @unchanged = []
+        @steps = steps.freeze
+        freeze
+      end
+
+      def step_of(step)
+        unknown = step.keys - Step.members.map(&:to_s)
+        return Step.new(**step.transform_keys(&:to_sym)) if unknown.empty?
+
+        hint = Nearest.hint(unknown.first, Step.members)
+        raise ConfigurationError, "#{directory}/steps.yml: #{unknown.join(", ")} is no key of a step#{hint}"
+      end
+    end
+  end
+end

@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+
+module Castellan
+  module Demo
+    # Ends the processes of the examples when the demo ends in whatever way, also when it is killed: a small process that reads which
+    # of them run from a pipe, and kills their groups when the pipe closes.
+    #
+    #   pid = Process.spawn("puma", pgroup: true)
+    #   Watchdog.watch(pid)
+    #   Watchdog.forget(pid)   # after it was waited for
+    #
+    # For leaders of a process group only, which is what `pgroup: true` makes.
+    module Watchdog
+      PROGRAM = <<~RUBY
+        trap("INT", "IGNORE")
+        groups = {}
+        while (line = $stdin.gets)
+          word, pid = line.split
+          word == "watch" ? groups[pid.to_i] = true : groups.delete(pid.to_i)
+        end
+        groups.each_key { |pid| Process.kill("KILL", -pid) rescue nil }
+      RUBY
+      LOCK = Mutex.new
+      private_constant :PROGRAM, :LOCK
+
+      module_function
+
+      # @param pid [Integer] of a process group's leader
+      def watch(pid) = tell("watch #{pid}")
+
+      # @param pid [Integer]
+      def forget(pid) = tell("forget #{pid}")
+
+      def tell(line)
+        LOCK.synchronize { pipe.puts(line) }
+      end
+
+      def pipe
+        return @pipe if defined?(@pipe) && @owner == Process.pid
+
+        reader, @pipe = IO.pipe
+        @pipe.sync = true
+        @owner = Process.pid
+        pid = Process.spawn({ "RUBYOPT" => nil }, RbConfig.ruby, "--disable-gems", "-e", PROGRAM, in: reader, out: File::NULL, pgroup: true)
+        Process.detach(pid)
+        reader.close
+        @pipe
+      end
+    end
+  end
+end
