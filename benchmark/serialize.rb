@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+# Whole documents from the database to bytes, beside ActiveModel::Serializers, jsonapi-serializer, Panko, Alba, oj_serializers,
+# the SELECTs alone and PostgreSQL's own JSON; and the encoders with the rows at hand. On SQLite, and on PostgreSQL where it is
+# installed. The data is that of examples/users (1,000 users in the answer) and examples/posts.
+#
+#   rake bench:serialize                 # writes benchmark/serialize.md; some minutes
+#   BENCH_SHORT=1 rake bench:serialize   # few users and rounds: shows that it works and that the documents are equal
+#   BENCH_JSON=rows.json rake bench:serialize
+#   BENCH_ROUNDS=5 rake bench:serialize  # 15 when nothing is said
+#
+# Runs in a bundle of its own, benchmark/Gemfile, which it installs when it is missing. Documents are compared before they are
+# timed, and the first difference ends the run. A figure is good for this machine only; ratios travel better.
+require_relative "support/own_bundle"
+Benchmarks::OwnBundle.enter(__FILE__)
+
+require_relative "../test/support/servers"
+require_relative "support/apart"
+require_relative "support/example"
+require_relative "support/paired"
+require_relative "support/same_documents"
+require_relative "serialize/measured"
+require_relative "serialize/goals"
+require_relative "serialize/growth"
+require_relative "serialize/users_works"
+require_relative "serialize/posts_works"
+require_relative "serialize/report"
+
+class SerializeBenchmark
+  SHORT = ENV["BENCH_SHORT"] == "1"
+  USERS = SHORT ? 40 : 1000
+  POSTS = SHORT ? 20 : 100
+  TURNS = SHORT ? { rounds: 2, enough: 0, collect: false }.freeze : { rounds: Integer(ENV.fetch("BENCH_ROUNDS", "15")) }.freeze
+  GROWTH = SHORT ? [1, 4, 40] : [1, 10, 100, 1000, 10_000]
+
+  def initialize
+    @measured = Benchmarks::Measured.new(users: USERS)
+  end
+
+  def run
+    databases.each { |database| measure(database) }
+    report = Benchmarks::Report.new(@measured, rounds: TURNS[:rounds], postgres: @postgres, short: SHORT)
+    puts report
+    File.write(File.join(__dir__, "serialize.md"), report.to_s) unless SHORT
+    File.open(ENV.fetch("BENCH_JSON"), "a") { |file| report.rows.each { |row| file.puts(JSON.generate(row)) } } if ENV["BENCH_JSON"]
+  end
+
+  private
+
+  def databases
+    Castellan::TestServers.available?(:postgres) ? %w[PostgreSQL SQLite] : %w[SQLite]
+  end
+
+  def measure(database)
+    users = Benchmarks::Example.new("users", "USERS" => USERS.to_s)
+    keep apart(database) { with(users, database) { works(database, Benchmarks::UsersWorks.new(users, postgres: @url, users: USERS)) } }
+    posts = Benchmarks::Example.new("posts")
+    keep apart(database) { with(posts, database) { works(database, Benchmarks::PostsWorks.new(posts, posts: POSTS)) } }
+    many = Benchmarks::Example.new("users", "USERS" => (GROWTH.last * 2 / 3.0).ceil.to_s)
+    @measured.growth[database] = apart(database) { with(many, database) { Benchmarks::Growth.measure(many, GROWTH, TURNS) } }
+  end
+
+  def keep(works)
+    @measured.works.concat(works)
+  end
+
+  # The server is this process', so the new database is made here.
+  def apart(database, &)
+    @url = database == "PostgreSQL" ? Castellan::TestServers.postgres_url : nil
+    @postgres ||= version if @url
+    Benchmarks::Apart.call(&)
+  end
+
+  def with(example, database, &)
+    warn "#{database}: #{example}"
+    example.open(@url, &)
+  end
+
+  def version
+    connection = PG.connect(@url)
+    "PostgreSQL #{connection.parameter_status("server_version")[/[\d.]+/]}"
+  ensure
+    connection&.close
+  end
+
+  def works(database, source)
+    source.enum_for(:each).map do |key, title, ways|
+      bytes = Benchmarks::SameDocuments.check("#{title} (#{database})", ways)
+      Benchmarks::Measured::Work.new(key, database, title, bytes, Benchmarks::Paired.new(ways, **TURNS))
+    end
+  end
+end
+
+SerializeBenchmark.new.run

@@ -1,0 +1,90 @@
+# frozen_string_literal: true
+
+module Benchmarks
+  # What Castellan promises of these works, each held against what was measured.
+  #
+  #   Goals.of(measured).each { |goal| puts [goal.text, goal.found, goal.verdict].join(" | ") }
+  #
+  # A goal that is not reached stays in the table, and so does one that nothing here can measure yet.
+  module Goals
+    Goal = Struct.new(:text, :found, :verdict)
+
+    JSONAPI = "jsonapi-serializer"
+    AMS = "ActiveModel::Serializers"
+    LIMIT = "the SELECTs alone, raw and prepared (the limit)"
+    GROUPED = "one statement, grouped CTEs and string_agg"
+    CORRELATED = "one statement, correlated json_agg"
+
+    # work, database, way, at least how many times as fast as, which
+    FASTER = [
+      [:users, "PostgreSQL", "Castellan", 70, JSONAPI], [:users, "PostgreSQL", "Castellan", 40, "Panko, nested"],
+      [:users, "PostgreSQL", "Castellan", 60, "Alba, nested"], [:users, "PostgreSQL", "Castellan", 1, GROUPED],
+      [:users, "PostgreSQL", "Castellan", 2, CORRELATED], [:users, "PostgreSQL", "Castellan", 30, AMS],
+      [:users, "PostgreSQL", "Castellan, Ruby encoder", 20, JSONAPI],
+      [:posts, "PostgreSQL", "Castellan", 15, "to_json(include:)"], [:one, "PostgreSQL", "Castellan", 3, JSONAPI],
+      [:one_attributes, "PostgreSQL", "Castellan", 1.5, JSONAPI],
+      [:users, "SQLite", "Castellan", 40, JSONAPI], [:users, "SQLite", "Castellan", 20, "Panko, nested"],
+      [:users, "SQLite", "Castellan", 30, AMS]
+    ].freeze
+    # database, at most how many objects a user
+    OBJECTS = { "PostgreSQL" => 1, "SQLite" => 10 }.freeze
+    SLOWER_THAN_LIMIT = 1.5
+    FEWER_THAN_AMS = 100
+    UNMEASURED = [
+      "already loaded records: ≥ 1.3 × Panko and ≥ 3 × jsonapi-serializer (a document takes a relation, not records)",
+      "growth from 10,000 to 100,000 users", "streamed peak memory within 8 MB of the smallest (a document is one String)"
+    ].freeze
+
+    module_function
+
+    # @param measured [Measured]
+    # @return [Array<Goal>]
+    def of(measured)
+      [*FASTER.filter_map { |goal| faster(measured, *goal) }, *OBJECTS.keys.flat_map { |database| others(measured, database) },
+       *measured.growth.map { |database, rows| growth(database, rows) }, *UNMEASURED.map { |text| Goal.new(text, "–", "not measured") }]
+    end
+
+    def faster(measured, work, database, way, least, other)
+      paired = measured.paired(work, database)
+      return unless paired&.way?(way) && paired.way?(other)
+
+      ratio = paired.times(way, other)
+      text = "#{measured.title(work, database)}, #{database}: #{way} ≥ #{least} × #{other}"
+      Goal.new(text, "#{ratio} ×", verdict(ratio.median >= least))
+    end
+
+    def others(measured, database)
+      paired = measured.paired(:users, database) or return []
+
+      [(slower(paired, database) if database == "PostgreSQL"), objects(measured, paired, database), fewer(paired, database)].compact
+    end
+
+    def slower(paired, database)
+      ratio = paired.times(LIMIT, "Castellan")
+      text = "#{database}: the users in ≤ #{SLOWER_THAN_LIMIT} × the time of the SELECTs alone"
+      Goal.new(text, "#{ratio} ×", verdict(ratio.median <= SLOWER_THAN_LIMIT))
+    end
+
+    def objects(measured, paired, database)
+      most = OBJECTS.fetch(database)
+      found = (paired.objects("Castellan") / measured.users.to_f).round(2)
+      Goal.new("#{database}: ≤ #{most} object#{"s" if most > 1} a user", found.to_s, verdict(found <= most))
+    end
+
+    def fewer(paired, database)
+      found = (paired.objects(AMS) / paired.objects("Castellan").to_f).round
+      Goal.new("#{database}: ≤ 1/#{FEWER_THAN_AMS} of the objects of #{AMS}", "1/#{found}", verdict(found >= FEWER_THAN_AMS))
+    end
+
+    def growth(database, rows)
+      found = Growth.steepness(rows)
+      text = "#{database}: a user of #{rows.last[:users]} costs ≤ #{Growth::ALLOWED} × one of a tenth as many (linear)"
+      Goal.new(text, "#{found} ×", verdict(found <= Growth::ALLOWED))
+    end
+
+    def verdict(reached)
+      reached ? "reached" : "**not reached**"
+    end
+    private_class_method :faster, :others, :slower, :objects, :fewer, :growth, :verdict
+  end
+end

@@ -1,0 +1,36 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+
+module Benchmarks
+  # Runs a benchmark in the bundle of benchmark/Gemfile, whatever bundle it was started in; installs the bundle when it is missing.
+  #
+  #   Benchmarks::OwnBundle.enter(__FILE__)   # first line of a benchmark: comes back only inside that bundle
+  #
+  # Needs the gem server once. Ends the process with a sentence when the bundle cannot be installed.
+  module OwnBundle
+    GEMFILE = File.expand_path("../Gemfile", __dir__)
+    LIB = File.expand_path("../../lib", __dir__)
+
+    module_function
+
+    # @param script [String] the file to run again inside
+    def enter(script)
+      return if ENV["BUNDLE_GEMFILE"] == GEMFILE && defined?(Bundler)
+
+      require "bundler"
+      Bundler.with_unbundled_env do
+        ENV["BUNDLE_GEMFILE"] = GEMFILE
+        install unless system("bundle", "check", out: File::NULL, err: File::NULL)
+        exec(RbConfig.ruby, "-rbundler/setup", "-I#{LIB}", File.expand_path(script), *ARGV)
+      end
+    end
+
+    def install
+      warn "Installing what the benchmark compares with (benchmark/Gemfile) …"
+      system("bundle", "install", "--quiet") ||
+        abort("The bundle of benchmark/Gemfile cannot be installed; see above. Without it there is nothing to compare with.")
+    end
+    private_class_method :install
+  end
+end

@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+module Benchmarks
+  # Times several ways in turns: a round runs every way once (a fast one several times, for its mean), so that a busy machine is
+  # busy for all of them and two ways can be compared round by round.
+  #
+  #   paired = Paired.new(ways, rounds: 15)
+  #   paired.ms("Castellan")                       # => 5.21, the median of its rounds
+  #   paired.times("Castellan", "Panko").to_s      # => "44.7 (41.2..47.9)": how many times as fast, of medians, and by round
+  #   paired.objects("Castellan")                  # => 812 allocated by one call
+  #
+  # Collects garbage before each way of a round, outside the time; what a way leaves it has to collect itself.
+  class Paired
+    # How many times as fast one way is as another: the ratio of the medians, and the least and greatest of a round.
+    Ratio = Struct.new(:median, :least, :greatest) do
+      def to_s
+        format("%s (%s..%s)", *to_a.map { |value| value < 10 ? value.round(2) : value.round(1) })
+      end
+    end
+
+    ENOUGH = 0.03
+    MOST = 100 # calls
+
+    def self.median(values)
+      sorted = values.sort
+      middle = sorted.size / 2
+      sorted.size.odd? ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2.0
+    end
+
+    # @param enough [Float] seconds of work of one way in one round
+    # @param collect [Boolean] whether garbage is collected before each way
+    def initialize(ways, rounds:, enough: ENOUGH, collect: true)
+      @enough = enough
+      @collect = collect
+      @seconds = ways.to_h { |way| [way.name, []] }
+      @objects = ways.to_h { |way| [way.name, allocated(way)] }
+      calls = ways.to_h { |way| [way.name, calls_of(way)] }
+      rounds.times { |round| turns(ways, round).each { |way| @seconds[way.name] << mean(way, calls[way.name]) } }
+    end
+
+    # @return [Float]
+    def ms(name)
+      (Paired.median(@seconds.fetch(name)) * 1000).round(4)
+    end
+
+    # @return [Integer]
+    def objects(name)
+      @objects.fetch(name)
+    end
+
+    # @return [Array<String>]
+    def names
+      @seconds.keys
+    end
+
+    # @return [Boolean]
+    def way?(name)
+      @seconds.key?(name)
+    end
+
+    # @return [Ratio] how many times as fast +name+ is as +other+
+    def times(name, other)
+      rounds = @seconds.fetch(other).zip(@seconds.fetch(name)).map { |theirs, ours| theirs / ours }
+      Ratio.new(Paired.median(@seconds.fetch(other)) / Paired.median(@seconds.fetch(name)), *rounds.minmax)
+    end
+
+    private
+
+    # Every second round in reverse: no way always runs in the shadow of the same other.
+    def turns(ways, round)
+      round.odd? ? ways.reverse : ways
+    end
+
+    # The second of two calls: the first fills caches, of statements too.
+    def allocated(way)
+      way.call
+      given = way.prepare
+      GC.disable
+      before = GC.stat(:total_allocated_objects)
+      way.call(given)
+      GC.stat(:total_allocated_objects) - before
+    ensure
+      GC.enable
+    end
+
+    def calls_of(way)
+      return 1 if way.prepared?
+
+      @enough.zero? ? 1 : (@enough / mean(way, 1)).ceil.clamp(1, MOST)
+    end
+
+    def mean(way, calls)
+      given = way.prepare
+      GC.start if @collect
+      started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      calls.times { way.call(given) }
+      (Process.clock_gettime(Process::CLOCK_MONOTONIC) - started) / calls
+    end
+  end
+end

@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+module Benchmarks
+  # One way to do a piece of work.
+  #
+  #   Way.new("jsonapi-serializer", :json_api) { Serializer.new(users.to_a).serializable_hash.to_json }
+  #   Way.new("Panko, records loaded", :nested, prepare: -> { users.to_a }) { |records| … }   # only the block is timed
+  #
+  # Ways of one `document` must give equal documents; nil: nothing to compare (it answers no document).
+  class Way
+    # @return [String]
+    # @return [Symbol, nil] :json_api, :nested or nil
+    attr_reader :name, :document
+
+    def initialize(name, document, prepare: nil, &work)
+      @name = name
+      @document = document
+      @prepare = prepare
+      @work = work
+      freeze
+    end
+
+    # @return [Boolean] whether each call needs something made for it, outside the time
+    def prepared?
+      !@prepare.nil?
+    end
+
+    # @return [Object] what a call is given
+    def prepare
+      @prepare&.call
+    end
+
+    # @return [String] the document
+    def call(given = prepare)
+      @prepare ? @work.call(given) : @work.call
+    end
+  end
+end
