@@ -1,0 +1,226 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require "support/source_tree"
+
+# Keeps docs/design.md ("Rooms") true. A failure here means: put the code into another room, or change the design and then
+# this table, in one commit that says why.
+class ArchitectureTest < Minitest::Test
+  CORE = %i[core].freeze
+  OBSERVE = %i[core store instrument detect profile].freeze
+  RENDER = %i[core resource plan rows serialize document].freeze
+  KEEP = %i[core store versions cache].freeze
+  ALL_BUT_OUTER = (OBSERVE | RENDER | KEEP | %i[keeper http http_cache]).freeze
+
+  # room => the rooms it may name or require, besides itself
+  USES = {
+    core: [],
+    store: CORE,
+    instrument: CORE,
+    detect: %i[core instrument],
+    profile: %i[core instrument store],
+    resource: CORE,
+    plan: %i[core resource],
+    rows: %i[core resource plan],
+    serialize: %i[core resource plan],
+    document: RENDER - %i[document],
+    versions: %i[core store],
+    cache: %i[core store versions],
+    keeper: RENDER | KEEP,
+    http: CORE,
+    http_cache: %i[core store cache http],
+    serve: ALL_BUT_OUTER,
+    load_test: CORE,
+    ledger: CORE,
+    doctor: :anything,
+    demo: :anything,
+    cli: :anything,
+    railtie: :anything
+  }.freeze
+
+  # Rooms at the rim: named or required only by these. castellan.rb is the table of contents and may autoload everything.
+  USED_ONLY_BY = { doctor: %i[cli], demo: %i[cli], cli: [], railtie: [] }.freeze
+
+  # room => features of other gems that its files may require
+  LIBRARIES = {
+    store: %w[redis-client redis_client dalli active_support],
+    instrument: %w[active_support active_record sequel pg redis-client redis_client],
+    detect: %w[active_support active_record sequel],
+    profile: %w[stackprof memory_profiler],
+    rows: %w[active_record sequel sqlite3 pg],
+    versions: %w[active_record sequel pg sqlite3],
+    serve: %w[rack],
+    ledger: %w[tty-table terminal-table],
+    doctor: %w[rack active_record active_job action_mailer sequel sidekiq stackprof memory_profiler],
+    demo: %w[bundler tty-progressbar tty-table memory_profiler],
+    cli: %w[tty-progressbar tty-table],
+    railtie: %w[rails active_support action_controller]
+  }.freeze
+
+  STANDARD_LIBRARY = %w[
+    benchmark bigdecimal cgi/escape cgi/util date delegate did_you_mean digest English erb etc fileutils forwardable io/console io/wait json
+    monitor net/http net/protocol open3 optparse pathname rbconfig securerandom set shellwords singleton socket stringio strscan
+    tempfile time timeout tmpdir uri weakref yaml zlib objspace ripper openssl
+  ].freeze
+  OPENSSL = %i[load_test demo doctor].freeze
+
+  # What the first require of a room must not bring, whatever room it is.
+  HEAVY = %r{/(?:active_record|active_support|active_model|sequel|rails|railties|openssl|sinatra|pg|sqlite3|puma)(?:\.rb|\.so|/)}
+  LIGHT = %i[core store instrument detect profile resource plan rows serialize document versions cache keeper http load_test ledger].freeze
+  RACK = %r{/rack(?:\.rb|/)}
+
+  # Files that hold more than the constant of their name, or none.
+  SEVERAL_CONSTANTS = %w[castellan/errors.rb castellan/config.rb castellan.rb].freeze
+
+  # Files that add to a constant of another file, as the design says.
+  REOPENS = { "castellan/document.rb" => %w[Castellan::Resource] }.freeze
+
+  TREE = Castellan::SourceTree.new(File.join(ROOT, "lib"))
+
+  def self.room_of(file)
+    name = file[%r{\Acastellan/([^/.]+)}, 1] or return :contents
+    USES.key?(name.to_sym) ? name.to_sym : :core
+  end
+
+  def self.room_of_constant(name)
+    segment = name.split("::")[1] or return :core
+    USES.keys.find { |room| room.to_s.delete("_") == segment.downcase } || :core
+  end
+
+  ROOMS = TREE.files.map { |file| room_of(file) }.uniq - %i[contents]
+
+  def test_every_folder_is_a_room_of_the_design
+    folders = TREE.files.filter_map { |file| file[%r{\Acastellan/([^/.]+)/}, 1] }.uniq.map(&:to_sym)
+    assert_empty folders - USES.keys, "folders of lib/castellan that are no room"
+  end
+
+  def test_rooms_name_only_the_rooms_they_may_use
+    offences = each_reference.reject { |from, to, _| allowed?(from, to) }
+    assert_empty(offences.map { |from, to, where| "#{where}: #{from} may not use #{to}" })
+  end
+
+  def test_rooms_require_only_the_rooms_they_may_use
+    offences = each_require(ours: true).reject { |from, feature, _| allowed?(from, self.class.room_of(feature)) }
+    assert_empty(offences.map { |from, feature, where| "#{where}: #{from} may not require #{feature}" })
+  end
+
+  def test_rooms_require_only_the_libraries_they_may_use
+    offences = each_require(ours: false).reject { |from, feature, _| library?(from, feature) }
+    assert_empty(offences.map { |from, feature, where| "#{where}: #{from} may not require #{feature}" })
+  end
+
+  def test_every_required_file_is_there
+    missing = each_require(ours: true).reject { |_, feature, _| file_or_extension?(feature) }
+    assert_empty(missing.map { |_, feature, where| "#{where}: #{feature} does not exist" })
+  end
+
+  def test_the_path_of_a_file_is_the_name_of_its_constant
+    files = TREE.files - SEVERAL_CONSTANTS
+    assert_empty(files.reject { |file| only_requires?(file) || TREE.definitions[file].any? { |name| names_file?(name, file) } })
+  end
+
+  def test_a_file_has_one_public_constant
+    offences = (TREE.files - SEVERAL_CONSTANTS).to_h { |file| [file, strangers(file)] }.reject { |_, names| names.empty? }
+    assert_empty offences
+  end
+
+  # CPU time, the best of several runs taken in turns: what else the machine does is not counted.
+  def test_requiring_castellan_costs_at_most_thirty_milliseconds
+    bare, required = Array.new(10) { [cpu_ms("-e", "0"), cpu_ms("-I#{ROOT}/lib", "-rcastellan", "-e", "0")] }.transpose.map(&:min)
+    assert_operator required - bare, :<=, 30.0
+  end
+
+  def test_requiring_castellan_loads_nothing_heavy
+    loaded = loaded_by("castellan")
+    assert_includes loaded, File.join(ROOT, "lib/castellan.rb")
+    assert_empty loaded.grep(HEAVY) + loaded.grep(RACK) + loaded.grep(%r{/json\.rb\z})
+  end
+
+  (ROOMS - %i[core railtie]).each do |room|
+    define_method("test_#{room}_can_be_required_alone") do
+      loaded = loaded_by("castellan/#{room}")
+      assert_includes loaded, File.join(ROOT, "lib/castellan/#{room}.rb")
+      assert_empty(loaded.grep(LIGHT.include?(room) ? Regexp.union(HEAVY, RACK) : HEAVY))
+    end
+  end
+
+  def test_every_file_of_the_core_can_be_required_alone
+    core = TREE.files.select { |file| self.class.room_of(file) == :core } - %w[castellan/version.rb] # Bundler has read it in the gemspec
+    core.each { |file| assert_includes loaded_by(file.delete_suffix(".rb")), File.join(ROOT, "lib", file) }
+  end
+
+  def test_castellan_off_is_read_from_the_environment
+    program = "print Castellan.off?"
+    assert_equal "true", ruby({ "CASTELLAN" => "off" }, "-rcastellan", "-e", program)
+    assert_equal "false", ruby({ "CASTELLAN" => nil }, "-rcastellan", "-e", program)
+  end
+
+  private
+
+  def allowed?(from, to)
+    return true if from == to || from == :contents || to == :contents # it only autoloads
+    return false unless USED_ONLY_BY.fetch(to, USES.keys).include?(from)
+
+    USES.fetch(from) == :anything || USES.fetch(from).include?(to)
+  end
+
+  def library?(room, feature)
+    return OPENSSL.include?(room) if feature == "openssl"
+
+    STANDARD_LIBRARY.include?(feature) || LIBRARIES.fetch(room, []).any? { |name| feature == name || feature.start_with?("#{name}/") }
+  end
+
+  def each_reference
+    TREE.references.flat_map do |file, names|
+      names.map { |name, line| [self.class.room_of(file), self.class.room_of_constant(name), "lib/#{file}:#{line} (#{name})"] }
+    end
+  end
+
+  def each_require(ours:)
+    TREE.requires.flat_map do |file, features|
+      chosen = features.select { |feature, _| feature.match?(%r{\Acastellan(/|\z)}) == ours }
+      chosen.map { |feature, line| [self.class.room_of(file), feature, "lib/#{file}:#{line}"] }
+    end
+  end
+
+  def file_or_extension?(feature)
+    feature == "castellan/castellan_ext" || TREE.files.include?("#{feature}.rb")
+  end
+
+  # The entry of a room may be a list of requires and a comment.
+  def only_requires?(file)
+    (TREE.definitions[file] - %w[Castellan]).empty? && file.count("/") == 1 && TREE.requires[file].any?
+  end
+
+  def names_file?(constant, file)
+    constant.gsub("::", "/").downcase == file.delete_suffix(".rb").delete("_")
+  end
+
+  # What a file defines besides its own constant, what lies within it, and the modules around it.
+  def strangers(file)
+    own = TREE.definitions[file].find { |name| names_file?(name, file) }.to_s
+    (TREE.definitions[file] - TREE.private_definitions[file]).reject do |name|
+      name == own || name.start_with?("#{own}::") || own.start_with?("#{name}::") || REOPENS.fetch(file, []).include?(name)
+    end
+  end
+
+  def loaded_by(feature)
+    program = "before = $LOADED_FEATURES.dup; require #{feature.inspect}; puts $LOADED_FEATURES - before"
+    ruby({}, "-w", "-r#{ROOT}/test/support/raise_warnings.rb", "-e", program).lines(chomp: true)
+  end
+
+  def ruby(env, *arguments)
+    output, errors, status = Open3.capture3(env, RbConfig.ruby, "-I#{ROOT}/lib", *arguments)
+    assert status.success?, errors
+    output
+  end
+
+  # Without Bundler: the core needs only the standard library.
+  def cpu_ms(*arguments)
+    before = Process.times
+    Bundler.with_unbundled_env { system(RbConfig.ruby, *arguments, exception: true, err: File::NULL) }
+    after = Process.times
+    (after.cutime + after.cstime - before.cutime - before.cstime) * 1000
+  end
+end

@@ -1,0 +1,50 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "sequel"
+require "pg"
+require "sqlite3"
+require "castellan/serialize"
+
+# Everything of other libraries that Castellan uses and that is not their public interface. A new version that changes one of these
+# fails here; docs/design.md ("What is not public") says who uses what, and what happens where it is missing.
+class ContractTest < Minitest::Test
+  REFLECTION = %i[chain join_foreign_key association_primary_key through_reflection? through_reflection source_reflection scope options
+                  klass].freeze
+
+  def test_active_record_finds_the_target_of_an_association_in_one_private_method
+    assert ActiveRecord::Associations::Association.private_method_defined?(:find_target)
+  end
+
+  def test_active_record_says_of_an_association_what_rows_ask
+    owner = Class.new(ActiveRecord::Base) { has_many :things, -> { order(:id) }, class_name: "ContractTest", foreign_key: :owner_id }
+    missing = REFLECTION.reject { |name| owner.reflect_on_association(:things).respond_to?(name) }
+    assert_empty missing
+    assert_respond_to owner, :default_scopes
+    assert_respond_to owner, :finder_needs_type_condition?
+  end
+
+  def test_active_record_tells_a_write_from_a_read
+    assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:write_query?)
+    assert_respond_to ActiveRecord, :query_transformers
+  end
+
+  def test_sequel_logs_loads_and_walks_in_these_methods
+    assert Sequel::Database.method_defined?(:log_connection_yield)
+    assert Sequel::Dataset.private_method_defined?(:_all)
+    assert Sequel::Model.private_method_defined?(:_load_associated_objects)
+  end
+
+  def test_the_c_encoder_finds_the_results_of_pg
+    skip "the extension is not built" unless Castellan::Serialize.native?
+    assert_predicate Castellan::Serialize::NativeEncoder, :reads_results?
+  end
+
+  def test_a_statement_of_sqlite_answers_rows_as_arrays
+    database = SQLite3::Database.new(":memory:")
+    assert_equal [[1, "a"]], database.prepare("SELECT 1, 'a'") { |statement| statement.to_a }
+  ensure
+    database&.close
+  end
+end
