@@ -139,7 +139,7 @@ class PreparedStatementsTest < Minitest::Test
       }
     end
   ensure
-    database&.disconnect
+    forget(database)
   end
 
   private

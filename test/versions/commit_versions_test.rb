@@ -53,7 +53,7 @@ class CommitVersionsTest < Minitest::Test
     check_model(rollback: Sequel::Rollback, transaction: ->(&block) { database.transaction(&block) },
                 create: -> { model.create(title: "a") }, update: -> { model.first.update(title: "b") }, destroy: -> { model.first.destroy })
   ensure
-    database&.disconnect
+    forget(database)
   end
 
   def test_a_failing_store_says_nothing_and_is_said

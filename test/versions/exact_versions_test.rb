@@ -17,8 +17,8 @@ module ExactVersionsOnSQLite
 
   def teardown
     @other&.close
-    FileUtils.rm_rf(@dir)
     super
+    FileUtils.rm_rf(@dir)
   end
 
   private
@@ -188,7 +188,7 @@ end
 
 module ExactVersionsOnActiveRecord
   def teardown
-    source.connection_pool.disconnect! if @source
+    forget(@source)
     super
   end
 
@@ -219,7 +219,7 @@ end
 
 module ExactVersionsOnSequel
   def teardown
-    @source&.disconnect
+    forget(@source)
     super
   end
 

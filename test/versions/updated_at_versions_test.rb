@@ -23,7 +23,7 @@ class UpdatedAtVersionsTest < Minitest::Test
     assert_match(/no such table/, assert_raises(Castellan::ConfigurationError) { current(versions, "none") }.message)
     assert_equal "0-", Castellan::Versions::UpdatedAtVersions.new(database, column: :id).current([Dependency.new("logs")])
   ensure
-    database&.disconnect
+    forget(database)
   end
 
   private
@@ -42,7 +42,7 @@ class UpdatedAtVersionsTest < Minitest::Test
     assert_equal tokens.last, current(versions, "posts", "authors")
     assert_nil with_env("CASTELLAN" => "off") { current(versions, "posts") }
   ensure
-    database.disconnect
+    forget(database)
   end
 
   def current(versions, *tables) = versions.current(tables.map { |table| Dependency.new(table) })

@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+module Castellan
+  # Whoever examines a whole process (the doctor) meets the databases that other tests connected to: one whose file is gone
+  # must not stay behind, else the order of the tests decides which of them fails.
+  #
+  #   forget(database)   # in the teardown of what connected to it
+  module LeftDatabases
+    def after_teardown
+      super
+      gone = left_databases.select { |path| path.start_with?("/") && !File.exist?(path) }
+      flunk("#{name} leaves connections to files that are gone: #{gone.join(', ')}; call forget(database)") if gone.any?
+    end
+
+    # @param database [Sequel::Database, Class, nil] a Sequel database, or a class of ActiveRecord with a connection of its own
+    def forget(database)
+      return unless database
+      return database.remove_connection unless database.respond_to?(:disconnect)
+
+      database.disconnect
+      Sequel::DATABASES.delete(database)
+    end
+
+    private
+
+    def left_databases
+      sequel = defined?(Sequel::DATABASES) ? Sequel::DATABASES.map { |database| database.opts[:database] } : []
+      pools = defined?(ActiveRecord::Base) ? ActiveRecord::Base.connection_handler.connection_pool_list(:writing) : []
+      (sequel + pools.map { |pool| pool.db_config.database }).compact.map(&:to_s).uniq
+    end
+  end
+end
+
+Minitest::Test.include(Castellan::LeftDatabases)
