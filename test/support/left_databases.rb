@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Whoever examines a whole process (the doctor) meets the databases that other tests connected to: one whose file is gone
+  # Whoever examines a whole process (the doctor) meets the databases that other tests connected to: one whose directory is gone
   # must not stay behind, else the order of the tests decides which of them fails.
   #
   #   forget(database)   # in the teardown of what connected to it
   module LeftDatabases
     def after_teardown
       super
-      gone = left_databases.select { |path| path.start_with?("/") && !File.exist?(path) }
-      flunk("#{name} leaves connections to files that are gone: #{gone.join(', ')}; call forget(database)") if gone.any?
+      gone = left_databases.select { |path| path.start_with?("/") && !Dir.exist?(File.dirname(path)) }
+      flunk("#{name} leaves connections to directories that are gone: #{gone.join(', ')}; call forget(database)") if gone.any?
     end
 
     # @param database [Sequel::Database, Class, nil] a Sequel database, or a class of ActiveRecord with a connection of its own
