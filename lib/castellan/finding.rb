@@ -11,10 +11,11 @@ module Castellan
   # `kind` is one of :n_plus_one, :duplicate, :write_loop, :unused_eager_load, :counter_cache, :slow_query, :wide_join.
   # `location` is where the queries were caused, `parent_location` where the `parent_count` records were loaded, both
   # "path:line". `count` is the number of statements sent, `cached_count` of those that the ORM's query cache answered.
-  # `association` is "User#employee". `fix` is text, or nil with `fix_refused` saying why; `preload` is the part of it
-  # that a trial can apply, e.g. `{ employee: {} }`. `source` is the line of source at `location`.
+  # `association` is "User#employee". `fix` is text, or nil with `fix_refused` saying why; `preload` and `remedy` are the fix as
+  # a trial applies it: what to preload at the parent's load, e.g. `{ employee: {} }`, and what else to do, e.g.
+  # `{ declare: "has_one :last_token, …", read: :last_token }`. `source` is the line of source at `location`.
   Finding = Struct.new(:kind, :count, :cached_count, :fingerprint, :location, :parent_location, :parent_count, :parent_model,
-                       :association, :total_ns, :fix, :fix_refused, :preload, :source, :stack, keyword_init: true) do
+                       :association, :total_ns, :fix, :fix_refused, :preload, :remedy, :source, :stack, keyword_init: true) do
     def initialize(**)
       super
       freeze

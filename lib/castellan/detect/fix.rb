@@ -29,6 +29,9 @@ module Castellan
         Preload.path([*one.parent.path, one.link.name])
       end
 
+      # @return [Hash, nil] what a trial must do besides
+      def remedy(_one) = nil
+
       private
 
       # A walk loads the association as declared; everything else asks the database for a part of it.

@@ -109,7 +109,7 @@ module Castellan
         Finding.new(kind: one.kind, count: one.count, cached_count: one.cached, fingerprint: one.group.shape.fingerprint,
                     location: CallSite.location(one.site), association: one.link&.to_s, total_ns: one.total_ns,
                     parent_location: CallSite.location(one.parent&.site), parent_count: one.parent&.count,
-                    parent_model: one.parent&.model&.name, preload: fix.tree(one), fix: text, fix_refused: refused,
+                    parent_model: one.parent&.model&.name, preload: fix.tree(one), remedy: fix.remedy(one), fix: text, fix_refused: refused,
                     source: one.site && CallSite.source(one.site))
       end
     end
