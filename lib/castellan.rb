@@ -30,6 +30,7 @@ module Castellan
   autoload :LoadTest, "castellan/load_test"
   autoload :Measurement, "castellan/measurement"
   autoload :Plan, "castellan/plan"
+  autoload :Profile, "castellan/profile"
   autoload :Query, "castellan/query"
   autoload :Recording, "castellan/recording"
   autoload :Resource, "castellan/document" # the declaration together with what renders it

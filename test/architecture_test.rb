@@ -19,7 +19,7 @@ class ArchitectureTest < Minitest::Test
     store: CORE,
     instrument: CORE,
     detect: %i[core instrument],
-    profile: %i[core instrument store],
+    profile: %i[core instrument store detect],
     resource: CORE,
     plan: %i[core resource],
     rows: %i[core resource plan],

@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    # What one profile says. Frozen all the way down; plain values only, so `to_h` can be written as JSON and `from_h` reads it back.
+    #
+    #   result = Result.from_h(JSON.parse(File.read("profile.json")))
+    #   result.endpoint          # => "GET /users/:id"
+    #   result.queries.first     # => { at_ns: 120_000, duration_ns: 340_000, sql: "select * from users where id = ?", … }
+    #
+    # - `id`: random, fit for a URL; `at`: Float, seconds since 1970
+    # - `method`, `path`, `query`: the request line; values of parameters on the filter list are `[FILTERED]`
+    # - `headers`: `{"accept" => "…"}`, a chosen few of the request, never Authorization or Cookie
+    # - `endpoint`: "GET users#index" where Rails says so, else "GET /users/:id"
+    # - `status`, `response_bytes`: Integer, nil where nothing was answered; `duration_ns`: to the end of the body
+    # - `parts`: `sql_ns`, `render_ns`, `cache_ns`, `outside_ns` (the rest) add up to the duration; `gc_ns` lies within them
+    # - `objects`: `count`, `scope` ("thread" or "process"), `overlapping`: how many requests ran meanwhile and are counted with it
+    # - `queries`: each `at_ns` (since the start), `duration_ns`, `rows` or nil, `cached`, `sql` and `fingerprint` (without literals),
+    #   `frames` (of the application, "path:line:in `name'", innermost first), `finding` (an index of `findings`) or nil
+    # - `cache`: each `layer` ("document", "record", "rails" …), `outcome` ("hit", "miss", "write" …), `at_ns`, `duration_ns`
+    # - `spans`: each `kind` ("render"), `name`, `at_ns`, `duration_ns`: what else stands on the timeline
+    # - `findings`: each as `Finding#to_h`, its `kind` a String; `depth`: "sql", "memory", "cpu", "wall" or "objects"
+    # - `notes`: sentences: an unknown depth, a profile that had to wait, what was cut off
+    # - `memory`: nil, or `total_allocated`, `total_retained` (objects), `total_allocated_bytes`, `total_retained_bytes`, and `by_gem`,
+    #   `by_file`, `by_line`, `by_class`: rows of `name`, `allocated`, `retained`, `allocated_bytes`, `retained_bytes`, most bytes first
+    # - `flame`: nil, or a Hash with String keys in speedscope's file format; `exception`: nil, or "ClassName: message"
+    # - `truncated`: `queries`, how many are not listed (they are in `totals`); `bytes`, whether the response was longer than is counted
+    # - `totals`: `queries`, `cached_queries`, `rows`: of all, listed or not
+    class Result
+      MEMBERS = %i[id at method path query headers endpoint status response_bytes duration_ns parts objects queries cache spans
+                   findings depth notes memory flame exception truncated totals].freeze
+      # Their keys are texts of somebody else and stay Strings.
+      TEXT_KEYS = %i[headers flame].freeze
+      DEFAULTS = { at: 0.0, method: nil, path: nil, query: "", headers: {}, endpoint: nil, status: nil, response_bytes: nil, duration_ns: 0,
+                   parts: { sql_ns: 0, render_ns: 0, cache_ns: 0, gc_ns: 0, outside_ns: 0 },
+                   objects: { count: 0, scope: "process", overlapping: 0 }, queries: [], cache: [], spans: [], findings: [],
+                   depth: "sql", notes: [], memory: nil, flame: nil, exception: nil, truncated: { queries: 0, bytes: false },
+                   totals: { queries: 0, cached_queries: 0, rows: 0 } }.freeze
+      private_constant :TEXT_KEYS, :DEFAULTS
+
+      attr_reader(*MEMBERS)
+
+      # @param hash [Hash] of {#to_h}, also with String keys as JSON has them
+      # @return [Result]
+      # @raise [ArgumentError] when it is not one
+      def self.from_h(hash)
+        given = hash.to_h.transform_keys(&:to_sym).slice(*MEMBERS)
+        new(**given.to_h { |name, value| [name, TEXT_KEYS.include?(name) ? value : symbolized(value)] })
+      end
+
+      def self.symbolized(value)
+        case value
+        when Hash then value.to_h { |key, one| [key.to_sym, symbolized(one)] }
+        when Array then value.map { |one| symbolized(one) }
+        else value
+        end
+      end
+      private_class_method :symbolized
+
+      # @param id [String]
+      # @param members [Hash] see above; what is left out is as if nothing had been recorded
+      def initialize(id:, **members)
+        unknown = members.keys - MEMBERS
+        raise ArgumentError, "a profile has no #{unknown.first.inspect}; it has #{MEMBERS.join(", ")}" if unknown.any?
+
+        { id: id, **DEFAULTS, **members }.each { |name, value| instance_variable_set(:"@#{name}", Ractor.make_shareable(value)) }
+        freeze
+      end
+
+      # @return [Hash{Symbol => Object}] of plain values
+      def to_h = MEMBERS.to_h { |name| [name, public_send(name)] }
+
+      # @return [Boolean] whether they say the same
+      def ==(other) = other.is_a?(Result) && to_h == other.to_h
+      alias eql? ==
+
+      def hash = id.hash
+
+      # @return [Summary] a line of a list
+      def summary = Summary.of(self)
+
+      def inspect = "#<#{self.class} #{id} #{endpoint} #{status} #{(duration_ns / 1e6).round(1)} ms>"
+    end
+  end
+end

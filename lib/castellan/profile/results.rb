@@ -1,0 +1,110 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  module Profile
+    # Keeps results in a {Store}, whichever: one of this process' memory, of files that the workers of a machine share, of Redis.
+    #
+    #   results = Results.new(Store::MemoryStore.new(max_bytesize: 64_000_000), ttl: 86_400)
+    #   results.add(result)           # => true when it was kept
+    #   results.latest(limit: 20)     # => [Summary], the newest first
+    #   results.find(id)              # => Result or nil
+    #
+    # A result is one entry, its line of the list another, and a counter numbers them; so the store's own bounds of bytes and time hold,
+    # and a result that has fallen out is not listed any more. Never raises {StoreError}: what cannot be kept is not there.
+    class Results
+      PREFIX = "castellan:profile:"
+      COUNTER = "#{PREFIX}count".freeze
+      MOST_LOOKED_AT = 500
+      ID = /\A[\w-]{1,64}\z/
+      private_constant :PREFIX, :COUNTER, :ID
+
+      # @param store [Object] see {Store}
+      # @param ttl [Numeric] seconds
+      # @param log [#call, nil] told of a store that fails, and of a result that is too large for it
+      def initialize(store, ttl: 86_400, log: nil)
+        Castellan::Store.check_ttl(ttl)
+        @store = store
+        @ttl = ttl
+        @log = log
+        freeze
+      end
+
+      # @param result [Result]
+      # @return [Boolean] whether it was kept
+      def add(result)
+        rescuing(false) do
+          kept = @store.write_multi({ key(result.id) => JSON.generate(result.to_h) }, ttl: @ttl).any?
+          @log&.call("a profile of #{result.endpoint} was too large for the store and is not kept") unless kept
+          kept && list(result)
+        end
+      end
+
+      # @param id [String] as it came from outside
+      # @return [Result, nil]
+      def find(id)
+        return unless ID.match?(id.to_s)
+
+        bytes = rescuing({}) { @store.read_multi([key(id)]) }[key(id)]
+        Result.from_h(JSON.parse(bytes)) if bytes
+      end
+
+      # @param limit [Integer]
+      # @param after [Integer, nil] only those with a greater number: what has come since
+      # @param endpoint [String, nil] as {Result#endpoint}
+      # @param status [Integer, String, nil] 404, or "4xx"
+      # @return [Array<Summary>] the newest first; at most MOST_LOOKED_AT are looked at
+      def latest(limit: 50, after: nil, endpoint: nil, status: nil)
+        rescuing([]) do
+          found = summaries(after.to_i).select { |one| (endpoint.nil? || one.endpoint == endpoint) && status?(one, status) }
+          found.first(limit)
+        end
+      end
+
+      # @return [Array<String>] the endpoints among the latest, in alphabetical order
+      def endpoints
+        rescuing([]) { summaries(0).filter_map(&:endpoint).uniq.sort }
+      end
+
+      private
+
+      def list(result)
+        number = @store.increment(COUNTER)
+        @store.write_multi({ line(number) => JSON.generate(result.summary.to_h) }, ttl: @ttl)
+        true
+      end
+
+      def summaries(after)
+        last = @store.read_multi([COUNTER])[COUNTER].to_i
+        numbers = [after + 1, last - MOST_LOOKED_AT + 1, 1].max..last
+        keys = numbers.to_h { |number| [line(number), number] }
+        found = @store.read_multi(keys.keys)
+        keys.filter_map { |key, number| summary(found[key], number) }.reverse
+      end
+
+      def summary(bytes, number)
+        Summary.new(**JSON.parse(bytes, symbolize_names: true), number: number) if bytes
+      end
+
+      def status?(summary, status)
+        case status
+        when nil, "" then true
+        when /\A(\d)xx\z/ then summary.status.to_i / 100 == Regexp.last_match(1).to_i
+        else summary.status.to_s == status.to_s
+        end
+      end
+
+      def key(id) = "#{PREFIX}result:#{id}"
+
+      def line(number) = "#{PREFIX}##{number}"
+
+      def rescuing(instead)
+        yield
+      rescue StoreError => error
+        @log&.call("the store of profiles failed: #{error.message}")
+        instead
+      end
+    end
+  end
+end

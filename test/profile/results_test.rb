@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "castellan/profile"
+
+class ProfileResultsTest < Minitest::Test
+  Profile = Castellan::Profile
+
+  def setup
+    super
+    @said = []
+    @results = Profile::Results.new(Castellan::Store::MemoryStore.new(max_bytesize: 80_000), log: ->(text) { @said << text })
+  end
+
+  def add(id, **members) = @results.add(Profile::Result.new(id: id, **members))
+
+  def test_a_result_is_found_again
+    assert add("one", path: "/users", queries: [{ sql: "select ?" }])
+    assert_equal ["/users", [{ sql: "select ?" }]], @results.find("one").then { |found| [found.path, found.queries] }
+    assert_nil @results.find("two")
+  end
+
+  def test_an_id_from_outside_cannot_name_anything_else
+    add("one")
+    [nil, "", "count", "#1", "../one", "x" * 65, "a\n"].each { |id| assert_nil @results.find(id) }
+  end
+
+  def test_the_newest_are_listed_first_and_by_endpoint_and_status
+    add("a", endpoint: "GET /users", status: 200)
+    add("b", endpoint: "GET /posts", status: 404)
+    add("c", endpoint: "GET /users", status: 500)
+    assert_equal %w[c b a], @results.latest.map(&:id)
+    assert_equal %w[c], @results.latest(limit: 1).map(&:id)
+    assert_equal %w[c a], @results.latest(endpoint: "GET /users").map(&:id)
+    assert_equal %w[b], @results.latest(status: "404").map(&:id)
+    assert_equal %w[b], @results.latest(status: "4xx").map(&:id)
+    assert_equal ["GET /posts", "GET /users"], @results.endpoints
+  end
+
+  def test_what_has_come_since
+    add("a")
+    number = @results.latest.first.number
+    assert_empty @results.latest(after: number)
+    add("b")
+    assert_equal %w[b], @results.latest(after: number).map(&:id)
+  end
+
+  def test_the_stores_bounds_hold_and_what_fell_out_is_not_listed
+    40.times { |number| assert add("r#{number}", path: "x" * 5_000) }
+    listed = @results.latest.map(&:id)
+    assert_equal "r39", listed.first
+    assert_operator listed.size, :<, 20
+    listed.first(5).each { |id| assert @results.find(id) }
+  end
+
+  def test_one_that_is_too_large_is_said_and_not_kept
+    refute add("a", endpoint: "GET /users", path: "x" * 50_000)
+    assert_empty @results.latest
+    assert_includes @said.first, "a profile of GET /users was too large"
+  end
+
+  # A store whose server is gone.
+  class Gone
+    def write_multi(*, **) = raise(Castellan::StoreError, "gone")
+    def read_multi(*) = raise(Castellan::StoreError, "gone")
+  end
+
+  def test_a_store_that_fails_is_said_and_nothing_is_there
+    @results = Profile::Results.new(Gone.new, log: ->(text) { @said << text })
+    refute add("a")
+    assert_nil @results.find("a")
+    assert_empty @results.latest
+    assert_equal ["the store of profiles failed: gone"] * 3, @said
+  end
+end
