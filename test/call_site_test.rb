@@ -64,6 +64,29 @@ class CallSiteTest < Minitest::Test
     assert_empty stack.grep(/minitest/)
   end
 
+  def test_the_frames_of_the_application_are_numbers_until_somebody_reads_them
+    outer = -> { Site.frames(2) }
+    sites = outer.call
+    assert_equal ["test/call_site_test.rb:#{__LINE__ - 2}:in `#{__method__}'", "test/call_site_test.rb:#{__LINE__ - 1}:in `#{__method__}'"],
+                 sites.map { |site| Site.frame(site) }
+    assert_equal Site.current, Site.frames(1).first
+  end
+
+  def test_a_block_and_its_method_on_one_line_are_one_frame
+    sites = [1].map { Site.frames(9) }.first
+    assert_equal [__LINE__ - 1], sites.map { |site| Site.line(site) }.first(1)
+    assert_equal 1, sites.count { |site| Site.path(site) == __FILE__ }
+  end
+
+  def test_frames_are_the_same_in_ruby_and_in_c
+    deep = ->(depth, &ask) { depth.zero? ? ask.call : deep.call(depth - 1, &ask) }
+    [0, 10, 200].each do |depth|
+      in_c, in_ruby = deep.call(depth) { [Site.frames(5), Site.frames_in_ruby(5)] }
+      assert_equal in_c, in_ruby
+      assert_operator in_c.size, :<=, 5
+    end
+  end
+
   def test_without_a_frame_of_the_application_there_is_no_site
     bare = run_as("Thread.new { Castellan::CallSite.current }", "#{Gem.path.first}/gems/x/x.rb")
     assert_nil bare.value

@@ -19,6 +19,7 @@ struct slot {
 static struct slot slots[SLOTS];
 static VALUE kept = Qnil; /* path => true, by identity: keeps the paths alive and where they are, so that an address stays theirs */
 static int usual = SHALLOWEST; /* how deep the last look had to go: an ORM's depth hardly changes between two statements */
+static VALUE labels = Qnil; /* site => name of the method there, as it was first met */
 static ID id_number;
 static ID id_current_in_ruby;
 
@@ -67,6 +68,47 @@ static VALUE call_site_current(VALUE self)
     }
 }
 
+/* Remembers the name that belongs to a site: one text for each line that was ever met, so a look costs no object. */
+static void frame_label(VALUE site, VALUE frame)
+{
+    if (!NIL_P(rb_hash_lookup(labels, site))) return;
+
+    VALUE label = rb_profile_frame_base_label(frame);
+    rb_hash_aset(labels, site, RB_TYPE_P(label, T_STRING) ? rb_str_new_frozen(label) : rb_str_freeze(rb_str_new_lit("")));
+}
+
+/* Castellan::NativeCallSite#frames */
+static VALUE call_site_frames(VALUE self, VALUE limit)
+{
+    VALUE frames[DEEPEST];
+    int lines[DEEPEST];
+    long most = NUM2LONG(limit);
+    VALUE sites = rb_ary_new();
+    VALUE last = Qnil;
+    int count = rb_profile_frames(0, DEEPEST, frames, lines);
+
+    for (int seen = 0; seen < count && RARRAY_LEN(sites) < most; seen++) {
+        VALUE path = rb_profile_frame_path(frames[seen]);
+        if (!RB_TYPE_P(path, T_STRING)) continue;
+
+        long number = path_number(self, path);
+        VALUE site = LONG2FIX(number << LINE_BITS | lines[seen]);
+        if (number <= 0 || lines[seen] <= 0) continue; /* below the first line of a program lies a frame without one */
+        if (site == last) continue;                    /* a block and the method around it, on one line */
+
+        frame_label(site, frames[seen]);
+        rb_ary_push(sites, last = site);
+    }
+    RB_GC_GUARD(sites);
+    return sites;
+}
+
+/* Castellan::NativeCallSite#label */
+static VALUE call_site_label(VALUE self, VALUE site)
+{
+    return rb_hash_lookup(labels, site);
+}
+
 void Init_call_site(VALUE castellan)
 {
     id_number = rb_intern("number");
@@ -74,6 +116,11 @@ void Init_call_site(VALUE castellan)
     rb_gc_register_address(&kept);
     kept = rb_funcall(rb_hash_new(), rb_intern("compare_by_identity"), 0);
 
+    rb_gc_register_address(&labels);
+    labels = rb_hash_new();
+
     VALUE native = rb_define_module_under(castellan, "NativeCallSite");
     rb_define_method(native, "current", call_site_current, 0);
+    rb_define_method(native, "frames", call_site_frames, 1);
+    rb_define_method(native, "label", call_site_label, 1);
 }

@@ -56,9 +56,9 @@ struct encoder {
     struct section *sections;
     struct buffer buffer;
     uint32_t round;
-    bool single, each;
+    bool single, each, part;
     size_t written;   /* included objects of this round */
-    VALUE included;   /* for encode_each */
+    VALUE included;   /* for encode_each the objects, for encode_part node and id of each */
 };
 
 /* ---- What Ruby decides ------------------------------------------------------------------------------------------- */
@@ -637,6 +637,11 @@ static void encoder_include(struct encoder *encoder, struct section *section, lo
         encoder_include_alone(encoder, section, row);
         return;
     }
+    if (encoder->part) {
+        rb_ary_push(encoder->included, LONG2NUM(encoder_number(encoder, section)));
+        rb_ary_push(encoder->included, section_id_string(encoder, section, row));
+        return;
+    }
     if (encoder->written++) buffer_byte(&encoder->buffer, ',');
     encoder_write(encoder, section, row);
 }
@@ -724,6 +729,21 @@ static void encoder_records(struct encoder *encoder)
     }
 }
 
+/* The primary records with commas between them, and what they lead to by node and id. */
+static void encoder_part(struct encoder *encoder)
+{
+    struct section *root = encoder->sections;
+    encoder->round = 1;
+    for (long row = 0; row < root->source.size; row++) {
+        if (row) buffer_byte(&encoder->buffer, ',');
+        encoder_write(encoder, root, row);
+    }
+    encoder->result = encoder_take(encoder);
+    if (!encoder->template->compound) return;
+    for (long row = 0; row < root->source.size; row++) encoder_known(encoder, root, row);
+    for (long row = 0; row < root->source.size; row++) encoder_walk(encoder, root, row);
+}
+
 /* ---- Setting up and clearing away -------------------------------------------------------------------------------- */
 
 static void section_free(struct section *section)
@@ -797,6 +817,7 @@ static VALUE encoder_work(VALUE pointer)
     for (long i = 0; i < encoder->template->node_count; i++) section_set_up(&encoder->sections[i], rb_ary_entry(encoder->tables, i));
     encoder_refresh(encoder);
     if (encoder->each) encoder_records(encoder);
+    else if (encoder->part) encoder_part(encoder);
     else encoder_document(encoder);
     return encoder->result;
 }
@@ -876,6 +897,20 @@ static VALUE encoder_encode_each(VALUE self, VALUE ruby_template, VALUE tables)
     return encoder_run(&encoder);
 }
 
+/* Native.encode_part(template, tables, holes, found) → the primary records' bytes; node and id of each record that they lead to
+ * are pushed to found */
+static VALUE encoder_encode_part(VALUE self, VALUE ruby_template, VALUE tables, VALUE holes, VALUE found)
+{
+    VALUE compiled = template_read(ruby_template, "compiled");
+    struct encoder encoder = {
+        .template = template_of(compiled), .ruby_template = ruby_template, .compiled = compiled, .tables = tables, .tail = Qnil,
+        .holes = holes, .result = Qnil, .part = true, .included = found
+    };
+    Check_Type(holes, T_ARRAY);
+    Check_Type(found, T_ARRAY);
+    return encoder_run(&encoder);
+}
+
 /* Native.reads_results? → whether a PG::Result is read in place */
 static VALUE encoder_reads_results(VALUE self)
 {
@@ -886,6 +921,7 @@ static VALUE encoder_reads_results(VALUE self)
 #ifdef HAVE_CALL_SITE
 void Init_call_site(VALUE castellan);
 #endif
+void Init_allocations(VALUE castellan);
 
 void Init_castellan_ext(void)
 {
@@ -894,6 +930,7 @@ void Init_castellan_ext(void)
     rb_define_singleton_method(native, "compile", template_compile, 1);
     rb_define_singleton_method(native, "encode", encoder_encode, 5);
     rb_define_singleton_method(native, "encode_each", encoder_encode_each, 2);
+    rb_define_singleton_method(native, "encode_part", encoder_encode_part, 4);
     rb_define_singleton_method(native, "reads_results?", encoder_reads_results, 0);
     for (int coder = CODER_INTEGER; coder < CODER_COUNT; coder++) coder_symbols[coder] = ID2SYM(rb_intern(coder_names[coder]));
     id_rows = rb_intern("rows");
@@ -910,4 +947,5 @@ void Init_castellan_ext(void)
 #ifdef HAVE_CALL_SITE
     Init_call_site(castellan);
 #endif
+    Init_allocations(castellan);
 }

@@ -27,6 +27,7 @@ module Castellan
     private_constant :LOCK
     @paths = [nil] # the number of a path, as its index; 0 stands for "not of the application"
     @numbers = {}
+    @labels = {} # site => name, where there is no C extension to keep it
     @roots = nil
 
     class << self
@@ -83,22 +84,57 @@ module Castellan
         from = 1
         while (frames = caller_locations(from, FIRST_LOOK)) && !frames.empty?
           frames.each do |frame|
-            number = number(frame.path.to_s)
-            return (number << LINE_BITS) | frame.lineno if number.positive?
+            site = site_of(frame)
+            return site if site
           end
           from += FIRST_LOOK
         end
       end
 
+      # The frame of a site, as a backtrace writes it.
+      # @return [String] "path:line:in `name'", the name without "block in"; that which was met there first
+      def frame(site) = "#{location(site)}:in `#{label(site)}'"
+
+      # @param limit [Integer]
+      # @return [Array<Integer>] what {frames} answers without the C extension
+      def frames_in_ruby(limit)
+        sites = []
+        last = nil
+        caller_locations(1).each do |frame|
+          break if sites.size >= limit
+
+          site = site_of(frame)
+          next if site.nil? || site == last
+
+          @labels[site] ||= frame.base_label.dup.freeze
+          sites << last = site
+        end
+        sites
+      end
+
+      # @!method frames(limit)
+      #   The application frames, innermost first; a block and the method around it on one line are one. For every statement of a
+      #   profile, so a frame is a number as {current} is; {frame} makes it a text.
+      #   @return [Array<Integer>] at most `limit`
+      # @!method label(site)
+      #   @return [String, nil] the method at a site that {frames} gave
       # @!method current
       #   @return [Integer, nil] the site of the nearest application frame; nil where there is none
       if Castellan.const_defined?(:NativeCallSite)
         include NativeCallSite
       else
         alias current current_in_ruby
+        alias frames frames_in_ruby
+
+        def label(site) = @labels[site]
       end
 
       private
+
+      def site_of(frame)
+        number = number(frame.path.to_s)
+        (number << LINE_BITS) | frame.lineno if number.positive?
+      end
 
       def enter(path)
         @paths << path
