@@ -193,6 +193,25 @@ module Castellan
       assert_equal [Encoding::UTF_8], [first[1], *first[2][0][0, 2]].map(&:encoding).uniq
     end
 
+    def test_a_part_holds_the_primary_records_and_names_what_they_lead_to
+      people = draft("people", { id: :integer }, [[5], [6]])
+      comments = draft("comments", { id: :integer }, [[10, 1, 5], [11, 1, 6], [12, 2, 5]],
+                       edges: [edge(:author, InColumn.new(2), type: "people", to: people)])
+      posts = draft("posts", { id: :integer, mine: :viewer }, [[1], [2]],
+                    edges: [edge(:comments, Pairs.new(comments.rows, 1, 0), many: true, type: "comments", to: comments)])
+      plan, row_set = build(posts)
+      output, found = encoder.encode_part(row_set, Serialize::Template.new(plan))
+      assert_equal write(posts).body[/\A{"data":\[(.*)\],"included"/, 1], output.body
+      assert_equal write(posts).holes.each_slice(3).map { |offset, *hole| [offset - 9, *hole] }.flatten, output.holes
+      assert_equal [2, "5", 1, "10", 2, "6", 1, "11", 1, "12"], found
+    end
+
+    def test_a_part_of_a_plan_without_included_records
+      plan, row_set = build(draft("things", { id: :integer }, [[1], [2]]))
+      output, found = encoder.encode_part(row_set, Serialize::Template.new(plan))
+      assert_equal ['{"type":"things","id":"1"},{"type":"things","id":"2"}', []], [output.body, found]
+    end
+
     def test_rails_writes_the_same_values
       WRITTEN[:float].each { |value, json| assert_equal value.to_f.to_s, json }
       WRITTEN[:decimal].each { |value, json| assert_equal BigDecimal(value.to_s).to_s("F"), JSON.parse(json) }

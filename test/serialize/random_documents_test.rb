@@ -29,6 +29,7 @@ class RandomDocumentsTest < Minitest::Test
       plan, row_set = build(root, format: options[:format])
       template = Castellan::Serialize::Template.new(plan, escape: options[:escape])
       assert_equal(*[Ruby, native_encoder].map { |encoder| encoder.encode_each(row_set, template) }, where)
+      assert_equal(*[Ruby, native_encoder].map { |encoder| encoder.encode_part(row_set, template) }, where)
     end
   end
 

@@ -21,6 +21,14 @@ module Castellan
           Native.encode_each(template, row_set.tables)
         end
 
+        # See {RubyEncoder.encode_part}.
+        def encode_part(row_set, template)
+          holes = []
+          found = []
+          body = Native.encode_part(template, row_set.tables, holes, found)
+          [Output.new(body, holes), found]
+        end
+
         # @return [Object] the template's constant bytes for C
         def compile(template)
           Native.compile(template)

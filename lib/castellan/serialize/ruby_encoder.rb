@@ -27,6 +27,13 @@ module Castellan
         new(row_set, template).records
       end
 
+      # The primary records of one batch of a document, with commas between them, and what they lead to, not written.
+      # @return [Array(Output, Array)] and position of the node in plan.nodes, id, and so on, each record once, in the order in
+      #   which {.encode} includes them
+      def self.encode_part(row_set, template)
+        new(row_set, template).part
+      end
+
       def initialize(row_set, template)
         @template = template
         @text = template.text
@@ -50,6 +57,13 @@ module Castellan
           bytes, holes = fragment { write(root, number) }
           [root.id(number), bytes, @template.compound? ? alone(root, number) : [], holes]
         end
+      end
+
+      def part
+        root = @sections.first
+        list("", 0...root.size, "") { |number| write(root, number) }
+        found = @template.compound? ? reached(root, 0...root.size) : []
+        [Output.new(@body, @holes), found.flat_map { |section, row| [section.parts.index, section.id(row)] }]
       end
 
       private
@@ -88,19 +102,19 @@ module Castellan
 
       def included(single)
         root = @sections.first
-        numbers = single ? (0...[root.size, 1].min) : (0...root.size)
-        forget(root, numbers)
-        found = []
-        numbers.each { |number| walk(root, number) { |*record| found << record } }
+        found = reached(root, single ? (0...[root.size, 1].min) : (0...root.size))
         @body << ","
         list('"included":[', found, "]") { |section, number| write(section, number) }
       end
 
       def alone(root, number)
-        forget(root, [number])
-        found = []
-        walk(root, number) { |*record| found << record }
-        found.map { |section, row| ["#{section.parts.type}/#{section.id(row)}", *fragment { write(section, row) }] }
+        reached(root, [number]).map { |section, row| ["#{section.parts.type}/#{section.id(row)}", *fragment { write(section, row) }] }
+      end
+
+      # @return [Array<Array(NodeRows, Integer)>] what these primary records lead to
+      def reached(root, numbers)
+        forget(root, numbers)
+        numbers.each_with_object([]) { |number, found| walk(root, number) { |*record| found << record } }
       end
 
       # The primary data counts as written; nothing has been walked.
