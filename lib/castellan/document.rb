@@ -134,11 +134,23 @@ module Castellan
       [own, Tables.new(plan, @adapter).elsewhere?(own) ? tables : tables - [own]]
     end
 
-    # @return [Array] what tells this document from every other of the same version: shape, statement, values, and what stands
-    #   around it
-    def identity
+    # What tells this document from every other of the same version is its {#shape}, its {#statement} and its {#values}.
+
+    # @return [Array] the same for each request of its plan
+    def shape
+      [definition.name, plan.signature]
+    end
+
+    # @return [Array] order, page, id, and what stands around the data
+    def values
       around = JSON.generate([@meta, @links]) if @meta || @links
-      [definition.name, plan.signature, statement, request.sort, request.page, @id&.to_s, around, @link_base, Serialize.escape]
+      [request.sort, request.page, @id&.to_s, around, @link_base, Serialize.escape]
+    end
+
+    # @return [String] the SQL of what order, page and id are put on (those are told apart by their values, so that a kept document is
+    #   found without making a statement of them), and that of the scopes of its associations
+    def statement
+      @statement ||= @adapter.scope_key(narrowed, plan)
     end
 
     # @return [String] what a record's bytes depend on besides the rows: the model's own scope and those of the associations, as they
@@ -216,12 +228,6 @@ module Castellan
 
         raise ConfigurationError, "filter(:#{name}) of #{definition.name} must return the narrowed scope, got #{narrower.class}"
       end
-    end
-
-    # The SQL of what order, page and id are put on (those are told apart by their values, so that a kept document is found without
-    # making a statement of them), and that of the scopes of its associations.
-    def statement
-      @statement ||= @adapter.scope_key(narrowed, plan)
     end
 
     def ordered

@@ -34,7 +34,7 @@ module Castellan
       source = SourceDigest.of(document.definition) or return
       tables = document.tables or return
       version = @versions.current(dependencies(tables)) or return
-      Cache::Key.for([Castellan::VERSION, @revision, source, version, document.identity])
+      Cache::Key.for([fixed(document, source), version, document.values])
     end
 
     # @param basis [String]
@@ -55,6 +55,12 @@ module Castellan
     end
 
     private
+
+    # What is the same as long as the statement is, digested once: a scope that is fixed has the same one in every request.
+    def fixed(document, source)
+      keys = document.plan.derive([:keys, @revision]) { Plan::BoundedCache.new }
+      keys.fetch(document.statement) { Cache::Key.for([Castellan::VERSION, @revision, source, document.statement, *document.shape]) }
+    end
 
     def dependencies(tables)
       tables.map { |table| Versions::Dependency.new(table) }

@@ -30,7 +30,7 @@ module Castellan
 
       def append(buffer, part)
         case part
-        when String then buffer << "s" << part.bytesize.to_s << ":" << part.b
+        when String then buffer << "s" << part.bytesize.to_s << ":" << (part.ascii_only? ? part : part.b)
         when Array
           buffer << "a" << part.size.to_s << ":"
           part.each { |inner| append(buffer, inner) }
