@@ -73,7 +73,44 @@ class FingerprintTest < Minitest::Test
     assert_operator long, :<, [short, 0.001].max * 200
   end
 
+  def test_the_extension_reads_every_text_as_the_regular_expressions_do
+    skip "the C extension is not built" unless defined?(Castellan::NativeFingerprint)
+    random = Random.new(7)
+    read = Array.new(20_000) { statement(random) }.count { |sql| alike?(sql) }
+    assert_operator read, :>, 10_000
+  end
+
+  def test_the_extension_leaves_what_is_hard_to_the_regular_expressions
+    skip "the C extension is not built" unless defined?(Castellan::NativeFingerprint)
+    ["SELECT é", "SELECT '\\''", "SELECT \0", "SELECT \xff", "SELECT 1".encode("UTF-16LE"), nil].each do |sql|
+      assert_nil Castellan::Fingerprint.send(:shape_of, sql)
+    end
+    assert_equal "select ?", Castellan::Fingerprint.send(:shape_of, "SELECT 'é'")
+  end
+
   private
+
+  # What statements are made of, and what breaks them.
+  PIECES = <<~'SQL'.split.push(" ", "\n", "  ", "# ", "$a$é$a$", "\0", %("A  B"), "?, ?", "(1, 2), (3, 4)", "(-1, + 2)", "'a b'").freeze
+    ' '' " ` [ ] ( ) ( ) , ; : :: $ $$ $tag$ $TAG$ ? ?1 $1 - -- + /* */ / # . .5 5 5.5 1e5 1.e 0x1f 0xg 7e-3 e x b n _utf8 E' x' N'
+    a b1 users t0_r0 in IN any ANY( array[ ARRAY[ values VALUES between and limit true FALSE truex select from where = < > <> :name ::
+    é 'é' "é" \ \' null _ __a @ % | in( in( values( values( ?,? (1,2) (1,f(2)),(3) ((1,2),(3,4)) =-5 -5
+  SQL
+  private_constant :PIECES
+
+  def statement(random)
+    text = Array.new(random.rand(1..14)) { PIECES[random.rand(PIECES.size)] }.join(random.rand(3).zero? ? "" : " ")
+    random.rand(10).zero? ? text.b : text
+  end
+
+  # @return [Boolean] whether the extension read it at all
+  def alike?(sql)
+    shape = Castellan::Fingerprint.send(:shape_of, sql) or return false
+
+    expected = Castellan::Fingerprint.send(:shape_in_ruby, sql)
+    assert_equal [expected, expected.encoding], [shape, shape.encoding], sql.inspect
+    true
+  end
 
   def of(sql) = Castellan::Fingerprint.of(sql)
 

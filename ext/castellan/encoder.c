@@ -922,6 +922,7 @@ static VALUE encoder_reads_results(VALUE self)
 void Init_call_site(VALUE castellan);
 #endif
 void Init_allocations(VALUE castellan);
+void Init_fingerprint(VALUE castellan);
 
 void Init_castellan_ext(void)
 {
@@ -948,4 +949,5 @@ void Init_castellan_ext(void)
     Init_call_site(castellan);
 #endif
     Init_allocations(castellan);
+    Init_fingerprint(castellan);
 }

@@ -1,6 +1,12 @@
 # frozen_string_literal: true
 
 module Castellan
+  begin
+    require "castellan/castellan_ext"
+  rescue LoadError
+    nil # without a C compiler the regular expressions below read every text: the same answer, slower
+  end
+
   # The shape of a statement: its text without literals, comments, query tags and the length of its lists, in small letters.
   #
   #   Fingerprint.of(%q(SELECT * FROM "users" WHERE "users"."id" IN (1, 2, 3) /*action='index'*/))
@@ -9,6 +15,9 @@ module Castellan
   # No literal is kept, not even where the text is broken: an unterminated string or comment runs to the end, and where
   # a backslash before a quote leaves open which dialect was meant, everything between the first and the last quote
   # counts as one literal. A text that cannot be read counts under a digest of itself. Never raises.
+  #
+  # Read by the C extension where that is built (ext/castellan/fingerprint.c), else and for what is hard to read by the
+  # regular expressions here, which it is tested against.
   #
   # It is not a parser: double quotes, backticks and brackets mean identifiers, as in standard SQL; a MySQL that takes
   # double quotes for strings writes its literals into the fingerprint.
@@ -34,11 +43,12 @@ module Castellan
       # @param sql [String]
       # @return [String] frozen; the same object for a text that was seen lately
       def of(sql)
-        @texts[sql] || keep(sql, compute(sql))
+        shape_of(sql) || @texts[sql] || keep(sql, compute(sql))
       end
 
       private
 
+      # Only what the regular expressions read is kept: the extension is quicker than a text is put into a hash.
       # Bounded by starting anew: what is asked often is back after one request.
       def keep(sql, fingerprint)
         @texts = {} if @texts.size >= KEPT
@@ -46,12 +56,21 @@ module Castellan
       end
 
       def compute(sql)
-        return digest(sql) if sql.bytesize > LONGEST
-
-        collapse(literals_out(readable(sql))).freeze
+        sql.bytesize > LONGEST ? digest(sql) : shape_in_ruby(sql)
       rescue ArgumentError, ::EncodingError, NoMethodError, TypeError, RegexpError
         digest(sql)
       end
+
+      # @return [String, nil] nil for what is left to {shape_in_ruby}
+      if Castellan.const_defined?(:NativeFingerprint)
+        include NativeFingerprint
+
+        private :shape_of
+      else
+        def shape_of(_sql) = nil
+      end
+
+      def shape_in_ruby(sql) = collapse(literals_out(readable(sql))).freeze
 
       def readable(sql)
         text = sql.valid_encoding? ? sql : sql.dup.force_encoding(Encoding::UTF_8).scrub("?")
