@@ -72,6 +72,8 @@ end
 class ActiveRecordLibrary < Library
   def run(sql) = @models::Base.connection.execute(sql)
 
+  def transaction(&) = @models::Base.transaction(&)
+
   def versions = Castellan::Versions::ExactVersions.new(@models::Base)
 
   def queries
@@ -118,6 +120,8 @@ class SequelLibrary < Library
   end
 
   def run(sql) = @db.run(sql)
+
+  def transaction(&) = @db.transaction(&)
 
   def versions = Castellan::Versions::ExactVersions.new(@db)
 

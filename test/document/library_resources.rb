@@ -59,3 +59,32 @@ class PersonalArticleResource < ArticleResource
   cache :exact
   per_viewer(:read) { |ids, viewer| viewer.call(ids) }
 end
+
+# Not divided into pages.
+class LongArticleResource < Castellan::Resource
+  model Article
+  type "articles"
+  attributes :title, :position
+  attribute :author_name, from: { author: :name }
+  belongs_to :author
+  has_many :comments, :tags
+  filter(:title) { |articles, titles| articles.where(title: titles) }
+  sort :title, :position
+end
+
+CALLS = [] # rubocop:disable Style/MutableConstant
+
+class WatchedAuthorResource < Castellan::Resource
+  model Author
+  type "authors"
+  attributes :name
+  per_viewer(:known) { |ids, viewer| CALLS.push([:authors, ids.size]) && ids.select { |id| id < viewer } }
+end
+
+class WatchedArticleResource < Castellan::Resource
+  model Article
+  type "articles"
+  attributes :title
+  per_viewer(:read) { |ids, _viewer| CALLS.push([:articles, ids.size]) && ids.to_h { |id| [id, "r\u2028#{id}"] } }
+  belongs_to :author, resource: "WatchedAuthorResource"
+end

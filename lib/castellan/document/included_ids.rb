@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Document
+    # Which related records a stream has met, in the order in which `included` holds them: a few bytes for each, and each once.
+    #
+    #   ids = IncludedIds.new(plan, 100_000)
+    #   ids.add([1, "7", 2, "3"], rows)         # node and id, as the encoder found them; the rows of the primary data
+    #   ids.each_slice(1_000) { |records| … }   # [[1, "7"], [2, "3"]]
+    #
+    # Two nodes of one type share their records. The primary data is never included: where a related record may turn out to be primary,
+    # the ids of the primary data are remembered too.
+    class IncludedIds
+      PRIMARY = -1
+      # An id that is written so is remembered as a number, which needs no object of its own.
+      NUMBER = /\A(?:0|[1-9]\d{0,14})\z/
+      private_constant :PRIMARY, :NUMBER
+
+      # @param plan [Plan::FetchPlan]
+      # @param most [Integer] how many are remembered before {TooManyIncluded} is raised
+      def initialize(plan, most)
+        @most = most
+        types = plan.nodes.map { |node| node.definition.type.to_s }
+        @families = types.map { |type| types.index(type) }
+        @count = types.size
+        @recursive = @families.drop(1).include?(0)
+        @met = {}
+        @primary = 0
+      end
+
+      # @param found [Array] positions of nodes and ids, in turns
+      # @param rows [Array<Array>, PG::Result] primary data; the id is the first column
+      # @raise [TooManyIncluded]
+      def add(found, rows)
+        found.each_slice(2) do |index, id|
+          key = key(@families[index], id)
+          @met[key] = index unless @met.key?(key)
+        end
+        primary(rows) if @recursive
+        raise TooManyIncluded.new(size, @most) if size > @most
+      end
+
+      # @return [Integer] how many related records were met
+      def size
+        @met.size - @primary
+      end
+
+      # @yieldparam records [Array<Array(Integer, String)>] position of the node and id of each
+      def each_slice(number)
+        @met.each_slice(number) do |some|
+          records = some.filter_map { |key, index| [index, id_of(key)] unless index == PRIMARY }
+          yield records unless records.empty?
+        end
+      end
+
+      private
+
+      def primary(rows)
+        (rows.is_a?(Array) ? rows.map(&:first) : rows.column_values(0)).each do |id|
+          key = key(0, id.to_s)
+          @primary += 1 unless @met[key] == PRIMARY
+          @met[key] = PRIMARY
+        end
+      end
+
+      def key(family, id)
+        NUMBER.match?(id) ? (id.to_i * @count) + family : "#{family}/#{id}"
+      end
+
+      def id_of(key)
+        key.is_a?(Integer) ? (key / @count).to_s : key.partition("/").last
+      end
+    end
+  end
+end

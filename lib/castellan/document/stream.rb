@@ -1,0 +1,124 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Document
+    # A document as a Rack body that is read and written piece by piece: the memory it takes does not grow with its length.
+    #
+    #   stream = UserResource.document(User.active, include: "roles").stream
+    #   [stream.status, stream.headers, stream]      # Rack; the same bytes as to_json
+    #   stream.each { |bytes| io.write(bytes) }
+    #
+    # Primary records are read 1,000 at a time, in the order of their key, with their relationships; `included` comes last, and all that
+    # is remembered for it is which records it holds. Between two pieces the connection is given back, so a slow client holds none, and
+    # what is written in the meantime may be in one piece and not in another (a record never comes twice). With `snapshot: true` the
+    # whole document is read in one transaction instead, and the connection is kept until the last byte is taken.
+    #
+    # A scope in another order is read in that order: its ids first, in one statement, then the records by them. A document of one
+    # record, of a page or out of a cache comes in one piece, and so does one whose scope groups rows. There is no entity tag, which
+    # would cost the body.
+    class Stream
+      SIZE = 1_000
+      MOST_INCLUDED = 100_000
+      NOTHING = [].freeze
+      private_constant :SIZE, :MOST_INCLUDED, :NOTHING
+
+      # @param document [Document]
+      # @param adapter [Object] of its rows
+      # @param size [Integer] how many primary records are read at a time
+      # @param snapshot [Boolean] whether one transaction reads the whole document
+      # @param most_included [Integer] how many related records are remembered at most
+      def initialize(document, adapter, size: SIZE, snapshot: false, most_included: MOST_INCLUDED)
+        @document = document
+        @adapter = adapter
+        @size = size
+        @snapshot = snapshot
+        @most_included = most_included
+        @closed = false
+      end
+
+      # @return [Boolean] whether it comes in pieces
+      def divided?
+        @document.collection? && @document.request.page.nil? && !@document.kept? && batches.possible?
+      end
+
+      # @return [Integer]
+      def status
+        divided? ? 200 : @document.status
+      end
+
+      # @return [Hash{String => String}] those of the document, without the entity tag
+      def headers
+        { "content-type" => MEDIA_TYPES.fetch(@document.plan.format), "cache-control" => @document.cache_control, "vary" => "accept" }
+      end
+
+      # An error of the first piece is raised before anything is yielded; one of a later piece ends the body where it is.
+      # @yieldparam bytes [String] UTF-8
+      # @raise [TooManyIncluded]
+      # @raise [EncodingError]
+      def each(&block)
+        return enum_for(:each) unless block
+        return yield @document.to_json unless divided?
+
+        @snapshot ? @adapter.division.snapshot { write(&block) } : write(&block)
+        nil
+      end
+
+      # The client is gone: {#each} ends before its next piece.
+      def close
+        @closed = true
+      end
+
+      # @return [Boolean]
+      def closed?
+        @closed
+      end
+
+      private
+
+      def batches
+        @batches ||= Rows::Batches.new(@adapter, @document.paged, @document.definition.id_column, @size)
+      end
+
+      def write(&block)
+        nested = @document.plan.format == :nested
+        included = IncludedIds.new(@document.plan, @most_included)
+        list(nested ? "[" : '{"data":[', block) { |put| data(included, put) }
+        list(',"included":[', block) { |put| related(included, put) } if @document.plan.compound? && !nested
+        yield "#{@document.tail(NOTHING)}}" unless nested || @closed
+      end
+
+      # Puts commas between the pieces and brackets around them.
+      def list(open, block)
+        before = open
+        yield lambda { |bytes|
+          next if bytes.empty?
+
+          block.call(before + bytes)
+          before = ","
+        }
+        block.call(before == open ? "#{open}]" : "]") unless @closed
+      end
+
+      def data(included, put)
+        piece = StreamPiece.new(@document, @adapter, @document.plan)
+        batches.each do |scope|
+          next if @closed
+
+          bytes, ended = piece.primary(scope) { |found, rows| included.add(found, rows) }
+          put.call(bytes)
+          ended
+        end
+      end
+
+      def related(included, put)
+        pieces = Hash.new { |made, index| made[index] = StreamPiece.of_node(@document, @adapter, index) }
+        included.each_slice(@size) do |records|
+          break if @closed
+
+          written = records.group_by(&:first).to_h { |index, some| [index, pieces[index].records(some.map(&:last))] }
+          put.call(records.filter_map { |index, id| written[index][id] }.join(","))
+        end
+      end
+    end
+  end
+end

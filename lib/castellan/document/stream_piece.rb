@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Document
+    # Reads and writes one piece of a {Stream}: what it read is given up before the bytes are given away, and so is the connection.
+    #
+    #   piece = StreamPiece.new(document, adapter, document.plan)
+    #   piece.primary(scope) { |found, rows| … }   # => [bytes of the primary records, end of the batch]
+    #   StreamPiece.of_node(document, adapter, 1).records(%w[7 8])   # => { "7" => bytes, "8" => bytes }
+    class StreamPiece
+      # What cannot stand in JSON, not even in its strings: holes are filled in one batch while the records are one text.
+      BETWEEN = "\x1e"
+      private_constant :BETWEEN
+
+      # @param index [Integer] of a node below the primary data
+      # @return [StreamPiece] of its records by themselves: their linkage is written, what they lead to has an entry of its own
+      def self.of_node(document, adapter, index)
+        plan = document.plan.derive([:alone, index]) { alone(document.plan, document.plan.nodes[index]) }
+        new(document, adapter.related(plan.root.definition.model), plan)
+      end
+
+      def self.alone(plan, node)
+        edges = node.edges.select(&:written).map { |edge| Plan::Node::Edge.new(edge.relationship, nil, true) }
+        root = Plan::Node.new(definition: node.definition, path: node.path, columns: node.columns.dup, members: node.members.dup,
+                              edges: edges)
+        Plan::FetchPlan.new(root: root, format: plan.format, signature: "#{plan.signature} #{node.path} alone")
+      end
+      private_class_method :alone
+
+      def initialize(document, adapter, plan)
+        @document = document
+        @adapter = adapter
+        @plan = plan
+      end
+
+      # @yieldparam found [Array] see {Serialize::RubyEncoder.encode_part}
+      # @yieldparam rows [Array<Array>, PG::Result]
+      # @return [Array(String, Rows::Batches::End)]
+      def primary(scope)
+        output, ended = read(scope) do |row_set, template|
+          output, found = Serialize.encoder.encode_part(row_set, template)
+          rows = row_set.tables.first.rows
+          yield found, rows
+          [output, Rows::Batches::End.of(rows)]
+        end
+        [fill(output), ended]
+      end
+
+      # @param ids [Array<String>]
+      # @return [Hash{String => String}] bytes by id; what is gone is left out
+      def records(ids)
+        column = @plan.root.definition.id_column
+        values = @adapter.integer?(column) ? ids.map(&:to_i) : ids
+        written = read(Rows::ChosenIds.new(nil, values, column)) { |row_set, template| Serialize.encoder.encode_each(row_set, template) }
+        return written.to_h { |id, bytes| [id, bytes] } if @plan.holes.empty?
+
+        written.map(&:first).zip(fill(joined(written)).split(BETWEEN)).to_h
+      end
+
+      private
+
+      def read(scope)
+        @adapter.division.apart do
+          row_set = @document.rows_of(@plan, @adapter, scope)
+          yield row_set, @document.template_of(@plan)
+        ensure
+          give_up(row_set) if row_set
+        end
+      end
+
+      # A result's memory is the driver's, which the garbage collector does not see the end of in time.
+      def give_up(row_set)
+        row_set.tables.each do |table|
+          [table.rows, *table.links.grep(Plan::RowSet::Pairs).map(&:rows)].each { |rows| rows.clear unless rows.is_a?(Array) }
+        end
+      end
+
+      def fill(output)
+        @plan.holes.empty? ? output.body : output.fill(Batches.of(@plan, @adapter), @document.viewer)
+      end
+
+      def joined(written)
+        body = String.new(encoding: Encoding::UTF_8)
+        holes = written.flat_map do |_, bytes, _, own|
+          start = body.bytesize
+          body << bytes << BETWEEN
+          own.each_slice(3).flat_map { |offset, hole, id| [start + offset, hole, id] }
+        end
+        Serialize::Output.new(body, holes)
+      end
+    end
+  end
+end
