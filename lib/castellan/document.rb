@@ -54,9 +54,20 @@ module Castellan
     end
     alias to_s to_json
 
-    # Rack's body: yields the document in chunks.
-    def each
-      yield to_json
+    # Rack's body: yields the document in pieces, read one by one (see {Stream}) unless its bytes are there already.
+    def each(&block)
+      @body ? yield(@body) : stream.each(&block)
+    end
+
+    # @param options see {Stream#initialize}
+    # @return [Stream] the document as a body that is never whole in memory
+    def stream(**options)
+      @stream = Stream.new(self, @adapter, **options)
+    end
+
+    # For Rack: the client is gone.
+    def close
+      @stream&.close
     end
 
     # @return [Integer] 200, or 404 when one resource was asked for by id and is not there
@@ -176,6 +187,22 @@ module Castellan
       Serialize.encoder.encode_each(@adapter.fetch(plan, @adapter.by_ids(@scope, ids, definition.id_column)), template)
     end
 
+    # For what reads and writes a part of the document by itself.
+    # @return [Plan::RowSet]
+    def rows_of(part, adapter, scope)
+      adapter.fetch(part, scope)
+    end
+
+    # @return [Serialize::Template]
+    def template_of(part)
+      part.derive([:template, Serialize.escape]) { Serialize::Template.new(part, escape: Serialize.escape) }
+    end
+
+    # @return [Boolean] whether its bytes are kept between requests
+    def kept?
+      !basis.nil?
+    end
+
     # @return [Array] the ids of the primary data, in order
     def ids
       @adapter.ids(paged, definition.id_column)
@@ -218,7 +245,7 @@ module Castellan
     end
 
     def template
-      plan.derive([:template, Serialize.escape]) { Serialize::Template.new(plan, escape: Serialize.escape) }
+      template_of(plan)
     end
 
     def narrowed
@@ -316,6 +343,10 @@ module Castellan
 end
 
 require_relative "document/batches"
+require_relative "document/included_ids"
+require_relative "document/stream"
+require_relative "document/stream_piece"
+require_relative "document/too_many_included"
 require_relative "document/tables"
 require_relative "document/declaration_check"
 require_relative "document/explanation"

@@ -49,6 +49,7 @@ end
 require_relative "rows/memo"
 require_relative "rows/ids"
 require_relative "rows/chosen_ids"
+require_relative "rows/batches"
 require_relative "rows/owner_key"
 require_relative "rows/dialect"
 require_relative "rows/column_values"

@@ -151,6 +151,11 @@ module Castellan
         relation.where(column => ids).to_a.to_h { |record| [record.public_send(column), record] }
       end
 
+      # @return [Division] what reads a scope in batches
+      def division
+        Division.new(self)
+      end
+
       # @!group For the reader of a plan
 
       # @yieldparam session [Session] good inside the block
@@ -320,6 +325,7 @@ module Castellan
 end
 
 require_relative "active_record_rows/connection_access"
+require_relative "active_record_rows/division"
 require_relative "active_record_rows/session"
 require_relative "active_record_rows/statement_error"
 require_relative "active_record_rows/column_types"

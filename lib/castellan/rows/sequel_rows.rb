@@ -160,6 +160,11 @@ module Castellan
         dataset.where(qualify(column) => ids).all.to_h { |record| [record[column], record] }
       end
 
+      # @return [Division] what reads a scope in batches
+      def division
+        Division.new(self)
+      end
+
       # @!group For the reader of a plan
 
       # @yieldparam session [Session] good inside the block
@@ -323,6 +328,7 @@ module Castellan
 end
 
 require_relative "sequel_rows/session"
+require_relative "sequel_rows/division"
 require_relative "sequel_rows/column_types"
 require_relative "sequel_rows/dataset_sql"
 require_relative "sequel_rows/json_value"
