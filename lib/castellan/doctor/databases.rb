@@ -30,8 +30,13 @@ module Castellan
 
         # @raise [Unwell] when it cannot be reached
         def rolled_back(&block)
-          Databases.reach(self) { @pool.respond_to?(:lease_connection) ? @pool.lease_connection.verify! : @pool.connection.verify! }
+          Databases.reach(self) { reach }
           @pool.respond_to?(:pin_connection!) ? pinned(&block) : joined(&block)
+        end
+
+        # @raise [StandardError] when it does not answer
+        def reach
+          @pool.respond_to?(:lease_connection) ? @pool.lease_connection.verify! : @pool.connection.verify!
         end
 
         private
@@ -47,9 +52,10 @@ module Castellan
           end
         end
 
-        # Joinable, because Rails gives back a connection in a transaction that is not when a request ends.
+        # Joinable, because Rails gives back a connection in a transaction that is not when a request ends. A savepoint where
+        # a test has opened a transaction already.
         def joined
-          @pool.connection.transaction do
+          @pool.connection.transaction(requires_new: true) do
             yield
             raise ActiveRecord::Rollback
           end
@@ -75,9 +81,12 @@ module Castellan
         # Transactions of the application become savepoints, so that it can roll back one of them and go on.
         # (see ActiveRecordDatabase#rolled_back)
         def rolled_back(&block)
-          Databases.reach(self) { @database.test_connection }
-          @database.transaction(rollback: :always, auto_savepoint: true, &block)
+          Databases.reach(self) { reach }
+          @database.transaction(rollback: :always, savepoint: true, auto_savepoint: true, &block)
         end
+
+        # (see ActiveRecordDatabase#reach)
+        def reach = @database.test_connection
 
         private
 
@@ -91,6 +100,15 @@ module Castellan
       # @return [Array<ActiveRecordDatabase, SequelDatabase>]
       def connected
         active_record + sequel
+      end
+
+      # @return [Array<ActiveRecordDatabase, SequelDatabase>] without those that do not answer: nothing can be written there
+      def reachable
+        connected.select do |database|
+          database.reach || true
+        rescue LoadError, StandardError
+          false
+        end
       end
 
       # Runs the block in a transaction of every database, and rolls all of them back.

@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    class Trial
+      # The hooks of an {Injection} in ActiveRecord. Prepended at the first trial of a process; while none runs they ask one variable.
+      #
+      #   ActiveRecordInjection.prepare
+      #
+      # Records are preloaded after they were loaded, as `preload` does it, so that no relation is changed.
+      module ActiveRecordInjection
+        # Prepended to ActiveRecord::Relation.
+        module Relations
+          def load(&block)
+            injection = Injection.current
+            return super if injection.nil? || (loaded? && !scheduled?)
+            return self if ActiveRecordInjection.declared(injection, self) { |records| load_records(records) }
+
+            ActiveRecordInjection.around(injection, klass) { super.records }
+            self
+          end
+
+          def calculate(operation, column_name)
+            ActiveRecordInjection.reading(self, :calculate) { |records| return Calculation.of(records, operation, column_name) }
+            super
+          end
+
+          def exists?(conditions = :none)
+            ActiveRecordInjection.reading(self, :any?) { |records| return records.any? } if conditions == :none
+            super
+          end
+
+          def find_each(**options, &block)
+            ActiveRecordInjection.reading(self, :each) { |records| return records.each(&block) } if options.empty? && block
+            super
+          end
+        end
+
+        # Prepended to ActiveRecord::Associations::Association.
+        module Walks
+          private
+
+          def find_target(...)
+            injection = Injection.current
+            return super unless injection && klass
+
+            ActiveRecordInjection.around(injection, klass) { super }
+          end
+        end
+
+        # What the database would have answered, of records that are there.
+        module Calculation
+          METHODS = { sum: :sum, minimum: :min, maximum: :max }.freeze
+
+          module_function
+
+          # @return [Object, nil]
+          def of(records, operation, column)
+            return records.size if operation == :count
+
+            records.filter_map { |record| record.public_send(column) }.public_send(METHODS.fetch(operation))
+          end
+        end
+        private_constant :Calculation
+
+        class << self
+          # Prepends the hooks where the library is loaded.
+          def prepare
+            return unless defined?(ActiveRecord::Base)
+
+            ActiveRecord::Relation.prepend(Relations) unless ActiveRecord::Relation.include?(Relations)
+            association = ActiveRecord::Associations::Association
+            association.prepend(Walks) unless association.include?(Walks)
+          end
+
+          # Runs the block, which loads records, and preloads what there is to preload for them.
+          # @return what the block returned
+          def around(injection, model)
+            trees = injection.preloads(model)
+            injection.loading do
+              found = yield
+              trees.each { |tree, only| preload(found, tree, only) } if found.is_a?(Array) && found.size > 1 # one has no siblings
+              found
+            end
+          end
+
+          # Yields the records of an association that the fix declares, where they are read here instead of this relation's.
+          # @return [Boolean]
+          def declared(injection, relation)
+            association = association_of(relation) or return false
+            way = injection.way(association.owner.class, association.reflection.name)
+            return false unless way.is_a?(Symbol) && association.owner.class._reflect_on_association(way)
+
+            yield Array(association.owner.association(way).load_target)
+            true
+          end
+
+          # Yields the loaded records of an association that is read here in this way.
+          def reading(relation, way)
+            injection = Injection.current or return
+            association = association_of(relation)
+            return unless relation.is_a?(ActiveRecord::Associations::CollectionProxy) && association.loaded?
+
+            yield association.target if injection.way(association.owner.class, association.reflection.name) == way
+          end
+
+          private
+
+          def association_of(relation)
+            relation.proxy_association if relation.respond_to?(:proxy_association)
+          end
+
+          def preload(records, tree, only)
+            records = records.grep(only) if only
+            ActiveRecord::Associations::Preloader.new(records: records, associations: tree).call if records.any?
+          end
+        end
+      end
+    end
+  end
+end

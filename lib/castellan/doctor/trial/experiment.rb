@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    class Trial
+      # Tries the fix of findings: the work twice as it is, then twice with the fix, and what came of it.
+      #
+      #   Experiment.new(findings) { application.call(env) }.call   # => Trial
+      #
+      # The first run of each kind warms up. What differs between the two unfixed runs is not compared with the fixed one.
+      class Experiment
+        MORE = 1.25
+        private_constant :MORE
+
+        # @param findings [Array<Finding>] what one change mends
+        # @yield the work
+        def initialize(findings, &work)
+          @findings = findings
+          @work = work
+        end
+
+        # @return [Trial]
+        def call
+          reason = Untriable.reason(@findings)
+          reason ? trial(reason: reason) : unfixed
+        end
+
+        private
+
+        def unfixed
+          first = run
+          return trial(reason: "the work answers a #{first.verb}; only GET and HEAD are tried") unless safe?(first.verb)
+
+          before = run
+          masked = first.outcome.differences(before.outcome)
+          reason = incomparable(before, masked)
+          reason ? trial(before: before.measurement, masked: masked, reason: reason) : fixed(before, masked)
+        end
+
+        def run(&around)
+          work = around ? -> { around.call(@work) } : @work
+          Run.of(@findings, &work)
+        end
+
+        def safe?(verb) = [nil, "GET", "HEAD"].include?(verb)
+
+        def incomparable(before, masked)
+          if before.asked < 2
+            "what was found is not repeated when the work runs again; was something kept meanwhile?"
+          elsif masked.include?(Outcome::WHOLE) || masked.include?("status")
+            "two runs without the fix answer differently as a whole, so nothing says whether the fix changes the answer"
+          end
+        end
+
+        def fixed(before, masked)
+          injection = Injection.new(@findings)
+          warm, after = Array.new(2) { run { |work| injection.apply(&work) } }
+          differences = [warm, after].flat_map { |one| before.outcome.differences(one.outcome, masked: masked) }.uniq
+          trial(before: before.measurement, after: after.measurement, same: differences.empty?, masked: masked,
+                reason: objection(before, after, differences))
+        rescue ScriptError, StandardError => error
+          trial(before: before.measurement, masked: masked, reason: failure(error))
+        end
+
+        def failure(error)
+          "with the fix the work fails: #{error.class}: #{error.message.to_s.scrub.lines.first.to_s.strip}"
+        end
+
+        def objection(before, after, differences)
+          return "the answer differs at #{differences.first(3).join(", ")}" if differences.any?
+
+          before = before.measurement
+          after = after.measurement
+          return "there are no fewer queries" if after.queries >= before.queries
+
+          "there are fewer queries, but they take longer and make more objects" if heavier?(before, after)
+        end
+
+        # Both, because the clock alone scatters.
+        def heavier?(before, after)
+          after.allocated_objects > before.allocated_objects * MORE && after.duration_ns > before.duration_ns * MORE
+        end
+
+        def trial(**fields) = Trial.new(findings: @findings, **fields)
+      end
+    end
+  end
+end

@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    class Trial
+      # What is done differently while a unit of work runs with its fix: at the line where the parents are loaded something is
+      # preloaded, and at the line of the finding an association may be read in another way.
+      #
+      #   injection = Injection.new(findings)
+      #   injection.apply { application.call(env) }   # outside of it the hooks ask one variable and do nothing
+      #
+      # It belongs to the thread (and its fibers) that runs the work, as a recording does. The hooks in the libraries are
+      # {ActiveRecordInjection} and {SequelInjection}.
+      class Injection
+        # A preload at a load: `only` names the class of the records that have the association, where not all do.
+        Preload = Struct.new(:location, :model, :tree, :only)
+        # Another way to read an association at a line: `way` is :size, :any?, :each, or the name of a declared association.
+        Reading = Struct.new(:location, :owner, :association, :way)
+        private_constant :Preload, :Reading
+
+        LOCK = Mutex.new
+        private_constant :LOCK
+        @running = 0
+
+        class << self
+          # @return [Injection, nil] the one that this thread's work runs under
+          def current
+            return if @running.zero?
+
+            recording = Recording.current
+            recording = recording.parent until recording.nil? || recording.observer.is_a?(self)
+            recording&.observer
+          end
+
+          # Counted, so that the hooks are idle when nothing is tried.
+          def running
+            LOCK.synchronize { @running += 1 }
+            yield
+          ensure
+            LOCK.synchronize { @running -= 1 }
+          end
+        end
+
+        # @param findings [Array<Finding>]
+        def initialize(findings)
+          @preloads = findings.select(&:preload).map { |finding| preload(finding) }.uniq
+          @readings = findings.filter_map { |finding| reading(finding) }
+          @declarations = findings.filter_map { |finding| declaration_of(finding) }.uniq(&:name)
+          @locations = {}
+          @loading = false
+        end
+
+        # Told by {Recording#query}; it counts nothing.
+        def query(*); end
+
+        # Runs the block with the fix applied.
+        # @return what the block returned
+        def apply(&block)
+          [ActiveRecordInjection, SequelInjection].each(&:prepare)
+          within(@declarations) { self.class.running { Recording.open(self, &block) } }
+        end
+
+        # What to preload for records that are about to be loaded. Nothing within another load: what a preload loads is not
+        # what the fix speaks of, though it is loaded at the same line.
+        # @param model [Class]
+        # @return [Array<Array(Hash, Class)>] trees, each with the class of the records that it is for
+        def preloads(model)
+          return [] if @loading || (here = location).nil?
+
+          @preloads.select { |preload| preload.location == here && related?(model, preload.model) }
+                   .map { |preload| [preload.tree, preload.only] }
+        end
+
+        # Marks what the block does as part of one load.
+        def loading
+          before = @loading
+          @loading = true
+          yield
+        ensure
+          @loading = before
+        end
+
+        # @param owner [Class] the model whose association is read
+        # @param association [Symbol]
+        # @return [Symbol, nil] how to read it here instead
+        def way(owner, association)
+          return if @loading || @readings.empty? || (here = location).nil?
+
+          @readings.find { |one| one.location == here && one.association == association && owner <= one.owner }&.way
+        end
+
+        private
+
+        def preload(finding)
+          only = finding.remedy && finding.remedy[:only]
+          Preload.new(finding.parent_location, Object.const_get(finding.parent_model), finding.preload, only && Object.const_get(only))
+        end
+
+        def reading(finding)
+          way = finding.remedy && finding.remedy[:read] or return
+
+          owner, association = finding.association.split("#")
+          Reading.new(finding.location, Object.const_get(owner), association.to_sym, way)
+        end
+
+        def declaration_of(finding)
+          code = finding.remedy && finding.remedy[:declare] or return
+
+          Declaration.new(Object.const_get(finding.association.split("#").first), code)
+        end
+
+        def within(declarations, &block)
+          declarations.empty? ? yield : declarations.first.apply { within(declarations.drop(1), &block) }
+        end
+
+        def related?(one, other) = one <= other || other <= one || false
+
+        def location
+          site = CallSite.current
+          @locations.fetch(site) { @locations[site] = CallSite.location(site) }
+        end
+      end
+    end
+  end
+end

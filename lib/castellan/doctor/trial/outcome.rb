@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  module Doctor
+    class Trial
+      # What a unit of work answered, in a form that can be compared: the bytes of a response, or plain values.
+      #
+      #   one = Outcome.of([200, {}, ['{"data":[],"at":1}']])
+      #   other = Outcome.of([200, {}, ['{"data":[],"at":2}']])
+      #   one.differences(other)                    # => ["$.at"]
+      #   one.differences(other, masked: ["$.at"])  # => []
+      #
+      # A place in a JSON document is a path with `[*]` for every index; in another text it is a line. Equal bytes are equal;
+      # of unequal ones that are JSON everything but the masked places must be, and in the same order.
+      class Outcome
+        WHOLE = "$"
+
+        # @param result what the work returned: a String, Rack's response, an object with a body, or plain values and models
+        # @return [Outcome]
+        # @raise [Unwell] when it cannot be compared
+        def self.of(result)
+          return new(result.status, result.body) if result.is_a?(Answer)
+          return of(answer(result)) if rack?(result)
+          return new(result.status, result.body.to_s) if response?(result)
+
+          result.is_a?(String) ? new(nil, result) : new(nil, nil, Plain.of(result))
+        end
+
+        # As tests have them; a model may have columns of these names.
+        def self.response?(result)
+          result.respond_to?(:status) && result.respond_to?(:body) && Detect.models(result.class).nil?
+        end
+        private_class_method :response?
+
+        def self.rack?(result)
+          result.is_a?(Array) && result.size == 3 && result[0].is_a?(Integer) && result[1].respond_to?(:to_h) &&
+            (result[2].respond_to?(:each) || result[2].respond_to?(:call)) && !result[1].is_a?(Array)
+        end
+        private_class_method :rack?
+
+        def self.answer(response)
+          Answer.to(->(_env) { response }, {}).tap { |answer| raise answer.error if answer.error }
+        end
+        private_class_method :answer
+
+        # @return [Integer, nil]
+        # @return [String, nil]
+        attr_reader :status, :bytes
+
+        def initialize(status, bytes, plain = nil)
+          @status = status
+          @bytes = bytes&.b.freeze
+          @plain = plain
+          freeze
+        end
+
+        # @return [Boolean] whether there is nothing that could differ
+        def nothing? = @bytes.nil? && @plain.nil?
+
+        # @param other [Outcome]
+        # @param masked [Array<String>] places that are not compared
+        # @return [Array<String>] the places that differ
+        def differences(other, masked: [])
+          return ["status"] if status != other.status
+          return [] if bytes && bytes == other.bytes
+
+          places = compare(document, other.document, WHOLE).uniq
+          places = [WHOLE] if places.empty? && bytes && masked.empty? # the same values, written in another way
+          places.reject { |place| masked.any? { |mask| within?(place, mask) } }
+        end
+
+        # @return [Object] the parsed body, its lines, or the plain values
+        def document
+          return @plain unless bytes
+
+          JSON.parse(bytes.dup.force_encoding(Encoding::UTF_8))
+        rescue JSON::ParserError
+          Lines.new(bytes.lines)
+        end
+
+        # The lines of a text that is no JSON, so that a place in it is named as a line.
+        Lines = Struct.new(:lines)
+        private_constant :Lines
+
+        private
+
+        def compare(one, other, place)
+          return [] if one.eql?(other)
+          return lines(one.lines, other.lines) if one.is_a?(Lines) && other.is_a?(Lines)
+
+          members(one, other, place) || [place]
+        end
+
+        def members(one, other, place)
+          if one.is_a?(Hash) && other.is_a?(Hash) && one.keys == other.keys
+            one.flat_map { |key, value| compare(value, other[key], "#{place}#{member(key)}") }
+          elsif one.is_a?(Array) && other.is_a?(Array) && one.size == other.size
+            one.zip(other).flat_map { |value, same| compare(value, same, "#{place}[*]") }
+          end
+        end
+
+        # A text of one line has no place but the whole.
+        def lines(one, other)
+          return [WHOLE] if one.size != other.size || one.size == 1
+
+          one.zip(other).each.with_index(1).filter_map { |(line, same), number| "line #{number}" if line != same }
+        end
+
+        def member(key) = key.to_s.match?(/\A\w+\z/) ? ".#{key}" : "[#{key.to_s.inspect}]"
+
+        def within?(place, mask) = place == mask || place.start_with?("#{mask}.", "#{mask}[")
+      end
+    end
+  end
+end

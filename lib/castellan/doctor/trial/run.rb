@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    class Trial
+      # One run of a unit of work in transactions that are rolled back: what it cost, what it answered, and how often it sent the
+      # statements of the findings.
+      #
+      #   run = Run.of(findings) { application.call(env) }
+      #   run.measurement.queries   # => 1139
+      #   run.outcome               # => Outcome
+      #   run.asked                 # => 162
+      #
+      # Objects are counted for the whole process.
+      class Run
+        # Counts all statements, and those of some fingerprints apart.
+        class Statements
+          # @return [Instrument::Counter]
+          # @return [Integer] how many had one of the fingerprints
+          attr_reader :counter, :asked
+
+          def initialize(fingerprints)
+            @fingerprints = fingerprints
+            @counter = Instrument::Counter.new
+            @asked = 0
+            @texts = {}
+          end
+
+          # Told by {Recording#query}.
+          def query(sql, name, started_ns, duration_ns, cached, rows)
+            @counter.query(sql, name, started_ns, duration_ns, cached, rows)
+            @asked += 1 if !cached && @texts.fetch(sql) { @texts[sql] = @fingerprints.include?(Fingerprint.of(sql)) }
+          end
+        end
+        private_constant :Statements
+
+        # @param findings [Array<Finding>]
+        # @yield the work
+        # @return [Run]
+        def self.of(findings, &work)
+          statements = Statements.new(findings.map(&:fingerprint).uniq)
+          GC.start
+          new(statements, Databases.rolled_back(Databases.reachable) { Instrument.record(statements) { timed(&work) } })
+        end
+
+        # The answer is read within, because a body may ask the database.
+        def self.timed
+          objects = GC.stat(:total_allocated_objects)
+          started_ns = Clock.monotonic_ns
+          result = yield
+          outcome = Outcome.of(result)
+          { duration_ns: Clock.monotonic_ns - started_ns, allocated_objects: GC.stat(:total_allocated_objects) - objects,
+            outcome: outcome, verb: verb(result) }
+        end
+        private_class_method :timed
+
+        # Only some answers (those of Rails' tests) know what was asked.
+        def self.verb(result)
+          result.request.request_method if result.respond_to?(:request) && result.request.respond_to?(:request_method)
+        end
+        private_class_method :verb
+
+        # @return [Measurement]
+        # @return [Outcome]
+        # @return [Integer]
+        # @return [String, nil] "GET", where the answer says so
+        attr_reader :measurement, :outcome, :asked, :verb
+
+        def initialize(statements, measured)
+          @outcome = measured[:outcome]
+          @verb = measured[:verb]
+          @asked = statements.asked
+          counter = statements.counter
+          @measurement = Measurement.new(duration_ns: measured[:duration_ns], allocated_objects: measured[:allocated_objects],
+                                         sql_ns: [counter.sql_ns, measured[:duration_ns]].min, queries: counter.queries,
+                                         cached_queries: counter.cached_queries, response_bytes: @outcome.bytes&.bytesize,
+                                         status: @outcome.status)
+          freeze
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    class Trial
+      # Why a fix cannot be tried without a change of the source.
+      #
+      #   Untriable.reason([finding])   # => "there is no fix to try: the conditions differ from record to record", or nil
+      module Untriable
+        WHY = {
+          write_loop: "the rows to write at once are known only after the loop, which must be rewritten",
+          duplicate: "where to keep the answer is for the source to say",
+          n_plus_one: "the values to ask for at once are collected before the loop, which must be rewritten"
+        }.freeze
+        private_constant :WHY
+
+        module_function
+
+        # @param findings [Array<Finding>]
+        # @return [String, nil] nil when it can be tried
+        def reason(findings)
+          return "CASTELLAN=off is set, so that no query is seen" if Castellan.off?
+
+          findings.each do |finding|
+            return "there is no fix to try: #{finding.fix_refused || "the finding has none"}" unless finding.fix
+            return WHY.fetch(finding.kind, "its fix changes more than what is loaded") unless finding.preload
+          end
+          nameless(findings)
+        end
+
+        # A class without a name cannot be found again.
+        def nameless(findings)
+          name = findings.map(&:parent_model).find { |model| !Object.const_defined?(model.to_s) }
+          "there is no class #{name}" if name
+        rescue NameError
+          "the class of the records that were loaded has no name"
+        end
+        private_class_method :nameless
+      end
+    end
+  end
+end
