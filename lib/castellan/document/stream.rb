@@ -20,7 +20,8 @@ module Castellan
       SIZE = 1_000
       MOST_INCLUDED = 100_000
       NOTHING = [].freeze
-      private_constant :SIZE, :MOST_INCLUDED, :NOTHING
+      UNSWEPT = 750_000
+      private_constant :UNSWEPT, :SIZE, :MOST_INCLUDED, :NOTHING
 
       # @param document [Document]
       # @param adapter [Object] of its rows
@@ -95,8 +96,16 @@ module Castellan
 
           block.call(before + bytes)
           before = ","
+          sweep(bytes.bytesize)
         }
         block.call(before == open ? "#{open}]" : "]") unless @closed
+      end
+
+      # Pieces are young and large: what is gone of them is found sooner than Ruby would look for it (after 16 MB and more).
+      def sweep(bytesize)
+        @unswept = (GC.count == @collections ? @unswept : 0) + bytesize
+        @collections = GC.count
+        GC.start(full_mark: false) if @unswept > UNSWEPT
       end
 
       def data(included, put)
