@@ -25,6 +25,12 @@ class ContractTest < Minitest::Test
     assert_respond_to owner, :finder_needs_type_condition?
   end
 
+  def test_active_record_reads_an_attribute_and_preloads_what_records_lack
+    assert ActiveRecord::Base.method_defined?(:_read_attribute)
+    preloader = ActiveRecord::Associations::Preloader.new(records: [], associations: [:things])
+    assert_respond_to preloader, :call
+  end
+
   def test_active_record_tells_a_write_from_a_read
     assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:write_query?)
     assert_respond_to ActiveRecord, :query_transformers

@@ -53,7 +53,7 @@ module DocumentContract
   end
 
   def test_a_scope_of_another_model_is_refused
-    [library.models::Tag, [], "articles"].each do |scope|
+    [library.models::Tag, [1], "articles"].each do |scope|
       assert_includes assert_raises(Castellan::ConfigurationError) { articles.document(scope) }.message, "give document a scope of that"
     end
   end
@@ -77,7 +77,8 @@ module DocumentContract
 
   def test_explain_says_why_models_are_loaded_and_why_nothing_is_kept
     text = Class.new(articles) { attribute(:shout) { |record| record.title.upcase } }.document.explain
-    assert_includes text, "shout: its block takes the record, so the models of this type are loaded once, in one batch"
+    assert_includes text, "the models of this type are loaded once, in one batch, and all its members are read from them, because:"
+    assert_includes text, "    shout: its block takes the record"
     assert_includes text, "tables: not known, so the document is never kept as exact"
   end
 

@@ -177,20 +177,21 @@ module Castellan
 
     # @return [Serialize::Output] written anew from rows
     def write
-      row_set = @adapter.fetch(plan, paged)
-      Serialize.encoder.encode(row_set, template, single: !@id.nil?, tail: tail(row_set.tables.first.rows))
+      row_set = @adapter.fetch(plan, paged, viewer: viewer)
+      Serialize.encoder.encode(row_set, template, single: !collection?, tail: tail(row_set.tables.first.rows))
     end
 
     # @param ids [Array] the ids to write
     # @return [Array<Array>] each of these records by itself, see {Serialize::RubyEncoder.encode_each}
     def write_each(ids)
-      Serialize.encoder.encode_each(@adapter.fetch(plan, @adapter.by_ids(@scope, ids, definition.id_column)), template)
+      row_set = @adapter.fetch(plan, @adapter.by_ids(@scope, ids, definition.id_column), viewer: viewer)
+      Serialize.encoder.encode_each(row_set, template)
     end
 
     # For what reads and writes a part of the document by itself.
     # @return [Plan::RowSet]
     def rows_of(part, adapter, scope)
-      adapter.fetch(part, scope)
+      adapter.fetch(part, scope, viewer: viewer)
     end
 
     # @return [Serialize::Template]
@@ -291,7 +292,8 @@ module Castellan
   class Resource
     class << self
       # The answer to one request; see {Document}. Reads nothing yet.
-      # @param scope a relation, a dataset or a model; default: all of the declared model
+      # @param scope a relation, a dataset or a model; default: all of the declared model. Or records: an array of models or of other
+      #   objects, a relation that is loaded, one record
       # @param query [Hash, Plan::Request] a framework's raw parameters: `include`, `fields`, `filter`, `sort`, `page`; anything else is
       #   ignored. Or what was made of them before: a request is frozen, and one that is asked again and again need not be parsed again
       # @param viewer [Object, nil] given to per-viewer attributes
@@ -302,8 +304,10 @@ module Castellan
       def document(scope = nil, query: {}, viewer: nil, id: nil, meta: nil, links: nil, keeper: Document.keeper, **asked)
         adapter = checked_rows
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
-        Document.new(definition, scope_of(adapter, scope), request: request, adapter: adapter, viewer: viewer, id: id, meta: meta,
-                                                           links: links, keeper: keeper)
+        around = { request: request, viewer: viewer, meta: meta, links: links, keeper: keeper }
+        return of_records(adapter, scope, query, asked, around) if records?(scope, request, id)
+
+        Document.new(definition, scope_of(adapter, scope), adapter: adapter, id: id, **around)
       end
 
       # @return [String] the bytes: short for `document(…).to_json`
@@ -323,7 +327,36 @@ module Castellan
 
       private
 
+      # A relation that is loaded is read again only where the request narrows it.
+      def records?(scope, request, id)
+        return false if scope.nil? || scope.is_a?(Class) || id
+        return !Rows.scope?(scope) unless scope.respond_to?(:loaded?) && scope.loaded?
+
+        request.filters.empty? && request.sort.empty? && request.page.nil? && scope.klass <= definition.model
+      end
+
+      def of_records(adapter, given, query, asked, around)
+        asked = asked.merge(query.to_h.transform_keys(&:to_sym)) unless query.is_a?(Plan::Request)
+        choice = %i[filter sort page].find { |family| asked[family] }
+        Plan::Parameter.refuse(choice.name, "#{choice} cannot be asked for here: the records are given") if choice
+        records = Rows::Records.of(given)
+        refuse_records(records.to_a)
+        Document::OfRecords.new(definition, records, adapter: Rows.suited(adapter, records.to_a), **around)
+      end
+
+      # Whatever answers for its id may be a record.
+      def refuse_records(records)
+        id = Array(definition.id_column)
+        wrong = records.find { |record| !record.is_a?(Hash) && !id.all? { |name| record.respond_to?(name) } } or return
+
+        raise ConfigurationError, "#{definition.name} is declared on #{definition.model.inspect[0, 60]}; give document a scope of that, " \
+                                  "or records that have #{id.join(" and ")}, got #{wrong.inspect[0, 60]}"
+      end
+
       def scope_of(adapter, scope)
+        raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
+          unless definition.model
+
         scope = adapter.scope(scope || definition.model) if scope.nil? || scope.is_a?(Class)
         return scope if adapter.scope?(scope)
 
@@ -342,6 +375,7 @@ module Castellan
   end
 end
 
+require_relative "document/of_records"
 require_relative "document/batches"
 require_relative "document/included_ids"
 require_relative "document/stream"

@@ -54,8 +54,13 @@ module Castellan
       # Declares one attribute; see {Attribute} for the ways.
       # @param from [String, Hash, nil] a path of to-one associations with a column at its end: "employee.id", { employee: :id }
       # @param columns [Array<Symbol>, nil] what a computed attribute's block reads
-      def attribute(name, from: nil, columns: nil, &block)
-        declare { |declarations, location| declarations.attribute(name, from: from, columns: columns, block: block, location: location) }
+      # @param preloads [Symbol, Array, nil] associations that a block of the record walks: loaded for all records at once
+      # @yieldparam row what has the named columns; the record, when no columns are named
+      # @yieldparam viewer [Object, nil] where the block takes two arguments
+      def attribute(name, from: nil, columns: nil, preloads: nil, &block)
+        declare do |declarations, location|
+          declarations.attribute(name, from: from, columns: columns, preloads: preloads, block: block, location: location)
+        end
       end
 
       # Declares an attribute that differs from viewer to viewer. The block gets the ids of the records of one document and the
@@ -71,18 +76,20 @@ module Castellan
 
       # @param names [Array<Symbol>] associations of the model
       # @param resource [Class, String, nil] default: `<Singular>Resource` in the same namespace or one around it
-      def has_many(*names, resource: nil)
-        relate(:has_many, names, resource)
+      # @yieldparam record whose related records the block returns, where no association does
+      # @yieldparam viewer [Object, nil] where the block takes two arguments
+      def has_many(*names, **options, &block)
+        relate(:has_many, names, block, **options)
       end
 
       # (see .has_many)
-      def has_one(*names, resource: nil)
-        relate(:has_one, names, resource)
+      def has_one(*names, **options, &block)
+        relate(:has_one, names, block, **options)
       end
 
       # (see .has_many)
-      def belongs_to(*names, resource: nil)
-        relate(:belongs_to, names, resource)
+      def belongs_to(*names, **options, &block)
+        relate(:belongs_to, names, block, **options)
       end
 
       # Names a subset of the members: `document(scope, representation: :summary)`.
@@ -154,9 +161,9 @@ module Castellan
       DEFINING = Monitor.new
       private_constant :DEFINING
 
-      def relate(macro, names, resource)
+      def relate(macro, names, block, resource: nil)
         declare do |declarations, location|
-          names.each { |name| declarations.relationship(name, macro: macro, resource: resource, location: location) }
+          names.each { |name| declarations.relationship(name, macro: macro, resource: resource, block: block, location: location) }
         end
       end
 

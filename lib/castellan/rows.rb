@@ -19,16 +19,38 @@ module Castellan
     autoload :PostgresDriver, "castellan/rows/postgres_driver"
     autoload :PreparedStatements, "castellan/rows/prepared_statements"
 
-    # @param object [Class, Object] an ActiveRecord model or relation, a Sequel model or dataset
-    # @return [ActiveRecordRows, SequelRows] a frozen adapter
+    # @param object [Class, Object, nil] an ActiveRecord model or relation, a Sequel model or dataset; nil for plain objects
+    # @return [ActiveRecordRows, SequelRows, ObjectRows] a frozen adapter
     # @raise [DeclarationError] when it is neither
     def self.for(object)
+      return ObjectRows.new if object.nil?
       return ActiveRecordRows.for(object) if active_record?(object)
       return SequelRows.for(object) if sequel?(object)
 
       raise DeclarationError, "#{object.inspect} cannot be read as rows: give an ActiveRecord model or relation, " \
                               "or a Sequel model or dataset such as DB[:users]"
     end
+
+    # @param adapter [Object] of the declared model
+    # @param records [Array<Object>]
+    # @return [Object] the adapter that knows these records: that one, that of their own class, or that of plain objects
+    def self.suited(adapter, records)
+      return adapter if records.empty? || (adapter.model && adapter.instances.all?(records))
+
+      classes = records.map(&:class).uniq
+      classes.size == 1 && model?(classes.first) ? self.for(classes.first) : ObjectRows.new
+    end
+
+    # @return [Boolean] whether the object is a relation or a dataset, which has to be read
+    def self.scope?(object)
+      (defined?(::ActiveRecord::Relation) && object.is_a?(::ActiveRecord::Relation)) ||
+        (defined?(::Sequel::Dataset) && object.is_a?(::Sequel::Dataset)) || false
+    end
+
+    def self.model?(object)
+      !scope?(object) && (active_record?(object) || sequel?(object))
+    end
+    private_class_method :model?
 
     def self.active_record?(object)
       return false unless defined?(::ActiveRecord::Base)
@@ -55,7 +77,20 @@ require_relative "rows/dialect"
 require_relative "rows/column_values"
 require_relative "rows/correlated"
 require_relative "rows/link"
+require_relative "rows/blocks"
+require_relative "rows/block_row"
+require_relative "rows/ruby_values"
+require_relative "rows/json_value"
 require_relative "rows/computed_members"
+require_relative "rows/model_reasons"
+require_relative "rows/reading"
+require_relative "rows/records"
+require_relative "rows/object_instances"
+require_relative "rows/object_rows"
+require_relative "rows/record_ids"
+require_relative "rows/record_values"
+require_relative "rows/record_links"
+require_relative "rows/record_reader"
 require_relative "rows/node_reader"
 require_relative "rows/reader"
 require_relative "rows/tables_read"

@@ -151,10 +151,10 @@ class DeclarationTest < Minitest::Test
     }), "id: articles has no column ident"
   end
 
-  def test_a_resource_without_a_model_says_what_to_write
-    assert_includes assert_raises(Castellan::DeclarationError) {
-      Class.new(Castellan::Resource).definition
-    }.message, "has no model: write `model User`"
+  def test_a_resource_without_a_model_needs_records_and_a_name_or_a_type
+    assert_includes assert_raises(Castellan::DeclarationError) { Class.new(Castellan::Resource).definition }.message, "needs a type"
+    plain = Class.new(Castellan::Resource) { type "things" }
+    assert_includes assert_raises(Castellan::ConfigurationError) { plain.document }.message, "has no model: write `model User`"
   end
 
   def test_a_model_that_is_none_says_what_to_give

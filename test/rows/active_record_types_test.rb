@@ -34,9 +34,21 @@ module ActiveRecordTypesContract
     assert_same_documents
   end
 
+  def test_records_that_are_loaded_say_the_same
+    seed
+    names.each { |name| assert_equal values(name), written(name, model.order(:id).to_a), "#{name} of records" }
+    Time.use_zone("Kathmandu") { %i[seen_at tick_at].each { |name| assert_equal values(name), written(name, model.order(:id).to_a) } }
+  end
+
+  def test_one_overridden_reader_sends_the_whole_type_to_models
+    seed
+    everything = JSON.parse(ActiveSupport::JSON.encode(model.order(:id).map { |record| record.as_json(only: names + %i[shouted]) }))
+    assert_equal(everything, document(model, names + %i[shouted]).map { |object| object["attributes"] })
+  end
+
   def test_an_overridden_reader_is_asked
     model.create!(shouted: "quiet")
-    assert_equal "QUIET", document.first["attributes"]["shouted"]
+    assert_equal "QUIET", document(model, %i[shouted]).first["attributes"]["shouted"]
   end
 
   def test_a_callback_that_sees_each_record_sends_the_type_to_models
@@ -81,7 +93,25 @@ module ActiveRecordTypesContract
     expected = model.order(:id).map do |record|
       { "id" => record.id.to_s, "attributes" => JSON.parse(ActiveSupport::JSON.encode(record.as_json(only: names))) }
     end
-    assert_equal expected, document.map { |object| object.slice("id", "attributes") }
+    assert_equal expected, from_rows { document }.map { |object| object.slice("id", "attributes") }
+  end
+
+  def values(name)
+    model.order(:id).map { |record| JSON.parse(ActiveSupport::JSON.encode(record.as_json(only: [name])))[name.name] }
+  end
+
+  def written(name, from)
+    resource = Class.new(Castellan::Resource) { type "things" }
+    resource.model(model)
+    resource.attribute(name)
+    JSON.parse(resource.render(from))["data"].map { |object| object["attributes"][name.name] }
+  end
+
+  # Not a single model is made.
+  def from_rows(&block)
+    made = 0
+    count = ->(*, event) { made += event[:record_count] }
+    ActiveSupport::Notifications.subscribed(count, "instantiation.active_record", &block).tap { assert_equal 0, made }
   end
 
   def document(from = model, attributes = names)
@@ -94,7 +124,7 @@ module ActiveRecordTypesContract
   end
 
   def names
-    model.column_names.map(&:to_sym) - %i[id]
+    model.column_names.map(&:to_sym) - %i[id shouted]
   end
 
   def postgres?

@@ -54,7 +54,7 @@ class RowSetValues
     when :boolean then [true, 1, "t", "1"].include?(value)
     when :float then Float(value)
     when :decimal then BigDecimal(value).to_s("F")
-    when :datetime then Time.parse("#{value} UTC").utc.iso8601(3)
+    when :datetime then (value.is_a?(String) ? Time.parse("#{value} UTC") : value).utc.iso8601(3)
     when :json then JSON.parse(value)
     else value.to_s.dup.force_encoding("UTF-8")
     end

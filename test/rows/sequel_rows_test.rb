@@ -82,9 +82,16 @@ module SequelRowsContract
     assert_equal adapter.count(tagged), rows(resource, tagged).size
   end
 
-  def test_a_block_that_looks_at_the_owner_is_refused
-    error = assert_raises(Castellan::DeclarationError) { Castellan::Rows.for(world::Company).association(:own_logs) }
-    assert_includes error.message, "looks at the owner"
+  def test_a_block_that_looks_at_the_owner_goes_through_models
+    assert_includes Castellan::Rows.for(world::Company).association(:own_logs).reason, "looks at the owner"
+    owner = world::Company.order(:id).first
+    world::MailLog.create(company_id: owner.id, comment: owner.name)
+    logs = resource(world::MailLog) { type "logs" }
+    companies = resource(world::Company) { type "companies" }
+    companies.has_many(:own_logs, resource: logs)
+    expected = world::Company.order(:id).map { |company| company.own_logs.map { |log| log.id.to_s } }
+    refute_empty expected.flatten
+    assert_equal(expected, rows(companies, world::Company.order(:id)).map { |row| row["own_logs"] })
   end
 
   def test_ids_that_are_no_numbers_find_nothing

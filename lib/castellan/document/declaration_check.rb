@@ -13,7 +13,9 @@ module Castellan
       # @return [Object] the rows adapter
       # @raise [DeclarationError]
       def self.of(definition)
-        definition.derive(:checked_rows) { Rows.for(definition.model).tap { |adapter| new(definition, adapter).call } }
+        definition.derive(:checked_rows) do
+          Rows.for(definition.model).tap { |adapter| new(definition, adapter).call if definition.model }
+        end
       end
 
       def initialize(definition, adapter)
@@ -23,7 +25,7 @@ module Castellan
 
       # @raise [DeclarationError] naming the file, the line and the nearest right name
       def call
-        column!(@adapter, @definition.id_column, "id", nil)
+        Array(@definition.id_column).each { |column| column!(@adapter, column, "id", nil) }
         @definition.attributes.each_value { |attribute| attribute!(attribute) }
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
         @definition.sorts.each { |name, location| sort!(name, location) }
@@ -34,7 +36,7 @@ module Castellan
       def attribute!(attribute)
         what = "attribute #{attribute.name.inspect}"
         adapter = attribute.path.reduce(@adapter) { |level, name| to_one!(level, name, what, attribute.location) }
-        attribute.columns.each { |column| column!(adapter, column, what, attribute.location) }
+        attribute.columns&.each { |column| column!(adapter, column, what, attribute.location) }
         plain!(adapter, attribute, what) if attribute.path.any?
       end
 
@@ -51,11 +53,18 @@ module Castellan
       def to_one!(adapter, name, what, location)
         association = association!(adapter, name, what, location)
         refuse("#{what}: #{name} is a to-many association, and from: walks to-one associations only", location) if association.to_many?
+        refuse_path(what, name, association.reason, location) if association.reason
 
         Rows.for(association.model)
       end
 
+      def refuse_path(what, name, reason, location)
+        refuse("#{what}: #{name} cannot be read as rows: #{reason}; write an attribute with a block that takes the record", location)
+      end
+
       def relationship!(relationship)
+        return relationship.definition if relationship.block
+
         what = "#{relationship.macro} #{relationship.name.inspect}"
         association = association!(@adapter, relationship.name, what, relationship.location)
         if association.to_many? != relationship.to_many?

@@ -28,8 +28,9 @@ module Castellan
 
       def node_lines(node, indent)
         type = node.definition.type
-        lines = ["#{indent}#{type}: #{columns(node)} from #{Rows.for(node.definition.model).plural_name}"]
-        lines.concat(reasons(node, indent))
+        adapter = Rows.for(node.definition.model)
+        lines = ["#{indent}#{type}: #{columns(node)} from #{adapter.plural_name}"]
+        lines.concat(model_reasons(node, adapter, indent)).concat(reasons(node, indent))
         node.edges.each { |edge| lines.concat(edge_lines(edge, "#{indent}  ")) }
         lines
       end
@@ -45,11 +46,18 @@ module Castellan
         ["#{indent}#{name}: #{"linkage, and " if edge.written}the included records:"] + node_lines(edge.node, "#{indent}  ")
       end
 
+      def model_reasons(node, adapter, indent)
+        found = Rows::ModelReasons.of(node, adapter)
+        return [] if found.empty?
+
+        ["#{indent}  the models of this type are loaded once, in one batch, and all its members are read from them, because:",
+         *found.map { |reason| "#{indent}    #{reason}" }]
+      end
+
       def reasons(node, indent)
         node.members.filter_map do |member|
           name = member.attribute.name
           case member.attribute.source
-          when :record then "#{indent}  #{name}: its block takes the record, so the models of this type are loaded once, in one batch"
           when :computed then "#{indent}  #{name}: computed from #{member.attribute.columns.join(", ")}"
           when :viewer then "#{indent}  #{name}: filled in for the viewer, one batch a document"
           end

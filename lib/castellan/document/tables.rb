@@ -65,12 +65,12 @@ module Castellan
       def opaque?
         @plan.nodes.any? do |node|
           adapter = @adapter.related(node.definition.model)
-          node.records? || node.members.any? { |member| own_reader?(member.attribute, adapter) }
+          adapter.model.nil? || Rows::ModelReasons.of(node, adapter).any? || node.members.any? { |member| for_viewer?(member.attribute) }
         end
       end
 
-      def own_reader?(attribute, adapter)
-        attribute.source == :column && adapter.needs_record?(attribute.columns.first)
+      def for_viewer?(attribute)
+        attribute.source == :computed && Rows::Blocks.takes_viewer?(attribute.block)
       end
 
       def stable?

@@ -25,7 +25,7 @@ module Castellan
       end
 
       def member(attribute, columns)
-        positions = attribute.columns.map do |name|
+        positions = (attribute.columns || []).map do |name|
           column = Column.new(attribute.path, name)
           columns.index(column) || columns.push(column).size - 1
         end

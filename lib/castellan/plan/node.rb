@@ -41,11 +41,6 @@ module Castellan
         yield self
         edges.each { |edge| edge.node&.each(&block) }
       end
-
-      # @return [Boolean] whether an instance of the model is needed for one of its members
-      def records?
-        members.any? { |member| member.attribute.source == :record }
-      end
     end
   end
 end

@@ -12,8 +12,9 @@ module Castellan
     # | `:record`   | `attribute(:label) { |record| … }`                      | a block of the model's instance: one batch |
     # | `:viewer`   | `per_viewer(:read_before) { |ids, viewer| … }`          | a hole in the bytes, filled for the viewer |
     #
-    # `path` holds the associations to walk (empty for own columns), `columns` the columns at its end.
-    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :location, keyword_init: true) do
+    # `path` holds the associations to walk (empty for own columns), `columns` the columns at its end (nil for a block of the record),
+    # `preloads` what the block of a record walks.
+    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :preloads, :location, keyword_init: true) do
       def initialize(**)
         super
         freeze

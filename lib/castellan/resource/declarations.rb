@@ -30,7 +30,7 @@ module Castellan
         dup.tap { |copy| copy.send(:unshare) }
       end
 
-      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil)
+      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil)
         if from && (columns || block)
           refuse("attribute #{name.inspect}: from: is read as it is; leave out columns: and the block", location)
         end
@@ -38,13 +38,14 @@ module Castellan
 
         reserved!(name, location)
         @relationships.delete(name.to_sym)
-        @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, location: location }
+        @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, preloads: Array(preloads).freeze,
+                                     location: location }
       end
 
-      def relationship(name, macro:, resource:, location:)
+      def relationship(name, location:, **options)
         reserved!(name, location)
         @attributes.delete(name.to_sym)
-        @relationships[name.to_sym] = { macro: macro, resource: resource, location: location }
+        @relationships[name.to_sym] = { **options, location: location }
       end
 
       def representation(name, only, location:)

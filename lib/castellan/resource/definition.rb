@@ -17,9 +17,9 @@ module Castellan
       private_constant :NAME, :RESERVED
 
       # @return [Class] the resource
-      # @return [Object] model, dataset, table
+      # @return [Object, nil] model, dataset; nil for a resource of plain objects
       # @return [String] JSON:API type
-      # @return [Symbol] the column of the id
+      # @return [Symbol, Array<Symbol>] the column of the id, or the columns of a key of several, which are joined
       # @return [Hash{Symbol => Attribute}]
       # @return [Hash{Symbol => Relationship}]
       # @return [Hash{Symbol => Array<Symbol>}] representations
@@ -32,7 +32,7 @@ module Castellan
         @resource = resource
         @derived = {}
         @lock = Monitor.new
-        @model = declarations.model or raise DeclarationError, "#{name} has no model: write `model User` in its body"
+        @model = declarations.model
         @type = (declarations.type || plural_name).freeze
         @id_column = declarations.id_column || primary_key
         @transform = declarations.transform
@@ -104,17 +104,17 @@ module Castellan
         @names = (@attributes.values + @relationships.values).to_h { |member| [member.key, member.name] }.freeze
       end
 
-      def attribute(name, location:, from:, columns:, viewer:, block:)
+      def attribute(name, location:, from:, columns:, viewer:, block:, preloads:)
         source, path, columns = source_of(name, from, columns, viewer, block, location)
         Attribute.new(name: name, key: KeyTransform.call(name, @transform), source: source, path: path.freeze,
-                      columns: columns.freeze, block: block, location: location)
+                      columns: columns.freeze, block: block, preloads: preloads, location: location)
       end
 
       def source_of(name, from, columns, viewer, block, location)
         if viewer then [:viewer, [], []]
         elsif from then [:path, *path_of(name, from, location)]
         elsif columns then [:computed, [], Array(columns).map(&:to_sym)]
-        elsif block then [:record, [], []]
+        elsif block then [:record, [], nil]
         else [:column, [], [name]]
         end
       end
@@ -130,9 +130,8 @@ module Castellan
         from.flat_map { |key, rest| [key.to_sym, *(rest.is_a?(Hash) ? flatten(rest) : rest.to_sym)] }
       end
 
-      def relationship(name, macro:, resource:, location:)
-        Relationship.new(name: name, key: KeyTransform.call(name, @transform), macro: macro, owner: @resource,
-                         resource: resource, location: location)
+      def relationship(name, **options)
+        Relationship.new(name: name, key: KeyTransform.call(name, @transform), owner: @resource, **options)
       end
 
       def check_representations(locations)
@@ -178,6 +177,7 @@ module Castellan
       end
 
       def plural_name
+        return named_type unless model
         return model.model_name.plural if model.respond_to?(:model_name)
         return ResourceName.pluralize(ResourceName.underscore(model.name.split("::").last)) if model.is_a?(Class)
         return model.first_source_alias.to_s if model.respond_to?(:first_source_alias)
@@ -185,12 +185,19 @@ module Castellan
         model.to_s
       end
 
+      def named_type
+        base = @resource.name or raise DeclarationError, "a resource without a name and a model needs a type: write `type \"users\"` in it"
+
+        ResourceName.pluralize(ResourceName.underscore(base.split("::").last.delete_suffix("Resource")))
+      end
+
       def primary_key
         key = model.respond_to?(:primary_key) ? model.primary_key : :id
-        return key.to_sym if key.is_a?(Symbol) || key.is_a?(String)
+        return key.map(&:to_sym).freeze if key.is_a?(Array)
+        return key.to_sym if key
 
-        what = key ? "the key of #{model} has several columns (#{key.join(", ")})" : "#{model} has no primary key (a view has none)"
-        raise DeclarationError, "#{name}: #{what}: declare the column that identifies a row, `id :column`"
+        raise DeclarationError, "#{name}: #{model} has no primary key (a view has none): declare the column that identifies a row, " \
+                                "`id :column`"
       end
     end
   end

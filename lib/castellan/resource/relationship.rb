@@ -9,15 +9,17 @@ module Castellan
       # @return [Symbol] the association's name, as declared
       # @return [String] the member's name in the document
       # @return [Symbol] :has_many, :has_one or :belongs_to
+      # @return [Proc, nil] returns the related records of a record, where no association does
       # @return [String] "path:line" of the declaration
-      attr_reader :name, :key, :macro, :location
+      attr_reader :name, :key, :macro, :block, :location
 
-      def initialize(name:, key:, macro:, owner:, resource:, location:)
+      def initialize(name:, key:, macro:, owner:, resource:, location:, block: nil)
         @name = name
         @key = key
         @macro = macro
         @owner = owner
         @resource = resource
+        @block = block
         @location = location
         @found = {}
         freeze

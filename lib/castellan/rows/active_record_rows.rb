@@ -18,7 +18,8 @@ module Castellan
     class ActiveRecordRows
       # @return [Class] the model
       # @return [Dialect]
-      attr_reader :model, :dialect
+      # @return [Instances]
+      attr_reader :model, :dialect, :instances
 
       # @param object [Class, ActiveRecord::Relation]
       def self.for(object)
@@ -32,6 +33,7 @@ module Castellan
         @connection = ConnectionAccess.new(model)
         @connection.lease { |connection| learn(connection) }
         @types = ColumnTypes.new(model, @dialect.name)
+        @instances = Instances.new(self)
         freeze
       end
 
@@ -137,18 +139,25 @@ module Castellan
       # @!endgroup
 
       # @param plan [Plan::FetchPlan]
-      # @param scope [ActiveRecord::Relation, ChosenIds]
+      # @param scope [ActiveRecord::Relation, ChosenIds, Records]
+      # @param viewer [Object, nil] given to the blocks that take it
       # @return [Plan::RowSet]
       # @raise [ActiveRecord::StatementInvalid] as ActiveRecord would
-      def fetch(plan, scope)
-        plan.derive([:reader, model]) { Reader.new(plan, self) }.call(scope)
+      def fetch(plan, scope, viewer: nil)
+        plan.derive([:reader, model]) { Reader.new(plan, self) }.call(scope, viewer: viewer)
       end
 
-      # Instances, for blocks that need them: one statement through the caller's relation.
-      # @return [Hash{Object => ActiveRecord::Base}] by the value of the column
-      def records(model, scope, ids, column = primary_key)
-        relation = scope ? scope.except(:limit, :offset, :order) : model.unscoped
-        relation.where(column => ids).to_a.to_h { |record| [record.public_send(column), record] }
+      # The records of a scope, for blocks that need them: one statement through the caller's relation, each record once.
+      # @param preloads [Array] associations that the blocks walk
+      # @return [Array<ActiveRecord::Base>]
+      def load(scope, preloads = [])
+        preloading(RelationSql.records(relation(scope)), preloads).to_a.uniq
+      end
+
+      # @return [Array<ActiveRecord::Base>] of these ids, whatever the default scope says: what an association led to is there
+      def load_by_ids(ids, column = primary_key, preloads = [])
+        column = model.primary_key if column.is_a?(Array)
+        preloading(model.unscoped.where(column => ids), preloads).to_a
       end
 
       # @return [Division] what reads a scope in batches
@@ -184,6 +193,8 @@ module Castellan
       # @param object [Class, ActiveRecord::Relation]
       # @return [ActiveRecordRows] of another model
       def related(object)
+        return ObjectRows.new if object.nil?
+
         other = object.is_a?(::ActiveRecord::Relation) ? object.klass : object
         other == model ? self : @memo.fetch(other) { ActiveRecordRows.new(other, @memo) }
       end
@@ -275,6 +286,12 @@ module Castellan
         other.is_a?(ActiveRecordRows) && model.connection_specification_name == other.model.connection_specification_name
       end
 
+      # @param name [Symbol, String] of a column, or of an alias
+      # @return [String]
+      def column_name(name)
+        @names[name] || model.attribute_aliases.fetch(name.to_s, name.to_s)
+      end
+
       # @return [String] JSON text
       def json(value)
         ::ActiveSupport::JSON.encode(value)
@@ -283,6 +300,10 @@ module Castellan
       # @!endgroup
 
       private
+
+      def preloading(relation, names)
+        names.any? ? relation.preload(*names) : relation
+      end
 
       def relation(scope)
         scope.is_a?(ChosenIds) ? scope.relation : scope
@@ -313,10 +334,6 @@ module Castellan
         @names = @names.merge(@names.transform_keys(&:to_sym)).freeze
       end
 
-      def column_name(name)
-        @names[name] || model.attribute_aliases.fetch(name.to_s, name.to_s)
-      end
-
       def attribute(name)
         model.arel_table[column_name(name)]
       end
@@ -326,6 +343,7 @@ end
 
 require_relative "active_record_rows/connection_access"
 require_relative "active_record_rows/division"
+require_relative "active_record_rows/instances"
 require_relative "active_record_rows/session"
 require_relative "active_record_rows/statement_error"
 require_relative "active_record_rows/column_types"

@@ -27,10 +27,12 @@ module Castellan
 
       # @param adapter [Object] of the rows that have the relationship
       # @param id_column [Symbol] their id
-      def initialize(edge, adapter, id_column)
+      # @param own_rows [Boolean] whether the related rows may carry their parent's id
+      def initialize(edge, adapter, id_column, own_rows: true)
         @edge = edge
         @adapter = adapter
         @id_column = id_column
+        @own_rows = own_rows && !edge.node.nil?
         @related_id = edge.relationship.definition.id_column
         @association = adapter.association(edge.relationship.name)
         @lazy, @related = @association.links(@related_id)
@@ -57,7 +59,7 @@ module Castellan
 
         read_statement
         simple = @parent_column && association.owner_key == @id_column
-        return :own_rows if edge.node && simple && association.direct?
+        return :own_rows if @own_rows && simple && association.direct?
         return :grouped if groups?
         return :pairs if simple
         return :lateral if @adapter.dialect.lateral? && association.adapter.same_database?(@adapter)

@@ -9,17 +9,21 @@ module Castellan
     #
     # Made for each request, because scopes are evaluated when it is made; what no scope takes part in is kept (`keep`).
     class NodeReader
+      NONE = {}.freeze
+      private_constant :NONE
+
       # @return [Plan::Node]
       # @return [Object] the adapter of its model
       # @return [Array<Link>] one for each of node.edges
       attr_reader :node, :adapter, :links
 
       # @param kept [Hash] what earlier readers kept, by identity of the node, edge or column
-      def initialize(node, adapter, kept)
+      # @param models [Hash] the nodes that are read as models, whose rows cannot carry links
+      def initialize(node, adapter, kept, models = NONE)
         @node = node
         @adapter = adapter
         @kept = kept
-        @links = node.edges.map { |edge| kept[edge] || Link.new(edge, adapter, node.definition.id_column) }
+        @links = node.edges.map { |edge| kept[edge] || Link.new(edge, adapter, node.definition.id_column, own_rows: !models[edge.node]) }
         @expressions = node.columns.map { |column| kept[column] || expression(column) }
         @ends = node.columns.map { |column| adapter.at(column.path) }
         @positions = links.map { |link| further(link.expression) }

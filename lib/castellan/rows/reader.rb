@@ -6,63 +6,133 @@ module Castellan
   module Rows
     # Runs a whole plan: the primary rows, then level by level what they lead to, one statement each. Frozen, one for each plan.
     #
-    #   Reader.new(plan, adapter).call(User.where(active: true))   # => RowSet
+    #   Reader.new(plan, adapter).call(User.where(active: true))                  # => RowSet
+    #   Reader.new(plan, adapter).call(Records.new([ada, alan]), viewer: alan)    # => RowSet
     #
-    # The related records of a level are read once each, however many parents they have.
+    # The related records of a level are read once each, however many parents they have. A type that rows cannot say (see
+    # {ModelReasons}) is loaded as models, in one statement.
     class Reader
       def initialize(plan, adapter)
         @plan = plan
         @adapter = adapter
-        @adapters = plan.nodes.to_h { |node|
-          [node, node.equal?(plan.root) ? adapter : adapter.related(node.definition.model)]
-        }.compare_by_identity
+        @adapters = {}.compare_by_identity
+        @models = {}.compare_by_identity
+        place(plan.root, adapter)
         @kept = {}.compare_by_identity
-        plan.nodes.each { |node| NodeReader.new(node, @adapters.fetch(node), @kept).keep }
+        plan.nodes.each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models).keep unless @models[node] }
         @kept.freeze
         freeze
       end
 
-      # @param scope [Object] the caller's relation or dataset, or {ChosenIds}
+      # @param scope [Object] the caller's relation or dataset, {ChosenIds} or {Records}
+      # @param viewer [Object, nil] given to the blocks that take it
       # @return [Plan::RowSet]
-      def call(scope)
-        tables = {}.compare_by_identity
-        scope.is_a?(ChosenIds) && scope.column == @plan.root.definition.id_column ? chosen(scope, tables) : primary(scope, tables)
-        Plan::RowSet.new(tables.values_at(*@plan.nodes))
+      def call(scope, viewer: nil)
+        reading = Reading.new(viewer)
+        primary(scope, reading)
+        Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
+      end
+
+      # @param node [Plan::Node]
+      # @return [Object] its adapter
+      def adapter_of(node)
+        @adapters.fetch(node)
+      end
+
+      # Reads the records of a node that is related to another.
+      # @param records [Array<Object>] each once
+      # @return [Plan::RowSet::Table]
+      def records(node, records, reading)
+        reading.tables[node] = RecordReader.new(self, node, records, reading).table
+      end
+
+      # Reads the rows of a node by its ids, or its records where rows do not say all of it.
+      # @param ids [Array<Object>]
+      def by_ids(node, ids, reading)
+        adapter = adapter_of(node)
+        return records(node, load(node, ids), reading) if @models[node]
+
+        child = reader(node)
+        fill(child, reading) { |session| ids.empty? ? [] : session.rows(child.by_ids_sql, ids, kept: kept?(node, adapter)) }
+      end
+
+      # Reads what records do not hold themselves, by their ids, in one statement.
+      # @param node [Plan::Node] the part of a node that is to be read
+      # @yieldparam rows [Array<Array>, PG::Result]
+      # @yieldparam links [Array<Object>] see {Plan::RowSet::Table}
+      # @yieldparam coders [Array<Symbol, nil>]
+      def part(node, adapter, ids, reading)
+        reader = NodeReader.new(node, adapter, @kept, @models)
+        adapter.session do |session|
+          rows = ids.empty? ? [] : session.rows(reader.by_ids_sql, ids)
+          yield rows, links(reader, rows, session, reading), reader.coders
+        end
       end
 
       private
 
+      def place(node, adapter)
+        @adapters[node] = adapter
+        @models[node] = true unless adapter.model && ModelReasons.of(node, adapter).empty?
+        node.edges.each { |edge| place(edge.node, related_adapter(adapter, edge)) if edge.node }
+      end
+
+      # A resource without a model is of whatever the association leads to.
+      def related_adapter(adapter, edge)
+        model = edge.node.definition.model
+        return adapter.related(model) if model
+
+        association = adapter.association(edge.relationship.name)
+        association && association.reason.nil? ? association.adapter : ObjectRows.new
+      end
+
       def reader(node)
-        @kept[node] || NodeReader.new(node, @adapters.fetch(node), @kept)
+        @kept[node] || NodeReader.new(node, @adapters.fetch(node), @kept, @models)
       end
 
-      def primary(scope, tables)
-        root = reader(@plan.root)
+      def kept?(node, adapter)
+        @kept.key?(node) && adapter.constant_by_ids?
+      end
+
+      def primary(scope, reading)
+        root = @plan.root
+        return records(root, scope.to_a, reading) if scope.is_a?(Records)
+        return records(root, @adapter.load(scope, preloads(root)), reading) if @models[root]
+        return by_ids(root, scope.ids, reading) if scope.is_a?(ChosenIds) && scope.column == root.definition.id_column
+
         scope = scope.relation if scope.is_a?(ChosenIds)
-        fill(root, tables, scope) { |session| session.rows(root.sql { |list| @adapter.select_sql(scope, list) }) }
+        reader = reader(root)
+        fill(reader, reading) { |session| session.rows(reader.sql { |list| @adapter.select_sql(scope, list) }) }
       end
 
-      def chosen(choice, tables)
-        root = reader(@plan.root)
-        fill(root, tables, choice.scope) { |session| by_ids(root, choice.ids, session) }
+      def load(node, ids)
+        ids.empty? ? [] : adapter_of(node).load_by_ids(ids, node.definition.id_column, preloads(node))
       end
 
-      def fill(reader, tables, scope = nil)
+      def preloads(node)
+        node.members.flat_map { |member| member.attribute.preloads }.uniq
+      end
+
+      def fill(reader, reading)
         reader.adapter.session do |session|
           rows = yield session
-          links = reader.links.each_index.map { |index| link(reader, index, rows, session, tables) }
-          members = ComputedMembers.new(reader, rows, session, scope)
-          tables[reader.node] =
-            Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: members.coders, links: links, computed: members.to_h)
+          members = ComputedMembers.new(reader, rows, session, reading.viewer)
+          reading.tables[reader.node] =
+            Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: members.coders, links: links(reader, rows, session, reading),
+                                    computed: members.to_h)
         end
       end
 
-      def link(reader, index, rows, session, tables)
+      def links(reader, rows, session, reading)
+        reader.links.each_index.map { |index| link(reader, index, rows, session, reading) }
+      end
+
+      def link(reader, index, rows, session, reading)
         link = reader.links[index]
-        return own_rows(link, rows, session, tables) if link.kind == :own_rows
+        return own_rows(link, rows, session, reading) if link.kind == :own_rows
 
         found = reader.in_column(index) || link.association.adapter.session { |other| pairs(link, session.ids(rows, 0), other) }
-        related(link, found, rows, session, tables) if link.edge.node
+        by_ids(link.edge.node, related_ids(link, found, rows, session), reading) if link.edge.node
         found
       end
 
@@ -71,23 +141,13 @@ module Castellan
       end
 
       # Rows of a has_many carry the key of their parent: they are their own links.
-      def own_rows(link, parents, session, tables)
+      def own_rows(link, parents, session, reading)
         child = reader(link.edge.node)
         ids = session.ids(parents, 0)
-        fill(child, tables) do |other|
+        fill(child, reading) do |other|
           ids.empty? ? [] : other.rows(child.own_rows_sql(link), ids, kept: @kept.key?(child.node) && @kept.key?(link.edge))
         end
-        Plan::RowSet::Pairs.new(tables[child.node].rows, child.key_position(link), 0)
-      end
-
-      def related(link, found, rows, session, tables)
-        ids = related_ids(link, found, rows, session)
-        child = reader(link.edge.node)
-        fill(child, tables) { |other| by_ids(child, ids, other) }
-      end
-
-      def by_ids(reader, ids, session)
-        ids.empty? ? [] : session.rows(reader.by_ids_sql, ids, kept: @kept.key?(reader.node) && reader.adapter.constant_by_ids?)
+        Plan::RowSet::Pairs.new(reading.tables[child.node].rows, child.key_position(link), 0)
       end
 
       def related_ids(link, found, rows, session)

@@ -18,7 +18,8 @@ module Castellan
       # @return [Sequel::Database]
       # @return [Dialect]
       # @return [String] the quoted table, or its alias
-      attr_reader :model, :database, :dialect, :table_sql
+      # @return [Instances]
+      attr_reader :model, :database, :dialect, :table_sql, :instances
 
       # @param object [Class, Sequel::Dataset]
       def self.for(object)
@@ -35,6 +36,7 @@ module Castellan
         @table_sql = @dataset.literal(@dataset.first_source_alias)
         @types = ColumnTypes.new(@dataset, model? ? model : nil, @dialect.name)
         @prepares = prepares?
+        @instances = Instances.new(self)
         freeze
       end
 
@@ -146,18 +148,24 @@ module Castellan
       # @!endgroup
 
       # @param plan [Plan::FetchPlan]
-      # @param scope [Sequel::Dataset, ChosenIds]
+      # @param scope [Sequel::Dataset, ChosenIds, Records]
+      # @param viewer [Object, nil] given to the blocks that take it
       # @return [Plan::RowSet]
       # @raise [Sequel::DatabaseError]
-      def fetch(plan, scope)
-        plan.derive([:reader, model]) { Reader.new(plan, self) }.call(scope)
+      def fetch(plan, scope, viewer: nil)
+        plan.derive([:reader, model]) { Reader.new(plan, self) }.call(scope, viewer: viewer)
       end
 
-      # Instances (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.
-      # @return [Hash{Object => Sequel::Model, Hash}] by the value of the column
-      def records(_model, scope, ids, column = primary_key)
-        dataset = scope ? scope.unlimited.unordered : self.scope
-        dataset.where(qualify(column) => ids).all.to_h { |record| [record[column], record] }
+      # The records of a scope (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.
+      # @param preloads [Array] associations that the blocks walk
+      # @return [Array<Sequel::Model, Hash>]
+      def load(scope, preloads = [])
+        eager(DatasetSql.records(dataset(scope), primary_key), preloads).all
+      end
+
+      # @return [Array<Sequel::Model, Hash>] of these ids
+      def load_by_ids(ids, column = primary_key, preloads = [])
+        eager(scope.where(qualify(column) => ids), preloads).all
       end
 
       # @return [Division] what reads a scope in batches
@@ -193,6 +201,8 @@ module Castellan
       # @param object [Class, Sequel::Dataset]
       # @return [SequelRows] of another model
       def related(object)
+        return ObjectRows.new if object.nil?
+
         object == model ? self : @memo.fetch(object) { SequelRows.new(object, @memo) }
       end
 
@@ -295,6 +305,10 @@ module Castellan
 
       private
 
+      def eager(dataset, preloads)
+        preloads.any? ? dataset.eager(*preloads) : dataset
+      end
+
       def dataset(scope)
         scope.is_a?(ChosenIds) ? scope.relation : scope
       end
@@ -327,10 +341,10 @@ module Castellan
   end
 end
 
+require_relative "sequel_rows/instances"
 require_relative "sequel_rows/session"
 require_relative "sequel_rows/division"
 require_relative "sequel_rows/column_types"
 require_relative "sequel_rows/dataset_sql"
-require_relative "sequel_rows/json_value"
 require_relative "sequel_rows/lazy_statement"
 require_relative "sequel_rows/association"

@@ -54,8 +54,10 @@ module Castellan
       private
 
       def visit(node, adapter)
-        @fixed << "SELECT 1 FROM #{adapter.table_sql}"
         @known &&= !opaque?(node, adapter)
+        return unless @known
+
+        @fixed << "SELECT 1 FROM #{adapter.table_sql}"
         node.columns.each { |column| walk(adapter, column.path) }
         node.edges.each do |edge|
           walk(adapter, [edge.relationship.name])
@@ -72,9 +74,11 @@ module Castellan
       end
 
       def opaque?(node, adapter)
-        node.records? || node.members.any? do |member|
-          member.positions.any? { |position| adapter.at(node.columns[position].path).needs_record?(node.columns[position].name) }
-        end
+        adapter.model.nil? || ModelReasons.of(node, adapter).any? || node.members.any? { |member| for_viewer?(member.attribute) }
+      end
+
+      def for_viewer?(attribute)
+        attribute.source == :computed && Blocks.takes_viewer?(attribute.block)
       end
 
       def tables_of(texts)

@@ -10,24 +10,24 @@ module Castellan
       #   association.model      # => Role
       #   association.lazy.sql(%("roles"."id"))
       #
-      # Refused when made: a scope that takes the owner, a polymorphic belongs_to, keys of several columns.
+      # One that rows cannot say (a scope that takes the owner, a polymorphic belongs_to, keys of several columns) has a {#reason}, and
+      # is read through models.
       class Association
         # @return [Symbol]
         # @return [Symbol] :has_many, :has_one, :belongs_to, :has_and_belongs_to_many
         # @return [Class] the related model
         # @return [Symbol] the owner's column that the association starts from
-        attr_reader :name, :macro, :model, :owner_key
+        # @return [String, nil] why it cannot be read as rows
+        attr_reader :name, :macro, :model, :owner_key, :reason
 
         def initialize(owner, reflection)
           @owner = owner
           @reflection = reflection
           @name = reflection.name
           @macro = reflection.macro
-          refuse_polymorphic
-          @model = reflection.klass
+          @model = reflection.klass unless reflection.polymorphic?
           @owner_key = single_key
-          refuse_scope_of_owner
-          refuse("disable_joins: true makes several statements of it") if reflection.options[:disable_joins]
+          @reason = find_reason
           freeze
         end
 
@@ -86,13 +86,13 @@ module Castellan
           [join.lazy_where_present(source.foreign_key), join.adapter.qualified(source.foreign_key)]
         end
 
-        def owner_record_key
-          OwnerKey.value(@owner.model.type_for_attribute(owner_key.to_s).type) ||
-            refuse("the type of #{owner_key} (#{@owner.model.type_for_attribute(owner_key.to_s).type}) cannot be a key here")
+        def owner_record
+          columns = @owner.model.column_names.to_h { |column| [column, nil] }
+          @owner.model.instantiate(columns.merge(owner_key.to_s => OwnerKey.value(owner_key_type)))
         end
 
-        def owner_record
-          @owner.model.instantiate(@owner.model.column_names.to_h { |column| [column, nil] }.merge(owner_key.to_s => owner_record_key))
+        def owner_key_type
+          @owner.model.type_for_attribute(owner_key.to_s).type
         end
 
         def fallback_order
@@ -120,28 +120,29 @@ module Castellan
         end
 
         def single_key
-          key = @reflection.chain.last.join_foreign_key
-          return key.to_sym unless key.is_a?(Array)
-
-          refuse("its key has several columns")
+          key = @reflection.polymorphic? ? @reflection.foreign_key : @reflection.chain.last.join_foreign_key
+          key.to_sym unless key.is_a?(Array)
         end
 
-        def refuse_polymorphic
-          refuse("a polymorphic belongs_to has no one table") if @reflection.polymorphic?
+        def find_reason
+          if @reflection.polymorphic? then "a polymorphic belongs_to has no one table"
+          elsif keys(@reflection).any?(Array) then "its key has several columns"
+          elsif scopes(@reflection).any? { |scope| scope.arity != 0 } then "its scope takes the owner"
+          elsif @reflection.options[:disable_joins] then "disable_joins: true makes several statements of it"
+          elsif OwnerKey.value(owner_key_type).nil? then "the type of #{owner_key} (#{owner_key_type}) cannot be a key here"
+          end
         end
 
-        def refuse_scope_of_owner
-          refuse("its scope takes the owner") if scopes(@reflection).any? { |scope| scope.arity != 0 }
+        def keys(reflection)
+          return keys(reflection.through_reflection) + keys(reflection.source_reflection) if reflection.through_reflection?
+          return [reflection.foreign_key] if reflection.polymorphic?
+
+          [reflection.join_primary_key, reflection.join_foreign_key]
         end
 
         def scopes(reflection)
           own = [reflection.scope].compact
           reflection.through_reflection? ? own + scopes(reflection.through_reflection) + scopes(reflection.source_reflection) : own
-        end
-
-        def refuse(reason)
-          raise DeclarationError, "#{@owner.model}##{@reflection.name} cannot be read as rows: #{reason}; " \
-                                  "write it as an attribute with a block that takes the record"
         end
       end
     end

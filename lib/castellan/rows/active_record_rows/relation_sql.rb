@@ -15,6 +15,16 @@ module Castellan
           relation.reselect(Arel.sql(list)).to_sql
         end
 
+        # The same for whoever loads records: what the caller's relation says of instances (what it selects, preloads, extends)
+        # holds, unless its rows have to be told apart before they are counted.
+        # @return [ActiveRecord::Relation]
+        def records(relation)
+          return relation unless relation.limit_value || relation.offset_value
+          return relation if relation.eager_loading? || !multiplies?(relation)
+
+          within(relation).merge(relation.only(:preload, :includes))
+        end
+
         # A relation that may answer a row twice becomes `WHERE id IN (the relation)`, in the relation's order and with its limit.
         # @return [ActiveRecord::Relation]
         def once(relation)

@@ -9,7 +9,8 @@ module Castellan
       #   association.macro     # => :belongs_to
       #   association.model     # => Category
       #
-      # Refused when made: a block or `dataset:` that looks at its owner, keys of several columns.
+      # One that rows cannot say (a block or `dataset:` that looks at its owner, keys of several columns) has a {#reason}, and is
+      # read through models.
       class Association
         MACROS = { many_to_one: :belongs_to, one_to_one: :has_one, one_through_one: :has_one, one_to_many: :has_many,
                    many_to_many: :has_many, many_through_many: :has_many, one_through_many: :has_one }.freeze
@@ -21,16 +22,17 @@ module Castellan
         # @return [Symbol] :has_many, :has_one or :belongs_to
         # @return [Class] the related model
         # @return [Symbol] the owner's column that the association starts from
-        attr_reader :name, :macro, :model, :owner_key
+        # @return [String, nil] why it cannot be read as rows
+        attr_reader :name, :macro, :model, :owner_key, :reason
 
         def initialize(owner, reflection)
           @owner = owner
           @reflection = reflection
           @name = reflection[:name]
-          @macro = MACROS[reflection[:type]] || refuse("it is a #{reflection[:type]} association")
-          @model = reflection.associated_class
+          @macro = MACROS[reflection[:type]] || (reflection.returns_array? ? :has_many : :has_one)
+          @model = reflection.associated_class if MACROS.key?(reflection[:type])
           @owner_key = single_key
-          refuse_owner_in_dataset
+          @reason = find_reason
           freeze
         end
 
@@ -78,7 +80,7 @@ module Castellan
         end
 
         def key_value
-          OwnerKey.value(@owner.type(owner_key)) || refuse("the type of #{owner_key} (#{@owner.type(owner_key)}) cannot be a key here")
+          OwnerKey.value(@owner.type(owner_key))
         end
 
         def fallback_order
@@ -90,28 +92,31 @@ module Castellan
 
         def single_key
           keys = Array(@reflection[:type] == :many_to_one ? @reflection[:key] : key_of_owner)
-          keys.size == 1 && keys.first ? keys.first : refuse("its key has several columns")
+          keys.first if keys.size == 1
         end
 
         def key_of_owner
           @reflection[:left_primary_key] || @reflection[:primary_key] || @owner.model.primary_key
         end
 
-        def refuse_owner_in_dataset
-          refuse("it has no dataset method") if @reflection[:no_dataset_method]
+        def find_reason
+          if model.nil? then "it is a #{@reflection[:type]} association"
+          elsif owner_key.nil? then "its key has several columns"
+          elsif key_value.nil? then "the type of #{owner_key} (#{@owner.type(owner_key)}) cannot be a key here"
+          elsif @reflection[:no_dataset_method] then "it has no dataset method"
+          else reason_of_dataset
+          end
+        end
 
+        def reason_of_dataset
           bare = dataset_of({ owner_key => key_value }).sql
-          refuse("its dataset does not compare #{owner_key} with a value") unless OwnerKey.in?(bare)
-          refuse("its dataset looks at the owner") unless dataset_of(probe).sql == bare
+          if !OwnerKey.in?(bare) then "its dataset does not compare #{owner_key} with a value"
+          elsif dataset_of(probe).sql != bare then "its dataset looks at the owner"
+          end
         end
 
         def probe
           @owner.columns.to_h { |column| [column, PROBES[@owner.type(column)]] }.merge(owner_key => key_value)
-        end
-
-        def refuse(reason)
-          raise DeclarationError, "#{@owner.plural_name}##{@reflection[:name]} cannot be read as rows: #{reason}; " \
-                                  "write it as an attribute with a block that takes the record"
         end
       end
     end

@@ -23,8 +23,21 @@ module Castellan
           return dataset unless key && multiplies?(dataset)
 
           id = ::Sequel.qualify(dataset.first_source_alias, key)
-          ids = dataset.unordered.unlimited.clone(distinct: nil).select(id)
-          dataset.db.from(dataset.first_source).where(id => ids).clone(dataset.opts.slice(*WINDOW))
+          dataset.db.from(dataset.first_source).where(id => bare(dataset).select(id)).clone(dataset.opts.slice(*WINDOW))
+        end
+
+        def bare(dataset)
+          dataset.unordered.unlimited.clone(distinct: nil)
+        end
+
+        # The same for whoever loads records: as the model's rows.
+        # @return [Sequel::Dataset]
+        def records(dataset, key)
+          return dataset unless key && multiplies?(dataset)
+
+          id = ::Sequel.qualify(dataset.first_source_alias, key)
+          all = dataset.respond_to?(:model) ? dataset.model.dataset : dataset.db.from(dataset.first_source)
+          all.where(id => bare(dataset).select(id)).clone(dataset.opts.slice(*WINDOW))
         end
 
         def multiplies?(dataset)

@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Document
+    # The document of records that the caller has already: their attributes are read, and the associations that they have loaded;
+    # what they have not loaded is read as rows. It is never kept, because nobody knows how old the records are.
+    #
+    #   UserResource.document([ada, alan], include: "roles")
+    #   UserResource.document(ada)                            # one resource
+    #   LevelResource.document([{ id: 1, title: "Keep" }])    # a resource without a model
+    #
+    # Nothing is filtered, sorted or divided into pages: the caller has chosen.
+    class OfRecords < Document
+      # @return [Boolean]
+      def collection?
+        !@scope.single?
+      end
+
+      # @return [nil] not known
+      def tables
+        nil
+      end
+
+      # @return [Rows::Records]
+      def paged
+        @scope
+      end
+
+      # @return [nil] there are as many as there are
+      def total
+        nil
+      end
+
+      # @return [String] in words, what will be read
+      def explain
+        "#{@scope.to_a.size} #{definition.type} that were given as records: nothing is read that they have loaded, and what they have " \
+          "not is read as rows"
+      end
+    end
+  end
+end

@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # Why the records of a node have to be loaded, in words; nothing where rows say all that is asked. One opaque member sends the
+    # whole type to models, once, and all its members are then read from those, never mixed with rows; other types stay rows.
+    #
+    #   ModelReasons.of(node, adapter)   # => ["label: its block takes the record"]
+    class ModelReasons
+      # @return [Array<String>]
+      def self.of(node, adapter)
+        new(node, adapter).to_a
+      end
+
+      def initialize(node, adapter)
+        @node = node
+        @adapter = adapter
+      end
+
+      # @return [Array<String>]
+      def to_a
+        [composite_key, *@node.members.map { |member| of_attribute(member.attribute) }, *@node.edges.map { |edge| of_edge(edge) }].compact
+      end
+
+      private
+
+      def composite_key
+        return unless @node.definition.id_column.is_a?(Array)
+
+        "id: its key has several columns (#{@node.definition.id_column.join(", ")})"
+      end
+
+      def of_attribute(attribute)
+        case attribute.source
+        when :record then "#{attribute.name}: its block takes the record"
+        when :column then of_column(attribute)
+        when :path then of_path(attribute)
+        end
+      end
+
+      def of_column(attribute)
+        column = attribute.columns.first
+        return "#{attribute.name}: #{column} is no column" unless @adapter.columns.include?(column)
+
+        "#{attribute.name}: the model reads #{column} by a method or a callback of its own" if @adapter.needs_record?(column)
+      end
+
+      def of_path(attribute)
+        attribute.path.reduce(@adapter) do |level, name|
+          association = level.association(name)
+          return "#{attribute.name}: #{name} cannot be read as rows: #{association.reason}" if association.reason
+
+          association.adapter
+        end
+        nil
+      end
+
+      def of_edge(edge)
+        relationship = edge.relationship
+        return "#{relationship.name}: its block takes the record" if relationship.block
+
+        reason = @adapter.association(relationship.name)&.reason || composite(relationship.definition)
+        "#{relationship.name}: it cannot be read as rows: #{reason}" if reason
+      end
+
+      def composite(related)
+        "the key of #{related.type} has several columns" if related.id_column.is_a?(Array)
+      end
+    end
+  end
+end

@@ -1,0 +1,67 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # What rows ask of records that are plain objects or hashes: their public readers, or their keys.
+    #
+    #   ObjectInstances.new.read([{ title: "Keep" }, Article.new("Motte")], :title)   # => ["Keep", "Motte"]
+    #
+    # Everything that such an object answers is there already: nothing is loaded for it.
+    class ObjectInstances
+      # @param records [Array<Object>]
+      # @param name [Symbol]
+      # @return [Array<Object>] one value a record
+      def read(records, name)
+        records.map { |record| value(record, name) }
+      end
+
+      # @return [Symbol, nil] how the values that {#read} answers are written; nil: as their class says
+      def coder(_records, _name)
+        nil
+      end
+
+      # @return [Boolean] whether a relationship of the record can be read without a statement
+      def loaded?(_record, _name)
+        true
+      end
+
+      # @return [Array<Object>] the related records, in order
+      def related(record, name)
+        list(value(record, name))
+      end
+
+      # @return [Boolean] whether the database has rows of all of these records
+      def stored?(_records)
+        false
+      end
+
+      # @return [Boolean] whether all records are such as this knows to read
+      def all?(_records)
+        true
+      end
+
+      # Loads associations of records, in as few statements as the ORM needs.
+      def preload(_records, _names); end
+
+      # Loads one association that is to be read of each record. What cannot be had for all at once is loaded record by record,
+      # when it is read.
+      def preload_each(_records, _name); end
+
+      private
+
+      def value(record, name)
+        return record.public_send(name) unless record.is_a?(Hash)
+
+        record.fetch(name) { record.fetch(name.name) { missing(record, name) } }
+      end
+
+      def missing(record, name)
+        raise Error, "a record given as a Hash has no #{name.inspect} (it has #{record.keys.first(20).map(&:inspect).join(", ")})"
+      end
+
+      def list(found)
+        Records.list?(found) ? found.to_a : [found].compact
+      end
+    end
+  end
+end

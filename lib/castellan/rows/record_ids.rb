@@ -1,0 +1,23 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # The ids of records: a column, or several joined as Rails joins them in a path.
+    #
+    #   RecordIds.of(instances, [ada], :id)                  # => [1]
+    #   RecordIds.of(instances, [seat], %i[row_id number])   # => ["4_12"]
+    module RecordIds
+      DELIMITER = "_"
+
+      module_function
+
+      # @param column [Symbol, Array<Symbol>]
+      # @return [Array<Object>]
+      def of(instances, records, column)
+        return instances.read(records, column) unless column.is_a?(Array)
+
+        column.map { |name| instances.read(records, name) }.transpose.map { |parts| parts.join(DELIMITER) }
+      end
+    end
+  end
+end

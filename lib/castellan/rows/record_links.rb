@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # The links of a node that is read from records, relationship by relationship, and the records that they lead to.
+    #
+    # | a relationship's records are                   | links are made of                                     |
+    # |------------------------------------------------|-------------------------------------------------------|
+    # | loaded, or what a block returns                | the records                                           |
+    # | not loaded, and the foreign key is all of it   | the records' own foreign key                          |
+    # | not loaded by any of them                      | rows, one statement: {#to_a} has nil in their place   |
+    # | loaded by some, or not to be had as rows       | the records, after the rest was loaded in one batch   |
+    class RecordLinks
+      def initialize(reader, node, records, ids, reading)
+        @reader = reader
+        @node = node
+        @adapter = reader.adapter_of(node)
+        @instances = @adapter.instances
+        @records = records
+        @ids = ids
+        @reading = reading
+      end
+
+      # @return [Array<Plan::RowSet::Pairs, nil>] one for each of node.edges
+      def to_a
+        @node.edges.map { |edge| link(edge) }
+      end
+
+      private
+
+      def link(edge)
+        relationship = edge.relationship
+        return linked(edge, @records.map(&Blocks.bound(relationship.block, @reading.viewer))) if relationship.block
+
+        missing = @records.reject { |record| @instances.loaded?(record, relationship.name) }
+        return read_by_rows(edge) if missing.any? && missing.size == @records.size && rows?(relationship)
+
+        @instances.preload_each(missing, relationship.name) if missing.any?
+        linked(edge, @records.map { |record| @instances.related(record, relationship.name) })
+      end
+
+      def rows?(relationship)
+        association = @adapter.association(relationship.name)
+        association && association.reason.nil? && relationship.definition.id_column.is_a?(Symbol) &&
+          @node.definition.id_column.is_a?(Symbol) && @instances.stored?(@records)
+      end
+
+      def read_by_rows(edge)
+        association = @adapter.association(edge.relationship.name)
+        return unless association.foreign_key_of?(edge.relationship.definition.id_column)
+
+        keys = @instances.read(@records, association.owner_key)
+        @reader.by_ids(edge.node, keys.compact.uniq, @reading) if edge.node
+        Plan::RowSet::Pairs.new(@ids.zip(keys), 0, 1)
+      end
+
+      def linked(edge, found)
+        found = found.map { |related| Records.list?(related) ? related.to_a : [related].compact }
+        all = found.flatten(1)
+        ids = ids_of(edge, all)
+        @reader.records(edge.node, all.zip(ids).uniq(&:last).map(&:first), @reading) if edge.node
+        parents = @ids.zip(found).flat_map { |id, related| Array.new(related.size, id) }
+        Plan::RowSet::Pairs.new(parents.zip(ids), 0, 1)
+      end
+
+      def ids_of(edge, records)
+        adapter = edge.node ? @reader.adapter_of(edge.node) : @adapter.related(edge.relationship.definition.model)
+        RecordIds.of(adapter.instances, records, edge.relationship.definition.id_column)
+      end
+    end
+  end
+end

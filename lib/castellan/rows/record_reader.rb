@@ -1,0 +1,111 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # Reads one node from records: attributes by their readers, associations that are loaded as they are. What is not loaded is
+    # asked of rows, for all records in one statement.
+    #
+    #   RecordReader.new(reader, node, [ada, alan], reading).table   # => Plan::RowSet::Table
+    class RecordReader
+      # @param reader [Reader] of the plan
+      def initialize(reader, node, records, reading)
+        @reader = reader
+        @node = node
+        @adapter = reader.adapter_of(node)
+        @records = records
+        @reading = reading
+        @values = RecordValues.new(node, @adapter, records, reading.viewer)
+        @columns = Array.new(node.columns.size)
+        @coders = Array.new(node.columns.size)
+        @computed = {}
+        @asked = []
+      end
+
+      # @return [Plan::RowSet::Table]
+      def table
+        read_members
+        links = RecordLinks.new(@reader, @node, @records, @values.ids, @reading).to_a
+        ask(links) if @asked.any? || links.include?(nil)
+        Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: links, computed: @computed)
+      end
+
+      private
+
+      def read_members
+        fill(0, @values.ids, RubyValues.coder(@values.ids))
+        @node.members.each_with_index { |member, index| member(member.attribute, member.positions.first, index) }
+      end
+
+      def member(attribute, position, index)
+        case attribute.source
+        when :computed, :record then compute(index, @values.computed(attribute))
+        when :column then column(attribute.columns.first, position, index)
+        when :path then path(attribute, position, index)
+        end
+      end
+
+      def column(name, position, index)
+        coder = @values.coder(name)
+        coder ? fill(position, @values.read(name), coder) : compute(index, @values.read(name))
+      end
+
+      def path(attribute, position, index)
+        values = @values.walk(attribute.path, attribute.columns.first)
+        return @asked << [position, index] unless values
+
+        coder = RubyValues.coder(values)
+        coder ? fill(position, values, coder) : compute(index, values)
+      end
+
+      def fill(position, values, coder)
+        @columns[position] = values
+        @coders[position] = coder
+      end
+
+      def compute(index, values)
+        @computed[index] = values.map { |value| @adapter.json(value) }
+      end
+
+      def rows
+        return [] if @records.empty?
+
+        nothing = Array.new(@records.size)
+        @columns.map { |values| values || nothing }.transpose
+      end
+
+      # Reads the rest by ids: columns at the end of paths, and links.
+      def ask(links)
+        edges = @node.edges.select.with_index { |_, index| links[index].nil? }
+        part = Plan::Node.new(definition: @node.definition, path: @node.path, members: [], edges: edges,
+                              columns: [@node.columns.first, *@asked.map { |position, _| @node.columns[position] }])
+        @reader.part(part, @adapter, @values.ids.uniq, @reading) do |rows, found, coders|
+          take_columns(rows, coders)
+          found = found.map { |link| link.is_a?(Plan::RowSet::InColumn) ? in_column(link, rows) : link }
+          links.map! { |link| link || found.shift }
+        end
+      end
+
+      def take_columns(rows, coders)
+        @asked.each.with_index(1) do |(position, index), asked|
+          values = aligned(rows, asked)
+          next fill(position, values, coders[asked]) if coders[asked]
+
+          column = @node.columns[position]
+          at = @adapter.at(column.path)
+          compute(index, values.map { |value| at.cast(column.name, value) })
+        end
+      end
+
+      def in_column(link, rows)
+        @columns << aligned(rows, link.position)
+        Plan::RowSet::InColumn.new(@columns.size - 1)
+      end
+
+      # A record whose row is gone has nothing there.
+      def aligned(rows, position)
+        @by_id ||= (rows.is_a?(Array) ? rows : rows.values).to_h { |row| [row.first.to_s, row] }
+        @values.ids.map { |id| @by_id[id.to_s]&.at(position) }
+      end
+    end
+  end
+end

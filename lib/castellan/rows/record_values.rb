@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # The values of one node's members, taken from records.
+    #
+    #   values = RecordValues.new(node, adapter, [ada, alan], viewer)
+    #   values.ids             # => [1, 2]
+    #   values.read(:email)    # => ["ada@example.com", …]
+    #   values.of(member)      # => what the member's block returns, or the column, for each record
+    class RecordValues
+      def initialize(node, adapter, records, viewer)
+        @node = node
+        @instances = adapter.instances
+        @records = records
+        @viewer = viewer
+        @read = {}
+      end
+
+      # @return [Array<Object>]
+      def ids
+        @ids ||= RecordIds.of(@instances, @records, @node.definition.id_column)
+      end
+
+      # @param name [Symbol] a column, or any public reader
+      # @return [Array<Object>]
+      def read(name)
+        @read[name] ||= @instances.read(@records, name)
+      end
+
+      # @param name [Symbol]
+      # @return [Symbol, nil] how what {#read} answers is written
+      def coder(name)
+        @instances.coder(@records, name) || RubyValues.coder(read(name))
+      end
+
+      # @param computed [#block, #columns] the columns that the block reads; nil: it takes the record
+      # @return [Array<Object>] what it returns for each record
+      def computed(computed)
+        block = Blocks.bound(computed.block, @viewer)
+        return @records.map(&block) unless computed.columns
+
+        BlockRow.each(computed.columns, computed.columns.map { |name| read(name) }, @records.size).map(&block)
+      end
+
+      # @param path [Array<Symbol>] to-one associations
+      # @return [Array<Object>, nil] what stands at the end of the path; nil when an association on the way is not loaded
+      def walk(path, name)
+        ends = path.reduce(@records) { |level, association| level && step(level, association) }
+        ends&.map { |record| record && @instances.read([record], name).first }
+      end
+
+      private
+
+      def step(level, association)
+        return unless level.all? { |record| record.nil? || @instances.loaded?(record, association) }
+
+        level.map { |record| record && @instances.related(record, association).first }
+      end
+    end
+  end
+end

@@ -1,0 +1,42 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # Records that the caller has already: what stands where a relation or a dataset would, and is read without asking for its rows.
+    #
+    #   records = Records.new([ada, alan])
+    #   records.to_a            # => [ada, alan]
+    #   Records.of(ada)         # => the one record, for a document of a single resource
+    #
+    # A record is an instance of ActiveRecord or Sequel, any object with readers, or a Hash by names.
+    class Records
+      # @param object what was given to {Resource.document}
+      # @return [Records]
+      def self.of(object)
+        return new(object.to_a) if list?(object)
+
+        new([object], single: true)
+      end
+
+      # @return [Boolean] whether it holds several; a Hash and a Struct are one record
+      def self.list?(object)
+        object.respond_to?(:to_ary) || (object.is_a?(Enumerable) && !object.is_a?(Hash) && !object.is_a?(Struct))
+      end
+
+      # @return [Array<Object>]
+      attr_reader :to_a
+
+      # @param list [Array<Object>]
+      # @param single [Boolean] whether the document is of one resource, not of a list
+      def initialize(list, single: false)
+        @to_a = list
+        @single = single
+      end
+
+      # @return [Boolean]
+      def single?
+        @single
+      end
+    end
+  end
+end

@@ -1,0 +1,408 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "active_record_world"
+require_relative "sequel_world"
+
+# Documents of records that the caller has: what they have loaded is used, what they have not is read as rows.
+module RecordsContract
+  def setup
+    @connection = models::Base.connection
+    @connection.begin_transaction(joinable: false)
+    seed
+  end
+
+  def teardown
+    @connection.rollback_transaction
+  end
+
+  INCLUDES = [nil, "roles", "posts.comments", "employee,manager,reports", "groups,latest_posts", "vehicles,last_login_token"].freeze
+
+  def test_records_are_written_as_their_rows_are
+    INCLUDES.each do |include|
+      expected = user_resource.render(users, include: include)
+      assert_equal JSON.parse(expected), JSON.parse(user_resource.render(users.to_a, include: include)), "nothing loaded, #{include}"
+      loaded = users.preload(:roles, :employee, :manager, :reports, :groups, :vehicles, :last_login_token, posts: :comments).to_a
+      assert_equal normal(expected), normal(user_resource.render(loaded, include: include)), "all loaded, #{include}"
+    end
+  end
+
+  def test_what_is_loaded_asks_nothing
+    loaded = users.preload(:roles, :employee, :manager, posts: :comments).to_a
+    fields = { users: %i[email employee_id roles employee manager posts] }
+    assert_empty(statements { user_resource.render(loaded, include: "roles,employee,manager,posts.comments", fields: fields) })
+  end
+
+  def test_what_is_not_loaded_is_read_in_one_statement_a_level
+    records = users.to_a
+    asked = statements { user_resource.render(records, fields: { users: %i[email employee_id employee manager last_login_token] }) }
+    assert_equal 1, asked.size
+    asked = statements { user_resource.render(records, include: "posts,roles", fields: { users: %i[posts roles], posts: %i[title] }) }
+    assert_operator asked.size, :<=, 4
+    assert_equal 0, instantiated { user_resource.render(records, include: "posts,roles") }
+  end
+
+  def test_what_was_changed_in_a_record_is_what_is_written
+    record = users.first
+    record.email = "changed"
+    record.association(:posts).target = [models::Post.new(id: 77, title: "unsaved")]
+    document = JSON.parse(user_resource.render([record], include: "posts", fields: { users: %i[email posts], posts: %i[title] }))
+    assert_equal "changed", document["data"][0]["attributes"]["email"]
+    assert_equal({ "title" => "unsaved" }, document["included"][0]["attributes"])
+  end
+
+  def test_where_only_some_have_an_association_loaded_the_rest_is_loaded_for_them
+    records = users.to_a
+    records.first.posts.load
+    expected = users.map { |user| user.posts.map { |post| post.id.to_s } }
+    links = JSON.parse(user_resource.render(records, include: "posts"))["data"].map do |object|
+      object.dig("relationships", "posts", "data").map { |link| link["id"] }
+    end
+    assert_equal expected.map(&:sort), links.map(&:sort)
+  end
+
+  def test_one_record_is_one_resource
+    document = JSON.parse(user_resource.render(users.first))
+    assert_equal users.first.id.to_s, document["data"]["id"]
+    assert_equal 200, user_resource.document(users.first).status
+    assert_equal '{"data":[]}', user_resource.render([])
+  end
+
+  def test_a_loaded_relation_is_not_read_again
+    relation = users.load
+    assert_empty(statements { user_resource.render(relation, fields: { users: %i[email] }) })
+    refute_empty(statements { user_resource.render(users, fields: { users: %i[email] }) })
+  end
+
+  def test_a_record_that_was_never_saved_has_no_rows_to_ask
+    fresh = models::User.new(id: 999, email: "new", roles: [models::Role.new(id: 5, title: "boss")])
+    document = nil
+    assert_empty(statements { document = JSON.parse(user_resource.render([fresh], include: "roles", fields: { users: %i[email roles] })) })
+    assert_equal [%w[new], %w[boss]], [document["data"].map { |object| object["attributes"]["email"] },
+                                       document["included"].map { |object| object["attributes"]["title"] }]
+  end
+
+  def test_objects_of_any_kind_may_stand_for_a_models_records
+    plain = Struct.new(:id, :email).new(7, "struct@example.com")
+    document = JSON.parse(user_resource.render([plain], fields: { users: %i[email] }))
+    assert_equal "struct@example.com", document["data"][0]["attributes"]["email"]
+  end
+
+  def test_a_resource_without_a_model_takes_the_models_it_is_given
+    resource = Class.new(Castellan::Resource) do
+      type "users"
+      attributes :email
+      attribute(:loud) { |user| user.email.upcase }
+    end
+    resource.has_many(:posts, resource: Class.new(Castellan::Resource) {
+      type "posts"
+      attributes :title
+    })
+    document = nil
+    asked = statements { document = JSON.parse(resource.render(users.to_a, include: "posts")) }
+    assert_operator asked.size, :<=, 3, asked.join("; ")
+    assert_equal models::Post.order(:author_id, :id).map(&:title).sort, document["included"].map { |post| post["attributes"]["title"] }.sort
+    assert_equal users.first.email.upcase, document["data"][0]["attributes"]["loud"]
+  end
+
+  def test_a_block_of_the_record_preloads_what_it_walks
+    resource = Class.new(Castellan::Resource) { type "users" }
+    resource.model(models::User)
+    resource.attribute(:titles, preloads: :roles) { |user| user.roles.map(&:title).sort }
+    [users, users.to_a].each do |given|
+      document = nil
+      asked = statements { document = JSON.parse(resource.render(given)) }
+      assert_operator asked.size, :<=, 3, asked.join("; ")
+      assert_equal(users.map { |user| user.roles.map(&:title).sort }, document["data"].map { |object| object["attributes"]["titles"] })
+    end
+  end
+
+  def test_one_opaque_attribute_sends_its_type_to_models_once_and_no_other
+    resource = user_resource
+    shouting = Class.new(resource) { attribute(:shout) { |user| user.email.upcase } }
+    made = []
+    subscriber = ->(*, event) { made << [event[:class_name], event[:record_count]] }
+    document = ActiveSupport::Notifications.subscribed(subscriber, "instantiation.active_record") { shouting.render(users, include: "roles") }
+    assert_equal [[models::User.name, users.count]], made
+    expected = JSON.parse(resource.render(users, include: "roles"))
+    expected["data"].each { |object| object["attributes"]["shout"] = object["attributes"]["email"].upcase }
+    assert_equal expected, JSON.parse(document)
+  end
+
+  def test_an_opaque_type_that_is_included_is_loaded_once
+    loud = Class.new(role_resource) { attribute(:shout) { |role| role.title.upcase } }
+    resource = Class.new(Castellan::Resource) { type "users" }
+    resource.model(models::User)
+    resource.has_many(:roles, resource: loud)
+    made = instantiated { @document = JSON.parse(resource.render(users, include: "roles")) }
+    assert_equal models::Role.joins(:assignments).distinct.count, made
+    assert_equal(@document["included"].map { |role| role["attributes"]["title"].upcase },
+                 @document["included"].map { |role| role["attributes"]["shout"] })
+  end
+
+  def test_models_come_from_the_callers_own_relation
+    resource = Class.new(Castellan::Resource) { type "users" }
+    resource.model(models::User)
+    resource.attribute(:posts_count) { |user| user[:posts_count] }
+    counted = models::User.left_joins(:posts).group(:id).select("users.*, COUNT(posts.id) AS posts_count").order(:id)
+    document = JSON.parse(resource.render(counted))
+    assert_equal(counted.map(&:posts_count), document["data"].map { |object| object["attributes"]["posts_count"] })
+  end
+
+  def test_a_block_is_given_the_viewer_where_it_takes_two
+    resource = Class.new(Castellan::Resource) { type "users" }
+    resource.model(models::User)
+    resource.attribute(:mine) { |user, viewer| user.id == viewer }
+    resource.attribute(:greeting, columns: %i[first_name]) { |row, viewer| "#{row.first_name} meets #{viewer}" }
+    viewer = users.first.id
+    [users, users.to_a].each do |given|
+      attributes = JSON.parse(resource.render(given, viewer: viewer))["data"].map { |object| object["attributes"] }
+      assert_equal [true] + ([false] * (users.count - 1)), attributes.map { |object| object["mine"] }
+      assert_equal "#{users.first.first_name} meets #{viewer}", attributes.first["greeting"]
+    end
+  end
+
+  def test_a_client_cannot_choose_among_records_that_are_given
+    { filter: { role: "x" }, sort: "email", page: { size: 1 } }.each do |family, value|
+      resource = Class.new(user_resource) do
+        filter(:role) { |scope, _| scope }
+        sort :email
+        page size: 2
+      end
+      error = assert_raises(Castellan::BadRequest) { resource.document(users.to_a, query: { family => value }) }
+      assert_equal family.name, error.parameter
+    end
+  end
+
+  private
+
+  def users = models::User.order(:id)
+
+  # Where associations have no order, preloading and rows may differ in it.
+  def normal(bytes)
+    document = JSON.parse(bytes)
+    document["included"]&.sort_by! { |object| object.values_at("type", "id") }
+    [*document["data"], *document["included"]].each do |object|
+      object["relationships"]&.each_value { |relationship| relationship["data"] = Array(relationship["data"]).sort_by(&:to_a) }
+    end
+    document
+  end
+
+  def role_resource
+    world = models
+    @role_resource ||= Class.new(Castellan::Resource) do
+      model world::Role
+      type "roles"
+      attributes :title
+    end
+  end
+
+  def simple(name, *attributes)
+    world = models
+    Class.new(Castellan::Resource) do
+      model world.const_get(name)
+      type name.to_s.downcase
+      attributes(*attributes)
+    end
+  end
+
+  def user_resource
+    @user_resource ||= begin
+      world = models
+      resource = Class.new(Castellan::Resource) do
+        model world::User
+        type "users"
+        attributes :email, :status, :created_at
+        attribute :employee_id, from: "employee.id"
+        attribute(:full_name, columns: %i[first_name last_name]) { |row| "#{row.first_name} #{row.last_name}" }
+      end
+      posts = simple(:Post, :title, :published_at)
+      posts.type("posts")
+      posts.has_many(:comments, resource: simple(:Comment, :body))
+      relate(resource, posts)
+    end
+  end
+
+  def relate(resource, posts)
+    resource.has_many(:roles, resource: role_resource)
+    resource.has_many(:posts, :latest_posts, resource: posts)
+    resource.has_many(:groups, resource: simple(:Group, :name))
+    resource.has_many(:reports, resource: simple(:User, :email))
+    resource.belongs_to(:manager, resource: simple(:User, :email))
+    resource.has_one(:employee, resource: simple(:Employee, :number))
+    resource.has_one(:last_login_token, resource: simple(:Token, :last_used_at))
+    resource.has_many(:vehicles, resource: simple(:Vehicle, :wheels))
+    resource
+  end
+
+  def statements(&block)
+    seen = []
+    subscriber = ->(*, payload) { seen << payload[:sql] unless payload[:name] == "SCHEMA" }
+    ActiveSupport::Notifications.subscribed(subscriber, "sql.active_record", &block)
+    seen
+  end
+
+  def instantiated(&block)
+    made = 0
+    ActiveSupport::Notifications.subscribed(->(*, event) { made += event[:record_count] }, "instantiation.active_record", &block)
+    made
+  end
+
+  def seed
+    people = %w[ada alan grace].map { |name| models::User.create!(email: "#{name}@example.com", first_name: name, code: name) }
+    people[1].update!(manager: people[0])
+    roles = %w[chief cook].map { |title| models::Role.create!(title: title) }
+    [[0, 0], [0, 1], [2, 1]].each { |user, role| models::Assignment.create!(user: people[user], role: roles[role]) }
+    people[0].groups << models::Group.create!(name: "north")
+    models::Employee.create!(user_id: people[1].id, number: "7")
+    2.times { |time| models::Token.create!(user_id: people[0].id, on_behalf: false, last_used_at: Time.utc(2024, 2, 1 + time)) }
+    posts = Array.new(4) { |index| models::Post.create!(title: "p#{index}", author: people[index % 2], published_at: Time.utc(2024, 1, 1)) }
+    models::Comment.create!(post: posts[0], body: "first")
+    models::Car.create!(user_id: people[0].id, wheels: 4)
+  end
+end
+
+class RecordsOnSqliteTest < Minitest::Test
+  include RecordsContract
+
+  def models = ActiveRecordWorld.sqlite
+end
+
+class RecordsOnPostgresTest < Minitest::Test
+  include RecordsContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def teardown
+    super if @connection
+  end
+
+  def models = ActiveRecordWorld.postgres
+end
+
+# Objects that no database knows.
+class ObjectRecordsTest < Minitest::Test
+  Level = Struct.new(:id, :title, :height, :built_at, :towers)
+  class Tower
+    attr_reader :id, :name
+
+    def initialize(id, name)
+      @id = id
+      @name = name
+    end
+  end
+
+  class TowerResource < Castellan::Resource
+    attributes :name
+  end
+
+  class LevelResource < Castellan::Resource
+    attributes :title, :height, :built_at
+    attribute(:shout) { |level| (level.is_a?(Hash) ? level[:title] : level.title).upcase }
+    has_many :towers, resource: TowerResource
+    has_one(:highest, resource: TowerResource) { |level| (level.is_a?(Hash) ? level[:towers] : level.towers).max_by(&:name) }
+  end
+
+  def test_structs_objects_and_hashes_are_written_alike
+    towers = [Tower.new(1, "north"), Tower.new("x", "south")]
+    time = Time.utc(2024, 1, 31, 10, 20, 30.5r)
+    level = Level.new(3, "Keep", 12.5, time, towers)
+    hash = { id: 3, title: "Keep", height: 12.5, built_at: time, towers: towers }
+    texts = { "id" => 3, "title" => "Keep", "height" => 12.5, "built_at" => time, "towers" => towers, title: "Keep" }
+    attributes = { "title" => "Keep", "height" => 12.5, "built_at" => "2024-01-31T10:20:30.500Z", "shout" => "KEEP" }
+    [level, hash, texts.merge(towers: towers)].each do |record|
+      document = JSON.parse(LevelResource.render([record], include: "towers,highest"))
+      assert_equal ["levels", "3", attributes], document["data"][0].values_at("type", "id", "attributes")
+      assert_equal [%w[towers 1], %w[towers x]], document["included"].map { |object| object.values_at("type", "id") }
+      assert_equal "x", document["data"][0].dig("relationships", "highest", "data", "id")
+    end
+  end
+
+  def test_a_hash_without_a_key_says_which
+    error = assert_raises(Castellan::Error) { LevelResource.render([{ id: 1, titel: "x" }], fields: { levels: [:title] }) }
+    assert_includes error.message, "has no :title"
+  end
+
+  def test_values_of_mixed_classes_are_each_written_as_they_are
+    records = [1, "two", nil, true, 1.5, BigDecimal("2.5"), Date.new(2024, 1, 1), [1, { a: nil }], :sym].map.with_index do |value, index|
+      { id: index, title: value }
+    end
+    written = JSON.parse(LevelResource.render(records, fields: { levels: [:title] }))["data"].map { |object| object["attributes"]["title"] }
+    assert_equal [1, "two", nil, true, 1.5, "2.5", "2024-01-01", [1, { "a" => nil }], "sym"], written
+  end
+
+  def test_a_number_that_is_none_is_refused
+    error = assert_raises(Castellan::EncodingError) { LevelResource.render([{ id: 1, title: Float::NAN }], fields: { levels: [:title] }) }
+    assert_includes error.message, "levels \"1\""
+  end
+end
+
+# Records of Sequel.
+module SequelRecordsContract
+  def setup
+    @company = world::Company.create(name: "Keep & Co")
+    @tag = world::Tag.create(label: "urgent")
+    @logs = Array.new(3) { |index| world::MailLog.create(number: index, company: @company, comment: " c", created_at: Time.utc(2024)) }
+    @logs.first.add_tag(@tag)
+  end
+
+  def teardown
+    world::DB[:mail_logs_tags].where(tag_id: @tag.id).delete
+    @logs.each(&:delete)
+    @tag.delete
+    @company.delete
+  end
+
+  def test_records_are_written_as_their_rows_are
+    logs = world::MailLog.where(company_id: @company.id).order(:id)
+    [nil, "company", "tags"].each do |include|
+      expected = JSON.parse(resource.render(logs, include: include))
+      assert_equal expected, JSON.parse(resource.render(logs.all, include: include)), include.to_s
+      assert_equal expected, JSON.parse(resource.render(logs.eager(:company, :tags).all, include: include)), include.to_s
+    end
+  end
+
+  def test_hashes_of_a_dataset_are_records
+    plain = Class.new(Castellan::Resource) { attributes :name }
+    plain.model(world::DB[:companies])
+    assert_equal plain.render(world::DB[:companies].order(:id)), plain.render(world::DB[:companies].order(:id).all)
+  end
+
+  private
+
+  def resource
+    tags = Class.new(Castellan::Resource) { attributes :label }
+    tags.model(world::Tag)
+    companies = Class.new(Castellan::Resource) { attributes :name }
+    companies.model(world::Company)
+    logs = Class.new(Castellan::Resource) { attributes :number, :comment, :created_at, :value_net }
+    logs.model(world::MailLog)
+    logs.has_many(:tags, resource: tags)
+    logs.belongs_to(:company, resource: companies)
+    logs
+  end
+end
+
+class SequelRecordsOnSqliteTest < Minitest::Test
+  include SequelRecordsContract
+
+  def world = SequelWorld.sqlite
+end
+
+class SequelRecordsOnPostgresTest < Minitest::Test
+  include SequelRecordsContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def teardown
+    super if @company
+  end
+
+  def world = SequelWorld.postgres
+end
