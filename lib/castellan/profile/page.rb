@@ -1,0 +1,169 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  module Profile
+    # The page that shows what was profiled, as a Rack application. Whoever calls it has found the request authorised.
+    #
+    #   page = Castellan::Profile::Page.new(store: results, path: "/castellan")
+    #   page.call(env)   # => [200, {"content-type" => "text/html; charset=utf-8", …}, ["<!DOCTYPE html>…"]]
+    #
+    # | below the path | what it is |
+    # |---|---|
+    # | nothing | the latest requests, narrowed by `?endpoint=` and `?status=` |
+    # | `/latest` | their table alone, with a validator, for whoever asks again and again |
+    # | `/requests.json` | the same as JSON |
+    # | `/requests/ID` | one request; with `.json` as data, with `.html` as one file, with `.flame.json` for speedscope |
+    # | `/compare?a=ID&b=ID` | two side by side |
+    # | `/badge.js` | a script for pages of HTML: `<script src="/castellan/badge.js" defer></script>` |
+    # | `/assets/…`, `/speedscope/…` | style sheets, scripts, the viewer of flame graphs |
+    #
+    # Server-rendered, and complete without JavaScript but for the flame graph. Answers GET and HEAD, keeps nothing, and
+    # looks every name up in a list: no path of a client becomes a path of the disk.
+    class Page
+      LISTED = 50
+      GONE = "This profile is not there, or no longer: profiles are kept for a time, and as long as there is room."
+      UNKNOWN = "There is no such page."
+      CHOOSE = "A comparison needs two profiles that are there: choose them in the list of the latest requests."
+      REQUEST = %r{\A/requests/(?<id>[\w-]{1,64})(?:\.(?<format>json|html|flame\.json))?\z}
+      private_constant :LISTED, :GONE, :UNKNOWN, :CHOOSE, :REQUEST
+
+      # @param store [Results]
+      # @param path [String] where the page is, below the mount point of the application
+      def initialize(store:, path: "/castellan")
+        @results = store
+        @path = path.chomp("/")
+        freeze
+      end
+
+      # @param env [Hash] of Rack
+      # @return [Array] of Rack
+      def call(env)
+        return not_allowed unless %w[GET HEAD].include?(env["REQUEST_METHOD"])
+
+        status, headers, body = answer(Visit.new(env, @path))
+        headers = headers.merge("content-length" => body.bytesize.to_s) unless status == 304
+        [status, headers, env["REQUEST_METHOD"] == "HEAD" || status == 304 ? [] : [body]]
+      end
+
+      # One request for the page.
+      Visit = Struct.new(:env, :path) do
+        # @return [String] what is asked for, below the path of the page
+        def place = env["PATH_INFO"].to_s.delete_prefix(path).chomp("/")
+
+        # @return [String] the path of the page as the browser sees it
+        def root = "#{env["SCRIPT_NAME"]}#{path}"
+
+        # @return [String, nil] one parameter of the query
+        def [](name)
+          @query ||= URI.decode_www_form(env["QUERY_STRING"].to_s.scrub).to_h
+          value = @query[name].to_s
+          value unless value.empty?
+        rescue ArgumentError
+          nil # a query that cannot be read asks for nothing
+        end
+
+        # @return [String] where a request to the application goes
+        def origin = "#{env["rack.url_scheme"] || "http"}://#{host}"
+
+        # @return [Boolean] whether the client has what this validator is of
+        def has?(etag) = env["HTTP_IF_NONE_MATCH"].to_s.split(/\s*,\s*/).any? { |one| one.delete_prefix("W/") == etag }
+
+        private
+
+        def host = env["HTTP_HOST"] || "#{env["SERVER_NAME"]}:#{env["SERVER_PORT"]}"
+      end
+      private_constant :Visit
+
+      private
+
+      def answer(visit)
+        case place = visit.place
+        when "" then html(index(visit).to_s)
+        when "/latest" then latest(visit)
+        when "/requests.json" then json(summaries(visit).map(&:to_h))
+        when "/compare" then compare(visit)
+        when "/badge.js" then asset(Assets.find("badge.js"))
+        when REQUEST then request(visit, Regexp.last_match[:id], Regexp.last_match[:format])
+        else asset(Assets.find(place.delete_prefix("/assets/").delete_prefix("/"))) || missing(visit, UNKNOWN)
+        end
+      end
+
+      def index(visit)
+        filter = { endpoint: visit["endpoint"], status: visit["status"] }
+        IndexView.new(summaries(visit), endpoints: @results.endpoints, filter: filter, root: visit.root)
+      end
+
+      def summaries(visit) = @results.latest(limit: LISTED, endpoint: visit["endpoint"], status: visit["status"])
+
+      def latest(visit)
+        view = index(visit)
+        headers = Policy.page.headers.merge("etag" => view.etag)
+        return [304, headers, ""] if visit.has?(view.etag)
+
+        [200, headers.merge("content-type" => "text/html; charset=utf-8"), view.rows]
+      end
+
+      def request(visit, id, format)
+        result = @results.find(id) or return missing(visit, GONE)
+        case format
+        when "json" then json(result.to_h)
+        when "flame.json" then result.flame ? json(result.flame) : missing(visit, GONE)
+        when "html" then export(result, visit)
+        else html(ResultView.new(result, origin: visit.origin, others: @results.latest(limit: LISTED), root: visit.root).to_s)
+        end
+      end
+
+      def export(result, visit)
+        file = Export.new(result, origin: visit.origin)
+        headers = { "content-type" => "text/html; charset=utf-8", "content-security-policy" => file.policy,
+                    "content-disposition" => "attachment; filename=\"castellan-#{result.id}.html\"" }
+        [200, Policy.page.headers.merge(headers), file.to_s]
+      end
+
+      def compare(visit)
+        before, after = %w[a b].map { |side| visit[side] && @results.find(visit[side]) }
+        return missing(visit, CHOOSE) unless before && after
+
+        html(ComparisonView.new(Comparison.new(before, after), root: visit.root).to_s)
+      end
+
+      def asset(asset)
+        return unless asset
+
+        policy = asset.speedscope? ? Policy.speedscope : Policy.page
+        [200, policy.headers.merge("content-type" => asset.content_type), asset.content]
+      end
+
+      def html(body, status = 200) = [status, Policy.page.headers.merge("content-type" => "text/html; charset=utf-8"), body]
+
+      def json(value) = [200, Policy.page.headers.merge("content-type" => "application/json"), JSON.generate(value)]
+
+      def missing(visit, text) = html(MissingView.new(text, root: visit.root).to_s, 404)
+
+      def not_allowed
+        [405, Policy.page.headers.merge("allow" => "GET, HEAD", "content-type" => "text/plain"), ["GET and HEAD only"]]
+      end
+    end
+  end
+end
+
+require_relative "page/figures"
+require_relative "page/markup"
+require_relative "page/template"
+require_relative "page/policy"
+require_relative "page/assets"
+require_relative "page/parts"
+require_relative "page/query_group"
+require_relative "page/finding_group"
+require_relative "page/timeline"
+require_relative "page/headline"
+require_relative "page/curl"
+require_relative "page/comparison"
+require_relative "page/view"
+require_relative "page/missing_view"
+require_relative "page/index_view"
+require_relative "page/result_view"
+require_relative "page/comparison_view"
+require_relative "page/export"

@@ -1,0 +1,156 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    class Page
+      # Two requests side by side: figures, statements, findings and memory, and what differs.
+      #
+      #   comparison = Comparison.new(before, after)
+      #   comparison.figures.first      # => the duration: before, after, verdict
+      #   comparison.statements         # => [Statement], only those that differ
+      #   comparison.solved             # => [FindingGroup] that were in the first and are not in the second
+      class Comparison
+        # Less than this is noise, in time; counts are compared exactly.
+        SAME = 0.05
+        private_constant :SAME
+
+        # `unit` says how it is written; `before` and `after` may be nil where they were not measured.
+        Figure = Struct.new(:name, :unit, :before, :after) do
+          # @return [String, nil] "better", "worse", "same", or nil where nothing can be said
+          def verdict
+            return if before.nil? || after.nil?
+            return "same" if unit == :duration ? (after - before).abs <= SAME * [after, before].max : after == before
+
+            after < before ? "better" : "worse"
+          end
+
+          # @return [Float, nil] how many times more the larger one is
+          def factor
+            small, large = [before, after].compact.minmax
+            large.fdiv(small) if small&.positive? && before && after
+          end
+
+          # @return [Numeric, nil]
+          def difference = before && after && (after - before)
+        end
+
+        # One statement, by how often and how long it was asked before and after.
+        Statement = Struct.new(:fingerprint, :before_count, :after_count, :before_ns, :after_ns) do
+          # @return [String] "gone", "new", "fewer", "more"
+          def kind
+            return "gone" if after_count.zero?
+            return "new" if before_count.zero?
+
+            after_count < before_count ? "fewer" : "more"
+          end
+        end
+
+        # Memory of one file, gem, line or class.
+        Allocation = Struct.new(:name, :before_bytes, :after_bytes) do
+          # @return [Integer]
+          def difference = after_bytes - before_bytes
+        end
+
+        # @return [Result]
+        attr_reader :before, :after
+
+        # @param before [Result]
+        # @param after [Result]
+        def initialize(before, after)
+          @before = before
+          @after = after
+        end
+
+        # @return [Array<Figure>] the duration first; what neither has is left out
+        def figures
+          [figure("Time", :duration) { |result| result.duration_ns },
+           figure("SQL", :duration) { |result| result.parts[:sql_ns] },
+           figure("Rendering", :duration) { |result| result.parts[:render_ns] },
+           figure("Caches", :duration) { |result| result.parts[:cache_ns] },
+           figure("Application code", :duration) { |result| result.parts[:outside_ns] },
+           figure("Garbage collection", :duration) { |result| result.parts[:gc_ns] },
+           *counts].reject { |figure| [figure.before, figure.after].all? { |value| value.nil? || value.zero? } }
+        end
+
+        # @return [Array<Statement>] that were not sent as often, those that differ most first
+        def statements
+          before, after = [@before, @after].map { |result| QueryGroup.all(result.queries).to_h { |group| [group.fingerprint, group] } }
+          all = (before.keys | after.keys).map { |fingerprint| statement(fingerprint, before[fingerprint], after[fingerprint]) }
+          all.reject { |one| one.before_count == one.after_count }.sort_by { |one| -(one.before_count - one.after_count).abs }
+        end
+
+        # @return [Array<FindingGroup>]
+        def solved = groups(@before).reject { |group| keys(@after).include?(group.key) }
+
+        # @return [Array<FindingGroup>]
+        def remaining = groups(@after).select { |group| keys(@before).include?(group.key) }
+
+        # @return [Array<FindingGroup>]
+        def added = groups(@after).reject { |group| keys(@before).include?(group.key) }
+
+        # @param table [Symbol] e.g. :by_file
+        # @return [Array<Allocation>] those that differ most first; none unless both profiles have memory
+        def memory(table)
+          return [] unless @before.memory && @after.memory
+
+          before, after = [@before, @after].map { |result| result.memory[table].to_h { |row| [row[:name], row[:allocated_bytes]] } }
+          (before.keys | after.keys).map { |name| Allocation.new(name, before.fetch(name, 0), after.fetch(name, 0)) }
+                                    .reject { |row| row.difference.zero? }.sort_by { |row| -row.difference.abs }
+        end
+
+        # @return [Array<String>] what makes the figures hard to compare
+        def remarks = [depths, endpoints, truncated, scopes, statuses, sizes].compact
+
+        private
+
+        def depths
+          return if @before.depth == @after.depth
+
+          "They were profiled at different depths (#{@before.depth}, #{@after.depth}): a deeper profile makes a request slower."
+        end
+
+        def endpoints
+          "They are of different endpoints." if @before.endpoint != @after.endpoint
+        end
+
+        def truncated
+          cut = [@before, @after].any? { |result| result.truncated[:queries].to_i.positive? }
+          "Not all statements are listed: what is said of them below is not complete." if cut
+        end
+
+        def scopes
+          return if @before.objects[:scope] == @after.objects[:scope]
+
+          "The objects of one are counted for its thread, of the other for the whole process."
+        end
+
+        def statuses
+          "Their statuses differ: #{@before.status || "none"}, #{@after.status || "none"}." if @before.status != @after.status
+        end
+
+        def sizes
+          "Their responses differ in size: see that both say what they should." if @before.response_bytes != @after.response_bytes
+        end
+
+        def counts
+          [figure("Queries", :count) { |result| result.totals[:queries] },
+           figure("Rows", :count) { |result| result.totals[:rows] },
+           figure("Objects", :count) { |result| result.objects[:count] },
+           figure("Allocated", :bytes) { |result| result.memory&.fetch(:total_allocated_bytes) },
+           figure("Retained", :bytes) { |result| result.memory&.fetch(:total_retained_bytes) },
+           figure("Response", :bytes) { |result| result.response_bytes }]
+        end
+
+        def figure(name, unit) = Figure.new(name, unit, yield(@before), yield(@after))
+
+        def statement(fingerprint, before, after)
+          Statement.new(fingerprint, before&.count.to_i, after&.count.to_i, before&.total_ns.to_i, after&.total_ns.to_i)
+        end
+
+        def groups(result) = FindingGroup.all(result.findings)
+
+        def keys(result) = groups(result).map(&:key)
+      end
+    end
+  end
+end

@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    class Page
+      # A request as a command for a shell. Secrets were never recorded; where one is needed the command says so.
+      #
+      #   Curl.new(result, origin: "http://localhost:3000").to_s # => "curl 'http://localhost:3000/users?role=1' \\\n  -H 'accept: …'"
+      #   Curl.new(result, origin: origin, depth: "memory").to_s
+      #
+      # Every word is quoted for a POSIX shell, so that no path or header of a stranger becomes a command.
+      class Curl
+        # curl's own, or of one connection only.
+        LEFT_OUT = %w[host content-length connection accept-encoding castellan-profile].freeze
+        private_constant :LEFT_OUT
+
+        # @param result [Result]
+        # @param origin [String] e.g. "http://localhost:3000"
+        # @param depth [String, nil] what to profile next time
+        def initialize(result, origin:, depth: nil)
+          @result = result
+          @origin = origin
+          @depth = depth
+        end
+
+        # @return [String]
+        def to_s = ["curl #{quoted("#{@origin}#{target}")}", *globs, *verb, *headers].join(" \\\n  ")
+
+        # @return [Array<String>] what the command lacks
+        def remarks
+          ["Authorization and cookies are not recorded: add what the request needs.",
+           ("Values on the filter list stand as [FILTERED]: put them in." if @result.query.to_s.include?("[FILTERED]")),
+           ("The body of the request is not recorded: add it with --data." unless %w[GET HEAD].include?(@result.method))].compact
+        end
+
+        private
+
+        def target = "#{@result.path}#{"?#{@result.query}" unless @result.query.to_s.empty?}"
+
+        def verb
+          case @result.method
+          when "GET" then nil
+          when "HEAD" then "--head"
+          else "-X #{quoted(@result.method)}"
+          end
+        end
+
+        def headers
+          kept = @result.headers.reject { |name, _| LEFT_OUT.include?(name.to_s.downcase) }
+          kept = kept.merge("castellan-profile" => @depth) if @depth
+          kept.map { |name, value| "-H #{quoted("#{name}: #{value}")}" }
+        end
+
+        # `[` and `{` mean something to curl, and to nobody else: `page[size]=10`.
+        def globs = target.match?(/[\[\]{}]/) ? "--globoff" : nil
+
+        def quoted(text) = "'#{text.to_s.gsub("'") { "'\\''" }}'"
+      end
+    end
+  end
+end

@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  module Profile
+    class Page
+      # One request as one file: styles, scripts and the flame graph inside, nothing loaded from anywhere.
+      #
+      #   File.write("profile.html", Castellan::Profile::Page::Export.new(result).to_s)
+      #
+      # Its policy allows the very texts it has, by their hashes. speedscope stands in a frame made of this file and is
+      # handed the profile as if somebody had pasted it there, because a file may not load another one.
+      class Export < ResultView
+        HAND_OVER = <<~JS
+          addEventListener("load", () => {
+            const pasted = new DataTransfer();
+            pasted.setData("text/plain", document.getElementById("profile").textContent);
+            document.dispatchEvent(new ClipboardEvent("paste", { clipboardData: pasted, bubbles: true, cancelable: true }));
+          });
+        JS
+        private_constant :HAND_OVER
+
+        # @param result [Result]
+        # @param origin [String] where the request went, for the command that repeats it
+        def initialize(result, origin: nil)
+          super(result, origin: origin || "http://#{result.headers["host"] || "localhost"}", root: "")
+        end
+
+        # @return [String] the Content-Security-Policy, which stands in the file as well
+        def policy
+          scripts = %w[theme.js page.js].map { |name| text(name) }
+          flame = result.flame ? [speedscope, HAND_OVER] : []
+          Policy.sources(scripts: scripts + flame, styles: [text("page.css"), *(speedscope_style if result.flame)])
+        end
+
+        private
+
+        def export? = true
+
+        def head
+          metas = { http_equiv: "Content-Security-Policy", content: policy }, { name: "referrer", content: "no-referrer" }
+          style = tag(:style, Markup.new(text("page.css")))
+          Markup.new([*metas.map { |meta| tag(:meta, **meta) }, style, inline(text("theme.js"))].join("\n"))
+        end
+
+        def foot = inline(text("page.js"))
+
+        def flame_frame
+          tag(:iframe, "", class: "flame", title: "Flame graph", srcdoc: flame_document)
+        end
+
+        def flame_document
+          profile = JSON.generate(result.flame).gsub("<", "\\u003c")
+          html = <<~HTML
+            <!DOCTYPE html><html><head><meta charset="utf-8"><title>speedscope</title><style>#{speedscope_style}</style></head>
+            <body><script type="application/json" id="profile">#{profile}</script><script>#{speedscope}</script><script>#{HAND_OVER}</script></body></html>
+          HTML
+          Markup.new(ERB::Util.html_escape(html)) # to the letter: the policy has the hashes of the scripts
+        end
+
+        def inline(text) = tag(:script, Markup.new(text))
+
+        def text(name) = Assets.find(name).text
+
+        def speedscope = @speedscope ||= Assets.speedscope(".js").text
+
+        # Its font stays out: the reader's own monospaced one is as good.
+        def speedscope_style = @speedscope_style ||= Assets.speedscope(".css").text.gsub(/@font-face\s*\{[^}]*\}/, "")
+      end
+    end
+  end
+end

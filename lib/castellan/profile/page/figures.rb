@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    class Page
+      # Figures as they stand on the page: three digits that mean something, and a unit.
+      #
+      #   Figures.duration(212_640_000) # => "213 ms"
+      #   Figures.bytes(65_976)         # => "66.0 kB"
+      #   Figures.count(1_139)          # => "1,139"
+      #   Figures.times(41.26)          # => "41 ×"
+      #   Figures.share(1, 3)           # => "33 %"
+      module Figures
+        SIZES = [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]].freeze
+        private_constant :SIZES
+
+        module_function
+
+        # @param nanoseconds [Numeric, nil]
+        # @return [String]
+        def duration(nanoseconds)
+          return "–" unless nanoseconds
+          return "0 ms" if nanoseconds.zero?
+          return "#{digits(nanoseconds / 1e3)} µs" if nanoseconds.abs < 100_000
+          return "#{digits(nanoseconds / 1e6)} ms" if nanoseconds.abs < 10_000_000_000
+
+          "#{digits(nanoseconds / 1e9)} s"
+        end
+
+        # @param number [Integer, nil]
+        # @return [String] in units of 10^3, 10^6 and 10^9 bytes
+        def bytes(number)
+          return "–" unless number
+
+          unit, size = SIZES.find { |_, least| number.abs >= least }
+          unit ? "#{digits(number / size)} #{unit}" : "#{number} B"
+        end
+
+        # @param number [Integer, nil]
+        # @return [String] "1,139"
+        def count(number) = number ? number.to_s.gsub(/(?<=\d)(?=(\d{3})+\z)/, ",") : "–"
+
+        # @param number [Integer]
+        # @param noun [String] in the singular
+        # @return [String] "1 query", "2 queries"
+        def counted(number, noun)
+          plural = noun.end_with?("y") ? "#{noun.delete_suffix("y")}ies" : "#{noun}s"
+          "#{count(number)} #{number == 1 ? noun : plural}"
+        end
+
+        # @param factor [Numeric]
+        # @return [String]
+        def times(factor) = "#{factor >= 10 ? count(factor.round) : format("%.1f", factor)} ×"
+
+        # @return [String] how much of the whole that is
+        def share(part, whole)
+          percent = 100.0 * part / whole
+          return "–" unless percent.finite?
+
+          percent.positive? && percent < 1 ? "< 1 %" : "#{percent.round} %"
+        end
+
+        def digits(value)
+          size = value.abs
+          return count(value.round) if size >= 100
+
+          format(size >= 10 ? "%.1f" : "%.2f", value)
+        end
+        private_class_method :digits
+      end
+    end
+  end
+end

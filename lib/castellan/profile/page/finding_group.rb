@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    class Page
+      # Findings that one change mends.
+      #
+      #   group = FindingGroup.all(result.findings).first   # what took longest
+      #   group.words    # => "the same query for each record (N+1)"
+      #   group.count    # => 162
+      #   group.indexes  # => [0, 2], their places in the result, which its queries name
+      class FindingGroup
+        WORDS = { "n_plus_one" => "the same query for each record (N+1)", "duplicate" => "the same statement again, values included",
+                  "write_loop" => "writes one by one", "unused_eager_load" => "loaded eagerly and never read",
+                  "counter_cache" => "counted for each record", "slow_query" => "slow statements",
+                  "wide_join" => "a join that repeats its rows" }.freeze
+        private_constant :WORDS
+
+        # @return [Array<Integer>]
+        attr_reader :indexes
+        # @return [Array<Hash>] each as `Finding#to_h`
+        attr_reader :findings
+
+        # @param findings [Array<Hash>]
+        # @return [Array<FindingGroup>]
+        def self.all(findings)
+          groups = findings.each_with_index.group_by { |finding, index| [finding[:kind].to_s, finding[:fix] || index] }
+          groups.each_value.map { |pairs| new(*pairs.transpose) }.sort_by { |group| -group.total_ns }
+        end
+
+        # @param findings [Array<Hash>]
+        # @param indexes [Array<Integer>]
+        def initialize(findings, indexes)
+          @findings = findings
+          @indexes = indexes
+        end
+
+        # @return [String]
+        def words = WORDS.fetch(kind, kind.tr("_", " "))
+
+        # @return [String]
+        def kind = first[:kind].to_s
+
+        # @return [Integer] statements
+        def count = @findings.sum { |finding| finding[:count].to_i }
+
+        # @return [Integer]
+        def total_ns = @findings.sum { |finding| finding[:total_ns].to_i }
+
+        # @return [String, nil]
+        def fix = first[:fix]
+
+        # @return [String, nil] why there is no fix
+        def fix_refused = first[:fix_refused]
+
+        # @return [String, nil] "User#employee"
+        def association = first[:association]
+
+        # @return [Array<(Integer, String)>] how many records were loaded, or nil, and where
+        def loaded
+          @findings.filter_map { |finding| finding.values_at(:parent_count, :parent_location) if finding[:parent_location] }.uniq
+        end
+
+        # @return [Hash{String => Array<Hash>}] the findings by the line that asked
+        def places = @findings.group_by { |finding| finding[:location] || "an unknown place" }
+
+        # @return [Array] what makes it the same in another request
+        def key = [kind, association || first[:fingerprint], @findings.filter_map { |finding| finding[:location] }.uniq.sort]
+
+        private
+
+        def first = @findings.first
+      end
+    end
+  end
+end

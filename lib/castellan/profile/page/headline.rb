@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    class Page
+      # What to look at first in a result, in one sentence.
+      #
+      #   headline = Headline.new(result)
+      #   headline.text   # => "324 of 329 queries repeat: 16.2 ms of 213 ms."
+      #   headline.next_step # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
+      class Headline
+        MOST = 0.5
+        SLOW_NS = 5_000_000
+        private_constant :MOST, :SLOW_NS
+
+        # @param result [Result]
+        def initialize(result)
+          @result = result
+          @groups = FindingGroup.all(result.findings)
+        end
+
+        # @return [String]
+        def text
+          if @result.exception then "It ended with an exception: #{@result.exception}"
+          elsif @groups.any? then repeated
+          elsif @result.duration_ns < SLOW_NS then "Nothing stands out, and it is fast."
+          else largest_part
+          end
+        end
+
+        # @return [String, nil]
+        def next_step
+          return @groups.filter_map(&:fix).first if @groups.any?
+
+          "profile=cpu shows which lines of the application take the time" if part&.kind == "outside" && @result.flame.nil?
+        end
+
+        # @return [String] "bad" where there is something to mend, "good" where nothing stands out
+        def kind
+          return "bad" if @result.exception || @groups.any?
+
+          @result.duration_ns < SLOW_NS ? "good" : "plain"
+        end
+
+        private
+
+        def repeated
+          count = @groups.sum(&:count)
+          time = Figures.duration(@groups.sum(&:total_ns))
+          "#{Figures.count(count)} of #{Figures.counted(@result.totals[:queries], "query")} repeat: " \
+            "#{time} in the database, of #{Figures.duration(@result.duration_ns)} in all."
+        end
+
+        def part = Parts.of(@result).max_by(&:duration_ns)
+
+        def largest_part
+          largest = part or return "Nothing was recorded of where the time went."
+          share = Figures.share(largest.duration_ns, @result.duration_ns)
+          return "#{share} of the time is #{largest.name}." if largest.duration_ns >= @result.duration_ns * MOST
+
+          "The largest part is #{largest.name}: #{share}."
+        end
+      end
+    end
+  end
+end

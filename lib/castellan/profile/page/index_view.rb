@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require "digest"
+
+module Castellan
+  module Profile
+    class Page
+      # The latest requests, and what can be filtered and compared.
+      #
+      #   IndexView.new(summaries, root: "/castellan", endpoints: results.endpoints, filter: { endpoint: nil, status: "4xx" }).to_s
+      #   IndexView.new(…).rows   # the table alone, which page.js asks for again and again
+      class IndexView < View
+        template "index_page", "latest", "endpoint_table"
+
+        STATUSES = { "" => "any", "2xx" => "2xx", "3xx" => "3xx", "4xx" => "4xx", "5xx" => "5xx" }.freeze
+        MOST_ENDPOINTS = 8
+        private_constant :STATUSES, :MOST_ENDPOINTS
+
+        # One line of the table of endpoints.
+        Endpoint = Struct.new(:name, :requests, :median_ns, :queries, :findings)
+
+        # @param summaries [Array<Summary>] the newest first
+        # @param endpoints [Array<String>] to choose from
+        # @param filter [Hash] `endpoint` and `status` as they were asked for, or nil
+        def initialize(summaries, endpoints:, filter:, **options)
+          super(**options)
+          @summaries = summaries
+          @endpoints = endpoints
+          @filter = filter
+        end
+
+        # @return [String] what changes as requests come in
+        def rows = @rows ||= latest
+
+        # @return [String] a validator for {#rows}
+        def etag = "\"#{Digest::SHA256.hexdigest(rows)[0, 32]}\""
+
+        private
+
+        attr_reader :summaries
+
+        def title = "Latest requests"
+
+        def content = index_page
+
+        def filtered? = @filter.values.any?
+
+        def longest = @longest ||= summaries.map { |one| one.duration_ns.to_i }.max
+
+        def slowest = (summaries.max_by { |one| one.duration_ns.to_i } if summaries.size > 1)
+
+        # What takes most time in all comes first.
+        def by_endpoint
+          summaries.group_by(&:endpoint).sort_by { |_, same| -same.sum(&:duration_ns) }.first(MOST_ENDPOINTS).map do |name, same|
+            Endpoint.new(name, same.size, median(same.map(&:duration_ns)), median(same.map(&:queries)), same.map(&:findings).max)
+          end
+        end
+
+        def median(values) = values.sort[(values.size - 1) / 2]
+
+        # The last two of one endpoint, which is what people compare; else the last two.
+        def proposed
+          @proposed ||= begin
+            newest = summaries.first
+            before = summaries.drop(1)
+            [(before.find { |one| one.endpoint == newest&.endpoint } || before.first)&.id, newest&.id]
+          end
+        end
+
+        def radio(side, id)
+          text = side == "a" ? "before" : "after"
+          input = tag(:input, type: "radio", name: side, value: id, checked: proposed[side == "a" ? 0 : 1] == id)
+          tag(:label, Markup.new("#{input}#{tag(:span, text)}"), class: "pick")
+        end
+
+        def option(value, text, chosen) = tag(:option, text, value: value, selected: chosen.to_s == value)
+      end
+    end
+  end
+end

@@ -1,0 +1,26 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    class Page
+      # What is said where nothing is, or no longer.
+      #
+      #   MissingView.new("This profile is gone: they are kept for a time and within bounds.", root: "/castellan").to_s
+      class MissingView < View
+        template "missing_page"
+
+        # @param text [String]
+        def initialize(text, **options)
+          super(**options)
+          @text = text
+        end
+
+        private
+
+        def title = "Not there"
+
+        def content = missing_page
+      end
+    end
+  end
+end

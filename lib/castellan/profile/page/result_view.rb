@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    class Page
+      # The page of one request.
+      #
+      #   ResultView.new(result, root: "/castellan", origin: "http://localhost:3000", others: results.latest).to_s
+      class ResultView < View
+        template "result_page", "findings", "timeline", "queries", "caches", "memory", "flame", "request"
+
+        MOST_ROWS = 25
+        MOST_GROUPS = 100
+        MEMORY_TABLES = { by_line: "By line", by_file: "By file", by_gem: "By gem", by_class: "By class" }.freeze
+        DEPTHS = { "memory" => "bytes and objects by gem, file, line and class", "cpu" => "a flame graph of the processor's time",
+                   "wall" => "a flame graph of elapsed time", "objects" => "a flame graph of allocations" }.freeze
+        private_constant :MOST_ROWS, :MOST_GROUPS, :MEMORY_TABLES, :DEPTHS
+
+        # @param result [Result]
+        # @param origin [String] where the request went
+        # @param others [Array<Summary>] what it can be compared with
+        def initialize(result, origin:, others: [], **options)
+          super(**options)
+          @result = result
+          @origin = origin
+          @others = others.reject { |other| other.id == result.id }
+        end
+
+        private
+
+        attr_reader :result
+
+        def title = "#{duration(result.duration_ns)} #{name}"
+
+        def name = result.endpoint || request_line(result)
+
+        def content = result_page
+
+        def headline = @headline ||= Headline.new(result)
+
+        def parts = @parts ||= Parts.of(result)
+
+        def finding_groups = @finding_groups ||= FindingGroup.all(result.findings)
+
+        def query_groups = @query_groups ||= QueryGroup.all(result.queries)
+
+        def drawn = @drawn ||= Timeline.new(result)
+
+        # The number that a finding has on this page, by its index in the result.
+        def finding_number(index)
+          index && finding_groups.index { |group| group.indexes.include?(index) }&.succ
+        end
+
+        def finding_link(index)
+          number = finding_number(index) or return
+          tag(:a, "repeated #{number}", class: "badge bad", href: "#finding-#{number}")
+        end
+
+        # The place of the group with this fingerprint, for a link.
+        def group_link(fingerprint)
+          index = query_groups.first(MOST_GROUPS).index { |group| group.fingerprint == fingerprint }
+          index ? "#query-#{index + 1}" : "#queries"
+        end
+
+        # What this request is most likely to be compared with: the one before of the same endpoint, else the one before.
+        def before
+          earlier = @others.select { |other| other.at <= result.at }
+          earlier.find { |other| other.endpoint == result.endpoint } || earlier.first || @others.first
+        end
+
+        def choice(other)
+          "#{Time.at(other.at).utc.strftime("%H:%M:%S")} #{other.endpoint || other.path}, #{duration(other.duration_ns)}, " \
+            "#{counted(other.queries, "query")}"
+        end
+
+        def objects_scope
+          objects = result.objects
+          return "of this thread" if objects[:scope] == "thread"
+
+          others = objects[:overlapping].to_i
+          others.zero? ? "of the process, alone" : "of the process, with #{counted(others, "other request")}"
+        end
+
+        # "document hit" and how often
+        def cache_outcomes = result.cache.map { |event| "#{event[:layer]} #{event[:outcome]}" }.tally
+
+        def curl(depth = nil) = Curl.new(result, origin: @origin, depth: depth)
+
+        def flame_url
+          fragment = "profileURL=#{URI.encode_www_form_component(result_url(result.id, "flame.json"))}"
+          "#{url("/speedscope/index.html")}##{fragment}&title=#{ERB::Util.url_encode(name)}"
+        end
+
+        def flame_frame
+          tag(:iframe, "", class: "flame", title: "Flame graph", src: flame_url, data_flame: true)
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,146 @@
+# frozen_string_literal: true
+
+require "uri"
+
+module Castellan
+  module Profile
+    class Page
+      # What the views share: a template each, the frame around it, links, small drawings. Whatever a template inserts is
+      # escaped by {Template}; what is HTML is made by other templates or by {#tag}, and nowhere else.
+      #
+      #   class HelloView < View
+      #     template "hello"          # hello.html.erb, as the method `hello`
+      #
+      #     def title = "Hello"
+      #     def content = hello
+      #   end
+      #   HelloView.new(root: "/castellan").to_s # => "<!DOCTYPE html>…"
+      class View
+        # @param names [Array<String>] of files beside this one, without ".html.erb"
+        # @param takes [String] the parameters of their methods
+        def self.template(*names, takes: "")
+          names.each do |name|
+            path = File.join(__dir__, "#{name}.html.erb")
+            source = Template.new(File.read(path, encoding: "UTF-8")).src
+            # Not ERB#def_method, whose methods do not see the constants of the view.
+            class_eval("def #{name}_source(#{takes})\n#{source}\nend", path, -1) # rubocop:disable Style/EvalWithLocation
+            define_method(name) { |*arguments| Markup.new(send("#{name}_source", *arguments)) }
+            private name, "#{name}_source"
+          end
+        end
+
+        template "layout"
+        template "lanes", takes: "timeline"
+
+        # @param root [String] the path of the page, the mount point included
+        def initialize(root:)
+          @root = root
+        end
+
+        # @return [String] the whole page
+        def to_s = layout
+
+        private
+
+        attr_reader :root
+
+        # What stands in <head>; an export has the texts themselves there.
+        def head
+          link = tag(:link, rel: "stylesheet", href: "#{root}/assets/page.css")
+          icon = tag(:link, rel: "icon", type: "image/svg+xml", href: "#{root}/assets/icon.svg")
+          Markup.new([icon, link, script("theme.js"), script("page.js", defer: true)].join)
+        end
+
+        def foot = nil
+
+        # Links to other pages have no meaning in a file.
+        def export? = false
+
+        def script(name, **attributes) = tag(:script, "", src: "#{root}/assets/#{name}", **attributes)
+
+        # @param content [Object, nil] nil for an element without an end
+        def tag(name, content = nil, **attributes)
+          Markup.new("<#{name}#{attributes(**attributes)}>#{"#{Markup.of(content)}</#{name}>" unless content.nil?}")
+        end
+
+        # @return [Markup] " open class=\"wide\"", without those that are nil or false
+        def attributes(**pairs)
+          written = pairs.filter_map do |name, value|
+            next unless value
+
+            value == true ? " #{dashed(name)}" : " #{dashed(name)}=\"#{Markup.of(value)}\""
+          end
+          Markup.new(written.join)
+        end
+
+        def dashed(name) = name.to_s.tr("_", "-")
+
+        # @return [String] the address of a page of ours
+        def url(path = "", **query)
+          query = query.reject { |_, value| value.nil? || value.to_s.empty? }
+          "#{root}#{path}#{"?#{URI.encode_www_form(query)}" if query.any?}"
+        end
+
+        def result_url(id, format = nil) = url("/requests/#{URI.encode_www_form_component(id)}#{format && ".#{format}"}")
+
+        # A bar without inline styles, which the policy forbids: lengths are attributes in a drawing.
+        def bar(part, whole, kind = "sql")
+          width = whole.to_f.positive? ? (100.0 * part / whole).clamp(0, 100).round(2) : 0
+          rect = tag(:rect, "", width: width, height: 4)
+          tag(:svg, rect, class: "bar #{kind}", viewBox: "0 0 100 4", preserveAspectRatio: "none", aria_hidden: "true")
+        end
+
+        def status_class(status)
+          case status
+          when 100..399 then "good"
+          when 400..499 then "warn"
+          else "bad"
+          end
+        end
+
+        def status_badge(status)
+          tag(:span, status || "none", class: "badge #{status_class(status)}", title: ("nothing was answered" unless status))
+        end
+
+        def depth_badge(depth) = depth == "sql" ? nil : tag(:span, depth, class: "badge depth")
+
+        # @return [Array<(Float, String, String)>] of the axis: percent, text, and the side on which it has room
+        def ticks(timeline)
+          last = timeline.ticks.size - 1
+          timeline.ticks.each_with_index.map do |(place, at), index|
+            [place / 10, duration(at), { 0 => "start", last => "end" }.fetch(index, "middle")]
+          end
+        end
+
+        def mark_title(mark)
+          many = mark.count > 1 ? "#{count(mark.count)} close together, " : ""
+          "#{many}#{duration(mark.duration_ns)}, #{duration(mark.at_ns)} after the start"
+        end
+
+        # What a view can say of the finding with this index.
+        def finding_link(index) = index && tag(:span, "repeated", class: "badge bad")
+
+        def logo
+          path = tag(:path, "", fill: "currentColor", d: "M3 21V4h3v3h3V4h6v3h3V4h3v17h-6v-5a3 3 0 0 0-6 0v5z")
+          tag(:svg, path, viewBox: "0 0 24 24", width: 20, height: 20, aria_hidden: "true")
+        end
+
+        # The moment for a machine and, where there is no script, for a person; page.js writes it in the reader's time zone.
+        def moment(seconds)
+          time = Time.at(seconds).utc
+          tag(:time, time.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime: time.strftime("%Y-%m-%dT%H:%M:%S.%LZ"))
+        end
+
+        def request_line(result)
+          "#{result.method} #{result.path}#{"?#{result.query}" unless result.query.to_s.empty?}"
+        end
+
+        def duration(nanoseconds) = Figures.duration(nanoseconds)
+        def bytes(number) = Figures.bytes(number)
+        def count(number) = Figures.count(number)
+        def counted(number, noun) = Figures.counted(number, noun)
+        def share(part, whole) = Figures.share(part, whole)
+      end
+    end
+  end
+end
