@@ -6,6 +6,7 @@ require "castellan/call_site"
 require "castellan/fingerprint"
 require "castellan/instrument/active_record_instrument"
 require "castellan/instrument/sequel_instrument"
+require "castellan/instrument/thread_instrument"
 require "castellan/instrument/counter"
 
 module Castellan
@@ -23,7 +24,7 @@ module Castellan
   # and `record` call. With `CASTELLAN=off` nothing is attached. Where no recording is open, a statement costs one look
   # at a thread variable.
   module Instrument
-    INSTRUMENTS = [ActiveRecordInstrument, SequelInstrument].freeze
+    INSTRUMENTS = [ActiveRecordInstrument, SequelInstrument, ThreadInstrument].freeze
     LOCK = Mutex.new
     private_constant :LOCK
     @subscriptions = 0

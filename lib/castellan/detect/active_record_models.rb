@@ -7,6 +7,10 @@ module Castellan
     #   ActiveRecordModels.link(User, :roles)        # => a {Link}
     #   ActiveRecordModels.preload(employee: {})     # => "preload(:employee)"
     module ActiveRecordModels
+      # What ActiveRecord makes for has_and_belongs_to_many.
+      JOIN_MODEL = /(?:\A|::)HABTM_/
+      private_constant :JOIN_MODEL
+
       class << self
         # @return [Boolean] whether the class is one of its models
         def model?(owner) = defined?(ActiveRecord::Base) && owner.is_a?(Class) && owner <= ActiveRecord::Base
@@ -16,7 +20,8 @@ module Castellan
           return [] unless defined?(ActiveRecord::Base)
 
           ActiveRecord::Base.descendants.select do |model|
-            model.name && !model.abstract_class? && model.base_class == model && last_part(model.table_name) == table
+            model.name && !model.abstract_class? && model.base_class == model && last_part(model.table_name) == table &&
+              !model.name.match?(JOIN_MODEL)
           end
         end
 
@@ -29,6 +34,14 @@ module Castellan
         # @return [Array<Link>] those that lead to one known class
         def links(owner)
           owner.reflect_on_all_associations.filter_map { |reflection| make(owner, reflection) unless reflection.polymorphic? }
+        end
+
+        # @return [Boolean] whether an association may lead to this table, straight or by a join
+        def leads_to?(owner, table)
+          owner.reflect_on_all_associations.any? do |reflection|
+            link = make(owner, reflection)
+            link && (link.target.nil? || [link.table, link.through].include?(table))
+          end
         end
 
         # @param tree [Hash] `{ posts: { comments: {} } }`
@@ -72,7 +85,7 @@ module Castellan
           root = reflection
           root = root.through_reflection while root.through_reflection?
           Link.new(name: reflection.name, model: owner, target: reflection.klass, table: last_part(reflection.klass.table_name),
-                   key: key_of(root), type: root.type, to: reflection.collection? ? :many : :one, foreign: !root.belongs_to?,
+                   keys: keys_of(root), type: root.type, to: reflection.collection? ? :many : :one, foreign: !root.belongs_to?,
                    through: through(reflection, root))
         rescue NameError, ArgumentError, ActiveRecord::ActiveRecordError
           nil # an association to a class that is not there leads nowhere
@@ -84,8 +97,8 @@ module Castellan
           last_part(root.table_name) if reflection.through_reflection?
         end
 
-        def key_of(reflection)
-          reflection.belongs_to? ? reflection.association_primary_key.to_s : reflection.foreign_key.to_s
+        def keys_of(reflection)
+          Array(reflection.belongs_to? ? reflection.association_primary_key : reflection.foreign_key).map(&:to_s)
         end
 
         def last_part(table) = table.to_s[/[^.]+\z/].to_s.downcase

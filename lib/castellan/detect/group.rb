@@ -9,13 +9,15 @@ module Castellan
     #   group.sites          # => { a site => 150 }
     #
     # Mutable while its recording runs, and only there. Knows when the same values were asked for again, unless the table
-    # was written in between, and how long the pauses were.
+    # was written in between, and whether the program only waited in the pauses.
     class Group
       MOST_DIGESTS = 32
       ALL_SITES = 16
       SOME_SITES = 7
 
-      attr_reader :shape, :owner, :association, :count, :cached, :total_ns, :started_ns, :order, :pause_ns, :again
+      attr_reader :shape, :owner, :association, :count, :cached, :total_ns, :started_ns, :order, :again
+      # @return [Pieces, nil] what changes from statement to statement, where the shape does not say enough
+      attr_reader :pieces
       # @return [Group, nil] one with the same fingerprint and another association
       attr_accessor :next
 
@@ -24,7 +26,9 @@ module Castellan
         @owner = owner
         @association = association
         @order = order
-        @count = @cached = @total_ns = @pause_ns = @again = 0
+        @count = @cached = @total_ns = @again = 0
+        @pieces = Pieces.new if association.nil? && shape.pieces?
+        @waited = true
         @sites = {}
         @site = nil
         @run = 0
@@ -38,10 +42,12 @@ module Castellan
       end
 
       # Counts a statement. What more there is to know is asked of the first ones only, until it is settled.
+      # @param busy_ns [Integer] how long all statements took so far
       # @return [Boolean] whether {#learn} should be told, too
-      def add(started_ns, duration_ns)
+      def add(started_ns, duration_ns, busy_ns)
         @started_ns ||= started_ns
-        @pause_ns += started_ns - @ended_ns if @ended_ns
+        pause(started_ns - @ended_ns - busy_ns + @busy_ns) if @waited && @ended_ns
+        @busy_ns = busy_ns + duration_ns
         @count += 1
         @total_ns += duration_ns
         @ended_ns = started_ns + duration_ns
@@ -67,6 +73,9 @@ module Castellan
         @sites.merge(@site => @run) { |_site, before, run| before + run }.select { |_site, count| count.positive? }
       end
 
+      # @return [Integer, nil] the site of most statements
+      def busiest = sites.max_by { |_site, count| count }&.first
+
       # @return [Integer] from the first to the end of the last
       def span_ns = @ended_ns.to_i - @started_ns.to_i
 
@@ -77,14 +86,52 @@ module Castellan
       def different = @digests.size
 
       # @return [Boolean] whether the same was asked again and again because the answer changes: after writes, or after
-      #   pauses that are long for a program that has something to do
+      #   pauses in which the program waited
       def polling?
-        @count > 1 && @digests.size == 1 && (@again.zero? || @pause_ns > (@count - 1) * POLLING_NS)
+        return false if @count < 2
+        return true if @digests.size == 1 && @again.zero?
+
+        waited? && (@digests.size == 1 || (@pieces && @pieces.varying.empty? && !@shape.listed?) || false)
       end
 
-      POLLING_NS = 5_000_000
+      # Two statements have one pause, in which something else may have happened: it must be longer.
+      def waited? = @waited && (@count > 2 || @pause_ns.to_i > LONG_PAUSE_NS)
+
+      # Takes in the statements of another group, from another thread or through the same association.
+      # @return [Group] a new one
+      def merge(other) = dup.tap { |group| group.take(other) }
+
+      SHORT_PAUSE_NS = 1_000_000
+      LONG_PAUSE_NS = 8_000_000
+
+      protected
+
+      attr_reader :digests, :ended_ns
+
+      def take(other)
+        @count += other.count
+        @cached += other.cached
+        @total_ns += other.total_ns
+        @again += other.again + (@digests.keys & other.digests.keys).size
+        @digests = @digests.merge(other.digests)
+        @sites = sites.merge(other.sites) { |_site, ours, theirs| ours + theirs }
+        @run = 0
+        @waited &&= other.waited?
+        @started_ns, @ended_ns = [[@started_ns, other.started_ns].compact.min, [@ended_ns, other.ended_ns].compact.max]
+        @order = [@order, other.order].min
+      end
 
       private
+
+      # Waiting costs no processor time; asked only when the pause was long, so hardly ever.
+      def pause(pause_ns)
+        @pause_ns = pause_ns
+        @waited = pause_ns >= SHORT_PAUSE_NS or return
+
+        cpu_ns = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
+        @waited = (cpu_ns - @cpu_ns) * 2 < pause_ns if @cpu_ns
+        @cpu_ns = cpu_ns
+      end
 
       # The site of the first ones is asked for; after that a loop has shown itself, and only every seventh is asked (an
       # odd number, so that two lines that take turns are both met).

@@ -7,11 +7,11 @@ module Castellan
     #   Link.new(name: :roles, model: User, target: Role, table: "roles", key: "user_id", to: :many, through: "assignments")
     #
     # `key` is the column that must equal something of the owner when the association is asked for one record at a time:
-    # in the target's table, or in the one it goes `through`. `to` is :one or :many; `type` is the
-    # column that names the model of a polymorphic owner.
-    Link = Struct.new(:name, :model, :target, :table, :key, :to, :through, :foreign, :type, keyword_init: true) do
-      def initialize(**)
-        super
+    # in the target's table, or in the one it goes `through`; `keys` are all of them where it is composite. `to` is :one or
+    # :many; `type` is the column that names the model of a polymorphic owner.
+    Link = Struct.new(:name, :model, :target, :table, :key, :keys, :to, :through, :foreign, :type, keyword_init: true) do
+      def initialize(key: nil, keys: [key].compact, **rest)
+        super(key: key || keys.first, keys: keys, **rest)
         freeze
       end
 
@@ -22,8 +22,11 @@ module Castellan
       # @return [Boolean] whether a statement asks for this association of one owner. Never of the side that holds the
       #   key: a look-up by primary key can come from anywhere.
       def asked_by?(shape)
-        foreign && shape.table == table && shape.equal.include?(key) && (through ? shape.tables.include?(through) : shape.tables.size == 1)
+        foreign && shape.table == table && (keys - shape.equal).empty? && (through.nil? || shape.tables.include?(through))
       end
+
+      # @return [Boolean] whether the key has several columns
+      def composite? = keys.size > 1
     end
   end
 end

@@ -27,6 +27,9 @@ module Castellan
         # @return [Array<Link>]
         def links(owner) = owner.all_association_reflections.filter_map { |reflection| make(owner, reflection) }
 
+        # @return [Boolean] whether an association leads to this table, straight or by a join
+        def leads_to?(owner, table) = links(owner).any? { |link| [link.table, link.through].include?(table) }
+
         def preload(tree) = "eager(#{Preload.arguments(tree)})"
 
         # What else the load needs where records come one at a time: `each` loads nothing eagerly, `all` does.
@@ -68,18 +71,19 @@ module Castellan
         def make(owner, reflection)
           join = reflection[:join_table]
           Link.new(name: reflection[:name], model: owner, target: reflection.associated_class, table: table_of(reflection.associated_class),
-                   key: key_of(reflection), to: reflection.returns_array? ? :many : :one, foreign: reflection[:type] != :many_to_one,
+                   keys: keys_of(reflection), to: reflection.returns_array? ? :many : :one, foreign: reflection[:type] != :many_to_one,
                    through: (last_part(join) if join))
         rescue NameError, Sequel::Error
           nil # an association to a class that is not there leads nowhere
         end
 
-        def key_of(reflection)
-          case reflection[:type]
-          when :many_to_one then reflection.primary_key.to_s
-          when :many_to_many, :one_through_one then Array(reflection[:left_key]).first.to_s
-          else Array(reflection[:key]).first.to_s
-          end
+        def keys_of(reflection)
+          keys = case reflection[:type]
+                 when :many_to_one then reflection.primary_key
+                 when :many_to_many, :one_through_one then reflection[:left_keys] || reflection[:left_key]
+                 else reflection[:keys] || reflection[:key]
+                 end
+          Array(keys).map(&:to_s)
         end
 
         def table_of(model)

@@ -14,10 +14,17 @@ module Castellan
     # an unknown table, which is still counted.
     class Shape
       KEPT = 2_000
-      VERBS = %w[select insert update delete with merge].freeze
       EQUAL = /(?:\b(\w+)\.)?\b(\w+)\)? = \(?\?/
       PAGED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
-      NUMBERED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=) \(?\?.*\b\1\)? (?:<|<=) \(?\?/
+      NUMBERED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=) \(?\?.*\b\1\)? (?:<|<=) \(?\?|\bbetween \? and \?/
+      CONDITION = /(?:=|<|>|\blike|\bin|\bany|\bbetween) \(?\?/
+      # No work that could be done at once, or none at all: cursors, locks, sequences, settings, what was written last.
+      NOT_REPEATABLE = /\A(?:fetch|move|declare|close|copy|listen|unlisten|notify|lock|prepare|deallocate|attach|detach|use|kill)\b|
+                        \Aselect (?:pg_\w+|set_config|nextval|currval|setval|lastval|last_insert_rowid|last_insert_id|changes|get_lock|
+                        release_lock)\s?\(/x
+      # Answers that may be others although nothing was written.
+      VOLATILE = /\b(?:random|rand|now|clock_timestamp|statement_timestamp|uuid|gen_random_uuid|newid|randomblob)\s?\(|
+                  \bcurrent_(?:timestamp|time|date)\b|\bfor (?:no key )?(?:update|share)\b/x
       @shapes = {}
 
       # @param fingerprint [String] see {Fingerprint.of}
@@ -26,9 +33,14 @@ module Castellan
       def self.of(fingerprint, name = nil)
         @shapes.fetch(fingerprint) do
           @shapes = {} if @shapes.size >= KEPT
-          @shapes[fingerprint] = Instrument::Counter.work?(fingerprint, name) ? new(fingerprint, name) : nil
+          @shapes[fingerprint] = counted?(fingerprint, name) ? new(fingerprint, name) : nil
         end
       end
+
+      def self.counted?(fingerprint, name)
+        Instrument::Counter.work?(fingerprint, name) && !fingerprint.match?(NOT_REPEATABLE)
+      end
+      private_class_method :counted?
 
       # @return [String]
       attr_reader :fingerprint, :verb
@@ -47,6 +59,9 @@ module Castellan
         @table = @tables.first
         @equal = equal_columns.freeze
         @write = %w[insert update delete merge].include?(@verb)
+        @listed = fingerprint.match?(/\b(?:in|= any) \(\?\)/)
+        @batch = !@write && piecewise?
+        @pieces = !@write && (@batch || fingerprint.scan(CONDITION).size > 1 || fingerprint.match?(/ [<>]=? \(?\?/))
         freeze
       end
 
@@ -56,16 +71,24 @@ module Castellan
       # @return [Boolean] whether Sequel sent it, so that its models are meant where ActiveRecord has some of the same table
       def sequel? = @sequel
 
-      # @return [Boolean] one of the statements that fetch a large set piece by piece: by key, by range, by page, or by
-      #   a list of keys
-      def batch?
-        return false if write?
+      # @return [Boolean] whether it may be one of the statements that fetch a large set piece by piece: by key, by range,
+      #   by page, or by a list of keys. {Pieces} knows whether it is.
+      def batch? = @batch
 
-        listed? || fingerprint.match?(PAGED) || fingerprint.match?(NUMBERED) || fingerprint.match?(/ offset \?/)
-      end
+      # @return [Boolean] whether a look at what changes from one statement to the next can tell more
+      def pieces? = @pieces
+
+      # @return [Boolean] whether it asks for the next rows of an order
+      def paged? = fingerprint.match?(PAGED) || fingerprint.match?(/ offset \?/)
 
       # @return [Boolean] whether it asks for a list of values
-      def listed? = fingerprint.match?(/\b(?:in|= any) \(\?\)/)
+      def listed? = @listed
+
+      # @return [Boolean] whether it writes many rows at once
+      def bulk? = write? && (listed? || fingerprint.match?(NUMBERED)) && !equal.include?("id")
+
+      # @return [Boolean] whether the same statement may have another answer, although nothing was written
+      def volatile? = table.nil? || fingerprint.match?(VOLATILE)
 
       # @return [Boolean] whether it counts, sums or the like
       def calculation? = fingerprint.match?(/\Aselect (?:count|sum|avg|min|max)\(/)
@@ -88,6 +111,8 @@ module Castellan
       end
 
       private
+
+      def piecewise? = @listed || paged? || fingerprint.match?(NUMBERED)
 
       # Only of the part that chooses: what an UPDATE sets is no condition.
       def equal_columns

@@ -10,29 +10,43 @@ module Castellan
     #   Verdict.new(tally).findings
     #
     # A statement whose text was seen before costs a look into a hash and one for the call site, and no object. Bounded:
-    # past MOST_TEXTS different texts only known shapes are counted; past MOST_SHAPES nothing new is. One thread's.
+    # past MOST_TEXTS different texts only known shapes are counted; past MOST_SHAPES nothing new is. One thread's: a thread that
+    # is started meanwhile has a tally of its own, a {#strand}, which is added up with this one afterwards.
     class Tally
       MOST_TEXTS = 2_000
       MOST_SHAPES = 500
       MOST_LOADS = 500
+      MOST_STRANDS = 500
       SEVERAL_ROWS = /\bvalues\b.*\)\s*,\s*\(/mi
 
       # What is known of one text: its group and a number that stands for it in comparisons.
       Text = Struct.new(:group, :number, :shape, :write)
 
       # What was loaded of one model at one site, while it is added up.
-      Sum = Struct.new(:count, :times, :order, :joined)
+      Sum = Struct.new(:count, :times, :order, :joined) do
+        def plus(other) = self.class.new(count + other.count, times + other.times, [order, other.order].min, joined || other.joined)
+      end
       private_constant :Text, :Sum
 
-      def initialize
+      # @param order [Integer] how much had been seen before
+      def initialize(order: 0)
         @texts = {}
         @heads = {}
         @loads = {}
         @written = Hash.new(0)
         @around = []
+        @busy_ns = 0
         @owner = @association = nil
-        @order = 0
+        @order = order
         @text = nil
+        @strands = []
+      end
+
+      # @return [Tally] for a thread that is started now
+      def strand
+        return @strands.last if @strands.size >= MOST_STRANDS
+
+        Tally.new(order: @order).tap { |strand| @strands << strand }
       end
 
       # Told by {Recording#query}.
@@ -43,7 +57,8 @@ module Castellan
         group = group_of(text) or return
         return group.add_cached if cached
 
-        learn(group, text, binds) if group.add(started_ns, duration_ns)
+        learn(group, text, sql, binds) if group.add(started_ns, duration_ns, @busy_ns)
+        @busy_ns += duration_ns
       end
 
       # Told by {Recording#enter}.
@@ -69,12 +84,18 @@ module Castellan
 
       # @return [Array<Group>] in the order in which they were first seen
       def groups
-        @heads.values.flat_map { |head| chain(head) }.sort_by(&:order)
+        own = @heads.values.flat_map { |head| chain(head) }
+        return own.sort_by(&:order) if @strands.empty?
+
+        all = (own + @strands.flat_map(&:groups)).group_by { |group| [group.shape.fingerprint, group.owner, group.association] }
+        all.values.map { |same| same.reduce(:merge) }.sort_by(&:order)
       end
 
       # @param times [Integer]
       # @return [Boolean] whether any shape was sent that often
       def repeats?(times)
+        return groups.any? { |group| group.count >= times } if @strands.any?
+
         @heads.each_value do |group|
           while group
             return true if group.count >= times
@@ -87,10 +108,19 @@ module Castellan
 
       # @return [Array<Load>]
       def loads
-        @loads.flat_map do |site, here|
+        sums.flat_map do |site, here|
           here.map do |model, sum|
             Load.new(model: model, site: site, root: here.keys.first, **sum.to_h)
           end
+        end
+      end
+
+      protected
+
+      # @return [Hash{Integer => Hash{String => Sum}}] by site and model
+      def sums
+        @strands.map { |strand| strand.sums }.reduce(@loads) do |all, more|
+          all.merge(more) { |_site, one, other| one.merge(other) { |_model, left, right| left.plus(right) } }
         end
       end
 
@@ -104,7 +134,7 @@ module Castellan
         shape = Shape.of(Fingerprint.of(sql), name)
         return keep(sql, nil) if shape.nil?
 
-        return bulk(shape) if shape.write? && (shape.listed? || sql.match?(SEVERAL_ROWS))
+        return bulk(shape) if shape.write? && (shape.bulk? || sql.match?(SEVERAL_ROWS))
 
         text = Text.new(nil, @texts.size, shape, shape.write?)
         text.number = sql.hash if @texts.size >= MOST_TEXTS
@@ -123,11 +153,16 @@ module Castellan
       end
 
       # Values of writes are not compared: that the same was written again is no less a write.
-      def learn(group, text, binds)
-        table = text.shape.table
-        return @written[table] += 1 if text.write
+      def learn(group, text, sql, binds)
+        return @written[text.shape.table] += 1 if text.write
 
-        group.learn(binds ? binds.hash ^ text.number : text.number, @written[table])
+        group.learn(binds ? binds.hash ^ text.number : text.number, written(text.shape))
+        group.pieces&.add(sql, binds)
+      end
+
+      def written(shape)
+        tables = shape.tables
+        tables.size == 1 ? @written[tables.first] : tables.sum { |table| @written[table] }
       end
 
       def group_of(text)

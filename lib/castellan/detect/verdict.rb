@@ -8,14 +8,17 @@ module Castellan
     #   Verdict.new(tally, repeats: 2, min_ns: 0).findings   # => [Finding]
     #
     # A group is a finding when it has at least `repeats` statements from one line (or, through one association of
-    # records that were loaded together, from any lines) and when `min_ns` have passed from its first to its last.
-    # Reads source files and models, so it belongs after the work and not into it.
+    # records that were loaded together, one for each of them from any lines) and when `min_ns` have passed from its first
+    # to its last. Reads source files and models, so it belongs after the work and not into it.
     class Verdict
-      # A group that will be reported, with what was found out about it and the groups that are the same finding.
-      Case = Struct.new(:kind, :group, :site, :link, :parent, :models, :groups, keyword_init: true) do
-        def count = groups.sum(&:count)
-        def cached = groups.sum(&:cached)
-        def total_ns = groups.sum(&:total_ns)
+      # A group that will be reported, with what was found out about it.
+      Case = Struct.new(:kind, :group, :site, :link, :parent, :models, keyword_init: true) do
+        def count = group.count
+        def cached = group.cached
+        def total_ns = group.total_ns
+
+        # @return [String, nil] the column that has another value in each statement
+        def column = group.pieces&.varying&.first || group.shape.equal.first
       end
 
       def initialize(tally, repeats: 2, min_ns: 0)
@@ -23,11 +26,12 @@ module Castellan
         @repeats = repeats
         @min_ns = min_ns
         @parents = Parents.new(tally)
+        @links = Links.new(tally)
       end
 
       # @return [Array<Finding>] the most statements first
       def findings
-        cases = merge(suspects.filter_map { |group| judge(group) })
+        cases = loops(suspects.filter_map { |group| judge(group) })
         fix = Fix.new(cases)
         cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fix) }
       end
@@ -35,22 +39,21 @@ module Castellan
       private
 
       def suspects
-        @tally.groups.select { |group| group.count >= @repeats && group.span_ns >= @min_ns }
+        groups.select { |group| group.count >= @repeats && group.span_ns >= @min_ns }
       end
 
-      # A polymorphic association asks several tables and is one finding.
-      def merge(cases)
-        cases.group_by { |one| one.link && one.group.association ? [one.link, one.parent&.site] : one }.values.map do |same|
-          first = same.max_by { |one| one.group.count }
-          first.groups = same.map(&:group)
-          first
-        end
+      # An association may ask several tables (when it is polymorphic) and is one walk.
+      def groups
+        walks, others = @tally.groups.partition { |group| @links.walk?(group) }
+        walks = walks.group_by { |group| [group.owner, group.association] }.values
+        (others + walks.map { |same| same.sort_by { |group| -group.count }.reduce(:merge) }).sort_by(&:order)
       end
 
       def judge(group)
         return write_loop(group) if group.shape.write?
+        return if group.shape.batch? && piecewise?(group)
 
-        link = link_of(group)
+        link = @links.of(group)
         link ? judge_walk(group, link) : judge_statement(group)
       end
 
@@ -60,48 +63,96 @@ module Castellan
 
       def judge_walk(group, link)
         parent = @parents.of(link.model, group)
-        site = parent ? busiest(group) : crowded(group)
-        return judge_statement(group) if site.nil? || (parent.nil? && group.different == 1)
+        all = parent&.count && group.count >= parent.count
+        site = crowded(group, link) || (group.busiest if all)
+        one_owner = group.different == 1 && (parent.nil? || (link.foreign && !all))
+        return judge_statement(group) if site.nil? || one_owner
 
         new_case(:n_plus_one, group, site, link: link, parent: parent)
       end
 
       def judge_statement(group)
-        return if group.shape.batch? || group.polling?
-
         site = crowded(group)
+        return if site && group.polling?
         return new_case(:n_plus_one, group, site) if site && group.different > 1
 
-        new_case(:duplicate, group, busiest(group)) if group.again >= @repeats - 1
+        new_case(:duplicate, group, group.busiest) if group.again >= @repeats - 1 && !group.shape.volatile?
       end
 
-      def new_case(kind, group, site, link: nil, parent: nil)
-        Case.new(kind: kind, group: group, site: site, link: link, parent: parent, models: Detect.models(link&.model), groups: [group])
+      # A large set that is fetched in pieces, or what is preloaded for each piece of one.
+      def piecewise?(group)
+        return false if @links.walk?(group) || group.different == 1
+
+        group.pieces.nil? || whole?(group) || (group.shape.listed? && companion?(group))
       end
 
-      # The witnessed association, or the only one among the loaded models that asks like this.
-      def link_of(group)
-        return Detect.models(group.owner)&.link(group.owner, group.association) if group.association
+      # What is summed up over ranges is a piece of a set only where the same set is paged.
+      def whole?(group)
+        shape = group.shape
+        return false unless group.pieces.batch?(shape, siblings(group), group.count)
 
-        derived = loaded_models.flat_map { |model| Detect.models(model).links(model) }.select { |link| link.asked_by?(group.shape) }
-        derived.min_by { |link| [link.through ? 1 : 0, link.to == :many ? 0 : 1] }
+        !shape.calculation? || shape.listed? || before(group).any? { |other| other.shape.table == shape.table && other.shape.paged? }
       end
 
-      def loaded_models
-        @loaded_models ||= @tally.loads.map(&:model).uniq.filter_map do |name|
-          model = Object.const_get(name)
-          model if Detect.models(model)
-        rescue NameError
-          nil
+      def siblings(group) = @tally.loads.select { |load| load.order < group.order && load.times == 1 }.map(&:count)
+
+      # The first page of a set is a statement of its own, so it may be one more.
+      def companion?(group)
+        before(group).any? do |other|
+          other.sites.keys.intersect?(group.sites.keys) && @links.preloads?(other, group)
         end
       end
 
-      def busiest(group) = group.sites.max_by { |_site, count| count }&.first
+      # Other reads of which there are as many.
+      def before(group)
+        @tally.groups.select { |other| other.order < group.order && other.count + 1 >= group.count && !other.shape.write? }
+      end
 
-      # @return [Integer, nil] the site that alone has enough
-      def crowded(group)
+      # What one save writes (a counter, a touched owner, the rows of a join) and asks (whether a value is taken) is one loop
+      # with it: of the writes at a line the one is told whose model the line names, or the first.
+      def loops(cases)
+        writes = cases.select { |one| one.kind == :write_loop }.group_by(&:site)
+        told = writes.transform_values { |same| same.min_by { |one| [-one.count, named?(one) ? 0 : 1, one.group.order] } }
+        cases.select { |one| told[one.site].nil? || told[one.site].equal?(one) || !part_of?(one, writes[one.site]) }
+      end
+
+      def part_of?(one, writes)
+        return true if one.kind == :write_loop
+
+        one.group.association.nil? && writes.any? do |write|
+          write.group.shape.table == one.group.shape.table && one.count <= write.count &&
+            (one.group.shape.existence? || write.group.before?(one.group))
+        end
+      end
+
+      def named?(one) = mentions(one.site, one.group.shape).positive?
+
+      def new_case(kind, group, site, link: nil, parent: nil)
+        Case.new(kind: kind, group: group, site: site, link: link, parent: parent, models: Detect.models(link&.model))
+      end
+
+      # @return [Integer, nil] the site that alone has enough, and more than it is written there
+      def crowded(group, link = nil)
         site, count = group.sites.max_by { |_site, number| number }
-        site if count && count >= @repeats
+        site if count && count >= @repeats && (count > MOST_WRITTEN || count > mentions(site, group.shape, link))
+      end
+
+      MOST_WRITTEN = 4
+      private_constant :MOST_WRITTEN
+
+      # How often a line names what was asked for, in the same words: `[User.find(1), User.find(2)]` is no loop.
+      def mentions(site, shape, link = nil)
+        source = site && CallSite.source(site) or return 0
+
+        names(shape, link).map { |name| source.scan(name).tally.values.max.to_i }.max.to_i
+      end
+
+      def names(shape, link)
+        return [/\.#{Regexp.escape(link.name.to_s)}\b/] if link
+        return [] if shape.table.nil?
+
+        models = (shape.sequel? ? SequelModels : ActiveRecordModels).of_table(shape.table)
+        [/\b#{Regexp.escape(shape.table)}\b/, *models.map { |model| /\b#{model.name[/\w+\z/]}(?:\.\w+|\[)/ }]
       end
 
       def finding(one, fix)

@@ -12,7 +12,8 @@ module Castellan
     #   counter.tables           # => ["assignments", "roles", "users"]
     #
     # Transactions and what the ORM asks of the schema are not counted. Recordings nest, so it can be opened around or
-    # inside the detector. Counts one thread's work; not for a statement's text, for which {Query} exists.
+    # inside the detector. Threads that are started inside its recording count with it. Not for a statement's text, for which
+    # {Query} exists.
     class Counter
       # @return [Integer]
       attr_reader :queries, :cached_queries, :sql_ns
@@ -35,6 +36,9 @@ module Castellan
           @sql_ns += duration_ns
         end
       end
+
+      # @return [Counter] who counts for a thread that is started meanwhile
+      def strand = self
 
       # @return [Array<String>] the tables that were read or written, in alphabetical order
       def tables

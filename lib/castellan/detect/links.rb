@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # Through which association the statements of a group were asked for: the one that was witnessed, or the one that a
+    # statement outside of it (`user.posts.count`) must have come through, by its table and key.
+    #
+    #   links = Links.new(tally)
+    #   links.walk?(group)   # => true where an association was loaded as it is declared
+    #   links.of(group)      # => a {Link}, or nil
+    #
+    # Derived only from models that took part in the work: those that were loaded, walked to, or looked up. Where two fit,
+    # the one is taken that the source line names.
+    class Links
+      def initialize(tally)
+        @groups = tally.groups
+        @loads = tally.loads
+      end
+
+      # @return [Boolean] whether it is the statement of the association that was walked, and not one that was sent meanwhile
+      #   (by a callback, or for what the association preloads)
+      def walk?(group)
+        link = witnessed(group)
+        link ? link.target.nil? || group.shape.tables.include?(link.table) : false
+      end
+
+      # @return [Link, nil]
+      def of(group)
+        return (witnessed(group) if walk?(group)) if group.association
+
+        fitting = candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) }
+        fitting.min_by { |link| [named?(link, group) ? 0 : 1, link.through ? 1 : 0, link.to == :many ? 0 : 1] }
+      end
+
+      # @return [Boolean] whether a list may have been asked for to preload an association of what another group read
+      def preloads?(other, group)
+        models = group.shape.sequel? ? SequelModels : ActiveRecordModels
+        models.of_table(other.shape.table).any? { |model| models.leads_to?(model, group.shape.table) }
+      end
+
+      private
+
+      def witnessed(group) = group.association && Detect.models(group.owner)&.link(group.owner, group.association)
+
+      def candidates
+        @candidates ||= models.flat_map { |model| Detect.models(model).links(model) }
+      end
+
+      # An owner that is the same each time, while something else changes, is not what repeats.
+      def asked_anew?(link, group) = group.pieces.nil? || group.different == 1 || group.pieces.varies?(link.keys)
+
+      def named?(link, group)
+        source = CallSite.source(group.busiest) if group.busiest
+        source.to_s.match?(/\b#{Regexp.escape(link.name.to_s)}\b/)
+      end
+
+      def models = [*loaded, *walked_to, *looked_up].uniq
+
+      def loaded
+        @loads.map(&:model).uniq.filter_map do |name|
+          model = Object.const_get(name)
+          model if Detect.models(model)
+        rescue NameError
+          nil
+        end
+      end
+
+      def walked_to = @groups.filter_map { |group| witnessed(group)&.target }
+
+      # Records that were fetched one by one, by their key.
+      def looked_up
+        @groups.select { |group| group.count > 1 && !group.shape.write? && group.shape.equal.size == 1 }.filter_map do |group|
+          models = group.shape.sequel? ? SequelModels : ActiveRecordModels
+          models.of_table(group.shape.table).find { |model| models.primary_key(model) == group.shape.equal.first }
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # What changes from one statement of a group to the next: the values that its columns must equal, the bounds of its
+    # ranges, the lengths of its lists. So a set that is fetched piece by piece is told from one that is asked for record by
+    # record, and the owner that is another each time from the one that is asked for something else each time.
+    #
+    #   pieces = Pieces.new
+    #   pieces.add("SELECT * FROM posts WHERE user_id = ? AND title = ?", [1, "a"])
+    #   pieces.add("SELECT * FROM posts WHERE user_id = ? AND title = ?", [1, "b"])
+    #   pieces.varying   # => ["title"]
+    #
+    # Told only of the first statements of a group, and only where a look at its shape does not settle the matter. Reads
+    # the text with expressions and not with a parser: a condition that it does not see counts as one that stays the same.
+    # Values are compared and forgotten with the recording.
+    class Pieces
+      NAME = /["`\[]?(\w+)["`\]]?/
+      VALUE = /\?\d*|\$\d+|'(?:[^']|'')*'|-?\d[\d.]*|true\b|false\b/i
+      CONDITION = /(?:#{NAME}\s*\.\s*)?#{NAME}\s*(=|>=?|<=?|\bbetween\b)\s*\(?(#{VALUE})/i
+      LIST = /\b(?:in|any)\s*\(\s*(?!select\b)([^()]*)\)/i
+
+      # @return [Array<String>] columns that must equal another value each time, or one of several
+      attr_reader :varying
+
+      def initialize
+        @varying = []
+        @widths = []
+        @steady = true
+      end
+
+      # @param sql [String]
+      # @param binds [Array, nil]
+      # @return [void]
+      def add(sql, binds)
+        @widths << width(sql, binds) if sql.match?(LIST)
+        conditions = conditions(sql, binds)
+        compare(conditions) if @before
+        @before = conditions
+      end
+
+      # @return [Boolean] whether one condition stays the same and another does not: then the statement is not asked for
+      #   another value of each column
+      def varies?(columns) = columns.any? { |column| @varying.include?(column) }
+
+      # @param shape [Shape]
+      # @param siblings [Array<Integer>] how many records were loaded together, for each such load
+      # @param count [Integer] how many statements there were
+      # @return [Boolean] whether they fetched one large set, a piece each
+      def batch?(shape, siblings, count)
+        return false unless shape.batch? && @varying.empty?
+        return slices? && !siblings.include?(count) if shape.listed?
+
+        @steady
+      end
+
+      private
+
+      # Slices have one length, but for the last.
+      def slices?
+        first = @widths.first.to_i
+        first > 1 && @widths[0..-2].all?(first) && @widths.last <= first
+      end
+
+      def width(sql, binds)
+        list = sql[LIST, 1].strip
+        list = value(list, sql, binds, sql.index(LIST)).to_s if list.match?(/\A\$\d+\z/) # an array of PostgreSQL's is one value
+        list.count(",") + 1
+      end
+
+      def conditions(sql, binds)
+        found = []
+        sql.scan(CONDITION) do |_table, column, operator, literal|
+          found << [column.downcase, operator, value(literal, sql, binds, Regexp.last_match.begin(4))]
+        end
+        found
+      end
+
+      def value(literal, sql, binds, offset)
+        case literal[0]
+        when "$" then binds && binds[Integer(literal[1..]) - 1]
+        when "?" then binds && binds[sql[0, offset].count("?")]
+        else literal.match?(/\A-?\d+\z/) ? Integer(literal, 10) : literal
+        end
+      end
+
+      # A composite key is paged by ranges of one column and equal values of it.
+      def compare(conditions)
+        ranged = conditions.filter_map { |column, operator, _value| column unless operator == "=" }
+        conditions.zip(@before) do |(column, operator, value), (_column, _operator, before)|
+          next if value == before
+
+          operator == "=" ? @varying |= [column] - ranged : step(value, before)
+        end
+      end
+
+      # Who fetches a set by its keys goes through them in one direction.
+      def step(value, before)
+        direction = value <=> before
+        @direction ||= direction
+        @steady = false if direction.nil? || direction != @direction
+      end
+    end
+  end
+end

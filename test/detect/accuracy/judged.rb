@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require "castellan/detect"
+require_relative "samples"
+
+module Accuracy
+  # What Castellan finds in a sample, beside what must be found.
+  #
+  #   judged = Judged.new(sample, Accuracy::Records)
+  #   judged.missed      # => [Expectation], labelled and not found
+  #   judged.invented    # => [Expectation], found and not labelled
+  class Judged
+    attr_reader :findings
+
+    def initialize(sample, world)
+      @sample = sample
+      @findings = Castellan::Detect.watch { sample.run(world) }
+    end
+
+    def right? = missed.empty? && invented.empty?
+
+    # @return [Array<Expectation>]
+    def missed = left_over.first
+
+    # @return [Array<Expectation>]
+    def invented = left_over.last
+
+    # @return [String]
+    def to_s
+      ["missed: #{missed.join("; ")}", "invented: #{invented.join("; ")}", *findings].join("\n  ")
+    end
+
+    private
+
+    # Each label takes one finding away.
+    def left_over
+      @left_over ||= begin
+        rest = found
+        missed = @sample.expected.reject do |label|
+          index = rest.index { |one| fits?(label, one) }
+          rest.delete_at(index) if index
+        end
+        [missed, rest]
+      end
+    end
+
+    def fits?(label, one)
+      one.line = nil if label.line.nil?
+      one == label
+    end
+
+    def found
+      findings.map do |finding|
+        path, line = finding.location.to_s.split(/:(?=\d+\z)/)
+        line = File.expand_path(path.to_s, Castellan::CallSite.root) == @sample.path ? Integer(line) : nil
+        Expectation.new(kind: finding.kind, line: line, count: finding.count, association: short(finding.association))
+      end
+    end
+
+    def short(association) = association&.sub(/\A.*::/, "")
+  end
+end
