@@ -25,6 +25,8 @@ class ArchitectureTest < Minitest::Test
     rows: %i[core resource plan],
     serialize: %i[core resource plan],
     document: RENDER - %i[document],
+    serializer: RENDER + %i[instrument],
+    compat: %i[core serializer],
     versions: %i[core store],
     cache: %i[core store versions],
     keeper: RENDER | KEEP,
@@ -47,7 +49,7 @@ class ArchitectureTest < Minitest::Test
     store: %w[redis-client redis_client dalli active_support],
     instrument: %w[active_support active_record sequel pg redis-client redis_client],
     detect: %w[active_support active_record sequel],
-    profile: %w[stackprof memory_profiler],
+    profile: %w[stackprof vernier memory_profiler],
     rows: %w[active_record sequel sqlite3 pg],
     versions: %w[active_record sequel pg sqlite3],
     serve: %w[rack],
@@ -63,7 +65,7 @@ class ArchitectureTest < Minitest::Test
     monitor net/http net/protocol open3 optparse pathname rbconfig securerandom set shellwords singleton socket stringio strscan
     tempfile time timeout tmpdir uri weakref yaml zlib objspace ripper openssl
   ].freeze
-  OPENSSL = %i[load_test demo doctor].freeze
+  OPENSSL = %i[load_test demo doctor profile].freeze
 
   # What the first require of a room must not bring, whatever room it is.
   HEAVY = %r{/(?:active_record|active_support|active_model|sequel|rails|railties|openssl|sinatra|pg|sqlite3|puma)(?:\.rb|\.so|/)}
@@ -74,7 +76,9 @@ class ArchitectureTest < Minitest::Test
   SEVERAL_CONSTANTS = %w[castellan/errors.rb castellan/config.rb castellan.rb].freeze
 
   # Files that add to a constant of another file, as the design says.
-  REOPENS = { "castellan/document.rb" => %w[Castellan::Resource] }.freeze
+  REOPENS = { "castellan/document.rb" => %w[Castellan::Resource],
+              "castellan/compat/jsonapi_serializer.rb" => %w[JSONAPI JSONAPI::Serializer],
+              "castellan/compat/fast_jsonapi.rb" => %w[FastJsonapi FastJsonapi::ObjectSerializer] }.freeze
 
   TREE = Castellan::SourceTree.new(File.join(ROOT, "lib"))
 

@@ -5,25 +5,75 @@ require_relative "errors"
 require_relative "config"
 require_relative "clock"
 require_relative "recording"
+require_relative "call_site"
+require_relative "fingerprint"
+require_relative "finding"
 require_relative "store"
+require_relative "instrument"
+require_relative "detect"
 
 module Castellan
   # Where the time and the memory of one request go: queries with their lines and findings, parts, objects, samples.
   #
   #   use Castellan::Profile::Middleware      # in config.ru; the page is at /castellan
+  #   Castellan::Profile.run { User.all.map { |user| user.employee&.number } }.to_text
   #
-  # The middleware records authorised requests only; {Result} is what was recorded, {Results} keeps them, {Page} shows them.
+  # The middleware records authorised requests only; {Result} is what was recorded, {Results} keeps them, {Page} shows them. Records
+  # nothing with `CASTELLAN=off`.
   module Profile
+    autoload :Allocations, "castellan/profile/allocations"
+    autoload :Authorization, "castellan/profile/authorization"
+    autoload :Body, "castellan/profile/body"
+    autoload :Depth, "castellan/profile/depth"
+    autoload :EndpointName, "castellan/profile/endpoint_name"
+    autoload :Exchange, "castellan/profile/exchange"
+    autoload :MemoryDepth, "castellan/profile/memory_depth"
+    autoload :Middleware, "castellan/profile/middleware"
+    autoload :Nesting, "castellan/profile/nesting"
+    autoload :Page, "castellan/profile/page"
+    autoload :QueryRows, "castellan/profile/query_rows"
+    autoload :Recorder, "castellan/profile/recorder"
+    autoload :Redaction, "castellan/profile/redaction"
+    autoload :Sampling, "castellan/profile/sampling"
+    autoload :ServerTiming, "castellan/profile/server_timing"
+    autoload :Session, "castellan/profile/session"
+    autoload :Speedscope, "castellan/profile/speedscope"
+    autoload :StackprofDepth, "castellan/profile/stackprof_depth"
+    autoload :Text, "castellan/profile/text"
+    autoload :Token, "castellan/profile/token"
+    autoload :Traffic, "castellan/profile/traffic"
+    autoload :Turn, "castellan/profile/turn"
+    autoload :VernierDepth, "castellan/profile/vernier_depth"
+    autoload :ViewEvents, "castellan/profile/view_events"
+
+    # Profiles a block.
+    # @param depth [String, Symbol] see {Depth::NAMES}
+    # @param literals [Boolean] whether statements are kept with the values in them
+    # @return [Result] what it did; with `CASTELLAN=off` nothing was recorded
+    # @raise what the block raises
+    def self.run(depth: Depth::DEFAULT, literals: false, &block)
+      unless Depth::NAMES.include?(depth.to_s)
+        raise ConfigurationError, "there is no depth #{depth.inspect}; write one of #{Depth::NAMES.join(", ")}"
+      end
+      return record(depth.to_s, literals, &block) unless Castellan.off?
+
+      yield
+      Result.new(id: "off", notes: ["CASTELLAN=off: nothing was recorded"])
+    end
+
+    def self.record(depth, literals, &block)
+      session = Session.new(depth: depth, literals: literals)
+      begin
+        session.record(&block)
+      ensure
+        session.close
+      end
+      session.finish
+    end
+    private_class_method :record
   end
 end
 
 require_relative "profile/result"
 require_relative "profile/summary"
 require_relative "profile/results"
-
-module Castellan
-  module Profile
-    autoload :Middleware, "castellan/profile/middleware"
-    autoload :Page, "castellan/profile/page"
-  end
-end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "clock"
+
 module Castellan
   # What is being recorded right now, and for whom: the only file that knows where "current" lives.
   #
@@ -37,6 +39,36 @@ module Castellan
         resume(new(observer, current), &block)
       end
 
+      # Looks into a cache, and tells who records whether it was there; without a recording it only looks.
+      # @param layer [Symbol] e.g. :document
+      # @yieldreturn [Object, nil] what was found
+      # @return what the block returns
+      def look(layer)
+        recording = current
+        return yield unless recording&.watches_spans?
+
+        started_ns = Clock.monotonic_ns
+        found = yield
+        recording.cache(layer, found ? :hit : :miss, started_ns, Clock.monotonic_ns - started_ns)
+        found
+      end
+
+      # Does a piece of work that a timeline should show; without a recording it only does it.
+      # @param kind [Symbol] :render
+      # @param name [String] e.g. the name of a template
+      # @return what the block returns
+      def span(kind, name)
+        recording = current
+        return yield unless recording&.watches_spans?
+
+        started_ns = Clock.monotonic_ns
+        begin
+          yield
+        ensure
+          recording.span(kind, name, started_ns, Clock.monotonic_ns - started_ns)
+        end
+      end
+
       # Makes a recording that was opened elsewhere the current one, for a thread or a lazy body that works for it.
       def resume(recording)
         before = current
@@ -70,9 +102,11 @@ module Castellan
       @binds = observer.method(:query).arity == -7
       @loads = observer.respond_to?(:loaded)
       @accesses = observer.respond_to?(:enter)
+      @spans = observer.respond_to?(:span)
       @alone = @binds && parent.nil?
       @watches_loads = @loads || (parent&.watches_loads? || false)
       @watches_accesses = @accesses || (parent&.watches_accesses? || false)
+      @watches_spans = @spans || (parent&.watches_spans? || false)
       freeze
     end
 
@@ -81,6 +115,9 @@ module Castellan
 
     # @return [Boolean] whether somebody wants to know of {#enter}
     def watches_accesses? = @watches_accesses
+
+    # @return [Boolean] whether somebody wants to know of {#cache} and {#span}
+    def watches_spans? = @watches_spans
 
     # Tells each observer of a statement that ended. Positional and without an object, because this runs for every query.
     # An observer whose `query` takes a seventh, optional argument is handed the values bound to the statement.
@@ -130,6 +167,26 @@ module Castellan
     def called(call)
       @observer.called(call) if @observer.respond_to?(:called)
       parent&.called(call)
+    end
+
+    # Tells each observer that asks for it (`respond_to?(:span)`) of a look into a cache. Keys are not told: they may be personal.
+    # @param layer [Symbol] :document, :record, :validator, :http, :rails …
+    # @param outcome [Symbol] :hit, :miss, :part (some of several), :write
+    # @param started_ns [Integer] monotonic
+    # @param duration_ns [Integer]
+    def cache(layer, outcome, started_ns, duration_ns)
+      @observer.cache(layer, outcome, started_ns, duration_ns) if @spans
+      parent&.cache(layer, outcome, started_ns, duration_ns)
+    end
+
+    # Tells each observer that asks for it of a piece of work that ended.
+    # @param kind [Symbol] :render
+    # @param name [String]
+    # @param started_ns [Integer] monotonic
+    # @param duration_ns [Integer]
+    def span(kind, name, started_ns, duration_ns)
+      @observer.span(kind, name, started_ns, duration_ns) if @spans
+      parent&.span(kind, name, started_ns, duration_ns)
     end
 
     protected

@@ -1,29 +1,155 @@
 # frozen_string_literal: true
 
+require "securerandom"
+
 module Castellan
   module Profile
-    # Profiles authorised requests and serves the page that shows them.
+    # Profiles authorised requests of any Rack application and serves the page that shows them.
     #
-    #   use Castellan::Profile::Middleware, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }, path: "/castellan"
+    #   use Castellan::Profile::Middleware                                                        # development, on this machine
+    #   use Castellan::Profile::Middleware, secret: ENV.fetch("CASTELLAN_SECRET")                 # production, with a signed token
+    #   use Castellan::Profile::Middleware, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }   # or as the application says
+    #
+    # An authorised request is recorded to its SQL; `?profile=memory`, `cpu`, `wall`, `objects`, or the header `Castellan-Profile`, go
+    # deeper ({Depth}). Its response is the application's, with a header more, Server-Timing. Who is not authorised gets nothing more:
+    # no header, and 404 for the page. Put it outside of what should be measured. With CASTELLAN=off it is not there.
     class Middleware
+      LINK_SECONDS = 8 * 3_600
+      NOT_FOUND = [404, { "content-type" => "text/plain", "cache-control" => "no-store" }.freeze, ["Not Found\n"].freeze].freeze
+      private_constant :NOT_FOUND
+
+      # @return [Results]
+      attr_reader :results
+      # @return [String] where the page is
+      attr_reader :path
+
       # @param app [#call]
-      # @param authorize [#call] asked with the Rack environment
+      # @param authorize [#call, nil] asked with the Rack environment; instead of a keyword it may be the block
+      # @param secret [String, nil] of signed tokens; by default CASTELLAN_SECRET, and in development a new one at each boot
       # @param path [String] where the page is
-      # @param store [Object, nil] see {Store}
-      def initialize(app, authorize: ->(_env) { false }, path: "/castellan", store: nil)
+      # @param store [Object, nil] see {Store}; by default this process' memory; the workers of a machine share a
+      #   {Store::DirectoryStore}
+      # @param ttl [Numeric] seconds that results are kept
+      # @param filter [Array] parameters whose values are not kept, see {Redaction}
+      # @param headers [Array<String>] request headers to keep besides {Redaction::HEADERS}
+      # @param aliases [Boolean] whether `pp=` of rack-mini-profiler is understood, see {Depth}
+      # @param literals [Boolean] whether statements are kept with the values in them
+      # @param logger [#warn, nil] by default what the server offers
+      # @param environment [String, nil] by default RAILS_ENV or RACK_ENV
+      # @param announce [#call, nil] told of the signed link at boot in development; by default written to the standard error
+      def initialize(app, authorize: nil, secret: nil, path: "/castellan", store: nil, ttl: 86_400, filter: [], headers: [], aliases: false,
+                     literals: false, logger: nil, environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"], announce: method(:warn), &block)
         @app = app
-        @authorize = authorize
-        @path = path
-        @results = Results.new(store || Castellan::Store::MemoryStore.new)
+        @path = checked_path(path)
+        @inside = "#{@path}/"
+        @store = store || Castellan::Store::MemoryStore.new
+        @logger = logger
+        @results = Results.new(@store, ttl: ttl, log: ->(text) { log(nil, "Castellan: #{text}") })
+        @authorization = Authorization.new(authorize: authorize || block, secret: secret || default_secret(environment),
+                                           environment: environment)
+        @traffic = Traffic.new
+        @aliases = aliases
+        @literals = literals
+        @settings = Exchange::Settings.new(results: @results, redaction: Redaction.new(filter: filter, headers: headers),
+                                           log: method(:log), ended: nil)
+        announce_link(announce) if environment == "development" && announce && !Castellan.off?
       end
 
       # @param env [Hash] of Rack
-      # @return [Array] the response of the application
+      # @return [Array] the response of the application, or the page
       def call(env)
-        return @app.call(env) unless env["PATH_INFO"].start_with?(@path)
-        return [404, { "content-type" => "text/plain" }, ["Not Found"]] unless @authorize.call(env)
+        path = env["PATH_INFO"]
+        return page(env) if path.start_with?(@path) && (path.size == @path.size || path.start_with?(@inside)) && !Castellan.off?
 
-        Page.new(store: @results, path: @path).call(env)
+        @traffic.enter
+        begin
+          authorized?(env) ? profile(env) : @app.call(env)
+        ensure
+          @traffic.leave
+        end
+      end
+
+      # @param path [String] below {path}, or itself
+      # @param seconds [Integer] for which it is good
+      # @return [String] a link that lets whoever has it in
+      # @raise [ConfigurationError] without a secret
+      def link(path = @path, seconds: LINK_SECONDS)
+        token = @authorization.token or raise ConfigurationError, "signed links need secret: or CASTELLAN_SECRET"
+
+        "#{path}#{path.include?("?") ? "&" : "?"}#{Authorization::COOKIE}=#{token.sign(seconds)}"
+      end
+
+      private
+
+      def authorized?(env)
+        @authorization.allows?(env) && !Castellan.off?
+      rescue StandardError => error
+        log(env, "Castellan's profiler could not ask who is authorised, so nobody is: #{error.full_message(highlight: false)}")
+        false
+      end
+
+      def profile(env)
+        session = open_session(env)
+        session ? Exchange.new(env, session, @settings).call(@app) : @app.call(env)
+      end
+
+      # @return [Session, nil] nil when nothing should, or can, be recorded
+      def open_session(env)
+        depth = Depth.of(env, aliases: @aliases)
+        Session.new(depth: depth.name, notes: depth.notes, traffic: @traffic, literals: @literals) if depth.name
+      rescue StandardError => error
+        log(env, "Castellan's profiler could not begin: #{error.full_message(highlight: false)}")
+        nil
+      end
+
+      def page(env)
+        token = @authorization.linked(env)
+        return let_in(env, token) if token
+        return NOT_FOUND.map(&:dup) unless authorized?(env)
+
+        (@page ||= Page.new(store: @results, path: @path)).call(env)
+      end
+
+      # A link becomes a cookie at once, so that the token stays out of histories, logs and what is shared by accident.
+      def let_in(env, token)
+        rest = env["QUERY_STRING"].split("&").reject { |part| part.start_with?("#{Authorization::COOKIE}=") }.join("&")
+        target = "#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}#{"?#{rest}" unless rest.empty?}"
+        secure = "; Secure" if env["rack.url_scheme"] == "https"
+        cookie = "#{Authorization::COOKIE}=#{token}; Path=/; HttpOnly; SameSite=Lax#{secure}; Max-Age=#{token.to_i - Clock.now.to_i}"
+        [303, { "location" => target, "set-cookie" => cookie, "cache-control" => "no-store", "referrer-policy" => "no-referrer" }, []]
+      end
+
+      def checked_path(path)
+        return path.dup.freeze if path.is_a?(String) && path.match?(%r{\A(?:/[\w.-]+)+\z})
+
+        raise ConfigurationError, "path: must begin with a slash and not end with one, like \"/castellan\", got #{path.inspect}"
+      end
+
+      # In development the processes that share a store share its secret, so that a link is good for each of them.
+      def default_secret(environment)
+        secret = ENV.fetch("CASTELLAN_SECRET", nil)
+        return secret if secret || environment != "development"
+
+        key = "castellan:profile:secret"
+        @store.write_multi({ key => SecureRandom.hex(32) }, if_absent: true)
+        @store.read_multi([key])[key] || SecureRandom.hex(32)
+      rescue StoreError
+        SecureRandom.hex(32)
+      end
+
+      def announce_link(announce)
+        from = @authorization.open? ? "From this machine, profiles are at #{@path}; from elsewhere" : "Profiles"
+        announce.call("Castellan: #{from} at #{link} (for #{LINK_SECONDS / 3_600} hours).")
+      end
+
+      def log(env, text)
+        logger = @logger || env&.[]("rack.logger")
+        return logger.warn(text) if logger
+
+        errors = env&.[]("rack.errors")
+        errors ? errors.puts(text) : warn(text)
+      rescue StandardError
+        nil # a log that fails must not change the response
       end
     end
   end

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "json"
+
 module Castellan
   module Profile
     # What one profile says. Frozen all the way down; plain values only, so `to_h` can be written as JSON and `from_h` reads it back.
@@ -23,7 +25,7 @@ module Castellan
     # - `notes`: sentences: an unknown depth, a profile that had to wait, what was cut off
     # - `memory`: nil, or `total_allocated`, `total_retained` (objects), `total_allocated_bytes`, `total_retained_bytes`, and `by_gem`,
     #   `by_file`, `by_line`, `by_class`: rows of `name`, `allocated`, `retained`, `allocated_bytes`, `retained_bytes`, most bytes first
-    # - `flame`: nil, or a Hash with String keys in speedscope's file format; `exception`: nil, or "ClassName: message"
+    # - `flame`: nil, or a Hash with String keys in speedscope's file format; `exception`: nil, or "ClassName at path:line"
     # - `truncated`: `queries`, how many are not listed (they are in `totals`); `bytes`, whether the response was longer than is counted
     # - `totals`: `queries`, `cached_queries`, `rows`: of all, listed or not
     class Result
@@ -36,7 +38,8 @@ module Castellan
                    objects: { count: 0, scope: "process", overlapping: 0 }, queries: [], cache: [], spans: [], findings: [],
                    depth: "sql", notes: [], memory: nil, flame: nil, exception: nil, truncated: { queries: 0, bytes: false },
                    totals: { queries: 0, cached_queries: 0, rows: 0 } }.freeze
-      private_constant :TEXT_KEYS, :DEFAULTS
+      LIGHT = 200
+      private_constant :TEXT_KEYS, :DEFAULTS, :LIGHT
 
       attr_reader(*MEMBERS)
 
@@ -70,11 +73,28 @@ module Castellan
       # @return [Hash{Symbol => Object}] of plain values
       def to_h = MEMBERS.to_h { |name| [name, public_send(name)] }
 
+      # @return [String] for a terminal
+      def to_text = Text.new(self).to_s
+
+      # @return [String]
+      def to_json(*arguments) = to_h.to_json(*arguments)
+
+      # @return [String] a page in one file, which needs no network
+      def to_html = Page::Export.new(self).to_s
+
       # @return [Boolean] whether they say the same
       def ==(other) = other.is_a?(Result) && to_h == other.to_h
       alias eql? ==
 
       def hash = id.hash
+
+      # @return [Result] the same with less, for a store that has no room for all of it; its notes say so
+      def lighter
+        Result.new(**to_h, flame: nil, queries: queries.first(LIGHT), spans: spans.first(LIGHT), cache: cache.first(LIGHT),
+                           memory: memory&.transform_values { |rows| rows.is_a?(Array) ? rows.first(10) : rows },
+                           truncated: { **truncated, queries: truncated[:queries] + [queries.size - LIGHT, 0].max },
+                           notes: [*notes, "it was too large for the store: the flame graph and all but #{LIGHT} queries are left out"])
+      end
 
       # @return [Summary] a line of a list
       def summary = Summary.of(self)

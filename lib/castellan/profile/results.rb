@@ -35,7 +35,7 @@ module Castellan
       # @return [Boolean] whether it was kept
       def add(result)
         rescuing(false) do
-          kept = @store.write_multi({ key(result.id) => JSON.generate(result.to_h) }, ttl: @ttl).any?
+          kept = write(result) || write(result.lighter)
           @log&.call("a profile of #{result.endpoint} was too large for the store and is not kept") unless kept
           kept && list(result)
         end
@@ -68,6 +68,10 @@ module Castellan
       end
 
       private
+
+      def write(result)
+        @store.write_multi({ key(result.id) => JSON.generate(result.to_h) }, ttl: @ttl).any?
+      end
 
       def list(result)
         number = @store.increment(COUNTER)

@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    # What a request asked, without what differs between two of the same kind.
+    #
+    #   EndpointName.of(env)   # => "GET users#index" in Rails, "GET /users/:id" elsewhere
+    #
+    # Asked when the application has answered, because it is the router that knows. Segments that are numbers, UUIDs or long hexadecimals
+    # stand for an id; an application that routes by names has as many endpoints as names, and may set `castellan.endpoint` in the
+    # environment.
+    module EndpointName
+      ID = %r{(?<=/)(?:\d+|\h{8}-\h{4}-\h{4}-\h{4}-\h{12}|\h{16,}|[0-9A-HJKMNP-TV-Z]{26})(?=/|\.\w+\z|\z)}
+      LONGEST = 200
+      private_constant :ID, :LONGEST
+
+      module_function
+
+      # @param env [Hash] of Rack
+      # @return [String]
+      def of(env)
+        Redaction.text("#{env["REQUEST_METHOD"]} #{route(env)}")[0, LONGEST]
+      end
+
+      def route(env)
+        env["castellan.endpoint"] || rails(env["action_dispatch.request.path_parameters"]) ||
+          env["sinatra.route"]&.sub(/\A[A-Z]+ /, "") || "#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}".b.gsub(ID, ":id")
+      end
+      private_class_method :route
+
+      def rails(parameters)
+        return unless parameters.respond_to?(:[]) && parameters[:controller]
+
+        "#{parameters[:controller]}##{parameters[:action]}"
+      end
+      private_class_method :rails
+    end
+  end
+end

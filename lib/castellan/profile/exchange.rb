@@ -1,0 +1,160 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    # One profiled request and its response: records the call and the body, tells the headers what is known by then, and has the result
+    # kept when all is sent.
+    #
+    #   Exchange.new(env, session, settings).call(app)   # => the response, with Server-Timing
+    #
+    # Whatever fails in here is logged and leaves the response as the application gave it. A body that never ends is given up after
+    # MOST_BYTES or MOST_NS: what was recorded until then is kept, and says so.
+    class Exchange
+      MOST_BYTES = 100_000_000
+      MOST_NS = 60_000_000_000
+      FINISHED = "rack.response_finished"
+      private_constant :FINISHED
+
+      # What is the same for every exchange of a middleware.
+      Settings = Struct.new(:results, :redaction, :log, :ended, keyword_init: true)
+
+      # @param env [Hash] of Rack
+      # @param session [Session]
+      # @param settings [Settings]
+      def initialize(env, session, settings)
+        @env = env
+        @session = session
+        @settings = settings
+        @bytes = 0
+        @notes = []
+        # Before the application changes them: a router moves parts of the path.
+        @asked = guarded { asked } || {}
+      end
+
+      # @param app [#call]
+      # @return [Array] of Rack
+      def call(app)
+        response = @session.record { app.call(@env) }
+        answered = true
+        respond(*response)
+      ensure
+        unless answered
+          @exception = described($!)
+          finish
+        end
+      end
+
+      # Records a part of the body.
+      def record(&block) = @session.record(&block)
+
+      # Told of each chunk.
+      def sent(chunk)
+        @bytes += chunk.bytesize if @bytes
+        give_up if @bytes.to_i > MOST_BYTES || (!@finished && @session.duration_ns > MOST_NS)
+      rescue StandardError
+        @bytes = nil # a chunk that is no String is the server's to refuse
+      end
+
+      # Told that the body was handed over whole.
+      def sent_all
+        finished = @env[FINISHED]
+        finished.respond_to?(:<<) ? finished << ->(*) { finish } : finish
+      end
+
+      # Told that the body wrote to a stream itself.
+      def streamed
+        @bytes = nil
+        @notes << "the body wrote to a stream: its size is not known"
+        finish
+      end
+
+      # Makes the result and has it kept. A second time it does nothing.
+      def finish
+        return if @finished
+
+        @finished = true
+        guarded { @session.close }
+        guarded { @settings.results.add(@session.finish(**members)) }
+        @settings.ended&.call
+      end
+
+      private
+
+      def respond(status, headers, body)
+        @status = status
+        return hijacked(status, headers, body) if hijacked?(status, headers)
+
+        guarded { @session.end_sampling if complete?(body) }
+        timed = guarded { with_timing(headers) } || headers
+        [status, timed, guarded { followed(body) } || body]
+      end
+
+      # Whether all of the body is there.
+      def complete?(body) = body.respond_to?(:to_ary) || body.respond_to?(:to_path)
+
+      # An Array stays what it is: some servers look at its class.
+      def followed(body)
+        return Body.new(body, self) unless body.instance_of?(Array)
+
+        body.each { |chunk| sent(chunk) }
+        sent_all
+        body
+      end
+
+      def hijacked?(status, headers)
+        status.to_i.negative? || @env.key?("rack.hijack_io") || headers.key?("rack.hijack")
+      end
+
+      def hijacked(status, headers, body)
+        @bytes = nil
+        @notes << "the socket was taken over: recorded until then"
+        timed = guarded { with_timing(headers) } || headers
+        finish
+        [status, timed, body]
+      end
+
+      def with_timing(headers)
+        looks = @session.recorder.looks.map { |layer, outcome| [layer, outcome] }
+        text = ServerTiming.of(@session.parts, total_ns: @session.duration_ns, queries: @session.recorder.totals[:queries],
+                                               repeated: @session.findings.size, looks: looks)
+        ServerTiming.added(headers, text)
+      end
+
+      def give_up
+        return if @finished
+
+        @cut = true
+        @notes << format("the response was longer than %d MB or took longer than %d s: recorded until then", MOST_BYTES / 1_000_000,
+                         MOST_NS / 1_000_000_000)
+        finish
+      end
+
+      def asked
+        redaction = @settings.redaction
+        { method: Redaction.text(@env["REQUEST_METHOD"].to_s), path: Redaction.text("#{@env["SCRIPT_NAME"]}#{@env["PATH_INFO"]}"),
+          query: redaction.query(@env["QUERY_STRING"]), headers: redaction.headers(@env) }
+      end
+
+      def members
+        raised = @exception || described(@env["action_dispatch.exception"])
+        { **@asked, endpoint: EndpointName.of(@env), status: @status, response_bytes: @bytes, exception: raised, notes: @notes,
+                    truncated: { queries: @session.recorder.left_out, bytes: @cut == true } }
+      end
+
+      # Without the message, which may quote what must not be kept: a parameter, a statement with its values.
+      def described(error)
+        return unless error.is_a?(Exception)
+
+        line = error.backtrace_locations&.find { |location| CallSite.application?(location.path.to_s) }
+        line ? "#{error.class} at #{line.path.delete_prefix("#{CallSite.root}/")}:#{line.lineno}" : error.class.to_s
+      end
+
+      def guarded
+        yield
+      rescue StandardError => error
+        @settings.log.call(@env, "Castellan's profiler failed and is silent for this request: #{error.full_message(highlight: false)}")
+        nil
+      end
+    end
+  end
+end

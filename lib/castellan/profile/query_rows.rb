@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    # What a {Recorder} kept of statements as the rows of a {Result}: texts without literals, frames as texts, and the finding to which
+    # each belongs.
+    #
+    #   QueryRows.new(recorder, findings, from_ns: started_ns).to_a   # => [{ at_ns: 120_000, sql: "select …", … }]
+    #
+    # Texts are shared: a hundred statements of one shape from one line are a hundred hashes and one text each.
+    class QueryRows
+      LONGEST = 10_000
+
+      # @param findings [Array<Finding>]
+      # @param from_ns [Integer] what `at_ns` counts from
+      # @param literals [Boolean] whether `sql` is the text as it was sent
+      def initialize(recorder, findings, from_ns:, literals: false)
+        @recorder = recorder
+        @findings = findings
+        @from_ns = from_ns
+        @literals = literals
+        @frames = Hash.new { |frames, sites| frames[sites] = sites.map { |site| CallSite.frame(site) }.freeze }
+        @indexes = {}
+        @cut = {}
+      end
+
+      # @return [Array<Hash>] in the order in which the statements began
+      def to_a
+        rows = []
+        @recorder.log.each_slice(Recorder::FIELDS) do |entry|
+          fingerprint = Fingerprint.of(entry[0])
+          rows << row(fingerprint, *entry) if Detect::Shape.of(fingerprint, entry[1])
+        end
+        rows.sort_by { |row| row[:at_ns] }
+      end
+
+      private
+
+      def row(fingerprint, sql, _name, started_ns, duration_ns, rows, cached, sites, owner, association)
+        shape = cut(fingerprint)
+        { at_ns: started_ns - @from_ns, duration_ns: duration_ns, rows: rows, cached: cached, sql: @literals ? cut(sql) : shape,
+          fingerprint: shape, frames: @frames[sites], finding: index(fingerprint, owner, association) }
+      end
+
+      # A finding is of one shape through one association; a polymorphic association is one finding of several shapes.
+      def index(fingerprint, owner, association)
+        return if @findings.empty?
+
+        through = "#{owner}##{association}" if association
+        indexes = @indexes[fingerprint] ||= {}
+        indexes.fetch(through) { indexes[through] = @findings.index { |finding| of?(finding, fingerprint, through) } }
+      end
+
+      def of?(finding, fingerprint, through)
+        return true if through && finding.association == through
+
+        finding.fingerprint == fingerprint && (through.nil? || finding.association.nil?)
+      end
+
+      def cut(text)
+        @cut[text] ||= begin
+          short = text.bytesize > LONGEST ? "#{text.byteslice(0, LONGEST).scrub("")} …" : text
+          short.encoding == Encoding::UTF_8 && short.valid_encoding? ? -short : -short.dup.force_encoding(Encoding::UTF_8).scrub("?")
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,104 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    # The part of a profile that goes deeper than SQL, and that only one at a time may have in a process.
+    #
+    #   sampling = Sampling.take("memory", wait: 2.0)
+    #   sampling.around { work }
+    #   sampling.finish    # => { memory: {…} }
+    #   sampling.notes     # => [] or sentences: why there is none
+    #
+    # What cannot be had (the gem is missing, another has its turn for too long) leaves a profile of SQL with a note; two are never mixed.
+    class Sampling
+      TURN = Turn.new
+      LONG_NS = 1_000_000
+      FEW = 20
+      private_constant :TURN, :LONG_NS, :FEW
+
+      # @return [Array<String>] sentences for {Result#notes}
+      attr_reader :notes
+
+      # @param depth [String] of {Depth::NAMES}
+      # @param wait [Numeric] seconds to wait for one's turn
+      # @return [Sampling]
+      def self.take(depth, wait:)
+        new(depth, wait).tap(&:begin)
+      end
+
+      # @return [Class] what samples on this Ruby
+      def self.sampler
+        RUBY_VERSION >= "3.2" ? VernierDepth : StackprofDepth
+      end
+
+      def initialize(depth, wait)
+        @depth = depth
+        @wait = wait
+        @notes = []
+      end
+
+      # @return [Boolean] whether there is something going on
+      def active? = !@kind.nil?
+
+      # Takes the turn and starts.
+      def begin
+        return if @depth == "sql"
+
+        missing = kind.missing
+        return @notes << missing if missing
+
+        wait_for_turn && start
+      end
+
+      # @return what the block returns
+      def around(&block) = @kind ? @kind.around(&block) : yield
+
+      # Stops and gives the turn back.
+      # @return [Hash] of members for a {Result}
+      def finish
+        running = @kind or return {}
+
+        @kind = nil
+        took = running.stop
+        say_few(running.taken) if running.fills == :flame
+        { running.fills => took }
+      rescue StandardError => error
+        @notes << "the #{@depth} profile failed: #{error.class}"
+        {}
+      ensure
+        TURN.give if running
+      end
+
+      private
+
+      def say_few(number)
+        @notes << "only #{number} samples were taken: their shares say little" if number < FEW
+      end
+
+      def kind = @depth == "memory" ? MemoryDepth : Sampling.sampler
+
+      def wait_for_turn
+        started_ns = Clock.monotonic_ns
+        taken = TURN.take(wait: @wait)
+        waited_ns = Clock.monotonic_ns - started_ns
+        if !taken
+          @notes << "another profile of memory or samples ran for more than #{@wait} s: SQL was recorded; ask again"
+        elsif waited_ns > LONG_NS
+          @notes << format("it waited %.0f ms for another profile of memory or samples to end", waited_ns / 1e6)
+        end
+        taken
+      end
+
+      def start
+        one = @depth == "memory" ? kind.new : kind.new(@depth)
+        return @kind = one if one.start
+
+        @notes << "something else of this process samples or counts memory already: SQL was recorded"
+        TURN.give
+      rescue StandardError
+        TURN.give
+        raise
+      end
+    end
+  end
+end

@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Profile
+    # A profile as a Server-Timing header (W3C Server Timing), for the developer tools of browsers.
+    #
+    #   ServerTiming.of(parts, queries: 52, repeated: 1, looks: [[:document, :miss]])
+    #   # => 'db;dur=12.3;desc="52 queries, 1 repeated", cache;dur=0.1;desc="document miss", gc;dur=0, app;dur=31.0, total;dur=43.4'
+    #
+    # It says what was known when the headers left. Pure functions; at most LONGEST bytes, of visible ASCII.
+    module ServerTiming
+      HEADER = "server-timing"
+      LONGEST = 1_000
+      MOST_LOOKS = 6
+
+      module_function
+
+      # @param parts [Hash] of a {Result}
+      # @param total_ns [Integer]
+      # @param queries [Integer]
+      # @param repeated [Integer] how many findings
+      # @param looks [Array<Array>] layer and outcome
+      # @return [String]
+      def of(parts, total_ns:, queries:, repeated: 0, looks: [])
+        entries = [entry("db", parts[:sql_ns], database(queries, repeated))]
+        entries << entry("render", parts[:render_ns]) if parts[:render_ns].positive?
+        entries << entry("cache", parts[:cache_ns], answers(looks)) if looks.any?
+        entries.push(entry("gc", parts[:gc_ns]), entry("app", parts[:outside_ns]), entry("total", total_ns))
+        entries.join(", ")
+      end
+
+      # @param headers [Hash] of a response, which is left as it is
+      # @param text [String]
+      # @return [Hash] with the header; what the application said under the same name stays
+      def added(headers, text)
+        key = headers.key?(HEADER) ? HEADER : headers.each_key.find { |name| name.to_s.casecmp?(HEADER) } || HEADER
+        said = Array(headers[key]).reject { |one| one.to_s.empty? }
+        headers.merge(key => [*said, text].join(", "))
+      end
+
+      def database(queries, repeated)
+        text = queries == 1 ? "1 query" : "#{queries} queries"
+        repeated.zero? ? text : "#{text}, #{repeated} repeated"
+      end
+      private_class_method :database
+
+      # Of several looks into one layer with one outcome, one is told.
+      def answers(looks)
+        different = looks.map { |layer, outcome| "#{layer} #{outcome}" }.uniq
+        told = different.first(MOST_LOOKS)
+        different.size > told.size ? "#{told.join(", ")} and #{different.size - told.size} more" : told.join(", ")
+      end
+      private_class_method :answers
+
+      def entry(name, duration_ns, description = nil)
+        text = "#{name};dur=#{(duration_ns / 1e6).round(2)}"
+        description ? %(#{text};desc="#{description.gsub(/[^ -~]|["\\]/, "")[0, 120]}") : text
+      end
+      private_class_method :entry
+    end
+  end
+end

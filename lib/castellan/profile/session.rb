@@ -1,0 +1,153 @@
+# frozen_string_literal: true
+
+require "securerandom"
+
+module Castellan
+  module Profile
+    # One profile under way, from its first moment to its {Result}.
+    #
+    #   session = Session.new(depth: "sql")
+    #   session.record { work }       # as often as there are parts of the work: a call, then pieces of a body
+    #   result = session.finish(path: "/users", status: 200)
+    #
+    # Records the thread that runs a part, and no other. Whoever opens a session must finish it, because the instruments listen until then.
+    class Session
+      # How long one waits for another profile of memory or samples to end.
+      WAIT = 2.0
+
+      # @return [Recorder]
+      # @return [String]
+      attr_reader :recorder, :depth
+
+      # @param depth [String] of {Depth::NAMES}
+      # @param notes [Array<String>]
+      # @param traffic [Traffic, nil] of the requests of this process
+      # @param literals [Boolean] whether statements are kept as they were sent
+      # @param wait [Numeric] seconds
+      def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, wait: WAIT)
+        @depth = depth
+        @notes = notes.dup
+        @traffic = traffic
+        @literals = literals
+        @recorder = Recorder.new
+        @gc_ns = 0
+        @sampling = Sampling.take(depth, wait: wait)
+        @allocations = Allocations.new(thread: !traffic.nil? && traffic.running > 1)
+        @mark = traffic&.mark
+        begin_recording
+      end
+
+      # @return what the block returns
+      def record(&block)
+        return yield if @finished || @inside
+
+        begin
+          @inside = true
+          gc_ns = GC.total_time
+          @allocations.count { Recording.resume(@recording) { @sampling.around(&block) } }
+        ensure
+          @gc_ns += GC.total_time - gc_ns
+          @inside = false
+        end
+      end
+
+      # Ends what only one may have at a time, before the rest.
+      def end_sampling
+        @sampled ||= @sampling.finish
+      end
+
+      # @return [Array<Finding>] of what was recorded so far
+      def findings
+        seen = @recorder.seen
+        return @findings if @found_at == seen
+
+        @found_at = seen
+        @findings = Detect::Verdict.new(@recorder.tally).findings
+      end
+
+      # @return [Integer] nanoseconds since it began, or until it ended
+      def duration_ns = (@ended_ns || Clock.monotonic_ns) - @started_ns
+
+      # @return [Hash] see {Result#parts}
+      def parts
+        sql, render, cache = %i[sql render cache].map { |kind| @recorder.exclusive(kind) }
+        { sql_ns: sql, render_ns: render, cache_ns: cache, gc_ns: @gc_ns, outside_ns: [duration_ns - sql - render - cache, 0].max }
+      end
+
+      # Stops listening. A second time it does nothing.
+      # @return [Boolean] whether it was the first
+      def close
+        return false if @finished
+
+        @finished = true
+        @ended_ns = Clock.monotonic_ns
+        end_sampling
+        @allocations.close
+        Instrument.unsubscribe
+        ViewEvents.unsubscribe
+        true
+      end
+
+      # @param members [Hash] of {Result}: what is known of the request
+      # @return [Result]
+      def finish(**members)
+        close
+        notes = [*@notes, *@sampling.notes, *own_notes, *members.delete(:notes)]
+        left_out = @recorder.left_out
+        Result.new(id: SecureRandom.urlsafe_base64(12), at: @at, duration_ns: duration_ns, parts: parts, objects: objects,
+                   queries: QueryRows.new(@recorder, findings, from_ns: @started_ns, literals: @literals).to_a,
+                   cache: looks, spans: spans, findings: findings.map { |finding| plain(finding) }, depth: @depth, notes: notes,
+                   totals: @recorder.totals, truncated: { queries: left_out, bytes: false }, **end_sampling, **members)
+      end
+
+      private
+
+      def begin_recording
+        Instrument.subscribe
+        Instrument.attach
+        ViewEvents.subscribe
+        @recording = Recording.new(@recorder, Recording.current)
+        @at = Clock.now.to_f
+        @started_ns = Clock.monotonic_ns
+      end
+
+      def objects
+        { count: @allocations.total, scope: @allocations.scope, overlapping: overlapping }
+      end
+
+      def overlapping = @overlapping ||= @traffic ? @traffic.overlapping(@mark) : 0
+
+      def looks
+        @recorder.looks.map do |layer, outcome, started_ns, duration_ns|
+          { layer: layer.to_s, outcome: outcome.to_s, at_ns: started_ns - @started_ns, duration_ns: duration_ns }
+        end
+      end
+
+      def spans
+        @recorder.spans.map do |kind, name, started_ns, duration_ns|
+          { kind: kind.to_s, name: Redaction.text(name.to_s), at_ns: started_ns - @started_ns, duration_ns: duration_ns }
+        end
+      end
+
+      def plain(finding)
+        finding.to_h.transform_values { |value| value.is_a?(Symbol) ? value.to_s : value }
+      end
+
+      def own_notes
+        left_out = @recorder.left_out
+        [("#{left_out} queries after the first #{Recorder::MOST} are counted and not listed" if left_out.positive?),
+         ("#{@recorder.spans_left_out} more looks into caches and renderings are not listed" if @recorder.spans_left_out.positive?),
+         ("the recording stopped: #{@recorder.failure.class}" if @recorder.failure),
+         ("#{overlapping} other requests ran meanwhile; #{shared}" if @depth != "sql" && overlapping.positive?)].compact
+      end
+
+      def shared
+        case @depth
+        when "memory" then "memory is counted for the whole process, theirs with it"
+        when "cpu" then "samples are of this request alone, and fewer than its CPU time where theirs took turns with it"
+        else "samples are of this request alone"
+        end
+      end
+    end
+  end
+end
