@@ -36,8 +36,10 @@ module Castellan
   autoload :Resource, "castellan/document" # the declaration together with what renders it
   autoload :Rows, "castellan/rows"
   autoload :Serialize, "castellan/serialize"
+  autoload :Serializer, "castellan/serializer"
   autoload :Serve, "castellan/serve"
   autoload :Store, "castellan/store"
+  autoload :Verify, "castellan/verify"
   autoload :Versions, "castellan/versions"
 
   # Keeps what resources that declare `cache` write; see {Keeper}.
@@ -52,6 +54,15 @@ module Castellan
   # @return [Keeper, nil] nil until {.keep} was called: then nothing is kept
   def self.keeper
     @keeper
+  end
+
+  # Renders by rows and by models and compares; see {Verify}.
+  #
+  #   Castellan.verify { UserResource.render(include: "roles") }.differences   # => []
+  #
+  # @return [Verify::Result]
+  def self.verify(&block)
+    Verify.call(&block)
   end
 
   # A JSON:API server as a Rack application.

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require_relative "../compat"
+require_relative "../serializer"
+
+Castellan::Compat.claim("FastJsonapi::ObjectSerializer", "fast_jsonapi", nil) unless defined?(Castellan::Compat::FastJsonapi)
+
+# The constants of fast_jsonapi, and of jsonapi-serializer, which grew out of it.
+#
+#   require "castellan/compat/fast_jsonapi"
+#
+#   class UserSerializer
+#     include FastJsonapi::ObjectSerializer
+#     cache_options enabled: true, cache_length: 12 * 3600   # in Rails.cache
+#     attributes :email
+#     has_many :roles, through: :assignments                 # `through:` says nothing: the model knows
+#   end
+#
+#   UserSerializer.new(user).serialized_json
+module FastJsonapi
+  MandatoryField = Castellan::Serializer::MandatoryField
+
+  # {Castellan::Serializer}, with the method that fast_jsonapi has besides.
+  module ObjectSerializer
+    # @api private
+    def self.included(base)
+      super
+      base.include(Castellan::Serializer)
+    end
+
+    # @return [String]
+    def serialized_json
+      to_json
+    end
+  end
+
+  # @return what the block returns for as many of the arguments as it takes
+  def self.call_proc(block, *arguments)
+    Castellan::Serializer.call_proc(block, *arguments)
+  end
+end
+
+module Castellan
+  module Compat
+    # @return [Module]
+    FastJsonapi = ::FastJsonapi
+  end
+end

@@ -1,0 +1,170 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serializer
+    # What a serializer's body says; the class methods of jsonapi-serializer 2.2, with its defaults.
+    #
+    #   class MovieSerializer
+    #     include Castellan::Serializer
+    #     set_type :film                   # default: of the class's name, :movie
+    #     set_key_transform :dash          # for what is declared after it
+    #     attributes :name, :year
+    #     belongs_to :studio, serializer: :movie_studio
+    #   end
+    #
+    # A subclass begins with what its superclass has declared.
+    module ClassMethods
+      # @return [Hash{Symbol => Member}, nil] by key
+      # @return [Hash{Symbol => Relationship}, nil] by name
+      # @return [Symbol, nil] the type
+      # @return [Symbol, Proc, nil] what gives the id
+      attr_accessor :attributes_to_serialize, :relationships_to_serialize, :record_type, :record_id, :transform_method, :data_links,
+                    :meta_to_serialize, :cache_store_instance, :cache_store_options
+
+      INHERITED = %i[attributes_to_serialize relationships_to_serialize data_links transform_method record_id meta_to_serialize
+                     cache_store_instance cache_store_options].freeze
+      private_constant :INHERITED
+
+      def inherited(subclass)
+        super
+        INHERITED.each do |name|
+          value = public_send(name)
+          subclass.public_send(:"#{name}=", value.is_a?(Hash) ? value.dup : value)
+        end
+        type = subclass.reflected_record_type
+        type ? subclass.set_type(type) : subclass.record_type = record_type
+      end
+
+      # @return [Symbol, nil] :movie for MovieSerializer
+      def reflected_record_type
+        return unless name&.end_with?("Serializer")
+
+        Names.underscore(name.split("::").last.delete_suffix("Serializer")).to_sym
+      end
+
+      # @param name [Symbol, String]
+      def set_type(name) # rubocop:disable Naming/AccessorMethodName
+        self.record_type = run_key_transform(name)
+      end
+
+      # @param name [Symbol, nil] a method of the record
+      # @yield [record, params] or what gives the id
+      def set_id(name = nil, &block)
+        self.record_id = block || name
+      end
+
+      # @param name [Symbol] :camel, :camel_lower, :dash, :underscore; anything else leaves names as they are
+      def set_key_transform(name) # rubocop:disable Naming/AccessorMethodName
+        self.transform_method = name.to_sym
+        type = record_type || reflected_record_type
+        set_type(type) if type
+      end
+
+      # @param names [Array<Symbol>] methods of the record; last, `if:`, and a lambda in place of a block
+      # @yield [record, params] or what gives the value
+      def attributes(*names, &block)
+        names = names.first if names.first.is_a?(Array)
+        names = names.dup
+        options = names.last.is_a?(Hash) ? names.pop : {}
+        block = names.pop if names.last.is_a?(Proc)
+        self.attributes_to_serialize ||= {}
+        names.each do |name|
+          key = run_key_transform(name)
+          attributes_to_serialize[key] = Member.new(key: key, method: block || name, options: options)
+        end
+      end
+      alias attribute attributes
+
+      # @param name [Symbol] of the relationship; its method on the record unless `object_method_name:` or a block says another
+      # @param options [Hash] key, id_method_name, object_method_name, serializer, record_type, polymorphic, if, links, meta,
+      #   lazy_load_data, preloads
+      def has_many(name, options = {}, &block)
+        add_relationship(name, :has_many, options, block)
+      end
+
+      # (see #has_many)
+      def has_one(name, options = {}, &block)
+        add_relationship(name, :has_one, options, block)
+      end
+
+      # (see #has_many)
+      def belongs_to(name, options = {}, &block)
+        add_relationship(name, :belongs_to, options, block)
+      end
+
+      # @param name [Symbol] of the link
+      # @param method [Symbol] of the record; default: the name
+      # @yield [record, params] or what gives the link
+      def link(name, method = name, options = {}, &block)
+        options, method = method, name if method.is_a?(Hash)
+        key = run_key_transform(name)
+        self.data_links ||= {}
+        data_links[key] = Member.new(key: key, method: block || method, options: options)
+      end
+
+      # @param value [Hash, Symbol, nil] what is written with each record, or its method
+      # @yield [record, params] or what gives it
+      def meta(value = nil, &block)
+        self.meta_to_serialize = block || value
+      end
+
+      # Keeps what is written of a record, per class, set of fields and `params`; see {RecordCache}.
+      # @param options [Hash] store (anything with `fetch(record, **options) { }`), and the store's own options; or fast_jsonapi's
+      #   enabled, cache_length and race_condition_ttl, which mean Rails.cache
+      # @raise [ConfigurationError]
+      def cache_options(options)
+        return cache_store_instance, self.cache_store_options = options[:store], options.except(:store) if options.key?(:store)
+
+        self.cache_store_instance = options[:enabled] ? RecordCache.of_rails : nil
+        self.cache_store_options = { expires_in: options[:cache_length] || 300, race_condition_ttl: options[:race_condition_ttl] || 5 }
+      end
+
+      # What the store is given for a record; to be overridden, with `super`, by who knows more of it.
+      # @return [Hash]
+      def record_cache_options(options, fieldset, includes_list, params)
+        RecordCache.options(self, options || {}, fieldset, includes_list, params)
+      end
+
+      # @return [Boolean] whether it is several records; `force` if that is given
+      def is_collection?(resource, force = nil)
+        return force unless force.nil?
+
+        resource.is_a?(Enumerable) && !resource.respond_to?(:each_pair)
+      end
+
+      # @return [Object] the id as the record has it
+      # @raise [MandatoryField]
+      def id_from_record(record, params = {})
+        return Serializer.call_proc(record_id, record, params) if record_id.is_a?(Proc)
+        return record.send(record_id) if record_id
+        raise MandatoryField, "id is a mandatory field in the jsonapi spec" unless record.respond_to?(:id)
+
+        record.id
+      end
+
+      # @return [Class] the serializer of that name, in the namespace of this one
+      # @raise [NameError]
+      def serializer_for(name)
+        found = "#{self.name.gsub(/\w+Serializer$/, "")}#{Names.serializer(name)}"
+        Object.const_get(found)
+      rescue NameError
+        raise NameError, "#{self.name} cannot resolve a serializer class for '#{name}'.  Attempted to find '#{found}'. " \
+                         "Consider specifying the serializer directly through options[:serializer]."
+      end
+
+      # @return [Symbol]
+      def run_key_transform(name)
+        Names.transform(name, transform_method)
+      end
+
+      private
+
+      def add_relationship(name, type, options, block)
+        self.relationships_to_serialize ||= {}
+        relationships_to_serialize[name.to_sym] =
+          Relationship.new(owner: self, name: name.to_sym, key: options[:key] || run_key_transform(name), relationship_type: type,
+                           transform_method: transform_method, object_block: block, options: options)
+      end
+    end
+  end
+end

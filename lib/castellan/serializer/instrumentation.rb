@@ -1,0 +1,24 @@
+# frozen_string_literal: true
+
+require "active_support/notifications"
+
+module Castellan
+  module Serializer
+    # Tells ActiveSupport::Notifications of each document, under jsonapi-serializer's name.
+    #
+    #   class UserSerializer
+    #     include Castellan::Serializer
+    #     include Castellan::Serializer::Instrumentation
+    #   end
+    #
+    #   ActiveSupport::Notifications.subscribe("render.jsonapi-serializer.serializable_hash") { |event| event.payload[:name] }
+    module Instrumentation
+      EVENT = "render.jsonapi-serializer.serializable_hash"
+
+      # (see Serializer#serializable_hash)
+      def serializable_hash
+        ActiveSupport::Notifications.instrument(EVENT, { name: self.class.name, serializer: self.class }) { super }
+      end
+    end
+  end
+end

@@ -1,0 +1,77 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serializer
+    # What a serializer was given beside the records. Frozen.
+    #
+    #   options = Options.new(UserSerializer, include: [:roles, "groups.owner"], fields: { user: [:email] })
+    #   options.tree               # => { roles: {}, groups: { owner: {} } }
+    #   options.fieldset(:user)    # => [:email]
+    #
+    # `include` is also taken as a client sends it, "roles,groups.owner", and so is a set of fields. A first step that is no
+    # relationship is an error; a later one that some record does not have is passed over, because types may differ.
+    class Options
+      # The deepest include: each step costs a statement, and clients ask for them.
+      MAX_DEPTH = 10
+
+      # @return [Hash] params
+      # @return [Hash{Symbol => Hash}] what to include
+      attr_reader :params, :meta, :links, :is_collection, :tree
+
+      def initialize(serializer, options)
+        options = {} if Blank.blank?(options)
+        @fieldsets = fieldsets_of(options[:fields])
+        @params = options[:params] || {}
+        raise ArgumentError, "`params` option passed to serializer must be a hash" unless @params.is_a?(Hash)
+
+        @meta = options[:meta]
+        @links = options[:links]
+        @is_collection = options[:is_collection]
+        @tree = tree_of(options[:include])
+        validate(serializer)
+        freeze
+      end
+
+      # @param type [Symbol]
+      # @return [Array<Symbol>, nil] nil for all members
+      def fieldset(type)
+        @fieldsets[type&.to_sym]
+      end
+
+      private
+
+      def fieldsets_of(fields)
+        return {} if Blank.blank?(fields)
+
+        fields.to_h { |type, names| [type.to_sym, list(names).map(&:to_sym)] }
+      end
+
+      def list(names)
+        names.is_a?(String) ? names.split(",") : [*names]
+      end
+
+      def tree_of(asked)
+        return {} if Blank.blank?(asked)
+
+        list(asked).reject { |path| Blank.blank?(path.to_s) }.each_with_object({}) do |path, tree|
+          names = path.to_s.split(".")
+          if names.size > MAX_DEPTH
+            raise BadRequest.new("include goes deeper than #{MAX_DEPTH} levels: #{path[0, 60]}", parameter: "include",
+                                                                                                 title: "Invalid include")
+          end
+
+          names.reduce(tree) { |level, name| level[name.to_sym] ||= {} }
+        end
+      end
+
+      def validate(serializer)
+        tree.each_key do |name|
+          relationship = (serializer.relationships_to_serialize || {})[name]
+          raise UnsupportedIncludeError.new(name, serializer.name) unless relationship
+
+          relationship.static_serializer # so that one that is not there is an error now
+        end
+      end
+    end
+  end
+end

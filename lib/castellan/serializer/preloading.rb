@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serializer
+    # Loads the records of a relation or dataset with what they are asked for next, by the ORM's own eager loading.
+    #
+    #   Preloading.records(User.active, [:roles])   # => [#<User>, …]
+    #
+    # An association whose scope takes its owner, or has a limit, is left to be asked one by one: loaded for many at once it
+    # would answer something else.
+    module Preloading
+      class << self
+        # @param names [Array<Symbol, Hash>] associations
+        # @return [Array]
+        def records(scope, names)
+          return scope.to_a if names.empty?
+          return scope.preload(*names).to_a if scope.respond_to?(:preload)
+
+          scope.eager(*names).all
+        end
+
+        # @param model [Class]
+        # @param name [Symbol] of an association
+        # @return [Boolean]
+        def safe?(model, name)
+          return true unless model.respond_to?(:reflect_on_association)
+
+          steps(model.reflect_on_association(name)).all? { |reflection| reflection.scope.nil? || unlimited?(reflection) }
+        end
+
+        private
+
+        def steps(reflection)
+          return [reflection] unless reflection.through_reflection?
+
+          [reflection, *steps(reflection.through_reflection), *steps(reflection.source_reflection)]
+        end
+
+        def unlimited?(reflection)
+          return false unless reflection.scope.arity.zero? && !reflection.polymorphic?
+
+          scope = reflection.klass.unscoped.instance_exec(&reflection.scope)
+          scope.limit_value.nil? && scope.offset_value.nil?
+        end
+      end
+    end
+  end
+end

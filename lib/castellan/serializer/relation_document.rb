@@ -1,0 +1,248 @@
+# frozen_string_literal: true
+
+require "set"
+require_relative "../document"
+require_relative "preloading"
+require_relative "translation"
+require_relative "layout"
+require_relative "opaque_objects"
+
+module Castellan
+  module Serializer
+    # The document of a relation or dataset: types whose serializer is plain are written from rows, the others from records that
+    # are loaded once, in one statement a type.
+    #
+    #   document = RelationDocument.new(UserSerializer, User.active, Options.new(UserSerializer, include: [:roles]))
+    #   document.rows?      # => true, unless the include leads through what only records know
+    #   document.to_json
+    #
+    # The rows of an opaque primary type are those of the records that the caller's relation loaded.
+    class RelationDocument
+      class << self
+        # @return [Boolean] whether it has yet to be read, and a model is known for it
+        def relation?(resource)
+          return unread?(resource) if defined?(::ActiveRecord::Relation) && resource.is_a?(::ActiveRecord::Relation)
+
+          defined?(::Sequel::Dataset) && resource.is_a?(::Sequel::Dataset) && resource.respond_to?(:model)
+        end
+
+        # @return [Array] the records, with what their serializers ask of them
+        def records(serializer, resource, options)
+          Preloading.records(scope(resource), preloads(Translation.of(serializer, model(resource)), options.tree))
+        rescue DeclarationError
+          resource.to_a
+        end
+
+        # @return [Object] a relation, also of the records of an association
+        def scope(resource)
+          resource.respond_to?(:proxy_association) ? resource.scope : resource
+        end
+
+        # @return [Class]
+        def model(resource)
+          resource.respond_to?(:klass) ? resource.klass : resource.model
+        end
+
+        private
+
+        # What was built in an association and not saved is known to its records alone.
+        def unread?(relation)
+          return false if relation.loaded?
+          return true unless relation.is_a?(::ActiveRecord::Associations::CollectionProxy)
+
+          relation.proxy_association.owner.persisted? && relation.proxy_association.target.empty?
+        end
+
+        def preloads(translation, tree)
+          names = translation.preloads(tree.keys, linked: false)
+          below = tree.filter_map do |name, rest|
+            next unless rest.any? && names.include?(name) && translation.association(name).walks?
+
+            nested = preloads(translation.association(name).target, rest)
+            [name, nested] if nested.any?
+          end
+          below.empty? ? names : (names - below.map(&:first)) << below.to_h
+        end
+      end
+
+      # @param resource [Object] a relation or dataset
+      # @param options [Options]
+      def initialize(serializer, resource, options)
+        @scope = self.class.scope(resource)
+        @options = options
+        @translation = Translation.of(serializer, self.class.model(resource))
+        @tree = walkable(@translation, options.tree)
+        @reached = reached(@translation, @tree, {})
+        check
+      rescue DeclarationError => error
+        @refusal = error.message
+      end
+
+      # @return [Boolean]
+      def rows?
+        @refusal.nil?
+      end
+
+      # @return [String, nil] why it is written from records as a whole
+      attr_reader :refusal
+
+      # @return [Plan::FetchPlan]
+      def plan
+        @plan ||= Plan.compile(definition, request)
+      end
+
+      # @return [String] the document's bytes
+      # @raise [DeclarationError] where rows turn out not to know an association
+      def to_json(*)
+        return pure if plan.nodes.none? { |node| translation(node).opaque? }
+
+        @translation.opaque? ? of_records : mixed(rows(@scope))
+      end
+
+      # @return [Array<Array(Plan::Node, Translation)>] for {Explanation}
+      def parts
+        plan.nodes.map { |node| [node, translation(node)] }
+      end
+
+      private
+
+      def definition
+        @translation.resource.definition
+      end
+
+      def translation(node)
+        node.definition.resource.translation
+      end
+
+      # The part of the include that exists, as far as rows can take it.
+      def walkable(translation, tree)
+        tree.each_with_object({}) do |(name, below), walked|
+          relationship = (translation.serializer.relationships_to_serialize || {})[name] or next # as jsonapi-serializer: passed over
+          reader = translation.association(name)
+          refuse(name, translation, reader) unless reader.walks? && reader.links?
+
+          refuse_own_type(reader.target, name)
+          refuse_id(reader.target, name)
+          walked[relationship.name] = walkable(reader.target, below)
+        end
+      end
+
+      def refuse(name, translation, reader)
+        raise DeclarationError, "#{translation.serializer.name} includes #{name}, and #{reader.reason}"
+      end
+
+      # jsonapi-serializer writes a record that is included again, also when it is one of the primary data.
+      def refuse_own_type(target, name)
+        return unless target.serializer.record_type == @translation.serializer.record_type
+
+        raise DeclarationError, "#{name} leads to #{target.serializer.record_type} again, which only records show as they should be"
+      end
+
+      def refuse_id(target, name)
+        return if target.id_of_column?
+
+        raise DeclarationError, "#{name} leads to #{target.serializer.name}, whose id is not a column"
+      end
+
+      # Everything that could be refused is refused before anything is read.
+      def check
+        reached = [definition, *plan.nodes.map(&:definition)].uniq
+        reached.each { |one| Document::DeclarationCheck.of(one) }
+      rescue BadRequest => error # more paths or levels than a resource takes
+        raise DeclarationError, error.message
+      end
+
+      def request
+        @request ||= Plan::Request.new(definition, include: @tree, fields: fields)
+      end
+
+      # Of the types whose fields were chosen, and of those with relationships whose linkage is not wanted.
+      def fields
+        @reached.each_key.with_object({}) do |translation, fields|
+          names = names_of(translation)
+          (fields[translation.serializer.record_type.to_s] ||= []).concat(names) if names
+        end
+      end
+
+      # What is included of each type; a lazy relationship that is so at one place and not at another is more than a plan can say.
+      def reached(translation, tree, found)
+        before = found[translation]
+        if before && (before ^ tree.keys).any? { |name| translation.serializer.relationships_to_serialize[name].lazy_load_data }
+          raise DeclarationError, "#{translation.serializer.name} is reached with and without its lazy relationships"
+        end
+
+        found[translation] = (before || Set.new) | tree.keys
+        tree.each { |name, below| reached(translation.association(name).target, below, found) }
+        found
+      end
+
+      def names_of(translation)
+        chosen = @options.fieldset(translation.serializer.record_type)
+        lazy = bare(translation)
+        return unless chosen || lazy.any?
+
+        linked = (translation.linked - lazy).map(&:name)
+        linked &= chosen if chosen
+        return linked if translation.opaque?
+
+        attributes = (translation.serializer.attributes_to_serialize || {}).keys
+        (chosen ? attributes & chosen : attributes) + linked
+      end
+
+      # The relationships that are written without linkage.
+      def bare(translation)
+        chosen = @options.fieldset(translation.serializer.record_type)
+        translation.linked.select do |relationship|
+          relationship.lazy_load_data && !@reached.fetch(translation).include?(relationship.name) &&
+            (chosen.nil? || chosen.include?(relationship.name))
+        end
+      end
+
+      def rows(scope)
+        Document::DeclarationCheck.of(definition).fetch(plan, scope)
+      end
+
+      def layout
+        bare = plan.nodes.map { |node| bare(translation(node)).map(&:name) } # a plan does not tell what was left out as lazy
+        plan.derive([:layout, Serialize.escape, bare]) { Layout.new(plan, method(:bare), escape: Serialize.escape) }
+      end
+
+      def pure
+        Serialize.encoder.encode(rows(@scope), layout, tail: tail).body
+      end
+
+      def of_records
+        records = Preloading.records(@scope, @translation.preloads(@tree.keys))
+        ids = records.map { |record| record.public_send(@translation.id_column) }
+        mixed(rows(@translation.adapter.by_ids(all, ids.uniq, @translation.id_column)), records, ids)
+      end
+
+      def all
+        @translation.model.respond_to?(:unscoped) ? @translation.model.unscoped : @translation.adapter.scope
+      end
+
+      # The bytes that the encoder wrote of each record, and in place of those of opaque types what their records tell.
+      def mixed(row_set, records = nil, ids = nil)
+        written = Serialize.encoder.encode_each(row_set, layout).to_h { |id, bytes, included|
+          [id, [bytes, included.map { |one|
+            one.first(2)
+          }]]
+        }
+        objects = OpaqueObjects.new(plan, row_set, layout, @options, @reached)
+        primary = records ? of_primary_records(written, objects, records, ids) : written.values
+        included = primary.map { |bytes, found| [bytes, objects.replace(found)] }
+        Serialize::Assembly.call(:json_api, included, compound: @options.tree.any?, tail: tail)
+      end
+
+      def of_primary_records(written, objects, records, ids)
+        texts = objects.of(plan.root, records, ids.map(&:to_s))
+        texts.each_with_index.map { |text, index| [text, written.fetch(ids[index].to_s, ["", []]).last] }
+      end
+
+      def tail
+        around = { meta: @options.meta, links: @options.links }.reject { |_, value| Blank.blank?(value) }
+        around.map { |name, value| ",\"#{name}\":#{JsonText.of(value)}" }.join
+      end
+    end
+  end
+end

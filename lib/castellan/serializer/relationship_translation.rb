@@ -1,0 +1,156 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serializer
+    # How far rows can take the place of a record for one relationship.
+    #
+    # | question  | so that                                                          |
+    # |-----------|------------------------------------------------------------------|
+    # | `walks?`  | the related records can be read from rows                        |
+    # | `links?`  | the linkage can be: the ids are those that the record would tell |
+    # | `reason`  | nil where the whole member can be written from rows              |
+    #
+    #   RelationshipTranslation.new(relationship, UserSerializer, adapter).reason   # => "its links are made of the record"
+    class RelationshipTranslation
+      class << self
+        # @return [Symbol, nil] the column whose value a serializer writes as the id; nil where only the record knows it
+        def id_column(serializer, adapter)
+          name = serializer.record_id || adapter.primary_key
+          return unless name.respond_to?(:to_sym) && MemberTranslation.column_reason(name.to_sym, adapter).nil?
+
+          reader = serializer.record_id ? nil : adapter.model.instance_method(:id).owner
+          name.to_sym unless reader.is_a?(Class) && reader == adapter.model
+        end
+
+        # @param relationships [Array<Relationship>]
+        # @return [Symbol, nil] what makes of all their names their keys
+        def key_transform(relationships)
+          Resource::KeyTransform.names.find do |way|
+            relationships.all? { |one| Resource::KeyTransform.call(one.name, way) == one.key.to_s }
+          end
+        end
+      end
+
+      # @return [String, nil]
+      attr_reader :reason
+
+      def initialize(relationship, serializer, adapter)
+        @relationship = relationship
+        @serializer = serializer
+        @adapter = adapter
+        @association = find_association
+        @obstacle = obstacle
+        @unlinked = @obstacle || unlinked
+        @reason = @unlinked || unwritten
+      end
+
+      # @return [Symbol]
+      def name
+        @relationship.name
+      end
+
+      # @return [Symbol]
+      def association_name
+        @relationship.object_method_name.to_sym
+      end
+
+      # @return [Boolean]
+      def walks?
+        @obstacle.nil?
+      end
+
+      # @return [Boolean]
+      def links?
+        @unlinked.nil?
+      end
+
+      # @return [Translation] of the related serializer and model
+      def target
+        @target ||= Translation.of(@relationship.static_serializer, @association.model)
+      end
+
+      # @return [Boolean] whether loading its records with their owners gives what each owner would answer
+      def preload?
+        !@relationship.object_block && @adapter.associations.include?(association_name) && Preloading.safe?(@adapter.model,
+                                                                                                            association_name)
+      end
+
+      private
+
+      def find_association
+        @adapter.association(@relationship.name) if @adapter.associations.include?(@relationship.name)
+      rescue DeclarationError => error
+        @refusal = error.message
+        nil
+      end
+
+      def obstacle
+        return "its block takes the record" if @relationship.object_block
+        return "its condition takes the record" if @relationship.conditional_proc
+        return "its records come from the method #{association_name}" if association_name != name
+        return @refusal || "#{name} is not an association of #{@adapter.plural_name}" unless @association
+        return "#{name} is #{@association.to_many? ? "to-many" : "to-one"}" unless @association.to_many? == @relationship.to_many?
+        return "#{name} is read by a method of the model's own" unless generated?(name)
+
+        "its serializer depends on the record" unless serializer_known?
+      end
+
+      def serializer_known?
+        @relationship.static_serializer.respond_to?(:relationships_to_serialize)
+      rescue NameError
+        false # the error that says which one is missing comes when the record is written
+      end
+
+      def unlinked
+        id = self.class.id_column(@relationship.static_serializer, @association.adapter)
+        return "the id of a related record is not a column" unless id
+        return foreign_key_reason(id) if @association.macro == :belongs_to
+        return if id == @association.adapter.primary_key && plain_id_method?
+
+        "the linked ids come from the method #{@relationship.id_method_name}"
+      end
+
+      def foreign_key_reason(id)
+        method = @relationship.id_method_name.to_sym
+        return if method == @association.owner_key && @association.foreign_key_of?(id) && MemberTranslation.column_reason(method,
+                                                                                                                          @adapter).nil?
+
+        "the linked id comes from the method #{method}"
+      end
+
+      # What ActiveRecord makes of the association, or nothing (Sequel, a has_one), for which the association itself is asked.
+      def plain_id_method?
+        method = @relationship.id_method_name.to_sym
+        default = @relationship.to_many? ? :"#{Names.singularize(name)}_ids" : :"#{name}_id"
+        return false unless method == default && !@adapter.columns.include?(method)
+
+        generated?(method) || !(@adapter.model.method_defined?(method) || @adapter.model.private_method_defined?(method))
+      end
+
+      def unwritten
+        return "its links are made of the record" unless Blank.blank?(@relationship.links)
+        return "its meta is made of the record" unless Blank.blank?(@relationship.meta)
+        return "its linkage has the type #{@relationship.static_record_type}" unless same_type?
+
+        "its key is #{@relationship.key}" unless self.class.key_transform(keyed)
+      end
+
+      def same_type?
+        @relationship.static_record_type == @relationship.static_serializer.record_type
+      end
+
+      # A resource has one transform for all its names.
+      def keyed
+        @serializer.relationships_to_serialize.values
+      end
+
+      # Whether the ORM wrote the method, and nobody another over it.
+      def generated?(method)
+        return false unless @adapter.model.method_defined?(method)
+
+        owner = @adapter.model.instance_method(method).owner
+        !owner.is_a?(Class) && (owner.name.nil? || owner.name.end_with?("GeneratedAssociationMethods"))
+      end
+    end
+  end
+end

@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serializer
+    # Writes resource objects of one serializer, as hashes: what is the same for all records of a document is chosen once.
+    #
+    #   objects = ResourceObject.new(UserSerializer, [:email], {}, [:roles])
+    #   objects.call(user)   # => { id: "1", type: :user, attributes: { email: "ada@example.com" }, relationships: {} }
+    class ResourceObject
+      # @param fieldset [Array<Symbol>, nil] keys of attributes and names of relationships
+      # @param params [Hash]
+      # @param included [Array<Symbol>] the relationships whose records are included
+      def initialize(serializer, fieldset, params, included = [])
+        @serializer = serializer
+        @fieldset = fieldset
+        @params = params
+        @included = included
+        @attributes = chosen(serializer.attributes_to_serialize)
+        @relationships = chosen(serializer.relationships_to_serialize)
+        @cached, @uncached = @relationships.partition(&:cached) if @relationships
+      end
+
+      # @param linked [Proc, nil] called with a relationship: the ids that the record is linked to, nil to ask the record
+      # @return [Hash]
+      def call(record, linked = nil)
+        object = @serializer.cache_store_instance ? kept(record, linked) : written(record, @relationships, linked)
+        meta = @serializer.meta_to_serialize
+        object[:meta] = meta_of(meta, record) unless Blank.blank?(meta)
+        object
+      end
+
+      private
+
+      def chosen(members)
+        return if Blank.blank?(members)
+
+        @fieldset ? members.slice(*@fieldset).values : members.values
+      end
+
+      def kept(record, linked)
+        options = @serializer.record_cache_options(@serializer.cache_store_options, @fieldset, @included, @params)
+        return written(record, @relationships, linked) unless options
+
+        cached = @cached if @cached&.any?
+        object = @serializer.cache_store_instance.fetch(record, **options) { written(record, cached, linked) }
+        return object.dup unless @uncached&.any?
+
+        object.merge(relationships: (object[:relationships] || {}).merge(relationships(record, @uncached, linked)))
+      end
+
+      def written(record, relationships, linked)
+        object = identified(record)
+        object[:attributes] = attributes(record) if @attributes
+        object[:relationships] = relationships(record, relationships, linked) if relationships
+        object[:links] = links(record) unless Blank.blank?(@serializer.data_links)
+        object
+      end
+
+      def identified(record)
+        id = @serializer.id_from_record(record, @params)
+        { id: Blank.blank?(id) ? nil : id.to_s, type: @serializer.record_type }
+      end
+
+      def attributes(record)
+        @attributes.each_with_object({}) { |attribute, hash| attribute.serialize(record, @params, hash) }
+      end
+
+      def relationships(record, relationships, linked)
+        relationships.each_with_object({}) do |relationship, hash|
+          relationship.serialize(record, @included.include?(relationship.name), @params, hash, linked&.call(relationship))
+        end
+      end
+
+      def links(record)
+        @serializer.data_links.each_with_object({}) { |(_, link), hash| link.serialize(record, @params, hash) }
+      end
+
+      def meta_of(meta, record)
+        case meta
+        when Proc then Serializer.call_proc(meta, record, @params)
+        when Hash then meta
+        else record.public_send(meta)
+        end
+      end
+    end
+  end
+end
