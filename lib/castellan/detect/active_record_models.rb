@@ -44,6 +44,9 @@ module Castellan
           end
         end
 
+        # @return [Array<Symbol>] the associations that lead to records of several classes
+        def polymorphic(owner) = owner.reflect_on_all_associations.select(&:polymorphic?).map(&:name)
+
         # @param tree [Hash] `{ posts: { comments: {} } }`
         # @return [String] "preload(posts: :comments)"
         def preload(tree) = "preload(#{Preload.arguments(tree)})"
@@ -64,15 +67,9 @@ module Castellan
 
         def column?(model, name) = model.column_names.include?(name)
         def macro(to) = to == :one ? "has_one" : "has_many"
-        def condition(text) = text
         def order(columns) = "order(#{columns})"
         def primary_key(model) = model.primary_key.to_s
 
-        def find_many(model, column)
-          "#{model.name}.where(#{column}: values).#{column == primary_key(model) ? "index_by" : "group_by"}(&:#{column})"
-        end
-
-        def count_many(model, column) = "#{model.name}.where(#{column}: values).group(:#{column}).count"
         def insert_many(model) = "#{model.name}.insert_all(rows)"
         def update_many(model) = "#{model.name}.where(…).update_all(…), or #{model.name}.upsert_all(rows) where the values differ"
         def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete_all"

@@ -14,11 +14,12 @@ module Castellan
     Chain = Struct.new(:calls, :finder, :arguments, keyword_init: true) do
       # @param source [String, nil]
       # @param association [Symbol]
+      # @param target [Class, nil] the model that the association leads to, whose named scopes are conditions as well
       # @return [Chain, nil] nil where the line does not show the association
-      def self.read(source, association)
+      def self.read(source, association, target = nil)
         rest = source && source[/\b#{Regexp.escape(association.to_s)}(?:_dataset)?\b(.*)/m, 1] or return
         calls = []
-        while (call = rest.match(Chain::CALL))
+        while (call = rest.match(Chain::CALL) || named(rest, target))
           calls << "#{call[1]}#{call[2]}"
           rest = call.post_match
         end
@@ -27,11 +28,26 @@ module Castellan
         new(calls: calls.freeze, finder: finder && finder[1], arguments: finder && finder[2])
       end
 
+      # A scope that the model itself has, and not the library.
+      def self.named(rest, target)
+        call = rest.match(Chain::FINDER)
+        call if call && target.respond_to?(call[1]) && owners(target).include?(target.method(call[1]).owner)
+      end
+      private_class_method :named
+
+      def self.owners(model)
+        model.ancestors.grep(Class).take_while { |owner| !Chain::LIBRARY.include?(owner.name) }.map(&:singleton_class)
+      end
+      private_class_method :owners
+
       # Whether a finder is given conditions, and not a number or a column.
       def self.chooses?(name, arguments)
-        name.match?(/\A(?:find_by|first|last|take|get)/) && arguments.to_s.match?(/\A\(\s*\w+:\s/)
+        name.match?(/\A(?:find_by|first|last|take|get|exists\?|any\?)/) && arguments.to_s.match?(/\A\(\s*\w+:\s/)
       end
       private_class_method :chooses?
+
+      # @return [Boolean] whether the record is asked for by its key
+      def keyed? = finder == "find" && !arguments.nil?
 
       # @return [String] all of them
       def conditions = calls.join(".")
@@ -55,10 +71,11 @@ module Castellan
       # @return [Boolean] whether the conditions are written with nothing but literals
       def constant?
         text = conditions.gsub(/"(?:[^"\\#]|\\.)*"|'[^']*'/, "0")
-        words = text.gsub(/\b\w+:(?!:)|:\w+|(?<![\w:])(?:#{Chain::SCOPES})\b/, "").scan(/[A-Za-z_@$]\w*/)
+        words = text.gsub(/\b\w+:(?!:)|:\w+|(?<![\w:])(?:#{Chain::SCOPES})\b|(?:\A|\.)\w+(?=\.|\z|\()/, "").scan(/[A-Za-z_@$]\w*/)
         (words - %w[true false nil Sequel desc asc]).empty?
       end
     end
+    Chain::LIBRARY = %w[ActiveRecord::Base Sequel::Model Object].freeze
     Chain::SCOPES = "where\\.not|where|not|order|reorder|rewhere|exclude|reverse_order|reverse|filter|limit"
     Chain::ARGUMENTS = /(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))?/
     Chain::CALL = /\A&?\.(#{Chain::SCOPES})#{Chain::ARGUMENTS}/

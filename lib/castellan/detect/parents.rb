@@ -9,12 +9,14 @@ module Castellan
     #   parent.model   # => Post
     #   parent.path    # => [:comments], what must be walked from a post to reach the owner
     #   parent.count   # => 20
+    #   parent.loaded  # => Post, or a superclass of it: what the line loads
+    #   parent.also    # => other sites where such records were loaded, when these were too few
     #
     # Records that were themselves fetched one owner at a time are followed to the first load, so that nested repetition
     # is repaired at its root. A load is taken for the parent when its model fits and it came before.
     class Parents
       # One answer.
-      Parent = Struct.new(:model, :site, :count, :path, keyword_init: true)
+      Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, keyword_init: true)
       DEEPEST = 4
 
       def initialize(tally)
@@ -51,7 +53,21 @@ module Castellan
       end
 
       def here(load, owner, group)
-        Parent.new(model: owner, site: load.site, count: load.joined ? group.count : load.count, path: [])
+        Parent.new(model: owner, site: load.site, count: load.joined ? group.count : load.count, path: [], loaded: class_named(load.model),
+                   also: others(load, owner, group))
+      end
+
+      def class_named(name)
+        Object.const_get(name)
+      rescue NameError
+        nil
+      end
+
+      # Each record walks once. Where more walked than this load brought, some came from the next largest ones.
+      def others(load, owner, group)
+        missing = group.association && !load.joined ? group.count + group.cached - load.count : 0
+        candidates = @loads.select { |other| other != load && other.order < group.order && other.count > 1 && fits?(other.model, owner) }
+        candidates.sort_by { |other| -other.count }.take_while { |other| missing.positive? && (missing -= other.count) }.map(&:site).uniq
       end
 
       # Records that came in one statement but after another load at the same place were most likely preloaded from there.
@@ -60,7 +76,9 @@ module Castellan
 
         root = @loads.find { |other| other.site == load.site && other.model == load.root }
         names = path_between(Object.const_get(root.model), owner)
-        names ? Parent.new(model: Object.const_get(root.model), site: root.site, count: root.count, path: names) : here(load, owner, group)
+        return here(load, owner, group) unless names
+
+        Parent.new(model: Object.const_get(root.model), site: root.site, count: root.count, path: names)
       rescue NameError
         here(load, owner, group)
       end
@@ -70,7 +88,7 @@ module Castellan
         walk, link = repeated_walk(owner, group)
         parent = walk && of(walk.owner, walk, depth + 1) or return
 
-        Parent.new(model: parent.model, site: parent.site, count: parent.count, path: [*parent.path, link.name])
+        parent.dup.tap { |further| further.path = [*parent.path, link.name] }
       end
 
       def repeated_walk(owner, group)
@@ -78,9 +96,16 @@ module Castellan
           next if other.equal?(group) || other.association.nil? || other.count < 2
 
           link = Detect.models(other.owner)&.link(other.owner, other.association)
-          return [other, link] if link&.target && fits?(link.target.name, owner) && !other.owner.equal?(owner)
+          return [other, link] if link && leads_to?(link, other, owner) && !other.owner.equal?(owner)
         end
         nil
+      end
+
+      # Where a polymorphic association leads says the table that was asked.
+      def leads_to?(link, walk, owner)
+        return fits?(link.target.name, owner) if link.target
+
+        Detect.models(owner)&.of_table(walk.shape.table).to_a.any? { |model| fits?(model.name, owner) }
       end
 
       # Records that were taken one by one from a statement (Sequel's `each`) are never told as loaded: the statement is known.
@@ -95,10 +120,15 @@ module Castellan
       end
 
       # Breadth first over the associations that lead to models loaded in this recording; those that go through another
-      # only where nothing else leads there, because what is on the way is loaded as well.
+      # only where nothing else leads there, because what is on the way is loaded as well; a polymorphic one at last.
       def path_between(root, owner)
         models = Detect.models(root) or return
-        search(models, root, owner, false) || search(models, root, owner, true)
+        search(models, root, owner, false) || search(models, root, owner, true) || anywhere(models, root)
+      end
+
+      def anywhere(models, root)
+        names = models.polymorphic(root)
+        names if names.size == 1
       end
 
       def search(models, root, owner, through)

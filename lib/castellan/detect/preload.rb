@@ -15,6 +15,10 @@ module Castellan
       # @return [Hash] `{ posts: { comments: {} } }`
       def path(names) = names.reverse.reduce({}) { |tree, name| { name => tree } }
 
+      # @param tree [Hash] one that does not branch
+      # @return [Array<Symbol>] `[:posts, :comments]`
+      def names(tree) = tree.flat_map { |name, rest| [name, *names(rest)] }
+
       # @return [Hash] a new tree with all branches
       def merge(*trees)
         trees.reduce { |one, other| one.merge(other) { |_name, left, right| merge(left, right) } } || {}

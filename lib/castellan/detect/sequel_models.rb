@@ -30,6 +30,9 @@ module Castellan
         # @return [Boolean] whether an association leads to this table, straight or by a join
         def leads_to?(owner, table) = links(owner).any? { |link| [link.table, link.through].include?(table) }
 
+        # @return [Array<Symbol>] none: Sequel has no such associations of its own
+        def polymorphic(_owner) = []
+
         def preload(tree) = "eager(#{Preload.arguments(tree)})"
 
         # What else the load needs where records come one at a time: `each` loads nothing eagerly, `all` does.
@@ -47,7 +50,6 @@ module Castellan
 
         def column?(model, name) = model.columns.include?(name.to_sym)
         def macro(to) = to == :one ? "one_to_one" : "one_to_many"
-        def condition(text) = text
         def primary_key(model) = model.primary_key.to_s
 
         def order(columns)
@@ -55,11 +57,6 @@ module Castellan
           "order(#{columns.map { |name, way| way == "desc" ? "Sequel.desc(:#{name})" : ":#{name}" }.join(", ")})"
         end
 
-        def find_many(model, column)
-          "#{model.name}.where(#{column}: values).#{column == primary_key(model) ? "as_hash" : "to_hash_groups"}(:#{column})"
-        end
-
-        def count_many(model, column) = "#{model.name}.where(#{column}: values).group_and_count(:#{column})"
         def insert_many(model) = "#{model.name}.multi_insert(rows)"
         def update_many(model) = "#{model.name}.where(…).update(…)"
         def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete"

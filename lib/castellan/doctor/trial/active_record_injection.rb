@@ -27,12 +27,28 @@ module Castellan
 
           def exists?(conditions = :none)
             ActiveRecordInjection.reading(self, :any?) { |records| return records.any? } if conditions == :none
+            injection = Injection.current
+            ActiveRecordInjection.declared(injection, self) { |records| return records.any? } if injection
+            super
+          end
+
+          def pluck(*columns)
+            injection = Injection.current
+            ActiveRecordInjection.declared(injection, self) { |records| return records.pluck(*columns) } if injection
             super
           end
 
           def find_each(**options, &block)
             ActiveRecordInjection.reading(self, :each) { |records| return records.each(&block) } if options.empty? && block
             super
+          end
+        end
+
+        # Prepended to ActiveRecord::Querying, for records of SQL that the application wrote.
+        module Queries
+          def find_by_sql(...)
+            injection = Injection.current
+            injection ? ActiveRecordInjection.around(injection, self) { super } : super
           end
         end
 
@@ -69,6 +85,7 @@ module Castellan
             return unless defined?(ActiveRecord::Base)
 
             ActiveRecord::Relation.prepend(Relations) unless ActiveRecord::Relation.include?(Relations)
+            ActiveRecord::Querying.prepend(Queries) unless ActiveRecord::Querying.include?(Queries)
             association = ActiveRecord::Associations::Association
             association.prepend(Walks) unless association.include?(Walks)
           end
@@ -91,7 +108,7 @@ module Castellan
             way = injection.way(association.owner.class, association.reflection.name)
             return false unless way.is_a?(Symbol) && association.owner.class._reflect_on_association(way)
 
-            yield Array(association.owner.association(way).load_target)
+            yield Array(association.owner.association(way).load_target).dup
             true
           end
 
@@ -111,8 +128,17 @@ module Castellan
           end
 
           def preload(records, tree, only)
-            records = records.grep(only) if only
+            return preload_alone(records, *tree.first, only) if only
+
             ActiveRecord::Associations::Preloader.new(records: records, associations: tree).call if records.any?
+          end
+
+          # Follows a path to the last association, which only some records have.
+          def preload_alone(records, name, rest, only)
+            return preload(records.grep(only), { name => {} }, nil) if rest.empty?
+
+            preload(records, { name => {} }, nil)
+            preload_alone(records.flat_map { |record| Array(record.association(name).target) }, *rest.first, only)
           end
         end
       end

@@ -9,8 +9,11 @@ module Castellan
       #
       # The first run of each kind warms up. What differs between the two unfixed runs is not compared with the fixed one.
       class Experiment
+        # How much more a fix with fewer queries may cost, in proportion and altogether.
         MORE = 1.25
-        private_constant :MORE
+        MORE_OBJECTS = 5_000
+        MORE_NS = 5_000_000
+        private_constant :MORE, :MORE_OBJECTS, :MORE_NS
 
         # @param findings [Array<Finding>] what one change mends
         # @yield the work
@@ -76,10 +79,12 @@ module Castellan
           "there are fewer queries, but they take longer and make more objects" if heavier?(before, after)
         end
 
-        # Both, because the clock alone scatters.
+        # Both, because the clock alone scatters; and not of a few records, where a preload costs more than it saves.
         def heavier?(before, after)
-          after.allocated_objects > before.allocated_objects * MORE && after.duration_ns > before.duration_ns * MORE
+          more?(before.allocated_objects, after.allocated_objects, MORE_OBJECTS) && more?(before.duration_ns, after.duration_ns, MORE_NS)
         end
+
+        def more?(before, after, least) = after > before * MORE && after > before + least
 
         def trial(**fields) = Trial.new(findings: @findings, **fields)
       end

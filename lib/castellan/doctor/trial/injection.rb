@@ -43,7 +43,7 @@ module Castellan
 
         # @param findings [Array<Finding>]
         def initialize(findings)
-          @preloads = findings.select(&:preload).map { |finding| preload(finding) }.uniq
+          @preloads = findings.select(&:preload).flat_map { |finding| preloads_of(finding) }.uniq
           @readings = findings.filter_map { |finding| reading(finding) }
           @declarations = findings.filter_map { |finding| declaration_of(finding) }.uniq(&:name)
           @locations = {}
@@ -91,22 +91,25 @@ module Castellan
 
         private
 
-        def preload(finding)
-          only = finding.remedy && finding.remedy[:only]
-          Preload.new(finding.parent_location, Object.const_get(finding.parent_model), finding.preload, only && Object.const_get(only))
+        def preloads_of(finding)
+          remedy = finding.remedy.to_h
+          only = Object.const_get(remedy[:only]) if remedy[:only]
+          [finding.parent_location, *remedy[:also]].map do |location|
+            Preload.new(location, Object.const_get(finding.parent_model), finding.preload, only)
+          end
         end
 
         def reading(finding)
-          way = finding.remedy && finding.remedy[:read] or return
+          way = finding.remedy.to_h[:read] or return
 
           owner, association = finding.association.split("#")
           Reading.new(finding.location, Object.const_get(owner), association.to_sym, way)
         end
 
         def declaration_of(finding)
-          code = finding.remedy && finding.remedy[:declare] or return
+          code = finding.remedy.to_h[:declare] or return
 
-          Declaration.new(Object.const_get(finding.association.split("#").first), code)
+          Declaration.new(Object.const_get(finding.remedy[:in]), code)
         end
 
         def within(declarations, &block)

@@ -61,7 +61,7 @@ module Castellan
             trees = model ? injection.preloads(model) : []
             injection.loading do
               found = yield
-              trees.each { |tree, only| load(dataset, only ? found.grep(only) : found, tree, only || model) } if found.size > 1
+              trees.each { |tree, _only| dataset.send(:eager_load, found, eager(tree), model) } if found.size > 1 # one has no siblings
               found
             end
           end
@@ -93,10 +93,6 @@ module Castellan
           def walked(dataset)
             reflection = dataset.opts[:association_reflection]
             [dataset.opts[:model_object], reflection[:name]] if reflection && dataset.opts[:model_object]
-          end
-
-          def load(dataset, records, tree, model)
-            dataset.send(:eager_load, records, eager(tree), model) if records.any?
           end
 
           # Sequel writes nothing where Castellan writes an empty tree.

@@ -23,10 +23,17 @@ module Castellan
 
           findings.each do |finding|
             return "there is no fix to try: #{finding.fix_refused || "the finding has none"}" unless finding.fix
-            return WHY.fetch(finding.kind, "its fix changes more than what is loaded") unless finding.preload
+            return untold(finding) unless finding.preload
           end
           nameless(findings)
         end
+
+        def untold(finding)
+          return "the fix leaves something to fill in (…)" if finding.fix.include?("…")
+
+          WHY.fetch(finding.kind, "its fix changes more than what is loaded")
+        end
+        private_class_method :untold
 
         # A class without a name cannot be found again.
         def nameless(findings)

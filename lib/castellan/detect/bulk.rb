@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # The code that asks once for what was asked value by value. `values` stands for the list of them.
+    #
+    #   Bulk.of(ActiveRecordModels).records(Tag, "id")   # => "Tag.where(id: values).index_by(&:id)"
+    #   Bulk.of(ActiveRecordModels).calculation(Token, "user_id", "select count(*) from …")
+    #   # => "Token.where(user_id: values).group(:user_id).count"
+    module Bulk
+      CALCULATION = /\Aselect (count|sum|avg|min|max)\((?:\*|\?|(?:\w+\.)?(\w+))\)/
+
+      # What both libraries have in common.
+      module Common
+        # @param conditions [String] further ones, as code
+        # @return [String, nil] nil for what is not understood
+        def calculation(model, column, fingerprint, conditions = "")
+          name, of = fingerprint.match(CALCULATION)&.captures
+          name && grouped(where(model, column, conditions), column, name, of)
+        end
+
+        private
+
+        def where(model, column, conditions) = [model.name, "where(#{column}: values)", conditions].reject(&:empty?).join(".")
+
+        def unique?(model, column) = Array(model.primary_key).map(&:to_s) == [column]
+      end
+      private_constant :Common
+
+      # As ActiveRecord is written.
+      module ActiveRecordBulk
+        extend Common
+
+        METHODS = { "avg" => "average", "min" => "minimum", "max" => "maximum" }.freeze
+
+        # @return [String]
+        def self.records(model, column, conditions = "")
+          "#{where(model, column, conditions)}.#{unique?(model, column) ? "index_by" : "group_by"}(&:#{column})"
+        end
+
+        # @return [String] the values of which there are any
+        def self.existing(model, column, conditions = "") = "#{where(model, column, conditions)}.distinct.pluck(:#{column})"
+
+        def self.grouped(where, column, name, of)
+          "#{where}.group(:#{column}).#{METHODS.fetch(name, name)}#{"(:#{of})" if of}"
+        end
+        private_class_method :grouped
+      end
+
+      # As Sequel is written.
+      module SequelBulk
+        extend Common
+
+        def self.records(model, column, conditions = "")
+          "#{where(model, column, conditions)}.#{unique?(model, column) ? "as_hash" : "to_hash_groups"}(:#{column})"
+        end
+
+        def self.existing(model, column, conditions = "") = "#{where(model, column, conditions)}.distinct.select_map(:#{column})"
+
+        def self.grouped(where, column, name, of)
+          return "#{where}.group_and_count(:#{column}).as_hash(:#{column}, :count)" if name == "count" && of.nil?
+
+          "#{where}.group(:#{column}).select_hash(:#{column}, Sequel.function(:#{name}, :#{of}).as(:#{name}))"
+        end
+        private_class_method :grouped
+      end
+      private_constant :ActiveRecordBulk, :SequelBulk
+
+      # @param models [Module] who knows the models
+      # @return [Module]
+      def self.of(models) = models == SequelModels ? SequelBulk : ActiveRecordBulk
+    end
+  end
+end

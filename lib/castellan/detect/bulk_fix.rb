@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # The fix for statements that are no walk through an association: the same look-up for one value after the other.
+    #
+    #   BulkFix.new(one).cure.text
+    #   # => "collect the values before the loop at app/jobs/import.rb:7 and ask once: Tag.where(id: values).index_by(&:id)"
+    #
+    # Of several conditions the line of source must show which one changes.
+    class BulkFix
+      LITERAL = /-?\d[\d_.]*|:\w+|"(?:[^"\\#]|\\.)*"|'[^']*'|true|false|nil/
+      OTHERS = /\b\S+ (?:=|<>|!=|>|<|>=|<=|like|is|in|not|between)\b|\bor\b/
+      private_constant :LITERAL, :OTHERS
+
+      # @param one [Verdict::Case]
+      def initialize(one)
+        @one = one
+        @shape = one.group.shape
+        @models = @shape.sequel? ? SequelModels : ActiveRecordModels
+        @model = @models.of_table(@shape.table).first
+        @source = (one.site && CallSite.source(one.site)).to_s
+      end
+
+      # @return [Cure]
+      def cure
+        reason = refusal
+        return Cure.refused(reason) if reason
+
+        Cure.new(text: "collect the values before the loop at #{at} and ask once: #{code}")
+      end
+
+      private
+
+      def at = CallSite.location(@one.site)
+
+      def refusal
+        if @model.nil? then "no model of the table #{@shape.table || "it reads"} is known"
+        elsif @shape.equal.empty? then "the statement has no condition of the form column = value"
+        elsif @shape.tables.size > 1 then "it reads #{@shape.tables.join(", ")}: ask for all at once, with a list of values in place of one"
+        elsif column.nil? then "it has conditions on #{@shape.equal.join(", ")}, and #{at} does not show which changes"
+        elsif !@models.column?(@model, column) then "#{column} is no column of #{@model.name}"
+        elsif code.nil? then "this calculation is not understood: ask for all at once, grouped by #{column}"
+        end
+      end
+
+      # The one that is not written with a literal.
+      def column
+        @shape.equal.uniq.size == 1 ? @shape.equal.first : (changing.first if changing.size == 1)
+      end
+
+      def changing = @changing ||= @shape.equal.uniq - constant.keys
+
+      # @return [Hash{String => String}] columns and the literals that they must equal
+      def constant
+        @constant ||= @shape.equal.to_h { |name| [name, @source[/\b#{name}: (#{LITERAL})(?=\s*[,)}])/, 1]] }.compact
+      end
+
+      def code
+        return @bulk_code if defined?(@bulk_code)
+
+        bulk = Bulk.of(@models)
+        @bulk_code = if @shape.calculation? then bulk.calculation(@model, column, @shape.fingerprint, conditions)
+                     elsif @shape.existence? then bulk.existing(@model, column, conditions)
+                     else bulk.records(@model, column, [conditions, order].reject(&:empty?).join("."))
+                     end
+      end
+
+      # A condition that is no equation is left to the reader.
+      def conditions
+        known = @shape.equal.uniq - [column]
+        further = known.map { |name| "#{name}: #{constant.fetch(name, "…")}" }
+        [further.any? ? "where(#{further.join(", ")})" : "", others? ? "where(…)" : ""].reject(&:empty?).join(".")
+      end
+
+      def others?
+        chosen = @shape.fingerprint[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
+        chosen.gsub(Shape::EQUAL, "").match?(OTHERS)
+      end
+
+      # The order in which one record would have been the first.
+      def order = @shape.order ? @models.order(@shape.order) : ""
+    end
+  end
+end

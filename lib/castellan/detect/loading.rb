@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # The change at the line where the parents of a case are loaded, so that associations are loaded with them.
+    #
+    #   Loading.new(one, { employee: {} }).cure
+    #   # => a Cure: "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
+    #
+    # Where the call cannot simply be added it says what can be written: records of raw SQL, an association that only a
+    # subclass has.
+    class Loading
+      # @param one [Verdict::Case] with a link and a parent
+      # @param tree [Hash] see {Preload}
+      def initialize(one, tree = Preload.path([*one.parent.path, one.link.name]))
+        @one = one
+        @parent = one.parent
+        @tree = tree
+      end
+
+      # @param before [String] what must be done first
+      # @param after [String] what must be done then
+      # @param remedy [Hash] the same for a trial
+      # @return [Cure]
+      def cure(before: "", after: "", **remedy)
+        return refused if alone? && !active_record?
+
+        remedy[:only] = @one.link.model.name if alone?
+        remedy[:also] = also if also.any?
+        Cure.new(text: "#{before}#{self}#{after}", preload: @tree, remedy: remedy.empty? ? nil : remedy)
+      end
+
+      # @return [Boolean] whether the association belongs to a subclass of what is loaded
+      def alone? = @alone = @alone.nil? ? missing? : @alone
+
+      # @return [Boolean] whether the call is simply added, so that other associations can be in it as well
+      def plain? = !alone? && !raw?
+
+      # @return [String]
+      def to_s
+        return apart if alone?
+
+        raw? ? from_raw : "add .#{call} where the #{parents} are loaded: #{places}"
+      end
+
+      private
+
+      def models = @one.models
+      def active_record? = models == ActiveRecordModels
+      def parents = Words.plural(@parent.model)
+
+      def call = "#{models.preload(@tree)}#{models.unlisted unless @parent.count}"
+
+      def places
+        [@parent.site, *@parent.also].map { |site| CallSite.location(site) }.join(" and ")
+      end
+
+      def also = @parent.also.to_a.map { |site| CallSite.location(site) }
+
+      def raw? = active_record? && CallSite.source(@parent.site).to_s.include?("find_by_sql")
+
+      def from_raw
+        "write #{@parent.model.name}.from(\"(…) #{@parent.model.table_name}\").#{call} instead of find_by_sql where the #{parents} " \
+          "are loaded: #{places}"
+      end
+
+      # Follows the path from the class that was loaded. What a polymorphic association leads to may lack one.
+      def missing?
+        [*@parent.path, @one.link.name].reduce(@parent.loaded || @parent.model) do |model, name|
+          link = models.link(model, name) or return true
+          link.target || (return false)
+        end
+        false
+      end
+
+      def apart
+        *way, name = Preload.names(@tree)
+        records = way.reduce(Words.plural(loaded).tr(" ", "_")) { |code, step| "#{code}.flat_map(&:#{step})" }
+        first = "add .#{models.preload(Preload.path(way))} and " if way.any?
+        "#{first}load :#{name} for the #{Words.plural(@one.link.model)} alone where the #{Words.plural(loaded)} are loaded: #{places}: " \
+          "ActiveRecord::Associations::Preloader.new(records: #{records}.grep(#{@one.link.model.name}), associations: :#{name}).call"
+      end
+
+      def loaded = @parent.loaded || @parent.model
+
+      def refused
+        Cure.refused("only the #{Words.plural(@one.link.model)} among the #{Words.plural(loaded)} have #{@one.link.name}: load them " \
+                     "apart, as #{@one.link.model.name}.#{models.preload(@one.link.name => {})}")
+      end
+    end
+  end
+end

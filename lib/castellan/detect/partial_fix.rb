@@ -1,0 +1,167 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # The fix for a part of an association that is asked of the database for each record: the last token, a count, whether there
+    # are any.
+    #
+    #   PartialFix.new(one, { tokens: {} }).cure.text
+    #   # => "declare in User: has_one :last_token, -> { where(on_behalf: false).order(id: :desc) }, …; add .preload(:last_token) where …"
+    #
+    # Reads the line of source for what the statement does not tell: the values of its conditions, and which call is written.
+    class PartialFix
+      READ_FROM_LOADED = %w[size length empty? any? none? many? include? pluck ids pick take blank? present?].freeze
+      private_constant :READ_FROM_LOADED
+
+      # @param one [Verdict::Case] with a link and a parent
+      # @param tree [Hash] what to preload where the whole association is; other associations may be in it
+      def initialize(one, tree)
+        @one = one
+        @tree = tree
+        @link = one.link
+        @shape = one.group.shape
+        @source = (one.site && CallSite.source(one.site)).to_s
+        @chain = Chain.read(@source, @link.name, @link.target)
+        @bulk = Bulk.of(one.models)
+      end
+
+      # @return [Cure]
+      def cure
+        if limited? then limited
+        elsif @chain&.batched? then loading.cure(after: " and write .each instead of .#{@chain.finder} at #{at}", read: :each)
+        elsif @chain&.keyed? then keyed
+        elsif @chain && !@chain.constant? then varying
+        elsif @shape.calculation? then calculated
+        elsif @shape.existence? then existence
+        else declared
+        end
+      end
+
+      private
+
+      def at = CallSite.location(@one.site)
+
+      # The whole association.
+      def loading = Loading.new(@one, @tree)
+
+      def limited? = @chain&.limited? || @shape.fingerprint.include?(" offset ?")
+
+      def limited
+        Cure.refused("a limit for each record of #{@link} becomes a limit for all of them when it is preloaded; rank the rows in the " \
+                     "database, by ROW_NUMBER() or LATERAL")
+      end
+
+      def keyed
+        Cure.refused("another record of #{@link} is asked for by its key each time: " \
+                     "ask for all at once: #{@bulk.records(@link.target, @one.models.primary_key(@link.target))}")
+      end
+
+      def varying
+        Cure.refused("the conditions on #{@link} at #{at} differ from record to record: no preload can answer them; " \
+                     "ask for all at once: #{@bulk.records(@link.target, @link.key)}")
+      end
+
+      # The columns that must equal something besides the association's own.
+      def further = @shape.equal - [*@link.keys, @link.type]
+
+      def conditions? = @chain ? @chain.conditions != "" : further.any?
+
+      def existence
+        return chosen(@chain ? @chain.finder.sub("exists?", "any?") : "any?") if conditions?
+        return loading.cure if READ_FROM_LOADED.include?(@chain&.finder)
+
+        loading.cure(after: " and write .any? instead of .exists? at #{at}", read: :any?)
+      end
+
+      def calculated
+        return grouped if conditions?
+        return counted if @shape.fingerprint.start_with?("select count(")
+
+        in_ruby || grouped
+      end
+
+      def counted
+        written = " and write .size instead of .count at #{at}" unless @chain&.finder == "size"
+        loading.cure(after: "#{written}#{"; or count them in one query: #{group}" if groupable?}", **(written ? { read: :calculate } : {}))
+      end
+
+      def groupable? = !@link.through && !@link.type && !@link.composite?
+
+      def group = @bulk.calculation(@link.target, @link.key, @shape.fingerprint, @chain&.filters.to_s)
+
+      def grouped
+        return Cure.refused("no preload answers a calculation on #{@link} with conditions; join and group in one query") unless groupable?
+        return Cure.refused("no preload answers this calculation; ask for all at once, grouped by #{@link.key}") unless group
+
+        Cure.new(text: "calculate for all at once, before the loop at #{at}: #{group} (what is missing there has none)")
+      end
+
+      # @return [Cure, nil] nil where Ruby has no method for it, or the line does not show what is calculated
+      def in_ruby
+        column = @chain&.arguments.to_s[/\A\(:(\w+)\)\z/, 1]
+        method = { "sum" => "sum", "minimum" => "min", "min" => "min", "maximum" => "max", "max" => "max" }[@chain&.finder]
+        return unless column && method && !@shape.sequel?
+
+        loading.cure(after: " and write .filter_map(&:#{column}).#{method} instead of .#{@chain.finder}(:#{column}) at #{at}" \
+                            "#{"; or ask for all at once: #{group}" if groupable? && group}", read: :calculate)
+      end
+
+      def declared
+        return chosen unless scope.empty?
+        return loading.cure if READ_FROM_LOADED.include?(@chain&.finder) || (@chain.nil? && @source.include?("_ids"))
+
+        loading.cure(after: " and read .#{@link.name}#{".first" if @shape.single?} at #{at}", read: @link.name)
+      end
+
+      # An association of its own, which holds what was asked for. One through a collection must be a collection, too.
+      def chosen(call = self.call)
+        return Cure.refused("no association can be declared through the join table of #{@link}") unless @one.models.scopable?(@link)
+
+        name = one?(call) ? single_name : :"chosen_#{@link.name}"
+        code = @one.models.scoped(@one.models.macro(one?(call) ? :one : :many), name, @link, scope)
+        read = "; and read .#{[name, call].compact.join(".")} at #{at}"
+        complete(code, Loading.new(@one, Preload.path([*@one.parent.path, name]))
+                              .cure(before: "declare in #{declaring.name}: #{code}; ", after: read,
+                                    declare: code, in: declaring.name, read: name))
+      end
+
+      # What is still to be called on the association, because it holds more or other things than the line asks for.
+      def call
+        return "#{@chain.finder}#{@chain.arguments}" if %w[pluck pick].include?(@chain&.finder)
+
+        "first" if @shape.single? && @link.through
+      end
+
+      def one?(call) = @shape.single? && call.nil?
+
+      # Where something is left to the reader there is nothing to try.
+      def complete(code, cure)
+        code.include?("…") ? Cure.new(text: cure.text, refused: cure.refused) : cure
+      end
+
+      # The class whose source has the association; the key is named after it.
+      def declaring
+        ActiveRecordModels.model?(@link.model) ? @link.model.reflect_on_association(@link.name).active_record : @link.model
+      end
+
+      # The order is the statement's own, because `last` turns round the one that is written.
+      def scope
+        order = @shape.order
+        written = (order ? @chain&.filters : @chain&.unlimited&.join(".")).to_s
+        written = columns if written.empty?
+        [written, order ? @one.models.order(order) : ""].reject(&:empty?).join(".")
+      end
+
+      # Where the source does not show the condition, its columns are named and the values left to the reader.
+      def columns
+        further.empty? ? "" : "where(#{further.map { |column| "#{column}: …" }.join(", ")})"
+      end
+
+      def single_name
+        prefix = @shape.last? ? "last" : "first"
+        prefix = "chosen" if @chain&.finder.to_s.match?(/take|find_by/)
+        :"#{prefix}_#{Words.singular(@link.target)}"
+      end
+    end
+  end
+end

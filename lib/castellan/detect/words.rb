@@ -1,0 +1,33 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # Names of models as words of a sentence, and as names of associations.
+    #
+    #   Words.plural(Story::LineItem)     # => "line items"
+    #   Words.singular(Story::LineItem)   # => "line_item"
+    module Words
+      BOUNDARY = /(?<=[a-z\d])(?=[A-Z])/
+      private_constant :BOUNDARY
+
+      module_function
+
+      # @return [String]
+      def plural(model)
+        word = last(model).gsub(BOUNDARY, " ").downcase
+        case word
+        when /person\z/ then word.sub(/person\z/, "people")
+        when /[^aeiou]y\z/ then "#{word[0..-2]}ies"
+        when /(?:s|x|ch|sh)\z/ then "#{word}es"
+        else "#{word}s"
+        end
+      end
+
+      # @return [String]
+      def singular(model) = last(model).gsub(BOUNDARY, "_").downcase
+
+      def last(model) = model.name[/\w+\z/]
+      private_class_method :last
+    end
+  end
+end
