@@ -20,11 +20,11 @@ module Castellan
       CONDITION = /(?:=|<|>|\blike|\bin|\bany|\bbetween) \(?\?/
       # No work that could be done at once, or none at all: cursors, locks, sequences, settings, what was written last.
       NOT_REPEATABLE = /\A(?:fetch|move|declare|close|copy|listen|unlisten|notify|lock|prepare|deallocate|attach|detach|use|kill)\b|
-                        \Aselect (?:pg_\w+|set_config|nextval|currval|setval|lastval|last_insert_rowid|last_insert_id|changes|get_lock|
+                        \Aselect\ (?:pg_\w+|set_config|nextval|currval|setval|lastval|last_insert_rowid|last_insert_id|changes|get_lock|
                         release_lock)\s?\(/x
       # Answers that may be others although nothing was written.
       VOLATILE = /\b(?:random|rand|now|clock_timestamp|statement_timestamp|uuid|gen_random_uuid|newid|randomblob)\s?\(|
-                  \bcurrent_(?:timestamp|time|date)\b|\bfor (?:no key )?(?:update|share)\b/x
+                  \bcurrent_(?:timestamp|time|date)\b|\bfor\ (?:no\ key\ )?(?:update|share)\b/x
       @shapes = {}
 
       # @param fingerprint [String] see {Fingerprint.of}
@@ -94,7 +94,7 @@ module Castellan
       def calculation? = fingerprint.match?(/\Aselect (?:count|sum|avg|min|max)\(/)
 
       # @return [Boolean] whether it only asks if there is one
-      def existence? = fingerprint.match?(/\Aselect (?:\? as one|exists)\b/)
+      def existence? = fingerprint.match?(/\Aselect (?:\? as (?:one|\?)|exists)\b?/)
 
       # @return [Boolean] whether one record is wanted of many
       def single? = fingerprint.match?(/ limit \?(?: |\z)/)

@@ -111,18 +111,20 @@ module Castellan
       # What one save writes (a counter, a touched owner, the rows of a join) and asks (whether a value is taken) is one loop
       # with it: of the writes at a line the one is told whose model the line names, or the first.
       def loops(cases)
-        writes = cases.select { |one| one.kind == :write_loop }.group_by(&:site)
-        told = writes.transform_values { |same| same.min_by { |one| [-one.count, named?(one) ? 0 : 1, one.group.order] } }
-        cases.select { |one| told[one.site].nil? || told[one.site].equal?(one) || !part_of?(one, writes[one.site]) }
+        writes = cases.select { |one| one.kind == :write_loop }
+        told = writes.group_by(&:site).transform_values do |same|
+          same.min_by { |one| [-one.count, named?(one) ? 0 : 1, one.group.order] }
+        end
+        cases.select { |one| one.kind == :write_loop ? told[one.site].equal?(one) : writes.none? { |write| part_of?(one, write) } }
       end
 
-      def part_of?(one, writes)
-        return true if one.kind == :write_loop
+      # What Sequel checks has a line of its own, in the model.
+      def part_of?(one, write)
+        group = one.group
+        return false unless group.association.nil? && write.group.shape.table == group.shape.table && one.count <= write.count
+        return group.shape.existence? && CallSite.source(one.site).to_s.include?("validates_unique") if one.site != write.site
 
-        one.group.association.nil? && writes.any? do |write|
-          write.group.shape.table == one.group.shape.table && one.count <= write.count &&
-            (one.group.shape.existence? || write.group.before?(one.group))
-        end
+        group.shape.existence? || write.group.before?(group)
       end
 
       def named?(one) = mentions(one.site, one.group.shape).positive?

@@ -24,7 +24,8 @@ module Castellan
           begin
             super
           ensure
-            recording.query(sql, NAME, started, Clock.monotonic_ns - started, false, nil, args.is_a?(Array) ? args : nil)
+            recording.query(SequelInstrument.text(self, sql), NAME, started, Clock.monotonic_ns - started, false, nil,
+                            args.is_a?(Hash) ? args.values : args)
           end
         end
       end
@@ -76,6 +77,14 @@ module Castellan
 
         def detach
           @attached = false
+        end
+
+        # @return [String] of a prepared statement, of which only the name is logged, the statement
+        def text(database, sql)
+          return sql unless sql.start_with?("EXECUTE ")
+
+          name = sql[/\AEXECUTE (\w+)/, 1]
+          (name && database.prepared_statement(name.to_sym)&.prepared_sql) || sql
         end
 
         # Public for {Records}. Rows that become records only after an eager graph is built are named by their model.
