@@ -25,6 +25,7 @@ class ArchitectureTest < Minitest::Test
     rows: %i[core resource plan],
     serialize: %i[core resource plan],
     document: RENDER - %i[document],
+    verify: RENDER,
     serializer: RENDER + %i[instrument],
     compat: %i[core serializer],
     versions: %i[core store],

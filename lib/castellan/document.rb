@@ -27,6 +27,17 @@ module Castellan
       Castellan.keeper if Castellan.respond_to?(:keeper)
     end
 
+    class << self
+      # Compares documents with those of the models, once {Verify} is loaded.
+      # @return [#current, nil]
+      attr_accessor :verifier
+
+      # @return [Verify::Verification, nil] inside `Castellan.verify`
+      def verification
+        @verifier&.current
+      end
+    end
+
     # @return [Resource::Definition]
     # @return [Plan::FetchPlan]
     # @return [Plan::Request]
@@ -175,8 +186,14 @@ module Castellan
       @id.nil?
     end
 
-    # @return [Serialize::Output] written anew from rows
+    # @return [Serialize::Output] written anew from rows; from models inside `Castellan.verify`, where those say something else
     def write
+      verification = Document.verification
+      verification ? verification.check(self, write_rows) : write_rows
+    end
+
+    # @return [Serialize::Output]
+    def write_rows
       row_set = @adapter.fetch(plan, paged, viewer: viewer)
       Serialize.encoder.encode(row_set, template, single: !collection?, tail: tail(row_set.tables.first.rows))
     end
@@ -231,7 +248,7 @@ module Castellan
     def basis
       return @basis if defined?(@basis)
 
-      @basis = (@keeper.basis(self) if @keeper && definition.caching)
+      @basis = (@keeper.basis(self) if @keeper && definition.caching && Document.verification.nil?)
     end
 
     def output

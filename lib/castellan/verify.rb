@@ -1,0 +1,59 @@
+# frozen_string_literal: true
+
+require_relative "document"
+require_relative "recording"
+
+module Castellan
+  # Writes documents twice, from rows and from the models, and compares what they say. Where they differ the model is right: its answer
+  # is what is served, and the difference is told.
+  #
+  #   result = Castellan.verify { UserResource.render(include: "roles") }
+  #   result.differences   # => [#<Difference users 7: last_login_at is nil by rows, "2024-03-01T…" by the models>]
+  #   result.value         # => the document, as the models have it
+  #
+  # In an application {Middleware} does so with a few requests of many. The models are asked as a developer would, reader by reader and
+  # association by association, each loaded lazily: a statement for each record and relationship. Whatever is rendered inside the
+  # block is compared, kept documents too (they are written anew); a {Document::Stream} is not.
+  module Verify
+    # @yieldreturn [Object] a document, its bytes, or anything that was made by rendering some
+    # @return [Result]
+    def self.call
+      verification = Verification.new
+      value = Recording.open(verification) { rendered(yield) }
+      Result.new(value, verification.documents, verification.differences.freeze)
+    end
+
+    # @return [Verification, nil] what compares documents right now
+    def self.current
+      recording = Recording.current
+      recording = recording.parent until recording.nil? || recording.observer.is_a?(Verification)
+      recording&.observer
+    end
+
+    # A document that nobody has asked for its bytes yet would be written when nobody looks any more.
+    def self.rendered(value)
+      return value.to_json if value.is_a?(Document)
+
+      value[2].to_json if value.is_a?(Array) && value[2].is_a?(Document)
+      value
+    end
+    private_class_method :rendered
+  end
+end
+
+require_relative "verify/difference"
+require_relative "verify/result"
+require_relative "verify/model_values"
+require_relative "verify/models"
+require_relative "verify/answer"
+require_relative "verify/facts"
+require_relative "verify/comparison"
+require_relative "verify/verification"
+
+Castellan::Document.verifier = Castellan::Verify
+
+module Castellan
+  module Verify
+    autoload :Middleware, "castellan/verify/middleware"
+  end
+end

@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Verify
+    # What a document says, fact by fact, so that two can be compared whatever the order of what has none.
+    #
+    #   Facts.new(plan, unordered).of(tree)
+    #   # => { ["users", "7", "email"] => "ada@example.com", ["users", "7", "roles"] => [["roles", "1"]], … }
+    #
+    # In the nested format a record stands once for each place it is written at.
+    class Facts
+      ABSENT = :castellan_absent
+      # The members of a list that may come in any order are sorted by these.
+      KEYS = %w[type id].freeze
+      private_constant :KEYS
+
+      # @param plan [Plan::FetchPlan]
+      # @param unordered [Array<Array(String, String)>] types and members
+      # @param ordered [Boolean] whether the primary data has an order
+      def initialize(plan, unordered, ordered)
+        @plan = plan
+        @unordered = unordered
+        @ordered = ordered
+      end
+
+      # @param tree [Object] what JSON.parse answers
+      # @return [Hash{Array(String, String, String) => Object}]
+      def of(tree)
+        @found = {}
+        @plan.format == :nested ? nested(tree) : json_api(tree)
+        @found
+      end
+
+      private
+
+      def json_api(tree)
+        data = tree["data"].is_a?(Array) ? tree["data"] : [tree["data"]].compact
+        order(@plan.root, data)
+        data.each { |object| object(object, "") }
+        (tree["included"] || []).each { |object| object(object, "included ") }
+      end
+
+      def object(object, where)
+        type, id = object.values_at("type", "id")
+        @found[["#{where}#{type}", id, nil]] = true
+        (object["attributes"] || {}).each { |key, value| @found[["#{where}#{type}", id, key]] = value }
+        (object["relationships"] || {}).each { |key, value| @found[["#{where}#{type}", id, key]] = linkage(type, key, value["data"]) }
+      end
+
+      def linkage(type, key, data)
+        return data unless data.is_a?(Array)
+
+        links = data.map { |link| link.values_at(*KEYS) }
+        @unordered.include?([type, key]) ? links.sort : links
+      end
+
+      def nested(tree)
+        data = tree.is_a?(Array) ? tree : [tree].compact
+        order(@plan.root, data)
+        data.each { |object| nested_object(object, @plan.root, @plan.root.definition.type.to_s) }
+      end
+
+      def nested_object(object, node, place)
+        id = object["id"].to_s
+        @found[[place, id, nil]] = true
+        node.members.each { |member| @found[[place, id, member.attribute.key]] = object.fetch(member.attribute.key, ABSENT) }
+        node.edges.select { |edge|
+          edge.node && edge.written
+        }.each { |edge| below(object, node, edge, "#{place} #{id} #{edge.relationship.key}") }
+      end
+
+      def below(object, node, edge, place)
+        key = edge.relationship.key
+        value = object[key]
+        objects = value.is_a?(Array) ? value : [value].compact
+        ids = objects.map { |inner| inner["id"].to_s }
+        ids = ids.sort if @unordered.include?([node.definition.type.to_s, key])
+        @found[[place, nil, key]] = value.is_a?(Array) ? ids : ids.first
+        objects.each { |inner| nested_object(inner, edge.node, place) }
+      end
+
+      def order(node, data)
+        ids = data.map { |object| object["id"].to_s }
+        @found[[node.definition.type.to_s, nil, "order"]] = @ordered ? ids : ids.sort
+      end
+    end
+  end
+end

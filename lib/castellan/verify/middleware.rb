@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+require_relative "../verify"
+
+module Castellan
+  module Verify
+    # Verifies a few requests of many: their documents are written from rows and from models, and the models' are served where they differ.
+    #
+    #   use Castellan::Verify::Middleware, rate: 0.001, report: ->(difference) { MyErrorTracker.notify(difference.to_s) }
+    #
+    # A verified request costs a statement for each record and relationship: begin with a small rate. Differences hold values of the
+    # records, so they are given to nobody but `report`. `CASTELLAN=off` switches it off.
+    class Middleware
+      # @param rate [Float] the share of requests that are verified, from 0 to 1
+      # @param report [#call] told of each {Difference}
+      # @param random [#rand] for tests
+      # @raise [ConfigurationError]
+      def initialize(app, rate:, report:, random: Random)
+        @app = app
+        @rate = Float(rate)
+        raise ConfigurationError, "rate: must be from 0 to 1, got #{rate.inspect}" unless @rate.between?(0, 1)
+        raise ConfigurationError, "report: must answer to call, got #{report.inspect}" unless report.respond_to?(:call)
+
+        @report = report
+        @random = random
+        freeze
+      end
+
+      def call(env)
+        return @app.call(env) if Castellan.off? || @random.rand >= @rate
+
+        result = Verify.call { @app.call(env) }
+        result.differences.each { |difference| @report.call(difference) }
+        result.value
+      end
+    end
+  end
+end

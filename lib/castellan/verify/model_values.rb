@@ -1,0 +1,106 @@
+# frozen_string_literal: true
+
+require "bigdecimal"
+require "date"
+require "json"
+require "time"
+
+module Castellan
+  module Verify
+    # What the public readers of a record say, as JSON has it. Knows nothing of rows, plans' columns or coders: it is their oracle.
+    #
+    #   values = ModelValues.new(viewer)
+    #   values.id(ada, :id)             # => "1"
+    #   values.attribute(ada, member)   # => "2024-03-01T12:00:00.000Z"
+    class ModelValues
+      DELIMITER = "_"
+      private_constant :DELIMITER
+
+      def initialize(viewer)
+        @viewer = viewer
+      end
+
+      # @param column [Symbol, Array<Symbol>]
+      # @return [String]
+      def id(record, column)
+        Array(column).map { |name| read(record, name) }.join(DELIMITER)
+      end
+
+      # @param column [Symbol, Array<Symbol>]
+      # @return [Object] as plain JSON has it
+      def plain_id(record, column)
+        column.is_a?(Array) ? id(record, column) : json(read(record, column))
+      end
+
+      # @param attribute [Resource::Attribute]
+      # @return [Object] what JSON.parse could have answered
+      def attribute(record, attribute)
+        json(value(record, attribute))
+      end
+
+      # @param relationship [Resource::Relationship]
+      # @return [Array<Object>] related records, loaded as one record loads them
+      def related(record, relationship)
+        found = relationship.block ? call(relationship.block, record) : read(record, relationship.name)
+        found.respond_to?(:to_ary) ? found.to_ary : [found].compact
+      end
+
+      # @return [Boolean] whether the association says in which order its records come
+      def ordered?(record, relationship)
+        return true if relationship.block || !relationship.to_many?
+        return record.association(relationship.name).scope.order_values.any? if active_record?(record)
+
+        dataset = :"#{relationship.name}_dataset"
+        !record.respond_to?(dataset) || !record.public_send(dataset).opts[:order].nil?
+      end
+
+      private
+
+      def value(record, attribute)
+        case attribute.source
+        when :computed then call(attribute.block, named(record, attribute.columns))
+        when :record then call(attribute.block, record)
+        else
+          owner = attribute.path.reduce(record) { |walked, name| walked && read(walked, name) }
+          owner && read(owner, attribute.columns.first)
+        end
+      end
+
+      def read(record, name)
+        return record.fetch(name) { record.fetch(name.to_s, nil) } if record.is_a?(Hash)
+
+        record.public_send(name)
+      end
+
+      def named(record, names)
+        names.empty? ? record : Struct.new(*names).new(*names.map { |name| read(record, name) })
+      end
+
+      def call(block, argument)
+        takes = block.lambda? && block.parameters == [[:req], [:rest]] ? 1 : block.parameters.count { |kind, _| %i[req opt].include?(kind) }
+        takes > 1 ? block.call(argument, @viewer) : block.call(argument)
+      end
+
+      def active_record?(record)
+        defined?(::ActiveRecord::Base) && record.is_a?(::ActiveRecord::Base)
+      end
+
+      def json(value)
+        return JSON.parse(::ActiveSupport::JSON.encode([value])).first if defined?(::ActiveSupport::JSON)
+
+        JSON.parse(JSON.generate([plain(value)])).first
+      end
+
+      def plain(value)
+        case value
+        when BigDecimal then value.to_s("F")
+        when DateTime, Time then value.to_time.xmlschema(3)
+        when Date then value.iso8601
+        when Hash then value.to_h { |key, inner| [key.to_s, plain(inner)] }
+        when Array then value.map { |inner| plain(inner) }
+        else value
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Verify
+    # What {Verify.call} opens: compares every document that is written inside, and keeps the differences.
+    #
+    #   verification.check(document, output)   # => the output, or the models' where they say something else
+    #
+    # Rows may change between the two readings, so a difference counts when a second look finds it again. An error of the models is
+    # a difference too; then the rows' answer is served.
+    class Verification
+      # @return [Array<Difference>]
+      # @return [Integer] how many were compared
+      attr_reader :differences, :documents
+
+      def initialize
+        @differences = []
+        @documents = 0
+        @looking = false
+      end
+
+      # For {Recording}: statements are of no interest here.
+      def query(*); end
+
+      # @param document [Document]
+      # @param output [Serialize::Output] written from rows
+      # @return [Serialize::Output]
+      def check(document, output)
+        return output if @looking # a model's reader renders something itself
+
+        @documents += 1
+        looking { compared(document, output) }
+      rescue StandardError => error
+        @differences << Difference.new(document.definition.type.to_s, nil, "verification", "written", "#{error.class}: #{error.message}")
+        output
+      end
+
+      private
+
+      def looking
+        @looking = true
+        yield
+      ensure
+        @looking = false
+      end
+
+      def compared(document, output)
+        first = Comparison.new(document, output)
+        return output if first.differences.empty?
+
+        second = Comparison.new(document, document.write_rows)
+        found = second.differences & first.differences
+        @differences.concat(found)
+        found.empty? ? output : second.answer
+      end
+    end
+  end
+end

@@ -1,0 +1,183 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "json"
+require "document/library"
+
+# Documents from rows beside those from models: what is the same, and what is told where it is not.
+module VerifyContract
+  def setup
+    library.fill
+  end
+
+  def test_documents_that_say_the_same
+    asked = [{}, { include: "author,tags,comments" }, { include: "author.articles,author.mentor" }, { fields: { articles: "title,tags" } },
+             { format: :nested, include: "author,comments" }, { sort: "-title" }, { filter: { "title" => "Title 3" } },
+             { filter: { "title" => "none" }, include: "author" }, { id: 3, include: "author" }, { id: 99 }, { id: 3, format: :nested },
+             { meta: { a: 1 }, links: { self: "/" } }]
+    asked.each do |options|
+      result = Castellan.verify { long.render(**options) }
+      assert_predicate result, :same?, "#{options}: #{result}"
+      assert_equal long.render(**options), result.value, options.to_s
+    end
+  end
+
+  def test_computed_values_and_those_of_the_viewer
+    [articles, library.models::WatchedArticleResource].each do |resource|
+      result = Castellan.verify { resource.document(include: "author", viewer: 2) }
+      assert_predicate result, :same?, result.to_s
+      assert_equal resource.render(include: "author", viewer: 2), result.value
+    end
+  end
+
+  def test_a_difference_is_told_and_the_models_answer_is_served
+    result = reading(:Article, :title, ->(title) { title.sub("5", "five") }) { Castellan.verify { long.render(include: "author") } }
+    assert_equal [["articles", "5", "title", "Title 5", "Title five"]], result.differences.map(&:to_a)
+    assert_equal 'articles 5: title is "Title 5" by rows, "Title five" by the models', result.differences.first.to_s
+    assert_equal JSON.parse(long.render(include: "author").sub("Title 5", "Title five")), JSON.parse(result.value)
+  end
+
+  def test_linkage_and_included_records_are_compared_too
+    result = reading(:Article, :author, ->(author) { author unless author.id == 3 }) { Castellan.verify { long.render(include: "author") } }
+    assert_equal [["articles", "2", "author"], ["articles", "2", "author_name"], ["articles", "5", "author"],
+                  ["articles", "5", "author_name"], ["included authors", "3", nil]], places(result)
+    assert_nil JSON.parse(result.value)["data"][1]["relationships"]["author"]["data"]
+    refute_includes result.value, '"name":"Edsger"'
+    asked = { fields: { articles: "author", authors: "name" }, include: "author" }
+    result = reading(:Author, :name, :upcase.to_proc) { Castellan.verify { long.render(**asked) } }
+    assert_equal [["included authors", "1", "name"], ["included authors", "2", "name"], ["included authors", "3", "name"]], places(result)
+  end
+
+  def test_lists_without_an_order_are_the_same_in_any
+    assert_predicate reading(:Article, :comments, :reverse.to_proc) { Castellan.verify { long.render } }, :same?
+    result = reading(:Article, :comments, ->(comments) { comments.first(1) }) { Castellan.verify { long.render } }
+    assert_equal [%w[articles 1 comments]], places(result)
+  end
+
+  def test_nested_documents_too
+    asked = { include: "author", format: :nested, fields: { articles: "title,author", authors: "name" } }
+    result = reading(:Author, :name, ->(name) { name.sub("Ada", "Eda") }) { Castellan.verify { long.render(**asked) } }
+    assert_equal ["articles 3 author", "articles 6 author"], result.differences.map(&:resource)
+    assert_equal long.render(**asked).gsub('"name":"Ada"', '"name":"Eda"'), result.value
+  end
+
+  def test_the_viewers_values_stand_in_the_models_answer
+    document = -> { library.models::WatchedArticleResource.render(include: "author", viewer: 2) }
+    result = reading(:Article, :title, ->(title) { title.sub("5", "five") }, document) { Castellan.verify(&document) }
+    assert_equal [%w[articles 5 title]], places(result)
+    assert_equal JSON.parse(document.call.sub("Title 5", "Title five")), JSON.parse(result.value)
+  end
+
+  def test_what_changed_between_the_two_readings_is_no_difference
+    change = lambda do |title|
+      library.run("UPDATE articles SET title = 'New' WHERE id = 7") if title == "Title 1"
+      title
+    end
+    assert_predicate reading(:Article, :title, change) { Castellan.verify { long.render } }, :same?
+  end
+
+  def test_a_reader_that_renders_a_document_itself_is_no_loop
+    look = ->(title) { long.render(fields: { articles: "position" }) && title }
+    result = reading(:Article, :title, look) { Castellan.verify { long.render } }
+    assert_equal [1, true], [result.documents, result.same?]
+  end
+
+  def test_models_that_raise_are_a_difference_and_the_rows_answer_is_served
+    seen = 0
+    broken = Class.new(long) { attribute(:shout, columns: %i[title]) { |row| (seen += 1) > 7 ? raise("later") : row.title } }
+    result = Castellan.verify { broken.render }
+    assert_includes result.value, '"shout":"Title 7"'
+    assert_equal [["articles", nil, "verification", "written", "RuntimeError: later"]], result.differences.map(&:to_a)
+  end
+
+  def test_it_nests_and_nothing_is_compared_outside
+    inner = nil
+    outer = Castellan.verify { inner = Castellan.verify { long.render } }
+    assert_equal [1, 0], [inner.documents, outer.documents]
+    assert_nil Castellan::Verify.current
+    refute_predicate Castellan.verify { 1 }, :same?
+  end
+
+  def test_kept_documents_are_written_anew
+    kept = library.models::KeptArticleResource
+    versions = Struct.new(:version) { def current(_) = version }.new("1")
+    keeper = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: versions)
+    2.times { kept.render(keeper: keeper) }
+    assert_equal 1, Castellan.verify { kept.render(keeper: keeper) }.documents
+  end
+
+  def test_the_middleware_verifies_some_requests
+    reported = []
+    random = Struct.new(:rolls) { def rand = rolls.shift }.new([0.4, 0.6])
+    app = Castellan::Verify::Middleware.new(->(_) { [200, {}, [long.render]] }, rate: 0.5, report: reported.method(:<<), random: random)
+    verified, other = reading(:Article, :title, :upcase.to_proc) { [app.call({}), app.call({})] }
+    assert_equal ['"title":"TITLE 5"', '"title":"Title 5"'], [verified, other].map { |answer| answer.last.first[/"title":"Title 5"/i] }
+    assert_equal 7, reported.size
+  end
+
+  def test_a_document_as_the_body_is_verified_before_it_is_handed_out
+    reported = []
+    app = Castellan::Verify::Middleware.new(->(_) { [200, {}, long.document] }, rate: 1, report: reported.method(:<<))
+    status, headers, body = reading(:Article, :title, :upcase.to_proc) { app.call({}) }
+    assert_equal [200, {}, 7], [status, headers, reported.size]
+    assert_includes body.enum_for(:each).to_a.join, '"title":"TITLE 5"'
+  end
+
+  def test_the_middleware_is_off_where_castellan_is
+    app = Castellan::Verify::Middleware.new(->(_) { Castellan::Verify.current }, rate: 1, report: ->(_) {})
+    refute_nil app.call({})
+    with_env("CASTELLAN" => "off") { assert_nil app.call({}) }
+  end
+
+  def test_a_middleware_set_up_wrongly_is_refused
+    [[2, ->(_) {}, "from 0 to 1"], [0.1, nil, "must answer to call"]].each do |rate, report, text|
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::Verify::Middleware.new(->(_) {}, rate: rate, report: report) }
+      assert_includes error.message, text
+    end
+  end
+
+  private
+
+  def long = library.models::LongArticleResource
+  def articles = library.models::ArticleResource
+
+  def places(result) = result.differences.map { |difference| difference.to_a.first(3) }.sort_by(&:to_s)
+
+  # A reader that was written after the resource was declared: rows do not know of it.
+  def reading(model, name, change, primed = nil)
+    primed ? primed.call : prime
+    model = library.models.const_get(model)
+    model.define_method(name) { change.call(super(&nil)) }
+    yield
+  ensure
+    model.remove_method(name)
+  end
+
+  def prime
+    [{}, { include: "author" }, { include: "author", format: :nested, fields: { articles: "title,author", authors: "name" } },
+     { fields: { articles: "author", authors: "name" }, include: "author" }].each { |asked| long.render(**asked) }
+  end
+end
+
+class VerifyOnActiveRecordTest < Minitest::Test
+  include VerifyContract
+
+  def library = Library.active_record(:sqlite)
+end
+
+class VerifyOnSequelTest < Minitest::Test
+  include VerifyContract
+
+  def library = Library.sequel(:sqlite)
+end
+
+class VerifyOnPostgresTest < Minitest::Test
+  include VerifyContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def library = Library.active_record(:postgres)
+end
