@@ -39,6 +39,7 @@ module Castellan
   module Store
     # Loaded when named, because each needs a client library.
     autoload :ActiveSupportStore, "castellan/store/active_support_store"
+    autoload :DirectoryStore, "castellan/store/directory_store"
     autoload :MemcachedStore, "castellan/store/memcached_store"
     autoload :RedisStore, "castellan/store/redis_store"
   end

@@ -94,6 +94,7 @@ module Castellan
 
       # An Array stays what it is: some servers look at its class.
       def followed(body)
+        @file = body.to_path if body.respond_to?(:to_path)
         return Body.new(body, self) unless body.instance_of?(Array)
 
         body.each { |chunk| sent(chunk) }
@@ -137,6 +138,7 @@ module Castellan
 
       def members
         raised = @exception || described(@env["action_dispatch.exception"])
+        @bytes = File.size(@file) if @file && @bytes&.zero? # the server sends it by its path
         { **@asked, endpoint: EndpointName.of(@env), status: @status, response_bytes: @bytes, exception: raised, notes: @notes,
                     truncated: { queries: @session.recorder.left_out, bytes: @cut == true } }
       end

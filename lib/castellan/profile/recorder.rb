@@ -52,7 +52,8 @@ module Castellan
         @nesting.add(:sql, started_ns, duration_ns)
         return leave_out(sql, name, cached, rows) if @log.size >= MOST * FIELDS
 
-        @log << sql << name << started_ns << duration_ns << rows << cached << CallSite.frames(FRAMES) << @owner << @association
+        frames = CallSite.frames(FRAMES) # before the first place is taken: what fails must not leave half a statement
+        @log << sql << name << started_ns << duration_ns << rows << cached << frames << @owner << @association
       rescue StandardError => error
         @failure = error
       end

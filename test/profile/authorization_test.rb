@@ -1,0 +1,170 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "castellan/profile"
+require "minitest/mock"
+require "rack/mock"
+
+class ProfileAuthorizationTest < Minitest::Test
+  SECRET = "s" * 32
+  HERE = { "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "localhost:3000" }.freeze
+
+  def middleware(**options)
+    app = ->(_env) { [200, { "content-type" => "text/plain" }, ["app"]] }
+    @middleware = Castellan::Profile::Middleware.new(app, environment: nil, announce: nil, **options)
+  end
+
+  def get(path = "/", **env) = Rack::MockRequest.new(@middleware).get(path, env.transform_keys(&:to_s))
+
+  def profiled?(**env) = get(**env).headers.key?("server-timing")
+
+  def assert_closed(**env)
+    response = get(**env)
+    assert_equal [200, "app", ["content-type"]], [response.status, response.body, response.headers.keys]
+    page = get("/castellan", **env)
+    assert_equal [404, "Not Found\n"], [page.status, page.body]
+    assert_empty @middleware.results.latest
+  end
+
+  def test_nobody_is_authorised_where_nothing_says_who_is
+    middleware
+    assert_closed(**HERE.transform_keys(&:to_sym))
+    assert_equal 404, get("/castellan/requests/abc").status
+    assert_equal 404, get("/castellan/assets/page.css").status
+  end
+
+  def test_development_is_open_to_this_machine_alone
+    middleware(environment: "development")
+    ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"].each do |address|
+      assert profiled?(REMOTE_ADDR: address, HTTP_HOST: "localhost:3000"), address
+    end
+    %w[localhost app.localhost 127.0.0.1:9292 [::1]:80].each { |host| assert profiled?(REMOTE_ADDR: "::1", HTTP_HOST: host), host }
+    assert_equal 200, get("/castellan", REMOTE_ADDR: "::1", HTTP_HOST: "localhost").status
+  end
+
+  def test_development_is_closed_to_what_only_looks_like_this_machine
+    middleware(environment: "development")
+    ["172.17.0.1", "10.0.0.1", "::2", "127.0.0.1.evil.example", "", nil].each { |address|
+      assert_closed(REMOTE_ADDR: address, HTTP_HOST: "localhost")
+    }
+    %w[X_FORWARDED_FOR FORWARDED X_REAL_IP VIA].each { |name| assert_closed("HTTP_#{name}": "x", **HERE.transform_keys(&:to_sym)) }
+    ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "evil.example:80\nlocalhost"].each do |host|
+      assert_closed(REMOTE_ADDR: "127.0.0.1", HTTP_HOST: host)
+    end
+  end
+
+  def test_other_environments_are_closed_to_this_machine_too
+    %w[production test staging].each do |environment|
+      middleware(environment: environment, secret: SECRET)
+      assert_closed(**HERE.transform_keys(&:to_sym))
+    end
+  end
+
+  def test_a_block_decides
+    middleware(authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }, environment: "development")
+    assert profiled?(HTTP_X_ADMIN: "yes")
+    refute profiled?(**HERE.transform_keys(&:to_sym))
+    app = ->(_env) { [200, {}, []] }
+    @middleware = Castellan::Profile::Middleware.new(app, environment: nil) { |env| env["HTTP_X_ADMIN"] == "yes" }
+    assert profiled?(HTTP_X_ADMIN: "yes")
+  end
+
+  def test_a_block_that_fails_lets_nobody_in_and_changes_nothing
+    errors = StringIO.new
+    middleware(authorize: ->(_env) { raise "no session" })
+    assert_equal "app", get("/", "rack.errors": errors).body
+    assert_includes errors.string, "nobody is"
+  end
+
+  def test_a_token_in_the_header_or_the_cookie
+    middleware(secret: SECRET)
+    token = Castellan::Profile::Token.new(SECRET).sign(60)
+    assert profiled?(HTTP_CASTELLAN_TOKEN: token)
+    assert profiled?(HTTP_COOKIE: "a=1; castellan_token=#{token}; b=2")
+    assert_equal 200, get("/castellan", HTTP_CASTELLAN_TOKEN: token).status
+    refute profiled?(HTTP_CASTELLAN_TOKEN: "#{token}0")
+    refute profiled?(HTTP_COOKIE: "not_castellan_token=#{token}")
+    refute_includes @middleware.results.latest.first.to_h.to_s, token
+  end
+
+  def test_a_token_is_not_taken_from_an_ordinary_link
+    middleware(secret: SECRET)
+    refute get("/?castellan_token=#{Castellan::Profile::Token.new(SECRET).sign(60)}").headers.key?("server-timing")
+  end
+
+  def test_a_link_becomes_a_cookie_and_the_token_leaves_the_address
+    middleware(secret: SECRET)
+    link = @middleware.link("/castellan/requests/abc?a=1")
+    response = get(link, SCRIPT_NAME: "/api", "rack.url_scheme": "https")
+    assert_equal [303, "/api/castellan/requests/abc?a=1", "no-store"],
+                 [response.status, *response.headers.values_at("location", "cache-control")]
+    cookie = response.headers["set-cookie"]
+    assert_match(%r{\Acastellan_token=\S+; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=\d+\z}, cookie)
+    assert profiled?(HTTP_COOKIE: cookie[/\A[^;]+/])
+  end
+
+  def test_a_bad_link_is_not_found
+    middleware(secret: SECRET)
+    ["x", "1.#{"a" * 64}", "%00", ""].each { |token| assert_equal 404, get("/castellan?castellan_token=#{token}").status }
+  end
+
+  def test_a_token_ends
+    token = Castellan::Profile::Token.new(SECRET)
+    text = token.sign(60)
+    assert token.valid?(text)
+    Castellan::Clock.stub(:now, Time.now + 61) { refute token.valid?(text) }
+    refute token.valid?(token.sign(0))
+  end
+
+  def test_a_token_cannot_be_made_longer_or_of_another_secret
+    token = Castellan::Profile::Token.new(SECRET)
+    text = token.sign(60)
+    refute token.valid?(text.sub(/\A\d+/) { |ends| (ends.to_i + 1).to_s })
+    refute token.valid?("0#{text}")
+    refute token.valid?(Castellan::Profile::Token.new("t" * 32).sign(60))
+    [nil, "", ".", "1.2", "é.#{"a" * 64}", "\xFF", "#{text}\n"].each { |wrong| refute token.valid?(wrong) }
+  end
+
+  def test_a_short_secret_is_refused_at_boot
+    assert_includes assert_raises(Castellan::ConfigurationError) { middleware(secret: "short") }.message, "at least 32 bytes, got 5"
+    refute_includes Castellan::Profile::Token.new(SECRET).inspect, SECRET
+  end
+
+  def test_boot_prints_a_signed_link_in_development
+    said = []
+    middleware(environment: "development", announce: ->(text) { said << text })
+    link = said.first[%r{/castellan\?\S+}]
+    cookie = get(link, REMOTE_ADDR: "172.17.0.1").headers["set-cookie"]
+    assert_equal 200, get("/castellan", REMOTE_ADDR: "172.17.0.1", HTTP_COOKIE: cookie).status
+    middleware(environment: "production", announce: ->(text) { said << text })
+    assert_equal 1, said.size
+  end
+
+  def test_processes_that_share_a_store_share_the_link_of_development
+    store = Castellan::Store::MemoryStore.new
+    link = middleware(environment: "development", store: store).link
+    middleware(environment: "development", store: store)
+    assert_equal 303, get(link).status
+  end
+
+  def test_a_link_needs_a_secret
+    assert_includes assert_raises(Castellan::ConfigurationError) { middleware.link }.message, "need secret:"
+  end
+
+  def test_openssl_is_not_needed_until_there_is_a_token
+    program = "require 'castellan/profile'; app = Castellan::Profile::Middleware.new(->(_) { [200, {}, []] }, secret: 's' * 32); " \
+              "app.call('PATH_INFO' => '/'); exit(defined?(OpenSSL) ? 1 : 0)"
+    assert system(RbConfig.ruby, "-I#{ROOT}/lib", "-e", program)
+  end
+
+  def test_who_is_not_authorised_costs_at_most_one_object_and_a_microsecond_or_so
+    middleware(secret: SECRET)
+    inner = ->(_env) {}
+    app = Castellan::Profile::Middleware.new(inner, environment: nil, secret: SECRET)
+    env = Rack::MockRequest.env_for("/users?page=1", "HTTP_COOKIE" => "a=1; b=2", "REMOTE_ADDR" => "10.0.0.1")
+    100.times { app.call(env) }
+    before = GC.stat(:total_allocated_objects)
+    1_000.times { app.call(env) }
+    assert_operator GC.stat(:total_allocated_objects) - before, :<=, 1_010
+  end
+end

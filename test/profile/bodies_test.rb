@@ -1,0 +1,233 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "profile/profile_world"
+require "socket"
+require "timeout"
+
+# Bodies that are made while they are sent, sockets that are taken over, threads and processes: profiles stay whole and separate.
+class ProfileBodiesTest < Minitest::Test
+  include ProfileWorld
+
+  # Yields one book after another, each read when it is asked for.
+  class Lazy
+    attr_reader :closed
+
+    def initialize(database) = @database = database
+
+    def each
+      (1..ProfileWorld::BOOKS).each { |id| yield @database[:books].first(id: id)[:title] }
+    end
+
+    def close
+      @closed = @database[:authors].count
+    end
+  end
+
+  def call(path = "/books") = @middleware.call(Rack::MockRequest.env_for(path))
+
+  def test_queries_of_a_lazy_body_are_on_the_page_and_not_in_the_header
+    body = Lazy.new(sequel)
+    profiled(->(_env) { [200, {}, body] })
+    _status, headers, sent = call
+    assert_match(/desc="0 queries"/, headers["server-timing"])
+    assert_empty @middleware.results.latest
+    assert_equal "book 0", sent.enum_for(:each).first(1).first
+    sent.each { |chunk| chunk }
+    assert_empty @middleware.results.latest
+    sent.close
+    assert_equal [BOOKS, 2 + BOOKS], [body.closed, result.queries.size]
+    assert_equal BOOKS, result.findings.first[:count] - 1
+    sent.close
+    assert_equal 1, results.size
+  end
+
+  def test_a_lazy_body_that_raises_is_profiled_and_raises
+    profiled(->(_env) { [200, {}, Enumerator.new { |yielder| yielder << Book.first.title and raise "gone" }] })
+    _, _, sent = call
+    assert_equal("gone", assert_raises(RuntimeError) { sent.each { |chunk| chunk } }.message)
+    sent.close
+    assert_equal [1, 6], [result.queries.size, result.response_bytes]
+    assert_nil Castellan::Recording.current
+  end
+
+  # What Rails answers: an Array in a wrapper.
+  class Whole
+    def initialize(parts, &closed) = (@parts, @closed = parts, closed)
+    def each(&block) = @parts.each(&block)
+    def to_ary = @parts.tap { close }
+    def close = @closed&.call
+  end
+
+  def test_a_body_that_is_there_is_handed_over_whole
+    closed = 0
+    profiled(->(_env) { [200, {}, Whole.new(%w[a bc]) { closed += 1 }] })
+    _, _, sent = call
+    assert_equal [%w[a bc], 1, 3], [sent.to_ary, closed, result.response_bytes]
+    refute_respond_to sent, :call
+    refute_respond_to sent, :to_path
+  end
+
+  def test_a_server_that_says_when_it_has_sent_gets_the_response_before_the_profile_is_made
+    profiled(->(_env) { [200, {}, ["a"]] })
+    env = Rack::MockRequest.env_for("/", "rack.response_finished" => [])
+    @middleware.call(env)
+    assert_empty @middleware.results.latest
+    env["rack.response_finished"].each { |finished| finished.call(env, 200, {}, nil) }
+    assert_equal 1, results.size
+  end
+
+  def test_a_file_stays_a_file
+    body = Struct.new(:to_path) { def each = yield(File.read(to_path)) }.new(__FILE__)
+    profiled(->(_env) { [200, {}, body] })
+    _, _, sent = call
+    assert_equal __FILE__, sent.to_path
+    sent.close
+    assert_equal File.size(__FILE__), result.response_bytes
+  end
+
+  def test_a_body_that_writes_to_a_stream
+    stream = StringIO.new
+    profiled(->(_env) { [200, {}, ->(io) { io.write(Book.first.title) }] })
+    _, _, sent = call
+    sent.call(stream)
+    assert_equal ["book 0", 1, nil], [stream.string, result.queries.size, result.response_bytes]
+    assert_match(/its size is not known/, result.notes.first)
+  end
+
+  def test_a_socket_that_is_taken_over_ends_the_profile
+    profiled(->(env) { Book.first && env["rack.hijack"].call && [-1, {}, []] })
+    env = Rack::MockRequest.env_for("/", "rack.hijack" => -> { StringIO.new })
+    assert_equal [-1, []], @middleware.call(env).values_at(0, 2)
+    assert_match(/the socket was taken over/, result.notes.first)
+    writer = ->(_io) {}
+    profiled(->(_env) { [101, { "rack.hijack" => writer }, []] })
+    assert_same writer, call[1]["rack.hijack"]
+    assert_equal [101, nil], [result.status, result.response_bytes]
+    refute Castellan::Instrument.subscribed?
+  end
+
+  def test_sixteen_threads_have_sixteen_whole_profiles
+    entered = Queue.new
+    go = Queue.new
+    profiled(lambda do |env|
+      entered << true
+      go.pop
+      number = env["QUERY_STRING"].to_i
+      number.times { |id| Book.where(id: id).pluck(:title) }
+      [200, {}, [number.to_s]]
+    end)
+    threads = (1..16).map { |number| Thread.new { get("/books?#{number}").body } }
+    16.times { entered.pop }
+    16.times { go << true }
+    assert_equal (1..16).map(&:to_s), threads.map(&:value)
+    assert_equal((1..16).to_h { |number| [number.to_s, number] }, results.to_h { |one| [one.query, one.queries.size] })
+    assert(results.all? { |one| one.objects[:overlapping].between?(0, 15) })
+    assert_operator results.sum { |one| one.objects[:overlapping] }, :>, 0
+  end
+
+  def test_objects_are_the_threads_own_where_requests_overlap
+    skip "the extension is not built" unless Castellan::Profile::Allocations.native?
+    first = Queue.new
+    second = Queue.new
+    profiled(lambda do |env|
+      if env["PATH_INFO"] == "/quiet"
+        first << true
+        second.pop
+      else
+        500_000.times { Object.new }
+      end
+      [200, {}, []]
+    end)
+    quiet = Thread.new { get("/quiet") }
+    first.pop
+    get("/busy")
+    second << true
+    quiet.value
+    busy = results.find { |one| one.path == "/busy" }
+    assert_equal ["thread", 1], busy.objects.values_at(:scope, :overlapping)
+    assert_in_delta 500_000, busy.objects[:count], 5_000
+    assert_equal ["process", 1], results.find { |one| one.path == "/quiet" }.objects.values_at(:scope, :overlapping)
+  end
+
+  def test_what_runs_at_the_same_time_is_not_counted_with_the_thread
+    skip "the extension is not built" unless Castellan::Profile::Allocations.native?
+    allocations = Castellan::Profile::Allocations.new(thread: true)
+    allocations.count { Thread.new { 100_000.times { Object.new } }.join && 100.times { Object.new } }
+    assert_operator allocations.total, :<, 1_000
+    assert_operator allocations.total, :>=, 100
+  ensure
+    allocations&.close
+  end
+
+  def test_a_process_that_is_forked_has_profiles_of_its_own
+    store = Castellan::Store::DirectoryStore.new(File.join(@directory, "profiles"))
+    profiled(store: store) { careless.size }
+    get("/parent")
+    forget(Base)
+    forget(@sequel)
+    pid = fork do
+      Base.establish_connection(adapter: "sqlite3", database: @file)
+      get("/child")
+      exit!(0)
+    end
+    Process.wait(pid)
+    assert_equal [["/child", 13], ["/parent", 13]], results.map { |one| [one.path, one.queries.size] }
+  end
+
+  def test_fifty_thousand_queries_are_counted_and_cut_off
+    name = "select 1 as one from books where id = ?"
+    profiled { 50_000.times { |id| Castellan::Recording.current.query(name, "Sequel", id, 1, false, 1, [id]) } && "ok" }
+    assert_equal "ok", get("/").body
+    assert_equal [2_000, 48_000, 50_000, 50_000],
+                 [result.queries.size, result.truncated[:queries], result.totals[:queries], result.totals[:rows]]
+    assert_match(/48000 queries after the first 2000 are counted and not listed/, result.notes.first)
+  end
+
+  def test_a_response_of_two_hundred_megabytes_ends_the_profile_and_not_the_response
+    chunk = "x" * 1_000_000
+    body = Enumerator.new { |yielder| 200.times { yielder << chunk } }
+    profiled(->(_env) { [200, {}, body] })
+    sent = 0
+    _, _, given = call
+    given.each { |piece| sent += piece.bytesize }
+    given.close
+    assert_equal 200_000_000, sent
+    assert result.truncated[:bytes]
+    assert_match(/longer than 100 MB/, result.notes.first)
+    assert_equal 1, results.size
+  end
+
+  # A store whose every write fails in another way.
+  class Failing
+    def initialize(error) = @error = error
+    def write_multi(*, **) = raise(@error)
+    def read_multi(*) = {}
+    def increment(*) = raise(@error)
+  end
+
+  def test_a_store_that_fails_changes_nothing
+    [Castellan::StoreError.new("gone"), IOError.new("closed"), NoMethodError.new("a bug")].each do |error|
+      profiled(store: Failing.new(error)) { "ok" }
+      response = get("/")
+      assert_equal [200, "ok"], [response.status, response.body]
+      assert_includes @log.string, error.message.lines.first.chomp
+    end
+  end
+
+  def test_a_recorder_that_fails_changes_nothing
+    profiled { Book.first.title }
+    Castellan::CallSite.stub(:frames, ->(_limit) { raise "a bug" }) do
+      assert_equal "book 0", get("/").body
+    end
+    assert_includes result.notes, "the recording stopped: RuntimeError"
+    assert_equal 200, result.status
+  end
+
+  def test_findings_that_fail_change_nothing
+    profiled { careless.size }
+    Castellan::Detect::Verdict.stub(:new, ->(*) { raise "a bug" }) { assert_equal BOOKS.to_s, get("/").body }
+    assert_includes @log.string, "a bug"
+    refute Castellan::Instrument.subscribed?
+  end
+end

@@ -1,0 +1,109 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "minitest/mock"
+require "tmpdir"
+require_relative "store_contract"
+
+class DirectoryStoreTest < Minitest::Test
+  include StoreContract
+
+  def teardown
+    FileUtils.rm_rf(@parent)
+    super
+  end
+
+  def test_another_process_reads_what_this_one_wrote_and_the_other_way_round
+    store.write_multi({ key("a") => "1" }, ttl: 60)
+    pid = fork do
+      mine = Castellan::Store::DirectoryStore.new(@directory)
+      mine.write_multi({ key("b") => mine.read_multi([key("a")])[key("a")] })
+      20.times { mine.increment(key("n")) }
+      exit!(0)
+    end
+    20.times { store.increment(key("n")) }
+    Process.wait(pid)
+    assert_equal({ key("b") => "1", key("n") => "40" }, store.read_multi([key("b"), key("n")]))
+  end
+
+  def test_its_bytes_are_bounded_and_what_was_written_first_goes_first
+    small = Castellan::Store::DirectoryStore.new(@directory, max_bytesize: 10_000)
+    200.times { |number| assert_equal ["k#{number}"], small.write_multi({ "k#{number}" => "x" * 300 }) }
+    assert_operator small.bytesize, :<=, 10_000
+    found = small.read_multi(Array.new(200) { |number| "k#{number}" }).keys
+    assert_equal "k199", found.last
+    assert_equal found, Array.new(200) { |number| "k#{number}" }.last(found.size)
+  end
+
+  def test_the_bound_holds_for_two_who_write
+    stores = Array.new(2) { Castellan::Store::DirectoryStore.new(@directory, max_bytesize: 10_000) }
+    100.times { |number|
+      stores.each_with_index { |one, index|
+        one.write_multi({ "#{index}-#{number % 40}" => "x" * (number % 5) * 100 })
+      }
+    }
+    assert_operator store.bytesize, :<=, 10_000
+  end
+
+  def test_what_is_too_large_is_not_kept_and_the_old_value_does_not_outlive_it
+    small = Castellan::Store::DirectoryStore.new(@directory, max_bytesize: 10_000)
+    small.write_multi({ "a" => "old" })
+    assert_equal ["b"], small.write_multi({ "a" => "x" * 2_000, "b" => "1" })
+    assert_equal({ "b" => "1" }, small.read_multi(%w[a b]))
+  end
+
+  def test_what_has_ended_makes_room_first
+    small = Castellan::Store::DirectoryStore.new(@directory, max_bytesize: 10_000)
+    small.write_multi({ "keep" => "x" * 1_000 })
+    5.times { |number| small.write_multi({ "ends#{number}" => "x" * 1_000 }, ttl: 5) }
+    Castellan::Clock.stub(:now, Time.now + 6) do
+      4.times { |number| small.write_multi({ "new#{number}" => "x" * 1_000 }) }
+      assert_equal %w[keep new0 new3], small.read_multi(%w[keep ends0 ends4 new0 new3]).keys
+    end
+  end
+
+  def test_only_its_user_may_read_it
+    store.write_multi({ "a" => "1" })
+    assert_equal "700", File.stat(@directory).mode.to_s(8)[-3..]
+    modes = Dir.children(@directory).map { |file| File.stat(File.join(@directory, file)).mode.to_s(8)[-3..] }
+    assert_equal %w[600], modes.uniq
+  end
+
+  def test_a_directory_that_everybody_can_write_is_refused
+    Dir.mktmpdir do |directory|
+      File.chmod(0o777, directory)
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::DirectoryStore.new(directory) }
+      assert_includes error.message, "can be written by everybody"
+    end
+  end
+
+  def test_a_directory_that_cannot_be_made_is_refused
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::DirectoryStore.new(File.join(__FILE__, "x")) }
+    assert_includes error.message, "cannot be made"
+  end
+
+  def test_files_of_others_and_half_written_ones_are_nothing
+    store.write_multi({ "a" => "1" })
+    file = Dir[File.join(@directory, "*.entry")].first
+    ["", "CD", "junk" * 100].each do |bytes|
+      File.binwrite(file, bytes)
+      assert_empty store.read_multi(%w[a])
+      assert_operator store.bytesize, :>=, 0
+    end
+    assert_equal ["a"], store.write_multi({ "a" => "2" }, if_absent: true)
+  end
+
+  def test_a_directory_that_went_away_is_an_error_of_the_store
+    store.write_multi({ "a" => "1" })
+    FileUtils.rm_rf(@directory)
+    assert_empty store.read_multi(%w[a])
+    assert_raises(Castellan::StoreError) { store.write_multi({ "a" => "1" }) }
+  end
+
+  private
+
+  def store
+    @directory ||= File.join(Dir.mktmpdir, "store").tap { |path| @parent = File.dirname(path) }
+    @store ||= Castellan::Store::DirectoryStore.new(@directory)
+  end
+end
