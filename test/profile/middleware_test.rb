@@ -90,10 +90,9 @@ class ProfileMiddlewareTest < Minitest::Test
   end
 
   def test_many_layers_and_long_names_fit_into_the_header
-    text = Castellan::Profile::ServerTiming.of({ sql_ns: 1, render_ns: 1, cache_ns: 1, gc_ns: 1, outside_ns: 1 }, total_ns: 5, queries: 50_000,
-                                                                                                                  repeated: 300, looks: Array.new(500) { |number|
-                                                                                                                                   ["layer\"\\\r\n#{number}", :hit]
-                                                                                                                                 })
+    parts = { sql_ns: 1, render_ns: 1, cache_ns: 1, gc_ns: 1, outside_ns: 1 }
+    looks = Array.new(500) { |number| ["layer\"\\\r\n#{number}", :hit] }
+    text = Castellan::Profile::ServerTiming.of(parts, total_ns: 5, queries: 50_000, repeated: 300, looks: looks)
     assert_operator text.bytesize, :<=, Castellan::Profile::ServerTiming::LONGEST
     refute_match(/[^ -~]/, text)
     assert_equal 10, text.count('"').then { |quotes| quotes + 6 }

@@ -37,11 +37,9 @@ class DirectoryStoreTest < Minitest::Test
 
   def test_the_bound_holds_for_two_who_write
     stores = Array.new(2) { Castellan::Store::DirectoryStore.new(@directory, max_bytesize: 10_000) }
-    100.times { |number|
-      stores.each_with_index { |one, index|
-        one.write_multi({ "#{index}-#{number % 40}" => "x" * (number % 5) * 100 })
-      }
-    }
+    100.times do |number|
+      stores.each_with_index { |one, index| one.write_multi({ "#{index}-#{number % 40}" => "x" * (number % 5) * 100 }) }
+    end
     assert_operator store.bytesize, :<=, 10_000
   end
 

@@ -95,7 +95,8 @@ module Castellan
         return [[GARBAGE, nil, nil]] if frames.dig(ids.first, :name) == GARBAGE
 
         mark = ids.rindex { |id| frames.dig(id, :name) == MARK } or return
-        ids.each_index.drop(mark + 1).map { |index| frame(frames.fetch(ids[index]), lines[index]) }
+        first = (mark + 1...ids.size).find { |index| !frames.dig(ids[index], :file).to_s.start_with?(__dir__) } || ids.size
+        (first...ids.size).map { |index| frame(frames.fetch(ids[index]), lines[index]) }
       end
 
       def frame(known, line)

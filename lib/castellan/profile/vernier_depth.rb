@@ -77,7 +77,8 @@ module Castellan
       def weighed(result, stack, weight)
         frames = result.stack(stack).each_frame.to_a.reverse
         mark = frames.rindex { |frame| frame.filename == __FILE__ && frame.label.end_with?(MARK) } or return
-        [frames.drop(mark + 1).map { |frame| [frame.label, frame.filename, line(frame)] }, weight]
+        own = frames.drop(mark + 1).drop_while { |frame| frame.filename.start_with?(__dir__) }
+        [own.map { |frame| [frame.label, frame.filename, line(frame)] }, weight]
       end
 
       def line(frame) = frame.line.to_i.positive? ? frame.line : nil

@@ -15,7 +15,7 @@ module Castellan
     #
     # For what is written now and then and must be seen by every worker, as profiles are. Not for documents: each access is one of the file
     # system. A file is written beside its place and then moved there, so nobody reads half of one; writers take turns by a lock that ends
-    # with its process. The directory and its files are the user's alone (0700, 0600). Names of files are digests, so a key can be any bytes.
+    # with its process. The directory and its files are the user's alone (0700, 0600). Names of files are digests: a key can be any bytes.
     class DirectoryStore
       # "CD", the format, a zero | size of the key | when it ends, in nanoseconds since 1970, 0 for never; then the key and the bytes
       MAGIC = "CD\x01\x00".b.freeze

@@ -1,0 +1,186 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "English"
+require "memory_profiler"
+require "profile/profile_world"
+
+# What goes deeper than SQL: memory and samples. The response stays, the SQL is there beside it, and two are never mixed.
+class ProfileDepthsTest < Minitest::Test
+  include ProfileWorld
+
+  Profile = Castellan::Profile
+
+  def strings = Array.new(500) { |number| "a text that is longer than fits into an object #{number}" }
+
+  def test_memory_by_gem_file_line_and_class
+    kept = []
+    profiled { kept.concat(strings) && careless && "ok" }
+    assert_equal "ok", get("/?profile=memory").body
+    memory = result.memory
+    assert_operator memory[:total_allocated], :>=, 500
+    assert_operator memory[:total_retained], :>=, 500
+    line = memory[:by_line].find { |row| row[:name] == "test/profile/depths_test.rb:#{method(:strings).source_location.last}" }
+    assert_operator line[:allocated], :>=, 500
+    assert_operator line[:allocated_bytes], :>=, 500 * 60
+    assert_operator line[:retained], :>=, 500
+    assert_includes memory[:by_class].map { |row| row[:name] }, "String"
+    assert(memory[:by_gem].any? { |row| row[:name].start_with?("activerecord-") })
+    assert_equal memory[:by_file].map { |row| row[:allocated_bytes] }, memory[:by_file].map { |row| row[:allocated_bytes] }.sort.reverse
+    assert_equal ["memory", 1 + BOOKS, 1], [result.depth, result.queries.size, result.findings.size]
+  end
+
+  def test_memory_totals_agree_with_memory_profilers
+    work = -> { strings.map(&:upcase).join.size }
+    work.call
+    theirs = MemoryProfiler.report(top: 50, &work)
+    ours = Profile.run(depth: :memory, &work).memory
+    assert_in_delta theirs.total_allocated, ours[:total_allocated], 20
+    assert_in_delta theirs.total_allocated_memsize, ours[:total_allocated_bytes], 2_000
+    assert_operator (theirs.total_retained - ours[:total_retained]).abs, :<=, 20
+  end
+
+  # A loop that is nothing but this line.
+  def hot(times)
+    number = 0
+    number += 1 while number < times
+    number
+  end
+
+  def test_samples_of_cpu_attribute_a_hot_loop_to_its_line
+    flame = Profile.run(depth: "cpu") { hot(30_000_000) }.flame
+    assert_operator share(flame, "test/profile/depths_test.rb", method(:hot).source_location.last + 2), :>=, 0.95
+    assert_operator flame["profiles"].first["samples"].size, :>, 0
+  end
+
+  def test_samples_of_wall_time_see_what_waits
+    profiled { Profile::Turn.new.then { |turn| turn.take(wait: 0) && turn.take(wait: 0.2) } && "ok" }
+    get("/?profile=wall")
+    flame = result.flame
+    waiting = flame["shared"]["frames"].index { |frame| frame["name"] == "Castellan::Profile::Turn#take" }
+    stacks = flame["profiles"].first.values_at("samples", "weights").transpose
+    waited = stacks.sum { |stack, weight| stack.include?(waiting) ? weight : 0 }
+    assert_operator waited, :>, 150_000_000
+    assert_in_delta result.duration_ns, flame["profiles"].first["endValue"], result.duration_ns * 0.5
+  end
+
+  def test_samples_of_objects_are_where_they_are_made
+    flame = Profile.run(depth: "objects") { 40.times { strings } }.flame
+    assert_operator share(flame, "test/profile/depths_test.rb", method(:strings).source_location.last), :>=, 0.9
+    assert_in_delta 40_000, flame["profiles"].first["endValue"], 10_000 # each text has a number, which is a text before that
+  end
+
+  def test_a_flame_graph_begins_with_the_application
+    profiled { hot(3_000_000) }
+    get("/?profile=cpu")
+    flame = result.flame
+    first = flame["profiles"].first["samples"].map { |stack| flame["shared"]["frames"][stack.first] }.uniq
+    refute_includes first.map { |frame| frame["name"] }.join, "Castellan"
+    assert_equal "https://www.speedscope.app/file-format-schema.json", flame["$schema"]
+    assert_equal flame["profiles"].first["weights"].sum, flame["profiles"].first["endValue"]
+  end
+
+  def test_sql_is_recorded_beside_samples
+    profiled { careless }
+    get("/?profile=wall")
+    assert_equal [1 + BOOKS, 1, "wall"], [result.queries.size, result.findings.size, result.depth]
+  end
+
+  # Another thread works hard all the while; none of it may be in the samples.
+  def test_what_other_threads_do_is_not_in_the_samples
+    stop = false
+    other = Thread.new { Array.new(10) { |number| number.to_s } until stop }
+    %w[cpu wall objects].each do |depth|
+      flame = Profile.run(depth: depth) { hot(5_000_000) && 5.times { strings } }.flame
+      lines = flame["shared"]["frames"].select { |frame| frame["file"] == "test/profile/depths_test.rb" }.map { |frame| frame["line"] }
+      refute_includes lines, __LINE__ - 4, depth
+    end
+  ensure
+    stop = true
+    other&.join
+  end
+
+  def test_two_at_once_take_turns
+    inside = Queue.new
+    leave = Queue.new
+    profiled(lambda do |env|
+      if env["PATH_INFO"] == "/first"
+        inside << true
+        leave.pop
+      end
+      hot(100_000)
+      [200, {}, [env["PATH_INFO"]]]
+    end)
+    first = Thread.new { get("/first?profile=cpu").body }
+    inside.pop
+    second = Thread.new { get("/second?profile=memory").body }
+    Thread.pass until second.stop?
+    leave << true
+    assert_equal %w[/first /second], [first.value, second.value]
+    memory = results.find { |one| one.path == "/second" }
+    assert_nil memory.flame
+    refute_nil memory.memory
+    assert_match(/\Ait waited \d+ ms for another profile/, memory.notes.first)
+    refute_nil results.find { |one| one.path == "/first" }.flame
+  end
+
+  def test_who_would_wait_too_long_is_told_so
+    answered = nil
+    profiled { Thread.new { answered = Profile::Session.new(depth: "memory", wait: 0.05).finish }.join && "ok" }
+    assert_equal "ok", get("/?profile=cpu").body
+    assert_nil answered.memory
+    assert_match(/another profile of memory or samples ran for more than 0.05 s: SQL was recorded; ask again/, answered.notes.first)
+    refute_nil result.flame
+  end
+
+  def test_the_turn_comes_back_whatever_happens
+    assert_raises(KeyError) { Profile.run(depth: "cpu") { raise KeyError } }
+    assert_raises(KeyError) { Profile.run(depth: "memory") { raise KeyError } }
+    profiled { raise KeyError }
+    assert_raises(KeyError) { get("/?profile=memory") }
+    assert_empty Profile.run(depth: "memory") { strings }.notes
+  end
+
+  def test_where_something_else_samples_already_it_says_so
+    skip "Vernier has no such limit" unless Profile::Sampling.sampler == Profile::StackprofDepth
+    require "stackprof"
+    StackProf.start(mode: :wall, interval: 100_000)
+    run = Profile.run(depth: "cpu") { hot(10) }
+    assert_nil run.flame
+    assert_match(/something else of this process samples/, run.notes.first)
+    assert StackProf.running?
+  ensure
+    StackProf.stop if defined?(StackProf)
+  end
+
+  def test_a_gem_that_is_missing_is_named
+    program = <<~RUBY
+      require "castellan/profile"
+      puts Castellan::Profile.run(depth: "memory") { 1 }.notes, Castellan::Profile.run(depth: "cpu") { 1 }.notes
+    RUBY
+    output = Bundler.with_unbundled_env do
+      IO.popen([{ "GEM_HOME" => @directory, "GEM_PATH" => @directory }, RbConfig.ruby, "-I#{ROOT}/lib", "-e", program], &:read)
+    end
+    assert_match(/memory needs the gem memory_profiler.*samples need the gem (?:stackprof|vernier)/m, output)
+  end
+
+  def test_a_forked_process_does_not_wait_for_the_turn_of_its_parent
+    Profile.run(depth: "cpu") do
+      pid = fork do
+        exit!(Profile::Sampling.take("memory", wait: 0).active? ? 0 : 1)
+      end
+      Process.wait(pid)
+      assert_predicate $CHILD_STATUS, :success?
+    end
+  end
+
+  private
+
+  # @return [Float] the share of samples whose innermost frame is this line
+  def share(flame, file, line)
+    frames = flame["shared"]["frames"]
+    pairs = flame["profiles"].first.values_at("samples", "weights").transpose
+    here = pairs.select { |stack, _| stack.any? { |index| frames[index].values_at("file", "line") == [file, line] } }
+    here.sum(&:last) / pairs.sum(&:last).to_f
+  end
+end
