@@ -48,14 +48,14 @@ module Castellan
     def initialize(definition, scope, request:, adapter:, viewer: nil, id: nil, meta: nil, links: nil, keeper: nil)
       @definition = definition
       @scope = scope
-      @request = request
+      @request = request.seen_by(viewer)
       @adapter = adapter
       @viewer = viewer
       @id = id
       @meta = meta
       @links = links
       @keeper = keeper
-      @plan = Plan.compile(definition, request)
+      @plan = Plan.compile(definition, @request)
     end
 
     # @return [String] the document's bytes, UTF-8

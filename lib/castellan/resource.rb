@@ -4,6 +4,8 @@ require "monitor"
 require_relative "version"
 require_relative "errors"
 require_relative "nearest"
+require_relative "resource/computed"
+require_relative "resource/condition"
 require_relative "resource/attribute"
 require_relative "resource/relationship"
 require_relative "resource/resource_name"
@@ -47,19 +49,54 @@ module Castellan
 
       # Declares attributes that are columns of the model's table.
       # @param names [Array<Symbol>]
-      def attributes(*names)
-        declare { |declarations, location| names.each { |name| declarations.attribute(name, location: location) } }
+      # @param options [Hash] see {.attribute}
+      def attributes(*names, **options)
+        names.each { |name| attribute(name, **options) }
       end
 
       # Declares one attribute; see {Attribute} for the ways.
       # @param from [String, Hash, nil] a path of to-one associations with a column at its end: "employee.id", { employee: :id }
       # @param columns [Array<Symbol>, nil] what a computed attribute's block reads
       # @param preloads [Symbol, Array, nil] associations that a block of the record walks: loaded for all records at once
+      # @param if [Proc, nil] whether it is written: a block of the viewer, or of the row and the viewer
+      # @param if_columns [Array<Symbol>, nil] what that block reads of the row; without them a block of two gets the record
       # @yieldparam row what has the named columns; the record, when no columns are named
       # @yieldparam viewer [Object, nil] where the block takes two arguments
-      def attribute(name, from: nil, columns: nil, preloads: nil, &block)
+      def attribute(name, from: nil, columns: nil, preloads: nil, if: nil, if_columns: nil, &block)
+        shown = binding.local_variable_get(:if)
         declare do |declarations, location|
-          declarations.attribute(name, from: from, columns: columns, preloads: preloads, block: block, location: location)
+          condition = Condition.of(shown, columns: if_columns, location: location)
+          declarations.attribute(name, from: from, columns: columns, preloads: preloads, condition: condition, block: block,
+                                       location: location)
+        end
+      end
+
+      # Declares a link of each resource object (JSON:API 1.1, "Resource Links").
+      # @param name [Symbol]
+      # @param value [String, Hash, nil] a text with columns in braces ("/users/{id}"), or a link that is always the same
+      # @param columns [Array<Symbol>, nil] what the block reads; without them it gets the record
+      # @yieldparam row
+      # @yieldparam viewer [Object, nil] where the block takes two arguments
+      # @yieldreturn [String, Hash, nil]
+      def link(name, value = nil, columns: nil, &block)
+        declare do |declarations, location|
+          refuse("link #{name.inspect}: write a text or a block, not both", location) if value.nil? == block.nil?
+
+          declarations.links[name.to_sym] = Computed.of(block || value, columns: columns, location: location)
+        end
+      end
+
+      # Declares the meta object of each resource object.
+      # @param value [Hash, nil] one that is always the same
+      # @param columns [Array<Symbol>, nil] what the block reads; without them it gets the record
+      # @yieldparam row
+      # @yieldparam viewer [Object, nil] where the block takes two arguments
+      # @yieldreturn [Hash]
+      def meta(value = nil, columns: nil, &block)
+        declare do |declarations, location|
+          refuse("meta: write a Hash or a block, not both", location) if value.nil? == block.nil?
+
+          declarations.meta = Computed.of(block || value, columns: columns, location: location)
         end
       end
 
@@ -75,7 +112,13 @@ module Castellan
       end
 
       # @param names [Array<Symbol>] associations of the model
-      # @param resource [Class, String, nil] default: `<Singular>Resource` in the same namespace or one around it
+      # @param resource [Class, String, Array, Hash, nil] default: `<Singular>Resource` in the same namespace or one around it. Several
+      #   where the records are of several types: `[PostResource, UserResource]`, each for its own model, or by model
+      # @param links [Hash{Symbol => String, Proc}] of the relationship object, see {.link}
+      # @param meta [Hash, Proc] of the relationship object, see {.meta}
+      # @param if [Proc] see {.attribute}
+      # @param columns [Array<Symbol>] what the blocks of links, meta and `if:` read of the row; without them they get the record
+      # @param lazy [Boolean] whether linkage is written only where the records are included
       # @yieldparam record whose related records the block returns, where no association does
       # @yieldparam viewer [Object, nil] where the block takes two arguments
       def has_many(*names, **options, &block)
@@ -161,9 +204,15 @@ module Castellan
       DEFINING = Monitor.new
       private_constant :DEFINING
 
-      def relate(macro, names, block, resource: nil)
+      def relate(macro, names, block, resource: nil, links: {}, meta: nil, columns: nil, lazy: false, if: nil)
+        shown = binding.local_variable_get(:if)
         declare do |declarations, location|
-          names.each { |name| declarations.relationship(name, macro: macro, resource: resource, block: block, location: location) }
+          around = { condition: Condition.of(shown, columns: columns, location: location),
+                     links: links.to_h { |link, value| [link.to_sym, Computed.of(value, columns: columns, location: location)] }.freeze,
+                     meta: meta && Computed.of(meta, columns: columns, location: location) }
+          names.each do |name|
+            declarations.relationship(name, macro: macro, resource: resource, block: block, lazy: lazy, location: location, **around)
+          end
         end
       end
 
@@ -174,7 +223,7 @@ module Castellan
       def declare
         raise ConfigurationError, "#{name || "this resource"} is in use and can no longer be changed" if @definition
 
-        caller = caller_locations(2, 3).find { |frame| frame.path != __FILE__ }
+        caller = caller_locations(2, 8).find { |frame| frame.path != __FILE__ }
         yield declarations, "#{caller.path}:#{caller.lineno}"
       end
     end

@@ -63,15 +63,24 @@ module Castellan
       end
 
       def relationship!(relationship)
-        return relationship.definition if relationship.block
+        return relationship.definitions if relationship.block
 
         what = "#{relationship.macro} #{relationship.name.inspect}"
         association = association!(@adapter, relationship.name, what, relationship.location)
+        several!(relationship, what, association)
         if association.to_many? != relationship.to_many?
           right = association.to_many? ? "has_many" : "has_one or belongs_to"
           refuse("#{what}: #{relationship.name} is a #{association.macro} association; declare it as #{right}", relationship.location)
         end
-        relationship.definition
+        relationship.definitions
+      end
+
+      # What a polymorphic association leads to cannot be derived from its name.
+      def several!(relationship, what, association)
+        return if relationship.polymorphic? || !association.model.nil?
+
+        refuse("#{what}: #{association.reason}; name the resources of its types, resource: [PostResource, UserResource]",
+               relationship.location)
       end
 
       def sort!(name, location)

@@ -41,9 +41,12 @@ module Castellan
 
       def edge_lines(edge, indent)
         name = edge.relationship.name
-        return ["#{indent}#{name}: linkage only, no record of #{edge.relationship.definition.type} is loaded"] unless edge.node
+        types = edge.relationship.definitions.map(&:type).join(" or ")
+        return ["#{indent}#{name}: neither linkage nor records, unless #{types} are included"] unless edge.data
+        return ["#{indent}#{name}: linkage only, no record of #{types} is loaded"] unless edge.included?
 
-        ["#{indent}#{name}: #{"linkage, and " if edge.written}the included records:"] + node_lines(edge.node, "#{indent}  ")
+        ["#{indent}#{name}: #{"linkage, and " if edge.written}the included records:"] +
+          edge.nodes.flat_map { |node| node_lines(node, "#{indent}  ") }
       end
 
       def model_reasons(node, adapter, indent)

@@ -20,10 +20,7 @@ module Castellan
       end
 
       def self.alone(plan, node)
-        edges = node.edges.select(&:written).map { |edge| Plan::Node::Edge.new(edge.relationship, nil, true) }
-        root = Plan::Node.new(definition: node.definition, path: node.path, columns: node.columns.dup, members: node.members.dup,
-                              edges: edges)
-        Plan::FetchPlan.new(root: root, format: plan.format, signature: "#{plan.signature} #{node.path} alone")
+        Plan::FetchPlan.new(root: node.alone, format: plan.format, signature: "#{plan.signature} #{node.path} alone")
       end
       private_class_method :alone
 

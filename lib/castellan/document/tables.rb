@@ -65,12 +65,8 @@ module Castellan
       def opaque?
         @plan.nodes.any? do |node|
           adapter = @adapter.related(node.definition.model)
-          adapter.model.nil? || Rows::ModelReasons.of(node, adapter).any? || node.members.any? { |member| for_viewer?(member.attribute) }
+          adapter.model.nil? || Rows::ModelReasons.of(node, adapter).any? || Rows::Blocks.for_viewer?(node)
         end
-      end
-
-      def for_viewer?(attribute)
-        attribute.source == :computed && Rows::Blocks.takes_viewer?(attribute.block)
       end
 
       def stable?
@@ -84,18 +80,22 @@ module Castellan
 
       def node_stable?(node, adapter)
         node.columns.all? { |column| adapter.stable_path?(column.path) } &&
-          node.edges.all? { |edge| adapter.association(edge.relationship.name).stable? && below_stable?(edge) }
+          node.edges.all? { |edge| edge_stable?(edge, adapter) && below_stable?(edge) }
+      end
+
+      def edge_stable?(edge, adapter)
+        edge.alternatives ? true : adapter.association(edge.relationship.name).stable?
       end
 
       def below_stable?(edge)
-        edge.node.nil? || node_stable?(edge.node, @adapter.related(edge.node.definition.model))
+        edge.nodes.all? { |node| node_stable?(node, @adapter.related(node.definition.model)) }
       end
 
       def statements(node, adapter)
         paths = node.columns.flat_map { |column| path_statements(adapter, column.path) }
         paths + node.edges.flat_map do |edge|
-          below = edge.node ? statements(edge.node, @adapter.related(edge.node.definition.model)) + [edge_table(edge)] : []
-          [adapter.association(edge.relationship.name).lazy.whole_sql, *below]
+          below = edge.nodes.flat_map { |inner| [*statements(inner, @adapter.related(inner.definition.model)), edge_table(inner)] }
+          edge.alternatives ? below : [adapter.association(edge.relationship.name).lazy.whole_sql, *below]
         end
       end
 
@@ -107,8 +107,8 @@ module Castellan
         end
       end
 
-      def edge_table(edge)
-        @adapter.related(edge.node.definition.model).table
+      def edge_table(node)
+        @adapter.related(node.definition.model).table
       end
     end
   end

@@ -21,26 +21,56 @@ module Castellan
         names = @request.fields.of(definition)
         columns = [Column.new([], definition.id_column)]
         members = definition.attributes.values_at(*(names & definition.attributes.keys)).map { |attribute| member(attribute, columns) }
-        Node.new(definition: definition, path: path, columns: columns, members: members, edges: edges(definition, names, tree, path))
+        edges = edges(definition, names, tree, path)
+        Node.new(definition: definition, path: path, columns: columns, members: members, edges: edges,
+                 asides: asides(definition, members, edges.select(&:written), columns))
       end
 
       def member(attribute, columns)
-        positions = (attribute.columns || []).map do |name|
-          column = Column.new(attribute.path, name)
+        Node::Member.new(attribute, positions(attribute.path, attribute.columns, columns))
+      end
+
+      def positions(path, names, columns)
+        (names || []).map { |name|
+          column = Column.new(path, name)
           columns.index(column) || columns.push(column).size - 1
-        end
-        Node::Member.new(attribute, positions.freeze)
+        }.freeze
       end
 
       def edges(definition, names, tree, path)
         definition.relationships.each_value.filter_map do |relationship|
-          written = names.include?(relationship.name)
           below = tree[relationship.name]
-          next unless written || below
-
-          target = node(relationship.definition, below, path.empty? ? relationship.name.name : "#{path}.#{relationship.name}") if below
-          Node::Edge.new(relationship, target, written)
+          written = names.include?(relationship.name)
+          edge(relationship, below, written, path.empty? ? relationship.name.name : "#{path}.#{relationship.name}") if written || below
         end
+      end
+
+      def edge(relationship, below, written, path)
+        nodes = relationship.definitions.map { |definition| below && node(definition, below, path) }
+        data = !below.nil? || !relationship.lazy?
+        return Node::Edge.new(relationship, nil, written, data, nodes.freeze) if relationship.polymorphic?
+
+        Node::Edge.new(relationship, nodes.first, written, data)
+      end
+
+      def asides(definition, members, edges, columns)
+        found = members.map { |member| [:attribute_if, member.attribute.name, member.attribute.condition&.by_row] }
+        edges.each { |edge| found.concat(asides_of(edge.relationship)) }
+        found.concat(around(definition.links, definition.meta, :link, :meta, nil)) if @request.format == :json_api
+        found.filter_map do |kind, name, computed|
+          Node::Aside.new(kind, name, computed, positions([].freeze, computed.columns, columns)) if computed
+        end
+      end
+
+      def asides_of(relationship)
+        condition = [:edge_if, relationship.name, relationship.condition&.by_row]
+        return [condition] unless @request.format == :json_api
+
+        [condition, *around(relationship.links, relationship.meta, :edge_link, :edge_meta, relationship.name)]
+      end
+
+      def around(links, meta, link, kind, owner)
+        [*links.map { |name, computed| [link, [*owner, name].freeze, computed] }, [kind, [*owner].freeze, meta]]
       end
     end
   end

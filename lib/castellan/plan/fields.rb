@@ -14,7 +14,8 @@ module Castellan
       # The longest list that is looked at, in bytes.
       MAX_BYTESIZE = 5_000
       TITLE = "Invalid sparse fieldset"
-      private_constant :TITLE
+      NOTHING = {}.freeze
+      private_constant :TITLE, :NOTHING
 
       # @param asked [Hash, nil] type => "a,b" or [:a, :b]
       # @param only [Array<Symbol>, nil] the members of a representation
@@ -27,6 +28,7 @@ module Castellan
       def initialize(definition, asked, only)
         @definition = definition
         @only = only
+        @hidden = NOTHING
         @by_type = only ? { definition.type => only } : {}
         pairs(asked).each { |type, names| @by_type[type.to_s] = select(type.to_s, names) }
         @by_type.freeze
@@ -36,15 +38,26 @@ module Castellan
       # @return [Array<Symbol>] declared names in the order of the declaration
       def of(definition)
         chosen = @by_type[definition.type]
-        chosen ? definition.members & chosen : definition.members
+        members = chosen ? definition.members & chosen : definition.members
+        @hidden.key?(definition) ? members - @hidden[definition] : members
       end
 
       # @return [Boolean] whether anything was left out
       def sparse?
-        !@by_type.empty?
+        !@by_type.empty? || !@hidden.empty?
+      end
+
+      # @param hidden [Hash{Resource::Definition => Array<Symbol>}] members that are not for the viewer
+      # @return [Fields]
+      def without(hidden)
+        dup.tap { |fields| fields.send(:hide, hidden) }.freeze
       end
 
       private
+
+      def hide(hidden)
+        @hidden = hidden.freeze
+      end
 
       def pairs(asked)
         return asked || {} if asked.nil? || asked.is_a?(Hash)

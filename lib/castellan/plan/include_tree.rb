@@ -37,7 +37,7 @@ module Castellan
       def call(asked)
         return NOTHING if asked.nil? || asked == ""
 
-        ordered(@definition, nest(paths(asked)), [])
+        ordered([@definition], nest(paths(asked)), [])
       end
 
       private
@@ -71,23 +71,32 @@ module Castellan
         end
       end
 
-      def ordered(definition, tree, above)
+      # A relationship to several types has several definitions: what is asked for below it must be known to one of them.
+      def ordered(definitions, tree, above)
         return NOTHING if tree.empty?
 
-        wanted = tree.to_h { |name, below| [find(definition, name, above), [name, below]] }
-        definition.relationships.each_value.with_object({}) do |relationship, level|
-          name, below = wanted[relationship.name]
-          level[relationship.name] = ordered(relationship.definition, below, [*above, name]) if name
+        wanted = tree.to_h { |name, below| [find(definitions, name, above), [name, below]] }
+        relationships(definitions).group_by(&:name).each_with_object({}) do |(symbol, related), level|
+          name, below = wanted[symbol]
+          level[symbol] = ordered(related.flat_map(&:definitions).uniq, below, [*above, name]) if name
         end.freeze
       end
 
-      def find(definition, name, above)
-        symbol = definition.member_named(name) || definition.relationships.each_key.find { |declared| declared.name == name }
-        return symbol if symbol && definition.relationships.key?(symbol)
+      def find(definitions, name, above)
+        found = definitions.filter_map { |definition| named(definition, name) }.first
+        return found if found
 
-        keys = definition.relationships.each_value.map(&:key)
-        refuse("#{Parameter.shown([*above, name].join("."))} is not a relationship of #{definition.type} that can be included" \
-               "#{Nearest.hint(Parameter.shown(name), keys)}")
+        refuse("#{Parameter.shown([*above, name].join("."))} is not a relationship of #{definitions.map(&:type).uniq.join(" or ")} " \
+               "that can be included#{Nearest.hint(Parameter.shown(name), relationships(definitions).map(&:key).uniq)}")
+      end
+
+      def named(definition, name)
+        symbol = definition.member_named(name) || definition.relationships.each_key.find { |declared| declared.name == name }
+        symbol if symbol && definition.relationships.key?(symbol)
+      end
+
+      def relationships(definitions)
+        definitions.flat_map { |definition| definition.relationships.values }
       end
 
       def refuse(detail)

@@ -49,7 +49,31 @@ module Castellan
         freeze
       end
 
+      # What is left of it for a viewer: members whose `if:` is not for this one are neither written nor included.
+      # @param viewer [Object, nil]
+      # @return [Request]
+      def seen_by(viewer)
+        conditional = @definition.derive(:conditional) { @definition.reachable.select(&:for_viewers?).freeze }
+        return self if conditional.empty?
+
+        hidden = conditional.to_h { |definition| [definition, definition.hidden_from(viewer)] }.reject { |_, names| names.empty? }
+        hidden.empty? ? self : dup.tap { |request| request.send(:hide, hidden) }.freeze
+      end
+
       private
+
+      def hide(hidden)
+        @fields = fields.without(hidden)
+        @include = pruned([@definition], include, hidden)
+        @signature = signed
+      end
+
+      def pruned(definitions, tree, hidden)
+        tree.each_with_object({}) { |(name, below), left|
+          related = definitions.filter_map { |definition| definition.relationships[name] unless hidden[definition]&.include?(name) }
+          left[name] = pruned(related.flat_map(&:definitions).uniq, below, hidden) if related.any?
+        }.freeze
+      end
 
       def only(representation)
         @definition.representations.fetch(representation.to_sym) do

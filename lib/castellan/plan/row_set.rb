@@ -19,11 +19,17 @@ module Castellan
       # The links are in the parent's row: its column holds nil, one id, or ids joined by commas.
       InColumn = Struct.new(:position)
       # The links are in rows of their own (an array of arrays or a PG::Result, and possibly the very rows of the related
-      # table): a column with the parent's id and one with the related id, in the order in which they are written.
-      Pairs = Struct.new(:rows, :parent_position, :related_position)
+      # table): a column with the parent's id and one with the related id, in the order in which they are written. Links to several
+      # types have a third, with the position of the type in relationship.definitions.
+      Pairs = Struct.new(:rows, :parent_position, :related_position, :kind_position)
 
-      # `computed` maps the position of a member in node.members to an array with one JSON String a row.
-      Table = Struct.new(:node, :rows, :coders, :links, :computed, keyword_init: true)
+      # What is decided or added for each row, one value a row: `members` and `edges` say for a position whether it is written, `after`
+      # and `edges_after` hold the ready bytes of links and meta (`,"links":{…}`), of the resource object and of a relationship.
+      Asides = Struct.new(:members, :edges, :after, :edges_after)
+
+      # `computed` maps the position of a member in node.members to an array with one JSON String a row; `asides` is nil where the
+      # node has none.
+      Table = Struct.new(:node, :rows, :coders, :links, :computed, :asides, keyword_init: true)
 
       # @return [Array<Table>] in the order of plan.nodes; the first is the primary data
       # @return [Integer, nil] how many there are in all, when the plan asked for a count

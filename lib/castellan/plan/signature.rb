@@ -13,7 +13,8 @@ module Castellan
       # @return [String]
       def of(definition, tree, fields)
         parts = fields.of(definition).map { |name| name.name + below(definition, name, tree, fields) }
-        hidden = (tree.keys - fields.of(definition)).map { |name| "!#{name}#{below(definition, name, tree, fields)}" }
+        hidden = (tree.keys & definition.relationships.keys) - fields.of(definition)
+        hidden = hidden.map { |name| "!#{name}#{below(definition, name, tree, fields)}" }
         "#{definition.name}:#{definition.type}(#{(parts + hidden).join(",")})"
       end
 
@@ -21,7 +22,7 @@ module Castellan
       def below(definition, name, tree, fields)
         return "" unless tree.key?(name)
 
-        "{#{of(definition.relationships[name].definition, tree[name], fields)}}"
+        "{#{definition.relationships[name].definitions.map { |related| of(related, tree[name], fields) }.join("|")}}"
       end
     end
   end

@@ -14,7 +14,7 @@ module Castellan
     #
     # `path` holds the associations to walk (empty for own columns), `columns` the columns at its end (nil for a block of the record),
     # `preloads` what the block of a record walks.
-    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :preloads, :location, keyword_init: true) do
+    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :preloads, :condition, :location, keyword_init: true) do
       def initialize(**)
         super
         freeze

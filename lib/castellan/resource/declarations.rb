@@ -10,9 +10,9 @@ module Castellan
       # What is kept, for how long (seconds or nil), and in which layer.
       Caching = Struct.new(:kind, :expires_in, :layer)
 
-      attr_accessor :model, :type, :id_column
+      attr_accessor :model, :type, :id_column, :meta
       attr_reader :attributes, :relationships, :representations, :filters, :sorts, :default_sort, :paging, :caching,
-                  :document_format, :transform, :locations
+                  :document_format, :transform, :locations, :links
 
       def initialize
         @attributes = {}
@@ -21,6 +21,7 @@ module Castellan
         @filters = {}
         @sorts = {}
         @locations = {}
+        @links = {}
         @document_format = :json_api
         @transform = :none
       end
@@ -30,7 +31,7 @@ module Castellan
         dup.tap { |copy| copy.send(:unshare) }
       end
 
-      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil)
+      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil, condition: nil)
         if from && (columns || block)
           refuse("attribute #{name.inspect}: from: is read as it is; leave out columns: and the block", location)
         end
@@ -39,7 +40,7 @@ module Castellan
         reserved!(name, location)
         @relationships.delete(name.to_sym)
         @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, preloads: Array(preloads).freeze,
-                                     location: location }
+                                     condition: condition, location: location }
       end
 
       def relationship(name, location:, **options)
@@ -89,7 +90,7 @@ module Castellan
       private
 
       def unshare
-        %i[@attributes @relationships @representations @filters @sorts @locations].each do |name|
+        %i[@attributes @relationships @representations @filters @sorts @locations @links].each do |name|
           instance_variable_set(name, instance_variable_get(name).dup)
         end
       end

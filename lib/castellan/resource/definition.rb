@@ -25,8 +25,10 @@ module Castellan
       # @return [Hash{Symbol => Array<Symbol>}] representations
       # @return [Hash{String => Proc}] filters
       # @return [Hash{String => String}] sortable names and where they were declared
+      # @return [Hash{Symbol => Computed}] links of each resource object
+      # @return [Computed, nil] its meta object
       attr_reader :resource, :model, :type, :id_column, :attributes, :relationships, :representations, :filters, :sorts,
-                  :default_sort, :paging, :caching, :document_format, :members
+                  :default_sort, :paging, :caching, :document_format, :members, :links, :meta
 
       def initialize(resource, declarations)
         @resource = resource
@@ -81,19 +83,36 @@ module Castellan
         @attributes.each_value.any? { |attribute| attribute.source == :viewer }
       end
 
+      # @return [Boolean] whether members are written for some viewers only, whatever the row
+      def for_viewers?
+        conditional_members.any?
+      end
+
+      # @param viewer [Object, nil]
+      # @return [Array<Symbol>] the members that are not for this viewer
+      def hidden_from(viewer)
+        conditional_members.reject { |member| member.condition.shown?(viewer) }.map(&:name)
+      end
+
       protected
 
       def walk(seen)
         return seen if seen.include?(self)
 
         seen << self
-        relationships.each_value { |relationship| relationship.definition.walk(seen) }
+        relationships.each_value { |relationship| relationship.definitions.each { |definition| definition.walk(seen) } }
         seen
       end
 
       private
 
+      def conditional_members
+        [*attributes.values, *relationships.values].select { |member| member.condition&.by_viewer }
+      end
+
       def copy_policies(declarations)
+        @links = declarations.links.dup.freeze
+        @meta = declarations.meta
         @representations = declarations.representations.dup.freeze
         @filters = declarations.filters.dup.freeze
         @sorts = declarations.sorts.dup.freeze
@@ -104,10 +123,10 @@ module Castellan
         @names = (@attributes.values + @relationships.values).to_h { |member| [member.key, member.name] }.freeze
       end
 
-      def attribute(name, location:, from:, columns:, viewer:, block:, preloads:)
+      def attribute(name, location:, from:, columns:, viewer:, block:, **others)
         source, path, columns = source_of(name, from, columns, viewer, block, location)
         Attribute.new(name: name, key: KeyTransform.call(name, @transform), source: source, path: path.freeze,
-                      columns: columns.freeze, block: block, preloads: preloads, location: location)
+                      columns: columns.freeze, block: block, location: location, **others)
       end
 
       def source_of(name, from, columns, viewer, block, location)

@@ -6,20 +6,30 @@ module Castellan
     #
     # The resource is named by a string until it is asked for, because two resources may name each other.
     class Relationship
+      ALWAYS = {}.freeze
+      private_constant :ALWAYS
+
       # @return [Symbol] the association's name, as declared
       # @return [String] the member's name in the document
       # @return [Symbol] :has_many, :has_one or :belongs_to
       # @return [Proc, nil] returns the related records of a record, where no association does
+      # @return [Condition, nil]
+      # @return [Hash{Symbol => Computed}]
+      # @return [Computed, nil]
       # @return [String] "path:line" of the declaration
-      attr_reader :name, :key, :macro, :block, :location
+      attr_reader :name, :key, :macro, :block, :condition, :links, :meta, :location
 
-      def initialize(name:, key:, macro:, owner:, resource:, location:, block: nil)
+      def initialize(name:, key:, macro:, owner:, resource:, location:, block: nil, condition: nil, links: ALWAYS, meta: nil, lazy: false)
         @name = name
         @key = key
         @macro = macro
         @owner = owner
         @resource = resource
         @block = block
+        @condition = condition
+        @links = links
+        @meta = meta
+        @lazy = lazy
         @location = location
         @found = {}
         freeze
@@ -30,10 +40,30 @@ module Castellan
         macro == :has_many
       end
 
-      # @return [Class] the resource at the other end, looked up once
+      # @return [Boolean] whether linkage is written only beside included records
+      def lazy?
+        @lazy
+      end
+
+      # @return [Boolean] whether its records are of several resources
+      def polymorphic?
+        @resource.is_a?(Array) || @resource.is_a?(Hash)
+      end
+
+      # @return [Array<Class>] the resources at the other end, looked up once
       # @raise [DeclarationError] naming the nearest resource when there is none
+      def resources
+        @found[:resources] ||= named.values.map { |resource| find(resource) }.freeze
+      end
+
+      # @return [Array<Definition>] of more than one type only where it is polymorphic
+      def definitions
+        resources.map(&:definition)
+      end
+
+      # @return [Class] the resource at the other end of a relationship to one type
       def resource
-        @found[:resource] ||= find
+        resources.first
       end
 
       # @return [Definition]
@@ -41,13 +71,27 @@ module Castellan
         resource.definition
       end
 
+      # @return [Array<Object, nil>] for each of {#definitions} the model, or the name of one, whose records are of it
+      def kinds
+        @found[:kinds] ||= named.keys.zip(definitions).map { |kind, definition| kind.is_a?(Integer) ? definition.model : kind }
+      end
+
       private
 
-      def find
+      # Of an array each resource is for its own model.
+      def named
         case @resource
-        when Class then @resource
-        when Proc then @resource.call
-        else ResourceName.new(@resource || "#{ResourceName.classify(name)}Resource", owner: @owner, location: location).resolve
+        when Hash then @resource
+        when Array then @resource.each_with_index.to_h { |resource, index| [index, resource] }
+        else { 0 => @resource }
+        end
+      end
+
+      def find(resource)
+        case resource
+        when Class then resource
+        when Proc then resource.call
+        else ResourceName.new(resource || "#{ResourceName.classify(name)}Resource", owner: @owner, location: location).resolve
         end
       end
     end

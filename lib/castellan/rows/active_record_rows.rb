@@ -275,6 +275,11 @@ module Castellan
         integer?(column) || @types.database_type(column_name(column)) == "uuid"
       end
 
+      # @return [Boolean] whether a default scope, or a type of a table of several, hides rows
+      def scoped?
+        model.default_scopes.any? || model.finder_needs_type_condition?
+      end
+
       # @return [Boolean] whether a foreign key of the database, in force for all rows, says so
       def references?(column, table, key)
         keys = @memo.fetch([:foreign_keys, model]) { @connection.lease { |connection| connection.foreign_keys(model.table_name) } }

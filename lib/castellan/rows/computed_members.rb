@@ -28,6 +28,11 @@ module Castellan
         end
       end
 
+      # @return [Plan::RowSet::Asides, nil]
+      def asides
+        Asides.of(node, adapter, size) { |aside| computed(aside.computed, aside.positions) }
+      end
+
       private
 
       def node
@@ -40,14 +45,14 @@ module Castellan
 
       def values_of(member)
         case member.attribute.source
-        when :computed then computed(member)
+        when :computed then computed(member.attribute, member.positions)
         when :column, :path then column_values(member.positions.first) unless coders[member.positions.first]
         end
       end
 
-      def computed(member)
-        rows = BlockRow.each(member.attribute.columns, member.positions.map { |position| column_values(position) }, size)
-        rows.map(&Blocks.bound(member.attribute.block, @viewer))
+      def computed(computed, positions)
+        rows = BlockRow.each(computed.columns, positions.map { |position| column_values(position) }, size)
+        rows.map(&Blocks.bound(computed.block, @viewer))
       end
 
       def size

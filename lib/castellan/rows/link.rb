@@ -15,15 +15,16 @@ module Castellan
     # | `:lateral`     | the same with LIMIT, DISTINCT or GROUP BY, which are per parent | a statement of two columns             |
     class Link
       LIST = "castellan_list"
-      private_constant :LIST
+      NOTHING = [].freeze
+      private_constant :LIST, :NOTHING
 
       # @return [Plan::Node::Edge]
       # @return [Object] the association
       # @return [Symbol] see above
-      # @return [Correlated, nil] what the row's SELECT has to contain for this link
+      # @return [Array<Correlated>] what the row's SELECT has to contain for this link
       # @return [String, nil] SELECT of the parent's id and the related id, for parents given as ids
       # @return [String, nil] the column of the related rows that holds the parent's id, when they carry it
-      attr_reader :edge, :association, :kind, :expression, :pairs_sql, :parent_column
+      attr_reader :edge, :association, :kind, :expressions, :pairs_sql, :parent_column
 
       # @param adapter [Object] of the rows that have the relationship
       # @param id_column [Symbol] their id
@@ -37,8 +38,16 @@ module Castellan
         @association = adapter.association(edge.relationship.name)
         @lazy, @related = @association.links(@related_id)
         @kind = choose
+        @expressions = NOTHING
         write
         freeze
+      end
+
+      # @return [Object] the link of an edge to one type or to several; nil where no linkage is written
+      def self.of(edge, adapter, id_column, own_rows:)
+        return PolymorphicLink.new(edge, adapter) if edge.alternatives
+
+        new(edge, adapter, id_column, own_rows: own_rows) if edge.data
       end
 
       # @param list [String] the SELECT list of the related rows
@@ -69,9 +78,9 @@ module Castellan
 
       def write
         case kind
-        when :foreign_key then @expression = Correlated.column(@adapter.qualified(association.owner_key))
-        when :one then @expression = one
-        when :grouped then @expression = Correlated.new(association.owner_key, @adapter.dialect.group(ids_sql))
+        when :foreign_key then @expressions = [Correlated.column(@adapter.qualified(association.owner_key))]
+        when :one then @expressions = [one]
+        when :grouped then @expressions = [Correlated.new(association.owner_key, @adapter.dialect.group(ids_sql))]
         when :pairs then @pairs_sql = among(listing("#{@parent_column}, #{@related}"))
         when :lateral then @pairs_sql = lateral_sql
         when :own_rows then @own_rows_sql = among(@statement)

@@ -19,7 +19,8 @@ module Castellan
 
       # @return [Array<String>]
       def to_a
-        [composite_key, *@node.members.map { |member| of_attribute(member.attribute) }, *@node.edges.map { |edge| of_edge(edge) }].compact
+        [composite_key, *@node.members.map { |member| of_attribute(member.attribute) }, *@node.edges.map { |edge| of_edge(edge) },
+         *@node.asides.map { |aside| of_aside(aside) }].compact
       end
 
       private
@@ -59,12 +60,13 @@ module Castellan
         relationship = edge.relationship
         return "#{relationship.name}: its block takes the record" if relationship.block
 
-        reason = @adapter.association(relationship.name)&.reason || composite(relationship.definition)
+        association = @adapter.association(relationship.name)
+        reason = association ? association.reason_for(relationship) : "it is no association"
         "#{relationship.name}: it cannot be read as rows: #{reason}" if reason
       end
 
-      def composite(related)
-        "the key of #{related.type} has several columns" if related.id_column.is_a?(Array)
+      def of_aside(aside)
+        "#{aside.label}: its block takes the record" unless aside.computed.columns
       end
     end
   end

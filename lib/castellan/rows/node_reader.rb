@@ -10,7 +10,8 @@ module Castellan
     # Made for each request, because scopes are evaluated when it is made; what no scope takes part in is kept (`keep`).
     class NodeReader
       NONE = {}.freeze
-      private_constant :NONE
+      NOTHING = [].freeze
+      private_constant :NONE, :NOTHING
 
       # @return [Plan::Node]
       # @return [Object] the adapter of its model
@@ -23,19 +24,19 @@ module Castellan
         @node = node
         @adapter = adapter
         @kept = kept
-        @links = node.edges.map { |edge| kept[edge] || Link.new(edge, adapter, node.definition.id_column, own_rows: !models[edge.node]) }
+        @links = node.edges.map { |edge| kept[edge] || Link.of(edge, adapter, node.definition.id_column, own_rows: !models[edge.node]) }
         @expressions = node.columns.map { |column| kept[column] || expression(column) }
         @ends = node.columns.map { |column| adapter.at(column.path) }
-        @positions = links.map { |link| further(link.expression) }
+        @positions = links.map { |link| link ? link.expressions.map { |expression| further(expression) } : NOTHING }
         @width = @expressions.size
       end
 
       # Keeps for later requests the links and columns that mean the same in each, and itself, with its texts, when all do.
       def keep
-        links.each { |link| @kept[link.edge] = link if link.stable? }
+        links.each { |link| @kept[link.edge] = link if link&.stable? }
         stable = node.columns.each_with_index.select { |column, _| adapter.stable_path?(column.path) }
         stable.each { |column, index| @kept[column] = @expressions[index] }
-        return unless stable.size == node.columns.size && links.all?(&:stable?)
+        return unless stable.size == node.columns.size && links.compact.all?(&:stable?)
 
         @list = parts(@expressions)
         @by_ids_sql = by_ids_sql if adapter.constant_by_ids?
@@ -68,8 +69,13 @@ module Castellan
 
       # @return [Plan::RowSet::InColumn, nil]
       def in_column(index)
-        position = @positions[index]
+        position = @positions[index].first
         position && Plan::RowSet::InColumn.new(position)
+      end
+
+      # @return [Array<Integer>] where the row holds what the link needs
+      def positions(index)
+        @positions[index]
       end
 
       # @return [Array<Symbol, nil>] nil where only the ORM can tell how a column's value is written
@@ -93,8 +99,6 @@ module Castellan
       end
 
       def further(expression)
-        return unless expression
-
         known = column_position(expression.text) if expression.column?
         return known if known
 

@@ -56,6 +56,16 @@ module Castellan
         fill(child, reading) { |session| ids.empty? ? [] : session.rows(child.by_ids_sql, ids, kept: kept?(node, adapter)) }
       end
 
+      # Reads the related rows of several types by their ids.
+      # @param found [Array<Array(Object, Object, Integer)>] parent, related id and position of its type
+      # @return [Plan::RowSet::Pairs]
+      def of_several_types(edge, found, reading)
+        edge.alternatives.each_with_index do |node, kind|
+          by_ids(node, key_values(node, found.filter_map { |_, id, other| id if other == kind }.uniq), reading) if node
+        end
+        Plan::RowSet::Pairs.new(found, 0, 1, 2)
+      end
+
       # Reads what records do not hold themselves, by their ids, in one statement.
       # @param node [Plan::Node] the part of a node that is to be read
       # @yieldparam rows [Array<Array>, PG::Result]
@@ -71,15 +81,20 @@ module Castellan
 
       private
 
+      # What stands in a column of text that holds ids of several types.
+      def key_values(node, ids)
+        adapter_of(node).integer?(node.definition.id_column) ? Ids.integers(ids) : ids.map(&:to_s)
+      end
+
       def place(node, adapter)
         @adapters[node] = adapter
         @models[node] = true unless adapter.model && ModelReasons.of(node, adapter).empty?
-        node.edges.each { |edge| place(edge.node, related_adapter(adapter, edge)) if edge.node }
+        node.edges.each { |edge| edge.nodes.each { |below| place(below, related_adapter(adapter, edge, below)) } }
       end
 
       # A resource without a model is of whatever the association leads to.
-      def related_adapter(adapter, edge)
-        model = edge.node.definition.model
+      def related_adapter(adapter, edge, node)
+        model = node.definition.model
         return adapter.related(model) if model
 
         association = adapter.association(edge.relationship.name)
@@ -119,7 +134,7 @@ module Castellan
           members = ComputedMembers.new(reader, rows, session, reading.viewer)
           reading.tables[reader.node] =
             Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: members.coders, links: links(reader, rows, session, reading),
-                                    computed: members.to_h)
+                                    computed: members.to_h, asides: members.asides)
         end
       end
 
@@ -129,11 +144,18 @@ module Castellan
 
       def link(reader, index, rows, session, reading)
         link = reader.links[index]
+        return unless link
         return own_rows(link, rows, session, reading) if link.kind == :own_rows
+        return polymorphic(link, reader.positions(index), rows, session, reading) if link.kind == :polymorphic
 
         found = reader.in_column(index) || link.association.adapter.session { |other| pairs(link, session.ids(rows, 0), other) }
         by_ids(link.edge.node, related_ids(link, found, rows, session), reading) if link.edge.node
         found
+      end
+
+      def polymorphic(link, positions, rows, session, reading)
+        found = link.rows(*[0, *positions].map { |position| session.column(rows, position) })
+        of_several_types(link.edge, found, reading)
       end
 
       def pairs(link, ids, session)

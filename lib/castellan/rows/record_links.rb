@@ -29,6 +29,8 @@ module Castellan
       private
 
       def link(edge)
+        return unless edge.data
+
         relationship = edge.relationship
         return linked(edge, @records.map(&Blocks.bound(relationship.block, @reading.viewer))) if relationship.block
 
@@ -41,13 +43,12 @@ module Castellan
 
       def rows?(relationship)
         association = @adapter.association(relationship.name)
-        association && association.reason.nil? && relationship.definition.id_column.is_a?(Symbol) &&
-          @node.definition.id_column.is_a?(Symbol) && @instances.stored?(@records)
+        association && association.rows?(relationship) && @node.definition.id_column.is_a?(Symbol) && @instances.stored?(@records)
       end
 
       def read_by_rows(edge)
         association = @adapter.association(edge.relationship.name)
-        return unless association.foreign_key_of?(edge.relationship.definition.id_column)
+        return if edge.alternatives || !association.foreign_key_of?(edge.relationship.definition.id_column)
 
         keys = @instances.read(@records, association.owner_key)
         @reader.by_ids(edge.node, keys.compact.uniq, @reading) if edge.node
@@ -57,15 +58,29 @@ module Castellan
       def linked(edge, found)
         found = found.map { |related| Records.list?(related) ? related.to_a : [related].compact }
         all = found.flatten(1)
-        ids = ids_of(edge, all)
-        @reader.records(edge.node, all.zip(ids).uniq(&:last).map(&:first), @reading) if edge.node
         parents = @ids.zip(found).flat_map { |id, related| Array.new(related.size, id) }
-        Plan::RowSet::Pairs.new(parents.zip(ids), 0, 1)
+        return several(edge, parents, all) if edge.alternatives
+
+        Plan::RowSet::Pairs.new(parents.zip(ids_of(edge.relationship.definition, edge.node, all)), 0, 1)
       end
 
-      def ids_of(edge, records)
-        adapter = edge.node ? @reader.adapter_of(edge.node) : @adapter.related(edge.relationship.definition.model)
-        RecordIds.of(adapter.instances, records, edge.relationship.definition.id_column)
+      def several(edge, parents, all)
+        kinds = all.map { |record| RecordKind.of(edge.relationship, record) }
+        ids = Array.new(all.size)
+        edge.relationship.definitions.each_with_index do |definition, kind|
+          chosen = kinds.each_index.select { |index| kinds[index] == kind }
+          found = ids_of(definition, edge.alternatives[kind], all.values_at(*chosen))
+          chosen.zip(found) { |index, id| ids[index] = id }
+        end
+        Plan::RowSet::Pairs.new(parents.zip(ids, kinds), 0, 1, 2)
+      end
+
+      # Reads the records as well, where they are included.
+      def ids_of(definition, node, records)
+        adapter = node ? @reader.adapter_of(node) : @adapter.related(definition.model)
+        ids = RecordIds.of(adapter.instances, records, definition.id_column)
+        @reader.records(node, records.zip(ids).uniq(&:last).map(&:first), @reading) if node
+        ids
       end
     end
   end

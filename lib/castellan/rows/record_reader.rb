@@ -25,11 +25,15 @@ module Castellan
       def table
         read_members
         links = RecordLinks.new(@reader, @node, @records, @values.ids, @reading).to_a
-        ask(links) if @asked.any? || links.include?(nil)
-        Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: links, computed: @computed)
+        ask(links) if @asked.any? || unread(links).any?
+        Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: links, computed: @computed, asides: asides)
       end
 
       private
+
+      def asides
+        Asides.of(@node, @adapter, @records.size) { |aside| @values.computed(aside.computed) }
+      end
 
       def read_members
         fill(0, @values.ids, RubyValues.coder(@values.ids))
@@ -73,15 +77,20 @@ module Castellan
         @columns.map { |values| values || nothing }.transpose
       end
 
+      def unread(links)
+        @node.edges.each_index.select { |index| links[index].nil? && @node.edges[index].data }
+      end
+
       # Reads the rest by ids: columns at the end of paths, and links.
       def ask(links)
-        edges = @node.edges.select.with_index { |_, index| links[index].nil? }
+        unread = unread(links)
+        edges = @node.edges.values_at(*unread)
         part = Plan::Node.new(definition: @node.definition, path: @node.path, members: [], edges: edges,
                               columns: [@node.columns.first, *@asked.map { |position, _| @node.columns[position] }])
         @reader.part(part, @adapter, @values.ids.uniq, @reading) do |rows, found, coders|
           take_columns(rows, coders)
           found = found.map { |link| link.is_a?(Plan::RowSet::InColumn) ? in_column(link, rows) : link }
-          links.map! { |link| link || found.shift }
+          unread.each { |index| links[index] = found.shift }
         end
       end
 

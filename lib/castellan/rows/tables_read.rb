@@ -59,10 +59,17 @@ module Castellan
 
         @fixed << "SELECT 1 FROM #{adapter.table_sql}"
         node.columns.each { |column| walk(adapter, column.path) }
-        node.edges.each do |edge|
-          walk(adapter, [edge.relationship.name])
-          visit(edge.node, adapter.related(edge.node.definition.model)) if edge.node
-        end
+        node.edges.each { |edge| edge(edge, adapter) }
+      end
+
+      # Links to several types are in the row itself; what hides a record of them is not looked at here.
+      def edge(edge, adapter)
+        edge.alternatives ? @known &&= edge_known?(edge, adapter) : walk(adapter, [edge.relationship.name])
+        edge.nodes.each { |node| visit(node, adapter.related(node.definition.model)) }
+      end
+
+      def edge_known?(edge, adapter)
+        edge.relationship.definitions.none? { |definition| adapter.related(definition.model).scoped? }
       end
 
       def walk(adapter, path)
@@ -74,11 +81,7 @@ module Castellan
       end
 
       def opaque?(node, adapter)
-        adapter.model.nil? || ModelReasons.of(node, adapter).any? || node.members.any? { |member| for_viewer?(member.attribute) }
-      end
-
-      def for_viewer?(attribute)
-        attribute.source == :computed && Blocks.takes_viewer?(attribute.block)
+        adapter.model.nil? || ModelReasons.of(node, adapter).any? || Blocks.for_viewer?(node)
       end
 
       def tables_of(texts)

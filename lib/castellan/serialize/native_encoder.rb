@@ -7,22 +7,27 @@ module Castellan
     #   NativeEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
     #
     # Values pass from the driver's rows, or from PostgreSQL's own memory, to the document without a Ruby object each. What
-    # is rare is left to Ruby through the methods below, so that it is decided in one place.
+    # is rare is left to Ruby through the methods below, so that it is decided in one place. A plan whose rows are not all written alike
+    # (members with a condition, links, several types in one relationship) is left to {RubyEncoder} as a whole.
     class NativeEncoder
       class << self
         # See {RubyEncoder.encode}.
         def encode(row_set, template, single: false, tail: "")
+          return RubyEncoder.encode(row_set, template, single: single, tail: tail) unless template.compiled
+
           holes = []
           Output.new(Native.encode(template, row_set.tables, single, tail, holes), holes)
         end
 
         # See {RubyEncoder.encode_each}.
         def encode_each(row_set, template)
-          Native.encode_each(template, row_set.tables)
+          template.compiled ? Native.encode_each(template, row_set.tables) : RubyEncoder.encode_each(row_set, template)
         end
 
         # See {RubyEncoder.encode_part}.
         def encode_part(row_set, template)
+          return RubyEncoder.encode_part(row_set, template) unless template.compiled
+
           holes = []
           found = []
           body = Native.encode_part(template, row_set.tables, holes, found)

@@ -69,6 +69,7 @@ module Castellan
       def linked(number, edge)
         link = @links[edge.position]
         case link
+        when nil then []
         when Plan::RowSet::InColumn then in_column(value(number, link.position), edge.to_many)
         else grouped(edge).fetch(id(number), [])
         end
@@ -76,7 +77,30 @@ module Castellan
         raise Unwritable.locate(error, type: parts.type, id: id(number), member: edge.key)
       end
 
+      # @return [Array<Array(Integer, String)>] position in the relationship's types and id, in the order in which they are written
+      # @raise [EncodingError]
+      def targets(number, edge)
+        link = @links[edge.position]
+        return linked(number, edge).map { |id| [0, id] } unless link.is_a?(Plan::RowSet::Pairs) && link.kind_position
+
+        @kinds ||= {}
+        kinds = @kinds[edge.position] ||= link.rows.group_by { |row| Values.id(row[link.parent_position]) }
+        kinds.fetch(id(number), []).filter_map { |row| target(row, link) }
+      rescue Unwritable => error
+        raise Unwritable.locate(error, type: parts.type, id: id(number), member: edge.key)
+      end
+
+      # @return [Plan::RowSet::Asides, nil]
+      def asides
+        @table.asides
+      end
+
       private
+
+      def target(row, link)
+        id = Values.id(row[link.related_position])
+        [row[link.kind_position], id] unless id.empty?
+      end
 
       def check_coders
         wrong = @table.coders.find { |coder| coder && !Values::CODERS.include?(coder) }

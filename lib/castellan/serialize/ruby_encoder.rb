@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "ruby_encoder/irregular"
+
 module Castellan
   module Serialize
     # Writes documents in Ruby. It is the oracle of the C encoder: short, and right before it is fast.
@@ -10,6 +12,8 @@ module Castellan
     # order is jsonapi-serializer's: primary record by primary record, include by include, the records that a related record
     # leads to before that record itself. A linked id without a row is written as linkage and has no included object.
     class RubyEncoder
+      include Irregular
+
       # @param row_set [Plan::RowSet]
       # @param template [Template] of the row set's plan
       # @param single [Boolean] one object or null instead of an array
@@ -125,10 +129,9 @@ module Castellan
 
       def walk(section, number, &found)
         section.parts.edges.each do |edge|
-          next unless edge.child
+          next unless edge.children.any? && edge_shown?(section, number, edge)
 
-          related = @sections[edge.child]
-          section.linked(number, edge).each { |id| visit(related, id, &found) }
+          section.targets(number, edge).each { |kind, id| edge.children[kind] && visit(@sections[edge.children[kind]], id, &found) }
         end
       end
 
@@ -147,6 +150,8 @@ module Castellan
 
       def write(section, number)
         parts = section.parts
+        return write_irregular(section, number) unless parts.regular
+
         id = section.id(number)
         @body << parts.open
         write_id(section, number, id)

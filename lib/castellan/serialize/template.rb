@@ -13,14 +13,15 @@ module Castellan
     # (linkage only) has no place and is left out.
     class Template
       # One node's constant bytes. `open` is followed by the id, `close` ends the object; `type` is the resource's type.
-      NodeParts = Struct.new(:index, :type, :open, :members, :edges, :close)
+      NodeParts = Struct.new(:index, :type, :open, :members, :edges, :close, :regular)
       # `before` stands in front of the value; `column` is the position in the row, nil for a computed value; `hole` is the
       # position in plan.holes, nil for all but per-viewer attributes.
       MemberParts = Struct.new(:key, :before, :column, :hole)
       # `before` stands in front of the linkage or the nested value, and is nil where a sparse fieldset leaves the member out and
       # the edge only leads to included records; `link` stands in front of each linked id, `child` is the index of the related
       # node, nil when only linkage is written.
-      EdgeParts = Struct.new(:key, :before, :link, :child, :to_many, :position)
+      # `links` and `children` are the same for each of several types; `data` is false where linkage is left out.
+      EdgeParts = Struct.new(:key, :before, :link, :child, :to_many, :position, :links, :children, :data)
 
       # @return [Plan::FetchPlan]
       # @return [Symbol] :json, :rails or :rails_html
@@ -35,13 +36,18 @@ module Castellan
         @text = Text.for(escape)
         @hole = -1
         @nodes = plan.nodes.each_with_index.map { |node, index| parts(node, index) }.freeze
-        @compiled = Serialize.native? ? NativeEncoder.compile(self) : nil
+        @compiled = Serialize.native? && regular? ? NativeEncoder.compile(self) : nil
         freeze
       end
 
       # @return [Boolean]
       def nested?
         plan.format == :nested
+      end
+
+      # @return [Boolean] whether every row of a node is written in the same way: what the C encoder can do
+      def regular?
+        plan.nodes.all?(&:regular?)
       end
 
       # @return [Boolean]
@@ -55,7 +61,8 @@ module Castellan
         type = node.definition.type.to_s
         members = node.members.each_with_index.map { |member, position| member_parts(member, position) }
         edges = edge_parts(node, members.any?)
-        NodeParts.new(index, type.freeze, opening(type), members.freeze, edges.freeze, closing(members, edges)).each(&:freeze).freeze
+        NodeParts.new(index, type.freeze, opening(type), members.freeze, edges.freeze, closing(members, edges), node.regular?)
+                 .each(&:freeze).freeze
       end
 
       def opening(type)
@@ -81,13 +88,19 @@ module Castellan
 
       def edge_parts(node, members)
         first = true
-        edges = node.edges.each_with_index.reject { |edge, _| nested? && (edge.node.nil? || !edge.written) }
+        edges = node.edges.each_with_index.reject { |edge, _| nested? && (!edge.included? || !edge.written) }
         edges.map do |edge, position|
           before = before_edge(edge.relationship, first, members) if edge.written
           first &&= !edge.written
-          EdgeParts.new(edge.relationship.key.to_s.freeze, before.freeze, link(edge.relationship), child(edge),
-                        edge.relationship.to_many?, position).freeze
+          edge_part(edge, before, position)
         end
+      end
+
+      def edge_part(edge, before, position)
+        links = edge.relationship.definitions.map { |definition| link(definition) }
+        children = (edge.alternatives || [edge.node]).map { |node| child(node) }
+        EdgeParts.new(edge.relationship.key.to_s.freeze, before.freeze, links.first, children.first, edge.relationship.to_many?, position,
+                      links.freeze, children.freeze, edge.data).freeze
       end
 
       def before_edge(relationship, first, members)
@@ -99,12 +112,12 @@ module Castellan
         "#{lead}#{quoted(relationship.key)}:{\"data\":"
       end
 
-      def link(relationship)
-        "{\"type\":#{quoted(relationship.definition.type)},\"id\":".freeze
+      def link(definition)
+        "{\"type\":#{quoted(definition.type)},\"id\":".freeze
       end
 
-      def child(edge)
-        edge.node && plan.nodes.index { |node| node.equal?(edge.node) }
+      def child(node)
+        node && plan.nodes.index { |other| other.equal?(node) }
       end
 
       def quoted(name)

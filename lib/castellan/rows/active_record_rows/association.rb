@@ -31,6 +31,22 @@ module Castellan
           freeze
         end
 
+        # @param relationship [Resource::Relationship] declared of it
+        # @return [String, nil] why it cannot be read as rows
+        def reason_for(relationship)
+          composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
+          return "the key of #{composite.type} has several columns" if composite
+          return reason unless relationship.polymorphic?
+
+          reason_for_several(relationship)
+        end
+
+        # @param relationship [Resource::Relationship]
+        # @return [Boolean]
+        def rows?(relationship)
+          reason_for(relationship).nil?
+        end
+
         # @return [Boolean]
         def to_many?
           @reflection.collection?
@@ -74,7 +90,31 @@ module Castellan
           macro == :belongs_to && unscoped? && @reflection.association_primary_key == id.to_s
         end
 
+        # @return [Symbol, nil] the column that holds the type of a polymorphic belongs_to
+        def type_column
+          @reflection.foreign_type.to_sym if @reflection.polymorphic?
+        end
+
+        # @param kind [Class, String] a model, or the name that stands in {#type_column}
+        # @return [String]
+        def type_name(kind)
+          kind.is_a?(Class) ? kind.polymorphic_name : kind.to_s
+        end
+
         private
+
+        def reason_for_several(relationship)
+          return "its records are of several resources" unless @reflection.polymorphic?
+          return "its key has several columns" if owner_key.nil?
+          return "its scope takes part" if @reflection.scope
+
+          other = relationship.definitions.find { |definition| definition.model.nil? || !own_key?(definition) }
+          "#{other.type} is identified by something else than what #{owner_key} holds" if other
+        end
+
+        def own_key?(definition)
+          (@reflection.options[:primary_key] || definition.model.primary_key).to_s == definition.id_column.to_s
+        end
 
         # Where the database itself keeps the join table's key true, the join table alone holds the links.
         def joined_links(id)

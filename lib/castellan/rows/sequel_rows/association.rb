@@ -36,6 +36,22 @@ module Castellan
           freeze
         end
 
+        # @param relationship [Resource::Relationship] declared of it
+        # @return [String, nil] why it cannot be read as rows
+        def reason_for(relationship)
+          composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
+          return "the key of #{composite.type} has several columns" if composite
+          return reason unless relationship.polymorphic?
+
+          reason_for_several(relationship)
+        end
+
+        # @param relationship [Resource::Relationship]
+        # @return [Boolean]
+        def rows?(relationship)
+          reason_for(relationship).nil?
+        end
+
         # @return [Boolean]
         def to_many?
           macro == :has_many
@@ -74,6 +90,10 @@ module Castellan
         end
 
         private
+
+        def reason_for_several(_relationship)
+          "its records are of several resources"
+        end
 
         def dataset_of(values)
           @owner.model.call(values).public_send(@reflection.dataset_method)

@@ -1,0 +1,37 @@
+# frozen_string_literal: true
+
+require "erb"
+
+module Castellan
+  class Resource
+    # A value that is made for each row: a link, a meta object, a condition. Frozen.
+    #
+    #   Computed.of("/users/{id}/roles")                              # reads the column id
+    #   Computed.of(->(row, viewer) { … }, columns: %i[id])           # reads the named columns
+    #   Computed.of(->(record, viewer) { … })                         # needs the model's instance: columns is nil
+    #   Computed.of({ version: 1 })                                   # the same for each row
+    Computed = Struct.new(:block, :columns, :location) do
+      def self.of(value, columns: nil, location: nil)
+        case value
+        when Computed then value
+        when Proc then new(value, columns && Array(columns).map(&:to_sym).freeze, location)
+        when String then text(value, location)
+        else new(->(_row) { value }, [].freeze, location)
+        end
+      end
+
+      # Columns stand in braces, as in a URI template; what is not plain in a path is escaped.
+      def self.text(template, location)
+        columns = template.scan(/\{(\w+)\}/).flatten.map(&:to_sym)
+        block = ->(row) { template.gsub(/\{(\w+)\}/) { ERB::Util.url_encode(row[Regexp.last_match(1)].to_s) } }
+        new(block, columns.uniq.freeze, location)
+      end
+      private_class_method :text
+
+      def initialize(*)
+        super
+        freeze
+      end
+    end
+  end
+end

@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # How the links of a polymorphic belongs_to are read: from the columns of type and id in the row itself. Frozen.
+    #
+    #   link = PolymorphicLink.new(edge, adapter)
+    #   link.expressions                                   # => [type, id], what the row's SELECT has to contain
+    #   link.kind_of("User")                               # => 0, the position in relationship.definitions
+    #
+    # A target with a default scope may hide a record: which of the ids are there is asked in one statement for each such type.
+    class PolymorphicLink
+      # @return [Plan::Node::Edge]
+      # @return [Object] the association
+      # @return [Array<Correlated>]
+      attr_reader :edge, :association, :expressions
+
+      def initialize(edge, adapter)
+        @edge = edge
+        @adapter = adapter
+        @association = adapter.association(edge.relationship.name)
+        @expressions = [association.type_column, association.owner_key].map { |column| Correlated.column(adapter.qualified(column)) }
+        @kinds = edge.relationship.kinds.map { |kind| association.type_name(kind) }.freeze
+        freeze
+      end
+
+      # @return [Symbol]
+      def kind
+        :polymorphic
+      end
+
+      # @return [Boolean] whether it means the same in each request
+      def stable?
+        edge.relationship.definitions.none? { |definition| scoped?(definition) }
+      end
+
+      # @param parents [Array<Object>]
+      # @param types [Array<String, nil>] one for each parent
+      # @param ids [Array<Object, nil>]
+      # @return [Array<Array(Object, Object, Integer)>] parent, related id and position of its type
+      # @raise [ConfigurationError] for a type that has no resource
+      def rows(parents, types, ids)
+        found = parents.zip(ids, types).filter_map { |parent, id, type| [parent, id, kind_of(type)] if type && id }
+        found.group_by(&:last).each { |kind, rows| hide(rows, kind, found) if scoped?(edge.relationship.definitions[kind]) }
+        found
+      end
+
+      private
+
+      def kind_of(type)
+        @kinds.index(type) or raise ConfigurationError, "#{edge.relationship.name}: no resource is declared for records of " \
+                                                        "#{type.inspect}; name it in resource: (#{edge.relationship.location})"
+      end
+
+      def scoped?(definition)
+        @adapter.related(definition.model).scoped?
+      end
+
+      def hide(rows, kind, found)
+        definition = edge.relationship.definitions[kind]
+        related = @adapter.related(definition.model)
+        there = related.ids(related.by_ids(related.scope, rows.map { |row| row[1] }.uniq, definition.id_column), definition.id_column)
+        there = there.to_h { |id| [id, true] }
+        found.reject! { |row| row.last == kind && !there[row[1].to_s] }
+      end
+    end
+  end
+end

@@ -1,0 +1,219 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "document/library"
+
+# Members that are written for some viewers or rows only, links and meta objects: the same from rows and from records.
+module ConditionsAndLinksContract
+  Viewer = Struct.new(:id, :admin)
+
+  def setup
+    library.fill
+  end
+
+  def test_a_condition_of_the_viewer_is_decided_once_a_document
+    asked = 0
+    resource = articles { attribute(:position, if: ->(viewer) { (asked += 1) && viewer&.admin }) }
+    each_source do |given|
+      asked = 0
+      assert_equal [%w[title position]], keys(resource, given, Viewer.new(1, true))
+      assert_equal [%w[title]], keys(resource, given, Viewer.new(1, false))
+      assert_equal [%w[title]], keys(resource, given, nil)
+      assert_equal 3, asked
+    end
+  end
+
+  def test_what_is_not_for_the_viewer_is_not_written_when_it_is_asked_for_by_name
+    resource = articles { attribute :position, if: ->(viewer) { viewer } }
+    query = { "fields" => { "articles" => "position,title" } }
+    assert_equal [%w[title]], documents(resource, resource.model_scope, query: query).map { |one| one["attributes"].keys }.uniq
+  end
+
+  def test_a_relationship_that_is_not_for_the_viewer_is_neither_linked_nor_included
+    resource = articles { belongs_to :author, resource: "AuthorResource", if: ->(viewer) { viewer } }
+    each_source do |given|
+      document = JSON.parse(resource.render(given, include: "author"))
+      assert_equal [nil, nil], [document["included"], document["data"][0]["relationships"]]
+      refute_empty JSON.parse(resource.render(given, include: "author", viewer: 1))["included"]
+    end
+  end
+
+  def test_shapes_for_different_viewers_are_different_plans
+    resource = articles { attribute :position, if: ->(viewer) { viewer } }
+    plans = [1, nil, 2, nil].map { |viewer| resource.document(viewer: viewer).plan }
+    assert_equal 2, plans.uniq.size
+    assert_same plans[1], plans[3]
+  end
+
+  def test_a_condition_of_named_columns_is_decided_for_each_row_without_models
+    resource = articles { attribute :position, if: ->(row, viewer) { row.author_id == viewer }, if_columns: %i[author_id] }
+    each_source do |given|
+      found = documents(resource, given, viewer: 2).to_h { |one| [one["id"].to_i, one["attributes"].key?("position")] }
+      assert_equal((1..7).to_h { |id| [id, (id % 3) + 1 == 2] }, found)
+    end
+    refute_includes resource.document.explain, "models of this type are loaded"
+  end
+
+  def test_a_condition_of_the_record_sends_the_type_to_models
+    resource = articles { attribute(:position, if: ->(article, viewer) { article.author.name == viewer }) }
+    each_source do |given|
+      found = documents(resource, given, viewer: "Grace").select { |one| one["attributes"].key?("position") }
+      assert_equal %w[1 4 7], found.map { |one| one["id"] }.sort
+    end
+    assert_includes resource.document.explain, "if position: its block takes the record"
+  end
+
+  def test_a_relationship_hidden_from_some_rows_leads_to_no_included_record
+    resource = articles do
+      belongs_to :author, resource: "AuthorResource", if: ->(row, viewer) { row.id == viewer }, columns: %i[id]
+    end
+    each_source do |given|
+      document = JSON.parse(resource.render(given, viewer: 3, include: "author"))
+      linked = document["data"].select { |one| one.key?("relationships") }
+      assert_equal [%w[3], %w[1]], [linked.map { |one| one["id"] }, document["included"].map { |one| one["id"] }]
+    end
+  end
+
+  def test_the_last_member_may_be_the_hidden_one
+    resource = articles do
+      attribute :position, if: ->(_, _) { false }, if_columns: []
+      has_many :comments, resource: "CommentResource", if: ->(_, _) { false }, columns: []
+    end
+    each_source { |given| assert_equal [%w[attributes id type]], documents(resource, given).map { |one| one.keys.sort }.uniq }
+    bare = Class.new(Castellan::Resource) { attributes :title, if: ->(_, _) { false }, if_columns: [] }
+    bare.model(library.models::Article)
+    assert_equal [%w[id type]], documents(bare, nil).map { |one| one.keys.sort }.uniq
+  end
+
+  def test_links_and_meta_of_a_resource
+    resource = articles do
+      link :self, "/articles/{id}?by={title}"
+      link(:mine, columns: %i[author_id]) { |row, viewer| { href: "/viewers/#{viewer}/#{row.author_id}" } }
+      link :docs, { href: "https://example.com/?a=1&b=2" }
+      meta(columns: %i[position]) { |row| { place: row.position } }
+    end
+    each_source do |given|
+      article = documents(resource, given, viewer: 9).find { |one| one["id"] == "2" }
+      assert_equal({ "self" => "/articles/2?by=Title%202", "mine" => { "href" => "/viewers/9/3" },
+                     "docs" => { "href" => "https://example.com/?a=1&b=2" } }, article["links"])
+      assert_equal({ "place" => 8 }, article["meta"])
+    end
+  end
+
+  def test_links_and_meta_of_a_relationship
+    resource = articles do
+      has_many :comments, resource: "CommentResource", lazy: true, links: { related: "/articles/{id}/comments" }
+      belongs_to :author, resource: "AuthorResource", columns: %i[id],
+                          links: { self: ->(row) { "/a/#{row.id}" } }, meta: ->(_row, viewer) { { for: viewer } }
+    end
+    each_source do |given|
+      article = documents(resource, given, viewer: "me").find { |one| one["id"] == "2" }["relationships"]
+      assert_equal({ "links" => { "related" => "/articles/2/comments" } }, article["comments"])
+      assert_equal({ "data" => { "type" => "authors", "id" => "3" }, "links" => { "self" => "/a/2" }, "meta" => { "for" => "me" } },
+                   article["author"])
+      included = JSON.parse(resource.render(given, include: "comments"))
+      assert_equal 2, included["data"].find { |one| one["id"] == "1" }.dig("relationships", "comments", "data").size
+    end
+  end
+
+  def test_linkage_that_is_only_written_with_its_records_is_not_read
+    resource = articles { has_many :comments, :tags, resource: "CommentResource", lazy: true }
+    assert_empty(library.queries { resource.render }.grep(/comments|tags/))
+    assert_equal [{}], documents(resource, nil).flat_map { |one| one["relationships"].values }.uniq
+  end
+
+  def test_a_block_may_read_the_record_for_a_link
+    resource = articles { link(:author) { |article| "/by/#{article.author.name}" } }
+    each_source { |given| assert_equal "/by/Edsger", documents(resource, given).find { |one| one["id"] == "2" }["links"]["author"] }
+  end
+
+  def test_the_nested_format_has_conditions_and_no_links
+    resource = articles do
+      format :nested
+      link :self, "/articles/{id}"
+      attribute :position, if: ->(row, _) { row.id == 1 }, if_columns: %i[id]
+      has_many :comments, resource: "CommentResource", if: ->(row, _) { row.id == 1 }, columns: %i[id]
+    end
+    each_source do |given|
+      found = JSON.parse(resource.render(given, include: "comments")).sort_by { |one| one["id"] }
+      assert_equal [%w[id title position comments], %w[id title]], found.first(2).map(&:keys)
+      assert_equal 2, found.first["comments"].size
+    end
+  end
+
+  def test_each_of_the_key_transforms_names_members_and_their_parameters
+    { dash: "author-name", camel: "AuthorName", camel_lower: "authorName", underscore: "author_name",
+      none: "author_name" }.each do |way, key|
+      resource = articles do
+        key_transform way
+        attribute :author_name, from: "author.name"
+      end
+      each_source do |given|
+        assert_equal [[key]], documents(resource, given, fields: { articles: key }).map { |one| one["attributes"].keys }.uniq
+      end
+    end
+  end
+
+  def test_the_same_bytes_record_by_record
+    resource = articles do
+      link :self, "/articles/{id}"
+      has_many :comments, resource: "CommentResource", if: ->(row, _) { row.id > 1 }, columns: %i[id]
+    end
+    document = resource.document(resource.model_scope, include: "comments")
+    written = document.write_each([1, 2])
+    whole = JSON.parse(resource.render(include: "comments"))["data"].to_h { |one| [one["id"], one] }
+    assert_equal whole.values_at("1", "2"), written.sort_by(&:first).map { |_, bytes| JSON.parse(bytes) }
+  end
+
+  def test_a_document_for_one_row_or_viewer_is_never_kept
+    [articles { attribute :position, if: ->(row, viewer) { row.id == viewer }, if_columns: %i[id] },
+     articles { link(:mine, columns: %i[id]) { |row, viewer| "/#{viewer}/#{row.id}" } }].each do |resource|
+      assert_nil resource.document.tables
+    end
+    refute_nil articles { link :self, "/{id}" }.document.tables
+  end
+
+  def test_mistakes_say_what_to_write
+    { "write a text or a block, not both" => -> { link(:self, "/x") { "/y" } }, "meta: write a Hash or a block" => -> { meta },
+      "if: must be a block of the viewer" => -> { attribute :title, if: true } }.each do |text, body|
+      error = assert_raises(Castellan::DeclarationError) { articles(&body) }
+      assert_includes error.message, text
+      assert_match(/\(#{Regexp.escape(__FILE__)}:\d+\)\z/, error.message)
+    end
+  end
+
+  private
+
+  def each_source(&block)
+    source = library.models::Article
+    [source.order(:id), source.order(:id).to_a].each(&block)
+  end
+
+  def articles(&body)
+    models = library.models
+    Class.new(Castellan::Resource) do
+      model models::Article
+      type "articles"
+      define_singleton_method(:name) { "#{models.name}::Conditional" }
+      define_singleton_method(:model_scope) { models::Article.order(:id) }
+      attributes :title
+      class_exec(&body)
+    end
+  end
+
+  def documents(resource, given, **options) = JSON.parse(resource.render(given, **options))["data"]
+
+  def keys(resource, given, viewer) = documents(resource, given, viewer: viewer).map { |one| one["attributes"].keys }.uniq
+end
+
+class ConditionsAndLinksOnActiveRecordTest < Minitest::Test
+  include ConditionsAndLinksContract
+
+  def library = Library.active_record(:sqlite)
+end
+
+class ConditionsAndLinksOnSequelTest < Minitest::Test
+  include ConditionsAndLinksContract
+
+  def library = Library.sequel(:sqlite)
+end
