@@ -30,8 +30,9 @@ module Castellan
         # @return [String] the Content-Security-Policy, which stands in the file as well
         def policy
           scripts = %w[theme.js page.js].map { |name| text(name) }
-          flame = result.flame ? [speedscope, HAND_OVER] : []
-          Policy.sources(scripts: scripts + flame, styles: [text("page.css"), *(speedscope_style if result.flame)])
+          return Policy.sources(scripts: scripts, styles: [text("page.css")], speedscope: false) unless result.flame
+
+          Policy.sources(scripts: [*scripts, speedscope, HAND_OVER], styles: [text("page.css"), speedscope_style], speedscope: true)
         end
 
         private

@@ -8,16 +8,18 @@ module Castellan
       # What a page may load and run: the Content-Security-Policy, and the headers that go with it.
       #
       #   Policy.page.headers["content-security-policy"] # => "default-src 'none'; script-src 'self'; …"
-      #   Policy.sources(scripts: [text], styles: [text]) # for one file: by the hashes of what stands in it
+      #   Policy.sources(scripts: [text], styles: [text], speedscope: false) # for one file: by the hashes of what stands in it
       #
-      # Nothing inline, nothing evaluated, nothing from another origin, no frame but the flame graph's. The only exception
-      # is speedscope's: its library of styles makes an empty style element and fills it by script, which the hash of the
-      # empty text allows, and no other inline style.
+      # Nothing inline, nothing evaluated, nothing from another origin, no frame but the flame graph's. The only exceptions
+      # are speedscope's, in its own document: its library of styles makes an empty style element and fills it by script,
+      # which the hash of the empty text allows, and no other inline style; and it compiles a WebAssembly module of its own
+      # when it starts, to read the names of C++, which `wasm-unsafe-eval` allows, and no evaluation of JavaScript.
       class Policy
         EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+        WASM = "'wasm-unsafe-eval'"
         COMMON = { "default-src" => "'none'", "base-uri" => "'none'", "form-action" => "'none'" }.freeze
         OWN = { "script-src" => "'self'", "style-src" => "'self'", "img-src" => "'self'", "connect-src" => "'self'" }.freeze
-        private_constant :EMPTY, :COMMON, :OWN
+        private_constant :EMPTY, :WASM, :COMMON, :OWN
 
         class << self
           # @return [Policy] for the pages of Castellan
@@ -27,19 +29,21 @@ module Castellan
 
           # @return [Policy] for speedscope, which stands in a frame of ours
           def speedscope
-            @speedscope ||= new(**COMMON, **OWN, "style-src" => "'self' #{EMPTY}", "font-src" => "'self'", "frame-ancestors" => "'self'")
+            @speedscope ||= new(**COMMON, **OWN, "script-src" => "'self' #{WASM}", "style-src" => "'self' #{EMPTY}",
+                                                 "font-src" => "'self'", "frame-ancestors" => "'self'")
           end
 
           # @param scripts [Array<String>]
           # @param styles [Array<String>]
+          # @param speedscope [Boolean] whether it stands in the file, in a frame that inherits the policy
           # @return [String] a policy for a file that has everything inside
-          def sources(scripts:, styles:)
-            directives = { **COMMON, "script-src" => hashes(scripts), "style-src" => "#{hashes(styles)} #{EMPTY}", "img-src" => "data:" }
-            text_of(directives)
+          def sources(scripts:, styles:, speedscope:)
+            more = speedscope ? { scripts: " #{WASM}", styles: " #{EMPTY}" } : {}
+            text_of(**COMMON, "script-src" => "#{hashes(scripts)}#{more[:scripts]}", "style-src" => "#{hashes(styles)}#{more[:styles]}")
           end
 
           # @return [String]
-          def text_of(directives) = directives.map { |name, value| "#{name} #{value}" }.join("; ")
+          def text_of(**directives) = directives.map { |name, value| "#{name} #{value}" }.join("; ")
 
           private
 
@@ -52,7 +56,7 @@ module Castellan
         # @param directives [Hash{String => String}]
         def initialize(**directives)
           @headers = {
-            "content-security-policy" => self.class.text_of(directives), "x-content-type-options" => "nosniff",
+            "content-security-policy" => self.class.text_of(**directives), "x-content-type-options" => "nosniff",
             "referrer-policy" => "no-referrer", "cache-control" => "no-store", "cross-origin-resource-policy" => "same-origin",
             "x-robots-tag" => "noindex"
           }.freeze

@@ -85,7 +85,7 @@ module Castellan
 
         # A bar without inline styles, which the policy forbids: lengths are attributes in a drawing.
         def bar(part, whole, kind = "sql")
-          width = whole.to_f.positive? ? (100.0 * part / whole).clamp(0, 100).round(2) : 0
+          width = whole.to_f.positive? ? (100.0 * part.to_f / whole).clamp(0, 100).round(2) : 0
           rect = tag(:rect, "", width: width, height: 4)
           tag(:svg, rect, class: "bar #{kind}", viewBox: "0 0 100 4", preserveAspectRatio: "none", aria_hidden: "true")
         end

@@ -1,0 +1,242 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/browsing"
+require "support/profiles"
+
+# The page as people use it: in Chromium, in both themes, on a desk and on a phone, with the keyboard.
+class ProfilePageBrowserTest < Minitest::Test
+  include Castellan::Browsing
+
+  Profiles = Castellan::Profiles
+  PAGES = { list: "", request: "/requests/slow", deep: "/requests/deep", comparison: "/compare?a=slow&b=fast",
+            nothing: "/requests/none" }.freeze
+  # Its library of protocol buffers looks for `require` with an eval, is refused, and goes on without.
+  SPEEDSCOPE_TRIES = ["script-src eval"].freeze
+  WIDTHS = { desk: 1280, phone: 360 }.freeze
+
+  PAGES.each do |name, path|
+    WIDTHS.each do |device, width|
+      %w[light dark].each do |scheme|
+        define_method("test_the_#{name}_reads_well_on_a_#{device}_in_the_#{scheme}") do
+          visit(path, width: width, scheme: scheme) do |page|
+            assert_equal [], page.evaluate(TOO_FAINT)
+            assert_equal 0, page.evaluate(WIDER), "nothing sticks out to the right"
+            assert_equal [], page.evaluate("window.violations"), "the policy refuses nothing that the page needs"
+            assert_empty violations(page) - SPEEDSCOPE_TRIES
+            assert_equal [], page.evaluate("[...document.querySelectorAll('[style]')].map((element) => element.outerHTML)")
+          end
+        end
+      end
+    end
+  end
+
+  def test_the_list_says_at_once_what_is_slow
+    visit("") do |page|
+      row = page.at_css("tr.slowest")
+      assert_includes row.text, "213 ms"
+      assert_includes row.text, "2 findings"
+      press(page, "tr[data-id=slow] a")
+      await(page, "document.querySelector('.headline')")
+      assert_includes page.at_css(".headline").text, "324 of 325 queries repeat"
+      assert_includes page.at_css(".next").text, "add .preload(:tokens)"
+    end
+  end
+
+  def test_the_list_is_filtered_without_leaving_it_and_the_address_says_so
+    visit("", others: [Profiles.fast(id: "lost", status: 404, endpoint: "GET /users/:id")]) do |page|
+      page.evaluate("window.stayed = true")
+      choose(page, "status", "4xx")
+      await(page, "document.querySelectorAll('tr[data-id]').length === 1")
+      assert_equal ["?status=4xx", true], page.evaluate("[location.search, window.stayed]")
+      assert_equal "lost", page.at_css("tr[data-id]").attribute("data-id")
+      choose(page, "status", "")
+      choose(page, "endpoint", "GET users#index")
+      await(page, "document.querySelectorAll('tr[data-id]').length === 3")
+      page.refresh
+      assert_equal "GET users#index", page.evaluate("document.querySelector('select[name=endpoint]').value")
+    end
+  end
+
+  def test_the_list_is_filtered_without_javascript
+    visit("?endpoint=GET+%2Fusers%2F%3Aid", others: [Profiles.fast(id: "lost", endpoint: "GET /users/:id")]) do |page|
+      page.command("Emulation.setScriptExecutionDisabled", value: true)
+      page.refresh
+      assert_equal ["lost"], page.css("tr[data-id]").map { |row| row.attribute("data-id") }
+      press(page, "form.filter button")
+      assert_equal 1, page.css("tr[data-id]").size
+    end
+  end
+
+  def test_a_request_that_comes_in_appears_and_nothing_else_changes
+    visit("") do |page, results|
+      page.evaluate("document.querySelector('tr[data-id=slow] input[name=a]').click()")
+      page.evaluate("document.querySelector('tr[data-id=fast] a').focus()")
+      results.add(Profiles.fast(id: "new"))
+      await(page, "document.querySelector('tr[data-id=new]')")
+      assert_equal %w[slow /castellan/requests/fast],
+                   page.evaluate("[document.querySelector('input[name=a]:checked').value, document.activeElement.getAttribute('href')]")
+      assert_includes page.network.traffic.filter_map { |exchange| exchange.response&.status }, 200
+    end
+  end
+
+  def test_an_unchanged_list_costs_a_304
+    visit("") do |page|
+      await(page, "performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('/latest')).length >= 2")
+      asked = page.network.traffic.select { |exchange| exchange.url.end_with?("/latest") }
+      assert_equal [200, 304], asked.filter_map { |exchange| exchange.response&.status }.first(2)
+    end
+  end
+
+  def test_a_paused_list_asks_nothing
+    visit("") do |page, results|
+      press(page, "[data-live-button]")
+      results.add(Profiles.fast(id: "new"))
+      assert_equal "paused", page.at_css("[data-live-text]").text
+      press(page, "[data-live-button]")
+      await(page, "document.querySelector('tr[data-id=new]')")
+    end
+  end
+
+  def test_two_requests_are_chosen_in_the_list_and_compared
+    visit("") do |page|
+      press(page, "tr[data-id=slow] input[name=a]")
+      press(page, "tr[data-id=fast] input[name=b]")
+      press(page, ".compare-bar button")
+      await(page, "document.querySelector('.sides')")
+      assert_equal "17 × faster, 324 queries fewer, 2 findings solved.", page.at_css("h1").text.strip
+      assert_equal %w[solved solved], page.css(".changes .verdict").map(&:text)
+      assert_equal ["213 ms", "12.4 ms"], page.css(".side .big").map(&:text)
+    end
+  end
+
+  def test_a_request_offers_to_be_compared_with_the_one_before_it
+    visit("/requests/fast") do |page|
+      press(page, ".compare-with button")
+      await(page, "document.querySelector('.sides')")
+      assert_equal "?b=fast&a=deep", page.evaluate("location.search")
+    end
+  end
+
+  def test_the_timeline_has_a_mark_for_each_query_that_can_be_told_apart
+    visit("/requests/slow") do |page|
+      counts = page.evaluate("[...document.querySelectorAll('.lanes [role=img]')].map((svg) => svg.querySelectorAll('rect').length)")
+      assert_equal [162, 162, 1, 1, 1], counts
+      assert page.evaluate(<<~JS)
+        [...document.querySelectorAll(".lanes rect")].every((rect) => {
+          const [mark, lane] = [rect, rect.ownerSVGElement].map((element) => element.getBoundingClientRect());
+          return mark.left >= lane.left - 1 && mark.right <= lane.right + 1 && mark.width > 0.5;
+        })
+      JS
+    end
+  end
+
+  def test_a_finding_leads_to_its_queries_and_opens_them
+    visit("/requests/slow") do |page|
+      page.evaluate("document.querySelectorAll('details[open]').forEach((one) => { one.open = false })")
+      press(page, "#finding-2 a.sql")
+      await(page, "document.querySelector('#query-2 details').open")
+      assert_includes page.at_css("#query-2 .lines").text, "app/serializers/user_index_serializer.rb:12"
+    end
+  end
+
+  def test_memory_stands_by_file_line_gem_and_class
+    visit("/requests/deep") do |page|
+      headings = page.css("#memory ~ .tables h3").map(&:text)
+      assert_equal ["By line", "By file", "By gem", "By class"], headings
+      row = page.at_xpath("//table[.//th[text()='File']]/tbody/tr[1]").text
+      assert_includes row, "app/serializers/user_index_serializer.rb"
+      assert_includes row, "8.10 MB"
+    end
+  end
+
+  def test_the_flame_graph_opens_and_answers_a_click
+    visit("/requests/deep") do |page|
+      flame = "document.querySelector('iframe.flame').contentDocument"
+      await(page, "#{flame}?.body?.innerText.includes('Left Heavy')")
+      page.evaluate("[...#{flame}.querySelectorAll('div')].findLast((one) => one.textContent.endsWith('Sandwich')).click()")
+      await(page, "#{flame}.body.innerText.includes('UserIndexSerializer#employee_id')")
+      assert_includes asked(page).join("\n"), "/castellan/requests/deep.flame.json"
+      assert_empty violations(page) - SPEEDSCOPE_TRIES
+      assert_equal ["127.0.0.1"], asked(page).map { |url| URI(url).host }.uniq
+    end
+  end
+
+  def test_a_theme_is_chosen_and_kept
+    visit("/requests/slow", scheme: "light") do |page|
+      assert_equal [true, "rgb(245, 246, 244)"], ground(page)
+      press(page, "input[name=theme][value=dark] + span")
+      assert_equal [true, "rgb(20, 23, 26)"], ground(page)
+      page.go_to(page.url.sub(%r{/requests.*}, ""))
+      assert_equal [true, "rgb(20, 23, 26)"], ground(page)
+      assert_equal "DARK", page.evaluate("localStorage.getItem('speedscope-color-scheme')")
+      press(page, "input[name=theme][value=auto] + span")
+      assert_equal [true, "rgb(245, 246, 244)"], ground(page)
+    end
+  end
+
+  def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is
+    visit("") do |page|
+      reached = Array.new(10) do
+        page.keyboard.type(:tab)
+        page.evaluate("[document.activeElement.className || document.activeElement.name || document.activeElement.textContent.trim(), " \
+                      "getComputedStyle(document.activeElement).outlineStyle]")
+      end
+      assert_equal %w[skip brand theme Pause endpoint status Filter scroll], reached.first(8).map(&:first)
+      assert_equal "GET users#index", reached[8].first
+      seen = reached.map { |name, outline| name == "theme" ? "on its label" : outline }
+      refute_includes seen, "none"
+    end
+  end
+
+  def test_the_keyboard_opens_a_request_and_its_queries
+    visit("") do |page|
+      page.evaluate("document.querySelector('tr[data-id=slow] a').focus()")
+      page.keyboard.type(:enter)
+      await(page, "document.querySelector('#queries')")
+      page.evaluate("document.querySelector('#query-3 summary').focus()")
+      page.keyboard.type(:space)
+      assert page.evaluate("document.querySelector('#query-3 details').open")
+    end
+  end
+
+  def test_the_command_for_curl_is_copied
+    visit("/requests/slow") do |page|
+      page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+      press(page, ".curl button")
+      await(page, "document.querySelector('[data-toast]').textContent === 'Copied'")
+      assert_match(%r{\Acurl 'http:.*--globoff.*-H 'accept: application/json'\z}m, page.evaluate("window.copied"))
+    end
+  end
+
+  def test_headings_are_in_order_and_every_control_has_a_name
+    PAGES.each_value do |path|
+      visit(path) do |page|
+        levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map((heading) => Number(heading.tagName[1]))")
+        assert_equal 1, levels.first
+        assert(levels.each_cons(2).all? { |one, following| following <= one + 1 }, levels.inspect)
+        assert_equal [], page.evaluate(<<~JS)
+          [...document.querySelectorAll("select, input:not([type=hidden]), button, iframe, a, summary")]
+            .filter((one) => !(one.textContent.trim() || one.title || one.ariaLabel || one.labels?.length)).map((one) => one.outerHTML)
+        JS
+      end
+    end
+  end
+
+  private
+
+  def visit(path, others: [], **options, &block)
+    results = Profiles.kept(Profiles.slow, Profiles.deep(at: 1_700_000_050.0), Profiles.fast, *others)
+    application = Castellan::Profile::Page.new(store: results)
+    Castellan::TestServers.puma(->(env) { application.call(env) }) do |base|
+      browse("#{base}/castellan#{path}", **options) { |page| block.call(page, results) }
+    end
+  end
+
+  def choose(page, name, value)
+    page.evaluate("(() => { const select = document.querySelector('select[name=#{name}]'); select.value = #{value.to_json}; " \
+                  "select.dispatchEvent(new Event('change', { bubbles: true })); })()")
+  end
+
+  def ground(page) = page.evaluate("[!document.querySelector('[data-themes]').hidden, getComputedStyle(document.body).backgroundColor]")
+end

@@ -1,0 +1,153 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "rack"
+require "rack/lint"
+require "rack/mock"
+require "support/profiles"
+
+# The page as a Rack application: what is where, with which headers, and what is refused.
+class ProfilePageTest < Minitest::Test
+  Profiles = Castellan::Profiles
+
+  def test_every_page_may_load_its_own_files_and_nothing_else
+    ["", "/requests/deep", "/compare?a=slow&b=fast", "/requests/none"].each do |path|
+      policy = directives(get(path))
+      assert_equal ["'none'"], policy["default-src"]
+      assert_equal ["'self'"], policy["script-src"]
+      assert_equal ["'self'"], policy["style-src"]
+      assert_equal ["'none'"], policy["frame-ancestors"]
+    end
+  end
+
+  def test_every_answer_is_kept_by_nobody_and_guessed_by_nobody
+    %w[/ /latest /requests.json /requests/deep /requests/deep.json /requests/deep.html /requests/deep.flame.json /badge.js
+       /assets/page.css /speedscope/index.html /none].each do |path|
+      headers = get(path).headers
+      assert_equal %w[no-store nosniff no-referrer same-origin],
+                   headers.values_at("cache-control", "x-content-type-options", "referrer-policy", "cross-origin-resource-policy"), path
+      assert headers.key?("content-security-policy"), path
+    end
+  end
+
+  def test_only_the_flame_graph_may_stand_in_a_frame_and_only_in_ours
+    assert_equal ["'self'"], directives(get("/speedscope/index.html"))["frame-ancestors"]
+    assert_equal ["'none'"], directives(get("/assets/page.js"))["frame-ancestors"]
+  end
+
+  def test_nothing_but_get_and_head
+    %w[POST PUT PATCH DELETE OPTIONS TRACE].each do |method|
+      response = client.request(method, "/castellan")
+      assert_equal [405, "GET, HEAD"], [response.status, response.headers["allow"]]
+    end
+  end
+
+  def test_head_answers_as_get_without_a_body
+    get = client.get("/castellan/requests/slow")
+    head = client.request("HEAD", "/castellan/requests/slow")
+    assert_equal [200, get.headers["content-length"], ""], [head.status, head.headers["content-length"], head.body]
+  end
+
+  def test_a_path_of_a_client_is_never_a_path_of_the_disk
+    ["/assets/../page.rb", "/assets/..%2fpage.rb", "/assets/%2e%2e/page.rb", "/speedscope/../../castellan.gemspec", "/assets//etc/passwd",
+     "/speedscope/README.md", "/assets/page.rb", "/assets/index_page.html.erb", "/page.rb", "/requests/../assets/page.rb"].each do |path|
+      assert_equal 404, get(path).status, path
+    end
+  end
+
+  def test_every_file_that_speedscope_names_is_there
+    html = get("/speedscope/index.html").body
+    names = html.scan(/(?:src|href)="([^"]+)"/).flatten
+    style = names.find { |name| name.end_with?(".css") }
+    names += get("/speedscope/#{style}").body.scan(%r{url\("\./([^"]+)"\)}).flatten
+    assert_operator names.size, :>=, 5
+    assert_equal [200], names.map { |name| get("/speedscope/#{name}").status }.uniq
+  end
+
+  def test_what_is_not_there_says_so
+    assert_includes get("/requests/none").body, "or no longer"
+    paths = ["/requests/none", "/requests/slow.flame.json", "/compare?a=slow", "/other"]
+    assert_equal [404], paths.map { |path| get(path).status }.uniq
+  end
+
+  def test_the_list_is_narrowed_by_endpoint_and_status
+    results = Profiles.kept(Profiles.slow, Profiles.fast(id: "lost", status: 404, endpoint: "GET /users/:id"))
+    assert_equal %w[lost], ids("?status=404", results)
+    assert_equal %w[lost], ids("?status=4xx", results)
+    assert_equal %w[slow], ids("?endpoint=GET+users%23index", results)
+    assert_equal %w[lost slow], ids("", results)
+    assert_equal %w[lost slow], ids("?status=&endpoint=", results)
+  end
+
+  def test_a_query_that_makes_no_sense_asks_for_nothing
+    ["status=%FF", "=&endpoint&%", "status[]=1&status[x]=2", "a=%", "status=#{"4" * 5_000}", "\xFF"].each do |query|
+      assert_equal 200, get("", "QUERY_STRING" => query).status, query
+    end
+  end
+
+  def test_the_latest_requests_have_a_validator_that_changes_with_them
+    results = Profiles.kept(Profiles.slow)
+    etag = get("/latest", results).headers["etag"]
+    unchanged = get("/latest", results, "HTTP_IF_NONE_MATCH" => etag)
+    assert_equal [304, ""], [unchanged.status, unchanged.body]
+    results.add(Profiles.fast)
+    assert_equal 200, get("/latest", results, "HTTP_IF_NONE_MATCH" => etag).status
+  end
+
+  def test_a_result_as_data_is_the_result
+    data = JSON.parse(get("/requests/deep.json").body)
+    assert_equal Profiles.deep(at: 1_700_000_050.0), Castellan::Profile::Result.from_h(data)
+    assert_equal Profiles.flame, JSON.parse(get("/requests/deep.flame.json").body)
+  end
+
+  def test_links_hold_below_a_mount_point_and_at_another_path
+    application = Castellan::Profile::Page.new(store: Profiles.kept(Profiles.slow), path: "/admin/speed")
+    body = Rack::MockRequest.new(application).get("/admin/speed", "SCRIPT_NAME" => "/api").body
+    assert_includes body, 'href="/api/admin/speed/requests/slow"'
+    assert_equal [], body.scan(/(?:href|src|action)="([^"]+)"/).flatten.reject { |link| link.start_with?("/api/admin/speed", "#") }
+  end
+
+  def test_the_command_for_curl_goes_where_the_reader_is
+    body = get("/requests/slow", "HTTP_HOST" => "api.example.com", "rack.url_scheme" => "https").body
+    assert_includes body, "curl &#39;https://api.example.com/users?role=Administrator&amp;token=[FILTERED]&#39;"
+  end
+
+  def test_a_profile_with_fifty_thousand_queries_is_a_page_of_bearable_size
+    queries = Array.new(50_000) { |n| Profiles.query("select #{n % 300}", n * 4_000, 3_000, "app/a.rb:#{n % 200}:in `a'") }
+    result = Profiles.slow(id: "many", queries: queries, findings: [])
+    body = Castellan::Profile::Page::ResultView.new(result, origin: "http://localhost", root: "/castellan").to_s
+    assert_operator body.bytesize, :<, 2_000_000
+    assert body.include?("and 200 more statements")
+  end
+
+  def test_a_profile_in_which_nothing_was_recorded_is_shown
+    empty = Castellan::Profile::Result.new(id: "empty", path: "/", method: "GET")
+    response = get("/requests/empty", Profiles.kept(empty))
+    assert_equal 200, response.status
+    assert_includes response.body, "Nothing stands out"
+    assert_equal 200, get("/compare?a=empty&b=empty", Profiles.kept(empty)).status
+  end
+
+  def test_an_empty_list_says_what_to_do
+    assert_includes get("", Profiles.kept).body, "Nothing was profiled yet"
+  end
+
+  private
+
+  def get(path, results = kept, env = {})
+    results, env = kept, results if results.is_a?(Hash)
+    client(results).get("/castellan#{path}", env)
+  end
+
+  def kept = @kept ||= Profiles.kept(Profiles.slow, Profiles.deep(at: 1_700_000_050.0), Profiles.fast)
+
+  def client(results = kept)
+    Rack::MockRequest.new(Rack::Lint.new(Castellan::Profile::Page.new(store: results)))
+  end
+
+  def ids(query, results) = get(query, results).body.scan(/data-id="([^"]+)"/).flatten
+
+  def directives(response)
+    response.headers["content-security-policy"].split("; ").to_h { |directive| directive.split(" ", 2) }.transform_values(&:split)
+  end
+end
