@@ -36,6 +36,36 @@ class ContractTest < Minitest::Test
     assert_respond_to ActiveRecord, :query_transformers
   end
 
+  def test_active_record_lends_its_connection_in_one_method
+    assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:raw_connection)
+  end
+
+  def test_the_drivers_send_statements_through_these_methods
+    pg = %i[exec async_exec sync_exec query async_query exec_params async_exec_params sync_exec_params exec_prepared async_exec_prepared
+            sync_exec_prepared prepare async_prepare sync_prepare]
+    assert_empty(pg.reject { |name| PG::Connection.method_defined?(name) })
+    assert_empty(%i[execute execute_batch execute_batch2].reject { |name| SQLite3::Database.method_defined?(name) })
+    assert SQLite3::Statement.method_defined?(:execute)
+    database = SQLite3::Database.new(":memory:")
+    assert_same database, database.prepare("SELECT 1") { |statement| statement.instance_variable_get(:@connection) }
+  ensure
+    database&.close
+  end
+
+  def test_a_thread_is_started_by_these_methods
+    assert Thread.private_method_defined?(:initialize)
+    assert_respond_to Thread, :start
+    assert_respond_to Thread, :fork
+  end
+
+  def test_sequel_says_what_a_prepared_statement_was_prepared_from
+    database = Sequel.sqlite(test: false, keep_reference: false)
+    assert_equal "SELECT 1 AS 'one'", database.select(Sequel.as(1, :one)).prepare(:all, :contract).prepared_sql.tr("`", "'")
+    assert_respond_to database.prepared_statement(:contract), :prepared_sql
+  ensure
+    database&.disconnect
+  end
+
   def test_sequel_logs_loads_and_walks_in_these_methods
     assert Sequel::Database.method_defined?(:log_connection_yield)
     assert Sequel::Dataset.private_method_defined?(:_all)

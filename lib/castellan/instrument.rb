@@ -6,12 +6,15 @@ require "castellan/call_site"
 require "castellan/fingerprint"
 require "castellan/instrument/active_record_instrument"
 require "castellan/instrument/sequel_instrument"
+require "castellan/instrument/raw_statement"
+require "castellan/instrument/pg_instrument"
+require "castellan/instrument/sqlite3_instrument"
 require "castellan/instrument/thread_instrument"
 require "castellan/instrument/counter"
 
 module Castellan
-  # Tells recordings what the libraries of the application do: which statements ActiveRecord and Sequel send, how many
-  # records came back, and through which association they were asked for.
+  # Tells recordings what the libraries of the application do: which statements ActiveRecord, Sequel and the drivers of pg and
+  # sqlite3 send, how many records came back, and through which association they were asked for.
   #
   #   Instrument.subscribe
   #   Recording.open(Instrument::Counter.new) { User.first }
@@ -24,7 +27,7 @@ module Castellan
   # and `record` call. With `CASTELLAN=off` nothing is attached. Where no recording is open, a statement costs one look
   # at a thread variable.
   module Instrument
-    INSTRUMENTS = [ActiveRecordInstrument, SequelInstrument, ThreadInstrument].freeze
+    INSTRUMENTS = [ActiveRecordInstrument, SequelInstrument, PgInstrument, Sqlite3Instrument, ThreadInstrument].freeze
     LOCK = Mutex.new
     private_constant :LOCK
     @subscriptions = 0

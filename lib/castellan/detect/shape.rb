@@ -59,7 +59,7 @@ module Castellan
         @table = @tables.first
         @equal = equal_columns.freeze
         @write = %w[insert update delete merge].include?(@verb)
-        @listed = fingerprint.match?(/\b(?:in|= any) \(\?\)/)
+        @listed = fingerprint.match?(/(?:\bin|= any) \(\?\)/)
         @batch = !@write && piecewise?
         @pieces = !@write && (@batch || fingerprint.scan(CONDITION).size > 1 || fingerprint.match?(/ [<>]=? \(?\?/))
         freeze

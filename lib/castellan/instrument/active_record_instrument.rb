@@ -44,7 +44,10 @@ module Castellan
           require "active_support/lazy_load_hooks"
           @subscribers = [ActiveSupport::Notifications.monotonic_subscribe("sql.active_record", self),
                           ActiveSupport::Notifications.subscribe("instantiation.active_record", Instantiation)]
-          ActiveSupport.on_load(:active_record, run_once: true) { ActiveRecordInstrument.prepend_witness }
+          ActiveSupport.on_load(:active_record, run_once: true) do
+            ActiveRecordInstrument.prepend_witness
+            RawStatement.prepend_lent
+          end
         end
 
         def detach

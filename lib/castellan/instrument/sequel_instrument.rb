@@ -87,13 +87,13 @@ module Castellan
           (name && database.prepared_statement(name.to_sym)&.prepared_sql) || sql
         end
 
-        # Public for {Records}. Rows that become records only after an eager graph is built are named by their model.
+        # Public for {Records}. The model is the one that was asked, though its records may be of subclasses, or become records only
+        # after an eager graph is built.
         def tell(dataset, records)
           recording = Recording.current
           return unless recording&.watches_loads?
 
-          record = records.first
-          model = record.is_a?(Hash) && dataset.respond_to?(:model) ? dataset.model : record.class
+          model = dataset.respond_to?(:model) ? dataset.model : records.first.class
           recording.loaded(model.name, records.size, CallSite.current)
         end
 

@@ -242,7 +242,8 @@ module Accuracy
         Comment.select_map(:id).each_slice(7) { |ids| Comment.where(id: ids).all }
       end
       sample "slices of ids, eager" do
-        Comment.select_map(:id).each_slice(7) { |ids| Comment.where(id: ids).eager(:post, :author).all.each { |comment| comment.post.title } }
+        slices = Comment.select_map(:id).each_slice(7)
+        slices.each { |ids| Comment.where(id: ids).eager(:post, :author).all.map { |comment| comment.post.title } }
       end
       sample "paged_each" do
         Comment.order(:id).paged_each(rows_per_fetch: 7) { |comment| comment.body }

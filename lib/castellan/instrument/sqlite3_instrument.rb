@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Instrument
+    # Listens to databases of the sqlite3 gem that an application uses itself: `SQLite3::Database.new(path).execute(…)`.
+    #
+    #   Sqlite3Instrument.attach    # {Instrument.subscribe} does
+    #
+    # The driver has no hook, so the methods that everything else goes through are prepended, once and for the life of the
+    # process; while detached they only ask that. What ActiveRecord and Sequel send is left to their own instruments. Not
+    # seen: a prepared statement that is only stepped through. Where rows are read as they are asked for, the time is that
+    # of the first.
+    module Sqlite3Instrument
+      NAME = "SQLite3"
+
+      # Prepended to SQLite3::Database.
+      module Statements
+        def execute(sql, *binds) = Sqlite3Instrument.attached? ? RawStatement.watch(self, sql, NAME, binds.first) { super } : super
+        def execute_batch(sql, *binds) = Sqlite3Instrument.attached? ? RawStatement.watch(self, sql, NAME, binds.first) { super } : super
+        def execute_batch2(sql) = Sqlite3Instrument.attached? ? RawStatement.watch(self, sql, NAME, nil) { super } : super
+      end
+
+      # Prepended to SQLite3::Statement: prepared ones, and those of `query`, `execute2` and `get_first_value`.
+      module Prepared
+        def execute(*binds)
+          return super unless Sqlite3Instrument.attached?
+
+          RawStatement.watch(@connection, Sqlite3Instrument.text(self), NAME, binds.flatten(1)) { super }
+        end
+      end
+
+      class << self
+        def loaded? = defined?(SQLite3::Database) ? true : false
+        def attached? = @attached || false
+
+        def attach
+          return unless loaded?
+
+          SQLite3::Database.prepend(Statements) unless SQLite3::Database.include?(Statements)
+          SQLite3::Statement.prepend(Prepared) unless SQLite3::Statement.include?(Prepared)
+          @attached = true
+        end
+
+        def detach
+          @attached = false
+        end
+
+        # @return [String] before version 2 the driver does not say
+        def text(statement) = statement.respond_to?(:sql) ? statement.sql : "EXECUTE #{statement.object_id}"
+      end
+    end
+  end
+end

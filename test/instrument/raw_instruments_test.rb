@@ -1,0 +1,138 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "pg"
+require "sqlite3"
+require_relative "../detect/active_record_world"
+require_relative "../detect/sequel_world"
+
+class RawInstrumentsTest < Minitest::Test
+  # Keeps the texts that it is told.
+  class Texts
+    attr_reader :all, :binds
+
+    def initialize
+      @all = []
+      @binds = []
+    end
+
+    def query(sql, _name, _started_ns, _duration_ns, _cached, _rows, binds = nil)
+      @all << sql
+      @binds << binds
+    end
+
+    def strand = self
+  end
+
+  # With a connection of its own.
+  class OnPostgres < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  def teardown
+    Sequel::DATABASES.select { |database| database.opts[:adapter] == :postgres }.each { |database| forget(database) }
+    super
+  end
+
+  def test_every_way_to_send_a_statement_through_pg_is_told_once
+    needs :postgres
+    connection = PG.connect(Castellan::TestServers.postgres_url)
+    told = texts do
+      connection.exec("SELECT 1")
+      connection.query("SELECT 2")
+      connection.exec_params("SELECT $1::int", [3])
+      connection.prepare("four", "SELECT $1::int + 1")
+      connection.exec_prepared("four", [4])
+      connection.async_exec("SELECT 5") { |result| result.getvalue(0, 0) }
+    end
+    assert_equal ["SELECT 1", "SELECT 2", "SELECT $1::int", "SELECT $1::int + 1", "SELECT 5"], told.all
+    assert_equal [nil, nil, [3], [4], nil], told.binds
+  ensure
+    connection&.close
+  end
+
+  def test_a_statement_of_pg_that_fails_is_told_and_raises
+    needs :postgres
+    connection = PG.connect(Castellan::TestServers.postgres_url)
+    told = texts { assert_raises(PG::UndefinedTable) { connection.exec("SELECT * FROM nowhere") } }
+    assert_equal ["SELECT * FROM nowhere"], told.all
+  ensure
+    connection&.close
+  end
+
+  def test_every_way_to_send_a_statement_through_sqlite3_is_told_once
+    database = SQLite3::Database.new(":memory:")
+    told = texts do
+      database.execute("SELECT 1")
+      database.execute("SELECT ?", [2]) { |row| row }
+      database.get_first_value("SELECT 3")
+      database.get_first_row("SELECT 4")
+      database.query("SELECT 5", &:to_a)
+      database.execute2("SELECT 6")
+      database.prepare("SELECT ?") { |statement| statement.execute(7).to_a && statement.execute!(8) }
+      database.execute_batch("SELECT 9; SELECT 10")
+    end
+    assert_equal %w[1 ? 3 4 5 6 ? ?].map { |value| "SELECT #{value}" } << "SELECT 9; SELECT 10", told.all
+    assert_equal [2, 7, 8], told.binds.flatten.compact
+  ensure
+    database&.close
+  end
+
+  def test_what_an_orm_sends_on_sqlite_is_told_once
+    2.times do
+      told = texts { [ActiveRecordWorld::User.first, ActiveRecordWorld::User.where(name: "user 1").to_a, SequelWorld::User.first] }
+      assert_equal 3, told.all.size, told.all.join("\n")
+    end
+  end
+
+  def test_what_active_record_sends_on_postgres_is_told_once
+    needs :postgres
+    OnPostgres.establish_connection(Castellan::TestServers.postgres_url)
+    OnPostgres.connection.create_table(:things) { |table| table.string(:name) }
+    things = Class.new(OnPostgres) { self.table_name = "things" }
+    ask = -> { [things.where(name: "a").to_a, things.connection.select_value("SELECT 1"), things.find_by(name: "b")] }
+    ask.call
+    2.times do
+      told = texts(&ask)
+      assert_equal 3, told.all.size, told.all.join("\n")
+    end
+  ensure
+    forget(OnPostgres)
+  end
+
+  def test_what_sequel_sends_on_postgres_is_told_once
+    needs :postgres
+    database = Sequel.connect(Castellan::TestServers.postgres_url)
+    database.create_table(:things) { primary_key :id }
+    database[:things].insert
+    told = texts { [database[:things].all, database[:things].insert, database.fetch("SELECT ?", 1).all] }
+    assert_equal 3, told.all.size, told.all.join("\n")
+  end
+
+  def test_a_connection_that_active_record_lends_tells_of_both_its_users
+    connection = ActiveRecordWorld::Base.connection
+    ActiveRecordWorld::User.first
+    told = texts do
+      raw = connection.raw_connection
+      raw.execute("SELECT 1")
+      ActiveRecordWorld::User.first
+      raw.execute("SELECT 2")
+    end
+    assert_equal ["SELECT 1", "SELECT 2"], told.all.grep(/\ASELECT \d\z/)
+    assert_equal 3, told.all.size, told.all.join("\n")
+  end
+
+  def test_without_a_recording_nothing_is_told_and_everything_works
+    database = SQLite3::Database.new(":memory:")
+    texts { nil }
+    assert_equal [[1]], database.execute("SELECT 1")
+    assert_equal [[2]], database.prepare("SELECT 2") { |statement| statement.execute.to_a }
+    refute_predicate Castellan::Instrument::Sqlite3Instrument, :attached?
+  ensure
+    database&.close
+  end
+
+  private
+
+  def texts(&block) = Texts.new.tap { |observer| Castellan::Instrument.record(observer, &block) }
+end
