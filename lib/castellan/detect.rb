@@ -27,6 +27,7 @@ require "castellan/detect/report"
 require "castellan/detect/known_findings"
 require "castellan/detect/growth"
 require "castellan/detect/assertions"
+require "castellan/detect/watched_request"
 require "castellan/detect/middleware"
 require "castellan/detect/production"
 
@@ -53,23 +54,12 @@ module Castellan
         Verdict.new(tally, repeats: repeats, min_ns: (min_ms * 1_000_000).to_i).findings
       end
 
-      # Runs the work at three sizes of the data and fits how often each query is sent. The first run warms up.
-      # @param scale [#call] makes that many records more
-      # @param by [Integer] how many are added at first; then as many again, then twice as many
-      # @yield the work; when it returns something with a size (a body, a list), that must grow with the data
+      # Does the work at three sizes of the data and fits how often each query is sent. The first time warms up.
+      # @param scale [#call, nil] makes that many records more; without it the block is told for how many records to work
+      # @param by [Integer] how many at first; then twice and four times as many
+      # @yield [count] the work; when it returns something with a size (a body, a list), that must grow with the data
       # @return [Growth]
-      def growth(scale:, by: 2)
-        yield
-        added = 0
-        runs = [by, by, 2 * by].map do |count|
-          scale.call(count)
-          added += count
-          tally = Tally.new
-          result = Instrument.record(tally) { yield }
-          Growth::Run.new(added: added, groups: counts(tally), size: size_of(result))
-        end
-        Growth.new(runs)
-      end
+      def growth(scale: nil, by: 2, &work) = Growth.measure(scale: scale, by: by, work: work)
 
       # Watches requests of a production server.
       # @return [Production]
@@ -79,21 +69,6 @@ module Castellan
       # @param owner [Class, nil]
       # @return [Module, nil] who knows this class
       def models(owner) = MODELS.find { |models| models.model?(owner) }
-
-      private
-
-      def counts(tally)
-        tally.groups.group_by { |group| group.shape.fingerprint }.transform_values do |groups|
-          [groups.sum { |group| group.count + group.cached }, groups.first.sites.keys.first]
-        end
-      end
-
-      def size_of(result)
-        return result.bytesize if result.is_a?(String)
-        return result.body.to_s.bytesize if result.respond_to?(:body)
-
-        result.size if result.respond_to?(:size) && !result.is_a?(Numeric)
-      end
     end
   end
 end

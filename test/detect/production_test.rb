@@ -1,11 +1,15 @@
 # frozen_string_literal: true
 
 require_relative "active_record_world"
+require "net/http"
 require "rack"
 require "rack/mock_request"
+require "stringio"
+require "timeout"
 
 class DetectProductionTest < Minitest::Test
   World = ActiveRecordWorld
+  Production = Castellan::Detect::Production
 
   def teardown
     Castellan::Instrument.unsubscribe while Castellan::Instrument.subscribed?
@@ -17,7 +21,21 @@ class DetectProductionTest < Minitest::Test
     [1, 2, 3].each { |id| assert_equal 200, get(watch, "/teams/#{id}/users") }
     entry = watch.findings.first
     assert_equal ["GET /teams/:id/users", 3, 15], [entry.endpoint, entry.times, entry.queries]
+    assert_equal({ p50: 5, p95: 5, p99: 5, max: 5 }, entry.per_request.to_h)
+    assert_operator entry.ns_per_request.percentile(99), :>, 0
+    assert_in_delta Time.now.to_f, entry.last_seen_at.to_f, 60
     assert_equal [["ActiveRecordWorld::User#employee", "GET /teams/:id/users"]], heard
+  end
+
+  def test_the_log_hears_of_a_finding_once_and_reads_as_text_and_as_json
+    watch = Castellan::Detect.production(min_ms: 0)
+    errors = StringIO.new
+    2.times { get(watch, "/users", "rack.errors" => errors) }
+    assert_equal 1, errors.string.scan("GET /users: n_plus_one: 5 queries at test/detect/production_test.rb:").size
+    entry = watch.findings.first
+    assert_match(%r{\AGET /users: n_plus_one in 2 requests, queries p50 5 p95 5 p99 5, ms p50 .*, last at \d{4}-}, entry.to_s)
+    assert_equal({ "p50" => 5, "p95" => 5, "p99" => 5, "max" => 5 }, JSON.parse(JSON.generate(entry.to_h))["queries_per_request"])
+    assert_match(/\Awatched 2 requests for \d+\.\d+ % of their time, rested 0 times\nGET /, watch.to_s)
   end
 
   def test_too_few_or_too_quick_repeats_are_no_finding
@@ -28,40 +46,179 @@ class DetectProductionTest < Minitest::Test
     end
   end
 
+  # Repeats that are quick themselves count when what lies between them takes its time.
+  def test_time_is_counted_from_the_start_of_the_first_to_the_end_of_the_last
+    watch = Castellan::Detect.production(min_ms: 300)
+    app = lambda do |_env|
+      users = World::User.all.to_a
+      [0, 1, 2, 3, 4].each { |index| tell("SELECT * FROM employees WHERE user_id = ?", index * 0.08, users[index].id) }
+      [200, {}, []]
+    end
+    watch.call(app, env)
+    assert_equal [5], watch.findings.map(&:queries)
+  end
+
   def test_it_stays_bounded
+    watch = Castellan::Detect.production(min_ms: 0, budget: 1000, logger: false)
+    names = ("aa".."zz").first(Production::Entries::MOST + 20)
+    names.each { |name| get(watch, "/#{name}") }
+    assert_equal names.last(Production::Entries::MOST).map { |name| "GET /#{name}" }.sort, watch.findings.map(&:endpoint).sort
+  end
+
+  def test_it_knows_its_own_cost
     watch = Castellan::Detect.production(min_ms: 0, budget: 1000)
-    (Castellan::Detect::Production::MOST + 20).times { |number| get(watch, "/path#{number}") }
-    assert_equal Castellan::Detect::Production::MOST, watch.findings.size
-  end
-
-  def test_it_knows_its_own_cost_and_rests_past_its_budget
-    watch = Castellan::Detect.production(min_ms: 0, budget: 0)
     get(watch, "/")
-    assert_operator watch.spent_ns, :>, 0
-    refute_predicate watch, :resting?
-    watch.send(:spend, 1, 2_000_000_000)
-    assert_predicate watch, :resting?
-    Castellan::Detect::Production::REST.times { get(watch, "/rest") }
-    refute_predicate watch, :resting?
-    assert_equal ["GET /"], watch.findings.map(&:endpoint)
+    assert_equal 1, watch.cost[:requests]
+    assert_operator watch.cost[:spent_ns], :>, 0
+    assert_operator watch.cost[:watched_ns], :>, watch.cost[:spent_ns]
   end
 
-  def test_a_share_that_is_none_is_refused
-    error = assert_raises(Castellan::ConfigurationError) { Castellan::Detect.production(sample: 0) }
-    assert_includes error.message, "sample: must be above 0"
-    assert_raises(Castellan::ConfigurationError) { Castellan::Detect.production(threshold: 1) }
+  def test_past_its_budget_it_rests_and_comes_back
+    clock = 0
+    Castellan::Clock.stub(:monotonic_ns, -> { clock += 600_000_000 }) do
+      errors = StringIO.new
+      watch = Castellan::Detect.production(min_ms: 0, budget: 0.01)
+      get(watch, "/first", "rack.errors" => errors)
+      assert_predicate watch, :resting?
+      assert_includes errors.string, "of the time that it watched, and rests"
+      Production::Breaker::REST.times { get(watch, "/rest") }
+      refute_predicate watch, :resting?
+      assert_equal ["GET /first"], watch.findings.map(&:endpoint)
+    end
   end
 
-  def test_an_error_passes_and_closes_the_recording
-    watch = Castellan::Detect.production
-    assert_raises(RuntimeError) { watch.call(->(_env) { raise "out" }, {}) }
+  def test_the_breaker_rests_longer_each_time_and_forgives
+    breaker = Production::Breaker.new(0.01)
+    rests = Array.new(3) { breaker.spend(20_000_000, 1_000_000_000) && resting(breaker) }
+    assert_equal [100, 200, 400], rests
+    assert_nil breaker.spend(9_000_000, 1_000_000_000)
+    assert_in_delta 0.02, breaker.spend(20_000_000, 1_000_000_000)
+    assert_equal [100, 4, 5], [resting(breaker), breaker.times_open, breaker.requests]
+  end
+
+  def test_a_slow_second_long_ago_is_not_held_against_it
+    breaker = Production::Breaker.new(0.01)
+    breaker.spend(500_000_000, 1_000_000_000)
+    resting(breaker)
+    assert_nil breaker.spend(1_000_000, 999_000_000)
+    assert_nil breaker.spend(1_000_000, 999_000_000)
+    refute_predicate breaker, :open?
+  end
+
+  def test_limits_that_are_none_are_refused
+    { sample: 0, threshold: 1, min_ms: -1, budget: -1 }.each do |name, value|
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::Detect.production(name => value) }
+      assert_includes error.message, "#{name}: must"
+    end
+  end
+
+  def test_a_sample_watches_its_share
+    watch = Castellan::Detect.production(min_ms: 0, sample: 0.25, budget: 1000)
+    watch.stub(:rand, [0.1, 0.9].cycle.method(:next)) { 10.times { watch.call(->(_env) { [200, {}, []] }, env) } }
+    assert_equal 5, watch.cost[:requests]
+  end
+
+  def test_stopped_it_only_passes_on
+    watch = Castellan::Detect.production(min_ms: 0)
+    2.times { watch.stop }
+    assert_equal 200, get(watch, "/")
+    assert_equal [0, []], [watch.cost[:requests], watch.findings]
+    refute_predicate Castellan::Instrument, :subscribed?
+  end
+
+  def test_a_request_that_raises_throws_or_runs_out_of_time_has_its_findings_and_closes_its_recording
+    watch = Castellan::Detect.production(min_ms: 0, logger: false)
+    assert_raises(RuntimeError) { watch.call(failing { raise "out" }, env("/raise")) }
+    catch(:out) { watch.call(failing { throw :out }, env("/throw")) }
+    assert_raises(Timeout::Error) { Timeout.timeout(0.2) { watch.call(failing { Queue.new.pop }, env("/timeout")) } }
     assert_nil Castellan::Recording.current
+    assert_equal ["GET /raise", "GET /throw", "GET /timeout"], watch.findings.map(&:endpoint).sort
+  end
+
+  def test_a_body_that_is_made_while_it_is_sent_is_watched_until_it_is_closed
+    watch = Castellan::Detect.production(min_ms: 0)
+    lazy = Enumerator.new { |yielder| World::User.all.to_a.each { |user| yielder << user.employee.id.to_s } }
+    _, _, body = watch.call(->(_env) { [200, {}, lazy] }, env)
+    assert_empty watch.findings
+    body.to_enum(:each).to_a
+    body.close
+    assert_equal [5], watch.findings.map(&:queries)
+  end
+
+  def test_a_watch_within_a_watch_takes_nothing_from_it
+    outer = Castellan::Detect.production(min_ms: 0)
+    inner = Castellan::Detect.production(min_ms: 0)
+    findings = Castellan::Detect.watch { outer.call(inner.middleware.new(employees), env) }
+    assert_equal [[5], [5], [5]], [findings.map(&:count), outer.findings.map(&:queries), inner.findings.map(&:queries)]
+  end
+
+  def test_a_request_like_one_that_was_judged_is_only_counted
+    watch = Castellan::Detect.production(min_ms: 0, budget: 1000, logger: false)
+    limit = 5
+    app = watch.middleware.new(->(_env) { [200, {}, [World::User.limit(limit).to_a.count { |user| user.notes.to_a }.to_s]] })
+    verdicts = 0
+    counted = ->(*arguments, **options) { (verdicts += 1) && Castellan::Detect::Verdict.allocate.tap { |one| one.send(:initialize, *arguments, **options) } }
+    Castellan::Detect::Verdict.stub(:new, counted) do
+      Production::Judgements::AGAIN.times { Rack::MockRequest.new(app).get("/") }
+    end
+    assert_equal [1, [[200, 1000, "ActiveRecordWorld::User#notes"]]],
+                 [verdicts, watch.findings.map { |entry| [entry.times, entry.queries, entry.finding.association] }]
+    Castellan::Detect::Verdict.stub(:new, counted) { Rack::MockRequest.new(app).get("/") }
+    assert_equal 2, verdicts
+  end
+
+  def test_sixteen_threads_of_a_server_keep_their_requests_apart
+    watch = Castellan::Detect.production(min_ms: 0, budget: 1000, logger: false)
+    asked = [*WALKS.keys, "none", "raise"].cycle.first(16 * 24)
+    Castellan::TestServers.puma(watch.middleware.new(method(:mixed)), threads: 16) do |base_url|
+      asked.each_slice(24).map { |ways| Thread.new { ways.each { |way| ask(base_url, way) } } }.each(&:join)
+    end
+    expected = WALKS.map { |way, association| ["GET /#{way}", "ActiveRecordWorld::User##{association}", asked.count(way)] }
+    assert_equal expected.sort, watch.findings.map { |entry| [entry.endpoint, entry.finding.association, entry.times] }.sort
+    watch.findings.each { |entry| assert_equal({ p50: 5, p95: 5, p99: 5, max: 5 }, entry.per_request.to_h, entry.endpoint) }
   end
 
   private
 
-  def get(watch, path)
-    app = watch.middleware.new(->(_env) { [200, {}, [World::User.all.to_a.count(&:employee).to_s]] })
-    Rack::MockRequest.new(app).get(path).status
+  WALKS = { "employee" => :employee, "tokens" => :tokens, "posts" => :posts, "notes" => :notes, "lazy" => :comments }.freeze
+  private_constant :WALKS
+
+  def mixed(env)
+    way = env["PATH_INFO"].delete_prefix("/")
+    raise "out" if way == "raise"
+
+    users = World::User.all.to_a
+    walk = ->(user) { user.public_send(WALKS.fetch(way)).inspect.size.to_s }
+    body = { "none" => [""], "lazy" => Enumerator.new { |yielder| users.each { |user| yielder << walk.call(user) } } }
+    [200, { "content-type" => "text/plain" }, body.fetch(way) { users.map(&walk) }]
+  end
+
+  def ask(base_url, way) = Net::HTTP.get_response(URI("#{base_url}/#{way}")).body
+
+  def resting(breaker)
+    count = 0
+    (count += 1) && breaker.rest while breaker.open?
+    count
+  end
+
+  def failing
+    lambda do |_env|
+      World::User.all.to_a.each(&:employee)
+      yield
+    end
+  end
+
+  def tell(sql, after, id)
+    @begun ||= Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    started = ((@begun + after) * 1e9).to_i
+    Castellan::Recording.current.query(sql, "Employee Load", started, 1_000_000, false, 1, [id])
+  end
+
+  def employees = ->(_env) { [200, {}, [World::User.all.to_a.count(&:employee).to_s]] }
+
+  def env(path = "/") = Rack::MockRequest.env_for(path)
+
+  def get(watch, path, extra = {})
+    Rack::MockRequest.new(watch.middleware.new(employees)).get(path, extra).status
   end
 end

@@ -26,15 +26,17 @@ module Castellan
         result = nil
         findings = Detect.watch(repeats: repeats) { result = yield }
         findings = KnownFindings.of(known).new_among(findings) if known
-        assert findings.empty?, -> { [message, "Queries repeat: #{Report.text(findings)}"].compact.join("\n") }
+        assert findings.empty?, lambda {
+          [message, "Queries repeat: #{Report.text(findings)}", KnownFindings.advice(findings)].compact.join("\n")
+        }
         result
       end
 
-      # @param scale [#call] makes that many records more
+      # @param scale [#call, nil] makes that many records more; without it the block is told for how many records to work
       # @param by [Integer] how many are made at first
       # @return [Growth] what grew
       # @see Detect.growth
-      def assert_queries_constant(scale, message = nil, by: 2, &block)
+      def assert_queries_constant(scale = nil, message = nil, by: 2, &block)
         growth = Detect.growth(scale: scale, by: by, &block)
         assert growth.constant?, -> { [message, growth.to_s].compact.join("\n") }
         growth

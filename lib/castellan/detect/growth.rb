@@ -2,19 +2,75 @@
 
 module Castellan
   module Detect
-    # How the queries of some work grow with the data: counted at three sizes, fitted per shape as a + b·n.
+    # How some work grows with the data: done at three sizes (n, 2n, 4n), its queries fitted per shape as a + b·n.
     #
     #   growth = Detect.growth(scale: ->(count) { count.times { User.create! } }) { get("/users").body }
     #   growth.constant?   # => false
     #   growth.slopes      # => { "select employees.* from employees where employees.user_id = ? limit ?" => 1.0 }
+    #   growth.costs       # => { ns: 210_000.0, objects: 310.5, bytes: 48.0 }, what a record more costs
     #   growth.to_s        # => "1.0 more queries a record at app/serializers/user_serializer.rb:14: select …"
     #
-    # What repeats only because there is more data cannot hide here, whatever its verdict. Refuses to say that it is constant
-    # when the size of the result did not change: then the new records were not part of the work.
+    # What repeats only because there is more data cannot hide here, whatever its verdict. Refuses to say that it is constant when
+    # nothing shows that the new records were part of the work: neither what it returned nor what it loaded became more.
     class Growth
-      # One run.
-      Run = Struct.new(:added, :groups, :size, keyword_init: true)
+      # One run: how many records there are more than at the beginning, `{ fingerprint => [statements, site] }`, the size of what was
+      # returned (nil where it has none), records loaded, nanoseconds, objects.
+      Run = Struct.new(:added, :groups, :size, :loaded, :ns, :objects, keyword_init: true)
       NOTHING = 0.05
+
+      # Does the work once to warm up, then at n, 2n and 4n.
+      # @param scale [#call, nil] makes that many records more; without it the work is told for how many it is to be done
+      # @return [Growth]
+      # @see Detect.growth
+      def self.measure(scale:, by:, work:)
+        check(scale, by, work)
+        run(work, by)
+        sizes = [by, 2 * by, 4 * by]
+        new(sizes.zip([0, *sizes]).map do |count, before|
+          scale&.call(count - before)
+          run(work, count)
+        end)
+      end
+
+      def self.check(scale, by, work)
+        raise ConfigurationError, "by: must be 1 or more, got #{by.inspect}" unless by.is_a?(Integer) && by.positive?
+        return unless scale.nil? && work.arity.zero?
+
+        raise ConfigurationError, "scale: give what makes records, or a block that takes how many there shall be"
+      end
+      private_class_method :check
+
+      # @return [Run]
+      def self.run(work, count)
+        tally = Tally.new
+        objects = GC.stat(:total_allocated_objects)
+        started = Clock.monotonic_ns
+        result = Instrument.record(tally) { work.arity.zero? ? work.call : work.call(count) }
+        ns = Clock.monotonic_ns - started
+        objects = GC.stat(:total_allocated_objects) - objects
+        Run.new(added: count, groups: counts(tally), size: size_of(result), loaded: tally.loads.sum(&:count), ns: ns, objects: objects)
+      end
+      private_class_method :run
+
+      def self.counts(tally)
+        tally.groups.group_by { |group| group.shape.fingerprint }.transform_values do |groups|
+          [groups.sum { |group| group.count + group.cached }, groups.first.sites.keys.first]
+        end
+      end
+      private_class_method :counts
+
+      # Of a text, of what has a body (the response of a test), of a Rack response, of a list.
+      def self.size_of(result)
+        return result.bytesize if result.is_a?(String)
+        return size_of(result.body) if result.respond_to?(:body)
+        return size_of(result.last.respond_to?(:to_ary) ? result.last.to_ary.join : nil) if response?(result)
+
+        result.size if result.respond_to?(:size) && !result.is_a?(Numeric)
+      end
+      private_class_method :size_of
+
+      def self.response?(result) = result.is_a?(Array) && result.size == 3 && result[0].is_a?(Integer) && result[1].is_a?(Hash)
+      private_class_method :response?
 
       # @param runs [Array<Run>] in growing order
       def initialize(runs)
@@ -22,35 +78,60 @@ module Castellan
       end
 
       # @return [Boolean]
-      def constant? = grew? && slopes.empty?
+      def constant? = slopes.empty? && grew?
 
-      # @return [Boolean] whether the result changed its size with the data; true where the block returned none
-      def grew? = @runs.none?(&:size) || @runs.map(&:size).uniq.size > 1
+      # @return [Boolean] whether the new records were part of the work: what it returned changed its size, or, where that has
+      #   none, the queries or the records that it loaded became more
+      def grew?
+        return @runs.map(&:size).uniq.size > 1 if @runs.all?(&:size)
+
+        slopes.any? || @runs.last.loaded > @runs.first.loaded
+      end
 
       # @return [Hash{String => Float}] queries per record added, of the shapes that grow
       def slopes
-        @slopes ||= shapes.to_h { |shape| [shape, slope(shape)] }.select { |_shape, slope| slope > NOTHING }
+        @slopes ||= shapes.to_h { |shape| [shape, slope { |run| run.groups.fetch(shape, [0]).first }] }
+                          .select { |_shape, slope| slope > NOTHING }
+      end
+
+      # @return [Hash{Symbol => Float, nil}] nanoseconds, objects and bytes of the result per record added; the bytes are nil where
+      #   the result has no size
+      def costs
+        { ns: slope(&:ns), objects: slope(&:objects), bytes: (slope(&:size) if @runs.all?(&:size)) }
       end
 
       # @return [String]
       def to_s
-        return "the result had the same size (#{@runs.last.size}) every time: the added records were not part of the work" unless grew?
-        return "the queries are constant" if slopes.empty?
+        return [*slopes.map { |shape, slope| steeper(shape, slope) }, cost].join("\n") if slopes.any?
+        return "#{unchanged}: the added records were not part of the work" unless grew?
 
-        slopes.map { |shape, slope| "#{slope.round(2)} more queries a record at #{location(shape)}: #{shape}" }.join("\n")
+        "the queries are constant; #{cost}"
       end
 
       private
 
+      def steeper(shape, slope) = "#{slope.round(2)} more queries a record at #{location(shape)}: #{shape}"
+
+      def unchanged
+        return "the result had the same size (#{@runs.last.size}) every time" if @runs.all?(&:size)
+
+        "the block returned nothing that has a size, and loaded #{@runs.last.loaded} records every time"
+      end
+
+      def cost
+        bytes = costs[:bytes] ? format(", %.0f bytes of the result", costs[:bytes]) : ""
+        format("a record more costs %.3f ms, %.0f objects", costs[:ns] / 1e6, costs[:objects]) + bytes
+      end
+
       def shapes = @runs.flat_map { |run| run.groups.keys }.uniq
 
       # Least squares.
-      def slope(shape)
+      def slope(&figure)
         sizes = @runs.map { |run| run.added.to_f }
-        counts = @runs.map { |run| run.groups.key?(shape) ? run.groups[shape].first : 0 }
+        figures = @runs.map(&figure)
         mean_size = sizes.sum / sizes.size
-        mean_count = counts.sum.to_f / counts.size
-        sizes.zip(counts).sum { |size, count| (size - mean_size) * (count - mean_count) } / sizes.sum { |size| (size - mean_size)**2 }
+        mean = figures.sum.to_f / figures.size
+        sizes.zip(figures).sum { |size, value| (size - mean_size) * (value - mean) } / sizes.sum { |size| (size - mean_size)**2 }
       end
 
       def location(shape) = CallSite.location(@runs.last.groups.fetch(shape, [0, nil]).last) || "an unknown place"

@@ -1,40 +1,40 @@
 # frozen_string_literal: true
 
+require "castellan/detect/production/breaker"
+require "castellan/detect/production/distribution"
+require "castellan/detect/production/endpoint"
+require "castellan/detect/production/entries"
+require "castellan/detect/production/judgements"
+require "castellan/detect/production/metered_tally"
+
 module Castellan
   module Detect
     # Watches some of the requests of a production server and adds up what repeats, by endpoint, fix site and association.
     #
-    #   watch = Castellan::Detect.production(threshold: 5, min_ms: 300, sample: 0.1) { |finding, endpoint| Rails.logger.warn("…") }
+    #   watch = Castellan::Detect.production(threshold: 5, min_ms: 300, sample: 0.1) { |finding, endpoint| Alerts.send("…") }
     #   use watch.middleware                       # in config.ru: `use Castellan::Detect.production.middleware`
-    #   watch.findings                             # => [{ endpoint: "GET /users", finding: a Finding, times: 12, … }]
+    #   watch.findings.first.per_request.to_h      # => { p50: 101, p95: 150, p99: 150, max: 151 }
+    #   puts watch                                 # a line for each, and what all of it has cost
     #
-    # A shape is reported from its 5th repeat, when 300 ms have passed since its first began. The block hears of each new
-    # finding once. Nothing is added to a response. Bounded: MOST findings are kept, those seen last. When the verdicts have
-    # taken more than `budget` (a share of the time watched) it stops until the next hundred requests are over.
+    # A shape is reported from its 5th statement, when 300 ms have passed since its first began. The log and the block hear of each new
+    # finding once. Nothing is added to a response. Bounded: 200 findings are kept, those seen last. When watching has taken more than
+    # `budget` (a share of the time watched) it stops for the next hundred requests, and for longer each time.
     class Production
-      MOST = 200
-      REST = 100
-
-      # One line of what was added up.
-      Entry = Struct.new(:endpoint, :finding, :times, :queries, :total_ns, :last_seen_at, keyword_init: true)
-
-      # @return [Integer] nanoseconds spent in verdicts, and in the requests that were watched
-      attr_reader :spent_ns, :watched_ns
-
       # @param threshold [Integer] statements of one shape
       # @param min_ms [Numeric] from the start of the first to the end of the last
       # @param sample [Numeric] the share of requests that is watched, above 0 and up to 1
-      # @param budget [Numeric] the share of the time of watched requests that verdicts may take
+      # @param budget [Numeric] the share of the time of watched requests that watching may take
+      # @param logger [#warn, nil, false] by default what the server offers: `rack.logger`, else `rack.errors`; false for none
       # @yield [finding, endpoint] when one is seen for the first time
-      def initialize(threshold: 5, min_ms: 300, sample: 1.0, budget: 0.01, &seen)
-        @limits = { repeats: Integer(threshold), min_ns: (min_ms * 1_000_000).to_i }
+      def initialize(threshold: 5, min_ms: 300, sample: 1.0, budget: 0.01, logger: nil, &seen)
         @sample = Float(sample)
-        @budget = Float(budget)
-        check
+        check(threshold, min_ms, budget)
+        @logger = logger
         @seen = seen
-        @entries = {}
-        @lock = Mutex.new
-        @spent_ns = @watched_ns = @resting = 0
+        @judgements = Judgements.new(repeats: Integer(threshold), min_ns: (min_ms * 1_000_000).to_i)
+        @entries = Entries.new
+        @breaker = Breaker.new(Float(budget))
+        @telling = nil # until the first was metered
         Instrument.subscribe
       end
 
@@ -53,73 +53,92 @@ module Castellan
         return app.call(env) unless watch?
 
         Instrument.attach
-        tally = Tally.new
+        tally = next_tally
         started = Clock.monotonic_ns
-        Recording.open(tally) { app.call(env) }.tap { judge(tally, env, Clock.monotonic_ns - started) }
+        WatchedRequest.call(app, env, tally) { judge(tally, env, Clock.monotonic_ns - started) }
       end
 
-      # @return [Array<Entry>] what took the most time first
-      def findings = @lock.synchronize { @entries.values.map(&:dup) }.sort_by { |entry| -entry.total_ns }
+      # @return [Array<Entries::Entry>] what took the most time first
+      def findings = @entries.all
 
       # @return [Boolean] whether the breaker is open
-      def resting? = @resting.positive?
+      def resting? = @breaker.open?
+
+      # @return [Hash{Symbol => Numeric}] what watching has cost: requests watched, their nanoseconds, the detector's among them, their
+      #   share, and how often the breaker opened
+      def cost
+        { requests: @breaker.requests, watched_ns: @breaker.watched_ns, spent_ns: @breaker.spent_ns, share: @breaker.share,
+          times_resting: @breaker.times_open }
+      end
+
+      # @return [String]
+      def to_s
+        cost = format("watched %<requests>d requests for %<share>.3f %% of their time, rested %<times_resting>d times",
+                      **self.cost, share: self.cost[:share] * 100)
+        [cost, *findings].join("\n")
+      end
+
+      # Ends it: requests are passed on and nothing is listened to for it.
+      def stop
+        Instrument.unsubscribe unless @stopped
+        @stopped = true
+      end
 
       private
 
-      def check
-        raise ConfigurationError, "threshold: must be 2 or more, got #{@limits[:repeats]}" if @limits[:repeats] < 2
+      def check(threshold, min_ms, budget)
+        raise ConfigurationError, "threshold: must be 2 or more, got #{threshold}" if threshold < 2
+        raise ConfigurationError, "min_ms: must not be negative, got #{min_ms}" if min_ms.negative?
         raise ConfigurationError, "sample: must be above 0 and at most 1, got #{@sample}" unless @sample.positive? && @sample <= 1
+        raise ConfigurationError, "budget: must not be negative, got #{budget}" if budget.negative?
       end
 
       def watch?
-        return false if Castellan.off?
+        return false if Castellan.off? || @stopped
         return @sample >= 1 || rand < @sample unless resting?
 
-        @lock.synchronize { @resting -= 1 if @resting.positive? }
+        @breaker.rest
         false
       end
 
-      # Groups are looked at only when one of them has enough, so a request that repeats nothing is judged for free.
+      # The first is metered, so that something is known at once.
+      def next_tally = (@breaker.requests % MeteredTally::EVERY).zero? ? MeteredTally.new : Tally.new
+
       def judge(tally, env, duration_ns)
         started = Clock.monotonic_ns
-        keep(Verdict.new(tally, **@limits).findings, "#{env["REQUEST_METHOD"]} #{endpoint(env)}") if tally.repeats?(@limits[:repeats])
+        found = @judgements.of(tally)
+        keep(found, Endpoint.of(env), env) if found.any?
       rescue StandardError => error
-        env["rack.errors"]&.puts("Castellan's detector failed: #{error.full_message(highlight: false)}")
+        log(env, "Castellan's detector failed: #{error.full_message(highlight: false)}")
       ensure
-        spend(Clock.monotonic_ns - started, duration_ns)
+        spend(tally, Clock.monotonic_ns - started, duration_ns, env)
       end
 
-      # Ids in a path would make an endpoint of every record.
-      def endpoint(env) = env["PATH_INFO"].to_s.gsub(%r{/(?:\d+|\h{8}-\h{4}-\h{4}-\h{4}-\h{12})(?=/|\z)}, "/:id")[0, 200]
+      def spend(tally, verdict_ns, duration_ns, env)
+        learn(tally.spent_ns.fdiv(duration_ns)) if tally.is_a?(MeteredTally) && duration_ns.positive?
+        share = @breaker.spend(verdict_ns + (@telling.to_f * duration_ns).to_i, duration_ns)
+        log(env, format("Castellan's detector took %.1f %% of the time that it watched, and rests", share * 100)) if share
+      end
 
-      def keep(findings, endpoint)
-        findings.each do |finding|
-          key = [endpoint, finding.parent_location || finding.location, finding.association || finding.fingerprint]
-          fresh = @lock.synchronize { add(key, endpoint, finding) }
-          @seen&.call(finding, endpoint) if fresh
+      # The share of a request that its statements take to be told, from those that were metered, the last ones above all.
+      def learn(share)
+        @telling = @telling ? @telling * 0.8 + share * 0.2 : share
+      end
+
+      def keep(found, endpoint, env)
+        found.each do |finding, count, total_ns|
+          next unless @entries.add(endpoint, finding, count, total_ns)
+
+          log(env, "#{endpoint}: #{finding}")
+          @seen&.call(finding, endpoint)
         end
       end
 
-      # @return [Boolean] whether it was not known
-      def add(key, endpoint, finding)
-        known = @entries.delete(key)
-        entry = known || Entry.new(endpoint: endpoint, times: 0, queries: 0, total_ns: 0)
-        entry.finding = finding
-        entry.times += 1
-        entry.queries += finding.count
-        entry.total_ns += finding.total_ns
-        entry.last_seen_at = Clock.now
-        @entries[key] = entry
-        @entries.shift if @entries.size > MOST
-        known.nil?
-      end
+      def log(env, text)
+        return if @logger == false
 
-      def spend(verdict_ns, duration_ns)
-        @lock.synchronize do
-          @spent_ns += verdict_ns
-          @watched_ns += duration_ns
-          @resting = REST if @watched_ns > 1_000_000_000 && @spent_ns > @watched_ns * @budget
-        end
+        logger = @logger || env["rack.logger"]
+        logger ? logger.warn(text) : env["rack.errors"]&.puts(text)
       end
     end
   end

@@ -9,6 +9,7 @@ module Castellan
     #   Report.text(findings)     # => "2 findings\n  n_plus_one: 150 queries at …"
     #   Report.header(findings)   # => "n_plus_one 150 app/serializers/user_serializer.rb:14 User#employee, and 3 more"
     #   Report.json_lines(findings)
+    #   Report.github(findings)   # => "::warning file=app/controllers/users_controller.rb,line=9::n_plus_one: …"
     module Report
       LONGEST_HEADER = 1_000
 
@@ -27,18 +28,25 @@ module Castellan
         [*parts.first(kept), *("and #{rest} more" if rest.positive?)].join(", ")
       end
 
+      # @param more [Hash] what else each line should say, first
       # @return [String] a JSON object a line
-      def json_lines(findings)
-        findings.map { |finding| "#{JSON.generate(finding.to_h.compact)}\n" }.join
+      def json_lines(findings, **more)
+        findings.map { |finding| "#{JSON.generate({ **more, **finding.to_h.compact })}\n" }.join
       end
 
-      # @return [String] workflow commands that GitHub shows beside the line
+      # @return [String] workflow commands that GitHub shows beside the line to change
       def github(findings)
         findings.map do |finding|
-          path, line = finding.location.to_s.split(/:(?=\d+\z)/)
-          "::warning file=#{path},line=#{line}::#{finding.to_s.gsub("%", "%25").gsub("\n", "%0A")}\n"
+          path, line = fix_site(finding).to_s.split(/:(?=\d+\z)/)
+          place = path ? " file=#{property(path)},line=#{line}" : ""
+          "::warning#{place}::#{escape(finding.to_s)}\n"
         end.join
       end
+
+      # Where the change belongs: where the records are loaded, or else where the queries are caused. A scoped association is declared
+      # elsewhere, but read there.
+      # @return [String, nil] "path:line"
+      def fix_site(finding) = finding.parent_location || finding.location
 
       def count(findings) = findings.size == 1 ? "1 finding" : "#{findings.size} findings"
       private_class_method :count
@@ -53,6 +61,13 @@ module Castellan
         text.encode(Encoding::US_ASCII, invalid: :replace, undef: :replace, replace: "?").gsub(/[^ -~]/, "?")
       end
       private_class_method :short
+
+      # As GitHub's own toolkit escapes the text of a command.
+      def escape(text) = text.gsub("%", "%25").gsub("\r", "%0D").gsub("\n", "%0A")
+      private_class_method :escape
+
+      def property(text) = escape(text).gsub(":", "%3A").gsub(",", "%2C")
+      private_class_method :property
     end
   end
 end

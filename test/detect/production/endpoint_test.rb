@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "castellan/detect"
+
+class ProductionEndpointTest < Minitest::Test
+  def test_a_path_loses_its_ids_and_what_is_personal
+    { "/users" => "/users", "/users/7/posts/8" => "/users/:id/posts/:id", "/api/v2/users/a1b2" => "/api/v2/users/:id",
+      "/users/jane@example.org" => "/users/:id", "/users/jane%40example.org" => "/users/:id", "/" => "/", "" => "",
+      "/t/#{"x" * 40}/edit" => "/t/:id/edit", "/users/3f2504e0-4f89-11d3-9a0c-0305e82c3301" => "/users/:id" }.each do |path, name|
+      assert_equal "GET #{name}", of("PATH_INFO" => path)
+    end
+  end
+
+  def test_where_it_is_mounted_belongs_to_it
+    assert_equal "GET /shop/users/:id", of("SCRIPT_NAME" => "/shop", "PATH_INFO" => "/users/7")
+  end
+
+  def test_a_router_knows_better
+    rails = { controller: "users", action: "show" }
+    assert_equal "GET users#show", of("PATH_INFO" => "/users/jane", "action_dispatch.request.path_parameters" => rails)
+    assert_equal "GET /users/:name", of("PATH_INFO" => "/users/jane", "sinatra.route" => "GET /users/:name")
+    assert_equal "GET /users", of("PATH_INFO" => "/users", "action_dispatch.request.path_parameters" => {})
+  end
+
+  def test_it_is_short_and_readable_whatever_is_sent
+    assert_equal 200, of("PATH_INFO" => "/a" * 500).size
+    assert_predicate of("PATH_INFO" => "/\xff"), :valid_encoding?
+  end
+
+  private
+
+  def of(env) = Castellan::Detect::Production::Endpoint.of({ "REQUEST_METHOD" => "GET" }.merge(env))
+end
