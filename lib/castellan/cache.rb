@@ -3,6 +3,7 @@
 require_relative "errors"
 require_relative "config"
 require_relative "clock"
+require_relative "recording"
 require_relative "store"
 
 module Castellan

@@ -38,7 +38,7 @@ module Castellan
       def fetch(key, &block)
         return yield if Castellan.off?
 
-        read(key) || @flights.run(key) { read(key) || compute(key, &block) }
+        Recording.look(:document) { read(key) } || @flights.run(key) { read(key) || compute(key, &block) }
       end
 
       # @param key [String]

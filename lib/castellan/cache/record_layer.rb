@@ -27,7 +27,7 @@ module Castellan
       def fetch_many(keys)
         return yield(keys.uniq).values_at(*keys) if Castellan.off?
 
-        found = @store.read_multi(keys)
+        found = look(keys)
         return found.values_at(*keys) if found.size == keys.size
 
         missing = keys.uniq - found.keys
@@ -36,6 +36,22 @@ module Castellan
         made = yield(missing)
         @store.write_multi(made, ttl: @ttl) if made.any?
         found.merge(made).values_at(*keys)
+      end
+
+      private
+
+      # For who records it is a hit, a miss, or a part of the records.
+      def look(keys)
+        recording = Recording.current
+        return @store.read_multi(keys) unless recording&.watches_spans?
+
+        started_ns = Clock.monotonic_ns
+        found = @store.read_multi(keys)
+        outcome = if found.empty? then :miss
+                  else found.size < keys.uniq.size ? :part : :hit
+                  end
+        recording.cache(:record, outcome, started_ns, Clock.monotonic_ns - started_ns)
+        found
       end
     end
   end

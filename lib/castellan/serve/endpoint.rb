@@ -39,7 +39,7 @@ module Castellan
         negotiate(env)
         document = document_for(env, viewer, id)
         case precondition(env, document)
-        when :not_modified then [304, validators(document), []]
+        when :not_modified then not_modified(document)
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
         when :absent then absent(id)
         else answer(document, id)
@@ -106,6 +106,12 @@ module Castellan
 
       def absent(id)
         ErrorDocument.response(404, "there is no #{@resource.definition.type} with the id #{id[0, 100].inspect}", "vary" => @vary)
+      end
+
+      # The client's copy answered, which is the outermost layer.
+      def not_modified(document)
+        Recording.look(:validator) { true }
+        [304, validators(document), []]
       end
 
       def validators(document)
