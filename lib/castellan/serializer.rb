@@ -2,6 +2,7 @@
 
 require_relative "version"
 require_relative "errors"
+require_relative "document" unless Castellan.autoload?(:Document) # else it would be required while it is loaded for its Resource
 require_relative "serializer/error"
 require_relative "serializer/unsupported_include_error"
 require_relative "serializer/mandatory_field"

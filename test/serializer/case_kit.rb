@@ -30,7 +30,10 @@ module SerializerCases
 
     # Defines a serializer; its name is known when the module is included, as in a file.
     def define(name, superclass = nil, &body)
-      @space.module_eval("class #{name}#{" < #{superclass}" if superclass}; end", __FILE__, __LINE__) # class FilmSerializer < MovieSerializer; end
+      @space.module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+        class #{name} #{"< #{superclass}" if superclass} # class FilmSerializer < MovieSerializer
+        end
+      RUBY
       serializer = @space.const_get(name)
       serializer.include(tested) unless superclass
       serializer.class_eval(&body) if body

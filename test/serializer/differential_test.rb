@@ -1,50 +1,45 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "open3"
-require "json"
-require "set"
+require "serializer/case_answers"
 
-# The same class bodies and records given to jsonapi-serializer and to Castellan::Serializer: the same document.
-# Each library is in a process of its own; the cases are in test/serializer/cases/.
+# The same class bodies and records given to jsonapi-serializer and to Castellan::Serializer: the same document. The cases are in
+# test/serializer/cases/.
 class DifferentialTest < Minitest::Test
-  RUN = File.join(ROOT, "test/serializer/run_cases.rb")
-  ANSWERS = Hash.new do |answers, library|
-    output, errors, status = Open3.capture3(RbConfig.ruby, "-w", "-I#{ROOT}/lib", RUN, library, binmode: true)
-    raise errors unless status.success?
-
-    answers[library] = JSON.parse(output)
-  end
+  ALL = "cases/*.rb"
+  PLAIN = %w[cases/members.rb cases/relationships.rb cases/documents.rb].freeze
 
   def test_every_case_answers_as_jsonapi_serializer_does
-    different = original.keys.reject { |name| same?(original[name], ours[name]) }
-    shown = different.first(5).map { |name| [name, *original[name], *ours[name]].map { |text| text[0, 800] }.join("\n  ") }
-    assert shown.empty?, "#{different.size} of #{original.size} cases differ\n#{shown.join("\n")}"
+    assert_same_answers CaseAnswers.of("original", ALL), CaseAnswers.of("castellan", ALL)
+  end
+
+  def test_the_constants_of_jsonapi_serializer_do_the_same
+    assert_same_answers CaseAnswers.of("original", ALL), CaseAnswers.of("compat", ALL)
+  end
+
+  def test_without_active_support_plain_objects_are_written_the_same
+    assert_same_answers CaseAnswers.of("original", *PLAIN), CaseAnswers.of("bare", *PLAIN)
+  end
+
+  def test_on_postgresql
+    needs :postgres
+    original, ours = %w[original castellan].map do |library|
+      CaseAnswers.of(library, "cases/active_record.rb", env: { "SERIALIZER_DATABASE" => Castellan::TestServers.postgres_url })
+    end
+    assert_same_answers original, ours
   end
 
   def test_there_are_cases_of_every_kind
-    assert_equal original.keys, ours.keys
-    assert_operator original.size, :>=, 150
-    kinds = original.values.map(&:first).tally
-    assert_operator kinds.fetch("document"), :>=, 150
+    kinds = CaseAnswers.of("original", ALL).values.map(&:first).tally
+    assert_operator kinds.fetch("document"), :>=, 400
     assert_operator kinds.fetch("error"), :>=, 8
   end
 
   private
 
-  def original = ANSWERS["original"]
-  def ours = ANSWERS["castellan"]
-
-  def same?(was, is)
-    return was == is unless was.first == "document" && is.first == "document"
-
-    was[1] == is[1] && (was[2] == is[2] || document(was[2]) == document(is[2]))
-  end
-
-  # As JSON:API reads it: the order of members and of the included records has no meaning.
-  def document(json)
-    document = JSON.parse(json)
-    document["included"] = document["included"].to_set if document["included"]
-    document
+  def assert_same_answers(was, is)
+    assert_equal was.keys, is.keys
+    different = CaseAnswers.different(was, is)
+    assert_empty different, CaseAnswers.shown(different, was, is)
   end
 end

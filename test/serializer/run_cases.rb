@@ -1,24 +1,31 @@
 # frozen_string_literal: true
 
-# The process of test/serializer/differential_test.rb: prints the answers of all cases as JSON, by the library that is named.
-require "active_record"
-require "active_support/core_ext/object/json"
-ActiveSupport::JSON::Encoding.time_precision = 3
+# One process of the tests that compare libraries: evaluates the cases of some files and prints their answers as JSON.
+#
+#   ruby test/serializer/run_cases.rb original test/serializer/cases/members.rb
+#
+# `original` is jsonapi-serializer, `castellan` Castellan::Serializer, `compat` JSONAPI::Serializer as Castellan defines it, and `bare`
+# Castellan::Serializer where no ActiveSupport is.
+require "json"
+require "set"
+library, *files = ARGV
 
-tested = case ARGV.first
-         when "original"
-           verbose, $VERBOSE = $VERBOSE, nil
-           require "jsonapi/serializer"
-           $VERBOSE = verbose
-           JSONAPI::Serializer
-         when "castellan"
-           require_relative "../support/raise_warnings"
-           require "castellan/serializer"
-           Castellan::Serializer
-         end
+unless library == "bare"
+  require "active_record"
+  require "active_support/core_ext/object/json"
+end
+
+case library
+when "original"
+  verbose, $VERBOSE = $VERBOSE, nil
+  require "jsonapi/serializer"
+  $VERBOSE = verbose
+else
+  require_relative "../support/raise_warnings"
+  require library == "compat" ? "castellan/compat/jsonapi_serializer" : "castellan/serializer"
+end
 
 require_relative "case_kit"
 require_relative "records"
-Dir[File.join(__dir__, "cases", "*.rb")].each { |file| require file }
-
-puts JSON.generate(SerializerCases.answers(tested))
+files.each { |file| require File.expand_path(file) }
+puts JSON.generate(SerializerCases.answers(defined?(JSONAPI::Serializer) ? JSONAPI::Serializer : Castellan::Serializer))

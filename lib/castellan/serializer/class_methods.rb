@@ -113,10 +113,13 @@ module Castellan
       #   enabled, cache_length and race_condition_ttl, which mean Rails.cache
       # @raise [ConfigurationError]
       def cache_options(options)
-        return cache_store_instance, self.cache_store_options = options[:store], options.except(:store) if options.key?(:store)
-
-        self.cache_store_instance = options[:enabled] ? RecordCache.of_rails : nil
-        self.cache_store_options = { expires_in: options[:cache_length] || 300, race_condition_ttl: options[:race_condition_ttl] || 5 }
+        if options.key?(:store)
+          self.cache_store_instance = options[:store]
+          self.cache_store_options = options.except(:store)
+        else
+          self.cache_store_instance = options[:enabled] ? RecordCache.of_rails : nil
+          self.cache_store_options = { expires_in: options[:cache_length] || 300, race_condition_ttl: options[:race_condition_ttl] || 5 }
+        end
       end
 
       # What the store is given for a record; to be overridden, with `super`, by who knows more of it.

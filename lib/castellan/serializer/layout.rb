@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../serialize"
-
 module Castellan
   module Serializer
     # The constant bytes of a document as jsonapi-serializer lays it out. Where a set of fields leaves nothing of what a serializer

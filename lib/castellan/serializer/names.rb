@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../resource/resource_name"
-
 module Castellan
   module Serializer
     # Names as jsonapi-serializer makes them: by ActiveSupport's inflections where that is loaded, else by the little that
@@ -11,7 +9,9 @@ module Castellan
     #   Names.serializer("movie_studios")               # => "MovieStudioSerializer"
     module Names
       WAYS = { camel: :camel, camel_lower: :camel_lower, dash: :dash, underscore: :underscore }.freeze
-      private_constant :WAYS
+      # Of those that ActiveSupport knows, the ones that names are likely to be.
+      IRREGULAR = { "movies" => "movie", "people" => "person", "children" => "child", "series" => "series" }.freeze
+      private_constant :WAYS, :IRREGULAR
 
       module_function
 
@@ -29,7 +29,10 @@ module Castellan
 
       # @return [String]
       def singularize(name)
-        Resource::ResourceName.singularize(name.to_s)
+        return ActiveSupport::Inflector.singularize(name.to_s) if defined?(ActiveSupport::Inflector)
+
+        irregular = IRREGULAR.keys.find { |plural| name.to_s.end_with?(plural) }
+        irregular ? name.to_s.delete_suffix(irregular) + IRREGULAR[irregular] : Resource::ResourceName.singularize(name.to_s)
       end
 
       # @param name [Symbol, String] of a relationship, a model or a serializer
@@ -47,8 +50,8 @@ module Castellan
       def camelize(name, lower: false)
         return ActiveSupport::Inflector.camelize(name, !lower) if defined?(ActiveSupport::Inflector)
 
-        words = name.split("_").map { |word| word[0].to_s.upcase + word[1..].to_s }.join
-        lower ? words[0].to_s.downcase + words[1..].to_s : words
+        first = lower ? name.sub(/\A\w/, &:downcase) : name.sub(/\A[a-z\d]*/, &:capitalize)
+        first.gsub(/_([a-z\d]*)/i) { Regexp.last_match(1).capitalize }
       end
       private_class_method :camelize
     end

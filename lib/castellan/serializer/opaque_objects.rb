@@ -83,7 +83,7 @@ module Castellan
         column = translation.id_column
         model = translation.model
         scope = (model.respond_to?(:unscoped) ? model.unscoped : model.dataset).where(column => typed(translation, column, ids))
-        names = translation.preloads(@reached.fetch(translation))
+        names = translation.preloads(@options.fieldset(translation.serializer.record_type))
         Preloading.records(scope, names).to_h { |record| [record.public_send(column).to_s, record] }
       end
 

@@ -13,10 +13,9 @@ module Castellan
         # @param names [Array<Symbol, Hash>] associations
         # @return [Array]
         def records(scope, names)
-          return scope.to_a if names.empty?
-          return scope.preload(*names).to_a if scope.respond_to?(:preload)
+          return (names.empty? ? scope : scope.preload(*names)).to_a if scope.respond_to?(:preload)
 
-          scope.eager(*names).all
+          (names.empty? ? scope : scope.eager(*names)).all
         end
 
         # @param model [Class]

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "set"
-require_relative "../document"
 require_relative "preloading"
 require_relative "translation"
 require_relative "layout"
@@ -28,7 +27,7 @@ module Castellan
 
         # @return [Array] the records, with what their serializers ask of them
         def records(serializer, resource, options)
-          Preloading.records(scope(resource), preloads(Translation.of(serializer, model(resource)), options.tree))
+          Preloading.records(scope(resource), preloads(Translation.of(serializer, model(resource)), options, options.tree))
         rescue DeclarationError
           resource.to_a
         end
@@ -53,15 +52,17 @@ module Castellan
           relation.proxy_association.owner.persisted? && relation.proxy_association.target.empty?
         end
 
-        def preloads(translation, tree)
-          names = translation.preloads(tree.keys, linked: false)
-          below = tree.filter_map do |name, rest|
-            next unless rest.any? && names.include?(name) && translation.association(name).walks?
+        # As a tree, as far as associations can be followed.
+        def preloads(translation, options, tree)
+          fieldset = options.fieldset(translation.serializer.record_type)
+          names = translation.preloads(fieldset && (fieldset | tree.keys), rows: false)
+          below = tree.each_with_object({}) do |(name, rest), nested|
+            next unless names.include?(name) && translation.association(name).walks?
 
-            nested = preloads(translation.association(name).target, rest)
-            [name, nested] if nested.any?
+            found = preloads(translation.association(name).target, options, rest)
+            nested[name] = found if found.any?
           end
-          below.empty? ? names : (names - below.map(&:first)) << below.to_h
+          below.empty? ? names : (names - below.keys) << below
         end
       end
 
@@ -212,9 +213,10 @@ module Castellan
       end
 
       def of_records
-        records = Preloading.records(@scope, @translation.preloads(@tree.keys))
+        records = Preloading.records(@scope, @translation.preloads(@options.fieldset(@translation.serializer.record_type)))
         ids = records.map { |record| record.public_send(@translation.id_column) }
-        mixed(rows(@translation.adapter.by_ids(all, ids.uniq, @translation.id_column)), records, ids)
+        chosen = plan.root.edges.any? ? ids.uniq : [] # without a relationship there is nothing to ask rows for
+        mixed(rows(@translation.adapter.by_ids(all, chosen, @translation.id_column)), records, ids)
       end
 
       def all

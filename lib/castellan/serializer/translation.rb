@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../document"
 require_relative "member_translation"
 require_relative "relationship_translation"
 
@@ -78,16 +77,23 @@ module Castellan
         @resource ||= declare
       end
 
-      # What records of this type need loaded before they are asked: what is declared, and what its other relationships read.
-      # @param includes [Array<Symbol>]
+      # What records of this type need loaded before they are asked: what is declared, and the associations of its relationships,
+      # but for those whose linkage comes from rows.
+      # @param fieldset [Array<Symbol>, nil] the members that are written
+      # @param rows [Boolean] whether there are rows
       # @return [Array<Symbol, Hash>]
-      def preloads(includes = [], linked: true)
-        members = [*serializer.attributes_to_serialize&.values, *serializer.relationships_to_serialize&.values]
-        walked = @associations.each_value.select { |one| one.preload? && (includes.include?(one.name) || !(linked && one.links?)) }
-        (members.flat_map(&:preloads) + walked.map(&:association_name)).uniq
+      def preloads(fieldset, rows: true)
+        relationships = chosen(serializer.relationships_to_serialize, fieldset)
+        walked = relationships.map { |one| association(one.name) }.select { |one| one.preload? && !(rows && one.links?) }
+        ((chosen(serializer.attributes_to_serialize, fieldset) + relationships).flat_map(&:preloads) + walked.map(&:association_name)).uniq
       end
 
       private
+
+      def chosen(members, fieldset)
+        members ||= {}
+        fieldset ? members.slice(*fieldset).values : members.values
+      end
 
       def explain(name, reason)
         @reasons[name] ||= reason if reason

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../library"
+
 # Records of ActiveRecord and relations. What is compared of a relation is its hash and the JSON as a document (see
 # DifferentialTest): from rows the order of `included` may be another.
 module SerializerCases

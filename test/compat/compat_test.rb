@@ -1,0 +1,131 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+
+# The constants of jsonapi-serializer and fast_jsonapi, each program in a process of its own.
+class CompatTest < Minitest::Test
+  USER = 'User = Struct.new(:id, :name, :email, :role_ids, :roles); ADA = User.new(1, "Ada", "ada@example.com", [3], []);'
+  BODY = "include JSONAPI::Serializer; attributes :name, :email; has_many :roles, record_type: :role"
+  SERIALIZER = "#{USER} class UserSerializer; #{BODY}; end; ".freeze
+  SHOUTED = '{"data":{"id":"1","type":"user","attributes":{"shout":"ADA"},"relationships":{"roles":{"data":[{"id":"3","type":"role"}]}}}}'
+
+  def test_a_serializer_that_changes_nothing
+    assert_equal '{"data":{"id":"1","type":"user","attributes":{"name":"Ada","email":"ada@example.com"},' \
+                 '"relationships":{"roles":{"data":[{"id":"3","type":"role"}]}}}}', run_with("jsonapi_serializer", "#{SERIALIZER} puts UserSerializer.new(ADA).to_json")
+  end
+
+  def test_its_errors_are_rescued_by_their_names
+    assert_equal <<~TEXT.chomp, run_with("jsonapi_serializer", <<~RUBY)
+      [:rolse, "UserSerializer", "rolse is not specified as a relationship on UserSerializer", true, 400]
+      true
+      "id is a mandatory field in the jsonapi spec"
+    TEXT
+      #{SERIALIZER}
+      begin
+        UserSerializer.new(ADA, include: [:rolse])
+      rescue JSONAPI::Serializer::UnsupportedIncludeError => error
+        p [error.include_item, error.klass, error.message, error.is_a?(JSONAPI::Serializer::Error), error.status]
+      end
+      p JSONAPI::Serializer::Error <= StandardError
+      begin
+        UserSerializer.new(Struct.new(:name, :email, :role_ids).new("No id")).serializable_hash
+      rescue FastJsonapi::MandatoryField => error
+        p error.message
+      end
+    RUBY
+  end
+
+  def test_the_gem_itself_beside_it_is_refused
+    %w[jsonapi_serializer fast_jsonapi].each do |name|
+      output = run_program(<<~RUBY)
+        $VERBOSE = nil
+        require "jsonapi/serializer"
+        begin
+          require "castellan/compat/#{name}"
+        rescue Castellan::ConfigurationError => error
+          puts error.message
+        end
+      RUBY
+      assert_match(/\A(JSONAPI::Serializer|FastJsonapi::ObjectSerializer) is defined already \(.*jsonapi-serializer.*\)/, output)
+      assert_includes output, "take the gem"
+    end
+  end
+
+  def test_another_gem_may_have_a_module_of_the_name
+    assert_equal "UserSerializer", run_program(<<~RUBY)
+      module JSONAPI; module Other; end; end
+      require "castellan/compat/jsonapi_serializer"
+      #{SERIALIZER} puts UserSerializer
+    RUBY
+  end
+
+  def test_fast_jsonapi
+    assert_equal "#{SHOUTED}\ntrue",
+                 run_with("fast_jsonapi", <<~RUBY)
+                   #{USER}
+                   class RoleSerializer
+                     include FastJsonapi::ObjectSerializer
+                   end
+                   class UserSerializer
+                     include FastJsonapi::ObjectSerializer
+                     attribute(:shout) { |user| user.name.upcase }
+                     has_many :roles, through: :assignments
+                   end
+                   puts UserSerializer.new(ADA).serialized_json
+                   puts UserSerializer.new(ADA).serialized_json == UserSerializer.new(ADA).serializable_hash.to_json
+                 RUBY
+  end
+
+  def test_the_cache_of_fast_jsonapi_is_that_of_rails
+    assert_equal "[1, 1, 2]\n300\n60\nnil", run_with("fast_jsonapi", <<~RUBY, "rails")
+      Rails.cache = ActiveSupport::Cache::MemoryStore.new
+      Kept = Struct.new(:id, :asked) { def cache_key = "kept/\#{id}" }
+      class KeptSerializer
+        include FastJsonapi::ObjectSerializer
+        cache_options enabled: true
+        attribute(:asked) { |kept| kept.asked += 1 }
+      end
+      one = Kept.new(1, 0)
+      ask = -> { KeptSerializer.new(one).serializable_hash[:data][:attributes][:asked] }
+      p [ask.call, ask.call, (Rails.cache.clear; ask.call)]
+      puts KeptSerializer.cache_store_options[:expires_in]
+      KeptSerializer.cache_options(enabled: true, cache_length: 60)
+      puts KeptSerializer.cache_store_options[:expires_in]
+      KeptSerializer.cache_options(enabled: false, cache_length: 60)
+      p KeptSerializer.cache_store_instance
+    RUBY
+  end
+
+  def test_a_cache_without_rails_is_refused_where_it_is_declared
+    assert_includes run_with("fast_jsonapi", <<~RUBY), "write cache_options store: …"
+      begin
+        Class.new { include FastJsonapi::ObjectSerializer; cache_options enabled: true }
+      rescue Castellan::ConfigurationError => error
+        puts error.message
+      end
+    RUBY
+  end
+
+  def test_documents_are_told_to_who_listens
+    assert_equal '["UserSerializer", UserSerializer]', run_with("jsonapi_serializer", <<~RUBY, "active_support/notifications")
+      #{SERIALIZER}
+      UserSerializer.include(JSONAPI::Serializer::Instrumentation)
+      ActiveSupport::Notifications.subscribe("render.jsonapi-serializer.serializable_hash") { |event| p event.payload.values }
+      UserSerializer.new(ADA).serializable_hash
+    RUBY
+  end
+
+  private
+
+  def run_with(name, code, *features)
+    run_program([*features, "castellan/compat/#{name}"].map { |feature| "require #{feature.inspect}\n" }.join + code)
+  end
+
+  def run_program(code)
+    output, errors, status = Open3.capture3(RbConfig.ruby, "-w", "-I#{File.join(ROOT, "lib")}", "-e", "require 'json'\n#{code}")
+    assert status.success?, output + errors
+    assert_empty errors.lines.grep(/castellan|-e:/), errors
+    output.chomp
+  end
+end

@@ -1,0 +1,52 @@
+# frozen_string_literal: true
+
+require "open3"
+require "json"
+require "set"
+
+# Runs cases with one library or another, each in a process of its own, once for all tests.
+#
+#   CaseAnswers.of("original", "cases/members.rb")   # => { "attributes: one attribute" => ["document", "{:data=>…}", "{\"data\":…}"] }
+module CaseAnswers
+  DIRECTORY = __dir__
+  KNOWN = {} # rubocop:disable Style/MutableConstant
+
+  module_function
+
+  # @param library [String] see run_cases.rb
+  # @param patterns [Array<String>] of files below test/serializer
+  def of(library, *patterns, env: {})
+    KNOWN[[library, patterns, env.keys]] ||= begin
+      files = patterns.flat_map { |pattern| Dir[File.join(DIRECTORY, pattern)] }
+      output, errors, status = Open3.capture3(env, RbConfig.ruby, "-w", "-I#{ROOT}/lib", File.join(DIRECTORY, "run_cases.rb"), library,
+                                              *files)
+      raise errors unless status.success?
+
+      JSON.parse(output)
+    end
+  end
+
+  # @return [Array<String>] the names of the cases whose answers differ
+  def different(was, is)
+    was.keys.reject { |name| same?(was[name], is[name]) }
+  end
+
+  # @return [String] for a failed assertion
+  def shown(names, was, is)
+    texts = names.first(5).map { |name| [name, *was[name], *is[name]].map { |text| text.to_s[0, 800] }.join("\n  ") }
+    "#{names.size} of #{was.size} cases differ\n#{texts.join("\n")}"
+  end
+
+  def same?(was, is)
+    return was == is unless is && was.first == "document" && is.first == "document"
+
+    was[1] == is[1] && (was[2] == is[2] || document(was[2]) == document(is[2]))
+  end
+
+  # As JSON:API reads it: the order of members and of the included records has no meaning.
+  def document(json)
+    document = JSON.parse(json)
+    document["included"] = document["included"].to_set if document["included"]
+    document
+  end
+end

@@ -1,0 +1,305 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "document/library"
+require "castellan/serializer"
+require "castellan/instrument"
+
+# A relation or dataset given to a serializer: what comes from rows, what from records, and how many statements that takes.
+module SerializerOfRelationContract
+  # Counts the records that are made, by class.
+  class Made
+    attr_reader :counts
+
+    def initialize = @counts = Hash.new(0)
+    def query(*) = nil
+    def loaded(model, count, _site) = @counts[model.split("::").last] += count
+  end
+
+  def setup
+    library.fill
+  end
+
+  def test_plain_types_are_written_from_rows_alone
+    article = articles { attributes :title, :position }
+    assert_empty made { article.new(ordered, include: %i[author tags comments]).to_json }
+    assert_same_document article, include: %i[author tags comments]
+    assert_same_document article, include: [:"author.mentor"], fields: { article: %i[title author], author: [:name] }
+  end
+
+  def test_an_opaque_primary_type_is_loaded_once_and_the_others_stay_rows
+    article = articles { attribute(:shout) { |record, params| "#{record.title.upcase}#{params[:mark]}" } }
+    assert_equal({ "Article" => 7 }, made { article.new(ordered, include: %i[author tags], params: { mark: "!" }).to_json })
+    assert_same_document article, include: %i[author tags comments], params: { mark: "!" }
+    assert_equal "TITLE 1!", JSON.parse(article.new(ordered, params: { mark: "!" }).to_json)["data"][6]["attributes"]["shout"]
+  end
+
+  def test_all_members_of_an_opaque_type_are_read_from_its_records
+    article = articles { attribute(:title) { |record| record.title * 2 } }
+    statements = library.queries { article.new(scope.where(id: [1, 2])).to_json }
+    assert_equal 1, statements.grep(/body/).size + statements.grep(/articles"?\.\*|\* FROM/).size, statements.inspect
+    assert_same_document article, {}, scope.where(id: [1, 2])
+  end
+
+  def test_an_opaque_included_type_is_loaded_once
+    article = articles { attributes :title }
+    serializer(:Author).attribute(:shout) { |record| record.name.upcase }
+    assert_equal({ "Author" => 3 }, made { article.new(ordered, include: %i[author tags]).to_json })
+    assert_same_document article, include: %i[author tags]
+  end
+
+  def test_the_number_of_statements_does_not_grow_with_the_records
+    plain = articles { attributes :title }
+    opaque = articles { attribute(:shout) { |record| record.title.upcase } }
+    [plain, opaque].each do |serializer|
+      few, many = [3, 7].map { |count| library.queries { serializer.new(limited(count), include: %i[author tags comments]).to_json }.size }
+      assert_equal few, many
+    end
+  end
+
+  def test_an_opaque_type_alone_is_one_statement
+    article = articles { attribute(:shout) { |record| record.title.upcase } }
+    assert_equal 1, library.queries { article.new(ordered, fields: { article: [:shout] }).to_json }.size
+  end
+
+  def test_linkage_loads_no_record
+    article = articles { attribute(:shout) { |record| record.title.upcase } }
+    assert_equal({ "Article" => 7 }, made { article.new(ordered).to_json })
+    assert_same_document article
+  end
+
+  def test_what_blocks_walk_is_preloaded_where_that_is_declared
+    walking = articles { attribute(:author_name) { |record| record.author.name } }
+    declared = articles { attribute(:author_name, preloads: :author) { |record| record.author.name } }
+    few, many = [2, 7].map { |count| library.queries { declared.new(limited(count)).to_json }.size }
+    assert_equal few, many
+    assert_operator library.queries { walking.new(ordered).to_json }.size, :>, many
+    assert_same_document declared
+  end
+
+  def test_a_path_is_a_column
+    article = articles { attribute :author_name, from: "author.name" }
+    assert_empty made { article.new(ordered).to_json }
+    assert_same_document article
+    assert_same_document articles { attribute :mentor, from: { author: { mentor: :name } } }
+  end
+
+  def test_a_method_that_is_not_a_column_makes_the_type_opaque
+    models::Article.define_method(:headline) { "#{position}. #{title}" }
+    article = articles { attributes :headline, :title }
+    assert_equal({ "Article" => 7 }, made { article.new(ordered).to_json })
+    assert_includes article.new(ordered).explain, "headline: headline is neither a column nor an association of"
+    assert_same_document article
+  ensure
+    models::Article.remove_method(:headline)
+  end
+
+  def test_explain_says_what_is_read_from_what
+    article = articles do
+      attributes :title
+      attribute(:author_name) { |record| record.author&.name }
+      attribute(:words) { |record| record.comments.map(&:body).join }
+    end
+    lines = article.new(ordered, include: %i[tags]).explain.lines.map(&:chomp)
+    assert_equal "article: loaded as records, in one statement", lines[0]
+    assert_equal "  author_name: its block takes the record; it walks author: write attribute :author_name, from: \"author.name\"", lines[1]
+    assert_equal "  words: its block takes the record; it walks comments: declare what it walks, " \
+                 "attribute(:words, preloads: :comments) { … }", lines[2]
+    assert_equal "tag (tags): from rows (id, name)", lines[3]
+    assert_includes article.new(ordered.all.to_a).explain, "the records that were given"
+  end
+
+  def test_explain_says_why_a_whole_document_is_written_from_records
+    article = articles { has_many(:latest, serializer: :comment) { |record| record.comments } }
+    assert_includes article.new(ordered, include: [:latest]).explain,
+                    "article: the whole document is written from records, because #{article.name} includes latest, and its block " \
+                    "takes the record"
+    assert_same_document article, include: [:latest]
+  end
+
+  def test_an_include_that_is_not_declared_is_refused_before_any_query
+    article = articles { attributes :title }
+    assert_empty(library.queries {
+      error = assert_raises(Castellan::BadRequest) { article.new(ordered, include: [:nope]) }
+      assert_equal ["include", 400], [error.parameter, error.status]
+    })
+  end
+
+  def test_a_deep_include_is_refused
+    article = articles { attributes :title }
+    error = assert_raises(Castellan::BadRequest) { article.new(ordered, include: [(["author"] * 11).join(".")]) }
+    assert_includes error.message, "include goes deeper than 10 levels"
+  end
+
+  def test_includes_and_fields_are_taken_as_clients_send_them
+    article = articles { attributes :title, :position }
+    asked = { include: "author,tags", fields: { "article" => "title,author", "author" => "name" } }
+    assert_equal article.new(ordered, include: %i[author tags], fields: { article: %i[title author], author: [:name] }).to_json,
+                 article.new(ordered, asked).to_json
+  end
+
+  def test_a_client_cannot_make_plans_grow
+    article = articles { attributes :title }
+    fields = [%w[title author], %w[author title], %w[title nope author], %w[title author tags], [], %w[nope]]
+    fields.cycle.first(60).each { |names| article.new(ordered, fields: { article: names }).to_json }
+    plans = Castellan::Serializer::Translation.of(article, models::Article).resource.definition.derive(:plans) { flunk("no plan was kept") }
+    assert_operator plans.size, :<=, 4
+  end
+
+  private
+
+  def models = library.models
+
+  def scope = models::Article.where(Castellan::Rows.for(models::Article).columns.first => (1..9).to_a)
+
+  # Serializers of their own for each test, in a module of their own.
+  def articles(&body)
+    @space = Module.new
+    self.class.const_set(:"Space#{@number = (@number || 0) + 1}#{name}", @space)
+    define(:Tag) { attributes :name }
+    define(:Comment) { attributes :body }
+    define(:Author) do
+      attributes :name
+      belongs_to :mentor, serializer: :author
+    end
+    define(:Article) do
+      belongs_to :author
+      has_many :tags
+      has_many :comments
+    end
+    serializer(:Article).class_eval(&body)
+    serializer(:Article)
+  end
+
+  def define(name, &body)
+    serializer = @space.const_set(:"#{name}Serializer", Class.new)
+    serializer.include(Castellan::Serializer)
+    serializer.class_eval(&body)
+  end
+
+  def serializer(name) = @space.const_get(:"#{name}Serializer")
+
+  def ordered = scope.order(:position, :id)
+  def limited(count) = scope.order(:id).limit(count)
+
+  def made(&block)
+    observer = Made.new
+    Castellan::Instrument.record(observer, &block)
+    observer.counts.except("Hash") # rows that Sequel reads
+  end
+
+  # Of a relation and of its records.
+  def assert_same_document(serializer, options = {}, resource = ordered, **more)
+    options = options.merge(more)
+    records = document(serializer.new(resource.all.to_a, options).to_json)
+    assert_equal records, document(serializer.new(resource, options).to_json)
+    assert_equal records, document(JSON.generate(serializer.new(resource, options).serializable_hash))
+  end
+
+  def document(json)
+    document = JSON.parse(json)
+    document["included"] = document["included"]&.to_set
+    document
+  end
+end
+
+class SerializerOfActiveRecordTest < Minitest::Test
+  include SerializerOfRelationContract
+
+  def library = Library.active_record(:sqlite)
+
+  def test_a_reader_of_the_models_own_makes_the_type_opaque
+    models::Article.class_eval { def title = "<#{super}>" }
+    article = articles { attributes :title }
+    assert_equal({ "Article" => 7 }, made { article.new(ordered).to_json })
+    assert_includes article.new(ordered).explain, "title: title is read by a method of the model's own"
+    assert_same_document article
+  ensure
+    models::Article.remove_method(:title)
+  end
+
+  def test_a_private_reader_is_refused_as_it_is_of_a_record
+    models::Article.class_eval { private def title = super }
+    article = articles { attributes :title }
+    [ordered, ordered.to_a].each { |resource| assert_raises(NoMethodError) { article.new(resource).to_json } }
+    assert_includes article.new(ordered).explain, "title: title is private"
+  ensure
+    models::Article.remove_method(:title)
+  end
+
+  def test_a_reader_of_an_association_makes_the_type_opaque
+    models::Article.class_eval { def tags = super.where(name: "ruby") }
+    models::Article.class_eval { def tag_ids = tags.map(&:id) }
+    article = articles { attributes :title }
+    assert_same_document article
+    assert_same_document article, include: [:tags]
+    assert_includes article.new(ordered).explain, "tags: tags is read by a method of the model's own"
+  ensure
+    models::Article.remove_method(:tags)
+    models::Article.remove_method(:tag_ids)
+  end
+
+  def test_a_loaded_relation_is_not_read_again
+    article = articles { attributes :title }
+    loaded = ordered.load
+    assert_empty(library.queries { article.new(loaded, fields: { article: [:title] }).to_json })
+  end
+
+  def test_records_that_were_built_in_an_association_are_written
+    author = models::Author.find(1)
+    author.articles.build(title: "Built")
+    article = articles { attributes :title }
+    titles = JSON.parse(article.new(author.articles, fields: { article: [:title] }).to_json)["data"].map { |one|
+      one["attributes"]["title"]
+    }
+    assert_includes titles, "Built"
+    assert_empty JSON.parse(article.new(models::Author.new.articles).to_json)["data"]
+  end
+
+  def test_the_callers_own_relation_is_what_loads_an_opaque_type
+    article = articles { attribute(:words) { |record| record.words } }
+    chosen = ordered.select("articles.*, 7 AS words").limit(3)
+    assert_equal [7, 7, 7], JSON.parse(article.new(chosen).to_json)["data"].map { |one| one["attributes"]["words"] }
+  end
+
+  def test_polymorphic_and_conditional_members_of_a_relation_are_preloaded
+    article = articles { has_many :labels, object_method_name: :tags, polymorphic: true }
+    few, many = [3, 7].map { |count| library.queries { article.new(limited(count), include: [:labels]).to_json }.size }
+    assert_equal few, many
+    assert_same_document article, include: [:labels]
+  end
+
+  def test_a_page_of_a_relation_is_that_page
+    article = articles { attribute(:shout) { |record| record.title.upcase } }
+    assert_same_document article, {}, ordered.limit(2).offset(3)
+    assert_same_document article, { include: [:author] }, ordered.limit(2).offset(3)
+  end
+end
+
+class SerializerOfActiveRecordOnPostgresTest < Minitest::Test
+  include SerializerOfRelationContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def library = Library.active_record(:postgres)
+end
+
+class SerializerOfSequelOnPostgresTest < Minitest::Test
+  include SerializerOfRelationContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def library = Library.sequel(:postgres)
+end
+
+class SerializerOfSequelTest < Minitest::Test
+  include SerializerOfRelationContract
+
+  def library = Library.sequel(:sqlite)
+end
