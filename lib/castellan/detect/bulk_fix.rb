@@ -10,7 +10,7 @@ module Castellan
     # Of several conditions the line of source must show which one changes.
     class BulkFix
       LITERAL = /-?\d[\d_.]*|:\w+|"(?:[^"\\#]|\\.)*"|'[^']*'|true|false|nil/
-      OTHERS = /\b\S+ (?:=|<>|!=|>|<|>=|<=|like|is|in|not|between)\b|\bor\b/
+      OTHERS = /[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/
       private_constant :LITERAL, :OTHERS
 
       # @param one [Verdict::Case]

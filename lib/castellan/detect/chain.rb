@@ -31,14 +31,15 @@ module Castellan
       # A scope that the model itself has, and not the library.
       def self.named(rest, target)
         call = rest.match(Chain::FINDER)
-        call if call && target.respond_to?(call[1]) && owners(target).include?(target.method(call[1]).owner)
+        call if call && target.respond_to?(call[1]) && scope?(target, call[1])
       end
       private_class_method :named
 
-      def self.owners(model)
-        model.ancestors.grep(Class).take_while { |owner| !Chain::LIBRARY.include?(owner.name) }.map(&:singleton_class)
+      def self.scope?(target, name)
+        library = target.ancestors.find { |owner| Chain::LIBRARY.include?(owner.name) }
+        !library.singleton_class.ancestors.include?(target.method(name).owner)
       end
-      private_class_method :owners
+      private_class_method :scope?
 
       # Whether a finder is given conditions, and not a number or a column.
       def self.chooses?(name, arguments)
@@ -63,6 +64,12 @@ module Castellan
       def limited?
         calls.any? { |call| call.start_with?("limit") && call != "limit(1)" } || arguments.to_s.match?(/\A\(\d/) ||
           %w[second third fourth fifth forty_two second_to_last third_to_last offset].include?(finder)
+      end
+
+      # @return [Integer, nil] how many are taken of each
+      def limit
+        written = [*calls.grep(/\Alimit/), *("first#{arguments}" if finder == "first")].filter_map { |call| call[/\((\d+)\)\z/, 1] }
+        Integer(written.first) if written.one?
       end
 
       # @return [Boolean] whether they are read in batches

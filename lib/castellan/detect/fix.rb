@@ -46,9 +46,13 @@ module Castellan
 
       def association(one)
         return Cure.refused("nobody knows where the #{Words.plural(one.link.model)} were loaded") unless one.parent || walked?(one)
-        return Cure.refused("the records of #{one.link} come one at a time, from no common load") unless one.parent
+        return unseen(one) unless one.parent
 
         addable?(one) ? association_with(one, merged(one)) : alone(one)
+      end
+
+      def unseen(one)
+        Cure.refused("no load of several #{Words.plural(one.link.model)} was seen, to which #{one.link.name} could be added")
       end
 
       # The cure without those of other cases.

@@ -34,13 +34,14 @@ module Castellan
       def alone? = @alone = @alone.nil? ? missing? : @alone
 
       # @return [Boolean] whether the call is simply added, so that other associations can be in it as well
-      def plain? = !alone? && !raw?
+      def plain? = !alone? && !raw? && (@parent.walk.nil? || active_record?)
 
       # @return [String]
       def to_s
         return apart if alone?
+        return from_walk if @parent.walk && !active_record?
 
-        raw? ? from_raw : "add .#{call} where the #{parents} are loaded: #{places}"
+        raw? ? from_raw : "add .#{call} where the #{parents} are loaded: #{places}#{last}"
       end
 
       private
@@ -62,6 +63,17 @@ module Castellan
       def from_raw
         "write #{@parent.model.name}.from(\"(…) #{@parent.model.table_name}\").#{call} instead of find_by_sql where the #{parents} " \
           "are loaded: #{places}"
+      end
+
+      # A second `eager` of Sequel says anew what is loaded with an association that both name.
+      def last
+        nested = @tree.any? { |_name, rest| rest.any? }
+        " (behind the .eager that is there, or in its place)" if nested && CallSite.source(@parent.site).to_s.include?(".eager(")
+      end
+
+      # What an association of Sequel answers is an array, to which nothing can be added.
+      def from_walk
+        "write .#{@parent.walk} { |dataset| dataset.#{call} } instead of .#{@parent.walk} where the #{parents} are loaded: #{places}"
       end
 
       # Follows the path from the class that was loaded. What a polymorphic association leads to may lack one.

@@ -10,13 +10,14 @@ module Castellan
     #   parent.path    # => [:comments], what must be walked from a post to reach the owner
     #   parent.count   # => 20
     #   parent.loaded  # => Post, or a superclass of it: what the line loads
+    #   parent.walk    # => :posts, when they were loaded through that association of one record
     #   parent.also    # => other sites where such records were loaded, when these were too few
     #
     # Records that were themselves fetched one owner at a time are followed to the first load, so that nested repetition
     # is repaired at its root. A load is taken for the parent when its model fits and it came before.
     class Parents
       # One answer.
-      Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, keyword_init: true)
+      Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, :walk, keyword_init: true)
       DEEPEST = 4
 
       def initialize(tally)
@@ -53,8 +54,18 @@ module Castellan
       end
 
       def here(load, owner, group)
-        Parent.new(model: owner, site: load.site, count: load.joined ? group.count : load.count, path: [], loaded: class_named(load.model),
-                   also: others(load, owner, group))
+        count = load.joined ? group.count : load.count
+        Parent.new(model: owner, site: load.site, count: count, path: [], loaded: class_named(load.model),
+                   also: others(load, owner, group), walk: walk_to(owner, load))
+      end
+
+      # The association through which a line loads such records, if it is one: its statement came before they did.
+      def walk_to(owner, load)
+        walks = @groups.select { |group| group.association && group.order < load.order && group.sites.key?(load.site) }
+        walks.find do |group|
+          link = Detect.models(group.owner)&.link(group.owner, group.association)
+          link&.to == :many && leads_to?(link, group, owner)
+        end&.association
       end
 
       def class_named(name)
@@ -148,7 +159,7 @@ module Castellan
 
       def links_to_loaded(models, model, through)
         models.links(model).select do |link|
-          (through || link.through.nil?) && @loads.any? { |load| link.target && load.model == link.target.name }
+          (through || link.through.nil?) && link.target && @loads.any? { |load| fits?(load.model, link.target) }
         end
       end
     end

@@ -28,7 +28,7 @@ module Castellan
       # @return [Cure]
       def cure
         if limited? then limited
-        elsif @chain&.batched? then loading.cure(after: " and write .each instead of .#{@chain.finder} at #{at}", read: :each)
+        elsif @chain&.batched? then loading.cure(after: instead("each", @chain.finder), read: :each)
         elsif @chain&.keyed? then keyed
         elsif @chain && !@chain.constant? then varying
         elsif @shape.calculation? then calculated
@@ -46,9 +46,13 @@ module Castellan
 
       def limited? = @chain&.limited? || @shape.fingerprint.include?(" offset ?")
 
+      # Sequel takes as many of each as the association says.
       def limited
-        Cure.refused("a limit for each record of #{@link} becomes a limit for all of them when it is preloaded; rank the rows in the " \
-                     "database, by ROW_NUMBER() or LATERAL")
+        number = @shape.sequel? && @chain&.limit
+        return declaration(:"first_#{@link.name}", :many, limit: number) if number && @one.models.scopable?(@link)
+
+        Cure.refused("a limit for each record of #{@link} becomes a limit for all of them when it is preloaded, and without it all are " \
+                     "read; rank the rows in the database, by ROW_NUMBER() or LATERAL")
       end
 
       def keyed
@@ -61,6 +65,15 @@ module Castellan
                      "ask for all at once: #{@bulk.records(@link.target, @link.key)}")
       end
 
+      # Whether the call at the line asks no more once the association is loaded. A dataset of Sequel always does.
+      def reads_loaded? = !@shape.sequel? && READ_FROM_LOADED.include?(@chain&.finder)
+
+      def instead(good, bad)
+        return " and write .#{good} instead of .#{bad} at #{at}" unless @shape.sequel?
+
+        " and write .#{@link.name}.#{good} instead of .#{@link.name}_dataset.#{bad} at #{at}"
+      end
+
       # The columns that must equal something besides the association's own.
       def further = @shape.equal - [*@link.keys, @link.type]
 
@@ -68,9 +81,9 @@ module Castellan
 
       def existence
         return chosen(@chain ? @chain.finder.sub("exists?", "any?") : "any?") if conditions?
-        return loading.cure if READ_FROM_LOADED.include?(@chain&.finder)
+        return loading.cure if reads_loaded?
 
-        loading.cure(after: " and write .any? instead of .exists? at #{at}", read: :any?)
+        loading.cure(after: @shape.sequel? ? instead(*[@chain&.finder || "empty?"] * 2) : instead("any?", "exists?"), read: :any?)
       end
 
       def calculated
@@ -81,7 +94,7 @@ module Castellan
       end
 
       def counted
-        written = " and write .size instead of .count at #{at}" unless @chain&.finder == "size"
+        written = instead("size", "count") unless reads_loaded?
         loading.cure(after: "#{written}#{"; or count them in one query: #{group}" if groupable?}", **(written ? { read: :calculate } : {}))
       end
 
@@ -100,15 +113,15 @@ module Castellan
       def in_ruby
         column = @chain&.arguments.to_s[/\A\(:(\w+)\)\z/, 1]
         method = { "sum" => "sum", "minimum" => "min", "min" => "min", "maximum" => "max", "max" => "max" }[@chain&.finder]
-        return unless column && method && !@shape.sequel?
+        return unless column && method
 
-        loading.cure(after: " and write .filter_map(&:#{column}).#{method} instead of .#{@chain.finder}(:#{column}) at #{at}" \
+        loading.cure(after: "#{instead("filter_map(&:#{column}).#{method}", "#{@chain.finder}(:#{column})")}" \
                             "#{"; or ask for all at once: #{group}" if groupable? && group}", read: :calculate)
       end
 
       def declared
         return chosen unless scope.empty?
-        return loading.cure if READ_FROM_LOADED.include?(@chain&.finder) || (@chain.nil? && @source.include?("_ids"))
+        return loading.cure if reads_loaded? || (@chain.nil? && @source.include?("_ids"))
 
         loading.cure(after: " and read .#{@link.name}#{".first" if @shape.single?} at #{at}", read: @link.name)
       end
@@ -117,8 +130,11 @@ module Castellan
       def chosen(call = self.call)
         return Cure.refused("no association can be declared through the join table of #{@link}") unless @one.models.scopable?(@link)
 
-        name = one?(call) ? single_name : :"chosen_#{@link.name}"
-        code = @one.models.scoped(@one.models.macro(one?(call) ? :one : :many), name, @link, scope)
+        one?(call) ? declaration(single_name, :one) : declaration(:"chosen_#{@link.name}", :many, call: call)
+      end
+
+      def declaration(name, to, call: nil, **limit)
+        code = @one.models.scoped(@one.models.macro(to), name, @link, scope, *limit.values)
         read = "; and read .#{[name, call].compact.join(".")} at #{at}"
         complete(code, Loading.new(@one, Preload.path([*@one.parent.path, name]))
                               .cure(before: "declare in #{declaring.name}: #{code}; ", after: read,
@@ -128,6 +144,7 @@ module Castellan
       # What is still to be called on the association, because it holds more or other things than the line asks for.
       def call
         return "#{@chain.finder}#{@chain.arguments}" if %w[pluck pick].include?(@chain&.finder)
+        return "map#{@chain.arguments.to_s.sub(":", "&:")}" if @chain&.finder == "select_map"
 
         "first" if @shape.single? && @link.through
       end

@@ -39,10 +39,11 @@ module Castellan
         def unlisted = " and .all"
 
         # The association to declare for chosen records.
-        def scoped(macro, name, link, scope)
-          reflection = link.model.association_reflection(link.name)
-          key = reflection[:key] ? ", key: #{reflection[:key].inspect}" : ""
-          "#{macro}(:#{name}, class: #{link.target.name.inspect}#{key}) { |dataset| dataset.#{scope} }"
+        # @param limit [Integer, nil] how many of each
+        def scoped(macro, name, link, scope, limit = nil)
+          key = link.model.association_reflection(link.name)[:key]
+          options = { class: link.target.name, key: key, limit: limit }.compact.map { |option, value| "#{option}: #{value.inspect}" }
+          "#{macro}(:#{name}, #{options.join(", ")})#{" { |dataset| dataset.#{scope} }" unless scope.empty?}"
         end
 
         # @return [Boolean] whether an association with a block can be declared beside this one

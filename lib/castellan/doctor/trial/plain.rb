@@ -31,12 +31,8 @@ module Castellan
         private_class_method :of_key
 
         def model(value)
-          values = case Detect.models(value.class)
-                   when nil then return
-                   when Detect::SequelModels then value.values
-                   else value.attributes
-                   end
-          { value.class.name.to_s => of(values) }
+          models = Detect.models(value.class) or return
+          { value.class.name.to_s => of(models == Detect::SequelModels ? value.values : value.attributes) }
         end
         private_class_method :model
 

@@ -14,7 +14,9 @@ module Castellan
         module Datasets
           def each(&block)
             injection = Injection.current
-            return super unless injection && block && SequelInjection.streamed?(injection, self)
+            return super unless injection && block
+            return self if SequelInjection.declared(self) { |records| records.each(&block) }
+            return super unless SequelInjection.streamed?(injection, self)
 
             all.each(&block)
             self
@@ -23,6 +25,24 @@ module Castellan
           def single_record!
             SequelInjection.declared(self) { |records| return records.first }
             super
+          end
+
+          def empty?
+            SequelInjection.reading(self, :any?) { |records| return records.empty? }
+            SequelInjection.declared(self) { |records| return records.empty? }
+            super
+          end
+
+          def select_map(column = nil, &block)
+            SequelInjection.declared(self) { |records| return records.map { |record| record[column] } } if column.is_a?(Symbol)
+            super
+          end
+
+          %i[sum min max].each do |name|
+            define_method(name) do |*arguments, &block|
+              SequelInjection.reading(self, :calculate) { |records| return Calculation.of(records, name, *arguments) } if arguments.one?
+              super(*arguments, &block)
+            end
           end
 
           def count(*arguments, &block)
@@ -41,6 +61,13 @@ module Castellan
             block ? records.each(&block) : records
           end
         end
+
+        # What the database would have answered, of records that are there.
+        module Calculation
+          # @return [Object, nil]
+          def self.of(records, name, column) = records.filter_map { |record| record[column] }.public_send(name)
+        end
+        private_constant :Calculation
 
         class << self
           # Prepends the hooks where the library is loaded.
@@ -61,19 +88,21 @@ module Castellan
             trees = model ? injection.preloads(model) : []
             injection.loading do
               found = yield
-              trees.each { |tree, _only| dataset.send(:eager_load, found, eager(tree), model) } if found.size > 1 # one has no siblings
+              trees.map(&:first).each { |tree| load(model, found, tree) } if found.size > 1 # one has no siblings
               found
             end
           end
 
           # Yields the records of an association that the fix declares, where they are read here instead of this dataset's.
+          # @return [Boolean]
           def declared(dataset)
-            injection = Injection.current or return
+            injection = Injection.current or return false
             owner, name = walked(dataset)
             way = owner && injection.way(owner.class, name)
-            return unless way && owner.associations.key?(way)
+            return false unless way && owner.associations.key?(way) && dataset.row_proc
 
-            yield Array(owner.associations[way])
+            yield owner.associations[way].then { |found| found.is_a?(Array) ? found : [found].compact }
+            true
           end
 
           # Yields the loaded records of an association that is read here in this way.
@@ -93,6 +122,18 @@ module Castellan
           def walked(dataset)
             reflection = dataset.opts[:association_reflection]
             [dataset.opts[:model_object], reflection[:name]] if reflection && dataset.opts[:model_object]
+          end
+
+          # What is there already is not loaded again.
+          def load(model, records, tree)
+            tree.each do |name, rest|
+              if rest.any? && records.all? { |record| record.associations.key?(name) }
+                children = records.flat_map { |record| record.associations[name] }.compact.uniq
+                load(model.association_reflection(name).associated_class, children, rest)
+              else
+                model.dataset.send(:eager_load, records, eager({ name => rest }), model)
+              end
+            end
           end
 
           # Sequel writes nothing where Castellan writes an empty tree.

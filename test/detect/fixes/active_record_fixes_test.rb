@@ -1,0 +1,202 @@
+# frozen_string_literal: true
+
+require_relative "applied_fix"
+require_relative "active_record_zoo"
+
+# Every kind of suggestion for ActiveRecord is applied to a copy of the work, and counted again.
+class ActiveRecordFixesTest < Minitest::Test
+  include Castellan::AppliedFix
+
+  World = ActiveRecordZoo
+  module Units
+    World = ActiveRecordZoo
+  end
+
+  KEEPERS = "World::Keeper.order(:id).map do |keeper|"
+  LOOP = "before the loop at .*?: "
+  KEY = "room_keys.where(lost: false)"
+
+  def test_every_kind_of_association_is_preloaded
+    { "keeper.badge.id" => 2, "keeper.boss&.name" => 2, "keeper.staff.map(&:name)" => 2, "keeper.meals.map(&:id)" => 3,
+      "keeper.first_animal.name" => 2, "keeper.first_meal&.id" => 3, "keeper.notes.map(&:text)" => 2,
+      "keeper.room_keys.size" => 2, "keeper.room_keys.any?" => 2, "keeper.room_keys.pluck(:door)" => 2, "keeper.room_key_ids" => 2,
+      "keeper.room_keys.take.id" => 2 }.each do |code, queries|
+      assert_includes assert_mends(unit(KEEPERS, code, "end"), queries: queries), "add .preload(:"
+    end
+    assert_mends(unit("World::Animal.order(:id).map do |animal|", "animal.tricks.map(&:name)", "end"), queries: 3)
+  end
+
+  def test_nested_associations_are_one_call_at_the_root
+    work = unit(KEEPERS, "[keeper.badge.id,", "keeper.animals.map do |animal|", "[animal.meals.map { |meal| meal.feeder.name },",
+                "animal.tricks.map(&:id)]", "end]", "end")
+    fix = assert_mends(work, queries: 7, findings: findings_of(work))
+    assert_includes fix, "add .preload(:badge, animals: [:tricks, { meals: :feeder }]) where the keepers are loaded"
+  end
+
+  def test_what_is_loaded_through_an_association_is_preloaded_there
+    assert_mends(unit("World::Keeper.find(1).animals.map do |animal|", "animal.meals.map(&:id)", "end"), queries: 3, at: "animals")
+    work = unit("World::Keeper.where(boss_id: nil).map do |keeper|", "keeper.staff.map { |one| one.badge.id }", "end")
+    assert_mends(work, queries: 3, at: "keeper.staff")
+  end
+
+  def test_polymorphic_associations_are_followed_in_both_directions
+    assert_mends(unit("World::Note.order(:id).map do |note|", "note.subject.name", "end"), queries: 3)
+    work = unit("World::Note.order(:id).map do |note|", "note.subject.notes.size", "end")
+    assert_includes assert_mends(work, queries: 5, findings: findings_of(work)), "add .preload(subject: :notes)"
+    again = unit("World::Note.preload(:subject).order(:id).map do |note|", "note.subject.notes.size", "end")
+    again_findings = findings_of(again)
+    assert_includes assert_mends(again, queries: 5, findings: again_findings), "add .preload(subject: :notes) where the notes are loaded"
+  end
+
+  def test_an_association_of_a_subclass_is_preloaded_for_the_subclass_alone
+    assert_mends(unit("World::Lion.order(:id).map do |lion|", "lion.mane.colour", "end"), queries: 2)
+    work = unit("animals = World::Animal.order(:id).to_a", "animals.map do |animal|", "animal.mane.colour if animal.is_a?(World::Lion)",
+                "end")
+    finding = only_finding(work)
+    code = finding.fix[/alone where the animals are loaded: \S+: (.*)\z/, 1]
+    applied = run_copy(work) { |copy| copy.edit(finding.parent_location) { |line| "#{line}\n#{code}" } }
+    assert_equal [nil, 2, []], [applied.error, applied.queries, applied.findings]
+    assert_tried(work, [finding], measured(work), applied)
+  end
+
+  def test_records_of_several_loads_are_preloaded_at_each
+    work = unit("one = World::Keeper.where(id: [1, 2, 3]).to_a", "other = World::Keeper.where(id: [4, 5, 6]).to_a",
+                "(one + other).map do |keeper|", "keeper.badge.id", "end")
+    assert_match(/are loaded: \S+:2 and \S+:3\z/, assert_mends(work, queries: 4))
+  end
+
+  def test_eager_loading_by_join_batches_and_own_sql_can_be_added_to
+    joined = "World::Keeper.includes(:badge).references(:badge).order(:id).map do |keeper|"
+    assert_mends(unit(joined, "keeper.room_keys.map(&:id)", "end"), queries: 2)
+    batches = unit("World::Keeper.find_each(batch_size: 3).map do |keeper|", "keeper.badge.id", "end")
+    assert_mends(batches, queries: 5)
+    work = unit("World::Keeper.find_by_sql('SELECT * FROM zoo_keepers').map do |keeper|", "keeper.badge.id", "end")
+    finding = only_finding(work)
+    code = finding.fix[/\Awrite (.*) instead of find_by_sql/, 1].sub("…", "SELECT * FROM zoo_keepers").sub("ActiveRecordZoo", "World")
+    applied = run_copy(work) { |copy| copy.edit(finding.parent_location) { |line| line.sub(/World::Keeper.find_by_sql\(.*?\)/, code) } }
+    assert_equal [nil, 2, []], [applied.error, applied.queries, applied.findings]
+    assert_tried(work, [finding], measured(work), applied)
+  end
+
+  def test_one_chosen_record_becomes_an_association_of_its_own
+    { "#{KEY}.last" => "has_one :last_room_key, -> { where(lost: false).order(id: :desc) }", "room_keys.last" => "-> { order(id: :desc) }",
+      "room_keys.order(door: :desc).last" => "has_one :first_room_key, -> { order(door: :asc) }",
+      "#{KEY}.first" => "-> { where(lost: false).order(id: :asc) }", "room_keys.find_by(lost: false)" => "has_one :chosen_room_key",
+      "room_keys.working.last" => "-> { working.order(id: :desc) }", "room_keys.where(door: 0..1).last" => "where(door: 0..1)" }
+      .each do |code, declared|
+        fix = assert_mends(unit(KEEPERS, "keeper.#{code}.door", "end"), queries: 2, reads: code)
+        assert_includes fix, declared
+        assert_includes fix, "declare in ActiveRecordZoo::Keeper: has_one"
+      end
+  end
+
+  def test_some_chosen_records_become_an_association_of_their_own
+    { KEY => "has_many :chosen_room_keys, -> { where(lost: false) }", "#{KEY}.order(door: :desc)" => "order(door: :desc)",
+      "room_keys.working" => "-> { working }" }.each do |code, declared|
+      assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}.map(&:door)", "end"), queries: 2, reads: code), declared
+    end
+    { "#{KEY}.pluck(:door)" => ".chosen_room_keys.pluck(:door)", "#{KEY}.any?" => ".chosen_room_keys.any?",
+      "#{KEY}.empty?" => ".chosen_room_keys.empty?", "room_keys.exists?(lost: true)" => ".chosen_room_keys.any?" }.each do |code, read|
+      assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}", "end"), queries: 2, reads: code), "read #{read} at"
+    end
+  end
+
+  def test_a_chosen_record_further_down_through_others_or_of_a_subclass
+    work = unit("World::Keeper.preload(:animals).order(:id).map do |keeper|",
+                "keeper.animals.map { |animal| animal.meals.order(:id).last.id }", "end")
+    assert_includes assert_mends(work, queries: 3, reads: "meals.order(:id).last"), "add .preload(animals: :last_meal)"
+    through = unit(KEEPERS, "keeper.meals.order(:id).last.id", "end")
+    assert_includes assert_mends(through, queries: 3, reads: "meals.order(:id).last"), "read .chosen_meals.first at"
+    heir = unit("World::Lion.order(:id).map do |lion|", "lion.meals.where(feeder_id: 1).last&.id", "end")
+    fix = assert_mends(heir, queries: 2, reads: "meals.where(feeder_id: 1).last")
+    assert_includes fix, "declare in ActiveRecordZoo::Animal: has_one :last_meal"
+    notes = unit(KEEPERS, "keeper.notes.order(:id).last.text", "end")
+    assert_includes assert_mends(notes, queries: 2, reads: "notes.order(:id).last"), "as: :subject"
+  end
+
+  def test_calculations_are_read_from_what_is_loaded
+    { "count" => ".size instead of .count", "exists?" => ".any? instead of .exists?", "sum(:door)" => ".filter_map(&:door).sum instead",
+      "maximum(:door)" => ".filter_map(&:door).max", "minimum(:door)" => ".filter_map(&:door).min" }.each do |code, written|
+      assert_includes assert_mends(unit(KEEPERS, "keeper.room_keys.#{code}", "end"), queries: 2), written
+    end
+    assert_mends(unit(KEEPERS, "keeper.meals.count", "end"), queries: 3)
+    assert_mends(unit(KEEPERS, "all = []", "keeper.room_keys.find_each { |key| all << key.door }", "all", "end"), queries: 2)
+  end
+
+  def test_a_grouped_calculation_answers_for_each
+    { "room_keys.count" => "or count them in one query: ", "room_keys.sum(:door)" => "or ask for all at once: ",
+      "room_keys.average(:door)" => LOOP, "#{KEY}.count" => LOOP,
+      "room_keys.working.sum(:door)" => LOOP, "room_keys.where(door: 0).maximum(:id)" => LOOP }
+      .each do |code, before|
+        finding = only_finding(unit(KEEPERS, "keeper.#{code}", "end"))
+        grouped = finding.fix[/#{before}(.*?)(?: \(what is missing there has none\))?\z/, 1]
+        found, queries = evaluate(grouped, values: World::Keeper.ids)
+        expected = World::Keeper.order(:id).to_h { |keeper| [keeper.id, keeper.instance_eval(code)] }
+        assert_equal [1, expected], [queries, found], finding.fix
+      end
+  end
+
+  def test_look_ups_become_one_query
+    {
+      "World::Trick.find(value)" => [[1, 2, 3], ->(found, value) { found[value] }],
+      "World::Trick.find_by(name: value)" => [["trick 0", "trick 1", "none"], ->(found, value) { found[value]&.first }],
+      "World::RoomKey.where(keeper_id: value).order(:id).to_a" => [[1, 2, 3], ->(found, value) { found[value] }],
+      "World::RoomKey.where(lost: false, keeper_id: value).order(:id).to_a" => [[1, 2, 3], ->(found, value) { found[value] }],
+      "World::RoomKey.where(keeper_id: value).order(door: :asc).last" => [[1, 2], ->(found, value) { found[value].first }],
+      "World::RoomKey.where(keeper_id: value).count" => [[1, 2, 3], ->(found, value) { found.fetch(value, 0) }],
+      "World::RoomKey.where(keeper_id: value, lost: true).sum(:door)" => [[1, 2, 3], ->(found, value) { found.fetch(value, 0) }],
+      "World::RoomKey.where(keeper_id: value).exists?" => [[1, 2, 99], ->(found, value) { found.include?(value) }]
+    }.each { |code, (values, read)| assert_looked_up(code, values, &read) }
+  end
+
+  def test_a_look_up_that_the_line_does_not_show_is_not_guessed_at
+    work = unit("[[1, false], [2, true]].map do |keeper, lost|", "World::RoomKey.where(keeper_id: keeper, lost: lost).to_a", "end")
+    assert_match(/conditions on keeper_id, lost, and \S+:3 does not show which changes\z/, only_finding(work).fix_refused)
+    work = unit("[1, 2].map do |id|", "World::RoomKey.where(keeper_id: id).where('door > 0').to_a", "end")
+    assert_includes only_finding(work).fix, "ActiveRecordZoo::RoomKey.where(keeper_id: values).where(…)"
+    work = unit("[1, 2].map do |id|", "World::RoomKey.joins(:keeper).where(zoo_keepers: { boss_id: id }).to_a", "end")
+    assert_includes only_finding(work).fix_refused, "it reads zoo_room_keys, zoo_keepers"
+  end
+
+  def test_where_no_preload_can_help_it_says_why
+    { "room_keys.limit(2).to_a" => "a limit for each record", "room_keys.where(door: keeper.id).to_a" => "differ from record to record",
+      "room_keys.find(keeper.id * 3)" => "RoomKey.where(id: values).index_by(&:id)",
+      "meals.where(feeder_id: 1).count" => "join and group in one query" }.each do |code, reason|
+      preload = code.start_with?("meals") ? ".preload(:meals)" : ".preload(:room_keys)"
+      assert_includes assert_refused(unit(KEEPERS, "keeper.#{code}", "end"), preload), reason
+    end
+    assert_includes only_finding(unit(KEEPERS, "keeper.room_keys.first(2)", "end")).fix_refused, "and without it all are read"
+  end
+
+  def test_writes_one_by_one_become_one_statement
+    { "World::Trick.create!(name: value.to_s)" => [[{ name: "a" }, { name: "b" }], "insert_all"],
+      "World::Trick.find(value).update!(name: 'new')" => [[{ id: 1, name: "a" }, { id: 2, name: "b" }], "upsert_all"],
+      "World::Trick.delete(value)" => [[1, 2], "delete_all"] }.each do |code, (rows, method)|
+      fix = rolled_back { findings_of(unit("[1, 2].each do |value|", code, "end")).find { |one| one.kind == :write_loop }.fix }
+      assert_written_once(fix[/ActiveRecordZoo::Trick\.(?!where\(…\))[^;]*?#{method}(?:\(rows\))?/], rows)
+    end
+  end
+
+  private
+
+  def assert_looked_up(code, values, &read)
+    finding = only_finding(unit("#{values.inspect}.map do |value|", code, "end"))
+    found, queries = evaluate(finding.fix.to_s[/ask once: (.*)\z/, 1], values: values)
+    expected = values.map { |value| evaluate(code, value: value).first }
+    assert_equal [1, expected], [queries, values.map { |value| read.call(found, value) }], finding.fix
+  end
+
+  def assert_written_once(code, rows)
+    _, queries = rolled_back { evaluate(code, rows: rows, ids: rows) }
+    assert_equal 1, queries, code
+  end
+
+  def rolled_back
+    result = nil
+    World::Base.transaction do
+      result = yield
+      raise ActiveRecord::Rollback
+    end
+    result
+  end
+end

@@ -1,0 +1,204 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "castellan/detect"
+require "castellan/doctor"
+
+module Castellan
+  # Units of work as text, so that what a finding suggests can be written into a copy of them and counted again.
+  #
+  #   module Units          # where the text is evaluated
+  #     World = ActiveRecordZoo
+  #   end
+  #   include Castellan::AppliedFix
+  #
+  #   unit = unit("World::Keeper.all.map do |keeper|", "  keeper.badge&.id", "end")
+  #   assert_mends(unit, queries: 2)   # writes the fix of its only finding into a copy, and runs that in a child process
+  #
+  # A copy runs in a child process, because what it declares in a model would stay. What the fix says is read as a person reads it: the
+  # call to add, at the line it names; the association to declare, in the class it names; the call to write in place of another.
+  module AppliedFix
+    # What a run in a child process found.
+    Run = Struct.new(:result, :queries, :findings, :error)
+
+    # A method in a file of its own, whose second line is the first line given.
+    Unit = Struct.new(:units, :path, :lines) do
+      @number = 0
+
+      def self.at(units, dir, lines) = new(units, File.join(dir, "unit_#{@number += 1}.rb"), lines)
+
+      def name = File.basename(path, ".rb")
+
+      def define
+        File.write(path, "module #{units}; def self.#{name}; _ = 1\n#{lines.join("\n")}\nend; end\n")
+        load path
+      end
+
+      def call = units.public_send(name)
+
+      # @param place [String] "path:line"
+      def edit(place)
+        index = Integer(place[/:(\d+)\z/, 1]) - 2
+        lines[index] = yield(lines.fetch(index))
+      end
+    end
+
+    # What a fix says, as it is written into a unit.
+    #
+    #   Written.new(finding.fix, unit, /World::\w+/, "room_keys.last").call
+    class Written
+      PLACE = "where the [\\w ]+ are loaded:"
+      ADD = /add (\.(?:preload|eager)\S.*?)( and \.all)? #{PLACE} (\S+:\d+(?: and \S+:\d+)*)/
+      READ = /read (\.\w+(?:\.\w+\??(?:\(.*?\))?)?) at (\S+:\d+)/
+      WRITE = /write (\.\S+|\.\w+ \{.*?\}) instead of (\.\S+) (?:at|#{PLACE}) (\S+:\d+)/
+      private_constant :PLACE, :ADD, :READ, :WRITE
+
+      # @param at [Regexp, String] what a call is added to
+      # @param reads [String, nil] in place of what a declared association is read
+      def initialize(fix, unit, at, reads)
+        @fix = fix
+        @unit = unit
+        @at = at
+        @reads = reads
+      end
+
+      def call
+        declare
+        @fix.scan(ADD) { |call, all, places| places.split(" and ").each { |place| add(call, all, place) } }
+        @fix.scan(READ) { |good, place| replace(place, ".#{@reads}", good) if @reads }
+        @fix.scan(WRITE) { |good, bad, place| replace(place, bad, good) }
+      end
+
+      private
+
+      # A subclass of ActiveRecord that is there already does not inherit what is declared later.
+      def declare
+        model, code = @fix.match(/declare in (\S+): (.*?); add /)&.captures
+        return unless model
+
+        owner = Object.const_get(model)
+        owner.class_eval(code)
+        owner.subclasses.each { |heir| heir._reflections = owner._reflections.merge(heir._reflections) } if owner.respond_to?(:_reflections)
+      end
+
+      def add(call, all, place)
+        replace(place, @at) { |anchor| "#{anchor}#{call}" }
+        @unit.edit(place) { |line| line.sub(/\.(each|map)\b/, '.all.\1') } if all
+      end
+
+      def replace(place, bad, good = nil, &block)
+        @unit.edit(place) do |line|
+          raise "#{place} has no #{bad}: #{line}" unless line.match?(bad.is_a?(String) ? Regexp.escape(bad) : bad)
+
+          good ? line.sub(bad, good) : line.sub(bad, &block)
+        end
+      end
+    end
+
+    def setup
+      super
+      @dir = Dir.mktmpdir("castellan-fix-")
+    end
+
+    def teardown
+      FileUtils.rm_rf(@dir)
+      super
+    end
+
+    def unit(*lines) = Unit.at(self.class::Units, @dir, lines).tap(&:define)
+
+    def findings_of(unit) = Castellan::Detect.watch { unit.call }
+
+    def only_finding(unit)
+      findings = findings_of(unit)
+      assert_equal 1, findings.size, findings.join("\n")
+      findings.first
+    end
+
+    # Writes the fix into a copy: fewer queries, no finding left, the same result; and the trial had said so.
+    # @param queries [Integer] how many are left
+    # @return [String] the fix
+    def assert_mends(unit, queries:, at: /World::\w+/, reads: nil, findings: [only_finding(unit)])
+      before = measured(unit)
+      applied = run_copy(unit) { |copy| findings.map(&:fix).uniq.each { |fix| Written.new(fix, copy, at, reads).call } }
+      fixes = findings.map(&:fix).join("\n")
+      assert_nil applied.error, fixes
+      assert_equal before.result, applied.result, fixes
+      assert_equal [queries, []], [applied.queries, applied.findings], fixes
+      assert_tried(unit, findings, before, applied)
+      fixes
+    end
+
+    # The trial sent as many queries as the applied fix does.
+    def assert_tried(unit, findings, before, applied)
+      trial = Castellan::Doctor.try(*findings) { unit.call }
+      assert_predicate trial, :accepted?, "#{findings.join("\n")}\n#{trial}"
+      assert_predicate trial, :same?
+      assert_equal [before.queries, applied.queries], [trial.before.queries, trial.after.queries], findings.join("\n")
+    end
+
+    # @return [String] why there is no fix; and that a preload does not help
+    def assert_refused(unit, preload)
+      finding = only_finding(unit)
+      assert_nil finding.fix
+      before = measured(unit)
+      preloaded = run_copy(unit) { |copy| copy.lines[0] = copy.lines[0].sub(/World::\w+/) { |model| "#{model}#{preload}" } }
+      assert_nil preloaded.error
+      assert_operator preloaded.queries, :>, before.queries
+      finding.fix_refused
+    end
+
+    # Runs the lines in a child process, after they were edited.
+    # @yieldparam copy [Unit]
+    # @return [Run]
+    def run_copy(unit)
+      in_child do
+        before_copy
+        copy = Unit.at(unit.units, @dir, unit.lines.dup)
+        yield copy if block_given?
+        copy.define
+        copy.call
+        measured(copy)
+      rescue ScriptError, StandardError => error
+        Run.new(nil, nil, nil, "#{error.class}: #{error.message}")
+      end
+    end
+
+    # Evaluates the code that a fix tells.
+    # @param names [Hash{Symbol => Object}] what stands in it
+    # @return [Array(Object, Integer)] its value, and how many queries it sent
+    def evaluate(code, **names)
+      counter = Castellan::Instrument::Counter.new
+      known = names.map { |name, value| "#{name} = #{value.inspect}; [#{name}]; " }.join
+      [Castellan::Instrument.record(counter) { self.class::Units.module_eval(known + code, __FILE__, __LINE__) }, counter.queries]
+    end
+
+    # @return [Run] of the unit as it is, in this process
+    def measured(unit)
+      counter = Castellan::Instrument::Counter.new
+      result = nil
+      findings = Castellan::Detect.watch { result = Castellan::Instrument.record(counter) { unit.call } }
+      Run.new(Castellan::Doctor::Trial::Plain.of(result), counter.queries, findings.map(&:to_s), nil)
+    end
+
+    private
+
+    # What a child process must do before it uses a connection of its parent.
+    def before_copy; end
+
+    def in_child
+      reader, writer = IO.pipe(binmode: true)
+      child = fork do
+        reader.close
+        writer.write(Marshal.dump(yield))
+        writer.close
+        exit!(0)
+      end
+      writer.close
+      Marshal.load(reader.read) # rubocop:disable Security/MarshalLoad -- our own child wrote it
+    ensure
+      reader&.close
+      Process.wait(child) if child
+    end
+  end
+end

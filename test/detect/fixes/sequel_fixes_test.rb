@@ -1,0 +1,162 @@
+# frozen_string_literal: true
+
+require_relative "applied_fix"
+require_relative "sequel_zoo"
+
+# Every kind of suggestion for Sequel is applied to a copy of the work, and counted again.
+class SequelFixesTest < Minitest::Test
+  include Castellan::AppliedFix
+
+  World = SequelZoo
+  module Units
+    World = SequelZoo
+  end
+
+  KEEPERS = "World::Keeper.order(:id).all.map do |keeper|"
+  KEYS = "room_keys_dataset"
+  LOOP = "before the loop at .*?: "
+
+  def test_every_kind_of_association_is_loaded_eagerly
+    { "keeper.badge.id" => 2, "keeper.boss&.name" => 2, "keeper.staff.map(&:name)" => 2, "keeper.animals.map(&:id)" => 2 }
+      .each { |code, queries| assert_includes assert_mends(unit(KEEPERS, code, "end"), queries: queries), "add .eager(:" }
+    assert_mends(unit("World::Animal.order(:id).all.map do |animal|", "animal.tricks.map(&:name)", "end"), queries: 2)
+    assert_mends(unit("World::Lion.order(:id).all.map do |lion|", "lion.mane.colour", "end"), queries: 2)
+  end
+
+  def test_records_that_come_one_by_one_are_loaded_together
+    assert_includes assert_mends(unit("World::Keeper.order(:id).map do |keeper|", "keeper.badge.id", "end"), queries: 2), "and .all where"
+    assert_mends(unit("all = []", "World::Keeper.order(:id).each do |keeper|", "all << keeper.badge.id", "end", "all"), queries: 2)
+  end
+
+  def test_nested_associations_are_one_call_at_the_root
+    work = unit(KEEPERS, "[keeper.badge.id,", "keeper.animals.map do |animal|", "[animal.meals.map { |meal| meal.feeder.name },",
+                "animal.tricks.map(&:id)]", "end]", "end")
+    fix = assert_mends(work, queries: 6, findings: findings_of(work))
+    assert_includes fix, "add .eager(:badge, animals: [:tricks, { meals: :feeder }]) where the keepers are loaded"
+  end
+
+  def test_below_what_is_loaded_eagerly_the_call_comes_last
+    work = unit("World::Keeper.eager(:animals).order(:id).all.map do |keeper|",
+                "keeper.animals.map { |animal| animal.meals.map(&:id) }", "end")
+    fix = assert_mends(work, queries: 3, at: "World::Keeper.eager(:animals)")
+    assert_includes fix, "(behind the .eager that is there, or in its place)"
+  end
+
+  def test_an_eager_graph_and_own_sql_can_be_added_to
+    graph = "World::Keeper.eager_graph(:badge).order(Sequel[:szoo_keepers][:id]).all.map do |keeper|"
+    assert_mends(unit(graph, "keeper.room_keys.map(&:id)", "end"), queries: 2)
+    assert_mends(unit("World::Keeper.with_sql('SELECT * FROM szoo_keepers').all.map do |keeper|", "keeper.badge.id", "end"), queries: 2)
+  end
+
+  def test_what_is_loaded_through_an_association_is_asked_for_with_a_block
+    work = unit("World::Keeper.first.animals.map do |animal|", "animal.meals.map(&:id)", "end")
+    assert_includes assert_mends(work, queries: 3), "write .animals { |dataset| dataset.eager(:meals) } instead of .animals where"
+    staff = unit("World::Keeper.where(boss_id: nil).all.map do |keeper|", "keeper.staff.map { |one| one.badge.id }", "end")
+    assert_mends(staff, queries: 3)
+  end
+
+  def test_an_association_of_a_subclass_cannot_be_loaded_with_the_others
+    work = unit("World::Animal.order(:id).all.map do |animal|", "animal.mane.colour if animal.is_a?(World::Lion)", "end")
+    finding = only_finding(work)
+    assert_match(/only the lions among the animals have mane: load them apart, as (\S+)\z/, finding.fix_refused)
+    refused = run_copy(work) { |copy| copy.lines[0] = copy.lines[0].sub("Animal", "Animal.eager(:mane)") }
+    assert_includes refused.error, "UndefinedAssociation"
+    lions, queries = evaluate("#{finding.fix_refused[/as (\S+)\z/, 1]}.all.map { |lion| lion.mane.colour }")
+    assert_equal [["gold"] * 6, 2], [lions, queries]
+  end
+
+  def test_records_of_several_loads_are_loaded_eagerly_at_each
+    work = unit("one = World::Keeper.where(id: [1, 2, 3]).all", "other = World::Keeper.where(id: [4, 5, 6]).all",
+                "(one + other).map do |keeper|", "keeper.badge.id", "end")
+    assert_match(/are loaded: \S+:2 and \S+:3\z/, assert_mends(work, queries: 4))
+  end
+
+  def test_one_chosen_record_becomes_an_association_of_its_own
+    { "#{KEYS}.where(lost: false).order(:id).last" => "dataset.where(lost: false).order(Sequel.desc(:id)) }",
+      "#{KEYS}.where(lost: false).order(:id).first" => "one_to_one(:first_room_key,", "#{KEYS}.first(lost: true)" => "where(lost: true) }",
+      "#{KEYS}.working.order(:door).last" => "dataset.working.order(Sequel.desc(:door)) }" }.each do |code, declared|
+      assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}.door", "end"), queries: 2, reads: code), declared
+    end
+    assert_mends(unit(KEEPERS, "keeper.#{KEYS}.first.door", "end"), queries: 2, reads: "#{KEYS}.first")
+  end
+
+  def test_a_chosen_record_further_down
+    work = unit("World::Keeper.eager(:animals).order(:id).all.map do |keeper|",
+                "keeper.animals.map { |animal| animal.meals_dataset.order(:id).last.id }", "end")
+    assert_mends(work, queries: 3, at: "World::Keeper.eager(:animals)", reads: "meals_dataset.order(:id).last")
+  end
+
+  def test_some_chosen_records_become_an_association_of_their_own
+    { "#{KEYS}.where(lost: false).all" => "dataset.where(lost: false) }", "#{KEYS}.working.all" => "dataset.working }",
+      "#{KEYS}.order(Sequel.desc(:door)).all" => "dataset.order(Sequel.desc(:door)) }", "#{KEYS}.limit(2).all" => "limit: 2)",
+      "#{KEYS}.where(lost: false)" => "one_to_many(:chosen_room_keys," }.each do |code, declared|
+      assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}.map(&:door)", "end"), queries: 2, reads: code), declared
+    end
+    { "#{KEYS}.where(lost: true).empty?" => ".chosen_room_keys.empty?",
+      "#{KEYS}.where(lost: false).select_map(:door)" => ".chosen_room_keys.map(&:door)" }.each do |code, read|
+      assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}", "end"), queries: 2, reads: code), "read #{read} at"
+    end
+  end
+
+  def test_calculations_are_read_from_what_is_loaded
+    { "count" => ".room_keys.size instead of .room_keys_dataset.count",
+      "empty?" => ".room_keys.empty? instead of .room_keys_dataset.empty?",
+      "sum(:door)" => ".room_keys.filter_map(&:door).sum instead", "max(:door)" => ".filter_map(&:door).max" }.each do |code, written|
+      assert_includes assert_mends(unit(KEEPERS, "keeper.#{KEYS}.#{code}", "end"), queries: 2), written
+    end
+  end
+
+  def test_a_grouped_calculation_answers_for_each
+    { "count" => "or count them in one query: ", "sum(:door)" => "or ask for all at once: ", "avg(:door)" => LOOP,
+      "where(lost: false).count" => LOOP, "working.sum(:door)" => LOOP }.each do |code, before|
+        finding = only_finding(unit(KEEPERS, "keeper.#{KEYS}.#{code}", "end"))
+        grouped = finding.fix[/#{before}(.*?)(?: \(what is missing there has none\))?\z/, 1]
+        found, queries = evaluate(grouped, values: World::Keeper.select_map(:id))
+        expected = World::Keeper.select_map(:id).to_h { |id| [id, evaluate("World::Keeper[id].#{KEYS}.#{code}", id: id).first] }
+        assert_equal [1, expected], [queries, found], finding.fix
+      end
+  end
+
+  def test_look_ups_become_one_query
+    {
+      "World::Trick[value]" => [[1, 2, 3], ->(found, value) { found[value] }],
+      "World::Trick.first(name: value)" => [["trick 0", "trick 1", "none"], ->(found, value) { found[value]&.first }],
+      "World::RoomKey.where(keeper_id: value).order(:id).all" => [[1, 2, 3], ->(found, value) { found[value] }],
+      "World::RoomKey.where(lost: false, keeper_id: value).order(:id).all" => [[1, 2, 3], ->(found, value) { found[value] }],
+      "World::RoomKey.where(keeper_id: value).count" => [[1, 2, 3], ->(found, value) { found.fetch(value, 0) }],
+      "World::RoomKey.where(keeper_id: value, lost: true).sum(:door)" => [[1, 2, 3], ->(found, value) { found.fetch(value, 0) }],
+      "World::RoomKey.where(keeper_id: value).empty?" => [[1, 2, 99], ->(found, value) { !found.include?(value) }]
+    }.each do |code, (values, read)|
+      finding = only_finding(unit("#{values.inspect}.map do |value|", code, "end"))
+      found, queries = evaluate(finding.fix.to_s[/ask once: (.*)\z/, 1], values: values)
+      expected = values.map { |value| evaluate(code, value: value).first }
+      assert_equal [1, expected], [queries, values.map { |value| read.call(found, value) }], finding.fix
+    end
+  end
+
+  def test_where_no_preload_can_help_it_says_why
+    refused = { "where(door: keeper.id).all" => "differ from record to record", "limit(1, 1).all" => "a limit for each record" }
+    refused.each do |code, reason|
+      assert_includes assert_refused(unit(KEEPERS, "keeper.#{KEYS}.#{code}", "end"), ".eager(:room_keys)"), reason
+    end
+    graph = "World::Keeper.eager_graph(:animals).order(Sequel[:szoo_keepers][:id]).all.map do |keeper|"
+    finding = only_finding(unit(graph, "keeper.animals.map { |animal| animal.meals.map(&:id) }", "end"))
+    assert_equal "no load of several animals was seen, to which meals could be added", finding.fix_refused
+  end
+
+  def test_writes_one_by_one_become_one_statement
+    { "World::Trick.create(name: value.to_s)" => [{ rows: [{ name: "a" }, { name: "b" }] }, "multi_insert\\(rows\\)"],
+      "World::Trick[value].delete" => [{ ids: [1, 2] }, "delete"] }.each do |code, (names, method)|
+      fix = rolled_back { findings_of(unit("[1, 2].each do |value|", code, "end")).find { |one| one.kind == :write_loop }.fix }
+      _, queries = rolled_back { evaluate(fix[/SequelZoo::Trick\.[^;]*?#{method}(?= \()/], **names) }
+      assert_equal 1, queries, fix
+    end
+  end
+
+  private
+
+  # SQLite's files do not survive a fork.
+  def before_copy = World::DB.disconnect
+
+  def rolled_back(&block) = World::DB.transaction(rollback: :always, &block)
+end
