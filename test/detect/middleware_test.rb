@@ -7,6 +7,7 @@ require "rack"
 require "rack/lint"
 require "rack/mock_request"
 require "stringio"
+require "timeout"
 
 class DetectMiddlewareTest < Minitest::Test
   World = ActiveRecordWorld
@@ -63,9 +64,34 @@ class DetectMiddlewareTest < Minitest::Test
     assert_includes @log.string, "5 queries"
   end
 
-  def test_an_error_of_the_application_passes_and_closes_the_recording
-    assert_raises(RuntimeError) { get(->(_env) { raise "out" }) }
+  def test_a_request_that_raises_throws_or_runs_out_of_time_has_its_findings_in_the_log_and_closes_its_recording
+    assert_raises(RuntimeError) { get(failing { raise "out" }) }
+    catch(:out) { get(failing { throw :out }) }
+    assert_raises(Timeout::Error) { Timeout.timeout(0.2) { get(failing { Queue.new.pop }) } }
     assert_nil Castellan::Recording.current
+    assert_equal 3, @log.string.scan("GET /: 1 finding\n  n_plus_one: 5 queries").size
+  end
+
+  def test_findings_are_lines_of_json_in_a_file
+    Dir.mktmpdir do |dir|
+      file = File.join(dir, "findings.jsonl")
+      2.times { get(employees, json_lines: file) }
+      lines = File.readlines(file).map { |line| JSON.parse(line) }
+      assert_equal [["GET", "/", "n_plus_one", 5, "ActiveRecordWorld::User#employee"]] * 2,
+                   lines.map { |line| line.values_at("method", "path", "kind", "count", "association") }
+    end
+  end
+
+  def test_a_file_that_cannot_be_written_changes_no_response
+    response = get(employees, json_lines: "/nowhere/findings.jsonl")
+    assert_equal "5", response.body
+    assert_includes @log.string, "could not report its findings"
+  end
+
+  def test_a_watch_within_a_watch_takes_nothing_from_it
+    inner = build(employees)
+    assert_equal %w[n_plus_one] * 2, [get(inner), get(employees)].map { |response| response["castellan-findings"][/\w+/] }
+    assert_equal 3, @log.string.scan("5 queries").size
   end
 
   def test_what_the_reporter_raises_changes_no_response
@@ -96,6 +122,13 @@ class DetectMiddlewareTest < Minitest::Test
   end
 
   private
+
+  def failing
+    lambda do |_env|
+      World::User.all.to_a.each(&:employee)
+      yield
+    end
+  end
 
   def employees
     lambda do |_env|

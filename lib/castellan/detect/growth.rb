@@ -18,16 +18,16 @@ module Castellan
       Run = Struct.new(:added, :groups, :size, :loaded, :ns, :objects, keyword_init: true)
       NOTHING = 0.05
 
-      # Does the work once to warm up, then at n, 2n and 4n.
+      # Does the work with n records to warm up, then with n, 2n and 4n.
       # @param scale [#call, nil] makes that many records more; without it the work is told for how many it is to be done
       # @return [Growth]
       # @see Detect.growth
       def self.measure(scale:, by:, work:)
         check(scale, by, work)
-        run(work, by)
         sizes = [by, 2 * by, 4 * by]
         new(sizes.zip([0, *sizes]).map do |count, before|
           scale&.call(count - before)
+          run(work, count) if before.zero?
           run(work, count)
         end)
       end

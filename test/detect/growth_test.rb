@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require_relative "active_record_world"
+
+class DetectGrowthTest < Minitest::Test
+  World = ActiveRecordWorld
+
+  def teardown
+    World::Tag.where(name: "grown").delete_all
+  end
+
+  def test_the_work_is_done_with_n_to_warm_up_and_then_with_n_two_n_and_four_n
+    seen = []
+    Castellan::Detect.growth(scale: tags) { (seen << World::Tag.where(name: "grown").count).last.to_s }
+    assert_equal [2, 2, 4, 8], seen
+  end
+
+  def test_work_that_takes_a_number_is_told_for_how_many
+    seen = []
+    growth = Castellan::Detect.growth(by: 3) { |count| World::Tag.limit((seen << count).last).to_a }
+    assert_equal [3, 3, 6, 12], seen
+    assert_predicate growth, :constant?
+  end
+
+  def test_it_says_what_a_record_more_costs
+    growth = Castellan::Detect.growth(scale: tags, by: 20) { World::Tag.all.to_a.sum { |tag| World::Tag.find(tag.id).id }.to_s * 10 }
+    assert_in_delta 1.0, growth.slopes.values.first
+    costs = growth.costs
+    assert_operator costs[:objects], :>, 20
+    assert_operator costs[:ns], :>, 1_000
+    assert_match(/a record more costs \d+\.\d{3} ms, \d+ objects, \d+ bytes of the result\z/, growth.to_s)
+  end
+
+  def test_a_rack_response_is_as_large_as_its_body
+    response = ->(records) { [200, {}, [records.map(&:id).join(",")]] }
+    assert_predicate Castellan::Detect.growth(scale: tags) { response.call(World::Tag.all) }, :constant?
+    refute_predicate Castellan::Detect.growth(scale: tags) { response.call(World::User.all) }, :constant?
+  end
+
+  def test_where_nothing_has_a_size_the_records_loaded_must_grow
+    assert_predicate Castellan::Detect.growth(scale: tags) { World::Tag.all.to_a && nil }, :constant?
+    growth = Castellan::Detect.growth(scale: tags) { World::User.all.to_a && nil }
+    refute_predicate growth, :constant?
+    assert_equal "the block returned nothing that has a size, and loaded 5 records every time: the added records were not part of the work",
+                 growth.to_s
+  end
+
+  def test_a_growth_shows_even_where_the_result_stays_the_same
+    growth = Castellan::Detect.growth(scale: tags) { World::Tag.ids.each { |id| World::Tag.find(id) } && 1 }
+    assert_in_delta 1.0, growth.slopes.values.first
+  end
+
+  def test_no_scale_and_no_number_is_refused
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Detect.growth { World::Tag.count } }
+    assert_includes error.message, "scale: give what makes records"
+    assert_raises(Castellan::ConfigurationError) { Castellan::Detect.growth(by: 0) { |count| count } }
+  end
+
+  private
+
+  def tags = ->(count) { count.times { World::Tag.create!(name: "grown") } }
+end
