@@ -3,6 +3,7 @@
 require "digest"
 require "json"
 require_relative "version"
+require_relative "recording"
 require_relative "resource"
 require_relative "plan"
 require_relative "rows"
@@ -195,14 +196,15 @@ module Castellan
     # @return [Serialize::Output]
     def write_rows
       row_set = @adapter.fetch(plan, paged, viewer: viewer)
-      Serialize.encoder.encode(row_set, template, single: !collection?, tail: tail(row_set.tables.first.rows))
+      ends = tail(row_set.tables.first.rows)
+      Recording.span(:render, definition.name) { Serialize.encoder.encode(row_set, template, single: !collection?, tail: ends) }
     end
 
     # @param ids [Array] the ids to write
     # @return [Array<Array>] each of these records by itself, see {Serialize::RubyEncoder.encode_each}
     def write_each(ids)
       row_set = @adapter.fetch(plan, @adapter.by_ids(@scope, ids, definition.id_column), viewer: viewer)
-      Serialize.encoder.encode_each(row_set, template)
+      Recording.span(:render, definition.name) { Serialize.encoder.encode_each(row_set, template) }
     end
 
     # For what reads and writes a part of the document by itself.

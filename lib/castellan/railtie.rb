@@ -4,9 +4,15 @@ require "rails/railtie"
 require "active_support/ordered_options"
 
 module Castellan
-  # Wires Castellan into a Rails application: two things, both by Rails' public configuration.
+  # Wires Castellan into a Rails application: three things, all by Rails' public configuration.
   #
   #   config.castellan.detection = false   # in config/environments/development.rb: do not watch for repeated queries
+  #   config.castellan.profile = false     # there, too: no profiles and no page at /castellan
+  #   config.castellan.profile = { secret: ENV.fetch("PROFILE_SECRET") }   # in production.rb: for who has a signed link
+  #
+  # Requests are profiled ({Profile::Middleware}, outside of all others) in development for who is on this machine, elsewhere only where
+  # `profile` is set, to options of the middleware. By default results are in tmp/castellan, which the workers share; parameters of
+  # `config.filter_parameters` are not kept; links are signed with a key of the application's own.
   #
   # In development, requests are watched for repeated queries ({Detect::Middleware}). Where code is loaded at boot
   # (`config.eager_load`), every resource is held against the database then, so that a wrong name is found before a request; a
@@ -17,8 +23,29 @@ module Castellan
   class Railtie < Rails::Railtie
     config.castellan = ActiveSupport::OrderedOptions.new
     config.castellan.detection = true
+    config.castellan.profile = nil # nil is: in development
+
+    SERVERS = %w[puma rackup falcon unicorn pitchfork thin].freeze
+    private_constant :SERVERS
 
     class << self
+      # @param app [Rails::Application]
+      # @return [Hash, nil] of options for {Profile::Middleware}, nil when there shall be none
+      def profile_options(app)
+        asked = app.config.castellan.profile
+        return if asked == false || Castellan.off? || (asked.nil? && !Rails.env.development?)
+
+        asked = {} unless asked.is_a?(Hash)
+        { environment: Rails.env.to_s, filter: app.config.filter_parameters, logger: Rails.logger, announce: method(:announce),
+          **(asked.key?(:store) ? {} : own_store), **(asked.empty? ? own_secret(app) : asked) }
+      end
+
+      # @param text [String] the signed link: where a server boots for whoever watches, else for the log
+      def announce(text)
+        serving = defined?(Rails::Server) || SERVERS.include?(File.basename($PROGRAM_NAME))
+        serving ? warn(text) : Rails.logger&.info(text)
+      end
+
       # Checks every resource that is loaded; nothing is loaded for it.
       # @raise [DeclarationError] naming the file, the line and the nearest right name
       def check
@@ -30,6 +57,11 @@ module Castellan
 
       private
 
+      def own_store = { store: Store::DirectoryStore.new(Rails.root.join("tmp/castellan")) }
+
+      # The same in every process, and worth nothing elsewhere.
+      def own_secret(app) = { secret: app.key_generator.generate_key("castellan profile").unpack1("H*") }
+
       def database_errors
         [(ActiveRecord::ActiveRecordError if defined?(ActiveRecord::Base)), (Sequel::Error if defined?(Sequel::Database))].compact
       end
@@ -38,6 +70,14 @@ module Castellan
     # Last, because in an application that is initialised already the block runs at once.
     config.after_initialize do |app|
       Railtie.check if app.config.eager_load && !Castellan.off?
+    end
+
+    # After the application's own initializers, which say what parameters are secret.
+    initializer "castellan.profile", after: :load_config_initializers do |app|
+      if (options = Railtie.profile_options(app))
+        Castellan::CallSite.root = Rails.root.to_s
+        app.config.middleware.unshift Castellan::Profile::Middleware, **options
+      end
     end
 
     initializer "castellan.detect" do |app|

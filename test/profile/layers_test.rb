@@ -61,6 +61,8 @@ class ProfileLayersTest < Minitest::Test
     serve(:document)
     get
     assert_equal [%w[document miss]], looks
+    assert_equal [["render", "ProfileLayersTest::BookResource"]], result.spans.map { |span| span.values_at(:kind, :name) }
+    assert_operator result.parts[:render_ns], :>, 0
     header = get.headers["server-timing"]
     assert_equal [%w[document hit]], looks
     assert_match(/cache;dur=[\d.]+;desc="document hit"/, header)

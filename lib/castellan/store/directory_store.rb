@@ -129,7 +129,7 @@ module Castellan
 
         make_room(text.bytesize)
         beside = File.join(@directory, "#{SecureRandom.hex(8)}.part")
-        File.open(beside, File::WRONLY | File::CREAT | File::EXCL | File::BINARY, 0o600) { |file| file.write(text) }
+        File.open(beside, File::WRONLY | File::CREAT | File::EXCL, 0o600, binmode: true) { |file| file.write(text) }
         File.rename(beside, path(key))
         @used += text.bytesize
         true

@@ -1,0 +1,135 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "fileutils"
+require "json"
+require "open3"
+require "tmpdir"
+
+# The profiler in real Rails applications, each in a process of its own.
+class ProfileRailsTest < Minitest::Test
+  FILES = {
+    "app/models/article.rb" => "class Article < ActiveRecord::Base; end\n",
+    "config/database.yml" => %w[development production].map { |name| "#{name}: { adapter: sqlite3, database: library.sqlite3 }\n" }.join,
+    "config/routes.rb" => "Rails.application.routes.draw { resources :articles; get '/broken', to: 'articles#broken' }\n",
+    "config/initializers/filter.rb" => "Rails.application.config.filter_parameters += [:email]\n",
+    "app/controllers/articles_controller.rb" => <<~RUBY
+      class ArticlesController < ActionController::API
+        def index = render(json: Article.order(:id).map { |article| { title: article.title, again: Article.find(article.id).title } })
+        def show = render(json: Rails.cache.fetch("a") { Article.find(params[:id]).title })
+        def broken = raise("no \#{params[:email]}")
+      end
+    RUBY
+  }.freeze
+
+  BOOT = <<~RUBY
+    require "rails"
+    require "active_record/railtie"
+    require "action_controller/railtie"
+    require "castellan"
+    require "rack/mock_request"
+    class LibraryApp < Rails::Application
+      config.root = Dir.pwd
+      config.load_defaults Rails::VERSION::STRING.to_f
+      config.active_record.sqlite3_production_warning = false if Rails.version < "7.2"
+      config.eager_load = false
+      config.secret_key_base = "a" * 64
+      config.hosts.clear
+      config.cache_store = :memory_store
+      config.logger = Logger.new("rails.log")
+    end
+    HERE = { "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "localhost:3000" }
+    def get(path, headers = HERE) = Rack::MockRequest.new(Rails.application).get(path, headers)
+    def boot
+      require "sqlite3"
+      database = SQLite3::Database.new("library.sqlite3")
+      database.execute("CREATE TABLE IF NOT EXISTS articles (id integer PRIMARY KEY, title text)")
+      3.times { |number| database.execute("INSERT INTO articles (title) VALUES (?)", ["title \#{number}"]) }
+      database.close
+      Rails.application.initialize!
+    end
+    def results = Castellan::Profile::Results.new(Castellan::Store::DirectoryStore.new("tmp/castellan"))
+    def last = results.find((results.latest.first || abort(File.read("rails.log"))).id)
+  RUBY
+
+  def test_development_profiles_requests_from_this_machine
+    output = run_app(<<~RUBY)
+      boot
+      get("/articles") # what is loaded is loaded
+      response = get("/articles?email=a@b.c&page=1")
+      one = last
+      puts JSON.generate(status: response.status, timing: response["server-timing"], endpoint: one.endpoint, query: one.query,
+                         queries: one.queries.size, finding: one.findings.first, frames: one.queries.last[:frames], parts: one.parts,
+                         bytes: one.response_bytes == response.body.bytesize, page: get("/castellan").status)
+    RUBY
+    assert_equal [200, "GET articles#index", "email=[FILTERED]&page=1", 4, 200, true],
+                 output.values_at("status", "endpoint", "query", "queries", "page", "bytes")
+    assert_match(/desc="4 queries, 1 repeated", render;dur=/, output["timing"])
+    assert_equal "app/controllers/articles_controller.rb:2", output["finding"]["location"]
+    assert_equal "app/controllers/articles_controller.rb:2:in `index'", output["frames"].first
+    assert_operator output["parts"]["render_ns"], :>, 0
+  end
+
+  def test_rails_own_cache_and_exceptions_that_rails_answers
+    output = run_app(<<~RUBY)
+      boot
+      get("/articles/1")
+      get("/articles/1")
+      show = last
+      status = get("/broken?email=a@b.c").status
+      puts JSON.generate(cache: show.cache.map { |look| look.values_at(:layer, :outcome) }, endpoint: show.endpoint, status: status,
+                         exception: last.exception, secret: last.to_json.include?("a@b.c"))
+    RUBY
+    assert_equal [[%w[rails hit]], "GET articles#show", 500, false], output.values_at("cache", "endpoint", "status", "secret")
+    assert_equal "RuntimeError at app/controllers/articles_controller.rb:4", output["exception"]
+  end
+
+  def test_only_development_has_it_unless_it_is_asked_for
+    code = "boot; puts JSON.generate(there: Rails.application.middleware.first.name == 'Castellan::Profile::Middleware', " \
+           "timing: get('/articles')['server-timing'].to_s.include?('db;dur'), page: get('/castellan').status, " \
+           "file: File.exist?('tmp/castellan'))"
+    absent = { "there" => false, "timing" => false, "page" => 404, "file" => false }
+    assert_equal absent, run_app(code, RAILS_ENV: "production")
+    assert_equal absent, run_app(code, CASTELLAN: "off")
+    assert_equal absent, run_app("Rails.application.config.castellan.profile = false; #{code}")
+    assert_equal({ "there" => true, "timing" => true, "page" => 200, "file" => true }, run_app(code))
+  end
+
+  def test_production_is_for_who_has_a_signed_link
+    output = run_app(<<~RUBY, RAILS_ENV: "production")
+      Rails.application.config.castellan.profile = { secret: "s" * 32 }
+      boot
+      token = { "HTTP_CASTELLAN_TOKEN" => Castellan::Profile::Token.new("s" * 32).sign(60) }
+      puts JSON.generate(here: [get("/articles")["server-timing"], get("/castellan").status], token: get("/castellan", token).status,
+                         timing: get("/articles", token)["server-timing"].to_s)
+    RUBY
+    assert_equal [[nil, 404], 200], output.values_at("here", "token")
+    assert_match(/4 queries, 1 repeated/, output["timing"])
+  end
+
+  def test_boot_leaves_a_signed_link_that_every_process_accepts
+    Dir.mktmpdir do |directory|
+      program = "boot; puts JSON.generate(log: File.read('rails.log'))"
+      link = run_app(program, directory: directory)["log"][%r{(?<=from elsewhere at )/castellan\?\S+}]
+      assert_match(/castellan_token=\d+\./, link)
+      program = "boot; puts JSON.generate(status: get(#{link.inspect}, { 'REMOTE_ADDR' => '172.17.0.1' }).status)"
+      status = run_app(program, directory: directory)
+      assert_equal({ "status" => 303 }, status)
+    end
+  end
+
+  private
+
+  def run_app(code, directory: nil, **environment)
+    return Dir.mktmpdir { |made| run_app(code, directory: made, **environment) } unless directory
+
+    FILES.each do |path, text|
+      FileUtils.mkdir_p(File.join(directory, File.dirname(path)))
+      File.write(File.join(directory, path), text)
+    end
+    environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "development", "CASTELLAN" => nil }.merge(environment.transform_keys(&:to_s))
+    output, errors, status = Open3.capture3(environment, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", "-e", BOOT + code, chdir: directory)
+    assert status.success?, output + errors
+    JSON.parse(output.lines.last)
+  end
+end
