@@ -31,7 +31,17 @@ struct links {
     long parent, related;
     int32_t *starts;     /* for each row of the parent, where its pairs begin in `order`; one more at the end */
     int32_t *order;      /* rows of `pairs` */
+    struct link_target *targets; /* for each row of `pairs` */
 };
+
+/* The related record of a pair: its id where that is a number, so that it is read from the rows once, and its row. */
+struct link_target {
+    int64_t integer;
+    int32_t row;         /* of the child; TARGET_UNKNOWN: not looked for yet, -1: there is none */
+    bool number;
+};
+
+#define TARGET_UNKNOWN -2
 
 /* One node's rows. */
 struct section {
@@ -42,6 +52,8 @@ struct section {
     VALUE *computed;      /* for each member an Array of JSON texts, or nil */
     struct links *links;  /* for each edge of the template */
     VALUE texts;          /* the ids as strings where the driver's are neither small integers nor UTF-8 text, or nil */
+    int64_t *numbers;     /* the ids where all of them are numbers, once they have been read */
+    bool read;
     struct index index;   /* id → row */
     int32_t *first;       /* row → the first row with the same id; NULL when no id comes twice */
     uint32_t *walked;     /* row → the round in which it was walked */
@@ -51,7 +63,7 @@ struct section {
 };
 
 struct encoder {
-    const struct template *template;
+    struct template *template;
     VALUE ruby_template, compiled, tables, tail, holes, result;
     struct section *sections;
     struct buffer buffer;
@@ -136,6 +148,13 @@ static struct record_id section_id(struct encoder *encoder, struct section *sect
 {
     struct record_id id;
     struct cell cell;
+    if (section->numbers) {
+        memset(&id, 0, sizeof(id));
+        id.number = true;
+        id.integer = section->numbers[row];
+        id.keep = Qnil;
+        return id;
+    }
     if (!NIL_P(section->texts)) {
         id_of_string(rb_ary_entry(section->texts, row), &id);
         return id;
@@ -169,18 +188,36 @@ static bool id_append(struct encoder *encoder, const struct record_id *id)
 
 /* ---- Finding the row of an id ------------------------------------------------------------------------------------ */
 
+static void *encoder_allocate(size_t count, size_t size);
+
+/* Whether all ids can be read without asking Ruby; those that are numbers are kept. */
+static bool section_read_numbers(struct section *section)
+{
+    long row;
+    int64_t *numbers = section->numbers = encoder_allocate((size_t)section->source.size, sizeof(int64_t)); /* freed with the section */
+    bool all = true, known = true;
+    for (row = 0; row < section->source.size && known; row++) {
+        struct cell cell = source_cell(&section->source, row, 0);
+        struct record_id id;
+        known = id_of_cell(&cell, &id);
+        all = all && known && id.number;
+        numbers[row] = id.integer;
+    }
+    if (!all) {
+        free(numbers);
+        section->numbers = NULL;
+    }
+    return known;
+}
+
 /* A section whose ids Ruby has to read gets them all at once, so that comparing ids never calls Ruby. */
 static void section_read_ids(struct encoder *encoder, struct section *section)
 {
-    VALUE texts = Qnil;
-    for (long row = 0; row < section->source.size; row++) {
-        struct cell cell = source_cell(&section->source, row, 0);
-        struct record_id id;
-        if (id_of_cell(&cell, &id)) continue;
-        texts = rb_ary_new_capa(section->source.size);
-        break;
-    }
-    if (NIL_P(texts)) return;
+    VALUE texts;
+    if (section->read) return;
+    section->read = true;
+    if (section_read_numbers(section)) return;
+    texts = rb_ary_new_capa(section->source.size);
     for (long row = 0; row < section->source.size; row++) {
         struct record_id id = section_id(encoder, section, row);
         rb_ary_push(texts, id_string(&id));
@@ -224,22 +261,47 @@ static void *encoder_allocate(size_t count, size_t size)
     return memory;
 }
 
+/* The id of this row is that of an earlier one. */
+static void section_again(struct section *section, long row, int32_t first)
+{
+    if (!section->first) {
+        section->first = encoder_allocate((size_t)section->source.size, sizeof(int32_t));
+        for (long i = 0; i < section->source.size; i++) section->first[i] = (int32_t)i;
+    }
+    section->first[row] = first;
+}
+
+/* Whether the ids are numbers that lie close together; then they have their places. */
+static bool section_index_near(struct section *section)
+{
+    long size = section->source.size;
+    int64_t least = INT64_MAX, greatest = INT64_MIN;
+    if (!section->numbers || size == 0) return false;
+    for (long row = 0; row < size; row++) {
+        if (section->numbers[row] < least) least = section->numbers[row];
+        if (section->numbers[row] > greatest) greatest = section->numbers[row];
+    }
+    if (!index_near_p(least, greatest, (size_t)size)) return false;
+    index_allocate_near(&section->index, least, greatest);
+    for (long row = 0; row < size; row++) {
+        int32_t *place = index_near(&section->index, section->numbers[row]);
+        if (*place < 0) *place = (int32_t)row;
+        else section_again(section, row, *place);
+    }
+    return true;
+}
+
 static void section_index(struct encoder *encoder, struct section *section)
 {
-    if (section->index.entries) return;
+    if (section->index.entries || section->index.near) return;
     section_read_ids(encoder, section);
+    if (section_index_near(section)) return;
     index_allocate(&section->index, (size_t)section->source.size);
     for (long row = 0; row < section->source.size; row++) {
         struct record_id id = section_id(encoder, section, row);
         struct index_entry *entry = index_find(encoder, &section->index, &id);
         if (entry->row < 0) index_fill(entry, &id, encoder_number(encoder, section), row);
-        else {
-            if (!section->first) {
-                section->first = encoder_allocate((size_t)section->source.size, sizeof(int32_t));
-                for (long i = 0; i < section->source.size; i++) section->first[i] = (int32_t)i;
-            }
-            section->first[row] = entry->row;
-        }
+        else section_again(section, row, entry->row);
         RB_GC_GUARD(id.keep);
     }
 }
@@ -248,6 +310,10 @@ static void section_index(struct encoder *encoder, struct section *section)
 static long section_row(struct encoder *encoder, struct section *section, const struct record_id *id)
 {
     section_index(encoder, section);
+    if (section->index.near) {
+        int32_t *place = id->number ? index_near(&section->index, id->integer) : NULL;
+        return place ? *place : -1;
+    }
     return index_find(encoder, &section->index, id)->row;
 }
 
@@ -272,6 +338,9 @@ static void links_parents(struct encoder *encoder, struct section *section, long
     for (long pair = 0; pair < links->pairs.size; pair++) {
         struct record_id id = links_id(encoder, section, edge, &links->pairs, pair, links->related);
         parents[pair] = -1;
+        links->targets[pair].number = id.number;
+        links->targets[pair].integer = id.integer;
+        links->targets[pair].row = TARGET_UNKNOWN;
         if (index_empty_id(&id)) continue;
         id = links_id(encoder, section, edge, &links->pairs, pair, links->parent);
         if (!id.number || !previous.number || id.integer != previous.integer) {
@@ -294,6 +363,7 @@ static void links_group(struct encoder *encoder, struct section *section, long e
     section_index(encoder, section);
     links->starts = encoder_allocate((size_t)rows + 1, sizeof(int32_t));
     links->order = encoder_allocate((size_t)pairs * 2, sizeof(int32_t)); /* its second half: the parent of each pair */
+    links->targets = encoder_allocate((size_t)pairs, sizeof(struct link_target));
     parents = links->order + pairs;
     links_parents(encoder, section, edge, parents, links->starts);
     for (long row = 0; row < rows; row++) links->starts[row + 1] += links->starts[row];
@@ -310,6 +380,7 @@ struct link_walk {
     long edge, row, at, end;
     bool ended;
     struct record_id id;
+    struct link_target *target;  /* of pairs */
 };
 
 static void walk_start(struct encoder *encoder, struct link_walk *walk, struct section *section, long row, long edge)
@@ -355,10 +426,27 @@ static bool walk_next_in_column(struct encoder *encoder, struct link_walk *walk)
 static bool walk_next(struct encoder *encoder, struct link_walk *walk)
 {
     struct links *links = &walk->section->links[walk->edge];
+    long pair;
     if (!links->grouped) return walk_next_in_column(encoder, walk);
     if (walk->at >= walk->end) return false;
-    walk->id = links_id(encoder, walk->section, walk->edge, &links->pairs, links->order[walk->at++], links->related);
+    pair = links->order[walk->at++];
+    walk->target = &links->targets[pair];
+    if (walk->target->number) {
+        walk->id.number = true;
+        walk->id.integer = walk->target->integer;
+        walk->id.text = NULL;
+        walk->id.keep = Qnil;
+    }
+    else walk->id = links_id(encoder, walk->section, walk->edge, &links->pairs, pair, links->related);
     return true;
+}
+
+/* @return the row of the related section that the walk has reached, -1 when there is none */
+static long walk_row(struct encoder *encoder, struct section *related, struct link_walk *walk)
+{
+    if (!walk->target) return section_row(encoder, related, &walk->id);
+    if (walk->target->row == TARGET_UNKNOWN) walk->target->row = (int32_t)section_row(encoder, related, &walk->id);
+    return walk->target->row;
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
@@ -533,7 +621,7 @@ static void encoder_edge(struct encoder *encoder, struct section *section, long 
     while (walk_next(encoder, &walk)) {
         long related = -1;
         if (encoder->template->nested) {
-            related = section_row(encoder, &encoder->sections[parts->child], &walk.id);
+            related = walk_row(encoder, &encoder->sections[parts->child], &walk);
             if (related < 0) continue;
         }
         if (any) buffer_byte(buffer, ',');
@@ -656,7 +744,7 @@ static void encoder_walk(struct encoder *encoder, struct section *section, long 
         if (!related->walked) related->walked = encoder_allocate((size_t)related->source.size, sizeof(uint32_t));
         walk_start(encoder, &walk, section, row, edge);
         while (walk_next(encoder, &walk)) {
-            long found = section_row(encoder, related, &walk.id);
+            long found = walk_row(encoder, related, &walk);
             if (found < 0 || related->walked[found] == encoder->round) continue;
             related->walked[found] = encoder->round;
             encoder_walk(encoder, related, found);
@@ -697,6 +785,7 @@ static void encoder_document(struct encoder *encoder)
     long count = encoder->sections[0].source.size;
     if (encoder->single && count > 1) count = 1;
     encoder->round = 1;
+    buffer_reserve(&encoder->buffer, encoder->template->last_length + encoder->template->last_length / 16);
     if (encoder->template->nested) {
         encoder_primary(encoder, count);
     }
@@ -707,6 +796,7 @@ static void encoder_document(struct encoder *encoder)
         buffer_append(&encoder->buffer, RSTRING_PTR(encoder->tail), (size_t)RSTRING_LEN(encoder->tail));
         buffer_byte(&encoder->buffer, '}');
     }
+    encoder->template->last_length = encoder->buffer.length;
     encoder->result = encoder_take(encoder);
 }
 
@@ -750,6 +840,7 @@ static void section_free(struct section *section)
 {
     index_free(&section->index);
     index_free(&section->family);
+    free(section->numbers);
     free(section->first);
     free(section->walked);
     free(section->ordinals);
@@ -757,6 +848,7 @@ static void section_free(struct section *section)
     for (long edge = 0; section->links && edge < section->parts->edge_count; edge++) {
         free(section->links[edge].starts);
         free(section->links[edge].order);
+        free(section->links[edge].targets);
     }
 }
 

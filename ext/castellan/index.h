@@ -1,6 +1,7 @@
 /*
  * From an id to the row that has it, by open addressing. Ids compare by their text; an id that is written as a 64-bit
- * integer compares as one, so that nothing is hashed or compared byte by byte for it.
+ * integer compares as one, so that nothing is hashed or compared byte by byte for it. Integers that lie close together need no
+ * search at all: `near` has a row for each between the least and the greatest.
  *
  * Entries name a row of a node; two nodes of one type may share an index. The size is known before and never grows.
  */
@@ -28,6 +29,9 @@ struct index_entry {
 struct index {
     struct index_entry *entries;
     size_t mask;
+    int32_t *near;         /* row of least + i, -1: none; instead of entries */
+    int64_t least;
+    uint64_t near_count;
 };
 
 static inline bool index_empty_id(const struct record_id *id)
@@ -65,10 +69,35 @@ static void index_allocate(struct index *index, size_t rows)
     for (size_t i = 0; i < capacity; i++) index->entries[i].row = -1;
 }
 
+/* Whether there may be a row for each integer from least to greatest: no more than a few for each that is needed. */
+static inline bool index_near_p(int64_t least, int64_t greatest, size_t rows)
+{
+    return (uint64_t)greatest - (uint64_t)least < rows * 8 + 64;
+}
+
+/* @raise NoMemoryError */
+static void index_allocate_near(struct index *index, int64_t least, int64_t greatest)
+{
+    index->least = least;
+    index->near_count = (uint64_t)greatest - (uint64_t)least + 1;
+    index->near = malloc(index->near_count * sizeof(*index->near));
+    if (!index->near) rb_memerror();
+    for (uint64_t i = 0; i < index->near_count; i++) index->near[i] = -1;
+}
+
+/* Where the row of this integer stands, NULL beyond the others. */
+static inline int32_t *index_near(const struct index *index, int64_t integer)
+{
+    uint64_t at = (uint64_t)integer - (uint64_t)index->least;
+    return at < index->near_count ? &index->near[at] : NULL;
+}
+
 static inline void index_free(struct index *index)
 {
     free(index->entries);
+    free(index->near);
     index->entries = NULL;
+    index->near = NULL;
 }
 
 #endif

@@ -131,10 +131,11 @@ static struct source source_of(VALUE rows)
 static inline struct cell source_pg_cell(const struct source *source, long row, long column)
 {
     struct cell cell = { CELL_NULL, NULL, 0, Qundef };
-    if (row >= source->size || column >= source->columns || libpq.is_null(source->result, (int)row, (int)column)) return cell;
+    if (row >= source->size || column >= source->columns) return cell;
+    cell.length = (size_t)libpq.length(source->result, (int)row, (int)column);
+    if (cell.length == 0 && libpq.is_null(source->result, (int)row, (int)column)) return cell;
     cell.kind = CELL_TEXT;
     cell.text = libpq.value(source->result, (int)row, (int)column);
-    cell.length = (size_t)libpq.length(source->result, (int)row, (int)column);
     return cell;
 }
 

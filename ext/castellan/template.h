@@ -1,6 +1,6 @@
 /*
- * The C form of Castellan::Serialize::Template: the same constant bytes, in one block of memory. Built once a plan, never
- * changed, read by all threads.
+ * The C form of Castellan::Serialize::Template: the same constant bytes, in one block of memory. Built once a plan, read by all
+ * threads, and never changed but for a hint.
  */
 #ifndef CASTELLAN_TEMPLATE_H
 #define CASTELLAN_TEMPLATE_H
@@ -43,6 +43,7 @@ struct template {
     struct node_parts *nodes;
     char *block;
     size_t block_used, block_size;
+    size_t last_length;  /* of the last document: how much room the next one begins with; the one thing that changes */
 };
 
 static void template_free(void *pointer)
@@ -179,7 +180,7 @@ static VALUE template_compile(VALUE self, VALUE source)
     return rb_obj_freeze(compiled);
 }
 
-static const struct template *template_of(VALUE compiled)
+static struct template *template_of(VALUE compiled)
 {
     return rb_check_typeddata(compiled, &template_type);
 }

@@ -6,11 +6,11 @@ require_relative "random_documents"
 
 # Documents made up at random: both encoders give the same bytes, and these say what the rows say.
 #
-#   DOCUMENTS=10000 SEED_OF_DOCUMENTS=7 bin/test test/serialize/random_documents_test.rb
+#   DOCUMENTS=100000 SEED_OF_DOCUMENTS=7 bin/test test/serialize/random_documents_test.rb
 class RandomDocumentsTest < Minitest::Test
   include Castellan::Drafts
 
-  COUNT = Integer(ENV.fetch("DOCUMENTS", 2000))
+  COUNT = Integer(ENV.fetch("DOCUMENTS", 10_000))
   SEED = Integer(ENV.fetch("SEED_OF_DOCUMENTS", 20_240_131))
   Ruby = Castellan::Serialize::RubyEncoder
 
