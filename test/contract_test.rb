@@ -36,6 +36,11 @@ class ContractTest < Minitest::Test
     assert_respond_to ActiveRecord, :query_transformers
   end
 
+  def test_active_record_makes_records_of_a_join_in_one_method
+    joins = ActiveRecord::Associations::JoinDependency
+    assert_equal %i[base_klass instantiate reflections], %i[base_klass instantiate reflections].select { |name| joins.method_defined?(name) }
+  end
+
   def test_active_record_lends_its_connection_in_one_method
     assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:raw_connection)
   end
@@ -56,6 +61,16 @@ class ContractTest < Minitest::Test
     assert Thread.private_method_defined?(:initialize)
     assert_respond_to Thread, :start
     assert_respond_to Thread, :fork
+  end
+
+  def test_sequel_says_of_an_eager_graph_what_it_joins
+    database = Sequel.sqlite(test: false, keep_reference: false)
+    database.create_table(:things) { primary_key :id }
+    model = Class.new(Sequel::Model(database[:things])) { one_to_many :parts, class: self, key: :id }
+    graph = model.eager_graph(:parts).opts[:eager_graph]
+    assert_equal [[:parts], [[]]], [graph[:reflections].values.map { |reflection| reflection[:name] }, graph[:requirements].values]
+  ensure
+    database&.disconnect
   end
 
   def test_sequel_says_what_a_prepared_statement_was_prepared_from

@@ -7,6 +7,7 @@ require "castellan/instrument"
 require "castellan/detect/shape"
 require "castellan/detect/pieces"
 require "castellan/detect/group"
+require "castellan/detect/singles"
 require "castellan/detect/tally"
 require "castellan/detect/link"
 require "castellan/detect/preload"
@@ -38,18 +39,19 @@ module Castellan
   #   findings.first.location   # => "app/models/report.rb:12"
   #   findings.first.fix        # => "add .preload(:employee) where the users are loaded: app/models/report.rb:12"
   #
-  # In development put {Middleware} into the stack; in tests include {Assertions}. Watches the thread that calls it.
-  # Finds nothing with `CASTELLAN=off`. Not for slow single statements: the profiler shows those.
+  # In development put {Middleware} into the stack; in tests include {Assertions}. Watches the thread that calls it and those that it
+  # starts. Finds nothing with `CASTELLAN=off`.
   module Detect
     MODELS = [ActiveRecordModels, SequelModels].freeze
 
     class << self
       # @param repeats [Integer] how many statements of one shape make a finding
       # @param min_ms [Numeric] how long they must take from the first to the last
+      # @param slow_ms [Numeric, nil] from how long one statement is a finding by itself; nil: none is
       # @yield the work
       # @return [Array<Finding>] the most statements first
-      def watch(repeats: 2, min_ms: 0, &block)
-        tally = Tally.new
+      def watch(repeats: 2, min_ms: 0, slow_ms: 500, &block)
+        tally = Tally.new(slow_ns: slow_ms && (slow_ms * 1_000_000).to_i)
         Instrument.record(tally, &block)
         Verdict.new(tally, repeats: repeats, min_ns: (min_ms * 1_000_000).to_i).findings
       end

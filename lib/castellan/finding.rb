@@ -21,9 +21,12 @@ module Castellan
       freeze
     end
 
+    # @return [Boolean] whether statements repeat, and not one is slow or something is loaded in vain
+    def repeats? = %i[n_plus_one duplicate write_loop].include?(kind)
+
     # @return [String] one line for a log
     def to_s
-      text = "#{kind}: #{count} queries at #{location || "an unknown place"}"
+      text = "#{kind}: #{count} #{count == 1 ? "query" : "queries"} at #{location || "an unknown place"}"
       text << " through #{association}" if association
       text << " for #{parent_count || "the"} records loaded at #{parent_location}" if parent_location
       text << format(", %.1f ms", total_ns / 1e6) if total_ns

@@ -62,6 +62,20 @@ module Castellan
         LOCK.synchronize { INSTRUMENTS.each(&:attach) if subscribed? }
       end
 
+      # Tells the observers that ask for it (`respond_to?(:joined)`) of records that came by a JOIN, each in several rows.
+      # @param model [Class]
+      # @param rows [Integer]
+      # @param records [Integer]
+      # @param names [Hash] the tree of associations that came with them
+      # @return [void]
+      def joined(model, rows, records, names)
+        recording = Recording.current
+        while recording
+          recording.observer.joined(model, rows, records, names) if recording.observer.respond_to?(:joined)
+          recording = recording.parent
+        end
+      end
+
       # Subscribes, records what the block does, and unsubscribes.
       # @param observer [#query] see {Recording#query}
       # @return what the block returns

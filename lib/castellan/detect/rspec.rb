@@ -36,7 +36,7 @@ module Castellan
         end
 
         def matches?(work)
-          @findings = Detect.watch(repeats: @repeats, &work)
+          @findings = Detect.watch(repeats: @repeats, slow_ms: nil, &work).select(&:repeats?)
           @findings = @known.new_among(@findings) if @known
           @findings.any?
         end

@@ -28,8 +28,16 @@ module Castellan
       end
       private_constant :Text, :Sum
 
+      SLOW_NS = 500_000_000
+
+      # @return [Singles] statements that are findings by themselves
+      attr_reader :singles
+
+      # @param slow_ns [Integer, nil] from how long one statement is slow; nil: none is
       # @param order [Integer] how much had been seen before
-      def initialize(order: 0)
+      def initialize(slow_ns: SLOW_NS, order: 0)
+        @singles = Singles.new(slow_ns: slow_ns)
+        @slow_ns = slow_ns || Float::INFINITY
         @texts = {}
         @heads = {}
         @loads = {}
@@ -46,7 +54,7 @@ module Castellan
       def strand
         return @strands.last if @strands.size >= MOST_STRANDS
 
-        Tally.new(order: @order).tap { |strand| @strands << strand }
+        Tally.new(slow_ns: @singles.slow_ns, order: @order).tap { |strand| @strands << strand }
       end
 
       # Told by {Recording#query}.
@@ -59,6 +67,7 @@ module Castellan
 
         learn(group, text, sql, binds) if group.add(started_ns, duration_ns, @busy_ns)
         @busy_ns += duration_ns
+        @singles.slow(text.shape, duration_ns) if duration_ns >= @slow_ns
       end
 
       # Told by {Recording#enter}.
@@ -81,6 +90,15 @@ module Castellan
         sum.count += count
         sum.times += 1
       end
+
+      # Told by {Instrument} of records that came by a JOIN.
+      # @param names [Hash] the tree of associations that came with them
+      def joined(model, rows, records, names)
+        @singles.wide(@text.shape, model, rows, records, names) if @text
+      end
+
+      # @return [Array<Finding>] of single statements, those of all threads
+      def single_findings = @strands.map { |strand| strand.singles }.reduce(@singles, :merge).findings
 
       # @return [Array<Group>] in the order in which they were first seen
       def groups

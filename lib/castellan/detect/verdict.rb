@@ -3,7 +3,7 @@
 module Castellan
   module Detect
     # Decides which of the statements that were counted are findings. Repetition alone is none: batches, polling and
-    # different lines that happen to ask alike are left out.
+    # different lines that happen to ask alike are left out. What is slow alone comes after what repeats ({Singles}).
     #
     #   Verdict.new(tally, repeats: 2, min_ns: 0).findings   # => [Finding]
     #
@@ -33,7 +33,7 @@ module Castellan
       def findings
         cases = loops(suspects.filter_map { |group| judge(group) })
         fix = Fix.new(cases)
-        cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fix) }
+        cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fix) } + @tally.single_findings
       end
 
       private

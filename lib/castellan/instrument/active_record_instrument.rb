@@ -29,6 +29,17 @@ module Castellan
         end
       end
 
+      # Prepended to ActiveRecord::Associations::JoinDependency.
+      module Joins
+        def instantiate(result_set, ...)
+          records = super
+          if records.size < result_set.length && ActiveRecordInstrument.attached? && Recording.current
+            Instrument.joined(base_klass, result_set.length, records.size, ActiveRecordInstrument.tree(base_klass, reflections))
+          end
+          records
+        end
+      end
+
       class << self
         # @return [Boolean] whether there is something to attach to
         def loaded? = defined?(ActiveSupport::Notifications) ? true : false
@@ -59,6 +70,19 @@ module Castellan
         def prepend_witness
           association = ActiveRecord::Associations::Association
           association.prepend(Witness) if association.private_method_defined?(:find_target) && !association.include?(Witness)
+          joins = ActiveRecord::Associations::JoinDependency
+          joins.prepend(Joins) if joins.method_defined?(:instantiate) && !joins.include?(Joins)
+        end
+
+        # @param reflections [Array] outer ones first
+        # @return [Hash] `{ posts: { comments: {} } }`
+        def tree(model, reflections)
+          trees = { model => {} }
+          reflections.each do |reflection|
+            owner = trees.keys.find { |known| known <= reflection.active_record } || model
+            trees[owner][reflection.name] = trees[reflection.polymorphic? ? nil : reflection.klass] ||= {}
+          end
+          trees[model]
         end
 
         # Called by ActiveSupport::Notifications after each statement.

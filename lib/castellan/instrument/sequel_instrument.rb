@@ -35,10 +35,14 @@ module Castellan
         private
 
         def _all(block)
-          super do |records|
-            yield records
-            SequelInstrument.tell(self, records) if records.size > 1 && SequelInstrument.attached?
+          rows = 0
+          records = super do |list|
+            yield list
+            rows = list.size
+            SequelInstrument.tell(self, list) if rows > 1 && SequelInstrument.attached?
           end
+          SequelInstrument.joined(self, rows, records.size) if records.size < rows && SequelInstrument.attached?
+          records
         end
       end
 
@@ -95,6 +99,15 @@ module Castellan
 
           model = dataset.respond_to?(:model) ? dataset.model : records.first.class
           recording.loaded(model.name, records.size, CallSite.current)
+        end
+
+        # Public for {Records}: fewer records than rows, because an eager graph was built of them.
+        def joined(dataset, rows, records)
+          graph = dataset.opts[:eager_graph]
+          return unless Recording.current && graph && dataset.respond_to?(:model)
+
+          names = graph[:reflections].reject { |table, _reflection| graph[:requirements].fetch(table, []).any? }
+          Instrument.joined(dataset.model, rows, records, names.values.to_h { |reflection| [reflection[:name], {}] })
         end
 
         private

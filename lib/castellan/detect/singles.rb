@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # Statements that need not repeat to be slow: one that takes long, and a JOIN that brings each record many times over.
+    #
+    #   singles = Singles.new(slow_ns: 500_000_000)
+    #   singles.slow(shape, 812_000_000)                 # called where the statement was sent
+    #   singles.wide(shape, User, 500, 5, [:posts])      # 500 rows became 5 users, because of their posts
+    #   singles.findings                                 # => [Finding, Finding]
+    #
+    # Of each the place and one stack are kept, MOST of them. A part of the {Tally}; one thread's.
+    class Singles
+      MOST = 20
+      # A JOIN is wide from so many rows, and so many for each record.
+      WIDE_ROWS = 50
+      WIDE_TIMES = 10
+
+      # One statement at one place.
+      Single = Struct.new(:kind, :shape, :site, :stack, :model, :rows, :records, :names, :times, :total_ns, keyword_init: true)
+      private_constant :Single
+
+      # @return [Integer, nil] from how long a statement is slow; nil: none is
+      attr_reader :slow_ns
+
+      def initialize(slow_ns:)
+        @slow_ns = slow_ns
+        @all = {}
+      end
+
+      # @return [Boolean]
+      def any? = @all.any?
+
+      # @param shape [Shape]
+      # @return [void]
+      def slow(shape, duration_ns)
+        single = keep(:slow_query, shape) or return
+
+        single.times += 1
+        single.total_ns += duration_ns
+      end
+
+      # @param shape [Shape]
+      # @param model [Class] whose records came
+      # @param names [Hash] the tree of associations that came with them
+      # @return [void]
+      def wide(shape, model, rows, records, names)
+        return if rows < WIDE_ROWS || rows < records * WIDE_TIMES
+
+        single = keep(:wide_join, shape) or return
+        single.times += 1
+        return if single.rows.to_i >= rows
+
+        single.model = model
+        single.rows = rows
+        single.records = records
+        single.names = names
+      end
+
+      # @return [Singles] these and those of another thread
+      def merge(other) = dup.tap { |singles| singles.all = all.merge(other.all) { |_key, one, more| one.times += more.times and one } }
+
+      # @return [Array<Finding>]
+      def findings = @all.values.map { |single| single.kind == :slow_query ? slow_finding(single) : wide_finding(single) }
+
+      protected
+
+      attr_accessor :all
+
+      private
+
+      def keep(kind, shape)
+        site = CallSite.current
+        key = [kind, shape.fingerprint, site]
+        return @all[key] if @all.key?(key) || @all.size >= MOST
+
+        @all[key] = Single.new(kind: kind, shape: shape, site: site, stack: CallSite.stack, times: 0, total_ns: 0)
+      end
+
+      def slow_finding(single)
+        finding(single, total_ns: single.total_ns,
+                        fix_refused: "it is slow by itself, not because it repeats: read its plan with EXPLAIN ANALYZE")
+      end
+
+      def wide_finding(single)
+        at = CallSite.location(single.site)
+        name = single.names.keys.first
+        finding(single, association: name && "#{single.model.name}##{name}", parent_location: at, parent_count: single.records,
+                        parent_model: single.model.name, fix: wide_fix(single, at))
+      end
+
+      def wide_fix(single, at)
+        models = Detect.models(single.model)
+        preload = models.preload(single.names)
+        text = "#{single.rows} rows came for #{single.records} #{Words.plural(single.model)}: "
+        filter = filtered(single, models)
+        return "#{text}write .#{preload} instead of the JOIN at #{at}" if filter.nil?
+
+        "#{text}at #{at} choose them by .where(#{models.primary_key(single.model)}: #{filter}) and write .#{preload} " \
+          "instead of the JOIN; where only those that were chosen are meant to come along, preload an association that is declared with the condition"
+      end
+
+      # @return [String, nil] code that chooses the records by the table that was joined, where the statement does so
+      def filtered(single, models)
+        link = models.link(single.model, single.names.keys.first)
+        conditions = single.shape.fingerprint[/ where (.*)/m, 1].to_s
+        return unless link&.target && conditions.match?(/\b#{Regexp.escape(link.table)}\./)
+
+        key = link.foreign && link.through.nil? ? ".select(:#{link.key})" : "…"
+        "#{link.target.name}.where(…)#{key}"
+      end
+
+      def finding(single, **more)
+        Finding.new(kind: single.kind, count: single.times, cached_count: 0, fingerprint: single.shape.fingerprint,
+                    location: CallSite.location(single.site), stack: single.stack.freeze,
+                    source: single.site && CallSite.source(single.site), **more)
+      end
+    end
+  end
+end

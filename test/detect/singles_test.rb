@@ -1,0 +1,100 @@
+# frozen_string_literal: true
+
+require_relative "active_record_world"
+require_relative "sequel_world"
+
+class DetectSinglesTest < Minitest::Test
+  World = ActiveRecordWorld
+  COUNTING = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d) " \
+             "SELECT count(*) FROM numbers, users WHERE users.id = 1"
+
+  def test_one_statement_that_takes_long_is_a_finding_with_one_stack
+    finding = only(slow_ms: 20) do
+      count_to(1_000_000)
+    end
+    assert_equal [:slow_query, 1, nil], [finding.kind, finding.count, finding.fix]
+    assert_equal "test/detect/singles_test.rb:#{method(:count_to).source_location.last}", finding.location
+    frames = finding.stack.first(2).map { |frame| frame[/\A[^:]+:\d+/] }
+    assert_equal [finding.location, "test/detect/singles_test.rb:#{__LINE__ - 5}"], frames
+    assert_includes finding.fix_refused, "EXPLAIN"
+    assert_operator finding.total_ns, :>=, 20_000_000
+    refute_predicate finding, :repeats?
+  end
+
+  def test_what_is_slow_is_configurable
+    assert_empty(watch(slow_ms: nil) { count_to(1_000_000) })
+    assert_empty(watch(slow_ms: 600_000) { count_to(1_000_000) })
+  end
+
+  def test_a_slow_statement_of_a_thread_is_seen
+    finding = only(slow_ms: 20) { Thread.new { World::Base.connection_pool.with_connection { count_to(1_000_000) } }.join }
+    assert_equal :slow_query, finding.kind
+  end
+
+  def test_the_assertion_is_about_repetition_only
+    test = Class.new { include Castellan::Detect::Assertions }.new
+    test.define_singleton_method(:assert) { |passed, message| raise message.call unless passed }
+    assert_equal 30, test.assert_no_repeated_queries { wide { World::User.eager_load(posts: :comments).flat_map { |user| user.posts.flat_map(&:comments) }.size } }
+  end
+
+  def test_a_condition_on_an_included_table_that_multiplies_the_rows_is_a_finding
+    finding = wide do
+      only do
+        World::User.includes(:tokens).where(tokens: { on_behalf: false }).to_a
+      end
+    end
+    assert_equal [:wide_join, 1, 5, "ActiveRecordWorld::User#tokens"], finding.to_h.values_at(:kind, :count, :parent_count, :association)
+    assert_equal "test/detect/singles_test.rb:#{__LINE__ - 4}", finding.location
+    assert_includes finding.fix, "110 rows came for 5 users: at #{finding.location} choose them by " \
+                                 ".where(id: ActiveRecordWorld::Token.where(…).select(:user_id)) and write .preload(:tokens)"
+    assert_equal [5, 5], wide { [World::User.includes(:tokens).where(tokens: { on_behalf: false }), chosen_apart] }.map { |users| users.to_a.size }
+  end
+
+  def test_a_join_that_only_loads_becomes_a_preload
+    finding = wide { only { World::User.eager_load(:tokens).to_a } }
+    assert_includes finding.fix, "write .preload(:tokens) instead of the JOIN at #{finding.location}"
+    assert_empty(wide { watch { World::User.preload(:tokens).to_a } })
+  end
+
+  def test_a_join_of_few_rows_is_none
+    assert_empty(watch { World::User.eager_load(:tokens).to_a })
+    assert_empty(wide { watch { World::Token.eager_load(:user).to_a } })
+  end
+
+  def test_an_eager_graph_of_sequel_becomes_an_eager
+    SequelWorld::DB.transaction(rollback: :always) do
+      user = SequelWorld::User.first
+      SequelWorld::DB[:tokens].import(%i[user_id on_behalf], Array.new(100) { [user.id, true] })
+      finding = only { SequelWorld::User.eager_graph(:tokens).all }
+      assert_equal [:wide_join, 5, "SequelWorld::User#tokens"], finding.to_h.values_at(:kind, :parent_count, :association)
+      assert_includes finding.fix, "write .eager(:tokens) instead of the JOIN at test/detect/singles_test.rb:#{__LINE__ - 2}"
+      assert_empty(watch { SequelWorld::User.eager(:tokens).all })
+    end
+  end
+
+  private
+
+  def watch(...) = Castellan::Detect.watch(...)
+
+  def only(...)
+    findings = watch(...)
+    assert_equal 1, findings.size, findings.join("\n")
+    findings.first
+  end
+
+  def count_to(number) = World::Base.connection.select_value(format(COUNTING, number))
+
+  # With 100 tokens more, 20 for each user.
+  def wide
+    result = nil
+    World::Base.transaction do
+      World::Token.insert_all(World::User.ids.flat_map { |id| Array.new(20) { { user_id: id, on_behalf: false } } })
+      result = yield
+      raise ActiveRecord::Rollback
+    end
+    result
+  end
+
+  # As the fix says.
+  def chosen_apart = World::User.where(id: World::Token.where(on_behalf: false).select(:user_id)).preload(:tokens)
+end
