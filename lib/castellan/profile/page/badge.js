@@ -74,10 +74,14 @@
     if (parts.details.open) draw();
   };
 
+  // A page is told of twice, from the buffer and when it has loaded, also in one list.
+  const isNew = (entry) => !seen.some((one) => one.name === entry.name && one.startTime === entry.startTime);
+
   const take = (entries) => {
-    const found = entries.filter((entry) => ours(entry) && !new URL(entry.name).pathname.startsWith(`${base}/`));
-    seen.push(...found);
-    if (found.length) show();
+    const before = seen.length;
+    entries.filter((entry) => ours(entry) && !new URL(entry.name).pathname.startsWith(`${base}/`))
+      .forEach((entry) => { if (isNew(entry)) seen.push(entry); });
+    if (seen.length > before) show();
   };
 
   ["navigation", "resource"].forEach((type) => new PerformanceObserver((list) => take(list.getEntries())).observe({ type, buffered: true }));

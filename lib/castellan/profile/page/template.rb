@@ -7,8 +7,7 @@ module Castellan
     class Page
       # An ERB template that escapes whatever is put into it, unless that is {Markup}: nobody can forget to.
       #
-      #   text = "a < b"
-      #   eval(Template.new("<p><%= text %></p>").src) # => "<p>a &lt; b</p>"
+      #   Template.new("<p><%= 'a < b' %></p>").result # => "<p>a &lt; b</p>"
       #
       # {View.template} makes a method of it, once, when the class is loaded.
       class Template < ERB

@@ -1,0 +1,128 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/browsing"
+require "castellan/profile"
+require "sequel"
+require "rack"
+
+# The middleware, the page and the badge together: a Rack application with a database, behind Puma, in Chromium.
+class ProfilePageServedTest < Minitest::Test
+  include Castellan::Browsing
+
+  HTML = <<~HTML
+    <!DOCTYPE html><html><head><title>Front</title><link rel="icon" href="data:,">
+    <script src="/castellan/badge.js" defer></script></head><body><h1>Front</h1></body></html>
+  HTML
+
+  def setup
+    @database = Sequel.sqlite
+    @database.create_table(:users) { primary_key :id }
+    5.times { @database[:users].insert }
+    @allowed = true
+  end
+
+  def teardown
+    forget(@database)
+  end
+
+  def test_chromium_reads_the_server_timing
+    serve do |base|
+      browse("#{base}/users") do |page|
+        timing = page.evaluate(<<~JS)
+          performance.getEntriesByType("navigation")[0].serverTiming.map((one) => [one.name, one.duration, one.description])
+        JS
+        names = timing.map(&:first)
+        assert_empty %w[db app total] - names
+        assert_match(/\A6 queries/, timing.assoc("db").last)
+        assert_operator timing.assoc("total")[1], :>, 0
+      end
+    end
+  end
+
+  def test_chromium_sees_nothing_of_it_where_nobody_is_authorised
+    @allowed = false
+    serve do |base|
+      browse("#{base}/users") do |page|
+        assert_equal [], page.evaluate("performance.getEntriesByType('navigation')[0].serverTiming")
+        page.go_to("#{base}/castellan")
+        assert_equal 404, page.network.status
+      end
+    end
+  end
+
+  def test_a_request_is_on_the_page_with_its_queries_and_lines
+    serve do |base|
+      browse("#{base}/users") do |page|
+        page.go_to("#{base}/castellan?status=200") # Chromium asks for an icon too
+        press(page, "tr[data-id] a")
+        await(page, "document.querySelector('#queries')")
+        assert_includes page.at_css("#queries").text, "6 queries"
+        assert_includes page.at_css(".groups").text, "test/profile/page/served_test.rb"
+        assert_equal [], violations(page)
+      end
+    end
+  end
+
+  def test_the_flame_graph_of_a_real_profile_opens
+    serve do |base|
+      browse("#{base}/users?profile=wall") do |page|
+        page.go_to("#{base}/castellan?status=200")
+        press(page, "tr[data-id] a")
+        await(page, "document.querySelector('iframe.flame')?.contentDocument?.body?.innerText.includes('Left Heavy')")
+        assert_includes page.at_css(".badge.depth").text, "wall"
+      end
+    end
+  end
+
+  def test_the_badge_shows_what_the_page_and_its_requests_took_and_leads_to_them
+    serve do |base|
+      browse("#{base}/front") do |page|
+        await(page, "document.querySelector('castellan-badge')")
+        page.evaluate("fetch('/users').then((response) => response.text())")
+        await(page, "document.querySelector('castellan-badge').shadowRoot.querySelector('summary').textContent.includes('2 requests')")
+        page.evaluate("document.querySelector('castellan-badge').shadowRoot.querySelector('summary').click()")
+        links = "[...document.querySelector('castellan-badge').shadowRoot.querySelectorAll('a')]"
+        await(page, "#{links}.length === 2 && #{links}.every((link) => /requests\\/[\\w-]+$/.test(link.href))")
+        assert_equal %w[/users /front], page.evaluate("#{links}.map((link) => link.textContent)")
+        assert_equal [], violations(page)
+      end
+    end
+  end
+
+  def test_there_is_no_badge_for_those_who_are_not_authorised
+    @allowed = false
+    serve do |base|
+      browse do |page|
+        page.go_to("#{base}/front")
+        assert_equal [404, nil], [status_of(page, "badge.js"), page.at_css("castellan-badge")]
+      end
+    end
+  end
+
+  private
+
+  def serve(&block)
+    profiled = Castellan::Profile::Middleware.new(method(:application), authorize: ->(_env) { @allowed }, announce: nil)
+    Castellan::TestServers.puma(->(env) { profiled.call(env) }, &block)
+  end
+
+  def application(env)
+    return html if env["PATH_INFO"] == "/front"
+    return [204, {}, []] unless env["PATH_INFO"] == "/users"
+
+    ids = @database[:users].select_map(:id)
+    names = ids.map { |id| @database[:users].first(id: id) }
+    [200, { "content-type" => "application/json" }, [JSON.generate(names)]]
+  end
+
+  # As strict as a page may be that has the badge.
+  def html
+    policy = "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:"
+    [200, { "content-type" => "text/html", "content-security-policy" => policy }, [HTML]]
+  end
+
+  def status_of(page, name)
+    page.network.traffic.find { |exchange| exchange.url.end_with?(name) }.response.status
+  end
+end

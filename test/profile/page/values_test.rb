@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require "support/profiles"
+
+# What the page computes before it draws: figures, groups, places on the timeline, differences, the command for curl.
+class ProfilePageValuesTest < Minitest::Test
+  Profiles = Castellan::Profiles
+  Page = Castellan::Profile::Page
+  Figures = Page::Figures
+
+  def test_figures_have_three_digits_that_mean_something
+    assert_equal ["0.34 ms", "9.07 ms", "12.4 ms", "213 ms", "7,795 ms", "61.0 s"],
+                 [340_000, 9_070_000, 12_400_000, 212_600_000, 7_795_400_000, 61_000_000_000].map { |ns| Figures.duration(ns) }
+    assert_equal ["0 ms", "90.0 µs", "–"], [0, 90_000, nil].map { |ns| Figures.duration(ns) }
+    assert_equal ["200 B", "66.0 kB", "437 MB", "–"], [200, 65_976, 436_700_000, nil].map { |size| Figures.bytes(size) }
+    assert_equal ["1 query", "2 queries", "1,139 rows"], [[1, "query"], [2, "query"], [1_139, "row"]].map { |pair| Figures.counted(*pair) }
+    assert_equal ["1.8 ×", "41 ×", "1,139 ×"], [1.8, 41.26, 1_139.2].map { |factor| Figures.times(factor) }
+    assert_equal ["33 %", "< 1 %", "0 %", "–"], [[1, 3], [1, 1_000], [0, 3], [0, 0]].map { |pair| Figures.share(*pair) }
+  end
+
+  def test_queries_are_grouped_and_know_their_lines
+    group = Page::QueryGroup.all(Profiles.slow.queries).first
+    assert_equal [162, 162, 12_312_000, 76_000, 1], [group.count, group.rows, group.total_ns, group.longest_ns, group.finding]
+    assert_equal ["app/serializers/user_index_serializer.rb:16:in `last_login_at'", 162], group.lines.first.first(2)
+    assert_equal "SELECT authentication_tokens", group.label
+  end
+
+  def test_a_statement_is_labelled_by_what_it_does_and_to_which_table
+    statements = ['INSERT INTO "users" (a) VALUES (?)', "UPDATE `posts` SET a = ?", "delete from public.tags", "BEGIN", ""]
+    assert_equal ["INSERT users", "UPDATE posts", "DELETE public.tags", "BEGIN", ""],
+                 statements.map { |sql| Page::QueryGroup.new([{ fingerprint: sql }]).label }
+  end
+
+  def test_the_timeline_joins_what_cannot_be_told_apart_and_loses_nothing
+    queries = Array.new(10_000) { |n| Profiles.query("select 1", n * 20_000, 10_000, nil) }
+    lane = Page::Timeline.new(Profiles.slow(queries: queries, spans: [], cache: [])).lanes.first
+    assert_operator lane.marks.size, :<, 1_000
+    assert_equal [10_000, 100_000_000], [lane.marks.sum(&:count), lane.marks.sum(&:duration_ns)]
+    assert(lane.marks.all? { |mark| mark.x >= 0 && mark.x + mark.width <= 1_001.5 })
+  end
+
+  def test_the_timeline_has_a_lane_for_the_statements_that_have_none_of_their_own
+    queries = Array.new(30) { |n| Profiles.query("select #{n} from t", n * 1_000_000, 1_000 * (n + 1), nil) }
+    lanes = Page::Timeline.new(Profiles.slow(queries: queries, spans: [], cache: [])).lanes
+    assert_equal [13, "18 other statements"], [lanes.size, lanes.last.label]
+    assert_equal 30, lanes.sum(&:count)
+  end
+
+  def test_the_headline_says_what_to_look_at_first
+    assert_equal "324 of 325 queries repeat: 16.3 ms in the database, of 213 ms in all.", headline(Profiles.slow).text
+    assert_match(/\Aadd \.preload\(:tokens\)/, headline(Profiles.slow).next_step)
+    assert_equal "94 % of the time is application code.", headline(Profiles.fast).text
+    assert_match(/profile=cpu/, headline(Profiles.fast).next_step)
+    assert_equal "Nothing stands out, and it is fast.", headline(Profiles.fast(duration_ns: 900_000)).text
+    assert_includes headline(Profiles.slow(exception: "KeyError: a")).text, "KeyError: a"
+  end
+
+  def test_a_comparison_says_what_is_better_what_is_gone_and_what_is_solved
+    comparison = Page::Comparison.new(Profiles.slow, Profiles.fast)
+    time, sql = comparison.figures
+    assert_equal ["Time", "better", 17], [time.name, time.verdict, time.factor.round]
+    assert_equal %w[SQL better], [sql.name, sql.verdict]
+    assert_equal [["gone", 162, 0], ["gone", 162, 0]], comparison.statements.map { |one| [one.kind, one.before_count, one.after_count] }
+    assert_equal [2, 0, 0], [comparison.solved, comparison.remaining, comparison.added].map(&:size)
+    assert_equal [], comparison.remarks
+  end
+
+  def test_a_comparison_the_other_way_round_says_what_is_new
+    comparison = Page::Comparison.new(Profiles.fast, Profiles.slow)
+    assert_equal %w[new new], comparison.statements.map(&:kind)
+    assert_equal [0, 2], [comparison.solved, comparison.added].map(&:size)
+    assert_equal "worse", comparison.figures.first.verdict
+  end
+
+  def test_times_that_differ_by_noise_are_the_same_and_counts_are_exact
+    figures = Page::Comparison.new(Profiles.slow, Profiles.slow(duration_ns: 215_000_000, response_bytes: 65_977)).figures
+    assert_equal %w[same worse], %w[Time Response].map { |name| figures.find { |figure| figure.name == name }.verdict }
+  end
+
+  def test_a_comparison_says_what_makes_it_doubtful
+    other = Profiles.deep(depth: "cpu", endpoint: "GET posts#index", status: 500, response_bytes: 2,
+                          truncated: { queries: 3, bytes: false }, objects: { count: 1, scope: "process", overlapping: 2 })
+    assert_equal 6, Page::Comparison.new(Profiles.slow, other).remarks.size
+  end
+
+  def test_memory_is_compared_where_both_have_it
+    assert_equal [], Page::Comparison.new(Profiles.slow, Profiles.deep).memory(:by_file)
+    less = Profiles.deep.memory.merge(by_file: [{ name: Profiles::SERIALIZER, allocated_bytes: 100 }])
+    rows = Page::Comparison.new(Profiles.deep, Profiles.deep(memory: less)).memory(:by_file)
+    assert_equal [[Profiles::SERIALIZER, -8_099_900], [Profiles::CONTROLLER, -900_000]], rows.map { |row| [row.name, row.difference] }
+  end
+
+  # A shell says what it would have run, so no quoting is believed in that it does not understand.
+  def test_the_command_for_curl_is_what_a_shell_makes_of_it
+    hostile = "/users/'; touch owned; '$(id)`id`\"\\\n!"
+    result = Profiles.fast(method: "DELETE", path: hostile, query: "page[size]=2", headers: { "accept" => "a'b", "host" => "h" })
+    command = Page::Curl.new(result, origin: "http://localhost:3000", depth: "cpu")
+    words, = Open3.capture2("sh", stdin_data: "curl() { for word; do printf '%s\\0' \"$word\"; done; }\n#{command}\n")
+    assert_equal ["http://localhost:3000#{hostile}?page[size]=2", "--globoff", "-X", "DELETE", "-H", "accept: a'b",
+                  "-H", "castellan-profile: cpu"], words.split("\0")
+    assert_equal 2, command.remarks.size
+  end
+
+  def test_markup_is_not_escaped_twice_and_everything_else_is
+    assert_equal "&lt;b&gt;&#39;&quot;&amp;", Page::Markup.of("<b>'\"&")
+    assert_equal "<b>", Page::Markup.of(Page::Markup.new("<b>"))
+    assert_equal "\uFFFDa\uFFFD", Page::Markup.of("\x00a\xFF".b)
+    assert_equal "<p>&lt;i&gt;</p>", Page::Template.new("<p><%= '<i>' %></p>").result
+  end
+
+  private
+
+  def headline(result) = Page::Headline.new(result)
+end
