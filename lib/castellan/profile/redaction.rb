@@ -34,7 +34,7 @@ module Castellan
       def query(query)
         return "" if query.nil? || query.empty?
 
-        Redaction.text(query.split(/([&;])/).map { |part| parameter(part) }.join)
+        Redaction.text(query.b.split(/([&;])/).map { |part| parameter(part) }.join)
       end
 
       # @param env [Hash] of Rack
@@ -60,7 +60,7 @@ module Castellan
         plain = decoded(name)
         return "#{name}=#{MARK}" if @names.match?(plain)
 
-        @procs.empty? ? part : "#{name}=#{changed(plain, value)}"
+        @procs.empty? ? part : "#{name}=".b << changed(plain, value).b
       end
 
       def changed(name, value)

@@ -1,0 +1,81 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "castellan/profile"
+require "rack/mock"
+
+class ProfileRedactionTest < Minitest::Test
+  Redaction = Castellan::Profile::Redaction
+
+  def query(text, **options) = Redaction.new(**options).query(text)
+
+  def test_parameters_on_the_list_lose_their_values
+    assert_equal "page=2&email=[FILTERED]", query("page=2&email=a%40b.c", filter: [:email])
+    assert_equal "user[Password]=[FILTERED];api_key=[FILTERED]&x", query("user[Password]=a;api_key=b&x")
+    assert_equal "a=[FILTERED]&b=1", query("a=1&b=1", filter: [/\Aa\z/])
+    assert_equal "p%61ssword=[FILTERED]", query("p%61ssword=x"), "a name may be written in another way"
+  end
+
+  def test_the_tokens_of_the_profiler_are_always_on_it
+    assert_equal "castellan_token=[FILTERED]", query("castellan_token=1.abc")
+  end
+
+  def test_a_proc_changes_what_it_does_not_want
+    filter = ->(name, value) { value.replace("x") if name == "iban" }
+    assert_equal "iban=[FILTERED]&page=2", query("iban=DE12&page=2", filter: [filter])
+    assert_equal "page=[FILTERED]", query("page=2", filter: [->(_name, _value) { raise "a bug" }])
+  end
+
+  def test_bytes_that_are_no_text_and_long_ones
+    assert_equal ["a=?", true], query("a=\xFF").then { |text| [text, text.valid_encoding?] }
+    assert_equal "%zz=%", query("%zz=%")
+    assert_operator query("a=#{"x" * 100_000}").size, :<, 3_000
+    assert_equal ["", ""], [query(nil), query("")]
+  end
+
+  def test_only_chosen_headers_are_kept
+    env = Rack::MockRequest.env_for("/", "HTTP_ACCEPT" => "*/*", "HTTP_AUTHORIZATION" => "Bearer x", "HTTP_COOKIE" => "a=b",
+                                         "HTTP_REFERER" => "/?password=x", "HTTP_X_TENANT" => "7",
+                                         "CONTENT_TYPE" => "text/plain\xFF", "HTTP_HOST" => "localhost")
+    assert_equal({ "accept" => "*/*", "content-type" => "text/plain?", "host" => "localhost" }, Redaction.new.headers(env))
+    assert_equal "7", Redaction.new(headers: ["X-Tenant"]).headers(env)["x-tenant"]
+  end
+
+  def test_a_secret_header_cannot_be_chosen
+    %w[Authorization Cookie Castellan-Token].each do |name|
+      assert_includes assert_raises(Castellan::ConfigurationError) { Redaction.new(headers: [name]) }.message, "is a secret"
+    end
+  end
+
+  def test_the_store_holds_nothing_that_is_secret
+    store = Castellan::Store::MemoryStore.new
+    written = []
+    store.define_singleton_method(:write_multi) { |entries, **options| super(entries.tap { |one| written << one.to_s }, **options) }
+    app = ->(_env) { [200, { "set-cookie" => "session=hunter2" }, ["hunter2"]] }
+    middleware = Castellan::Profile::Middleware.new(app, authorize: ->(_env) { true }, environment: nil, store: store, filter: ["pin"])
+    secrets = { "HTTP_AUTHORIZATION" => "hunter2", "HTTP_COOKIE" => "a=hunter2" }
+    Rack::MockRequest.new(middleware).get("/users?pin=hunter2&password=hunter2", secrets)
+    assert_includes written.join, "/users"
+    refute_includes written.join, "hunter2"
+  end
+
+  def test_hostile_paths_and_headers_are_kept_as_text
+    app = ->(_env) { [200, {}, []] }
+    middleware = Castellan::Profile::Middleware.new(app, authorize: ->(_env) { true }, environment: nil)
+    middleware.call(Rack::MockRequest.env_for("/").merge("PATH_INFO" => "/<script>\xFF\u0000", "HTTP_USER_AGENT" => "<img src=x>\xFF"))
+    result = middleware.results.find(middleware.results.latest.first.id)
+    assert_equal "/<script>?\u0000", result.path
+    assert_equal "<img src=x>?", result.headers["user-agent"]
+  end
+
+  def test_the_name_of_an_endpoint
+    name = ->(env) { Castellan::Profile::EndpointName.of({ "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "" }.merge(env)) }
+    paths = { "/users/12" => "/users/:id", "/users/12.json" => "/users/:id.json", "/v2/users" => "/v2/users", "/" => "/",
+              "/a/3f2504e0-4f89-41d3-9a0c-0305e82c3301/b" => "/a/:id/b", "/users/deadbeefdeadbeef" => "/users/:id",
+              "/users/anna" => "/users/anna" }
+    paths.each { |path, endpoint| assert_equal "GET #{endpoint}", name.call("PATH_INFO" => path) }
+    assert_equal "GET users#show", name.call("action_dispatch.request.path_parameters" => { controller: "users", action: "show" })
+    assert_equal "GET /users/:name", name.call("sinatra.route" => "GET /users/:name")
+    assert_equal "GET own", name.call("castellan.endpoint" => "own")
+  end
+end
