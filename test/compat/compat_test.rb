@@ -11,8 +11,9 @@ class CompatTest < Minitest::Test
   SHOUTED = '{"data":{"id":"1","type":"user","attributes":{"shout":"ADA"},"relationships":{"roles":{"data":[{"id":"3","type":"role"}]}}}}'
 
   def test_a_serializer_that_changes_nothing
-    assert_equal '{"data":{"id":"1","type":"user","attributes":{"name":"Ada","email":"ada@example.com"},' \
-                 '"relationships":{"roles":{"data":[{"id":"3","type":"role"}]}}}}', run_with("jsonapi_serializer", "#{SERIALIZER} puts UserSerializer.new(ADA).to_json")
+    expected = '{"data":{"id":"1","type":"user","attributes":{"name":"Ada","email":"ada@example.com"},' \
+               '"relationships":{"roles":{"data":[{"id":"3","type":"role"}]}}}}'
+    assert_equal expected, run_with("jsonapi_serializer", "#{SERIALIZER} puts UserSerializer.new(ADA).to_json")
   end
 
   def test_its_errors_are_rescued_by_their_names

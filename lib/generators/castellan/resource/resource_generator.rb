@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+require "rails/generators"
+require "rails/generators/named_base"
+require "castellan"
+require "castellan/nearest"
+require_relative "model_members"
+
+module Castellan
+  # What `bin/rails generate castellan:…` writes.
+  module Generators
+    # Writes a resource from a model: its columns, its associations, and what was left out and why.
+    #
+    #   bin/rails generate castellan:resource User          # app/resources/user_resource.rb
+    #   bin/rails generate castellan:resource Admin::User   # app/resources/admin/user_resource.rb
+    #
+    # Columns that look secret (what Rails filters from its log, digests, tokens, encrypted attributes) are left out, and said to be.
+    # An association whose resource is not there yet is written as a comment, because a resource that names it would not boot.
+    class ResourceGenerator < ::Rails::Generators::NamedBase
+      source_root File.expand_path("templates", __dir__)
+
+      # @raise [Thor::Error] when there is no such model, or its table cannot be read
+      def find_model
+        @members = ModelMembers.new(model, namespace: class_path)
+        members.attributes # reads the table
+      rescue ::ActiveRecord::ActiveRecordError => error
+        raise Thor::Error, "#{class_name} cannot be read: #{error.message.lines.first}"
+      end
+
+      def write_resource
+        template "resource.rb.tt", File.join("app/resources", class_path, "#{file_name}_resource.rb")
+      end
+
+      def say_what_was_left_out
+        members.secrets.each { |name| say_status "left out", "#{name}, which looks secret: declare it if clients may see it", :yellow }
+        members.absent.each { |_, name, why| say_status "left out", "#{name}: #{why}", :yellow }
+      end
+
+      private
+
+      attr_reader :members
+
+      def model
+        found = class_name.safe_constantize
+        return found if found.is_a?(Class) && found < ::ActiveRecord::Base
+
+        ::Rails.application.eager_load!
+        known = ::ActiveRecord::Base.descendants.filter_map(&:name).reject { |name| name.start_with?("HABTM_") }
+        raise Thor::Error, "#{class_name} is not a model of ActiveRecord#{Nearest.hint(class_name, known)}"
+      end
+    end
+  end
+end

@@ -1,0 +1,133 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require "tmpdir"
+
+# `bin/rails generate castellan:resource`, in a fresh Rails application with a process of its own.
+class ResourceGeneratorTest < Minitest::Test
+  BOOT = <<~RUBY
+    require "rails"
+    require "active_record/railtie"
+    require "castellan"
+    class LibraryApp < Rails::Application
+      config.root = Dir.pwd
+      config.load_defaults Rails::VERSION::STRING.to_f
+      config.eager_load = false
+      config.secret_key_base = "a" * 64
+      config.logger = Logger.new(nil)
+      config.filter_parameters += %i[passw email nickname]
+      config.active_record.encryption.primary_key = config.active_record.encryption.deterministic_key = "k" * 32
+      config.active_record.encryption.key_derivation_salt = "s" * 32
+    end
+    Rails.application.initialize!
+    ActiveRecord::Base.connection.instance_exec do
+      create_table(:users) { |t| t.string :email; t.string :name; t.string :nickname; t.string :password_digest; t.string :api_token
+                                 t.string :diary; t.string :type; t.integer :team_id; t.datetime :created_at }
+      create_table(:teams) { |t| t.string :name }
+      create_table(:badges) { |t| t.integer :user_id; t.string :subject_type; t.integer :subject_id; t.string :label }
+      create_table(:badges_users, id: false) { |t| t.integer :user_id; t.integer :badge_id }
+      create_table(:seats, primary_key: %i[row number]) { |t| t.integer :row; t.integer :number }
+    end
+    def generate(*arguments)
+      require "rails/generators"
+      Rails::Generators.invoke("castellan:resource", arguments, behavior: :invoke, destination_root: Rails.root.to_s)
+      Rails.application.reloader.reload! # as a process of its own would find it
+    end
+  RUBY
+  FILES = {
+    "config/database.yml" => "test: { adapter: sqlite3, database: library.sqlite3 }\n",
+    "app/models/application_record.rb" => "class ApplicationRecord < ActiveRecord::Base\n  primary_abstract_class\nend\n",
+    "app/models/user.rb" => <<~RUBY,
+      class User < ApplicationRecord
+        self.inheritance_column = nil
+        belongs_to :team
+        has_many :badges
+        has_and_belongs_to_many :medals, class_name: "Badge"
+        has_many :strangers, class_name: "Nobody"
+        encrypts :diary
+      end
+    RUBY
+    "app/models/team.rb" => "class Team < ApplicationRecord\n  has_many :users\nend\n",
+    "app/models/badge.rb" => "class Badge < ApplicationRecord\n  belongs_to :user\n  belongs_to :subject, polymorphic: true\nend\n",
+    "app/models/seat.rb" => "class Seat < ApplicationRecord\nend\n",
+    "app/models/admin/report.rb" => "module Admin\n  class Report < ApplicationRecord\n    self.table_name = \"teams\"\n  end\nend\n"
+  }.freeze
+
+  def test_columns_are_written_and_what_looks_secret_is_left_out
+    output, file = generated("User")
+    assert_includes file, "class UserResource < Castellan::Resource\n  model ::User\n\n  attributes :email, :name, :created_at\n"
+    assert_includes file, "# Left out, because they look secret: nickname, password_digest, api_token, diary\n"
+    %w[password_digest api_token diary nickname].each { |name| assert_match(/left out  #{name}, which looks secret/, output) }
+    assert_includes file, '# attribute :type_name, from: "type"   # JSON:API keeps the name "type" for itself'
+    refute_match(/^ +attributes.*(team_id|password|token|diary)/, file)
+  end
+
+  def test_associations_are_declared_where_their_resource_is_there
+    output, file = generated("User")
+    assert_includes file, "  # belongs_to :team   # needs TeamResource: bin/rails generate castellan:resource Team\n"
+    assert_includes file, "  # has_many :medals   # needs MedalResource: bin/rails generate castellan:resource Badge\n"
+    assert_match(/# has_many :strangers   # leads to a class that is not there/, file)
+    assert_match(/left out  team: needs TeamResource/, output)
+    _, file = generated("User", "Team", last: "User")
+    assert_includes file, "  # has_many :badges   # needs BadgeResource"
+    _, file = generated("Team", "User", last: "User")
+    assert_includes file, "\n  belongs_to :team\n"
+  end
+
+  def test_what_is_polymorphic_is_said_to_be
+    _, file = generated("Badge")
+    assert_includes file, "# belongs_to :subject   # is polymorphic: name its resources, resource: [PostResource, UserResource]"
+    assert_includes file, "  attributes :label\n"
+  end
+
+  def test_a_model_in_a_module_and_one_without_a_single_key
+    _, file = generated("Admin::Report")
+    assert_includes file, "class Admin::ReportResource < Castellan::Resource\n  model ::Admin::Report\n"
+    _, file = generated("Seat")
+    assert_includes file, "# id :column"
+  end
+
+  def test_what_is_written_boots_and_answers
+    output = run_app(<<~RUBY)
+      generate("Team"); generate("User"); generate("Admin::Report")
+      team = Team.create!(name: "Blue")
+      User.create!(email: "ada@example.com", name: "Ada", team: team, password_digest: "x", api_token: "y", diary: "z")
+      Castellan.check!
+      puts UserResource.render(include: "team"), Admin::ReportResource.render
+    RUBY
+    users, reports = output.lines.last(2)
+    assert_includes users, '{"data":[{"type":"users","id":"1","attributes":{"email":"ada@example.com","name":"Ada","created_at":"2'
+    assert_includes users, '"included":[{"type":"teams","id":"1","attributes":{"name":"Blue"}'
+    assert_includes reports, '"attributes":{"name":"Blue"}'
+    refute_match(/password|token|diary/, users)
+  end
+
+  def test_a_model_or_table_that_is_not_there
+    assert_includes run_app('generate("Usr")'), "Usr is not a model of ActiveRecord (did you mean User?)"
+    assert_includes run_app('ActiveRecord::Base.connection.drop_table(:seats); generate("Seat")'), "Seat cannot be read: "
+  end
+
+  private
+
+  # What the generator said, and the file that it wrote for the last model.
+  def generated(*names, last: names.last)
+    path = "app/resources/#{last.gsub(/([a-z])([A-Z])/, '\1_\2').downcase.gsub("::", "/")}_resource.rb"
+    output = run_app("#{names.map { |name| "generate(#{name.inspect})\n" }.join}puts '---', File.read(#{path.inspect})")
+    output.split("---\n", 2)
+  end
+
+  def run_app(code)
+    Dir.mktmpdir do |dir|
+      FILES.each do |path, text|
+        FileUtils.mkdir_p(File.join(dir, File.dirname(path)))
+        File.write(File.join(dir, path), text)
+      end
+      FileUtils.mkdir_p(File.join(dir, "app/resources"))
+      environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil }
+      output, status = Open3.capture2e(environment, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", "-e", BOOT + code, chdir: dir)
+      assert status.success?, output
+      output
+    end
+  end
+end
