@@ -285,7 +285,8 @@ module Castellan
 
     # What is no UUID is no id of a column of those, and PostgreSQL would refuse to compare them.
     def possible_ids
-      @adapter.database_type(definition.id_column) == "uuid" && !UUID.match?(@id.to_s) ? [] : [@id]
+      id = definition.id_column
+      id.is_a?(Symbol) && @adapter.database_type(id) == "uuid" && !UUID.match?(@id.to_s) ? [] : [@id]
     end
 
     def full?(rows)

@@ -152,13 +152,20 @@ module ActiveRecordRowsContract
     assert_equal(expected, rows(resource, owner.order(:id), include: "letters").map { |row| row["letters"].map { |letter| letter["id"] } })
   end
 
-  def test_one_row_of_another_database_is_refused
-    owner = writer(ActiveRecordWorld.letters)
+  def test_one_row_of_another_database_goes_through_models
+    letters = ActiveRecordWorld.letters
+    letters.delete_all
+    users.each { |user| letters.create!(user_id: user.id, text: "to #{user.id}") }
+    owner = writer(letters)
     resource = resource(owner) do
       type "users"
       attribute :text, from: "last_letter.text"
     end
-    assert_includes assert_raises(Castellan::DeclarationError) { rows(resource, owner.all) }.message, "another database"
+    resource.has_one :last_letter, resource: resource(letters) { attributes :text }
+    assert_equal(users.map { |user| "to #{user.id}" }, rows(resource, owner.order(:id)).map { |row| row["text"] })
+    assert_equal(users.map { |user| "to #{user.id}" },
+                 rows(resource, owner.order(:id), include: "last_letter").map { |row| row["last_letter"]["text"] })
+    assert_includes resource.document(owner.all).explain, "it is in another database"
   end
 
   def test_a_scope_that_takes_the_owner_goes_through_models

@@ -37,29 +37,13 @@ module Castellan
         what = "attribute #{attribute.name.inspect}"
         adapter = attribute.path.reduce(@adapter) { |level, name| to_one!(level, name, what, attribute.location) }
         attribute.columns&.each { |column| column!(adapter, column, what, attribute.location) }
-        plain!(adapter, attribute, what) if attribute.path.any?
-      end
-
-      # At the end of a path there is a column and no record, whose reader could be asked.
-      def plain!(adapter, attribute, what)
-        column = attribute.columns.first
-        return unless adapter.needs_record?(column)
-
-        walk = [*attribute.path, column].join("&.")
-        refuse("#{what}: #{adapter.model.name || "the model"} reads #{column} by a method of its own; " \
-               "write attribute(#{attribute.name.inspect}) { |record| record.#{walk} }", attribute.location)
       end
 
       def to_one!(adapter, name, what, location)
         association = association!(adapter, name, what, location)
         refuse("#{what}: #{name} is a to-many association, and from: walks to-one associations only", location) if association.to_many?
-        refuse_path(what, name, association.reason, location) if association.reason
 
         Rows.for(association.model)
-      end
-
-      def refuse_path(what, name, reason, location)
-        refuse("#{what}: #{name} cannot be read as rows: #{reason}; write an attribute with a block that takes the record", location)
       end
 
       def relationship!(relationship)

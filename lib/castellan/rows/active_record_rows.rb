@@ -54,7 +54,7 @@ module Castellan
 
       # @return [String]
       def plural_name
-        model.model_name.plural
+        model.name ? model.model_name.plural : table
       end
 
       # @return [String] the table of the rows themselves
@@ -91,6 +91,8 @@ module Castellan
       # @param ids [Array<String, Integer>]
       # @return [ActiveRecord::Relation, ChosenIds] the latter where the scope adds nothing to the model
       def by_ids(scope, ids, column = primary_key)
+        return by_several(scope, ids, column) if column.is_a?(Array)
+
         ids = Ids.integers(ids) if integer?(column)
         return scope.where(column => ids) unless whole?(scope) && kept_ids?(ids, column)
 
@@ -102,7 +104,8 @@ module Castellan
       def order(scope, order)
         scope = relation(scope)
         terms = order.map { |column, direction| attribute(column).public_send(direction) }
-        terms << attribute(primary_key).asc if primary_key && order.none? { |column, _| column.to_sym == primary_key }
+        keys = Array(model.primary_key).map(&:to_sym) - order.map { |column, _| column.to_sym }
+        terms.concat(keys.map { |key| attribute(key).asc })
         order.empty? ? scope.order(*terms) : scope.reorder(*terms)
       end
 
@@ -156,8 +159,8 @@ module Castellan
 
       # @return [Array<ActiveRecord::Base>] of these ids, whatever the default scope says: what an association led to is there
       def load_by_ids(ids, column = primary_key, preloads = [])
-        column = model.primary_key if column.is_a?(Array)
-        preloading(model.unscoped.where(column => ids), preloads).to_a
+        relation = column.is_a?(Array) ? by_several(model.unscoped, ids, column) : model.unscoped.where(column => ids)
+        preloading(relation, preloads).to_a
       end
 
       # @return [Division] what reads a scope in batches
@@ -305,6 +308,11 @@ module Castellan
       # @!endgroup
 
       private
+
+      def by_several(scope, ids, columns)
+        values = RecordIds.divided(ids, columns, self)
+        values.empty? ? scope.none : scope.where(columns.map(&:name) => values)
+      end
 
       def preloading(relation, names)
         names.any? ? relation.preload(*names) : relation

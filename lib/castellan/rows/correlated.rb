@@ -24,7 +24,6 @@ module Castellan
       # @param name [Symbol] the column at the end of the path
       def self.path(adapter, path, name)
         association = adapter.association(path.first)
-        one_statement(adapter, association)
         new(association.owner_key, path_sql(association, path.drop(1), name))
       end
 
@@ -40,14 +39,6 @@ module Castellan
           "(#{association.lazy.sql("#{target.qualified(inner.key)} AS #{key}", single: true)}) #{level})"
       end
       private_class_method :path_sql
-
-      # @raise [DeclarationError] when the related rows are in another database
-      def self.one_statement(adapter, association)
-        return if association.adapter.same_database?(adapter)
-
-        raise DeclarationError, "#{adapter.plural_name}: #{association.name} is in another database, so one statement cannot read both; " \
-                                "write the attribute with a block that takes the record, or declare the relationship as belongs_to"
-      end
 
       def initialize(key, text)
         @key = key

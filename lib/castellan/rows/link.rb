@@ -20,7 +20,7 @@ module Castellan
 
       # @return [Plan::Node::Edge]
       # @return [Object] the association
-      # @return [Symbol] see above
+      # @return [Symbol, nil] see above; nil where rows cannot say it, see {#reason}
       # @return [Array<Correlated>] what the row's SELECT has to contain for this link
       # @return [String, nil] SELECT of the parent's id and the related id, for parents given as ids
       # @return [String, nil] the column of the related rows that holds the parent's id, when they carry it
@@ -61,19 +61,27 @@ module Castellan
         association.stable?
       end
 
+      # @return [String, nil] why it cannot be read as rows
+      def reason
+        return if kind
+        return "it is in another database" unless association.to_many?
+
+        "its scope has LIMIT, DISTINCT or GROUP BY, or its key is not the id, which cannot be read for many parents at once here " \
+          "(PostgreSQL can, SQLite where ids hold no comma)"
+      end
+
       private
 
       def choose
-        return association.foreign_key_of?(@related_id) ? :foreign_key : :one unless association.to_many?
+        return to_one unless association.to_many?
 
         read_statement
         simple = @parent_column && association.owner_key == @id_column
         return :own_rows if @own_rows && simple && association.direct?
         return :grouped if groups?
         return :pairs if simple
-        return :lateral if @adapter.dialect.lateral? && association.adapter.same_database?(@adapter)
 
-        refuse
+        :lateral if @adapter.dialect.lateral? && association.adapter.same_database?(@adapter)
       end
 
       def write
@@ -87,8 +95,13 @@ module Castellan
         end
       end
 
+      def to_one
+        return :foreign_key if association.foreign_key_of?(@related_id)
+
+        :one if association.adapter.same_database?(@adapter)
+      end
+
       def one
-        Correlated.one_statement(@adapter, association)
         Correlated.new(association.owner_key, "(#{@lazy.sql(@related, single: true)})")
       end
 
@@ -128,12 +141,6 @@ module Castellan
         related = association.adapter.quote(@related_id)
         "SELECT castellan_owners.castellan_id, castellan_related.#{related} FROM (#{owners}) castellan_owners " \
           "CROSS JOIN LATERAL (#{OwnerKey.replace(@lazy.whole_sql, "castellan_owners.castellan_key")}) castellan_related"
-      end
-
-      def refuse
-        reason = "a scope with LIMIT, DISTINCT or GROUP BY, or a key that is not the id, cannot be read for many parents here " \
-                 "(PostgreSQL can, SQLite where ids hold no comma); write the association without it"
-        raise DeclarationError.new("#{edge.relationship.name}: #{reason}", location: edge.relationship.location)
       end
     end
   end

@@ -47,13 +47,8 @@ module Castellan
       end
 
       def of_path(attribute)
-        attribute.path.reduce(@adapter) do |level, name|
-          association = level.association(name)
-          return "#{attribute.name}: #{name} cannot be read as rows: #{association.reason}" if association.reason
-
-          association.adapter
-        end
-        nil
+        reason = PathReason.of(@adapter, attribute.path, attribute.columns.first)
+        "#{attribute.name}: #{reason}" if reason
       end
 
       def of_edge(edge)
@@ -61,8 +56,13 @@ module Castellan
         return "#{relationship.name}: its block takes the record" if relationship.block
 
         association = @adapter.association(relationship.name)
-        reason = association ? association.reason_for(relationship) : "it is no association"
+        reason = association ? association.reason_for(relationship) || reason_of_link(edge) : "it is no association"
         "#{relationship.name}: it cannot be read as rows: #{reason}" if reason
+      end
+
+      # Links to several types are in the row; those of which no linkage is written are not read.
+      def reason_of_link(edge)
+        Link.new(edge, @adapter, @node.definition.id_column, own_rows: false).reason unless edge.alternatives || !edge.data
       end
 
       def of_aside(aside)

@@ -18,6 +18,19 @@ module Castellan
 
         column.map { |name| instances.read(records, name) }.transpose.map { |parts| parts.join(DELIMITER) }
       end
+
+      # @param ids [Array<String>] joined
+      # @param adapter [Object] knows the types of the columns
+      # @return [Array<Array>] the values of those that can be such ids
+      def divided(ids, columns, adapter)
+        ids.filter_map do |id|
+          parts = id.to_s.split(DELIMITER, -1)
+          next unless parts.size == columns.size
+
+          values = columns.zip(parts).flat_map { |column, part| adapter.integer?(column) ? Ids.integers([part]) : [part] }
+          values if values.size == columns.size
+        end
+      end
     end
   end
 end

@@ -12,6 +12,7 @@ module Castellan
         @reader = reader
         @node = node
         @adapter = reader.adapter_of(node)
+        @instances = @adapter.instances
         @records = records
         @reading = reading
         @values = RecordValues.new(node, @adapter, records, reading.viewer)
@@ -54,11 +55,17 @@ module Castellan
       end
 
       def path(attribute, position, index)
-        values = @values.walk(attribute.path, attribute.columns.first)
+        values = @values.walk(attribute.path, attribute.columns.first, load: !rows?(attribute))
         return @asked << [position, index] unless values
 
         coder = RubyValues.coder(values)
         coder ? fill(position, values, coder) : compute(index, values)
+      end
+
+      # Whether what is not loaded can be read as rows.
+      def rows?(attribute)
+        !@adapter.model.nil? && @node.definition.id_column.is_a?(Symbol) && @instances.stored?(@records) &&
+          PathReason.of(@adapter, attribute.path, attribute.columns.first).nil?
       end
 
       def fill(position, values, coder)

@@ -44,17 +44,20 @@ module Castellan
       end
 
       # @param path [Array<Symbol>] to-one associations
+      # @param load [Boolean] whether to load what is not loaded
       # @return [Array<Object>, nil] what stands at the end of the path; nil when an association on the way is not loaded
-      def walk(path, name)
-        ends = path.reduce(@records) { |level, association| level && step(level, association) }
+      def walk(path, name, load: false)
+        ends = path.reduce(@records) { |level, association| level && step(level, association, load) }
         ends&.map { |record| record && @instances.read([record], name).first }
       end
 
       private
 
-      def step(level, association)
-        return unless level.all? { |record| record.nil? || @instances.loaded?(record, association) }
+      def step(level, association, load)
+        missing = level.compact.reject { |record| @instances.loaded?(record, association) }
+        return unless missing.empty? || load
 
+        @instances.preload_each(missing, association) if missing.any?
         level.map { |record| record && @instances.related(record, association).first }
       end
     end

@@ -97,6 +97,7 @@ module Castellan
       # @param ids [Array<String, Integer>]
       # @return [Sequel::Dataset, ChosenIds] the latter where the scope adds nothing to the model
       def by_ids(scope, ids, column = primary_key)
+        return by_several(scope, ids, column) if column.is_a?(Array)
         return scope.where(qualify(column) => ids) unless integer?(column)
 
         ids = Ids.integers(ids)
@@ -110,7 +111,7 @@ module Castellan
       def order(scope, order)
         scope = dataset(scope)
         terms = order.map { |column, direction| direction.to_sym == :desc ? ::Sequel.desc(qualify(column)) : ::Sequel.asc(qualify(column)) }
-        terms << qualify(primary_key) if primary_key && order.none? { |column, _| column.to_sym == primary_key }
+        terms.concat((keys - order.map { |column, _| column.to_sym }).map { |key| qualify(key) })
         return scope.order_append(*terms) if order.empty?
 
         scope.order(*terms)
@@ -165,7 +166,7 @@ module Castellan
 
       # @return [Array<Sequel::Model, Hash>] of these ids
       def load_by_ids(ids, column = primary_key, preloads = [])
-        eager(scope.where(qualify(column) => ids), preloads).all
+        eager(column.is_a?(Array) ? by_several(scope, ids, column) : scope.where(qualify(column) => ids), preloads).all
       end
 
       # @return [Division] what reads a scope in batches
@@ -304,6 +305,15 @@ module Castellan
       # @!endgroup
 
       private
+
+      # The columns of the primary key.
+      def keys
+        Array(model? ? model.primary_key : primary_key)
+      end
+
+      def by_several(dataset, ids, columns)
+        dataset.where(columns.map { |column| qualify(column) } => RecordIds.divided(ids, columns, self))
+      end
 
       def eager(dataset, preloads)
         preloads.any? ? dataset.eager(*preloads) : dataset

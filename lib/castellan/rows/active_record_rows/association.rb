@@ -120,7 +120,8 @@ module Castellan
         def joined_links(id)
           source = @reflection.source_reflection
           join = @owner.association(@reflection.through_reflection.name)
-          return unless unscoped? && join.direct? && source.macro == :belongs_to && source.association_primary_key == id.to_s
+          return unless unscoped? && join.direct? && source.macro == :belongs_to && !source.polymorphic?
+          return unless source.association_primary_key == id.to_s
           return unless join.adapter.references?(source.foreign_key.to_s, model.table_name, id.to_s)
 
           [join.lazy_where_present(source.foreign_key), join.adapter.qualified(source.foreign_key)]
@@ -153,10 +154,14 @@ module Castellan
 
         # Whether the block holds for the scope of every association on the way, and nothing else adds to the statement.
         def steady?(reflection, &holds)
-          return false if !yield(reflection.scope) || reflection.klass.default_scopes.any? || reflection.klass.finder_needs_type_condition?
+          return false if !yield(reflection.scope) || (!reflection.polymorphic? && adds?(reflection.klass))
           return true unless reflection.through_reflection?
 
           steady?(reflection.through_reflection, &holds) && steady?(reflection.source_reflection, &holds)
+        end
+
+        def adds?(klass)
+          klass.default_scopes.any? || klass.finder_needs_type_condition?
         end
 
         def single_key

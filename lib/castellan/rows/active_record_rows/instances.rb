@@ -65,7 +65,8 @@ module Castellan
           return true if reflection.polymorphic?
 
           scope = record.association(name).scope
-          scope.limit_value.nil? && scope.offset_value.nil? && !scope.distinct_value && scope.group_values.empty?
+          limited = (scope.limit_value && reflection.collection?) || scope.offset_value
+          !limited && !scope.distinct_value && scope.group_values.empty?
         end
 
         def plain?(records, name)
