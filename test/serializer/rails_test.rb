@@ -1,0 +1,105 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require "tmpdir"
+
+# Serializers in a Rails application, in a process of its own.
+class SerializerInRailsTest < Minitest::Test
+  FILES = {
+    "config/database.yml" => "test: { adapter: sqlite3, database: library.sqlite3 }\n",
+    "app/models/article.rb" => "class Article < ActiveRecord::Base\n  has_many :notes\nend\n",
+    "app/models/note.rb" => "class Note < ActiveRecord::Base\nend\n",
+    "app/serializers/note_serializer.rb" => "class NoteSerializer\n  include Castellan::Serializer\n  attributes :text\nend\n",
+    "app/serializers/article_serializer.rb" =>
+      "class ArticleSerializer\n  include Castellan::Serializer\n  attributes :title\n  has_many :notes\nend\n",
+    "config/routes.rb" => "Rails.application.routes.draw { get '/articles', to: 'articles#index'\n get '/articles/:id', to: 'articles#show' }\n",
+    "app/controllers/articles_controller.rb" => <<~RUBY
+      class ArticlesController < ActionController::API
+        rescue_from(Castellan::BadRequest) { |error| render json: { errors: [error.to_h] }, status: error.status }
+
+        def index
+          render json: ArticleSerializer.new(Article.order(:id), include: params[:include], params: { reader: "Ada" })
+        end
+
+        def show
+          render json: { wrapped: ArticleSerializer.new(Article.find(params[:id])) }
+        end
+      end
+    RUBY
+  }.freeze
+
+  BOOT = <<~'RUBY'
+    require "rails"
+    require "active_record/railtie"
+    require "action_controller/railtie"
+    require "castellan"
+    require "rack/mock_request"
+    class LibraryApp < Rails::Application
+      config.root = Dir.pwd
+      config.load_defaults Rails::VERSION::STRING.to_f
+      config.eager_load = false
+      config.enable_reloading = true
+      config.secret_key_base = "a" * 64
+      config.hosts.clear
+      config.logger = Logger.new($stdout)
+      config.log_level = :warn
+    end
+    Rails.application.initialize!
+    ActiveRecord::Base.connection.instance_exec do
+      create_table(:articles) { |t| t.string :title }
+      create_table(:notes) { |t| t.string :text; t.integer :article_id }
+      execute "INSERT INTO articles VALUES (1, 'First'), (2, 'Second <b>')"
+      execute "INSERT INTO notes VALUES (1, 'Well', 1)"
+    end
+    def get(path) = Rack::MockRequest.new(Rails.application).get(path)
+    def serializer(body) = File.write("app/serializers/article_serializer.rb", "class ArticleSerializer\n  include Castellan::Serializer\n  #{body}\nend\n")
+  RUBY
+
+  def test_a_controller_renders_a_serializer_of_a_relation
+    output = run_app(<<~RUBY)
+      made = 0
+      ActiveSupport::Notifications.subscribe("instantiation.active_record") { |event| made += event.payload[:record_count] }
+      puts get("/articles?include=notes").body, made, get("/articles/1").body
+      bad = get("/articles?include=nope")
+      p bad.status, JSON.parse(bad.body)["errors"][0]["source"]
+    RUBY
+    all, made, one, *rest = output.lines.map(&:chomp)
+    assert_equal "0", made
+    assert_equal({ "data" => [{ "type" => "note", "id" => "1" }] }, JSON.parse(all)["data"][0]["relationships"]["notes"])
+    assert_equal [{ "type" => "note", "id" => "1", "attributes" => { "text" => "Well" } }], JSON.parse(all)["included"]
+    assert_includes all, 'Second \u003cb\u003e'
+    assert_equal "First", JSON.parse(one)["wrapped"]["data"]["attributes"]["title"]
+    assert_equal ["400", '{"parameter"=>"include"}'], rest
+  end
+
+  def test_a_serializer_that_is_reloaded_is_read_anew_and_leaves_nothing
+    output = run_app(<<~'RUBY')
+      keys = ["attribute(:one) { |article| article.title }", "attributes :title", "attribute :two, from: 'title'"].map do |body|
+        serializer(body)
+        Rails.application.reloader.reload!
+        JSON.parse(get("/articles").body)["data"][0]["attributes"].keys
+      end
+      p keys
+      30.times { Rails.application.reloader.reload!; get("/articles") }
+      GC.start
+      p ObjectSpace.each_object(Class).count { |known| known < Castellan::Resource } < 15
+    RUBY
+    assert_equal "[[\"one\"], [\"title\"], [\"two\"]]\ntrue\n", output
+  end
+
+  private
+
+  def run_app(code)
+    Dir.mktmpdir do |dir|
+      FILES.each do |path, text|
+        FileUtils.mkdir_p(File.join(dir, File.dirname(path)))
+        File.write(File.join(dir, path), text)
+      end
+      environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil }
+      output, errors, status = Open3.capture3(environment, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", "-e", BOOT + code, chdir: dir)
+      assert status.success?, output + errors
+      output.lines.reject { |line| line.start_with?("--", "   ->") }.join
+    end
+  end
+end
