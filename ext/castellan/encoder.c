@@ -511,6 +511,15 @@ static bool value_append_number(struct encoder *encoder, enum coder coder, VALUE
     return true;
 }
 
+/* An instance of Time itself: a class below it, or one that pretends to be it, may answer what it likes. */
+static bool value_append_time(struct buffer *buffer, VALUE value)
+{
+    struct timespec time;
+    if (SPECIAL_CONST_P(value) || rb_obj_class(value) != rb_cTime) return false;
+    time = rb_time_timespec(value);
+    return timestamp_append_seconds(buffer, time.tv_sec, time.tv_nsec);
+}
+
 /* False, with nothing appended, when Ruby has to decide. */
 static bool value_append(struct encoder *encoder, enum coder coder, const struct cell *cell)
 {
@@ -520,6 +529,7 @@ static bool value_append(struct encoder *encoder, enum coder coder, const struct
         return true;
     }
     if (coder == CODER_BOOLEAN) return value_append_boolean(buffer, cell);
+    if (cell->kind == CELL_VALUE && coder == CODER_DATETIME) return value_append_time(buffer, cell->value);
     if (cell->kind == CELL_VALUE) return value_append_number(encoder, coder, cell->value);
     switch (coder) {
       case CODER_TEXT: return escape_string(buffer, cell->text, cell->length, encoder->template->mode);

@@ -7,6 +7,7 @@
 
 #include "buffer.h"
 #include "number.h"
+#include <stdio.h>
 
 static inline int timestamp_pair(const char *text)
 {
@@ -68,6 +69,27 @@ static inline bool timestamp_append(struct buffer *buffer, const char *text, siz
     memcpy(target + 21, text + 20, digits > 3 ? 3 : digits);
     buffer_consumed(buffer, sizeof(whole) - 1);
     return true;
+}
+
+/* A count of seconds since 1970 as the same, in the years of four digits. The days of a year are counted from March, so that the
+ * one that leap years have is the last: http://howardhinnant.github.io/date_algorithms.html#civil_from_days */
+static inline bool timestamp_append_seconds(struct buffer *buffer, long long seconds, long nanoseconds)
+{
+    char text[sizeof("0000-00-00 00:00:00.000")];
+    long long days = seconds / 86400 - (seconds % 86400 < 0), since_march, era, of_era, year_of_era, of_year, month, year;
+    int clock = (int)(seconds - days * 86400);
+    since_march = days + 719468;
+    if (since_march < 0) return false;
+    era = since_march / 146097;
+    of_era = since_march % 146097;
+    year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    month = (5 * of_year + 2) / 153;
+    year = year_of_era + era * 400 + (month >= 10);
+    if (year < 1 || year > 9999) return false;
+    snprintf(text, sizeof(text), "%04d-%02d-%02d %02d:%02d:%02d.%03d", (int)year, (int)(month < 10 ? month + 3 : month - 9),
+             (int)(of_year - (153 * month + 2) / 5 + 1), clock / 3600, clock / 60 % 60, clock % 60, (int)(nanoseconds / 1000000));
+    return timestamp_append(buffer, text, sizeof(text) - 1);
 }
 
 #endif
