@@ -38,7 +38,7 @@ class ContractTest < Minitest::Test
 
   def test_active_record_makes_records_of_a_join_in_one_method
     joins = ActiveRecord::Associations::JoinDependency
-    assert_equal %i[base_klass instantiate reflections], %i[base_klass instantiate reflections].select { |name| joins.method_defined?(name) }
+    assert_empty(%i[base_klass instantiate reflections].reject { |name| joins.method_defined?(name) })
   end
 
   def test_active_record_lends_its_connection_in_one_method

@@ -15,21 +15,22 @@ module Benchmarks
     module_function
 
     # @param script [String] the file to run again inside
-    def enter(script)
-      return if ENV["BUNDLE_GEMFILE"] == GEMFILE && defined?(Bundler)
+    # @param gemfile [String]
+    def enter(script, gemfile: GEMFILE)
+      return if ENV["BUNDLE_GEMFILE"] == gemfile && defined?(Bundler)
 
       require "bundler"
       Bundler.with_unbundled_env do
-        ENV["BUNDLE_GEMFILE"] = GEMFILE
-        install unless system("bundle", "check", out: File::NULL, err: File::NULL)
+        ENV["BUNDLE_GEMFILE"] = gemfile
+        install(gemfile) unless system("bundle", "check", out: File::NULL, err: File::NULL)
         exec(RbConfig.ruby, "-rbundler/setup", "-I#{LIB}", File.expand_path(script), *ARGV)
       end
     end
 
-    def install
-      warn "Installing what the benchmark compares with (benchmark/Gemfile) …"
+    def install(gemfile)
+      warn "Installing what the benchmark compares with (#{gemfile}) …"
       system("bundle", "install", "--quiet") ||
-        abort("The bundle of benchmark/Gemfile cannot be installed; see above. Without it there is nothing to compare with.")
+        abort("The bundle of #{gemfile} cannot be installed; see above. Without it there is nothing to compare with.")
     end
     private_class_method :install
   end

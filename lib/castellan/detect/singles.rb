@@ -97,7 +97,8 @@ module Castellan
         return "#{text}write .#{preload} instead of the JOIN at #{at}" if filter.nil?
 
         "#{text}at #{at} choose them by .where(#{models.primary_key(single.model)}: #{filter}) and write .#{preload} " \
-          "instead of the JOIN; where only those that were chosen are meant to come along, preload an association that is declared with the condition"
+          "instead of the JOIN; where only those that were chosen are meant to come along, preload an association that is declared " \
+          "with the condition"
       end
 
       # @return [String, nil] code that chooses the records by the table that was joined, where the statement does so

@@ -1,0 +1,138 @@
+# frozen_string_literal: true
+
+# How often Castellan, Bullet and Prosopite are right: every labelled sample of test/detect/accuracy, run under each.
+#
+#   rake bench:detect_accuracy                 # writes benchmark/detect_accuracy.md
+#   BENCH_SHORT=1 rake bench:detect_accuracy   # the same, without writing
+#
+# Nothing is timed, so a busy machine changes nothing. Each detector runs in a process of its own, with its defaults. What is
+# compared is the one thing that all of them say: whether this code repeats a query. Castellan's answers are compared
+# with the whole label as well.
+require_relative "support/own_bundle"
+Benchmarks::OwnBundle.enter(__FILE__, gemfile: File.join(__dir__, "detect_accuracy/Gemfile"))
+
+require "json"
+require "open3"
+require_relative "../test/support/servers"
+
+module DetectAccuracy
+  # Runs the detectors and writes the table.
+  class Report
+    DETECTORS = %w[castellan bullet prosopite].freeze
+    NAMES = { "castellan" => "Castellan", "bullet" => "Bullet", "prosopite" => "Prosopite" }.freeze
+    SIGNS = { hit: "found", quiet: "quiet", miss: "**missed**", invented: "**false**", unseen: "-" }.freeze
+
+    def run
+      ask
+      text = [heading, totals, table].join("\n")
+      puts text.lines.first(40).join
+      File.write(File.join(__dir__, "detect_accuracy.md"), text) unless ENV["BENCH_SHORT"] == "1"
+      File.open(ENV.fetch("BENCH_JSON"), "a") { |file| summaries.each { |row| file.puts(JSON.generate(row)) } } if ENV["BENCH_JSON"]
+      abort("Castellan was wrong: #{wrong.join("; ")}") if wrong.any?
+    end
+
+    private
+
+    def ask
+      @versions = {}
+      @answers = DETECTORS.to_h do |name|
+        version, *answers = lines_of(name)
+        @versions[name] = version.fetch("version")
+        [name, answers]
+      end
+    end
+
+    def lines_of(name)
+      output, errors, status = Open3.capture3(RbConfig.ruby, File.join(__dir__, "detect_accuracy/run.rb"), name, *postgres_url)
+      abort("#{name} did not run: #{errors}") unless status.success?
+
+      output.lines.map { |line| JSON.parse(line) }
+    end
+
+    # A database for each, because each makes the same tables.
+    def postgres_url = Castellan::TestServers.available?(:postgres) ? [Castellan::TestServers.postgres_url] : []
+
+    def outcome(answer)
+      return :unseen if answer["found"].nil?
+      return answer["found"] ? :hit : :miss if answer["expected"].any?
+
+      answer["found"] ? :invented : :quiet
+    end
+
+    def wrong = @answers["castellan"].reject { |answer| answer["exact"] }.map { |answer| name_of(answer) }
+
+    def name_of(answer) = answer.values_at("group", "kind", "title").join(": ")
+
+    def count(name, answers) = answers_of(name, answers).map { |answer| outcome(answer) }.tally
+
+    # The same samples, as another detector answered.
+    def answers_of(name, chosen) = @answers[name].values_at(*chosen)
+
+    def choose(&block) = @answers["castellan"].each_index.select { |index| block.call(@answers["castellan"][index]) }
+
+    def sets
+      { "all of ActiveRecord" => of_active_record { true },
+        "… N+1 (`n_plus_one`)" => of_active_record { |kinds| kinds.include?("n_plus_one") },
+        "… the same again (`duplicate`)" => of_active_record { |kinds| kinds.include?("duplicate") },
+        "… writes in a loop (`write_loop`)" => of_active_record { |kinds| kinds.include?("write_loop") },
+        "… nothing to find" => of_active_record(&:empty?),
+        "all of Sequel" => choose { |answer| answer["group"] == "Sequel" },
+        "all of pg and sqlite3" => choose { |answer| %w[pg sqlite3].include?(answer["group"]) } }
+    end
+
+    def of_active_record = choose { |answer| answer["group"] == "ActiveRecord" && yield(answer["kinds"]) }
+
+    def summaries
+      sets.flat_map do |set, chosen|
+        DETECTORS.map { |name| { benchmark: "detect_accuracy", set: set, detector: name, samples: chosen.size, **count(name, chosen) } }
+      end
+    end
+
+    def heading
+      <<~TEXT
+        # How often the detectors are right
+
+        #{@answers["castellan"].size} labelled samples of code, each run once under #{NAMES.map { |name, title| "#{title} #{@versions[name]}" }.join(", ")}; Ruby
+        #{RUBY_VERSION}, ActiveRecord #{Gem.loaded_specs["activerecord"].version}. Written by `rake bench:detect_accuracy`; nothing is timed.
+
+        The samples are Castellan's own (test/detect/accuracy/cases), written to cover every way to send a statement that its design names, so
+        they say where the others differ and not how good they are: Bullet looks at associations only and does not claim to see writes or
+        repeated statements; neither of the others hears of Sequel, pg or sqlite3. *found* and **missed** are of samples in which something
+        repeats, *quiet* and **false** of those in which nothing does. Found is whoever says anything of repetition; of Castellan the last
+        column says whether kind, number of statements, association and line were all as labelled, with nothing besides. Bullet is not
+        asked about unused eager loading.
+      TEXT
+    end
+
+    def totals
+      rows = sets.map do |set, chosen|
+        cells = DETECTORS.map { |name| total(count(name, chosen)) }
+        "| #{set} | #{chosen.size} | #{cells.join(" | ")} | #{answers_of("castellan", chosen).count { |answer| answer["exact"] }} |\n"
+      end
+      "| samples | | #{NAMES.values.join(" | ")} | exact |\n|---|---|---|---|---|---|\n#{rows.join}"
+    end
+
+    def total(counts)
+      return "-" if counts.keys == [:unseen]
+
+      right = counts.fetch(:hit, 0) + counts.fetch(:quiet, 0)
+      wrong = { "missed" => counts[:miss], "false" => counts[:invented] }.compact.map { |word, number| "#{number} #{word}" }
+      [right, *wrong].join(", ")
+    end
+
+    def table
+      rows = @answers["castellan"].each_index.map do |index|
+        answer = @answers["castellan"][index]
+        cells = DETECTORS.map { |name| SIGNS.fetch(outcome(@answers[name][index])) }
+        "| #{[name_of(answer), label(answer), *cells, answer["exact"] ? "yes" : "**no**"].join(" | ")} |\n"
+      end
+      "\n## Every sample\n\n| sample | label | #{NAMES.values.join(" | ")} | exact |\n|---|---|---|---|---|---|\n#{rows.join}"
+    end
+
+    def label(answer)
+      answer["expected"].empty? ? "nothing" : answer["expected"].map { |one| one.sub(/ line \d+\z/, "") }.join(", ")
+    end
+  end
+end
+
+DetectAccuracy::Report.new.run

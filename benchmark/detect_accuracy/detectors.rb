@@ -1,0 +1,61 @@
+# frozen_string_literal: true
+
+module DetectAccuracy
+  # What each detector says of a piece of code, in one word: whether it found a repetition. Each is asked in a process of its
+  # own, because they change ActiveRecord.
+  #
+  #   Detectors.of("bullet").call(sample, world)   # => { found: true, exact: nil }
+  module Detectors
+    # The whole label is compared, too: kind, number of statements, association and line.
+    class Castellan
+      def initialize = require_relative("../../test/detect/accuracy/judged")
+      def sees?(_group) = true
+
+      def call(sample, world)
+        judged = Accuracy::Judged.new(sample, world)
+        { found: judged.findings.any?(&:repeats?), exact: judged.right? }
+      end
+    end
+
+    # Asked for repetition only; what it says of unused eager loading would need more than one request to be known.
+    class Bullet
+      def initialize
+        require "bullet"
+        ::Bullet.enable = true
+        ::Bullet.unused_eager_loading_enable = false
+      end
+
+      def sees?(group) = group == "ActiveRecord"
+
+      def call(sample, world)
+        ::Bullet.start_request
+        sample.run(world)
+        ::Bullet.perform_out_of_channel_notifications if ::Bullet.notification?
+        { found: !!::Bullet.notification? }
+      ensure
+        ::Bullet.end_request
+      end
+    end
+
+    # With its defaults: two statements of one fingerprint from one stack.
+    class Prosopite
+      def initialize
+        require "prosopite"
+        ::Prosopite.backtrace_cleaner = ActiveSupport::BacktraceCleaner.new
+        ::Prosopite.enabled = true
+      end
+
+      # It hears of ActiveRecord's statements only.
+      def sees?(group) = group == "ActiveRecord"
+
+      def call(sample, world)
+        found = ::Prosopite.n_plus_one_queries { sample.run(world) }
+        { found: found.any? }
+      end
+    end
+
+    ALL = { "castellan" => Castellan, "bullet" => Bullet, "prosopite" => Prosopite }.freeze
+
+    def self.of(name) = ALL.fetch(name).new
+  end
+end
