@@ -71,6 +71,7 @@ module Castellan
       # @return [Hash] see {Result#parts}
       def parts
         sql, render, cache = %i[sql render cache].map { |kind| @recorder.exclusive(kind) }
+        render = render.clamp(0, [duration_ns - sql - cache, 0].max) # Rails takes SQL off its views' time only where it logs at info
         { sql_ns: sql, render_ns: render, cache_ns: cache, gc_ns: @gc_ns, outside_ns: [duration_ns - sql - render - cache, 0].max }
       end
 
