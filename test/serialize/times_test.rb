@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "castellan/document"
 
 # Times that are Ruby's are written alike by both encoders, in every year that ISO 8601 has four digits for.
 class TimesTest < Minitest::Test
