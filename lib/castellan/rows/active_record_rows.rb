@@ -175,17 +175,27 @@ module Castellan
         @connection.lease { |connection| yield Session.new(connection, @name, dialect) }
       end
 
+      # @param joins [String, nil] see {JoinedPaths}
       # @return [String] SELECT of that list for the scope, with no row twice
-      def select_sql(scope, list)
-        RelationSql.select(RelationSql.once(relation(scope)), list)
+      def select_sql(scope, list, joins = nil)
+        once = RelationSql.once(relation(scope))
+        RelationSql.select(joins ? once.joins(joins) : once, list)
+      end
+
+      # @return [Boolean] whether a join can be added: not to rows that are locked, nor to a FROM of the caller's own, nor to rows in
+      #   no order, because a join would shuffle what everybody sees in the order in which it was written
+      def joinable?(scope)
+        relation = relation(scope)
+        relation.order_values.any? && !relation.values.keys.intersect?(%i[lock from])
       end
 
       # @return [String] SELECT of that list for ids given as one value
-      def select_by_ids_sql(list, column)
+      def select_by_ids_sql(list, column, joins = nil)
         condition = dialect.among(qualified(column), database_type(column))
-        return "SELECT #{list} FROM #{table_sql} WHERE #{condition}" if constant_by_ids?
+        return "SELECT #{list} FROM #{[table_sql, joins].compact.join(" ")} WHERE #{condition}" if constant_by_ids?
 
-        RelationSql.select(model.unscoped.where(Arel.sql(condition)), list)
+        all = joins ? model.unscoped.joins(joins) : model.unscoped
+        RelationSql.select(all.where(Arel.sql(condition)), list)
       end
 
       # @return [Boolean] whether that is the same in each request: the types of a table of several grow as classes are loaded
@@ -281,6 +291,12 @@ module Castellan
       # @return [Boolean] whether a default scope, or a type of a table of several, hides rows
       def scoped?
         model.default_scopes.any? || model.finder_needs_type_condition?
+      end
+
+      # @return [Boolean] whether the database has no two rows with one value there
+      def unique?(column)
+        indexes = @memo.fetch([:indexes, model]) { @connection.lease { |connection| connection.indexes(model.table_name) } }
+        column.to_s == model.primary_key || indexes.any? { |index| index.unique && index.columns == [column.to_s] && index.where.nil? }
       end
 
       # @return [Boolean] whether a foreign key of the database, in force for all rows, says so

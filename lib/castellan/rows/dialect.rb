@@ -44,6 +44,11 @@ module Castellan
         name == :sqlite
       end
 
+      # @return [Boolean] whether a join is cheaper than a subquery for each row
+      def joins_paths?
+        name == :postgres
+      end
+
       # @return [Boolean] whether a statement can run once for each of many parents inside one statement
       def lateral?
         name == :postgres

@@ -27,6 +27,7 @@ module Castellan
         @links = node.edges.map { |edge| kept[edge] || Link.of(edge, adapter, node.definition.id_column, own_rows: !models[edge.node]) }
         @expressions = node.columns.map { |column| kept[column] || expression(column) }
         @ends = node.columns.map { |column| adapter.at(column.path) }
+        @joined = kept.fetch(node.columns) { JoinedPaths.of(node, adapter) }
         @positions = links.map { |link| link ? link.expressions.map { |expression| further(expression) } : NOTHING }
         @width = @expressions.size
       end
@@ -34,25 +35,31 @@ module Castellan
       # Keeps for later requests the links and columns that mean the same in each, and itself, with its texts, when all do.
       def keep
         links.each { |link| @kept[link.edge] = link if link&.stable? }
+        @kept[node.columns] = @joined
         stable = node.columns.each_with_index.select { |column, _| adapter.stable_path?(column.path) }
         stable.each { |column, index| @kept[column] = @expressions[index] }
         return unless stable.size == node.columns.size && links.compact.all?(&:stable?)
 
         @list = parts(@expressions)
+        @joined_list = joined_list if joins?
         @by_ids_sql = by_ids_sql if adapter.constant_by_ids?
         @kept[node] = self
       end
 
+      # @param joinable [Boolean] whether a join can be added to the statement
       # @yieldparam list [String] a SELECT list
+      # @yieldparam joins [String, nil] what has to be added to FROM for it
       # @yieldreturn [String] the statement with that list
       # @return [String]
-      def sql(&block)
+      def sql(joinable: true, &block)
+        return yield(@joined_list || joined_list, @joined.text) if joinable && joins?
+
         around(@list || parts(@expressions), &block)
       end
 
       # @return [String] for ids given as one value
       def by_ids_sql
-        @by_ids_sql || sql { |list| adapter.select_by_ids_sql(list, node.definition.id_column) }
+        @by_ids_sql || sql { |list, joins| adapter.select_by_ids_sql(list, node.definition.id_column, joins) }
       end
 
       # @return [String] of the rows that carry their parent's key as a further column, for parents given as ids
@@ -104,6 +111,17 @@ module Castellan
 
         @expressions << expression
         @expressions.size - 1
+      end
+
+      # Where the rows need no other name.
+      def joins?
+        return false unless @joined
+
+        @expressions.each_with_index.none? { |expression, index| @joined.columns[index].nil? && expression.hides?(adapter.table_sql) }
+      end
+
+      def joined_list
+        @expressions.each_with_index.map { |expression, index| @joined.columns[index] || listed(expression, index) }.join(", ")
       end
 
       def around((before, list, after))

@@ -18,8 +18,10 @@ module Castellan
       TEXT_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::String.new.freeze).freeze
       # A prepared statement may come to be planned once for all lists, as if each had ten ids: not for longer ones.
       MANY_IDS = 100
+      # A longer text is written once and not again (ids in it, most often), and not kept on either side.
+      LONGEST = 4_000
       NONE = [].freeze
-      private_constant :TEXTS, :INTEGER_IDS, :TEXT_IDS, :MANY_IDS, :NONE
+      private_constant :TEXTS, :INTEGER_IDS, :TEXT_IDS, :MANY_IDS, :LONGEST, :NONE
 
       module_function
 
@@ -30,7 +32,7 @@ module Castellan
       # @raise [PG::Error]
       def rows(connection, sql, ids, prepared: false)
         values = ids ? [bind(ids)] : NONE
-        prepared &&= ids.nil? || ids.size <= MANY_IDS
+        prepared &&= sql.bytesize <= LONGEST && (ids.nil? || ids.size <= MANY_IDS)
         result = prepared ? PreparedStatements.of(connection).exec(sql, values) : connection.exec_params(sql, values)
         result.type_map = TEXTS
         result

@@ -117,7 +117,8 @@ module Castellan
 
         scope = scope.relation if scope.is_a?(ChosenIds)
         reader = reader(root)
-        fill(reader, reading) { |session| session.rows(reader.sql { |list| @adapter.select_sql(scope, list) }) }
+        statement = reader.sql(joinable: @adapter.joinable?(scope)) { |list, joins| @adapter.select_sql(scope, list, joins) }
+        fill(reader, reading) { |session| session.rows(statement, kept: true) }
       end
 
       def load(node, ids)

@@ -182,12 +182,17 @@ module Castellan
       end
 
       # @return [String] SELECT of that list for the scope, with no row twice
-      def select_sql(scope, list)
+      def select_sql(scope, list, _joins = nil)
         DatasetSql.select(DatasetSql.once(dataset(scope), primary_key), list)
       end
 
+      # @return [Boolean] paths are read by subqueries here
+      def joinable?(_scope)
+        false
+      end
+
       # @return [String] SELECT of that list for ids given as one value
-      def select_by_ids_sql(list, column)
+      def select_by_ids_sql(list, column, _joins = nil)
         condition = dialect.among(qualified(column), database_type(column))
         return "SELECT #{list} FROM #{table_sql} WHERE #{condition}" if constant_by_ids?
 

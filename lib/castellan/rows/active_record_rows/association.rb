@@ -90,6 +90,14 @@ module Castellan
           macro == :belongs_to && unscoped? && @reflection.association_primary_key == id.to_s
         end
 
+        # @return [Symbol, nil] the related column by which at most one row is found, where nothing else takes part
+        def sure_key
+          return if to_many? || @reflection.through_reflection? || @reflection.type || !unscoped?
+
+          key = @reflection.join_primary_key
+          key.to_sym if adapter.unique?(key)
+        end
+
         # @return [Symbol, nil] the column that holds the type of a polymorphic belongs_to
         def type_column
           @reflection.foreign_type.to_sym if @reflection.polymorphic?

@@ -78,6 +78,11 @@ module Castellan
           model.simple_table && @reflection.values_at(:block, :conditions).none? && !@reflection[:instance_specific] ? true : false
         end
 
+        # @return [nil] not known here: paths are read by subqueries
+        def sure_key
+          nil
+        end
+
         # @return [Boolean] whether it is a one_to_many over the related table alone
         def direct?
           @reflection[:type] == :one_to_many

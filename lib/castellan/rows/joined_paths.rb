@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # The columns at the end of to-one paths, read by joins where each step leads to one row at most whatever the scope says: by a primary
+    # key or a unique index, with no scope on the way. A join is one hash table for a thousand rows, a subquery a look-up for each.
+    #
+    #   joined = JoinedPaths.of(node, adapter)
+    #   joined.text       # => LEFT JOIN (SELECT "user_id" AS castellan_k, "id" AS castellan_v5 FROM "employees") castellan_j0 ON …
+    #   joined.columns    # => { 5 => "castellan_j0.castellan_v5" }, by position in the node's columns
+    #
+    # Nothing that is joined has a name of the caller's, so no column of the scope becomes ambiguous. Frozen, one for each plan.
+    class JoinedPaths
+      # @return [Hash{Integer => String}]
+      # @return [String]
+      attr_reader :columns, :text
+
+      # @return [JoinedPaths, nil] nil where there is nothing to join
+      def self.of(node, adapter)
+        return unless adapter.dialect.joins_paths?
+
+        joined = new(node, adapter)
+        joined unless joined.columns.empty?
+      end
+
+      def initialize(node, adapter)
+        @columns = {}
+        @joins = []
+        paths = node.columns.each_with_index.filter_map { |column, index| [column.path, column.name, index] if sure?(adapter, column.path) }
+        join(adapter, paths, &adapter.method(:qualified))
+        @text = @joins.join(" ").freeze
+        @columns.freeze
+        freeze
+      end
+
+      private
+
+      def sure?(adapter, path)
+        !path.empty? && !path.reduce(adapter) { |level, name| level && after(level, name) }.nil?
+      end
+
+      def after(adapter, name)
+        association = adapter.association(name)
+        association.adapter if association.reason.nil? && association.sure_key && association.adapter.same_database?(adapter)
+      end
+
+      # @yieldparam column [Symbol] the owner's key
+      # @yieldreturn [String] how the statement names it
+      def join(adapter, paths)
+        paths.group_by { |path, _, _| path.first }.each do |name, some|
+          association = adapter.association(name)
+          add(association, some.map { |path, column, index| [path.drop(1), column, index] }, yield(association.owner_key))
+        end
+      end
+
+      def add(association, paths, owner)
+        number = @joins.size
+        target = association.adapter
+        ends, further = paths.partition { |path, _, _| path.empty? }
+        keys = further.map { |path, _, _| target.association(path.first).owner_key }.uniq
+        @joins << nil
+        @joins[number] = "LEFT JOIN (SELECT #{list(association, number, ends, keys)} FROM #{target.table_sql}) castellan_j#{number} " \
+                         "ON castellan_j#{number}.castellan_k = #{owner}"
+        join(target, further) { |key| "castellan_j#{number}.castellan_o#{keys.index(key)}" }
+      end
+
+      def list(association, number, ends, keys)
+        target = association.adapter
+        ends.each { |_, _, index| @columns[index] = "castellan_j#{number}.castellan_v#{index}" }
+        ["#{target.quote(association.sure_key)} AS castellan_k",
+         *ends.map { |_, column, index| "#{target.column_sql(column)} AS castellan_v#{index}" },
+         *keys.map.with_index { |key, index| "#{target.quote(key)} AS castellan_o#{index}" }].join(", ")
+      end
+    end
+  end
+end

@@ -1,0 +1,76 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "json"
+require "document/library"
+
+# To-one paths on PostgreSQL: by a join where that cannot change what is answered, by subqueries elsewhere.
+class JoinedPathsTest < Minitest::Test
+  def setup
+    needs :postgres
+    library.fill
+  end
+
+  def test_a_primary_key_at_the_other_end_is_joined
+    statement = statement_of(articles.order(:id))
+    assert_includes statement, "LEFT JOIN (SELECT \"id\" AS castellan_k"
+    assert_equal ["Grace", "Edsger", nil], names(articles.order(:id).limit(3)) {
+      library.run("UPDATE articles SET author_id = 99 WHERE id = 3")
+    }
+  end
+
+  def test_a_path_of_several_steps_is_one_join_each
+    author = library.models::AuthorResource
+    body = author.render(library.models::Author.order(:id))
+    assert_equal [nil, "Ada", "Ada"], JSON.parse(body)["data"].map { |record| record["attributes"]["mentor_name"] }
+    long_path = Class.new(library.models::LongArticleResource) { attribute :mentor, from: "author.mentor.name" }
+    sql = statements { assert_equal ["Ada", "Ada", nil], values(long_path.render(articles.order(:id).limit(3)), "mentor") }.first
+    assert_equal 2, sql.scan("LEFT JOIN").size
+  end
+
+  def test_a_scope_keeps_its_columns_names
+    scope = articles.where("title LIKE 'Title%' AND id > 1").order("id DESC").limit(2)
+    assert_includes statement_of(scope), "LEFT JOIN"
+    assert_equal %w[Grace Ada], names(scope)
+    joined = articles.joins(:author).where(authors: { name: "Ada" }).order(:id)
+    assert_equal %w[Ada Ada], names(joined)
+  end
+
+  def test_rows_in_no_order_locked_rows_and_a_from_of_the_callers_are_left_alone
+    from = articles.from(articles.where(id: 1..3), :articles).order(:id)
+    [articles.all, articles.where(id: 1..3), articles.order(:id).lock, from].each do |scope|
+      library.transaction { refute_includes statement_of(scope), "LEFT JOIN" }
+    end
+    assert_equal %w[Grace Edsger Ada], names(from)
+  end
+
+  def test_what_several_rows_may_answer_is_a_subquery
+    model = Class.new(library.models::Base) { self.table_name = "articles" }
+    model.has_one :badge, class_name: "#{library.models.name}::Comment", foreign_key: :article_id
+    model.define_singleton_method(:name) { "Badged" }
+    resource = Class.new(Castellan::Resource) { model(model) && type("articles") && attribute(:badge, from: "badge.body") }
+    sql = statements { assert_equal ["Yes", "Well", nil], values(resource.render(model.order(:id).limit(3)), "badge") }.first
+    refute_includes sql, "LEFT JOIN"
+  end
+
+  private
+
+  def library = Library.active_record(:postgres)
+  def articles = library.models::Article
+
+  def names(scope)
+    yield if block_given?
+    values(library.models::LongArticleResource.render(scope), "author_name")
+  end
+
+  def values(body, name) = JSON.parse(body)["data"].map { |record| record["attributes"][name] }
+
+  def statement_of(scope) = statements { library.models::LongArticleResource.render(scope) }.first
+
+  def statements
+    found = []
+    seen = ->(*, payload) { found << payload[:sql] unless payload[:name] == "SCHEMA" }
+    ActiveSupport::Notifications.subscribed(seen, "sql.active_record") { yield }
+    found.grep_v(/\A(BEGIN|COMMIT)/)
+  end
+end
