@@ -31,7 +31,7 @@ module DetectAccuracy
         ::Bullet.start_request
         sample.run(world)
         ::Bullet.perform_out_of_channel_notifications if ::Bullet.notification?
-        { found: !!::Bullet.notification? }
+        { found: ::Bullet.notification? || false }
       ensure
         ::Bullet.end_request
       end

@@ -1,0 +1,26 @@
+# frozen_string_literal: true
+
+# Runs the samples of one ORM on a PostgreSQL, in a process of its own because a model has one database: prints how many there
+# were, and those that were judged wrongly.
+#
+#   ruby -Ilib test/detect/accuracy/on_postgres.rb active_record postgres://…
+orm, url = ARGV
+if orm == "active_record"
+  require_relative "cases/record_samples"
+  ActiveRecord.async_query_executor = :global_thread_pool
+  Accuracy::Records.connect(url)
+  samples = Accuracy::Records::RecordSamples
+  world = Accuracy::Records
+else
+  ENV["ACCURACY_SEQUEL"] = url
+  require_relative "cases/dataset_samples"
+  samples = Accuracy::Datasets::DatasetSamples
+  world = Accuracy::Datasets
+end
+require_relative "judged"
+
+wrong = samples.samples.filter_map do |sample|
+  judged = Accuracy::Judged.new(sample, world)
+  "#{sample.name}: #{judged}" unless judged.right?
+end
+puts "#{samples.samples.size} samples, #{wrong.size} wrong", wrong

@@ -1,0 +1,20 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+
+# The same samples where statements are asked of a server: other placeholders, RETURNING, cursors, real asynchronous loading.
+class PostgresAccuracyTest < Minitest::Test
+  def test_the_samples_of_active_record_hold_on_postgres = assert_right("active_record")
+  def test_the_samples_of_sequel_hold_on_postgres = assert_right("sequel")
+
+  private
+
+  def assert_right(orm)
+    needs :postgres
+    command = [RbConfig.ruby, "-w", "-I#{ROOT}/lib", File.join(__dir__, "on_postgres.rb"), orm, Castellan::TestServers.postgres_url]
+    output, errors, status = Open3.capture3(*command)
+    assert_predicate status, :success?, errors
+    assert_match(/\A\d{2,} samples, 0 wrong\n\z/, output)
+  end
+end
