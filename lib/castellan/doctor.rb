@@ -39,6 +39,7 @@ require_relative "doctor/trial/sequel_injection"
 require_relative "doctor/trial/untriable"
 require_relative "doctor/trial/experiment"
 require_relative "doctor/finding_group"
+require_relative "doctor/trials"
 require_relative "doctor/advice"
 require_relative "doctor/report"
 

@@ -46,7 +46,7 @@ class DetectUsersExampleTest < Minitest::Test
     assert_equal place(SERIALIZER, "authentication_tokens"), finding("baseline", "authentication_tokens")["location"]
     assert_equal place(controller, "render json"), finding("baseline", "roles")["location"]
     assert_includes finding("baseline", "roles")["fix"],
-                    "add .preload(:employee, :assignments, :direct_roles, :roles, :group_assignments, :groups) where the users are loaded"
+                    "add .preload(:direct_roles, :employee, :assignments, :roles, :group_assignments, :groups) where the users are loaded"
   end
 
   def test_the_query_as_told_counts_users_and_not_the_rows_of_its_join

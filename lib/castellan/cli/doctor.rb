@@ -20,7 +20,7 @@ module Castellan
         @targets = []
         @commands = []
         @headers = {}
-        @options = { environment: "production", memory: true, runs: 5, json: false, bodies: nil }
+        @options = { environment: "production", memory: true, try: true, runs: 5, json: false, bodies: nil }
       end
 
       # @return [Integer] 0; 1 when the application is not well enough to be measured; 2 for wrong arguments
@@ -69,6 +69,7 @@ module Castellan
           options.on("--env NAME", "the environment to boot in (production)") { |name| @options[:environment] = name }
           options.on("--runs N", Integer, "measured runs at the most (5)") { |runs| @options[:runs] = runs }
           options.on("--no-memory", "leave out the run that counts bytes, which is slow") { @options[:memory] = false }
+          options.on("--no-try", "leave out the requests that try each fix") { @options[:try] = false }
           options.on("--json", "one JSON object a request, a line each") { @options[:json] = true }
           options.on("--bodies DIR", "write each response's body there, as 1.body, 2.body …") { |dir| @options[:bodies] = dir }
           options.on("-h", "--help") { @out.puts(options) || throw(:helped) }
@@ -133,7 +134,8 @@ module Castellan
 
       def report(application, examination, output)
         rows = Castellan::Doctor::Databases.row_counts(examination.tables)
-        report = Castellan::Doctor::Report.new(examination, comparable: !application.reloading?, rows: rows)
+        trials = @options[:try] ? Castellan::Doctor::Trials.of(application, examination.request, examination.findings) : {}
+        report = Castellan::Doctor::Report.new(examination, comparable: !application.reloading?, rows: rows, trials: trials)
         @options[:json] ? output.puts(JSON.generate(report.to_h)) : output.puts("", report)
       end
     end

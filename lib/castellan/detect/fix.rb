@@ -65,7 +65,8 @@ module Castellan
 
       def merged(one)
         together = @cases.select { |other| other.kind == :n_plus_one && other.link && other.parent && same_load?(one.parent, other.parent) }
-        Preload.merge(*together.select { |other| addable?(other) }.map { |other| alone(other).preload })
+        first, others = together.select { |other| addable?(other) }.partition { |other| Loading.new(other).first? }
+        Preload.merge(*(first + others).map { |other| alone(other).preload })
       end
 
       def same_load?(one, other) = other.site == one.site && other.model == one.model

@@ -36,6 +36,16 @@ module Castellan
       # @return [Boolean] whether the call is simply added, so that other associations can be in it as well
       def plain? = !alone? && !raw? && (@parent.walk.nil? || active_record?)
 
+      # ActiveRecord loads an association through another with a scope of its own wrongly, or not at all, once the other one or its
+      # records are there.
+      # @return [Boolean] whether it must stand before others in one call
+      def first?
+        return false unless active_record? && @parent.path.empty?
+
+        reflection = @one.link.model.reflect_on_association(@one.link.name)
+        reflection.through_reflection? && !reflection.scope.nil?
+      end
+
       # @return [String]
       def to_s
         return apart if alone?

@@ -31,6 +31,12 @@ module Castellan
         [*leaves, *branches].join(", ")
       end
 
+      # @return [Array<Symbol, Hash>] the same as values: `[:employee, { posts: { comments: {} } }]`
+      def list(tree)
+        leaves, branches = tree.partition { |_name, rest| rest.empty? }.map(&:to_h)
+        branches.empty? ? leaves.keys : [*leaves.keys, branches]
+      end
+
       def nested(tree)
         return arguments(tree) if tree.size == 1 && tree.values.first.empty?
 

@@ -11,8 +11,10 @@ module Castellan
       SLOW_NS = 20_000_000
       private_constant :MANY_OBJECTS, :MOSTLY_SQL, :SLOW_NS
 
-      def initialize(examination)
+      # @param trials [Hash{Finding => Trial}]
+      def initialize(examination, trials = {})
         @examination = examination
+        @trials = trials
         @measurement = examination.measurement
       end
 
@@ -25,10 +27,17 @@ module Castellan
 
       def repeated
         groups = FindingGroup.all(@examination.findings)
-        mendable = groups.find(&:fix) and return mendable.fix
+        return if groups.empty?
 
-        "no preload mends what is repeated; see above for what to ask at once instead" if groups.any?
+        mendable = groups.select(&:fix)
+        best = mendable.find { |group| trial(group)&.accepted? } || mendable.find { |group| !trial(group)&.tried? }
+        return best.fix if best
+        return "the changes that were tried do not help; see above why" if mendable.any?
+
+        "no preload mends what is repeated; see above for what to ask at once instead"
       end
+
+      def trial(group) = @trials[group.findings.first]
 
       def sql
         return if @measurement.duration_ns < SLOW_NS || @measurement.sql_ns < @measurement.duration_ns * MOSTLY_SQL

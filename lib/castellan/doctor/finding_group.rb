@@ -4,7 +4,7 @@ module Castellan
   module Doctor
     # Findings that one change mends, as the lines that a person reads.
     #
-    #   FindingGroup.all(findings).each.with_index(1) { |group, number| puts group.lines(number) }
+    #   FindingGroup.all(findings).each.with_index(1) { |group, number| puts group.lines(number, trials[group.findings.first]) }
     #
     # What took longest comes first. The statements are cut; the whole text is in `Report#to_h`.
     class FindingGroup
@@ -26,6 +26,9 @@ module Castellan
         @findings = findings.sort_by { |finding| -finding.total_ns.to_i }
       end
 
+      # @return [Array<Finding>] what took longest first
+      attr_reader :findings
+
       # @return [Integer]
       def total_ns = @findings.sum { |finding| finding.total_ns.to_i }
 
@@ -35,10 +38,12 @@ module Castellan
       # @return [String, nil]
       def fix = first.fix
 
+      # @param trial [Trial, nil] of its fix
       # @return [Array<String>]
-      def lines(number)
+      def lines(number, trial = nil)
         ["#{number}. #{Figures.whole(count)} queries, #{Figures.milliseconds(total_ns)}: #{WORDS.fetch(first.kind, first.kind)}",
-         *loads, *by_place, labelled("fix", fix || "none: #{first.fix_refused}")]
+         *loads, *by_place, labelled("fix", fix || "none: #{first.fix_refused}"),
+         *(labelled("tried", trial.to_s) if trial)]
       end
 
       private

@@ -11,8 +11,10 @@ module Castellan
 
       # @param comparable [Boolean] false when code was loaded again between requests
       # @param rows [Hash{String => Integer}] rows by table
-      def initialize(examination, comparable: true, rows: {})
+      # @param trials [Hash{Finding => Trial}] what came of trying the fixes
+      def initialize(examination, comparable: true, rows: {}, trials: {})
         @examination = examination
+        @trials = trials
         @measurement = examination.measurement
         @comparable = comparable
         @rows = rows
@@ -26,7 +28,7 @@ module Castellan
       # @return [Hash{String => Object}] with the ledger's names
       def to_h
         row.merge("request" => @examination.request.to_s, "comparable" => @comparable, "runs" => @examination.runs, "tables" => @rows,
-                  "findings" => @examination.findings.map { |finding| finding.to_h.transform_keys(&:to_s) }, "next_step" => advice)
+                  "findings" => @examination.findings.map { |finding| told(finding) }, "next_step" => advice)
       end
 
       # @return [Hash{String => Numeric, nil}] durations in milliseconds
@@ -36,6 +38,8 @@ module Castellan
       end
 
       private
+
+      def told(finding) = finding.to_h.transform_keys(&:to_s).merge("trial" => @trials[finding]&.to_h)
 
       def milliseconds(nanoseconds) = (nanoseconds / 1e6).round(3)
 
@@ -82,13 +86,14 @@ module Castellan
       def findings
         return ["", "  no query is repeated"] if @examination.findings.empty?
 
-        FindingGroup.all(@examination.findings).each.with_index(1).flat_map { |group, number| ["", *group.lines(number)] }
+        groups = FindingGroup.all(@examination.findings)
+        groups.each.with_index(1).flat_map { |group, number| ["", *group.lines(number, @trials[group.findings.first])] }
       end
 
       def count(number, one, many) = "#{Figures.whole(number)} #{number == 1 ? one : many}"
 
       def advice
-        Advice.new(@examination).to_s
+        Advice.new(@examination, @trials).to_s
       end
     end
   end

@@ -10,9 +10,10 @@ module Castellan
     #   trial.before.queries   # => 151
     #   trial.after.queries    # => 2
     #   trial.same?            # => true: the work answers the same
-    #   trial.to_s             # => "151 → 2 queries, 41.0 → 6.2 ms (SQL 12.1 → 0.9 ms), 31,904 → 6,120 objects; the answer is the same"
+    #   puts trial
+    #   # 151 → 2 queries, 41.0 → 6.2 ms (SQL 12.1 → 0.9 ms), 31,904 → 6,120 objects; the answer is the same
     #
-    # `before` and `after` are {Measurement}s, nil when nothing was tried. `masked` names what differs between two runs without
+    # `before` and `after` are {Measurement}s, nil when nothing was tried or the work failed with the fix. `masked` names what differs between two runs without
     # the fix, which is not compared. `reason` says why it was not accepted. Frozen; holds no value of the answer.
     Trial = Struct.new(:findings, :before, :after, :same, :masked, :reason, keyword_init: true) do
       def initialize(masked: [], **)
@@ -24,8 +25,8 @@ module Castellan
       # @return [Boolean] whether there are fewer queries and the same answer
       def accepted? = reason.nil?
 
-      # @return [Boolean] whether the work ran with the fix
-      def tried? = !after.nil?
+      # @return [Boolean] whether the work ran with the fix, or failed with it
+      def tried? = !same.nil?
 
       # @return [Boolean] whether the answer was the same with the fix, as far as it is the same at all
       def same? = same ? true : false
@@ -34,7 +35,7 @@ module Castellan
       def to_s
         return "not tried: #{reason}" unless tried?
 
-        accepted? ? "#{figures}; the answer is the same#{but_masked}" : "does not help: #{reason} (#{figures})"
+        accepted? ? "#{figures}; #{agreement}" : "does not help: #{reason}#{" (#{figures})" if after}"
       end
 
       # @return [Hash{String => Object}]
@@ -55,8 +56,10 @@ module Castellan
         [before, after].map { |measurement| yield measurement[name] }.join(" → ")
       end
 
-      def but_masked
-        masked.any? ? " but for what differs without it, too: #{masked.join(", ")}" : ""
+      def agreement
+        return "the same but for what differs without it, too: #{masked.join(", ")}" if masked.any?
+
+        before.response_bytes ? "the same bytes" : "the answer is the same"
       end
 
       def row(measurement)

@@ -7,7 +7,8 @@ module Castellan
       #
       #   ActiveRecordInjection.prepare
       #
-      # Records are preloaded after they were loaded, as `preload` does it, so that no relation is changed.
+      # A copy of a relation is loaded in its place, so that none is changed; records that come of no relation are preloaded when they are
+      # there.
       module ActiveRecordInjection
         # Prepended to ActiveRecord::Relation.
         module Relations
@@ -15,6 +16,9 @@ module Castellan
             injection = Injection.current
             return super if injection.nil? || (loaded? && !scheduled?)
             return self if ActiveRecordInjection.declared(injection, self) { |records| load_records(records) }
+
+            added = scheduled? ? [] : ActiveRecordInjection.added(injection, klass)
+            return load_records(ActiveRecordInjection.with(self, added, injection, &block)) && self if added.any?
 
             ActiveRecordInjection.around(injection, klass) { super.records }
             self
@@ -90,6 +94,18 @@ module Castellan
             association.prepend(Walks) unless association.include?(Walks)
           end
 
+          # What can be added to a relation, as the fix says.
+          # @return [Array<Symbol, Hash>]
+          def added(injection, model)
+            injection.preloads(model).select { |_tree, only| only.nil? }.flat_map { |tree, _only| Detect::Preload.list(tree) }
+          end
+
+          # Loads a copy of the relation, to which the preloads were added; other ones of the application keep their order.
+          # @return [Array]
+          def with(relation, added, injection, &block)
+            injection.loading { relation.preload(*added).load(&block).records }
+          end
+
           # Runs the block, which loads records, and preloads what there is to preload for them.
           # @return what the block returned
           def around(injection, model)
@@ -130,7 +146,9 @@ module Castellan
           def preload(records, tree, only)
             return preload_alone(records, *tree.first, only) if only
 
-            ActiveRecord::Associations::Preloader.new(records: records, associations: tree).call if records.any?
+            Detect::Preload.list(tree).each do |associations|
+              ActiveRecord::Associations::Preloader.new(records: records, associations: associations).call if records.any?
+            end
           end
 
           # Follows a path to the last association, which only some records have.

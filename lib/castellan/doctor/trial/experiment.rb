@@ -62,7 +62,7 @@ module Castellan
           trial(before: before.measurement, after: after.measurement, same: differences.empty?, masked: masked,
                 reason: objection(before, after, differences))
         rescue ScriptError, StandardError => error
-          trial(before: before.measurement, masked: masked, reason: failure(error))
+          trial(before: before.measurement, same: false, masked: masked, reason: failure(error))
         end
 
         def failure(error)

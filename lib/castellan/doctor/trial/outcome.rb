@@ -21,8 +21,8 @@ module Castellan
         # @return [Outcome]
         # @raise [Unwell] when it cannot be compared
         def self.of(result)
-          return new(result.status, result.body) if result.is_a?(Answer)
-          return of(answer(result)) if rack?(result)
+          return of_answer(result) if result.is_a?(Answer)
+          return of_answer(Answer.to(->(_env) { result }, {})) if rack?(result)
           return new(result.status, result.body.to_s) if response?(result)
 
           result.is_a?(String) ? new(nil, result) : new(nil, nil, Plain.of(result))
@@ -40,10 +40,12 @@ module Castellan
         end
         private_class_method :rack?
 
-        def self.answer(response)
-          Answer.to(->(_env) { response }, {}).tap { |answer| raise answer.error if answer.error }
+        def self.of_answer(answer)
+          raise answer.error if answer.error
+
+          new(answer.status, answer.body)
         end
-        private_class_method :answer
+        private_class_method :of_answer
 
         # @return [Integer, nil]
         # @return [String, nil]
