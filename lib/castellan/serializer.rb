@@ -37,12 +37,13 @@ module Castellan
   # once, and a serializer that is asked twice answers twice.
   #
   # Further than jsonapi-serializer: `attribute :employee_id, from: "employee.id"` (a column through to-one associations) and
-  # `preloads:` of an attribute or relationship (what its block walks). Of a relation, `included` comes in the order of the
-  # declarations, and `type` before `id`; JSON:API gives neither a meaning.
+  # `preloads:` of an attribute or relationship (what its block walks). What `to_json` writes from rows has `included` in the order
+  # of the declarations, and `type` before `id`; JSON:API gives neither a meaning.
   module Serializer
     autoload :Explanation, "castellan/serializer/explanation"
     autoload :Instrumentation, "castellan/serializer/instrumentation"
     autoload :RelationDocument, "castellan/serializer/relation_document"
+    autoload :Source, "castellan/serializer/source"
     autoload :Translation, "castellan/serializer/translation"
 
     # Of a module that includes this one: a class that includes that module is a serializer, before anything else of it is seen.
@@ -93,24 +94,32 @@ module Castellan
 
     # @return [String] the document's bytes, UTF-8; takes and ignores what `render json:` gives
     def to_json(*)
-      (relation_document&.to_json if relation?) || JsonText.of(serializable_hash)
+      document&.to_json || JsonText.of(serializable_hash)
     end
 
     # @return [String] in words: what is read of a relation, which types need models, and why
     def explain
-      Explanation.new(self.class, @resource, @options).to_s
+      Explanation.new(self.class, source, @options).to_s
     end
 
     private
 
-    def relation?
-      @options.is_collection != false && RelationDocument.relation?(@resource)
+    # @return [Source, nil]
+    def source
+      Source.of(@resource) unless @options.is_collection == false
     end
 
     # @return [RelationDocument, nil] nil where the include leads through what only records know
-    def relation_document
-      document = RelationDocument.new(self.class, @resource, @options)
+    def document
+      return unless (given = source)
+
+      document = RelationDocument.new(self.class, given, @options)
       document if document.rows?
+    end
+
+    def records
+      given = source unless @resource.is_a?(Array)
+      given.nil? || given.records? ? @resource.to_enum(:each).to_a : RelationDocument.records(self.class, given, @options)
     end
 
     def hash_for_one_record
@@ -123,7 +132,7 @@ module Castellan
     end
 
     def hash_for_collection
-      records = relation? ? RelationDocument.records(self.class, @resource, @options) : @resource.to_enum(:each).to_a
+      records = self.records
       document = { data: records.map { |record| primary.call(record) } }
       document[:included] = included(records) if @options.tree.any?
       document.merge!(around)

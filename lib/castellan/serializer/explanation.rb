@@ -17,17 +17,17 @@ module Castellan
       # How many records of a type the blocks are tried with.
       SAMPLE = 20
 
-      def initialize(serializer, resource, options)
+      # @param source [Source, nil]
+      def initialize(serializer, source, options)
         @serializer = serializer
-        @resource = resource
+        @source = source
         @options = options
       end
 
       # @return [String]
       def to_s
-        return "#{@serializer.record_type}: the records that were given, each asked for what is written" unless relation?
-
-        document = RelationDocument.new(@serializer, @resource, @options)
+        document = RelationDocument.new(@serializer, @source, @options) if @source
+        return given unless document && (document.rows? || !@source.records?)
         return whole(document.refusal) unless document.rows?
 
         document.parts.flat_map { |node, translation| type(node, translation) }.join("\n")
@@ -35,12 +35,12 @@ module Castellan
 
       private
 
-      def relation?
-        @options.is_collection != false && RelationDocument.relation?(@resource)
+      def given
+        "#{@serializer.record_type}: the records that were given, each asked for what is written"
       end
 
       def whole(refusal)
-        translation = Translation.of(@serializer, RelationDocument.model(@resource))
+        translation = Translation.of(@serializer, @source.model)
         ["#{@serializer.record_type}: the whole document is written from records, because #{refusal}", *members(translation)].join("\n")
       rescue DeclarationError
         "#{@serializer.record_type}: the whole document is written from records, because #{refusal}"
@@ -67,7 +67,7 @@ module Castellan
       def sample(translation)
         return -> { [] } if translation.serializer != @serializer && !translation.model.respond_to?(:limit)
 
-        scope = translation.serializer == @serializer ? RelationDocument.scope(@resource) : translation.adapter.scope
+        scope = translation.serializer == @serializer ? @source.scope : translation.adapter.scope
         -> { scope.limit(SAMPLE).to_a }
       end
 

@@ -8,73 +8,77 @@ module Castellan
     #
     #   JsonText.of({ data: { id: "1", type: :user } })   # => '{"data":{"id":"1","type":"user"}}'
     #
-    # Text, whole numbers, true, false and nil are written here, without the copies that `as_json` makes of every hash; whatever
-    # else there is (times, decimals) is written by ActiveSupport's `as_json`.
-    class JsonText
-      # @param value [Object]
-      # @return [String] UTF-8
-      # @raise [EncodingError]
-      def self.of(value)
-        new.append(value).text
-      end
-
-      attr_reader :text
-
-      def initialize
-        @text = String.new(encoding: Encoding::UTF_8)
-        @strings = Serialize::Text.for(Serialize.escape)
-        @keys = {}
-      end
-
-      # @return [self]
-      def append(value)
-        case value
-        when nil then @text << "null"
-        when true then @text << "true"
-        when false then @text << "false"
-        when Integer then @text << value.to_s
-        else append_other(value)
+    # Only what JSON has no word for (times, decimals) is made into what it has, without the copies that `as_json` makes of every
+    # hash and text; the json gem writes the rest, and what ActiveSupport escapes besides is escaped in the whole text at once.
+    module JsonText
+      class << self
+        # @param value [Object]
+        # @return [String] UTF-8
+        # @raise [EncodingError] naming the record and the member that cannot be written
+        def of(value)
+          Serialize::Text.for(Serialize.escape).append_json(String.new(encoding: Encoding::UTF_8), JSON.generate(plain(value)))
+        rescue JSON::GeneratorError => error
+          raise EncodingError, "#{place(value)}#{error.message}"
         end
-        self
-      end
 
-      private
+        private
 
-      def append_other(value)
-        case value
-        when String then @strings.append(@text, value)
-        when Symbol then @strings.append(@text, value.name)
-        when Hash then hash(value)
-        when Array then array(value)
-        else @text << json(value)
+        def plain(value)
+          case value
+          when String, Integer, Symbol, nil, true, false then value
+          when Hash then hash(value)
+          when Array then array(value)
+          when Float then value.finite? || !rails? ? value : nil
+          else other(value)
+          end
         end
-      rescue Serialize::Unwritable => error
-        raise EncodingError, error.message
-      end
 
-      def hash(hash)
-        first = true
-        @text << "{"
-        hash.each do |key, value|
-          @text << "," unless first
-          first = false
-          @text << (@keys[key] ||= "#{@strings.append(+"", key.to_s)}:")
-          append(value)
+        # Copied only where something in it has to be another.
+        def hash(hash)
+          copy = nil
+          hash.each do |key, value|
+            plain = plain(value)
+            (copy ||= hash.dup)[key] = plain unless plain.equal?(value)
+          end
+          copy || hash
         end
-        @text << "}"
-      end
 
-      def array(array)
-        @text << "["
-        array.each_with_index do |value, index|
-          @text << "," unless index.zero?
-          append(value)
+        def array(array)
+          copy = nil
+          array.each_with_index do |value, index|
+            plain = plain(value)
+            (copy ||= array.dup)[index] = plain unless plain.equal?(value)
+          end
+          copy || array
         end
-        @text << "]"
-      end
 
-      def json(value)
-        defined?(ActiveSupport::JSON::Encoding) ? ActiveSupport::JSON.encode(value) : JSON.generate(value)
+        def other(value)
+          return value unless value.respond_to?(:as_json)
+
+          json = value.as_json
+          json.equal?(value) ? value : plain(json)
+        end
+
+        def rails?
+          defined?(ActiveSupport::JSON::Encoding) ? true : false
+        end
+
+        # Looked for only when something could not be written.
+        def place(document)
+          return unless document.is_a?(Hash)
+
+          objects = [*(document[:data].is_a?(Hash) ? [document[:data]] : document[:data]), *document[:included]]
+          objects = [document] if document.key?(:type)
+          object = objects.find { |one| !writable?(one) } or return
+          member, = (object[:attributes] || {}).find { |_, value| !writable?(value) }
+          "#{object[:type]} #{object[:id].inspect}#{", member #{member.to_s.inspect}" if member}: "
+        end
+
+        def writable?(value)
+          JSON.generate([plain(value)]) ? true : false
+        rescue JSON::GeneratorError
+          false
+        end
       end
     end
   end

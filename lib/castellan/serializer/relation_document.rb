@@ -1,77 +1,39 @@
 # frozen_string_literal: true
 
 require "set"
-require_relative "preloading"
+require_relative "source"
 require_relative "translation"
+require_relative "association_tree"
 require_relative "layout"
 require_relative "opaque_objects"
 
 module Castellan
   module Serializer
     # The document of a relation or dataset: types whose serializer is plain are written from rows, the others from records that
-    # are loaded once, in one statement a type.
+    # are loaded once, in one statement a type. Of records that were given, where all types are plain: what they have loaded is
+    # read from them, and the rest asked of rows for all at once.
     #
-    #   document = RelationDocument.new(UserSerializer, User.active, Options.new(UserSerializer, include: [:roles]))
+    #   document = RelationDocument.new(UserSerializer, Source.of(User.active), Options.new(UserSerializer, include: [:roles]))
     #   document.rows?      # => true, unless the include leads through what only records know
     #   document.to_json
     #
     # The rows of an opaque primary type are those of the records that the caller's relation loaded.
     class RelationDocument
-      class << self
-        # @return [Boolean] whether it has yet to be read, and a model is known for it
-        def relation?(resource)
-          return unread?(resource) if defined?(::ActiveRecord::Relation) && resource.is_a?(::ActiveRecord::Relation)
-
-          defined?(::Sequel::Dataset) && resource.is_a?(::Sequel::Dataset) && resource.respond_to?(:model)
-        end
-
-        # @return [Array] the records, with what their serializers ask of them
-        def records(serializer, resource, options)
-          Preloading.records(scope(resource), preloads(Translation.of(serializer, model(resource)), options, options.tree))
-        rescue DeclarationError
-          resource.to_a
-        end
-
-        # @return [Object] a relation, also of the records of an association
-        def scope(resource)
-          resource.respond_to?(:proxy_association) ? resource.scope : resource
-        end
-
-        # @return [Class]
-        def model(resource)
-          resource.respond_to?(:klass) ? resource.klass : resource.model
-        end
-
-        private
-
-        # What was built in an association and not saved is known to its records alone.
-        def unread?(relation)
-          return false if relation.loaded?
-          return true unless relation.is_a?(::ActiveRecord::Associations::CollectionProxy)
-
-          relation.proxy_association.owner.persisted? && relation.proxy_association.target.empty?
-        end
-
-        # As a tree, as far as associations can be followed.
-        def preloads(translation, options, tree)
-          fieldset = options.fieldset(translation.serializer.record_type)
-          names = translation.preloads(fieldset && (fieldset | tree.keys), rows: false)
-          below = tree.each_with_object({}) do |(name, rest), nested|
-            next unless names.include?(name) && translation.association(name).walks?
-
-            found = preloads(translation.association(name).target, options, rest)
-            nested[name] = found if found.any?
-          end
-          below.empty? ? names : (names - below.keys) << below
-        end
+      # @param source [Source]
+      # @param options [Options]
+      # @return [Array] the records of a relation, with what their serializers ask of them
+      def self.records(serializer, source, options)
+        source.load(AssociationTree.of(Translation.of(serializer, source.model), options, options.tree))
+      rescue DeclarationError
+        source.load
       end
 
-      # @param resource [Object] a relation or dataset
+      # @param source [Source]
       # @param options [Options]
-      def initialize(serializer, resource, options)
-        @scope = self.class.scope(resource)
+      def initialize(serializer, source, options)
+        @source = source
         @options = options
-        @translation = Translation.of(serializer, self.class.model(resource))
+        @translation = Translation.of(serializer, source.model)
         @tree = walkable(@translation, options.tree)
         @reached = reached(@translation, @tree, {})
         check
@@ -95,9 +57,9 @@ module Castellan
       # @return [String] the document's bytes
       # @raise [DeclarationError] where rows turn out not to know an association
       def to_json(*)
-        return pure if plan.nodes.none? { |node| translation(node).opaque? }
+        return pure if plain?
 
-        @translation.opaque? ? of_records : mixed(rows(@scope))
+        @translation.opaque? ? of_records : mixed(rows(@source.scope))
       end
 
       # @return [Array<Array(Plan::Node, Translation)>] for {Explanation}
@@ -106,6 +68,10 @@ module Castellan
       end
 
       private
+
+      def plain?
+        plan.nodes.none? { |node| translation(node).opaque? }
+      end
 
       def definition
         @translation.resource.definition
@@ -149,6 +115,7 @@ module Castellan
       def check
         reached = [definition, *plan.nodes.map(&:definition)].uniq
         reached.each { |one| Document::DeclarationCheck.of(one) }
+        raise DeclarationError, "its records are there already" if @source.records? && !plain?
       rescue BadRequest => error # more paths or levels than a resource takes
         raise DeclarationError, error.message
       end
@@ -209,11 +176,11 @@ module Castellan
       end
 
       def pure
-        Serialize.encoder.encode(rows(@scope), layout, tail: tail).body
+        Serialize.encoder.encode(rows(@source.scope), layout, tail: tail).body
       end
 
       def of_records
-        records = Preloading.records(@scope, @translation.preloads(@options.fieldset(@translation.serializer.record_type)))
+        records = @source.load(@translation.preloads(@options.fieldset(@translation.serializer.record_type)))
         ids = records.map { |record| record.public_send(@translation.id_column) }
         chosen = plan.root.edges.any? ? ids.uniq : [] # without a relationship there is nothing to ask rows for
         mixed(rows(@translation.adapter.by_ids(all, chosen, @translation.id_column)), records, ids)
