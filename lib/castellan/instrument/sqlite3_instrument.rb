@@ -29,6 +29,16 @@ module Castellan
         end
       end
 
+      # Prepended to SQLite3::Statement before version 2, which does not say what it was made of.
+      module Text
+        attr_reader :sql
+
+        def initialize(database, sql)
+          @sql = sql
+          super
+        end
+      end
+
       class << self
         def loaded? = defined?(SQLite3::Database) ? true : false
         def attached? = @attached || false
@@ -38,6 +48,7 @@ module Castellan
 
           SQLite3::Database.prepend(Statements) unless SQLite3::Database.include?(Statements)
           SQLite3::Statement.prepend(Prepared) unless SQLite3::Statement.include?(Prepared)
+          SQLite3::Statement.prepend(Text) unless SQLite3::Statement.method_defined?(:sql)
           @attached = true
         end
 
@@ -45,8 +56,8 @@ module Castellan
           @attached = false
         end
 
-        # @return [String] before version 2 the driver does not say
-        def text(statement) = statement.respond_to?(:sql) ? statement.sql : "EXECUTE #{statement.object_id}"
+        # @return [String] of one that was made before anybody listened it may be unknown
+        def text(statement) = statement.sql || "EXECUTE #{statement.object_id}"
       end
     end
   end
