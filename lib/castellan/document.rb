@@ -360,8 +360,9 @@ module Castellan
         choice = %i[filter sort page].find { |family| asked[family] }
         Plan::Parameter.refuse(choice.name, "#{choice} cannot be asked for here: the records are given") if choice
         records = Rows::Records.of(given)
-        refuse_records(records.to_a)
-        Document::OfRecords.new(definition, records, adapter: Rows.suited(adapter, records.to_a), **around)
+        adapter = Rows.suited(adapter, records.to_a)
+        refuse_records(records.to_a) unless adapter.model
+        Document::OfRecords.new(definition, records, adapter: adapter, **around)
       end
 
       # Whatever answers for its id may be a record.

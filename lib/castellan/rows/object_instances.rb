@@ -15,8 +15,16 @@ module Castellan
         records.map { |record| value(record, name) }
       end
 
-      # @return [Symbol, nil] how the values that {#read} answers are written; nil: as their class says
-      def coder(_records, _name)
+      # @param records [Array<Object>]
+      # @return [Boolean] whether each is of the very class whose columns are known, so that {#column} may be asked
+      def uniform?(_records)
+        false
+      end
+
+      # @param records [Array<Object>] uniform ones
+      # @param name [Symbol]
+      # @return [Array(Array<Object>, Symbol), nil] the values of a column and how they are written; nil: read and see
+      def column(_records, _name)
         nil
       end
 

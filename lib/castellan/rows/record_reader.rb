@@ -37,7 +37,7 @@ module Castellan
       end
 
       def read_members
-        fill(0, @values.ids, RubyValues.coder(@values.ids))
+        fill(0, @values.ids, RubyValues.coder(@values.ids) || :text)
         @node.members.each_with_index { |member, index| member(member.attribute, member.positions.first, index) }
       end
 
@@ -50,8 +50,8 @@ module Castellan
       end
 
       def column(name, position, index)
-        coder = @values.coder(name)
-        coder ? fill(position, @values.read(name), coder) : compute(index, @values.read(name))
+        values, coder = @values.column(name)
+        coder ? fill(position, values, coder) : compute(index, values)
       end
 
       def path(attribute, position, index)

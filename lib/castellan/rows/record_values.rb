@@ -15,11 +15,12 @@ module Castellan
         @records = records
         @viewer = viewer
         @read = {}
+        @uniform = @instances.uniform?(records)
       end
 
       # @return [Array<Object>]
       def ids
-        @ids ||= RecordIds.of(@instances, @records, @node.definition.id_column)
+        @ids ||= (one_column(@node.definition.id_column) || [RecordIds.of(@instances, @records, @node.definition.id_column)]).first
       end
 
       # @param name [Symbol] a column, or any public reader
@@ -29,9 +30,9 @@ module Castellan
       end
 
       # @param name [Symbol]
-      # @return [Symbol, nil] how what {#read} answers is written
-      def coder(name)
-        @instances.coder(@records, name) || RubyValues.coder(read(name))
+      # @return [Array(Array<Object>, Symbol)] the values and how they are written; nil: JSON of each has to be asked for
+      def column(name)
+        one_column(name) || [read(name), RubyValues.coder(read(name))]
       end
 
       # @param computed [#block, #columns] the columns that the block reads; nil: it takes the record
@@ -52,6 +53,10 @@ module Castellan
       end
 
       private
+
+      def one_column(name)
+        @instances.column(@records, name) if @uniform && name.is_a?(Symbol)
+      end
 
       def step(level, association, load)
         missing = level.compact.reject { |record| @instances.loaded?(record, association) }

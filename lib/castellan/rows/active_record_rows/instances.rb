@@ -17,19 +17,19 @@ module Castellan
           super()
         end
 
-        # (see ObjectInstances#read)
-        def read(records, name)
-          return super unless plain?(records, name)
-
-          column = @adapter.column_name(name)
-          records.map { |record| record._read_attribute(column) { missing_attribute(record, column) } }
+        # (see ObjectInstances#uniform?)
+        def uniform?(records)
+          records.map(&:class).uniq == [@model]
         end
 
-        # The column's own coder, where Ruby's value is written as the driver's would be.
-        # @return [Symbol, nil]
-        def coder(records, name)
-          coder = @adapter.coder(name) if plain?(records, name)
-          coder unless coder == :json
+        # By the column's own coder, where Ruby's value is written as the driver's would be.
+        # (see ObjectInstances#column)
+        def column(records, name)
+          return unless @adapter.columns.include?(name) && !@adapter.needs_record?(name)
+
+          coder = @adapter.coder(name)
+          written = { json: nil, date: :text, decimal: nil }.fetch(coder, coder)
+          written && [values(records, @adapter.column_name(name), coder), written]
         end
 
         # @return [Boolean]
@@ -69,8 +69,21 @@ module Castellan
           !limited && !scope.distinct_value && scope.group_values.empty?
         end
 
-        def plain?(records, name)
-          @adapter.columns.include?(name) && !@adapter.needs_record?(name) && records.map(&:class).uniq == [@model]
+        # Dates and times as the encoder reads them without asking Ruby for each.
+        def values(records, column, coder)
+          case coder
+          when :date then read_column(records, column).map { |date| date&.iso8601 }
+          when :datetime then read_column(records, column).map { |time| ::ActiveSupport::TimeWithZone === time ? time.utc : time } # rubocop:disable Style/CaseEquality
+          else read_column(records, column)
+          end
+        end
+
+        # A block that says what is missing would cost more than all else here: only what is nil is looked at twice.
+        def read_column(records, column)
+          records.map do |record|
+            value = record._read_attribute(column)
+            value.nil? && !record.has_attribute?(column) ? missing_attribute(record, column) : value
+          end
         end
 
         def missing_attribute(record, column)
