@@ -13,8 +13,9 @@ module Castellan
     #   puts trial
     #   # 151 → 2 queries, 41.0 → 6.2 ms (SQL 12.1 → 0.9 ms), 31,904 → 6,120 objects; the answer is the same
     #
-    # `before` and `after` are {Measurement}s, nil when nothing was tried or the work failed with the fix. `masked` names what differs between two runs without
-    # the fix, which is not compared. `reason` says why it was not accepted. Frozen; holds no value of the answer.
+    # `before` and `after` are {Measurement}s, nil when nothing was tried or the work failed with the fix. `masked` names what
+    # differs between two runs without the fix, which is not compared. `reason` says why it was not accepted. Frozen; holds no
+    # value of the answer.
     Trial = Struct.new(:findings, :before, :after, :same, :masked, :reason, keyword_init: true) do
       def initialize(masked: [], **)
         super

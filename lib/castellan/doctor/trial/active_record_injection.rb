@@ -17,7 +17,7 @@ module Castellan
             return super if injection.nil? || (loaded? && !scheduled?)
             return self if ActiveRecordInjection.declared(injection, self) { |records| load_records(records) }
 
-            added = scheduled? ? [] : ActiveRecordInjection.added(injection, klass)
+            added = ActiveRecordInjection.added(injection, self)
             return load_records(ActiveRecordInjection.with(self, added, injection, &block)) && self if added.any?
 
             ActiveRecordInjection.around(injection, klass) { super.records }
@@ -94,10 +94,13 @@ module Castellan
             association.prepend(Walks) unless association.include?(Walks)
           end
 
-          # What can be added to a relation, as the fix says.
+          # What can be added to a relation, as the fix says. One that is on its way already, or the association itself, is preloaded when
+          # it is there.
           # @return [Array<Symbol, Hash>]
-          def added(injection, model)
-            injection.preloads(model).select { |_tree, only| only.nil? }.flat_map { |tree, _only| Detect::Preload.list(tree) }
+          def added(injection, relation)
+            return [] if relation.scheduled? || relation.is_a?(ActiveRecord::Associations::CollectionProxy)
+
+            injection.preloads(relation.klass).select { |_tree, only| only.nil? }.flat_map { |tree, _only| Detect::Preload.list(tree) }
           end
 
           # Loads a copy of the relation, to which the preloads were added; other ones of the application keep their order.

@@ -13,7 +13,8 @@ module Castellan
         MORE = 1.25
         MORE_OBJECTS = 5_000
         MORE_NS = 5_000_000
-        private_constant :MORE, :MORE_OBJECTS, :MORE_NS
+        SAFE = %w[GET HEAD].freeze
+        private_constant :MORE, :MORE_OBJECTS, :MORE_NS, :SAFE
 
         # @param findings [Array<Finding>] what one change mends
         # @yield the work
@@ -31,8 +32,9 @@ module Castellan
         private
 
         def unfixed
-          first = run
-          return trial(reason: "the work answers a #{first.verb}; only GET and HEAD are tried") unless safe?(first.verb)
+          first = nil
+          writing = Verbs.during { first = run }.find { |verb| !SAFE.include?(verb) }
+          return trial(reason: "the work answers a #{writing}, and only GET and HEAD are tried") if writing
 
           before = run
           masked = first.outcome.differences(before.outcome)
@@ -40,24 +42,19 @@ module Castellan
           reason ? trial(before: before.measurement, masked: masked, reason: reason) : fixed(before, masked)
         end
 
-        def run(&around)
-          work = around ? -> { around.call(@work) } : @work
-          Run.of(@findings, &work)
-        end
-
-        def safe?(verb) = [nil, "GET", "HEAD"].include?(verb)
+        def run(injection = nil) = Run.of(@findings, injection, &@work)
 
         def incomparable(before, masked)
           if before.asked < 2
             "what was found is not repeated when the work runs again; was something kept meanwhile?"
-          elsif masked.include?(Outcome::WHOLE) || masked.include?("status")
+          elsif masked.any? { |place| place == Outcome::WHOLE || place.start_with?("status") }
             "two runs without the fix answer differently as a whole, so nothing says whether the fix changes the answer"
           end
         end
 
         def fixed(before, masked)
           injection = Injection.new(@findings)
-          warm, after = Array.new(2) { run { |work| injection.apply(&work) } }
+          warm, after = Array.new(2) { run(injection) }
           differences = [warm, after].flat_map { |one| before.outcome.differences(one.outcome, masked: masked) }.uniq
           trial(before: before.measurement, after: after.measurement, same: differences.empty?, masked: masked,
                 reason: objection(before, after, differences))

@@ -65,7 +65,7 @@ module Castellan
         # @param masked [Array<String>] places that are not compared
         # @return [Array<String>] the places that differ
         def differences(other, masked: [])
-          return ["status"] if status != other.status
+          return ["status (#{status}, then #{other.status})"] if status != other.status
           return [] if bytes && bytes == other.bytes
 
           places = compare(document, other.document, WHOLE).uniq

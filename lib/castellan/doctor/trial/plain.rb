@@ -37,7 +37,7 @@ module Castellan
         private_class_method :model
 
         def collection(value)
-          return value.map { |member| of(member) } if value.is_a?(Enumerable) && !value.is_a?(Struct)
+          return value.to_a.map { |member| of(member) } if value.is_a?(Enumerable) && !value.is_a?(Struct)
           return value.to_ary.map { |member| of(member) } if value.respond_to?(:to_ary)
           return of(value.to_h) if value.respond_to?(:to_h)
           return value.iso8601 if value.respond_to?(:iso8601)

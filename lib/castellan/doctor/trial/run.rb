@@ -35,40 +35,34 @@ module Castellan
         private_constant :Statements
 
         # @param findings [Array<Finding>]
+        # @param injection [Injection, nil] applied until the answer was read
         # @yield the work
         # @return [Run]
-        def self.of(findings, &work)
+        def self.of(findings, injection = nil, &work)
           statements = Statements.new(findings.map(&:fingerprint).uniq)
           GC.start
-          new(statements, Databases.rolled_back(Databases.reachable) { Instrument.record(statements) { timed(&work) } })
+          measured = Databases.rolled_back(Databases.reachable) do
+            Instrument.record(statements) { injection ? injection.apply { timed(&work) } : timed(&work) }
+          end
+          new(statements, measured)
         end
 
         # The answer is read within, because a body may ask the database.
         def self.timed
           objects = GC.stat(:total_allocated_objects)
           started_ns = Clock.monotonic_ns
-          result = yield
-          outcome = Outcome.of(result)
-          { duration_ns: Clock.monotonic_ns - started_ns, allocated_objects: GC.stat(:total_allocated_objects) - objects,
-            outcome: outcome, verb: verb(result) }
+          outcome = Outcome.of(yield)
+          { duration_ns: Clock.monotonic_ns - started_ns, allocated_objects: GC.stat(:total_allocated_objects) - objects, outcome: outcome }
         end
         private_class_method :timed
-
-        # Only some answers (those of Rails' tests) know what was asked.
-        def self.verb(result)
-          result.request.request_method if result.respond_to?(:request) && result.request.respond_to?(:request_method)
-        end
-        private_class_method :verb
 
         # @return [Measurement]
         # @return [Outcome]
         # @return [Integer]
-        # @return [String, nil] "GET", where the answer says so
-        attr_reader :measurement, :outcome, :asked, :verb
+        attr_reader :measurement, :outcome, :asked
 
         def initialize(statements, measured)
           @outcome = measured[:outcome]
-          @verb = measured[:verb]
           @asked = statements.asked
           counter = statements.counter
           @measurement = Measurement.new(duration_ns: measured[:duration_ns], allocated_objects: measured[:allocated_objects],
