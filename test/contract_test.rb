@@ -41,6 +41,16 @@ class ContractTest < Minitest::Test
     assert_empty(%i[base_klass instantiate reflections].reject { |name| joins.method_defined?(name) })
   end
 
+  def test_active_record_preloads_and_reads_associations_in_these_methods
+    associations = ActiveRecord::Associations
+    loader = associations::Preloader::Association
+    assert_empty(%i[run run? owners].reject { |name| loader.method_defined?(name) || loader.private_method_defined?(name) })
+    made = loader.new(nil, [], ActiveRecord::Reflection.create(:has_many, :things, nil, {}, ActiveRecord::Base), nil, nil, true)
+    assert_equal [true, :things], [made.instance_variable_get(:@associate), made.instance_variable_get(:@reflection).name]
+    assert associations::SingularAssociation.method_defined?(:reader)
+    assert_empty(%i[load_target include? size].reject { |name| associations::CollectionAssociation.method_defined?(name) })
+  end
+
   def test_active_record_lends_its_connection_in_one_method
     assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:raw_connection)
   end
@@ -61,6 +71,11 @@ class ContractTest < Minitest::Test
     assert Thread.private_method_defined?(:initialize)
     assert_respond_to Thread, :start
     assert_respond_to Thread, :fork
+  end
+
+  def test_sequel_loads_eagerly_and_reads_in_these_methods
+    assert Sequel::Model::Associations::DatasetMethods.private_method_defined?(:eager_load)
+    assert Sequel::Model.private_method_defined?(:load_associated_objects)
   end
 
   def test_sequel_says_of_an_eager_graph_what_it_joins

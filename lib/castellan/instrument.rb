@@ -10,6 +10,7 @@ require "castellan/instrument/raw_statement"
 require "castellan/instrument/pg_instrument"
 require "castellan/instrument/sqlite3_instrument"
 require "castellan/instrument/thread_instrument"
+require "castellan/instrument/eager_instrument"
 require "castellan/instrument/counter"
 
 module Castellan

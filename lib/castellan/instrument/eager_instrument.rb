@@ -1,0 +1,139 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Instrument
+    # Tells which associations were loaded eagerly, and which of them were read: evidence of eager loading that nobody needs.
+    #
+    #   EagerInstrument.subscribe
+    #   Recording.open(Detect::EagerUse.new) { … }
+    #   EagerInstrument.unsubscribe
+    #
+    # Apart from the other instruments, because it is told of every read of an association: {Detect::Evidence} subscribes, for
+    # the requests that it looks at. Observers are told by `preloaded(model, association, records)` and
+    # `used(model, association, how)`, `how` being :read, or :counted where only the number was asked for (ActiveRecord's `size`
+    # and `empty?`; Sequel hands out an array, so there it is always :read).
+    module EagerInstrument
+      # Prepended to ActiveRecord::Associations::Preloader::Association.
+      module Preloads
+        def run
+          return super if run? || !@associate || !EagerInstrument.attached?
+
+          EagerInstrument.preloaded(@reflection.active_record, @reflection.name, owners.size)
+          EagerInstrument.passed(@reflection) if @reflection.through_reflection?
+          super
+        end
+      end
+
+      # Prepended to ActiveRecord::Associations::SingularAssociation.
+      module One
+        def reader
+          EagerInstrument.used(reflection.active_record, reflection.name, :read) if EagerInstrument.attached?
+          super
+        end
+      end
+
+      # Prepended to ActiveRecord::Associations::CollectionAssociation.
+      module Many
+        def load_target
+          EagerInstrument.used(reflection.active_record, reflection.name, :read) if EagerInstrument.attached?
+          super
+        end
+
+        def include?(record)
+          EagerInstrument.used(reflection.active_record, reflection.name, :read) if EagerInstrument.attached?
+          super
+        end
+
+        def size
+          EagerInstrument.used(reflection.active_record, reflection.name, :counted) if EagerInstrument.attached?
+          super
+        end
+      end
+
+      # Prepended to the datasets of Sequel's models.
+      module SequelPreloads
+        private
+
+        def eager_load(records, associations = @opts[:eager], model = self.model)
+          if EagerInstrument.attached? && records.any?
+            associations.each_key { |name| EagerInstrument.preloaded(model, name, records.size) }
+          end
+          super
+        end
+      end
+
+      # Prepended to Sequel::Model.
+      module SequelReads
+        private
+
+        def load_associated_objects(reflection, ...)
+          EagerInstrument.used(reflection[:model], reflection[:name], :read) if EagerInstrument.attached?
+          super
+        end
+      end
+
+      LOCK = Mutex.new
+      private_constant :LOCK
+      @subscriptions = 0
+
+      class << self
+        def attached? = @subscriptions.positive?
+
+        # @return [void]
+        def subscribe
+          LOCK.synchronize do
+            @subscriptions += 1
+            prepend_to_active_record if defined?(ActiveRecord::Associations::Preloader)
+            prepend_to_sequel if defined?(Sequel::Model::Associations)
+          end
+        end
+
+        # @return [void]
+        def unsubscribe
+          LOCK.synchronize { @subscriptions -= 1 if @subscriptions.positive? }
+        end
+
+        # Public for the modules above.
+        def preloaded(model, association, records)
+          each_observer(:preloaded) { |observer| observer.preloaded(model, association, records) }
+        end
+
+        # Public for the modules above: nobody asked for what lies on the way.
+        def passed(reflection)
+          [reflection.through_reflection, reflection.source_reflection].each do |part|
+            each_observer(:passed) { |observer| observer.passed(part.active_record, part.name) }
+          end
+        end
+
+        # Public for the modules above.
+        def used(model, association, how)
+          each_observer(:used) { |observer| observer.used(model, association, how) }
+        end
+
+        private
+
+        def each_observer(message)
+          recording = Recording.current
+          while recording
+            yield recording.observer if recording.observer.respond_to?(message)
+            recording = recording.parent
+          end
+        end
+
+        def prepend_to_active_record
+          associations = ActiveRecord::Associations
+          { associations::Preloader::Association => Preloads, associations::SingularAssociation => One,
+            associations::CollectionAssociation => Many }.each do |type, listener|
+            type.prepend(listener) unless type.include?(listener)
+          end
+        end
+
+        def prepend_to_sequel
+          datasets = Sequel::Model::Associations::DatasetMethods
+          datasets.prepend(SequelPreloads) unless datasets.include?(SequelPreloads)
+          Sequel::Model.prepend(SequelReads) unless Sequel::Model <= SequelReads # `Model.include?` would ask the dataset
+        end
+      end
+    end
+  end
+end

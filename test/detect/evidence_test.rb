@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require_relative "active_record_world"
+require_relative "sequel_world"
+
+class DetectEvidenceTest < Minitest::Test
+  World = ActiveRecordWorld
+
+  def setup
+    @evidence = Castellan::Detect::Evidence.new(requests: 3)
+  end
+
+  def teardown
+    @evidence.stop
+    refute_predicate Castellan::Instrument::EagerInstrument, :attached?
+    super
+  end
+
+  def test_what_is_loaded_eagerly_and_never_read_is_a_finding_after_enough_requests
+    2.times { look { index } }
+    assert_empty @evidence.findings
+    look { index }
+    finding = only
+    assert_equal [:unused_eager_load, 3, 5], finding.to_h.values_at(:kind, :count, :parent_count)
+    assert_equal "ActiveRecordWorld::User#posts", finding.association
+    assert_equal "test/detect/evidence_test.rb:#{method(:index).source_location.last}", finding.location
+    assert_equal "take :posts out of what is loaded with the users at #{finding.location}: in 3 requests nobody read it", finding.fix
+  end
+
+  def test_one_request_that_reads_it_is_enough_to_keep_it
+    3.times { look { index } }
+    look { index.first.posts.map(&:id) }
+    assert_empty @evidence.findings
+    3.times { look { index } }
+    assert_empty @evidence.findings
+  end
+
+  def test_every_way_to_read_counts
+    3.times do
+      look { World::User.preload(:employee).each(&:employee) }
+      look { World::Post.preload(:user).map(&:user) }
+      look { World::User.preload(:posts).map { |user| user.posts.first } }
+      look { World::User.preload(:tokens).map { |user| user.tokens.include?(nil) } }
+      look { World::User.preload(posts: :comments).flat_map { |user| user.posts.flat_map { |post| post.comments.to_a } } }
+      look { World::User.preload(:comments).map { |user| user.comments.map(&:id) } }
+      look { World::Note.preload(:owner).map(&:owner) }
+    end
+    assert_empty @evidence.findings
+  end
+
+  def test_what_was_only_counted_wants_a_counter_cache
+    3.times { look { World::User.preload(:posts).map { |user| user.posts.size } } }
+    finding = only
+    assert_equal [:counter_cache, "ActiveRecordWorld::User#posts"], finding.to_h.values_at(:kind, :association)
+    assert_includes finding.fix, "counter_cache: :posts_count in ActiveRecordWorld::Post"
+    assert_includes finding.fix, "take :posts out of what is loaded at #{finding.location}"
+  end
+
+  def test_a_counter_cache_that_cannot_be_is_refused
+    3.times { look { World::Post.preload(:tags).map { |post| post.tags.size } } }
+    assert_equal [:counter_cache, nil], [only.kind, only.fix]
+    assert_includes only.fix_refused, "needs a belongs_to"
+  end
+
+  def test_an_association_that_repeated_queries_is_left_alone
+    look { World::User.all.to_a.each { |user| user.posts.to_a } }
+    3.times { look { index } }
+    assert_empty @evidence.findings
+  end
+
+  def test_one_record_is_no_set
+    3.times { look { World::User.preload(:posts).limit(1).to_a } }
+    assert_empty @evidence.findings
+  end
+
+  def test_sequel_is_looked_at_as_well
+    3.times { look { SequelWorld::User.eager(:posts, :employee).all.each(&:employee) } }
+    assert_equal [:unused_eager_load, "SequelWorld::User#posts"], only.to_h.values_at(:kind, :association)
+  end
+
+  def test_requests_of_several_threads_are_added_up
+    Array.new(3) { Thread.new { look { World::Base.connection_pool.with_connection { index } } } }.each(&:join)
+    assert_equal [:unused_eager_load, 3], [only.kind, only.count]
+  end
+
+  def test_one_request_proves_nothing
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Detect::Evidence.new(requests: 1) }
+    assert_includes error.message, "2 or more"
+  end
+
+  private
+
+  def index = World::User.preload(:posts).to_a
+
+  def look(&work) = @evidence.watch(&work)
+
+  def only
+    assert_equal 1, @evidence.findings.size, @evidence.findings.join("\n")
+    @evidence.findings.first
+  end
+end
