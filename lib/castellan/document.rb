@@ -198,6 +198,8 @@ module Castellan
       row_set = @adapter.fetch(plan, paged, viewer: viewer)
       ends = tail(row_set.tables.first.rows)
       Recording.span(:render, definition.name) { Serialize.encoder.encode(row_set, template, single: !collection?, tail: ends) }
+    ensure
+      row_set&.give_up
     end
 
     # @param ids [Array] the ids to write
@@ -205,6 +207,8 @@ module Castellan
     def write_each(ids)
       row_set = @adapter.fetch(plan, @adapter.by_ids(@scope, ids, definition.id_column), viewer: viewer)
       Recording.span(:render, definition.name) { Serialize.encoder.encode_each(row_set, template) }
+    ensure
+      row_set&.give_up
     end
 
     # For what reads and writes a part of the document by itself.

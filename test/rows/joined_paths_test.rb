@@ -53,6 +53,17 @@ class JoinedPathsTest < Minitest::Test
     refute_includes sql, "LEFT JOIN"
   end
 
+  def test_indexes_are_what_the_database_says
+    adapter = Castellan::Rows.for(articles)
+    assert_equal [true, false, false], %i[author comments tags].map { |name| adapter.association(name).indexed? }
+    assert_equal [:id, nil, nil], %i[author comments tags].map { |name| adapter.association(name).sure_key }
+    library.run("CREATE INDEX articles_order ON articles (author_id, position); CREATE UNIQUE INDEX articles_some ON articles (title) WHERE id < 0")
+    other = Castellan::Rows::ActiveRecordRows.new(articles)
+    assert_equal [true, false, false, false], [other.indexed?(:author_id), other.indexed?(:position), other.indexed?(:title), other.unique?(:title)]
+  ensure
+    library.run("DROP INDEX IF EXISTS articles_order, articles_some")
+  end
+
   private
 
   def library = Library.active_record(:postgres)

@@ -39,6 +39,20 @@ class PreparedStatementsTest < Minitest::Test
     assert_empty prepared
   end
 
+  def test_unless_an_index_finds_each_of_them
+    rows = ->(ids) { driver.rows(@connection, SQL, ids, prepared: true, indexed: true).values }
+    3.times { assert_equal [["one"], ["two"]], rows.call((1..2_001).to_a) }
+    assert_empty prepared
+    3.times { assert_equal [["one"], ["two"]], rows.call((1..2_000).to_a) }
+    assert_equal [SQL], prepared
+  end
+
+  def test_a_long_text_is_not_kept
+    long = "#{SQL} -- #{"x" * 4_000}"
+    3.times { driver.rows(@connection, long, [1], prepared: true) }
+    assert_empty prepared
+  end
+
   def test_no_more_are_kept_than_the_limit
     limit = Castellan::Rows::PreparedStatements::LIMIT
     (limit + 10).times { |index| 2.times { driver.rows(@connection, "SELECT #{index}", nil, prepared: true) } }

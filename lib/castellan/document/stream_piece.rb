@@ -61,14 +61,7 @@ module Castellan
           row_set = @document.rows_of(@plan, @adapter, scope)
           yield row_set, @document.template_of(@plan)
         ensure
-          give_up(row_set) if row_set
-        end
-      end
-
-      # A result's memory is the driver's, which the garbage collector does not see the end of in time.
-      def give_up(row_set)
-        row_set.tables.each do |table|
-          [table.rows, *table.links.grep(Plan::RowSet::Pairs).map(&:rows)].each { |rows| rows.clear unless rows.is_a?(Array) }
+          row_set&.give_up
         end
       end
 

@@ -42,10 +42,24 @@ module Castellan
         freeze
       end
 
+      # Gives the driver's memory back: the garbage collector does not see in time how much that is. Nothing can be read afterwards.
+      def give_up
+        tables.each do |table|
+          drop(table.rows)
+          table.links&.each { |link| drop(link.rows) if link.is_a?(Pairs) }
+        end
+      end
+
       # @param node [Node]
       # @return [Table]
       def table(node)
         @by_node.fetch(node)
+      end
+
+      private
+
+      def drop(rows)
+        rows.clear unless rows.is_a?(Array)
       end
     end
   end

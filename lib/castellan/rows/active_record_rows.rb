@@ -295,8 +295,14 @@ module Castellan
 
       # @return [Boolean] whether the database has no two rows with one value there
       def unique?(column)
-        indexes = @memo.fetch([:indexes, model]) { @connection.lease { |connection| connection.indexes(model.table_name) } }
-        column.to_s == model.primary_key || indexes.any? { |index| index.unique && index.columns == [column.to_s] && index.where.nil? }
+        column.to_s == model.primary_key || whole_indexes.any? { |index| index.unique && index.columns == [column.to_s] }
+      end
+
+      # @return [Boolean] whether an index of the database begins with that column
+      def indexed?(column)
+        return true if column.to_s == model.primary_key
+
+        whole_indexes.any? { |index| Array(index.columns).first == column.to_s && index.using == :btree }
       end
 
       # @return [Boolean] whether a foreign key of the database, in force for all rows, says so
@@ -348,6 +354,12 @@ module Castellan
         return false if dialect.name == :other || needs_record?(column)
 
         dialect.name == :postgres ? Ids.of_type?(ids, database_type(column)) : integer?(column)
+      end
+
+      def whole_indexes
+        @memo.fetch([:indexes, model]) {
+          @connection.lease { |connection| connection.indexes(model.table_name).select { |index| index.where.nil? } }
+        }
       end
 
       def tables_read(plan)

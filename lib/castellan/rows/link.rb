@@ -24,7 +24,8 @@ module Castellan
       # @return [Array<Correlated>] what the row's SELECT has to contain for this link
       # @return [String, nil] SELECT of the parent's id and the related id, for parents given as ids
       # @return [String, nil] the column of the related rows that holds the parent's id, when they carry it
-      attr_reader :edge, :association, :kind, :expressions, :pairs_sql, :parent_column
+      # @return [Boolean] whether an index finds the links of one parent
+      attr_reader :edge, :association, :kind, :expressions, :pairs_sql, :parent_column, :indexed
 
       # @param adapter [Object] of the rows that have the relationship
       # @param id_column [Symbol] their id
@@ -39,6 +40,7 @@ module Castellan
         @lazy, @related = @association.links(@related_id)
         @kind = choose
         @expressions = NOTHING
+        @indexed = %i[pairs own_rows].include?(kind) && adapter.dialect.name == :postgres && association.indexed?
         write
         freeze
       end

@@ -16,23 +16,26 @@ module Castellan
       TEXTS = PG::TypeMapAllStrings.new.freeze
       INTEGER_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::Integer.new.freeze).freeze
       TEXT_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::String.new.freeze).freeze
-      # A prepared statement may come to be planned once for all lists, as if each had ten ids: not for longer ones.
+      # A prepared statement may come to be planned once for all lists, as if each had ten ids: not for longer ones, unless an index
+      # finds each of them. Then that saves the planner from weighing every id of the list, which costs as much as finding the rows.
       MANY_IDS = 100
+      MOST_IDS = 2_000
       # A longer text is written once and not again (ids in it, most often), and not kept on either side.
       LONGEST = 4_000
       NONE = [].freeze
-      private_constant :TEXTS, :INTEGER_IDS, :TEXT_IDS, :MANY_IDS, :LONGEST, :NONE
+      private_constant :TEXTS, :INTEGER_IDS, :TEXT_IDS, :MANY_IDS, :MOST_IDS, :LONGEST, :NONE
 
       module_function
 
       # @param connection [PG::Connection]
       # @param ids [Array<Integer, String>, nil]
       # @param prepared [Boolean] whether the text is one of few that come again
+      # @param indexed [Boolean] whether an index finds the rows of one id
       # @return [PG::Result]
       # @raise [PG::Error]
-      def rows(connection, sql, ids, prepared: false)
+      def rows(connection, sql, ids, prepared: false, indexed: false)
         values = ids ? [bind(ids)] : NONE
-        prepared &&= sql.bytesize <= LONGEST && (ids.nil? || ids.size <= MANY_IDS)
+        prepared &&= sql.bytesize <= LONGEST && (ids.nil? || ids.size <= (indexed ? MOST_IDS : MANY_IDS))
         result = prepared ? PreparedStatements.of(connection).exec(sql, values) : connection.exec_params(sql, values)
         result.type_map = TEXTS
         result

@@ -53,7 +53,10 @@ module Castellan
         return records(node, load(node, ids), reading) if @models[node]
 
         child = reader(node)
-        fill(child, reading) { |session| ids.empty? ? [] : session.rows(child.by_ids_sql, ids, kept: kept?(node, adapter)) }
+        indexed = node.definition.id_column == adapter.primary_key
+        fill(child, reading) do |session|
+          ids.empty? ? [] : session.rows(child.by_ids_sql, ids, kept: kept?(node, adapter), indexed: indexed)
+        end
       end
 
       # Reads the related rows of several types by their ids.
@@ -149,7 +152,7 @@ module Castellan
         return own_rows(link, rows, session, reading) if link.kind == :own_rows
         return polymorphic(link, reader.positions(index), rows, session, reading) if link.kind == :polymorphic
 
-        found = reader.in_column(index) || link.association.adapter.session { |other| pairs(link, session.ids(rows, 0), other) }
+        found = reader.in_column(index) || link.association.adapter.session { |other| pairs(link, reading.ids(rows, session), other) }
         by_ids(link.edge.node, related_ids(link, found, rows, session), reading) if link.edge.node
         found
       end
@@ -160,15 +163,17 @@ module Castellan
       end
 
       def pairs(link, ids, session)
-        Plan::RowSet::Pairs.new(ids.empty? ? [] : session.rows(link.pairs_sql, ids, kept: @kept.key?(link.edge)), 0, 1)
+        kept = @kept.key?(link.edge)
+        Plan::RowSet::Pairs.new(ids.empty? ? [] : session.rows(link.pairs_sql, ids, kept: kept, indexed: kept && link.indexed), 0, 1)
       end
 
       # Rows of a has_many carry the key of their parent: they are their own links.
       def own_rows(link, parents, session, reading)
         child = reader(link.edge.node)
-        ids = session.ids(parents, 0)
+        ids = reading.ids(parents, session)
+        kept = @kept.key?(child.node) && @kept.key?(link.edge)
         fill(child, reading) do |other|
-          ids.empty? ? [] : other.rows(child.own_rows_sql(link), ids, kept: @kept.key?(child.node) && @kept.key?(link.edge))
+          ids.empty? ? [] : other.rows(child.own_rows_sql(link), ids, kept: kept, indexed: kept && link.indexed)
         end
         Plan::RowSet::Pairs.new(reading.tables[child.node].rows, child.key_position(link), 0)
       end

@@ -90,6 +90,13 @@ module Castellan
           macro == :belongs_to && unscoped? && @reflection.association_primary_key == id.to_s
         end
 
+        # @return [Boolean] whether an index finds the rows of one owner
+        def indexed?
+          found = @reflection.chain.last
+          key = found.join_primary_key
+          !key.is_a?(Array) && @owner.related(found.klass).indexed?(key)
+        end
+
         # @return [Symbol, nil] the related column by which at most one row is found, where nothing else takes part
         def sure_key
           return if to_many? || @reflection.through_reflection? || @reflection.type || !unscoped?

@@ -23,21 +23,22 @@ module Castellan
         # @param sql [String]
         # @param ids [Array<Integer, String>, nil] the ids that the text's one placeholder stands for
         # @param kept [Boolean] whether the text is one of few that come again: it runs prepared where ActiveRecord's would
+        # @param indexed [Boolean] whether an index finds the rows of one id
         # @return [Array<Array>, PG::Result] in text format
-        def rows(sql, ids = nil, kept: false)
+        def rows(sql, ids = nil, kept: false, indexed: false)
           return @connection.select_all(ids ? literal(sql, ids) : sql, @name).rows if @dialect.name == :other
 
           text = transformed(sql)
           refuse(text) if @connection.write_query?(text)
           notify(text) { |payload|
-            run(text, ids, kept && text == sql).tap { |rows| payload[:row_count] = rows.is_a?(Array) ? rows.size : rows.ntuples }
+            run(text, ids, kept && text == sql, indexed).tap { |rows| payload[:row_count] = rows.is_a?(Array) ? rows.size : rows.ntuples }
           }
         end
 
         private
 
-        def run(sql, ids, kept)
-          @dialect.name == :postgres ? postgres(sql, ids, kept) : sqlite(sql, ids)
+        def run(sql, ids, kept, indexed)
+          @dialect.name == :postgres ? postgres(sql, ids, kept, indexed) : sqlite(sql, ids)
         rescue ::ActiveRecord::ActiveRecordError
           raise
         rescue StandardError => error
@@ -45,8 +46,8 @@ module Castellan
         end
 
         # A scope of one connection may have turned prepared statements off (`unprepared_statement`), as `prepared_statements: false` has.
-        def postgres(sql, ids, kept)
-          PostgresDriver.rows(@connection.raw_connection, sql, ids, prepared: kept && @connection.prepared_statements)
+        def postgres(sql, ids, kept, indexed)
+          PostgresDriver.rows(@connection.raw_connection, sql, ids, prepared: kept && @connection.prepared_statements, indexed: indexed)
         end
 
         def sqlite(sql, ids)

@@ -78,6 +78,11 @@ module Castellan
           model.simple_table && @reflection.values_at(:block, :conditions).none? && !@reflection[:instance_specific] ? true : false
         end
 
+        # @return [Boolean] not known here
+        def indexed?
+          false
+        end
+
         # @return [nil] not known here: paths are read by subqueries
         def sure_key
           nil

@@ -24,12 +24,13 @@ module Castellan
         # @param sql [String]
         # @param ids [Array<Integer, String>, nil] the ids that the text's one placeholder stands for
         # @param kept [Boolean] whether the text is one of few that come again
+        # @param indexed [Boolean] whether an index finds the rows of one id
         # @return [Array<Array>, PG::Result] in text format
-        def rows(sql, ids = nil, kept: false)
+        def rows(sql, ids = nil, kept: false, indexed: false)
           return plain(sql, ids) if @dialect.name == :other
 
           @database.synchronize(SERVER) do |connection|
-            @database.log_connection_yield(sql, connection) { run(connection, sql, ids, kept) }
+            @database.log_connection_yield(sql, connection) { run(connection, sql, ids, kept, indexed) }
           end
         rescue ::Sequel::Error
           raise
@@ -39,10 +40,10 @@ module Castellan
 
         private
 
-        def run(connection, sql, ids, kept)
+        def run(connection, sql, ids, kept, indexed)
           return sqlite(connection, sql, ids) if @dialect.name == :sqlite
 
-          PostgresDriver.rows(connection, sql, ids, prepared: kept && @prepares)
+          PostgresDriver.rows(connection, sql, ids, prepared: kept && @prepares, indexed: indexed)
         end
 
         def sqlite(connection, sql, ids)
