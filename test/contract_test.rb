@@ -31,6 +31,11 @@ class ContractTest < Minitest::Test
     assert_respond_to preloader, :call
   end
 
+  def test_active_record_keeps_what_it_writes_of_associations_in_a_module_of_this_name
+    owner = Class.new(ActiveRecord::Base) { has_many :things, class_name: "ContractTest" }
+    %i[things thing_ids].each { |name| assert owner.instance_method(name).owner.name.end_with?("::GeneratedAssociationMethods") }
+  end
+
   def test_active_record_tells_a_write_from_a_read
     assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:write_query?)
     assert_respond_to ActiveRecord, :query_transformers

@@ -77,7 +77,9 @@ module Castellan
     # @param options [Hash] include, fields, params, meta, links, is_collection
     # @raise [UnsupportedIncludeError]
     # @raise [ArgumentError] when params is no Hash
+    # @raise [ConfigurationError] when the serializer has no type
     def initialize(resource, options = {})
+      self.class.record_type!
       @resource = resource
       @options = Options.new(self.class, options)
     end

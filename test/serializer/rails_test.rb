@@ -13,7 +13,8 @@ class SerializerInRailsTest < Minitest::Test
     "app/serializers/note_serializer.rb" => "class NoteSerializer\n  include Castellan::Serializer\n  attributes :text\nend\n",
     "app/serializers/article_serializer.rb" =>
       "class ArticleSerializer\n  include Castellan::Serializer\n  attributes :title\n  has_many :notes\nend\n",
-    "config/routes.rb" => "Rails.application.routes.draw { get '/articles', to: 'articles#index'\n get '/articles/:id', to: 'articles#show' }\n",
+    "config/routes.rb" =>
+      "Rails.application.routes.draw { get '/articles', to: 'articles#index'\n get '/articles/:id', to: 'articles#show' }\n",
     "app/controllers/articles_controller.rb" => <<~RUBY
       class ArticlesController < ActionController::API
         rescue_from(Castellan::BadRequest) { |error| render json: { errors: [error.to_h] }, status: error.status }
@@ -74,7 +75,7 @@ class SerializerInRailsTest < Minitest::Test
   end
 
   def test_a_serializer_that_is_reloaded_is_read_anew_and_leaves_nothing
-    output = run_app(<<~'RUBY')
+    output = run_app(<<~RUBY)
       keys = ["attribute(:one) { |article| article.title }", "attributes :title", "attribute :two, from: 'title'"].map do |body|
         serializer(body)
         Rails.application.reloader.reload!

@@ -138,6 +138,15 @@ module SerializerOfRelationContract
                  article.new(ordered, asked).to_json
   end
 
+  def test_what_is_declared_later_is_seen
+    article = articles { attributes :title }
+    article.new(ordered).to_json
+    article.attribute(:shout) { |record| record.title.upcase }
+    article.belongs_to :author, lazy_load_data: true
+    assert_same_document article
+    assert_same_document article, include: [:author]
+  end
+
   def test_a_client_cannot_make_plans_grow
     article = articles { attributes :title }
     fields = [%w[title author], %w[author title], %w[title nope author], %w[title author tags], [], %w[nope]]

@@ -42,14 +42,22 @@ module Castellan
         Names.underscore(name.split("::").last.delete_suffix("Serializer")).to_sym
       end
 
+      # @return [Symbol]
+      # @raise [ConfigurationError]
+      def record_type!
+        record_type or raise ConfigurationError, "#{name || "a serializer without a name"} has no type: write `set_type :user`"
+      end
+
       # @param name [Symbol, String]
       def set_type(name) # rubocop:disable Naming/AccessorMethodName
+        changed
         self.record_type = run_key_transform(name)
       end
 
       # @param name [Symbol, nil] a method of the record
       # @yield [record, params] or what gives the id
       def set_id(name = nil, &block)
+        changed
         self.record_id = block || name
       end
 
@@ -67,6 +75,7 @@ module Castellan
         names = names.dup
         options = names.last.is_a?(Hash) ? names.pop : {}
         block = names.pop if names.last.is_a?(Proc)
+        changed
         self.attributes_to_serialize ||= {}
         names.each do |name|
           key = run_key_transform(name)
@@ -97,6 +106,7 @@ module Castellan
       # @yield [record, params] or what gives the link
       def link(name, method = name, options = {}, &block)
         options, method = method, name if method.is_a?(Hash)
+        changed
         key = run_key_transform(name)
         self.data_links ||= {}
         data_links[key] = Member.new(key: key, method: block || method, options: options)
@@ -105,6 +115,7 @@ module Castellan
       # @param value [Hash, Symbol, nil] what is written with each record, or its method
       # @yield [record, params] or what gives it
       def meta(value = nil, &block)
+        changed
         self.meta_to_serialize = block || value
       end
 
@@ -162,7 +173,13 @@ module Castellan
 
       private
 
+      # What was worked out of the declarations so far; see {Translation}.
+      def changed
+        @castellan_translations = nil
+      end
+
       def add_relationship(name, type, options, block)
+        changed
         self.relationships_to_serialize ||= {}
         relationships_to_serialize[name.to_sym] =
           Relationship.new(owner: self, name: name.to_sym, key: options[:key] || run_key_transform(name), relationship_type: type,

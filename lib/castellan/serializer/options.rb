@@ -13,6 +13,8 @@ module Castellan
     class Options
       # The deepest include: each step costs a statement, and clients ask for them.
       MAX_DEPTH = 10
+      # The most paths.
+      MAX_PATHS = 50
 
       # @return [Hash] params
       # @return [Hash{Symbol => Hash}] what to include
@@ -53,15 +55,18 @@ module Castellan
       def tree_of(asked)
         return {} if Blank.blank?(asked)
 
-        list(asked).reject { |path| Blank.blank?(path.to_s) }.each_with_object({}) do |path, tree|
-          names = path.to_s.split(".")
-          if names.size > MAX_DEPTH
-            raise BadRequest.new("include goes deeper than #{MAX_DEPTH} levels: #{path[0, 60]}", parameter: "include",
-                                                                                                 title: "Invalid include")
-          end
+        paths = list(asked).map(&:to_s).reject { |path| Blank.blank?(path) }
+        refuse("include names more than #{MAX_PATHS} paths") if paths.size > MAX_PATHS
+        paths.each_with_object({}) do |path, tree|
+          names = path.split(".")
+          refuse("include goes deeper than #{MAX_DEPTH} levels: #{path[0, 60]}") if names.size > MAX_DEPTH
 
           names.reduce(tree) { |level, name| level[name.to_sym] ||= {} }
         end
+      end
+
+      def refuse(detail)
+        raise BadRequest.new(detail, parameter: "include", title: "Invalid include")
       end
 
       def validate(serializer)

@@ -19,6 +19,10 @@ module Castellan
     #
     # The rows of an opaque primary type are those of the records that the caller's relation loaded.
     class RelationDocument
+      # How many layouts of one plan are kept: a client's fields choose which lazy relationships are named.
+      LAYOUTS = 20
+      private_constant :LAYOUTS
+
       # @param source [Source]
       # @param options [Options]
       # @return [Array] the records of a relation, with what their serializers ask of them
@@ -172,7 +176,8 @@ module Castellan
 
       def layout
         bare = plan.nodes.map { |node| bare(translation(node)).map(&:name) } # a plan does not tell what was left out as lazy
-        plan.derive([:layout, Serialize.escape, bare]) { Layout.new(plan, method(:bare), escape: Serialize.escape) }
+        layouts = plan.derive(:layouts) { Plan::BoundedCache.new(limit: LAYOUTS) }
+        layouts.fetch([Serialize.escape, bare]) { Layout.new(plan, method(:bare), escape: Serialize.escape) }
       end
 
       def pure

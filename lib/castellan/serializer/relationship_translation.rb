@@ -89,6 +89,7 @@ module Castellan
         return "its condition takes the record" if @relationship.conditional_proc
         return "its records come from the method #{association_name}" if association_name != name
         return @refusal || "#{name} is not an association of #{@adapter.plural_name}" unless @association
+        return "its records are of several models" unless @association.model
         return "#{name} is #{@association.to_many? ? "to-many" : "to-one"}" unless @association.to_many? == @relationship.to_many?
         return "#{name} is read by a method of the model's own" unless generated?(name)
 

@@ -30,6 +30,7 @@ module Castellan
       end
 
       def initialize(serializer, model)
+        serializer.record_type!
         @serializer = serializer
         @adapter = Rows.for(model)
         @reasons = {}

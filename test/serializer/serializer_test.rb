@@ -1,0 +1,148 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_support"
+require "active_support/cache"
+require "active_support/core_ext/object/json"
+require "castellan/serializer"
+
+# What Castellan::Serializer answers where jsonapi-serializer has no good answer to be compared with.
+class SerializerTest < Minitest::Test
+  User = Struct.new(:id, :name, :role_ids, :roles, keyword_init: true) do
+    def cache_key = "users/#{id}"
+  end
+  Role = Struct.new(:id, :title, keyword_init: true)
+
+  def test_options_may_be_nil_and_attributes_an_array
+    serializer = define { attributes %i[id name] }
+    assert_equal({ id: 1, name: "Ada" }, serializer.new(ada, nil).serializable_hash[:data][:attributes])
+  end
+
+  def test_meta_may_be_a_hash_or_a_method
+    assert_equal({ a: 1 }, define { meta({ a: 1 }) }.new(ada).serializable_hash[:data][:meta])
+    assert_equal "Ada", define { meta :name }.new(ada).serializable_hash[:data][:meta]
+  end
+
+  def test_a_relationship_with_a_record_type_needs_no_serializer
+    serializer = define { has_many :roles, record_type: :role }
+    assert_equal [{ id: "3", type: :role }], serializer.new(ada).serializable_hash[:data][:relationships][:roles][:data]
+  end
+
+  def test_a_serializer_without_a_type_is_refused
+    error = assert_raises(Castellan::ConfigurationError) { Class.new { include Castellan::Serializer }.new(ada) }
+    assert_equal "a serializer without a name has no type: write `set_type :user`", error.message
+  end
+
+  def test_a_subclass_without_a_name_has_the_type_of_its_superclass
+    assert_equal :user, Class.new(define).new(ada).serializable_hash[:data][:type]
+  end
+
+  def test_a_path_is_walked
+    serializer = define do
+      attribute :title, from: "role.title"
+      attribute :same, from: { role: :title }
+    end
+    user = Struct.new(:id, :role)
+    assert_equal({ title: "Admin", same: "Admin" }, attributes_of(serializer, user.new(1, Role.new(title: "Admin"))))
+    assert_equal({ title: nil, same: nil }, attributes_of(serializer, user.new(1, nil)))
+  end
+
+  def test_what_json_cannot_say_is_an_error_that_names_record_and_member
+    serializer = define { attributes :name }
+    [User.new(id: 7, name: "\xFF"), User.new(id: 7, name: ["\xFF"])].each do |user|
+      error = assert_raises(Castellan::EncodingError) { serializer.new([ada, user]).to_json }
+      assert_match(/\Auser "7", member "name": /, error.message)
+    end
+  end
+
+  def test_values_are_written_as_active_support_writes_them
+    values = { float: 1.5, nan: Float::NAN, infinite: -Float::INFINITY, decimal: BigDecimal("12.50"),
+               time: Time.utc(2024, 1, 31, 10, 0, 0.125r),
+               date: Date.new(2024, 1, 31), symbol: :a, text: "<b>\u2028&", nested: { "a" => [1, { b: Time.at(0).utc }] }, range: 1..2,
+               big: 2**70, object: Struct.new(:x).new(1), set: Set[1] }
+    serializer = define { values.each { |name, value| attribute(name) { value } } }
+    document = serializer.new(ada)
+    assert_equal document.serializable_hash.to_json, document.to_json
+  end
+
+  def test_a_document_leaves_what_it_was_given_as_it_was
+    value = { time: Time.at(0).utc, list: [BigDecimal("1")] }.freeze
+    value[:list].freeze
+    serializer = define { attribute(:value) { value } }
+    serializer.new(ada).to_json
+    assert_equal({ time: Time.at(0).utc, list: [BigDecimal("1")] }, value)
+  end
+
+  def test_only_relationships_said_to_be_cached_are_kept
+    asked = Hash.new(0)
+    serializer = define do
+      cache_options store: ActiveSupport::Cache::MemoryStore.new
+      has_many(:kept, serializer: self, cached: true) { |user| (asked[:kept] += 1) && user.roles }
+      has_many(:fresh, serializer: self) { |user| (asked[:fresh] += 1) && user.roles }
+    end
+    documents = Array.new(3) { serializer.new(ada).serializable_hash }
+    assert_equal [{ kept: 1, fresh: 3 }, 1], [asked, documents.uniq.size]
+    assert_equal %i[kept fresh], documents.last[:data][:relationships].keys
+  end
+
+  def test_a_kept_record_is_not_changed_by_its_document
+    serializer = define do
+      cache_options store: ActiveSupport::Cache::MemoryStore.new(coder: nil)
+      attributes :name
+      meta { |_, params| params[:word] }
+    end
+    words = [nil, "Hi", nil]
+    assert_equal(words, words.map { |word| serializer.new(ada, params: { word: word }).serializable_hash[:data][:meta] })
+  end
+
+  def test_cache_options_can_be_known_better
+    seen = []
+    store = Class.new { define_method(:fetch) { |_record, **options, &block| (seen << options) && block.call } }.new
+    serializer = define do
+      cache_options store: store, expires_in: 60
+      attributes :name
+      extend(Module.new { def record_cache_options(*) = super.merge(version: 7) })
+    end
+    serializer.new(ada, fields: { user: %i[name] }).serializable_hash
+    assert_equal [{ expires_in: 60, namespace: "jsonapi-serializer-#{serializer.name}-fieldset:name", version: 7 }], seen
+  end
+
+  def test_keys_of_the_cache_have_a_bounded_length
+    serializer = define do
+      cache_options store: ActiveSupport::Cache::MemoryStore.new
+      attributes :name
+    end
+    options = Castellan::Serializer::RecordCache.options(serializer, {}, Array.new(100) { |n| :"field#{n}" }, [], {})
+    assert_operator options[:namespace].bytesize, :<, 200
+  end
+
+  def test_a_serializer_of_nothing_but_a_block_can_be_asked_by_several_threads
+    serializer = define { attribute(:name) { |user| user.name } }
+    ask = ->(id) { Array.new(50) { serializer.new(User.new(id: id, name: "n#{id}")).to_json }.uniq }
+    answers = Array.new(8) { |id| Thread.new { ask.call(id) } }.map(&:value)
+    assert_equal [1], answers.map(&:size).uniq
+    assert_equal 8, answers.uniq.size
+  end
+
+  def test_too_many_paths_are_refused
+    serializer = define { has_many :roles, record_type: :role }
+    error = assert_raises(Castellan::BadRequest) { serializer.new(ada, include: Array.new(51) { |n| "roles.a#{n}" }) }
+    assert_equal ["include names more than 50 paths", "include"], [error.message, error.parameter]
+  end
+
+  private
+
+  def ada = User.new(id: 1, name: "Ada", role_ids: [3], roles: [Role.new(id: 3, title: "Admin")])
+
+  # Serializers without a constant, which have a name all the same.
+  def define(&body)
+    Class.new do
+      def self.name = "SerializerTest::UserSerializer"
+      include Castellan::Serializer
+
+      class_eval(&body) if body
+    end
+  end
+
+  def attributes_of(serializer, record) = serializer.new(record).serializable_hash[:data][:attributes]
+end
