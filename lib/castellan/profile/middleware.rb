@@ -107,7 +107,7 @@ module Castellan
         return let_in(env, token) if token
         return NOT_FOUND.map(&:dup) unless authorized?(env)
 
-        (@page ||= Page.new(store: @results, path: @path)).call(env)
+        (@page ||= Page.new(store: @results, path: @path, share: (method(:link) if @authorization.token))).call(env)
       end
 
       # A link becomes a cookie at once, so that the token stays out of histories, logs and what is shared by accident.

@@ -15,6 +15,7 @@ module Castellan
     # | `/latest` | their table alone, with a validator, for whoever asks again and again |
     # | `/requests.json` | the same as JSON |
     # | `/requests/ID` | one request; with `.json` as data, with `.html` as one file, with `.flame.json` for speedscope |
+    # | `/requests/ID.link` | a signed link to it, for who is not authorised otherwise |
     # | `/compare?a=ID&b=ID` | two side by side |
     # | `/badge.js` | a script for pages of HTML: `<script src="/castellan/badge.js" defer></script>` |
     # | `/assets/…`, `/speedscope/…` | style sheets, scripts, the viewer of flame graphs |
@@ -26,14 +27,16 @@ module Castellan
       GONE = "This profile is not there, or no longer: profiles are kept for a time, and as long as there is room."
       UNKNOWN = "There is no such page."
       CHOOSE = "A comparison needs two profiles that are there: choose them in the list of the latest requests."
-      REQUEST = %r{\A/requests/(?<id>[\w-]{1,64})(?:\.(?<format>json|html|flame\.json))?\z}
+      REQUEST = %r{\A/requests/(?<id>[\w-]{1,64})(?:\.(?<format>json|html|flame\.json|link))?\z}
       private_constant :LISTED, :GONE, :UNKNOWN, :CHOOSE, :REQUEST
 
       # @param store [Results]
       # @param path [String] where the page is, below the mount point of the application
-      def initialize(store:, path: "/castellan")
+      # @param share [#call, nil] makes of a path a link that lets in whoever has it, where there are such links
+      def initialize(store:, path: "/castellan", share: nil)
         @results = store
         @path = path.chomp("/")
+        @share = share
         freeze
       end
 
@@ -111,8 +114,18 @@ module Castellan
         when "json" then json(result.to_h)
         when "flame.json" then result.flame ? json(result.flame) : missing(visit, GONE)
         when "html" then export(result, visit)
-        else html(ResultView.new(result, origin: visit.origin, others: @results.latest(limit: LISTED), root: visit.root).to_s)
+        when "link" then link("#{visit.root}/requests/#{id}") || missing(visit, UNKNOWN)
+        else html(result_view(result, visit).to_s)
         end
+      end
+
+      def result_view(result, visit)
+        ResultView.new(result, origin: visit.origin, others: @results.latest(limit: LISTED), shared: !@share.nil?, root: visit.root)
+      end
+
+      # Asked for when somebody wants to share it, so that no token stands in a page that nobody shares.
+      def link(path)
+        [200, Policy.page.headers.merge("content-type" => "text/plain"), @share.call(path)] if @share
       end
 
       def export(result, visit)

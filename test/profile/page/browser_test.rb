@@ -104,7 +104,7 @@ class ProfilePageBrowserTest < Minitest::Test
       press(page, "tr[data-id=fast] input[name=b]")
       press(page, ".compare-bar button")
       await(page, "document.querySelector('.sides')")
-      assert_equal "17 × faster, 324 queries fewer, 2 findings solved.", page.at_css("h1").text.strip
+      assert_equal "17 × faster, 324 fewer queries, 2 findings solved.", page.at_css("h1").text.strip
       assert_equal %w[solved solved], page.css(".changes .verdict").map(&:text)
       assert_equal ["213 ms", "12.4 ms"], page.css(".side .big").map(&:text)
     end

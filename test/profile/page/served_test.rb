@@ -90,6 +90,31 @@ class ProfilePageServedTest < Minitest::Test
     end
   end
 
+  def test_a_signed_link_lets_somebody_else_in_and_leaves_no_token_in_the_address
+    serve(secret: "a secret of thirty-two bytes or more") do |base|
+      link = shared_link(base)
+      @allowed = false
+      browse(link) do |page|
+        assert_equal [200, URI(link).path, nil], [page.network.status, URI(page.url).path, URI(page.url).query]
+        assert_includes page.at_css(".headline").text, "Nothing stands out"
+      end
+      browse(link.sub(/\w{4}\z/, "0000")) { |page| assert_equal 404, page.network.status }
+    end
+  end
+
+  def test_there_is_no_signed_link_without_a_secret
+    serve do |base|
+      browse("#{base}/users") do |page|
+        page.go_to("#{base}/castellan?status=200")
+        press(page, "tr[data-id] a")
+        await(page, "document.querySelector('[data-copy-link]')")
+        assert_nil page.at_css("[data-share]")
+        page.go_to("#{page.url}.link")
+        assert_equal 404, page.network.status
+      end
+    end
+  end
+
   def test_there_is_no_badge_for_those_who_are_not_authorised
     @allowed = false
     serve do |base|
@@ -102,8 +127,21 @@ class ProfilePageServedTest < Minitest::Test
 
   private
 
-  def serve(&block)
-    profiled = Castellan::Profile::Middleware.new(method(:application), authorize: ->(_env) { @allowed }, announce: nil)
+  def shared_link(base)
+    browse("#{base}/none") do |page|
+      page.go_to("#{base}/castellan?status=204")
+      press(page, "tr[data-id] a")
+      await(page, "document.querySelector('[data-share]')")
+      page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+      press(page, "[data-share]")
+      await(page, "window.copied")
+      page.evaluate("window.copied")
+    end
+  end
+
+  def serve(**options, &block)
+    options = { authorize: ->(_env) { @allowed }, environment: "production", **options }
+    profiled = Castellan::Profile::Middleware.new(method(:application), **options)
     Castellan::TestServers.puma(->(env) { profiled.call(env) }, &block)
   end
 

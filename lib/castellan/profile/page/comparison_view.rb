@@ -49,7 +49,7 @@ module Castellan
           difference = after.totals[:queries].to_i - before.totals[:queries].to_i
           return if difference.zero?
 
-          "#{counted(difference.abs, "query")} #{difference.negative? ? "fewer" : "more"}"
+          counted(difference.abs, difference.negative? ? "fewer query" : "more query")
         end
 
         def findings

@@ -64,8 +64,8 @@ module Castellan
         # @return [Hash{String => Array<Hash>}] the findings by the line that asked
         def places = @findings.group_by { |finding| finding[:location] || "an unknown place" }
 
-        # @return [Array] what makes it the same in another request
-        def key = [kind, association || first[:fingerprint], @findings.filter_map { |finding| finding[:location] }.uniq.sort]
+        # @return [Array] what makes it the same in another request, even where the line has moved
+        def key = [kind, association || first[:fingerprint]]
 
         private
 

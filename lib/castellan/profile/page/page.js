@@ -50,11 +50,16 @@
     try { await navigator.clipboard.writeText(text); done = true; } catch { done = copyBySelection(text); }
     say(done ? "Copied" : "This browser does not let the page copy: select the text");
   };
-  all("[data-copy], [data-copy-link]").forEach((button) => { button.hidden = false; });
+  const share = async (address) => {
+    const response = await fetch(address);
+    if (response.ok) copy(new URL(await response.text(), location.href).href); else say(`The server answers ${response.status}`);
+  };
+  all("[data-copy], [data-copy-link], [data-share]").forEach((button) => { button.hidden = false; });
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-copy], [data-copy-link]");
+    const button = event.target.closest("[data-copy], [data-copy-link], [data-share]");
     if (!button) return;
-    copy(button.matches("[data-copy-link]") ? location.href.split("#")[0] : button.parentElement.querySelector("[data-copied]").textContent);
+    if (button.matches("[data-share]")) share(button.dataset.share);
+    else copy(button.matches("[data-copy-link]") ? location.href.split("#")[0] : button.parentElement.querySelector("[data-copied]").textContent);
   });
 
   // --- Times, as the reader's clock has them.

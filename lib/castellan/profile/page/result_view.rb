@@ -19,8 +19,10 @@ module Castellan
         # @param result [Result]
         # @param origin [String] where the request went
         # @param others [Array<Summary>] what it can be compared with
-        def initialize(result, origin:, others: [], **options)
+        # @param shared [Boolean] whether there are signed links to it
+        def initialize(result, origin:, others: [], shared: false, **options)
           super(**options)
+          @shared = shared
           @result = result
           @origin = origin
           @others = others.reject { |other| other.id == result.id }
@@ -84,11 +86,14 @@ module Castellan
         # "document hit" and how often
         def cache_outcomes = result.cache.map { |event| "#{event[:layer]} #{event[:outcome]}" }.tally
 
+        # "activerecord-7.2.3/lib/active_record/base.rb:9" says as much as where this machine has its gems and its Ruby.
+        def short(path) = path.to_s.sub(%r{\A/.*/gems/(?=[^/]+-\d[^/]*/)}, "").sub(%r{\A/.*/ruby/(?=\d+\.\d+\.\d+/)}, "ruby-")
+
         def curl(depth = nil) = Curl.new(result, origin: @origin, depth: depth)
 
         def flame_url
-          fragment = "profileURL=#{URI.encode_www_form_component(result_url(result.id, "flame.json"))}"
-          "#{url("/speedscope/index.html")}##{fragment}&title=#{ERB::Util.url_encode(name)}"
+          profile = URI.encode_www_form_component(result_url(result.id, "flame.json"))
+          "#{url("/speedscope/index.html")}#profileURL=#{profile}&title=#{ERB::Util.url_encode(name)}&view=left-heavy"
         end
 
         def flame_frame

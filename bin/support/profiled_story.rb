@@ -1,0 +1,112 @@
+# frozen_string_literal: true
+
+require "json"
+require "net/http"
+require "securerandom"
+require "tmpdir"
+require "uri"
+require "yaml"
+require "castellan"
+require "castellan/profile"
+require_relative "../../test/support/servers"
+
+module Castellan
+  # The users example in production, on a database of its own, with every corrected step of its story profiled, in order.
+  #
+  #   ProfiledStory.told do |story|
+  #     story.link                      # => "http://127.0.0.1:40001/castellan?castellan_token=…", for a browser
+  #     story.ids["index_serializer"]   # => "Xk3…", the profile of that step
+  #     story.ids["memory"]             # => the profile of the slow step, with its memory
+  #     story.comparisons               # => [["baseline", "includes"], …]
+  #   end
+  #
+  # Each step is asked for once without a profile first, as the first request of a process is never like the others.
+  class ProfiledStory
+    DIRECTORY = File.expand_path("../../examples/users", __dir__)
+    SLOW = "index_serializer"
+    DEPTHS = %w[memory wall].freeze
+
+    # @return what the block returns
+    def self.told
+      Dir.mktmpdir("castellan-story-") do |dir|
+        env = { "RAILS_ENV" => "production", "DATABASE_URL" => "sqlite3:#{File.join(dir, "users.sqlite3")}" }
+        prepare(env)
+        secret = SecureRandom.hex(32)
+        env = env.merge("WITH_CASTELLAN" => "1", "PROFILE_SECRET" => secret, "PROFILE_DIRECTORY" => File.join(dir, "profiles"))
+        TestServers.puma(DIRECTORY, env: env) { |base| yield new(base, secret).tell }
+      end
+    end
+
+    def self.prepare(env)
+      done = TestServers.send(:with_unbundled_env) { system(env, File.join(DIRECTORY, "bin/setup"), out: File::NULL) }
+      raise "examples/users/bin/setup failed" unless done
+    end
+    private_class_method :prepare
+
+    # @return [Hash{String => String}] the profile of each step, and of the slow one at each of DEPTHS
+    attr_reader :ids
+    # @return [String] where the page is
+    attr_reader :page
+
+    # @param base [String] of the server
+    # @param secret [String] of its tokens
+    def initialize(base, secret)
+      @base = base
+      @page = "#{base}/castellan"
+      @token = Profile::Token.new(secret).sign(3_600)
+      @ids = {}
+    end
+
+    # Profiles all of it.
+    # @return [self]
+    def tell
+      DEPTHS.each { |depth| @ids[depth] = profiled(step(SLOW), depth) }
+      steps.each { |step| @ids[step["id"]] = profiled(step, "sql") }
+      self
+    end
+
+    # @return [String] lets a browser in
+    def link = "#{@page}?castellan_token=#{@token}"
+
+    # @return [Array<Hash>] as in steps.yml, without those that are wrong
+    def steps = story["steps"].reject { |step| step["told"] }
+
+    # @return [Array<(String, String)>] ids of steps: each with the one that it was made of
+    def comparisons = steps.filter_map { |step| [step["compared_with"], step["id"]] if step["compared_with"] }
+
+    # @return [Array<Hash>] what `/castellan/requests.json` has
+    def summaries = JSON.parse(get("/castellan/requests.json").body)
+
+    private
+
+    def story = @story ||= YAML.safe_load_file(File.join(DIRECTORY, "steps.yml"))
+
+    def step(id) = steps.find { |one| one["id"] == id }
+
+    def profiled(step, depth)
+      get(step["get"], token: false)
+      response = get(step["get"], { "castellan-profile" => depth })
+      raise "#{step["id"]} answers #{response.code}" unless response.code == "200"
+
+      newest(step["get"], depth)
+    end
+
+    # A profile is kept when its response has been sent, which may be a moment after it has been read.
+    def newest(target, depth)
+      deadline = TestServers.now + 30
+      loop do
+        found = summaries.find { |one| target.start_with?(one["path"]) && one["depth"] == depth && !@ids.value?(one["id"]) }
+        return found.fetch("id") if found && target.delete_prefix(found["path"]).start_with?("?")
+        raise "no profile of #{target} is kept" if TestServers.now > deadline
+
+        sleep 0.01
+      end
+    end
+
+    def get(path, headers = {}, token: true)
+      headers = story["headers"].merge(headers)
+      headers = headers.merge("castellan-token" => @token) if token
+      Net::HTTP.get_response(URI("#{@base}#{path}"), headers)
+    end
+  end
+end
