@@ -46,6 +46,18 @@ class PlainAppsTest < Minitest::Test
       assert_match(/^1\. \d+ queries, [\d.]+ ms: the same query for each record \(N\+1\)$/, run.out)
       assert_match(/^   loaded  12 records at app\.rb:\d+$/, run.out)
       assert_match(/^next: add \.eager\(:author\) where the books are loaded: app\.rb:\d+$/, run.out)
+      assert_match(/^   tried   13 → 2 queries, [\d.]+ → [\d.]+ ms \(SQL .* ms\), [\d,]+ → [\d,]+ objects; the same bytes$/, run.out)
+    end
+  end
+
+  def test_a_fix_that_changes_the_answer_is_no_next_step
+    route = 'get("/counted") { Book.all.map { |book| [book.associations.size, book.author.name] }.to_s }'
+    with_app({ "app.rb" => "#{CLASSIC}\n#{route}" }) do |app|
+      run = app.doctor("--get", "/counted")
+      assert_equal 0, run.status, run.err
+      assert_match(/^   tried   does not help: the answer differs at \$\[\*\]\[\*\] \(13 → 2 queries/, run.out)
+      assert_includes run.out, "\nnext: the changes that were tried do not help; see above why\n"
+      refute_includes app.doctor("--get", "/counted", "--no-try").out, "tried"
     end
   end
 
@@ -54,6 +66,7 @@ class PlainAppsTest < Minitest::Test
       run = app.doctor("library.rb", "--get", "/books", "--json")
       assert_equal 0, run.status, run.err
       assert_equal ["n_plus_one"], run.rows.first["findings"].map { |finding| finding["kind"] }
+      assert_equal [[true, true]], run.rows.first["findings"].map { |finding| finding["trial"].values_at("accepted", "same") }
       assert_equal({ "authors" => 3, "books" => 12 }, run.rows.first["tables"])
     end
   end

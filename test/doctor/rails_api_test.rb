@@ -155,6 +155,7 @@ class RailsApiTest < Minitest::Test
     assert_includes run.out, "rows        authors 3, books 20"
     assert_includes run.out, "retained    not counted: that needs the gem memory_profiler (bundle add memory_profiler --require false)"
     assert_includes run.out, "next: add .preload(:author) where the books are loaded: app/controllers/books_controller.rb:4"
+    assert_match(/^   tried   4 → 2 queries, .*; the same bytes$/, run.out)
     refute_includes run.out, "Started GET"
   end
 

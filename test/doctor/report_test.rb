@@ -36,6 +36,29 @@ class ReportTest < Minitest::Test
     assert_includes report, "next: no preload mends"
   end
 
+  def test_a_trial_stands_below_its_fix_and_decides_on_the_next_step
+    helps = finding(fix: "add x", fingerprint: "select a", total_ns: 1)
+    not_so = finding(fix: "add y", fingerprint: "select b", total_ns: 9)
+    measured = Castellan::Measurement.new(queries: 1, duration_ns: 1_000_000, sql_ns: 1, allocated_objects: 1, response_bytes: 1)
+    trials = { helps => Doctor::Trial.new(findings: [helps], before: measured, after: measured, same: true),
+               not_so => Doctor::Trial.new(findings: [not_so], before: measured, same: false, reason: "it fails") }
+    report = Doctor::Report.new(made([helps, not_so]), trials: trials)
+    assert_match(/fix     add y\n   tried   does not help: it fails\n/, report.to_s)
+    assert_match(/fix     add x\n   tried   1 → 1 queries, 1\.00 → 1\.00 ms .*; the same bytes\n/, report.to_s)
+    assert_includes report.to_s, "\nnext: add x"
+    assert_equal [true, false], report.to_h["findings"].map { |one| one["trial"]["accepted"] }
+    assert_includes Doctor::Report.new(made([not_so]), trials: trials).to_s, "next: the changes that were tried do not help"
+  end
+
+  def test_only_the_longest_findings_are_tried
+    groups = Array.new(7) { |number| finding(fix: nil, fix_refused: "no", fingerprint: number.to_s) }
+    assert_empty Doctor::Trials.of(nil, request, groups)
+    told = Array.new(7) { |number| finding(kind: :duplicate, fix: "keep #{number}", fingerprint: number.to_s, total_ns: number) }
+    reasons = Doctor::Trials.of(nil, request, told).transform_values(&:reason)
+    assert_equal ["only the 5 that take longest are"] * 2, reasons.values_at(*told.first(2))
+    assert_equal ["where to keep the answer is for the source to say"] * 5, reasons.values_at(*told.last(5))
+  end
+
   def test_the_next_step_follows_from_what_takes_the_time
     assert_includes next_step(sql_ns: 90_000_000, duration_ns: 100_000_000), "EXPLAIN ANALYZE"
     assert_includes next_step(sql_ns: 1, allocated_objects: 50_000), "with a Castellan::Resource"
@@ -94,8 +117,9 @@ class ReportTest < Minitest::Test
   end
 
   def finding(**fields)
-    Castellan::Finding.new(kind: :n_plus_one, count: 150, fingerprint: "select 1", location: "app/a.rb:1", parent_location: "app/b.rb:2",
-                           parent_count: 150, total_ns: 1_000_000, source: "user.name", **fields)
+    usual = { kind: :n_plus_one, count: 150, fingerprint: "select 1", location: "app/a.rb:1", parent_location: "app/b.rb:2",
+              parent_count: 150, total_ns: 1_000_000, source: "user.name" }
+    Castellan::Finding.new(**usual, **fields)
   end
 
   def made(findings = [], castellan: false, **measured)
