@@ -10,7 +10,8 @@ module ActiveRecordTypesContract
     price: [:decimal, { precision: 12, scale: 2 }],
     huge: [:decimal, { precision: 30, scale: 10 }], whole: [:decimal, { precision: 12, scale: 0 }], born_on: :date, seen_at: :datetime,
     second_at: [:datetime, { precision: 0 }], tick_at: [:datetime, { precision: 6 }], daily_at: :time, raw: :binary, settings: :json,
-    state: :integer, tags: :text, options: :text, secret: :text, shouted: :string, number_text: :integer, tidy: :string
+    state: :integer, tags: :text, options: :text, secret: :text, shouted: :string, number_text: :integer, tidy: :string,
+    cipher: :string
   }.freeze
   ON_POSTGRES = { document: :jsonb, token: :uuid, zoned_at: :timestamptz, address: :inet, span: :interval }.freeze
   LISTS = { words: :string, numbers: :integer, days: :date }.freeze
@@ -75,7 +76,7 @@ module ActiveRecordTypesContract
                   second_at: Time.utc(2024, 7, 1, 1, 2, 3), tick_at: Time.utc(1969, 12, 31, 23, 59, 59.999999r), daily_at: "13:14:15",
                   raw: "bytes",
                   settings: { "a" => [1, nil, "x"], "b" => 1.5 }, state: :done, tags: %w[x y], options: { color: "red" },
-                  secret: "hidden", shouted: "quiet",
+                  secret: "hidden", shouted: "quiet", cipher: "top secret",
                   number_text: 5, tidy: "  Tidy ", **(postgres? ? postgres_values : {}))
     model.create!(small: -1, big: -(2**62), name: "", flag: false, ratio: 1e20, price: "-0.01", huge: "0", whole: "99999999999",
                   born_on: Date.new(1, 1, 1),
@@ -157,6 +158,7 @@ module ActiveRecordTypesModel
       attribute :number_text, :string
       attribute :points, PointType.new
       attribute :secret, :string
+      encrypts :cipher, key_provider: ActiveRecord::Encryption::KeyProvider.new(ActiveRecord::Encryption::Key.new("k" * 32))
       normalizes :tidy, with: ->(value) { value.strip }
       alias_attribute :label, :name
       define_method(:shouted) { super()&.upcase }

@@ -13,6 +13,8 @@ module Castellan
       FAMILIES = %w[include fields filter sort page].freeze
       # The highest row that a page may begin at; further is no page but a mistake or an attack.
       MAX_OFFSET = 10_000_000
+      # The most values that a filter takes: each is a value of a statement.
+      MAX_VALUES = 1_000
       NO_VALUES = {}.freeze
       private_constant :NO_VALUES
 
@@ -98,8 +100,15 @@ module Castellan
           unless @definition.filters.key?(name)
             refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{hint(name, @definition.filters.keys)}")
           end
-          [name, Parameter.list(parameter, values).freeze]
+          [name, filter_values(parameter, values)]
         end.freeze
+      end
+
+      def filter_values(parameter, values)
+        list = Parameter.list(parameter, values).freeze
+        refuse(parameter, "#{parameter} names more than #{MAX_VALUES} values") if list.size > MAX_VALUES
+
+        list
       end
 
       # A column that is named again says nothing new.

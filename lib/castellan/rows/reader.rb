@@ -115,8 +115,8 @@ module Castellan
       def primary(scope, reading)
         root = @plan.root
         return records(root, scope.to_a, reading) if scope.is_a?(Records)
-        return records(root, @adapter.load(scope, preloads(root)), reading) if @models[root]
         return by_ids(root, scope.ids, reading) if scope.is_a?(ChosenIds) && scope.column == root.definition.id_column
+        return records(root, @adapter.load(scope, preloads(root)), reading) if @models[root]
 
         scope = scope.relation if scope.is_a?(ChosenIds)
         reader = reader(root)

@@ -16,7 +16,9 @@ module Castellan
                    many_to_many: :has_many, many_through_many: :has_many, one_through_many: :has_one }.freeze
         # Values of an owner's other columns that no row has: a dataset that changes with them looks at its owner.
         PROBES = { integer: 1_847_000_001, string: "castellan probe", boolean: true }.freeze
-        private_constant :MACROS, :PROBES
+        # Other values for its primary key, where the association starts from another column.
+        KEY_PROBES = { integer: 1_846_000_001, string: "castellan key", uuid: "c0de0000-0000-4000-8000-000000000000" }.freeze
+        private_constant :MACROS, :PROBES, :KEY_PROBES
 
         # @return [Symbol]
         # @return [Symbol] :has_many, :has_one or :belongs_to
@@ -105,8 +107,10 @@ module Castellan
           "its records are of several resources"
         end
 
+        # An object without a primary key has no associations, whatever they start from.
         def dataset_of(values)
-          @owner.model.call(values).public_send(@reflection.dataset_method)
+          keys = Array(@owner.model.primary_key).to_h { |column| [column, KEY_PROBES[@owner.type(column)]] }
+          @owner.model.call(keys.merge(values)).public_send(@reflection.dataset_method)
         end
 
         def key_value

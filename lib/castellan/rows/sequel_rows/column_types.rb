@@ -43,7 +43,7 @@ module Castellan
         # @return [Symbol, nil] nil where the value has to be read by {#cast} or by the model
         def coder(name)
           coder = @coders.fetch(name)
-          coder == :datetime && !utc? ? nil : coder
+          coder == :datetime && !written_as_utc?(name) ? nil : coder
         end
 
         # @return [Object]
@@ -139,6 +139,11 @@ module Castellan
 
         def zoned_text?
           @database.respond_to?(:use_timestamp_timezones?) && @database.use_timestamp_timezones?
+        end
+
+        # A time that comes with its zone is put into that of the application, which is the machine's where none is named.
+        def written_as_utc?(name)
+          utc? && (!zoned?(name) || ::Sequel.application_timezone == :utc)
         end
 
         # Without a time zone of its own the database's text is local time to Sequel.

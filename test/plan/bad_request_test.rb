@@ -1,0 +1,65 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "document/library"
+
+# Everything of a client is looked up in the declaration: what is not there is a 400 that names the parameter, the bad part and
+# what is allowed, before any query.
+class BadRequestTest < Minitest::Test
+  LONG = "x" * 20_000
+
+  # parameters => the parameter at fault, and what the error says
+  CASES = {
+    { include: "auhtor" } => ["include", "auhtor is not a relationship of articles that can be included (did you mean author?)"],
+    { include: "author.nothing" } => ["include", "author.nothing is not a relationship of authors"],
+    { include: "title" } => ["include", "title is not a relationship of articles"],
+    { include: "author,,tags" } => ["include", "include has an empty path"],
+    { include: "author..mentor" } => ["include", "author. is not a relationship of authors"],
+    { include: "author.mentor.mentor.mentor.mentor.mentor" } => ["include", "include goes deeper than 5 levels"],
+    { include: Array.new(51) { "tags" } } => ["include", "include names more than 50 paths"],
+    { include: LONG } => ["include", "include is longer than 2000 bytes"],
+    { include: "tags\xFF" } => ["include", "include is not valid UTF-8"],
+    { include: 7 } => ["include", "include must be a list of relationship paths"],
+    { fields: "title" } => ["fields", "fields must name a type: write fields[articles]=…"],
+    { fields: { article: "title" } } => ["fields[article]", "\"article\" is not a type of this document (did you mean articles?)"],
+    { fields: { articles: "titel" } } => ["fields[articles]", "\"titel\" is not a member of articles (did you mean title?)"],
+    { fields: { articles: LONG } } => ["fields[articles]", "is longer than 5000 bytes"],
+    { fields: { articles: { title: 1 } } } => ["fields[articles]", "must be a list divided by commas"],
+    { fields: { articles: "title\0" } } => ["fields[articles]", "is not valid UTF-8 text"],
+    { sort: "titel" } => ["sort", "articles cannot be sorted by \"titel\" (did you mean title?)"],
+    { sort: "-body" } => ["sort", "articles cannot be sorted by \"body\""],
+    { sort: "title,,position" } => ["sort", "articles cannot be sorted by \"\""],
+    { sort: { title: 1 } } => ["sort", "sort must be a list"],
+    { filter: "x" } => ["filter", "filter must name what to filter by: filter[name]=value"],
+    { filter: { tilte: "x" } } => ["filter[tilte]", "articles cannot be filtered by \"tilte\" (did you mean title?)"],
+    { filter: { title: { gt: 1 } } } => ["filter[title]", "must be a list divided by commas"],
+    { filter: { title: Array.new(1_001, "x") } } => ["filter[title]", "names more than 1000 values"],
+    { filter: { title: "x\xFF" } } => ["filter[title]", "is not valid UTF-8 text"],
+    { page: "2" } => ["page", "page must be page[number] and page[size]"],
+    { page: { size: 6 } } => ["page[size]", "page[size] must be from 1 to 5, got 6"],
+    { page: { size: 0 } } => ["page[size]", "page[size] must be from 1 to 5, got 0"],
+    { page: { number: "two" } } => ["page[number]", "page[number] must be a whole number, got \"two\""],
+    { page: { number: 999_999_999 } } => ["page[number]", "page[number] must be from 1 to"],
+    { page: { after: "x" } } => ["page[after]", "only page[number] and page[size] are known"]
+  }.freeze
+
+  def test_what_is_not_declared_is_refused_before_any_query
+    library = Library.active_record(:sqlite).tap(&:fill)
+    CASES.each do |query, (parameter, text)|
+      asked = library.queries do
+        error = assert_raises(Castellan::BadRequest, query.inspect) { library.models::ArticleResource.document(query: query) }
+        assert_includes error.message, text
+        assert_equal [400, parameter, { "parameter" => parameter }], [error.status, error.parameter, error.to_h["source"]]
+        assert_operator error.message.bytesize, :<, 400
+      end
+      assert_empty asked
+    end
+  end
+
+  def test_what_is_not_declared_at_all_is_said
+    plain = Class.new(Castellan::Resource) { attributes :title }
+    plain.model(Library.active_record(:sqlite).models::Article)
+    assert_includes assert_raises(Castellan::BadRequest) { plain.document(query: { page: { size: 1 } }) }.message, "not divided into pages"
+    assert_raises(Castellan::BadRequest) { plain.document(query: { sort: "title" }) }
+  end
+end

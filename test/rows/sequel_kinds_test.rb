@@ -1,0 +1,162 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "sequel_kinds_world"
+
+# Whatever association or type: what is written is what Sequel's own objects answer, from rows, from models and from given records.
+module SequelKindsContract
+  KINDS = {
+    Knight: %i[liege vassals quests crest_quests heaviest second two_lightest next_two grave own_crest conditional shared first_shared
+               fellow_rides steeds],
+    Quest: %i[knight herald companions rides], Ride: %i[steed], Steed: %i[rides knight]
+  }.freeze
+  THROUGH_MODELS = { Knight: %i[own_crest steeds], Ride: %i[steed], Steed: %i[rides knight] }.freeze
+
+  def setup
+    %i[companions rides steeds quests knights relics].each { |table| world::DB[table].delete }
+    seed
+  end
+
+  KINDS.each do |model, names|
+    names.each do |name|
+      define_method("test_#{name}_of_#{model.downcase}_is_what_the_record_answers") do
+        resource = relating(model, name)
+        expected = expected(model, name)
+        refute_empty expected.values.flatten
+        eager = name == :own_crest ? all(model).all : all(model).eager(name).all # Sequel cannot load what looks at its owner
+        [all(model), all(model).all, eager].each do |given|
+          assert_equal expected, links(resource, given, name), "linked"
+          assert_equal expected, links(resource, given, name, include: name.to_s), "linked beside what is included"
+        end
+        explained = resource.document(all(model)).explain
+        assert_equal THROUGH_MODELS.fetch(model, []).include?(name), explained.include?("models of this type"), explained
+      end
+    end
+  end
+
+  def test_each_value_is_what_the_record_answers_from_rows_and_from_records
+    names = world::Relic.columns - %i[id points]
+    resource = Class.new(Castellan::Resource) { attributes(*names) }
+    resource.model(world::Relic)
+    expected = world::Relic.order(:id).map { |relic| names.to_h { |name| [name.name, plain(relic.public_send(name))] } }
+    [world::Relic.order(:id), world::Relic.order(:id).all].each do |given|
+      assert_equal(expected, JSON.parse(resource.render(given))["data"].map { |one| one["attributes"] })
+    end
+    refute_includes resource.document(world::Relic.order(:id)).explain, "models of this type"
+  end
+
+  def test_a_serialized_attribute_sends_the_type_to_models
+    resource = Class.new(Castellan::Resource) { attributes :points, :name }
+    resource.model(world::Relic)
+    assert_equal([{ "points" => [1, 2], "name" => "grail" }, { "points" => nil, "name" => "\"<&>\u2028" }],
+                 JSON.parse(resource.render(world::Relic.order(:id)))["data"].map { |one| one["attributes"] })
+    assert_includes resource.document.explain, "points: the model reads points by a method or a callback of its own"
+  end
+
+  def test_a_key_of_several_columns_is_joined
+    resource = Class.new(Castellan::Resource) { attributes :name }
+    resource.model(world::Steed)
+    assert_equal(%w[1_1 1_2], JSON.parse(resource.render)["data"].map { |one| one["id"] }.sort)
+    assert_equal "Grane", JSON.parse(resource.render(id: "1_2"))["data"]["attributes"]["name"]
+    assert_equal '{"data":null}', resource.render(id: "x_2")
+  end
+
+  private
+
+  def relating(model, name)
+    reflection = world.const_get(model).association_reflection(name)
+    target = resource_of(reflection.associated_class)
+    resource = resource_of(world.const_get(model))
+    resource.public_send(reflection.returns_array? ? :has_many : :has_one, name, resource: target)
+    resource
+  end
+
+  def resource_of(model)
+    Class.new(Castellan::Resource) do
+      model model
+      type model.name.split("::").last.downcase
+    end
+  end
+
+  def all(name)
+    model = world.const_get(name)
+    model.order(*Array(model.primary_key))
+  end
+
+  def id_of(record) = Array(record.pk).join("_")
+
+  def expected(model, name)
+    order = world.const_get(model).association_reflection(name)[:order]
+    all(model).all.to_h do |record|
+      ids = [record.public_send(name)].flatten.compact.map { |found| id_of(found) }
+      [id_of(record), order ? ids : ids.sort]
+    end
+  end
+
+  def links(resource, given, name, **options)
+    order = resource.definition.model.association_reflection(name)[:order]
+    JSON.parse(resource.render(given, **options))["data"].to_h do |one|
+      ids = [one["relationships"][name.to_s]["data"]].flatten.compact.map { |link| link["id"] }
+      [one["id"], order ? ids : ids.sort]
+    end
+  end
+
+  # As ActiveSupport writes a value where it is loaded, which it is in these tests.
+  def plain(value)
+    JSON.parse(defined?(ActiveSupport::JSON) ? ActiveSupport::JSON.encode(value) : Castellan::Rows::JSONValue.text(value))
+  end
+
+  def seed
+    knights = %w[Lancelot Galahad Percival].map { |name| world::Knight.create(name: name, crest: "#{name[0]},1") }
+    knights[1].update(liege_id: knights[0].id)
+    knights[2].update(liege_id: knights[0].id)
+    quests = [[0, 1], [0, 4], [0, 3], [1, 2], [1, 5], [2, 1]].map do |knight, weight|
+      world::Quest.create(title: "w#{weight}", weight: weight, knight_id: knights[knight].id, crest: knights[(knight + weight) % 3].crest)
+    end
+    [[0, 3], [0, 1], [1, 0], [2, 3]].each do |knight, quest|
+      world::DB[:companions].insert(knight_id: knights[knight].id, quest_id: quests[quest].id)
+    end
+    world::Steed.unrestrict_primary_key
+    world::Steed.create(stall: 1, place: 1, name: "Bayard", knight_id: knights[0].id)
+    world::Steed.create(stall: 1, place: 2, name: "Grane", knight_id: knights[1].id)
+    [[0, 1], [1, 2], [3, 1]].each do |quest, place|
+      world::Ride.create(quest_id: quests[quest].id, stall: knights[place].id, place: place)
+    end
+    world::DB[:rides].insert(quest_id: quests[0].id, stall: 1, place: 1)
+    world::DB[:rides].insert(quest_id: quests[2].id, stall: 1, place: 2)
+    relics
+  end
+
+  def relics
+    world::Relic.create(whole: -7, large: 2**62, name: "grail", story: "line\nline\u0001", holy: true, weight: 0.1 + 0.2,
+                        price: BigDecimal("12.50"), found_on: Date.new(2024, 2, 29), seen_at: Time.utc(2024, 1, 31, 10, 20, 30.1239r),
+                        raw: Sequel.blob("bytes"), points: [1, 2], **special)
+    world::Relic.create(name: "\"<&>\u2028")
+  end
+
+  def special
+    return {} unless world::DB.database_type == :postgres
+
+    { document: Sequel.pg_jsonb({ "k" => [1, 2.5, nil] }), plain_document: Sequel.pg_json([1]),
+      token: "c0de0000-0000-4000-8000-000000000001", zoned_at: Time.utc(2024, 8, 1, 12, 0, 0.5r),
+      words: Sequel.pg_array(["a,b", "c\"d", nil]), numbers: Sequel.pg_array([1, nil], :integer),
+      address: "10.0.0.1", span: "1 day 02:00:00", daily_at: "13:14:15" }
+  end
+end
+
+class SequelKindsOnSqliteTest < Minitest::Test
+  include SequelKindsContract
+
+  def world = SequelKindsWorld.sqlite
+end
+
+class SequelKindsOnPostgresTest < Minitest::Test
+  include SequelKindsContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def world = SequelKindsWorld.postgres
+end
