@@ -56,6 +56,36 @@ class ContractTest < Minitest::Test
     assert_empty(%i[load_target include? size].reject { |name| associations::CollectionAssociation.method_defined?(name) })
   end
 
+  def test_active_record_loads_where_a_trial_preloads
+    assert_empty(%i[load calculate exists? find_each pluck scheduled?].reject { |name| ActiveRecord::Relation.method_defined?(name) })
+    assert ActiveRecord::Relation.protected_method_defined?(:load_records)
+    assert ActiveRecord::Querying.method_defined?(:find_by_sql)
+    assert ActiveRecord::AssociationRelation.method_defined?(:proxy_association)
+  end
+
+  def test_active_record_takes_an_association_for_a_while
+    owner = Class.new(ActiveRecord::Base)
+    before = owner._reflections
+    builder = ActiveRecord::Associations::Builder::HasOne
+    reflection = builder.create_reflection(owner, :thing, -> { order(:id) }, { class_name: "ContractTest" })
+    ActiveRecord::Reflection.add_reflection(owner, :thing, reflection)
+    assert_equal reflection, owner.reflect_on_association(:thing)
+    owner.clear_reflections_cache
+    owner._reflections = before
+    assert_nil owner.reflect_on_association(:thing)
+    refute owner.method_defined?(:thing)
+  end
+
+  def test_sequel_loads_where_a_trial_does
+    assert_empty(%i[each single_record! count empty? select_map sum min max].reject { |name| Sequel::Dataset.method_defined?(name) })
+    model = Class.new(Sequel::Model(Sequel.mock(keep_reference: false)[:things]))
+    model.one_to_many(:parts, class: model, key: :part_id)
+    assert_equal [nil, false, true], [model.dataset.send(:eager_load, [], { parts: nil }, model), model.association_reflections.frozen?,
+                                      model.dataset.respond_to?(:eager_load, true)]
+    opts = model.load(id: 1).parts_dataset.opts
+    assert_equal [{ id: 1 }, :parts], [opts[:model_object].values, opts[:association_reflection][:name]]
+  end
+
   def test_active_record_lends_its_connection_in_one_method
     assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:raw_connection)
   end
