@@ -1,190 +1,146 @@
 # frozen_string_literal: true
 
-# What watching costs: an event of ActiveRecord's, a page that repeats no query, a page that does, and the baseline of the
-# users example where it is installed.
+require_relative "support/own_bundle"
+Benchmarks::OwnBundle.enter(__FILE__)
+
+# What watching costs: an event, a page that repeats no query, a page that does, and the baseline of the users example where that is
+# installed; beside Bullet and Prosopite, in the same run.
 #
-#   rake bench:detect                 # writes benchmark/detect.md
+#   rake bench:detect                 # writes benchmark/detect.md, some three minutes
 #   BENCH_SHORT=1 rake bench:detect   # only shows that it works
 #
-# Twice, because wall time scatters by more than the cost is: (1) the cost of an event, 150 frames deep of which 40 belong
-# to gems, times the events of the request, as a share of the request's time; (2) the same request with and without the
-# detector, taking turns, as the median of the pairs' ratios with a 95 % interval (bootstrap).
-require "castellan/detect"
-require "active_record"
+# Twice, because wall time scatters by more than the cost is: (1) the cost of each kind of event, 150 frames deep of which 40 belong
+# to gems, times the events of the request, as a share of the request's time; (2) the same request with and without the detector,
+# taking turns, as the median of the pairs' ratios with a 95 % interval (bootstrap). Contenders take turns, too, each in a process of
+# its own.
 require "bundler"
+require "etc"
 require "json"
 require "open3"
+require_relative "support/apart"
+require_relative "detect/contest"
+require_relative "detect/events"
+require_relative "detect/sample"
 
-module DetectBenchmark
-  SHORT = ENV["BENCH_SHORT"] == "1"
-  EVENTS = SHORT ? 2_000 : 100_000
-  PAIRS = SHORT ? 3 : 400
-  SQL = 'SELECT "employees".* FROM "employees" WHERE "employees"."user_id" = ? LIMIT ?'
+module Benchmarks
+  module Detect
+    # The run, and its report.
+    class Run
+      SHORT = ENV["BENCH_SHORT"] == "1"
+      EVENTS = SHORT ? 2_000 : 100_000
+      ROUNDS = SHORT ? 3 : 250
+      GOALS = { ["Castellan, production", "no repetition"] => 0.5, ["Castellan, production", "N+1"] => 1.0,
+                ["Castellan, development", "no repetition"] => 3.0, ["Castellan, development", "N+1"] => 5.0 }.freeze
+      EVENT_GOAL_US = 1.2
+      PAGES = ["no repetition", "N+1"].freeze
+      CONTESTS = { "Castellan" => ["Castellan, production", "Castellan, production, each finding judged", "Castellan, development"],
+                   "Bullet" => ["Bullet"], "Prosopite" => ["Prosopite"] }.freeze
 
-  class Base < ActiveRecord::Base
-    self.abstract_class = true
-    establish_connection(adapter: "sqlite3", database: ":memory:")
-  end
-
-  class User < Base
-    has_one :employee, class_name: "DetectBenchmark::Employee"
-    has_many :posts, class_name: "DetectBenchmark::Post"
-  end
-
-  class Employee < Base
-    self.table_name = "employees"
-  end
-
-  class Post < Base
-    self.table_name = "posts"
-  end
-
-  # Runs a block 110 frames of the application below the top.
-  def self.deep(frames = 110, &block) = frames.zero? ? yield : deep(frames - 1, &block)
-
-  # Sends events as ActiveRecord does, below 40 frames that belong to a gem.
-  FOREIGN = <<~RUBY
-    def self.foreign(frames, count) = frames.zero? ? events(count) : foreign(frames - 1, count)
-
-    def self.events(count)
-      instrumenter = ActiveSupport::Notifications.instrumenter
-      binds = [0, 1]
-      payload = { sql: SQL, name: "Employee Load", binds: [], type_casted_binds: binds, statement_name: nil, async: false,
-                  connection: nil, transaction: nil, row_count: 1 }
-      index = 0
-      while index < count
-        binds[0] = index
-        instrumenter.instrument("sql.active_record", payload) { nil }
-        index += 1
+      def call
+        @rows = {}
+        @events = Apart.call { Events.new(EVENTS, runs: SHORT ? 1 : 5).measure }
+        @prosopite = Apart.call { Events.new(EVENTS / 50, runs: 1).prosopite }
+        @samples = samples
+        report = [heading, event_table, page_table, users_table].compact.join("\n")
+        puts report
+        File.write(File.join(__dir__, "detect.md"), report) unless SHORT
+        File.open(ENV.fetch("BENCH_JSON"), "a") { |file| file.puts(JSON.generate(@rows)) } if ENV["BENCH_JSON"]
       end
-    end
-  RUBY
-  module_eval(FOREIGN, "#{Gem.path.first}/gems/benchmark/events.rb", 1)
 
-  class << self
-    def run
-      seed
-      report = [heading, event_table, page_table, users_table].compact.join("\n")
-      puts report
-      File.write(File.join(__dir__, "detect.md"), report) unless SHORT
-      File.open(ENV.fetch("BENCH_JSON"), "a") { |file| file.puts(JSON.generate(@rows)) } if ENV["BENCH_JSON"]
-    end
+      private
 
-    private
-
-    def seed
-      Base.connection.create_table(:users) { |table| table.string(:name) }
-      Base.connection.create_table(:employees) { |table| table.integer(:user_id) }
-      Base.connection.create_table(:posts) { |table| table.integer(:user_id) }
-      User.insert_all(Array.new(100) { |number| { name: "user #{number}" } })
-      Employee.insert_all(User.ids.map { |id| { user_id: id } })
-      Post.insert_all(User.ids.flat_map { |id| Array.new(3) { { user_id: id } } })
-      @rows = {}
-    end
-
-    def heading
-      native = Castellan::CallSite.method(:current).owner == Castellan::NativeCallSite ? "C" : "Ruby"
-      "# What the detector costs\n\nRuby #{RUBY_VERSION}, ActiveRecord #{ActiveRecord.version}, call sites in #{native}, " \
-        "#{Etc.nprocessors} cores. Written by `rake bench:detect`.\n"
-    rescue NameError
-      "# What the detector costs\n\nRuby #{RUBY_VERSION}, ActiveRecord #{ActiveRecord.version}, call sites in Ruby.\n"
-    end
-
-    # @return [Array(Float, Float)] microseconds and objects of one event; the least of several runs
-    def event
-      Array.new(SHORT ? 1 : 5) do
-        objects = GC.stat(:total_allocated_objects)
-        started = Castellan::Clock.monotonic_ns
-        deep { foreign(40, EVENTS) }
-        [(Castellan::Clock.monotonic_ns - started) / EVENTS / 1e3, (GC.stat(:total_allocated_objects) - objects) / EVENTS.to_f]
-      end.min
-    end
-
-    def event_table
-      orm = event
-      Castellan::Instrument.subscribe
-      idle = event
-      watched = Castellan::Recording.open(Castellan::Detect::Tally.new) { event }
-      @cost_us = watched.first - orm.first
-      @rows.update(event_us: @cost_us.round(3), event_objects: (watched.last - orm.last).round)
-      rows = { "ActiveRecord's own instrumentation" => orm, "subscribed, nothing recorded: more" => minus(idle, orm),
-               "watched: more" => minus(watched, orm) }
-      "## One event of a statement whose text was seen before\n\n| | µs | objects |\n|---|---|---|\n" \
-        "#{rows.map { |name, (us, objects)| format("| %s | %.2f | %.0f |\n", name, us, objects) }.join}"
-    ensure
-      Castellan::Instrument.unsubscribe
-    end
-
-    def minus(one, other) = one.zip(other).map { |left, right| left - right }
-
-    def page_table
-      pages = { "page without repetition, 3 queries, 500 records" => -> { User.preload(:employee, :posts).map { |user| user.posts.size } },
-                "N+1, 101 queries" => -> { User.all.map { |user| user.employee&.id } } }
-      "## A request\n\n| work | ms | queries | cost of the events | paired: median, 95 % interval | verdict |\n" \
-        "|---|---|---|---|---|---|\n#{pages.map { |name, work| page(name, work) }.join}"
-    end
-
-    # Without the verdict, which is passed after the response is there.
-    def page(name, work)
-      counter = Castellan::Instrument::Counter.new
-      Castellan::Instrument.record(counter, &work)
-      Castellan::Instrument.subscribe
-      pairs = deep { paired(-> { work.call }, -> { Castellan::Recording.open(Castellan::Detect::Tally.new) { work.call } }) }
-      findings = Castellan::Detect.watch(&work).size
-      ms = median(pairs.map(&:first)) / 1e6
-      share = @cost_us * counter.queries / ms / 10
-      format("| %s | %.2f | %d | %.2f %% | %s | %d findings |\n", name, ms, counter.queries, share, interval(pairs), findings)
-    ensure
-      Castellan::Instrument.unsubscribe
-    end
-
-    def paired(plain, watched)
-      20.times { [plain.call, watched.call] }
-      Array.new(PAIRS) do |index|
-        GC.start if (index % 50).zero?
-        index.even? ? [time(plain), time(watched)] : [time(watched), time(plain)].reverse
+      # @return [Hash{Array(String, String) => Sample}]
+      def samples
+        contests = CONTESTS.transform_values { |names| Contest.start(names) }
+        pairs = Hash.new { |all, key| all[key] = [] }
+        ROUNDS.times { |round| take_turns(contests, round) { |key, pair| pairs[key] << pair } }
+        contests.each_value(&:stop)
+        pairs.transform_values { |list| Sample.new(list) }
       end
-    end
 
-    def time(work)
-      started = Castellan::Clock.monotonic_ns
-      work.call
-      Castellan::Clock.monotonic_ns - started
-    end
+      # Bullet makes a page several times slower: one round in five is enough for it.
+      def take_turns(contests, round)
+        contests.each do |contest, remote|
+          next if contest == "Bullet" && !SHORT && round % 5 != 0
 
-    def interval(pairs)
-      ratios = pairs.map { |plain, watched| (watched.to_f / plain - 1) * 100 }
-      random = Random.new(1)
-      medians = Array.new(500) { median(Array.new(ratios.size) { ratios[random.rand(ratios.size)] }) }.sort
-      format("%+.2f %% (%+.2f to %+.2f)", median(ratios), medians[12], medians[487])
-    end
-
-    def median(values) = values.sort[values.size / 2]
-
-    # The example is an application of its own: it is run in its own bundle.
-    def users_table
-      directory = File.expand_path("../examples/users", __dir__)
-      return "" unless Dir[File.join(directory, "db/*.sqlite3")].any?
-
-      env = { "BUNDLE_GEMFILE" => File.join(directory, "Gemfile"), "RAILS_ENV" => "production", "PAIRS" => SHORT ? "2" : "30" }
-      output, errors, status = Bundler.with_unbundled_env do
-        Open3.capture3(env, RbConfig.ruby, "-rbundler/setup", File.join(__dir__, "detect/users.rb"), directory)
+          CONTESTS.fetch(contest).product(PAGES).each { |name, page| yield [name, page], remote.pair(name, page, round.odd?) }
+        end
       end
-      return "\nThe users example did not run: #{errors.lines.grep_v(/warn/i).first}" unless status.success?
 
-      users_row(JSON.parse(output.lines.last))
-    end
+      def heading
+        versions = %w[activerecord bullet prosopite].map { |name| "#{name} #{Gem.loaded_specs[name].version}" }
+        native = File.exist?(File.expand_path("../lib/castellan/castellan_ext.so", __dir__)) ? "in C" : "in Ruby"
+        "# What the detector costs\n\nRuby #{RUBY_VERSION}, #{versions.join(", ")}, SQLite in memory, call sites and fingerprints " \
+          "#{native}, #{Etc.nprocessors} cores. Written by `rake bench:detect`.\n"
+      end
 
-    def users_row(result)
-      pairs = result.fetch("pairs")
-      ms = median(pairs.map(&:first)) / 1e6
-      share = @cost_us * result["queries"] / ms / 10
-      @rows.update(users_baseline_ms: ms.round(1), users_queries: result["queries"], users_share_percent: share.round(2))
-      "## The baseline of the users example\n\n" \
-        "#{result["queries"]} queries, #{ms.round} ms, #{result["findings"]} findings. Cost of the events: #{share.round(2)} %. " \
-        "Paired: #{interval(pairs)}.\n"
+      def event_table
+        @rows.update(event_us: @events.fetch(Events::STATEMENT).first.round(3), event_objects: @events.fetch(Events::STATEMENT).last)
+        lines = [*@events, [Events::PROSOPITE, @prosopite]].map do |name, (us, objects)|
+          goal = name == Events::STATEMENT ? verdict(us <= EVENT_GOAL_US && objects < 0.5, "≤ #{EVENT_GOAL_US} µs, 0 objects") : ""
+          format("| %s | %.2f | %.1f | %s |", name, us, objects, goal)
+        end
+        "## One event, beyond what it costs without the detector\n\n| | µs | objects | goal |\n|---|---|---|---|\n#{lines.join("\n")}\n"
+      end
+
+      def verdict(reached, goal) = "#{goal}: #{reached ? "reached" : "**not reached**"}"
+
+      def page_table
+        lines = @samples.map { |(name, page), sample| page_row(name, page, sample) }
+        "## A request\n\nms without → with it. Objects are not collected within a request.\n\n| who | page | mean | p95 | p99 | max | " \
+          "cost of the events | paired: median, 95 % interval | goal |\n|---|---|---|---|---|---|---|---|---|\n#{lines.join("\n")}\n"
+      end
+
+      def page_row(name, page, sample)
+        events = share_of_events(name, page, sample)
+        interval = sample.interval
+        @rows["#{name}, #{page}"] = { events_percent: events&.round(3), paired_percent: sample.share.round(3),
+                                      interval: interval.map { |percent| percent.round(3) } }
+        times = [sample.mean, sample.percentile(95), sample.percentile(99), sample.max].map { |pair| format("%.2f → %.2f", *pair) }
+        cells = [name, page, *times, events && format("%.2f %%", events),
+                 format("%+.2f %% (%+.2f to %+.2f)", sample.share, *interval), goal(name, page, events, interval)]
+        "| #{cells.join(" | ")} |"
+      end
+
+      # The interval must not lie beyond the goal altogether.
+      def goal(name, page, events, interval)
+        goal = GOALS[[name, page]] or return ""
+        verdict(events < goal && interval.first < goal, "< #{goal} %")
+      end
+
+      def share_of_events(name, page, sample)
+        return unless name.start_with?("Castellan")
+
+        fixed = @events.fetch(name.include?("production") ? Events::PRODUCTION : Events::DEVELOPMENT).first
+        kinds = { Events::STATEMENT => World::QUERIES, Events::LOAD => World::LOADS, Events::WALK => World::WALKS }
+        us = fixed + kinds.sum { |kind, times| @events.fetch(kind).first * times.fetch(page) }
+        us / sample.mean.first / 10
+      end
+
+      # The example is an application of its own: it is run in its own bundle.
+      def users_table
+        directory = File.expand_path("../examples/users", __dir__)
+        return unless Dir[File.join(directory, "db/*.sqlite3")].any?
+
+        env = { "BUNDLE_GEMFILE" => File.join(directory, "Gemfile"), "RAILS_ENV" => "production", "PAIRS" => SHORT ? "2" : "30" }
+        output, errors, status = Bundler.with_unbundled_env do
+          Open3.capture3(env, RbConfig.ruby, "-rbundler/setup", File.join(__dir__, "detect/users.rb"), directory)
+        end
+        return "\nThe users example did not run: #{errors.lines.grep_v(/warn/i).first}" unless status.success?
+
+        users_row(JSON.parse(output.lines.last))
+      end
+
+      def users_row(result)
+        sample = Sample.new(result.fetch("pairs"))
+        share = @events.fetch(Events::STATEMENT).first * result["queries"] / sample.mean.first / 10
+        @rows.update(users_baseline_ms: sample.mean.first.round(1), users_queries: result["queries"], users_share_percent: share.round(2))
+        "## The baseline of the users example\n\n" \
+          "#{result["queries"]} queries, #{sample.mean.first.round} ms, #{result["findings"]} findings. Cost of the statements: " \
+          "#{share.round(2)} %. #{format("Paired: %+.2f %% (%+.2f to %+.2f).", sample.share, *sample.interval)}\n"
+      end
     end
   end
 end
 
-DetectBenchmark.run
+Benchmarks::Detect::Run.new.call

@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require "castellan/detect"
+require "logger"
+
+module Benchmarks
+  module Detect
+    # Who watches a request, each as people switch it on. A contender is made in a process of its own, because Bullet changes
+    # ActiveRecord for good.
+    #
+    #   watch = Contenders.make("Castellan, production")
+    #   watch.call(app, env)   # => the response, watched
+    module Contenders
+      CASTELLAN = ["Castellan, production", "Castellan, production, each finding judged", "Castellan, development"].freeze
+      PEERS = %w[Bullet Prosopite].freeze
+      SILENT = Logger.new(nil)
+
+      module_function
+
+      # @return [#call]
+      def make(name)
+        case name
+        when "Castellan, production" then production
+        when "Castellan, production, each finding judged" then production(min_ms: 0)
+        when "Castellan, development" then development
+        when "Bullet" then bullet
+        when "Prosopite" then prosopite
+        end
+      end
+
+      def production(**options)
+        Castellan::Detect.production(budget: 100, logger: SILENT, **options)
+      end
+
+      def development
+        app = nil
+        middleware = Castellan::Detect::Middleware.new(->(env) { app.call(env) }, environment: "development", logger: SILENT)
+        lambda do |given, env|
+          app = given
+          middleware.call(env)
+        end
+      end
+
+      def bullet
+        require "bullet"
+        Bullet.enable = true
+        lambda do |app, env|
+          Bullet.start_request
+          app.call(env).tap { Bullet.perform_out_of_channel_notifications(env) if Bullet.notification? }
+        ensure
+          Bullet.end_request
+        end
+      end
+
+      def prosopite
+        require "active_support/backtrace_cleaner"
+        require "prosopite"
+        Prosopite.custom_logger = SILENT
+        Prosopite.backtrace_cleaner = ActiveSupport::BacktraceCleaner.new
+        ->(app, env) { Prosopite.scan { app.call(env) } }
+      end
+    end
+  end
+end

@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+require_relative "world"
+require_relative "contenders"
+
+module Benchmarks
+  module Detect
+    # A process that runs one page with and without one contender, whenever it is asked.
+    #
+    #   contest = Contest.start(["Bullet"])
+    #   contest.pair("Bullet", "N+1", false)   # => [12_000_000, 140_000_000], nanoseconds without and with it
+    #   contest.stop
+    #
+    # Before a pair garbage is collected and both ways run once, so that neither pays for what the collection left cold; during it
+    # nothing is collected: what a contender leaves behind is not in its time.
+    class Contest
+      def self.start(names)
+        asked, ask = IO.pipe
+        answers, answer = IO.pipe
+        pid = fork do
+          [ask, answers].each(&:close)
+          new(names).serve(asked, answer)
+        end
+        [asked, answer].each(&:close)
+        Remote.new(pid, ask, answers)
+      end
+
+      # The parent's end.
+      Remote = Struct.new(:pid, :ask, :answers) do
+        def pair(name, page, watched_first)
+          ask.puts(Marshal.dump([name, page, watched_first]).unpack1("H*"))
+          line = answers.gets or abort("the process of #{name} ended")
+          line.split.map { |number| Integer(number) }
+        end
+
+        # An empty line, because the processes that were started later hold the pipe open.
+        def stop
+          ask.puts
+          Process.wait(pid)
+        end
+      end
+
+      def initialize(names)
+        World.seed
+        @contenders = names.to_h { |name| [name, Contenders.make(name)] }
+        env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/users" }
+        @ways = World::PAGES.to_h do |page, work|
+          app = ->(_env) { work.call }
+          [page, { plain: -> { app.call(env) }, **@contenders.transform_values { |contender| -> { contender.call(app, env) } } }]
+        end
+      end
+
+      def serve(asked, answer)
+        World.deep do
+          while (line = asked.gets) && line != "\n"
+            name, page, watched_first = Marshal.load([line.chomp].pack("H*")) # rubocop:disable Security/MarshalLoad
+            answer.puts(pair(@ways.fetch(page), name, watched_first).join(" "))
+            answer.flush
+          end
+        end
+        exit!(0)
+      end
+
+      private
+
+      def pair(ways, name, watched_first)
+        order = watched_first ? [name, :plain] : [:plain, name]
+        GC.start
+        GC.disable
+        order.each { |way| ways.fetch(way).call }
+        times = order.to_h { |way| [way, time(ways.fetch(way))] }
+        times.values_at(:plain, name)
+      ensure
+        GC.enable
+      end
+
+      def time(work)
+        started = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+        work.call
+        Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - started
+      end
+    end
+  end
+end

@@ -1,0 +1,140 @@
+# frozen_string_literal: true
+
+require_relative "world"
+require_relative "contenders"
+
+module Benchmarks
+  module Detect
+    # What one event costs, over many of the same: 150 frames deep of which 40 belong to a gem. The least of several runs.
+    #
+    #   Events.new(100_000).measure   # => { "a statement whose text was seen before" => [0.9, 0.0], … }: µs and objects more than without
+    class Events
+      SQL = 'SELECT "employees".* FROM "employees" WHERE "employees"."user_id" = ? LIMIT ?'
+      STATEMENT = "a statement whose text was seen before"
+      WALK = "the walk through an association"
+      LOAD = "records loaded"
+      PRODUCTION = "a request in production, without its statements"
+      DEVELOPMENT = "a request in development, without its statements"
+      ORM = "ActiveRecord's own instrumentation of a statement"
+      IDLE = "a statement while nothing is recorded"
+      PROSOPITE = "Prosopite: a statement"
+
+      # Stands for an association of ActiveRecord's.
+      class Walked
+        attr_reader :reflection
+
+        def initialize(reflection) = @reflection = reflection
+        def walk = find_target
+
+        private
+
+        def find_target = nil
+        prepend Castellan::Instrument::ActiveRecordInstrument::Witness
+      end
+
+      FOREIGN = <<~RUBY
+        def foreign(frames, &block) = frames.zero? ? yield : foreign(frames - 1, &block)
+      RUBY
+      module_eval(FOREIGN, "#{Gem.path.first}/gems/benchmark/events.rb", 1)
+
+      def initialize(count, runs: 5)
+        @count = count
+        @runs = runs
+      end
+
+      # @return [Hash{String => Array(Float, Float)}]
+      def measure
+        World.seed
+        orm = best { statements(@count) }
+        Castellan::Instrument.subscribe
+        { ORM => orm, IDLE => minus(best { statements(@count) }, orm), STATEMENT => minus(watched { statements(@count) }, orm),
+          WALK => watched_and_not { walks }, LOAD => watched_and_not { loads }, PRODUCTION => request(Contenders.production),
+          DEVELOPMENT => request(Contenders.development) }
+      ensure
+        Castellan::Instrument.unsubscribe
+      end
+
+      # In a process where Castellan listens to nothing.
+      def prosopite
+        World.seed
+        orm = best { statements(@count) }
+        watch = Contenders.prosopite
+        minus(best { watch.call(->(_env) { statements(@count) }, {}) }, orm)
+      end
+
+      private
+
+      def watched(&block) = Castellan::Recording.open(Castellan::Detect::Tally.new) { best(&block) }
+
+      def watched_and_not(&block)
+        plain = best(&block)
+        minus(watched(&block), plain)
+      end
+
+      def minus(one, other) = one.zip(other).map { |left, right| left - right }
+
+      # @return [Array(Float, Float)] microseconds and objects of one event
+      def best(&block)
+        World.deep { foreign(40) { block.call } } # warm
+        Array.new(@runs) { once(&block) }.min
+      end
+
+      def once
+        GC.start
+        objects = GC.stat(:total_allocated_objects)
+        started = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+        World.deep { foreign(40) { yield } }
+        ns = Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond) - started
+        [ns / @count / 1e3, ((GC.stat(:total_allocated_objects) - objects) / @count.to_f).round(2)]
+      end
+
+      def statements(count)
+        instrumenter = ActiveSupport::Notifications.instrumenter
+        binds = [0, 1]
+        payload = { sql: SQL, name: "Employee Load", binds: [], type_casted_binds: binds, statement_name: nil, async: false,
+                    connection: World::Base.connection, transaction: nil, row_count: 1 }
+        index = 0
+        while index < count
+          binds[0] = index
+          instrumenter.instrument("sql.active_record", payload) { nil }
+          index += 1
+        end
+      end
+
+      def walks
+        walked = Walked.new(World::User.reflect_on_association(:employee))
+        index = 0
+        while index < @count
+          walked.walk
+          index += 1
+        end
+      end
+
+      def loads
+        instrumenter = ActiveSupport::Notifications.instrumenter
+        payload = { record_count: 100, class_name: "Benchmarks::Detect::World::User" }
+        index = 0
+        while index < @count
+          instrumenter.instrument("instantiation.active_record", payload) { nil }
+          index += 1
+        end
+      end
+
+      def request(contender)
+        response = [200, {}, []].freeze
+        app = ->(_env) { response }
+        env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/" }
+        plain = best { each_request { app.call(env) } }
+        minus(best { each_request { contender.call(app, env) } }, plain)
+      end
+
+      def each_request
+        index = 0
+        while index < @count
+          yield
+          index += 1
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,30 @@
+# frozen_string_literal: true
+
+module Benchmarks
+  module Detect
+    # Pairs of times, without and with a contender.
+    #
+    #   sample = Sample.new([[12_000_000, 12_100_000], …])
+    #   sample.mean        # => [12.0, 12.1], ms
+    #   sample.share       # => 0.83: by how many percent the middle pair became slower
+    #   sample.interval    # => [0.5, 1.2], where 95 % of the medians of resampled pairs lie
+    Sample = Struct.new(:pairs) do
+      def plain = pairs.map(&:first).sort
+      def watched = pairs.map(&:last).sort
+      def mean = [plain, watched].map { |times| times.sum / times.size / 1e6 }
+      def percentile(share) = [plain, watched].map { |times| times[[(times.size * share / 100.0).ceil, 1].max - 1] / 1e6 }
+      def max = percentile(100)
+      def share = median(shares.sort)
+
+      def interval
+        random = Random.new(1)
+        shares = self.shares
+        medians = Array.new(500) { median(Array.new(shares.size) { shares[random.rand(shares.size)] }.sort) }.sort
+        [medians[12], medians[487]]
+      end
+
+      def shares = pairs.map { |plain, watched| (watched.fdiv(plain) - 1) * 100 }
+      def median(sorted) = sorted[sorted.size / 2]
+    end
+  end
+end

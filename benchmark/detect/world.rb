@@ -1,0 +1,64 @@
+# frozen_string_literal: true
+
+require "active_record"
+require "json"
+
+module Benchmarks
+  module Detect
+    # Two pages of a JSON API on a SQLite in memory, 100 users with an employee and 3 posts each: one loads them in 3 statements, 500
+    # records, one sends 101. Called 110 frames below the top; ActiveRecord's own 40 are on top of that.
+    #
+    #   World.seed
+    #   World::PAGES.fetch("N+1").call   # => a Rack response
+    module World
+      USERS = 100
+      FRAMES = 110
+
+      class Base < ActiveRecord::Base
+        self.abstract_class = true
+      end
+
+      class User < Base
+        self.table_name = "users"
+        has_one :employee, class_name: "Benchmarks::Detect::World::Employee"
+        has_many :posts, class_name: "Benchmarks::Detect::World::Post"
+      end
+
+      class Employee < Base
+        self.table_name = "employees"
+      end
+
+      class Post < Base
+        self.table_name = "posts"
+      end
+
+      PAGES = {
+        "no repetition" => lambda {
+          respond(User.preload(:employee, :posts).map { |user| [user.name, user.employee.id, user.posts.map(&:id)] })
+        },
+        "N+1" => -> { respond(User.all.map { |user| [user.name, user.employee.id] }) }
+      }.freeze
+      QUERIES = { "no repetition" => 3, "N+1" => 101 }.freeze
+      LOADS = { "no repetition" => 3, "N+1" => 1 }.freeze
+      WALKS = { "no repetition" => 0, "N+1" => 100 }.freeze
+
+      module_function
+
+      def seed
+        ActiveRecord::RuntimeRegistry.sql_runtime # it listens to statements, and is loaded in every Rails application
+        Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+        connection = Base.connection
+        connection.create_table(:users) { |table| table.string(:name) }
+        connection.create_table(:employees) { |table| table.integer(:user_id) }
+        connection.create_table(:posts) { |table| table.integer(:user_id) }
+        User.insert_all(Array.new(USERS) { |number| { name: "user #{number}" } })
+        Employee.insert_all(User.ids.map { |id| { user_id: id } })
+        Post.insert_all(User.ids.flat_map { |id| Array.new(3) { { user_id: id } } })
+      end
+
+      def respond(rows) = [200, { "content-type" => "application/json" }, [JSON.generate(rows)]]
+
+      def deep(frames = FRAMES, &block) = frames.zero? ? yield : deep(frames - 1, &block)
+    end
+  end
+end
