@@ -9,6 +9,7 @@
 #define LINE_BITS 24 /* as in call_site.rb */
 #define SHALLOWEST 32
 #define DEEPEST 1024
+#define GAP 32 /* frames in a row that are not of the application, below one that is: what comes then calls everything */
 #define SLOTS 4096 /* many more than files are met on the way to the application */
 
 struct slot {
@@ -77,30 +78,47 @@ static void frame_label(VALUE site, VALUE frame)
     rb_hash_aset(labels, site, RB_TYPE_P(label, T_STRING) ? rb_str_new_frozen(label) : rb_str_freeze(rb_str_new_lit("")));
 }
 
-/* Castellan::NativeCallSite#frames */
-static VALUE call_site_frames(VALUE self, VALUE limit)
+/* The sites among `count` frames, from the innermost on; returns how many frames were looked at before it was enough. */
+static int sites_among(VALUE self, VALUE sites, long most, int count, const VALUE *frames, const int *lines)
 {
-    VALUE frames[DEEPEST];
-    int lines[DEEPEST];
-    long most = NUM2LONG(limit);
-    VALUE sites = rb_ary_new();
     VALUE last = Qnil;
-    int count = rb_profile_frames(0, DEEPEST, frames, lines);
+    int foreign = 0;
 
-    for (int seen = 0; seen < count && RARRAY_LEN(sites) < most; seen++) {
+    for (int seen = 0; seen < count; seen++) {
         VALUE path = rb_profile_frame_path(frames[seen]);
-        if (!RB_TYPE_P(path, T_STRING)) continue;
-
-        long number = path_number(self, path);
+        long number = RB_TYPE_P(path, T_STRING) ? path_number(self, path) : 0;
+        if (number <= 0 || lines[seen] <= 0) { /* below the first line of a program lies a frame without one */
+            if (++foreign > GAP && RARRAY_LEN(sites) > 0) return seen;
+            continue;
+        }
+        foreign = 0;
         VALUE site = LONG2FIX(number << LINE_BITS | lines[seen]);
-        if (number <= 0 || lines[seen] <= 0) continue; /* below the first line of a program lies a frame without one */
-        if (site == last) continue;                    /* a block and the method around it, on one line */
+        if (site == last) continue; /* a block and the method around it, on one line */
 
         frame_label(site, frames[seen]);
         rb_ary_push(sites, last = site);
+        if (RARRAY_LEN(sites) >= most) return seen;
     }
-    RB_GC_GUARD(sites);
-    return sites;
+    return count;
+}
+
+/* Castellan::NativeCallSite#frames */
+static VALUE call_site_frames(VALUE self, VALUE limit)
+{
+    static int usual_for_frames = 2 * SHALLOWEST;
+    VALUE frames[DEEPEST];
+    int lines[DEEPEST];
+    VALUE sites = rb_ary_new();
+
+    for (int depth = usual_for_frames;; depth = depth * 2 < DEEPEST ? depth * 2 : DEEPEST) {
+        int count = rb_profile_frames(0, depth, frames, lines);
+        rb_ary_clear(sites);
+        int seen = sites_among(self, sites, NUM2LONG(limit), count, frames, lines);
+        if (seen < count || count < depth || depth == DEEPEST) {
+            usual_for_frames = seen < DEEPEST - 8 ? seen + 8 : DEEPEST;
+            return sites;
+        }
+    }
 }
 
 /* Castellan::NativeCallSite#label */

@@ -23,6 +23,7 @@ module Castellan
     LINE_MASK = (1 << LINE_BITS) - 1
     CONSOLES = ["-e", "(irb)", "(pry)"].freeze
     FIRST_LOOK = 32
+    GAP = 32
     LOCK = Mutex.new
     private_constant :LOCK
     @paths = [nil] # the number of a path, as its index; 0 stands for "not of the application"
@@ -99,22 +100,23 @@ module Castellan
       # @return [Array<Integer>] what {frames} answers without the C extension
       def frames_in_ruby(limit)
         sites = []
-        last = nil
+        foreign = 0
         caller_locations(1).each do |frame|
-          break if sites.size >= limit
-
           site = site_of(frame)
-          next if site.nil? || site == last
+          foreign = site ? 0 : foreign + 1
+          break if sites.size >= limit || (foreign > GAP && sites.any?)
+          next if site.nil? || site == sites.last
 
           @labels[site] ||= frame.base_label.dup.freeze
-          sites << last = site
+          sites << site
         end
         sites
       end
 
       # @!method frames(limit)
-      #   The application frames, innermost first; a block and the method around it on one line are one. For every statement of a
-      #   profile, so a frame is a number as {current} is; {frame} makes it a text.
+      #   The application frames, innermost first; a block and the method around it on one line are one. They end where GAP frames in a
+      #   row belong to others: an application's own middlewares call everything and say nothing. For every statement of a profile, so
+      #   a frame is a number as {current} is; {frame} makes it a text.
       #   @return [Array<Integer>] at most `limit`
       # @!method label(site)
       #   @return [String, nil] the method at a site that {frames} gave

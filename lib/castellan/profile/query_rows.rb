@@ -27,19 +27,21 @@ module Castellan
       # @return [Array<Hash>] in the order in which the statements began
       def to_a
         rows = []
-        @recorder.log.each_slice(Recorder::FIELDS) do |entry|
-          fingerprint = Fingerprint.of(entry[0])
-          rows << row(fingerprint, *entry) if Detect::Shape.of(fingerprint, entry[1])
-        end
-        rows.sort_by { |row| row[:at_ns] }
+        @recorder.log.each_slice(Recorder::FIELDS) { |entry| rows << row(*entry) }
+        sorted?(rows) ? rows : rows.sort_by { |row| row[:at_ns] }
       end
 
       private
 
-      def row(fingerprint, sql, _name, started_ns, duration_ns, rows, cached, sites, owner, association)
+      def row(sql, fingerprint, started_ns, duration_ns, rows, cached, sites, owner, association)
         shape = cut(fingerprint)
         { at_ns: started_ns - @from_ns, duration_ns: duration_ns, rows: rows, cached: cached, sql: @literals ? cut(sql) : shape,
           fingerprint: shape, frames: @frames[sites], finding: index(fingerprint, owner, association) }
+      end
+
+      # Statements are told when they end, so only those that lie within another come before it.
+      def sorted?(rows)
+        rows.each_cons(2).all? { |one, other| one[:at_ns] <= other[:at_ns] }
       end
 
       # A finding is of one shape through one association; a polymorphic association is one finding of several shapes.

@@ -2,84 +2,66 @@
 
 module Castellan
   module Profile
-    # The observer of a profile: keeps every statement with its frames, looks into caches and what was rendered, and lets the detector
-    # count along.
+    # The observer of a profile: a tally, as the detector has it, that keeps every statement with its frames besides, looks into caches,
+    # and what was rendered.
     #
     #   recorder = Recorder.new
     #   Instrument.record(recorder) { User.all.each(&:employee) }
     #   recorder.exclusive(:sql)   # => 812_000 nanoseconds
     #
-    # A statement costs an array of frames and a few places in a flat array, no object of its own; texts and hashes are made by {QueryRows}
+    # A statement costs an array of frames and a few places in a flat array, no object of its own; hashes and texts are made by {QueryRows}
     # when the work is over. Past MOST statements only numbers are kept. A mistake in here must not reach the application: it stops the
-    # recorder, and {#failure} says so.
-    class Recorder
+    # recorder, and {#failure} says so. Statements of threads that are started meanwhile are kept by recorders of their own
+    # ({#strand}) and added up; time is that of the thread that was recorded.
+    class Recorder < Detect::Tally
       MOST = 2_000
       MOST_SPANS = 500
       FRAMES = 8
-      # How many places a statement takes in {#log}: text, name, start, duration, rows, cached, frames, owner, association.
+      # How many places a statement takes in {#log}: text, fingerprint, start, duration, rows, cached, frames, owner, association.
       FIELDS = 9
 
-      # @return [Array] see FIELDS
-      attr_reader :log
       # @return [Array<Array>] layer, outcome, start, duration
       attr_reader :looks
       # @return [Array<Array>] kind, name, start, duration
       attr_reader :spans
-      # @return [Detect::Tally]
-      attr_reader :tally
-      # @return [Integer] how many statements, looks and spans are not kept
-      attr_reader :left_out, :spans_left_out
+      # @return [Integer] how many looks and spans are not kept
+      attr_reader :spans_left_out
       # @return [StandardError, nil]
       attr_reader :failure
 
-      def initialize
-        @tally = Detect::Tally.new
+      def initialize(**)
+        super
         @log = []
         @looks = []
         @spans = []
-        @around = []
-        @owner = @association = nil
-        @left_out = @spans_left_out = @view_ns = 0
-        @left = { queries: 0, cached_queries: 0, rows: 0 }
+        @threads = []
+        @left_out = @spans_left_out = @view_ns = @queries = @cached_queries = @rows = 0
         @nesting = Nesting.new
+      end
+
+      # @return [Recorder] for a thread that is started now
+      def strand
+        return @threads.last if @threads.size >= MOST_STRANDS
+
+        Recorder.new(slow_ns: @singles.slow_ns, order: @order).tap { |strand| @threads << @strands.push(strand).last }
       end
 
       # Told by {Recording#query}.
       def query(sql, name, started_ns, duration_ns, cached, rows, binds = nil)
         return if @failure
 
-        @tally.query(sql, name, started_ns, duration_ns, cached, rows, binds)
+        super
         @nesting.add(:sql, started_ns, duration_ns)
-        return leave_out(sql, name, cached, rows) if @log.size >= MOST * FIELDS
-
-        frames = CallSite.frames(FRAMES) # before the first place is taken: what fails must not leave half a statement
-        @log << sql << name << started_ns << duration_ns << rows << cached << frames << @owner << @association
+        fingerprint = @text ? @text.shape.fingerprint : counted(sql, name)
+        write_down(sql, fingerprint, started_ns, duration_ns, cached, rows) if fingerprint
       rescue StandardError => error
         @failure = error
       end
 
-      # Told by {Recording#enter}.
-      def enter(owner, association)
-        @tally.enter(owner, association)
-        @around.push(@owner, @association)
-        @owner = owner
-        @association = association
-      end
-
-      # Told by {Recording#leave}.
-      def leave
-        @tally.leave
-        @association = @around.pop
-        @owner = @around.pop
-      end
-
-      # Told by {Recording#loaded}.
-      def loaded(model, count, site) = @tally.loaded(model, count, site)
-
       # Told by {Recording#cache}.
       def cache(layer, outcome, started_ns, duration_ns)
         @nesting.add(:cache, started_ns, duration_ns)
-        keep(@looks, [layer, outcome, started_ns, duration_ns])
+        list(@looks, [layer, outcome, started_ns, duration_ns])
       end
 
       # Told by {Recording#span}. What Rails says of an action's views (:view) has no beginning of its own; see {ViewEvents}.
@@ -87,11 +69,8 @@ module Castellan
         return @view_ns += duration_ns if kind == :view
 
         @nesting.add(kind, started_ns, duration_ns)
-        keep(@spans, [kind, name, started_ns, duration_ns])
+        list(@spans, [kind, name, started_ns, duration_ns])
       end
-
-      # @return [Integer] how many statements there were, of whatever kind
-      def seen = (@log.size / FIELDS) + @left_out
 
       # @param kind [Symbol] :sql, :render or :cache
       # @return [Integer] nanoseconds of that kind, less what happened within of another
@@ -100,30 +79,41 @@ module Castellan
         kind == :render ? [own, @view_ns - @nesting.total(:cache)].max : own
       end
 
-      # @return [Hash{Symbol => Integer}] queries, cached queries and rows of all statements that are work of the application
+      # @return [Array] see FIELDS
+      def log = @threads.empty? ? @log : [@log, *@threads.map(&:log)].flatten(1)
+
+      # @return [Integer] how many statements are counted and not kept
+      def left_out = @threads.sum(@left_out, &:left_out)
+
+      # @return [Hash{Symbol => Integer}] queries, cached queries and rows of all statements that are work of the application:
+      #   transactions and what the ORM asks of the schema are not
       def totals
-        totals = @left.dup
-        @log.each_slice(FIELDS) { |sql, name, _, _, rows, cached| count(totals, sql, name, cached, rows) }
-        totals
+        sums = @threads.map { |strand| strand.totals.values }.push([@queries, @cached_queries, @rows]).transpose.map(&:sum)
+        { queries: sums[0], cached_queries: sums[1], rows: sums[2] }
       end
 
-      # @return [Boolean] whether a statement counts: transactions and what the ORM asks of the schema do not
-      def self.work?(sql, name) = !Detect::Shape.of(Fingerprint.of(sql), name).nil?
+      # @return [Integer] how many statements were sent more than once but for their values
+      def repeated = groups.count { |group| group.count > 1 }
 
       private
 
-      def leave_out(sql, name, cached, rows)
-        @left_out += 1 if count(@left, sql, name, cached, rows)
+      # A statement that writes many rows at once is none for a tally, and one for a profile.
+      # @return [String, nil]
+      def counted(sql, name)
+        fingerprint = Fingerprint.of(sql)
+        fingerprint if Detect::Shape.of(fingerprint, name)
       end
 
-      def count(totals, sql, name, cached, rows)
-        return unless Recorder.work?(sql, name)
+      def write_down(sql, fingerprint, started_ns, duration_ns, cached, rows)
+        cached ? @cached_queries += 1 : @queries += 1
+        @rows += rows if rows
+        return @left_out += 1 if @log.size >= MOST * FIELDS
 
-        totals[cached ? :cached_queries : :queries] += 1
-        totals[:rows] += rows.to_i
+        frames = CallSite.frames(FRAMES) # before the first place is taken: what fails must not leave half a statement
+        @log << sql << fingerprint << started_ns << duration_ns << rows << cached << frames << @owner << @association
       end
 
-      def keep(list, entry)
+      def list(list, entry)
         list.size < MOST_SPANS ? list << entry : @spans_left_out += 1
       end
     end

@@ -18,7 +18,7 @@ module Castellan
       # @param parts [Hash] of a {Result}
       # @param total_ns [Integer]
       # @param queries [Integer]
-      # @param repeated [Integer] how many findings
+      # @param repeated [Integer] how many statements were sent more than once but for their values
       # @param looks [Array<Array>] layer and outcome
       # @return [String]
       def of(parts, total_ns:, queries:, repeated: 0, looks: [])

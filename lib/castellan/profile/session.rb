@@ -56,15 +56,6 @@ module Castellan
         @sampled ||= @sampling.finish
       end
 
-      # @return [Array<Finding>] of what was recorded so far
-      def findings
-        seen = @recorder.seen
-        return @findings if @found_at == seen
-
-        @found_at = seen
-        @findings = Detect::Verdict.new(@recorder.tally).findings
-      end
-
       # @return [Integer] nanoseconds since it began, or until it ended
       def duration_ns = (@ended_ns || Clock.monotonic_ns) - @started_ns
 
@@ -94,11 +85,11 @@ module Castellan
       def finish(**members)
         close
         notes = [*@notes, *@sampling.notes, *own_notes, *members.delete(:notes)]
-        left_out = @recorder.left_out
+        findings = Detect::Verdict.new(@recorder).findings
         Result.new(id: SecureRandom.urlsafe_base64(12), at: @at, duration_ns: duration_ns, parts: parts, objects: objects,
                    queries: QueryRows.new(@recorder, findings, from_ns: @started_ns, literals: @literals).to_a,
                    cache: looks, spans: spans, findings: findings.map { |finding| plain(finding) }, depth: @depth, notes: notes,
-                   totals: @recorder.totals, truncated: { queries: left_out, bytes: false }, **end_sampling, **members)
+                   totals: @recorder.totals, truncated: { queries: @recorder.left_out, bytes: false }, **end_sampling, **members)
       end
 
       private

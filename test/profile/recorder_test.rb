@@ -1,0 +1,49 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "profile/profile_world"
+
+class ProfileRecorderTest < Minitest::Test
+  include ProfileWorld
+
+  Recorder = Castellan::Profile::Recorder
+
+  # What the detector needs for itself is not taken from it by accident.
+  def test_it_redefines_nothing_of_a_tally_but_what_it_means_to
+    own = Recorder.instance_methods(false) + Recorder.private_instance_methods(false)
+    theirs = Castellan::Detect::Tally.instance_methods(false) + Castellan::Detect::Tally.private_instance_methods(false)
+    assert_equal %i[initialize query strand], (own & theirs).sort
+  end
+
+  def test_it_finds_what_the_detector_finds
+    Base.connection_pool.with_connection { careless }
+    theirs = Castellan::Detect.watch { careless && 3.times { Book.first } }
+    recorder = Recorder.new
+    Castellan::Instrument.record(recorder) { careless && 3.times { Book.first } }
+    ours = Castellan::Detect::Verdict.new(recorder).findings
+    assert_equal theirs.map { |finding| finding.to_h.slice(:kind, :count, :fingerprint, :association) },
+                 (ours.map { |finding| finding.to_h.slice(:kind, :count, :fingerprint, :association) })
+    assert_equal 2, recorder.repeated
+  end
+
+  def test_transactions_are_no_queries_and_a_write_of_many_rows_is_one
+    run = Castellan::Profile.run { Base.transaction { Book.insert_all([{ title: "a" }, { title: "b" }]) } }
+    assert_equal [1, 1], [run.queries.size, run.totals[:queries]]
+    assert_match(/\Ainsert into books/, run.queries.first[:sql])
+  end
+
+  def test_statements_of_a_thread_that_is_started_meanwhile_belong_to_it
+    run = Castellan::Profile.run { Array.new(3) { Thread.new { Base.connection_pool.with_connection { Book.count } } }.each(&:join) }
+    assert_equal [3, 3], [run.queries.size, run.totals[:queries]]
+    assert(run.queries.each_cons(2).all? { |one, other| one[:at_ns] <= other[:at_ns] })
+  end
+
+  def test_a_statement_that_was_seen_costs_one_array
+    recorder = Recorder.new
+    tell = -> { recorder.query("select a from b where c = 1", "Sequel", 0, 1, false, nil, nil) }
+    100.times { tell.call }
+    before = GC.stat(:total_allocated_objects)
+    1_000.times { tell.call }
+    assert_operator GC.stat(:total_allocated_objects) - before, :<=, 1_050
+  end
+end
