@@ -28,7 +28,8 @@ module Castellan
       UNKNOWN = "There is no such page."
       CHOOSE = "A comparison needs two profiles that are there: choose them in the list of the latest requests."
       REQUEST = %r{\A/requests/(?<id>[\w-]{1,64})(?:\.(?<format>json|html|flame\.json|link))?\z}
-      private_constant :LISTED, :GONE, :UNKNOWN, :CHOOSE, :REQUEST
+      NEWEST = /\A"(?<number>[1-9]\d{0,15})\.(?<id>[\w-]{1,64})"\z/
+      private_constant :LISTED, :GONE, :UNKNOWN, :CHOOSE, :REQUEST, :NEWEST
 
       # @param store [Results]
       # @param path [String] where the page is, below the mount point of the application
@@ -70,8 +71,11 @@ module Castellan
         # @return [String] where a request to the application goes
         def origin = "#{env["rack.url_scheme"] || "http"}://#{host}"
 
-        # @return [Boolean] whether the client has what this validator is of
-        def has?(etag) = env["HTTP_IF_NONE_MATCH"].to_s.split(/\s*,\s*/).any? { |one| one.delete_prefix("W/") == etag }
+        # @return [Hash] what the list is narrowed by
+        def filter = { endpoint: self["endpoint"], status: self["status"] }
+
+        # @return [String] of what the client has, or ""
+        def validator = env["HTTP_IF_NONE_MATCH"].to_s
 
         private
 
@@ -83,7 +87,7 @@ module Castellan
 
       def answer(visit)
         case place = visit.place
-        when "" then html(index(visit).to_s)
+        when "" then html(index(visit, summaries(visit), @results.endpoints).to_s)
         when "/latest" then latest(visit)
         when "/requests.json" then json(summaries(visit).map(&:to_h))
         when "/compare" then compare(visit)
@@ -93,19 +97,25 @@ module Castellan
         end
       end
 
-      def index(visit)
-        filter = { endpoint: visit["endpoint"], status: visit["status"] }
-        IndexView.new(summaries(visit), endpoints: @results.endpoints, filter: filter, root: visit.root)
-      end
+      def index(visit, summaries, endpoints) = IndexView.new(summaries, endpoints: endpoints, filter: visit.filter, root: visit.root)
 
-      def summaries(visit) = @results.latest(limit: LISTED, endpoint: visit["endpoint"], status: visit["status"])
+      def summaries(visit) = @results.latest(limit: LISTED, **visit.filter)
 
       def latest(visit)
-        view = index(visit)
-        headers = Policy.page.headers.merge("etag" => view.etag)
-        return [304, headers, ""] if visit.has?(view.etag)
+        return [304, Policy.page.headers.merge("etag" => visit.validator), ""] if unchanged?(visit)
 
-        [200, headers.merge("content-type" => "text/html; charset=utf-8"), view.rows]
+        found = summaries(visit)
+        headers = { "content-type" => "text/html; charset=utf-8", "etag" => "\"#{found.first&.number.to_i}.#{found.first&.id}\"" }
+        [200, Policy.page.headers.merge(headers), index(visit, found, []).rows]
+      end
+
+      # Asked every two seconds of the process that is being measured, so one line is read and not five hundred: whether the
+      # newest that the client has is the newest still. A store that was emptied counts from 1 again, hence the id.
+      def unchanged?(visit)
+        return false unless (known = NEWEST.match(visit.validator))
+
+        newest = @results.latest(limit: 1, after: known[:number].to_i - 1, **visit.filter).first
+        newest&.id == known[:id]
       end
 
       def request(visit, id, format)

@@ -108,9 +108,12 @@ class ProfilePageHostileTextsTest < Minitest::Test
   # Elements and attributes that no template of ours has.
   def intruders(page)
     page.evaluate(<<~JS)
-      [...document.querySelectorAll("img, object, embed, base, iframe:not(.flame)"), ...[...document.querySelectorAll("*")].filter((one) =>
-        [...one.attributes].some((attribute) => attribute.name.startsWith("on") || /^\\s*javascript:/i.test(attribute.value) && attribute.name !== "value"))]
-        .map((one) => one.outerHTML.slice(0, 200))
+      (() => {
+      const followed = ["href", "src", "action", "formaction", "xlink:href"];
+      const acts = ({ name, value }) => name.startsWith("on") || followed.includes(name) && /^\\s*javascript:/i.test(value);
+      return [...document.querySelectorAll("img, object, embed, base, iframe:not(.flame)"),
+       ...[...document.querySelectorAll("*")].filter((one) => [...one.attributes].some(acts))].map((one) => one.outerHTML.slice(0, 200));
+      })()
     JS
   end
 

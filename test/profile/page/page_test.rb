@@ -95,6 +95,22 @@ class ProfilePageTest < Minitest::Test
     assert_equal 200, get("/latest", results, "HTTP_IF_NONE_MATCH" => etag).status
   end
 
+  def test_a_validator_is_of_a_store_and_not_of_a_number
+    etag = get("/latest", Profiles.kept(Profiles.slow)).headers["etag"]
+    assert_equal 200, get("/latest", Profiles.kept(Profiles.fast), "HTTP_IF_NONE_MATCH" => etag).status
+    assert_equal 200, get("/latest", Profiles.kept, "HTTP_IF_NONE_MATCH" => etag).status
+    ['"0."', '"1.."', "*", '"-1.slow"', "\"#{"9" * 400}.slow\""].each do |odd|
+      assert_equal 200, get("/latest", Profiles.kept(Profiles.slow), "HTTP_IF_NONE_MATCH" => odd).status, odd
+    end
+  end
+
+  def test_what_does_not_match_the_filter_leaves_the_validator_as_it_is
+    results = Profiles.kept(Profiles.slow(status: 500))
+    etag = get("/latest?status=5xx", results).headers["etag"]
+    results.add(Profiles.fast)
+    assert_equal 304, get("/latest?status=5xx", results, "HTTP_IF_NONE_MATCH" => etag).status
+  end
+
   def test_a_result_as_data_is_the_result
     data = JSON.parse(get("/requests/deep.json").body)
     assert_equal Profiles.deep(at: 1_700_000_050.0), Castellan::Profile::Result.from_h(data)

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "digest"
-
 module Castellan
   module Profile
     class Page
@@ -30,10 +28,7 @@ module Castellan
         end
 
         # @return [String] what changes as requests come in
-        def rows = @rows ||= latest
-
-        # @return [String] a validator for {#rows}
-        def etag = "\"#{Digest::SHA256.hexdigest(rows)[0, 32]}\""
+        def rows = latest
 
         private
 
