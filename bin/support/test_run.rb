@@ -16,7 +16,8 @@ module Castellan
     LOADER = 'ARGV.take_while { |argument| !argument.start_with?("-") }.each { |file| require file }; ' \
              'ARGV.shift until ARGV.empty? || ARGV.first.start_with?("-")'
     OLDER_RAILS = "gemfiles/rails_7_1.gemfile"
-    TOUCHES_RAILS = "test/{rows,instrument,detect,versions,keeper,document}/**/*_test.rb test/{document,contract,railtie}_test.rb"
+    TOUCHES_RAILS = "test/{rows,instrument,detect,versions,keeper,document,serializer,compat,generators}/**/*_test.rb " \
+                    "test/{document,contract,railtie}_test.rb"
     private_constant :LOADER
 
     # @param arguments [Array<String>] test files or their directories, then options of minitest

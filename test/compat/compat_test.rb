@@ -41,6 +41,7 @@ class CompatTest < Minitest::Test
     %w[jsonapi_serializer fast_jsonapi].each do |name|
       output = run_program(<<~RUBY)
         $VERBOSE = nil
+        require "active_support"
         require "jsonapi/serializer"
         begin
           require "castellan/compat/#{name}"
@@ -106,6 +107,31 @@ class CompatTest < Minitest::Test
         puts error.message
       end
     RUBY
+  end
+
+  HAS_ONE = <<~RUBY
+    ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    ActiveRecord::Schema.verbose = false
+    ActiveRecord::Schema.define do
+      create_table(:employees) { |t| t.integer :user_id }
+      create_table(:users) { |t| t.integer :badge_id }
+    end
+    class Badge < ActiveRecord::Base; self.table_name = "employees"; end
+    class Employee < ActiveRecord::Base; end
+    class User < ActiveRecord::Base; has_one :employee; has_one :badge, -> { where(id: 0) }; end
+    class EmployeeSerializer; include JSONAPI::Serializer; end
+    class UserSerializer; include JSONAPI::Serializer; attributes :employee_id, :badge_id; has_one :employee; end
+    2.times { |n| User.create!(badge_id: 40 + n) }
+    Employee.create!(id: 9, user_id: 2)
+    [User.order(:id), User.order(:id).to_a, User.find(2)].each { |users| puts UserSerializer.new(users).then { |one| ONE ? one.to_json : one.serializable_hash.to_json } }
+  RUBY
+
+  def test_a_has_one_has_the_reader_that_the_gem_gives_it
+    rails = 'require "active_record"; require "active_support/core_ext/object/json"; '
+    original = run_program("$VERBOSE = nil; #{rails} require 'jsonapi/serializer'; ONE = false\n#{HAS_ONE}")
+    ours = run_program("#{rails} require 'castellan/compat/jsonapi_serializer'; ONE = true\n#{HAS_ONE}")
+    assert_equal original.lines.map { |line| JSON.parse(line) }, ours.lines.map { |line| JSON.parse(line) }
+    assert_equal({ "employee_id" => 9, "badge_id" => 41 }, JSON.parse(ours.lines.last)["data"]["attributes"])
   end
 
   def test_documents_are_told_to_who_listens

@@ -2,6 +2,7 @@
 
 require_relative "../compat"
 require_relative "../serializer"
+require_relative "has_one_ids"
 
 Castellan::Compat.claim("FastJsonapi::ObjectSerializer", "fast_jsonapi", nil) unless defined?(Castellan::Compat::FastJsonapi)
 
