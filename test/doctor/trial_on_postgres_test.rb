@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "sequel"
+require "castellan/doctor"
+
+# Trials on PostgreSQL, where a statement that fails spoils the transaction around it.
+class TrialOnPostgresTest < Minitest::Test
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+    self.table_name_prefix = "trial_"
+  end
+
+  class Keeper < Base
+    has_many :room_keys
+  end
+
+  class RoomKey < Base
+    belongs_to :keeper
+  end
+
+  def setup
+    needs :postgres
+    url = Castellan::TestServers.postgres_url
+    Base.establish_connection(url)
+    Base.connection.create_table(:trial_keepers)
+    Base.connection.create_table(:trial_room_keys) { |table| table.belongs_to(:keeper) && table.integer(:door) }
+    @database = Sequel.connect(url)
+    4.times { |door| RoomKey.create!(keeper: Keeper.create!, door: door) }
+  end
+
+  def teardown
+    return unless @database
+
+    forget(@database)
+    Base.connection.drop_table(:trial_room_keys)
+    Base.connection.drop_table(:trial_keepers)
+    forget(Base)
+  end
+
+  def test_a_fix_is_tried_and_what_was_written_is_taken_back
+    work = lambda do
+      RoomKey.create!(keeper_id: 1, door: 9)
+      @database[:trial_room_keys].insert(keeper_id: 1, door: 9)
+      Keeper.order(:id).map { |keeper| keeper.room_keys.where(door: 0..3).last&.door }
+    end
+    trial = Castellan::Doctor.try(finding_of(&work), &work)
+    assert_predicate trial, :accepted?, trial.to_s
+    assert_equal 3, trial.before.queries - trial.after.queries
+    assert_equal 2, RoomKey.where(door: 9).count # from the watched run
+  end
+
+  def test_a_statement_that_fails_in_a_trial_does_not_spoil_a_transaction_around_it
+    work = -> { Keeper.order(:id).map { |keeper| keeper.room_keys.order(:id).last.door } }
+    finding = finding_of(&work)
+    remedy = finding.remedy.merge(declare: 'has_one :last_room_key, -> { where("nowhere = 1") }, class_name: "TrialOnPostgresTest::RoomKey"')
+    Base.transaction do
+      trial = Castellan::Doctor.try(Castellan::Finding.new(**finding.to_h, remedy: remedy), &work)
+      assert_includes trial.to_s, "does not help: with the fix the work fails: ActiveRecord::StatementInvalid: PG::UndefinedColumn"
+      assert_equal [0, 1, 2, 3], work.call
+    end
+  end
+
+  private
+
+  def finding_of(&work) = Castellan::Detect.watch(&work).max_by(&:count)
+end
