@@ -18,6 +18,7 @@ module Castellan
     autoload :SequelRows, "castellan/rows/sequel_rows"
     autoload :PostgresDriver, "castellan/rows/postgres_driver"
     autoload :PreparedStatements, "castellan/rows/prepared_statements"
+    autoload :SqliteStatements, "castellan/rows/sqlite_statements"
 
     # @param object [Class, Object, nil] an ActiveRecord model or relation, a Sequel model or dataset; nil for plain objects
     # @return [ActiveRecordRows, SequelRows, ObjectRows] a frozen adapter

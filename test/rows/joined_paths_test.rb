@@ -57,9 +57,11 @@ class JoinedPathsTest < Minitest::Test
     adapter = Castellan::Rows.for(articles)
     assert_equal [true, false, false], %i[author comments tags].map { |name| adapter.association(name).indexed? }
     assert_equal [:id, nil, nil], %i[author comments tags].map { |name| adapter.association(name).sure_key }
-    library.run("CREATE INDEX articles_order ON articles (author_id, position); CREATE UNIQUE INDEX articles_some ON articles (title) WHERE id < 0")
+    library.run("CREATE INDEX articles_order ON articles (author_id, position)")
+    library.run("CREATE UNIQUE INDEX articles_some ON articles (title) WHERE id < 0")
     other = Castellan::Rows::ActiveRecordRows.new(articles)
-    assert_equal [true, false, false, false], [other.indexed?(:author_id), other.indexed?(:position), other.indexed?(:title), other.unique?(:title)]
+    assert_equal([true, false, false], %i[author_id position title].map { |column| other.indexed?(column) })
+    refute other.unique?(:title)
   ensure
     library.run("DROP INDEX IF EXISTS articles_order, articles_some")
   end

@@ -38,7 +38,6 @@ module Castellan
       def initialize(tables, total: nil)
         @tables = tables
         @total = total
-        @by_node = tables.to_h { |table| [table.node, table] }.compare_by_identity
         freeze
       end
 
@@ -53,7 +52,7 @@ module Castellan
       # @param node [Node]
       # @return [Table]
       def table(node)
-        @by_node.fetch(node)
+        tables.find { |table| table.node.equal?(node) } or raise KeyError, "no table of #{node.path.inspect}"
       end
 
       private

@@ -9,6 +9,9 @@ module Castellan
     #
     # A block sees a small row, not the record: it answers the columns that the attribute named.
     class ComputedMembers
+      NONE = {}.freeze
+      private_constant :NONE
+
       # @return [Array<Symbol, nil>] the coders of the node's columns, nil where the members are computed
       attr_reader :coders
 
@@ -22,6 +25,8 @@ module Castellan
 
       # @return [Hash{Integer => Array<String>}] position in node.members → one JSON text a row
       def to_h
+        return NONE if @coders.none?(&:nil?) && !@reader.computes?
+
         node.members.each_with_index.each_with_object({}) do |(member, index), computed|
           values = values_of(member)
           computed[index] = values.map { |value| adapter.json(value) } if values

@@ -30,6 +30,12 @@ module Castellan
         @joined = kept.fetch(node.columns) { JoinedPaths.of(node, adapter) }
         @positions = links.map { |link| link ? link.expressions.map { |expression| further(expression) } : NOTHING }
         @width = @expressions.size
+        @computes = node.members.any? { |member| member.attribute.source == :computed }
+      end
+
+      # @return [Boolean] whether a block computes one of the members
+      def computes?
+        @computes
       end
 
       # Keeps for later requests the links and columns that mean the same in each, and itself, with its texts, when all do.
@@ -87,7 +93,7 @@ module Castellan
 
       # @return [Array<Symbol, nil>] nil where only the ORM can tell how a column's value is written
       def coders
-        @ends.each_with_index.map { |at, index| at.coder(node.columns[index].name) }
+        Array.new(@ends.size) { |index| @ends[index].coder(node.columns[index].name) }
       end
 
       private

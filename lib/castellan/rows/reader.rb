@@ -143,7 +143,7 @@ module Castellan
       end
 
       def links(reader, rows, session, reading)
-        reader.links.each_index.map { |index| link(reader, index, rows, session, reading) }
+        Array.new(reader.links.size) { |index| link(reader, index, rows, session, reading) }
       end
 
       def link(reader, index, rows, session, reading)

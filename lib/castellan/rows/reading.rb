@@ -11,13 +11,13 @@ module Castellan
       def initialize(viewer)
         @viewer = viewer
         @tables = {}.compare_by_identity
-        @ids = {}.compare_by_identity
       end
 
       # @param rows [Array<Array>, PG::Result]
       # @param session [ColumnValues]
       # @return [Array<Integer, String>] those of the first column, read once for all relationships
       def ids(rows, session)
+        @ids ||= {}.compare_by_identity
         @ids[rows] ||= session.ids(rows, 0)
       end
     end

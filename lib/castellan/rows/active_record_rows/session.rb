@@ -38,7 +38,7 @@ module Castellan
         private
 
         def run(sql, ids, kept, indexed)
-          @dialect.name == :postgres ? postgres(sql, ids, kept, indexed) : sqlite(sql, ids)
+          @dialect.name == :postgres ? postgres(sql, ids, kept, indexed) : sqlite(sql, ids, kept)
         rescue ::ActiveRecord::ActiveRecordError
           raise
         rescue StandardError => error
@@ -50,9 +50,12 @@ module Castellan
           PostgresDriver.rows(@connection.raw_connection, sql, ids, prepared: kept && @connection.prepared_statements, indexed: indexed)
         end
 
-        def sqlite(sql, ids)
+        def sqlite(sql, ids, kept)
+          value = @dialect.bind(ids) if ids
+          return SqliteStatements.of(@connection.raw_connection).rows(sql, value) if kept && @connection.prepared_statements
+
           @connection.raw_connection.prepare(sql) do |statement|
-            statement.bind_param(1, @dialect.bind(ids)) if ids
+            statement.bind_param(1, value) if value
             statement.to_a
           end
         end

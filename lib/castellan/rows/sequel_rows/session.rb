@@ -41,14 +41,17 @@ module Castellan
         private
 
         def run(connection, sql, ids, kept, indexed)
-          return sqlite(connection, sql, ids) if @dialect.name == :sqlite
+          return sqlite(connection, sql, ids, kept) if @dialect.name == :sqlite
 
           PostgresDriver.rows(connection, sql, ids, prepared: kept && @prepares, indexed: indexed)
         end
 
-        def sqlite(connection, sql, ids)
+        def sqlite(connection, sql, ids, kept)
+          value = @dialect.bind(ids) if ids
+          return SqliteStatements.of(connection).rows(sql, value) if kept && @prepares
+
           connection.prepare(sql) do |statement|
-            statement.bind_param(1, @dialect.bind(ids)) if ids
+            statement.bind_param(1, value) if value
             statement.to_a
           end
         end

@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # The statements that one SQLite connection has compiled for rows, so that a text that comes again is not compiled again. Kept by the
+    # connection itself and gone with it; SQLite compiles anew by itself what a change of the tables made old.
+    #
+    #   SqliteStatements.of(raw_connection).rows("SELECT … WHERE id IN (SELECT value FROM json_each(?))", "[1,2]")   # => [[1], [2]]
+    #
+    # A statement is kept when its text comes the second time, and is no longer reading when its rows are answered. A connection serves
+    # one thread at a time, and so does this.
+    class SqliteStatements
+      LIMIT = 100
+      # A longer text is written once and not again.
+      LONGEST = 4_000
+      private_constant :LONGEST
+
+      # @param connection [SQLite3::Database]
+      # @return [SqliteStatements]
+      def self.of(connection)
+        connection.instance_variable_get(:@castellan_rows_statements) ||
+          connection.instance_variable_set(:@castellan_rows_statements, new(connection))
+      end
+
+      def initialize(connection)
+        @connection = connection
+        @kept = {} # text => statement, or false when it came once; the one used least recently first
+      end
+
+      # @return [Integer] how many texts are known
+      def size
+        @kept.size
+      end
+
+      # @param value [String, nil] for the text's one placeholder
+      # @return [Array<Array>]
+      # @raise [SQLite3::Exception]
+      def rows(sql, value = nil)
+        known = @kept.delete(sql)
+        return once(sql, value) if known.nil? || sql.bytesize > LONGEST
+
+        statement = known || @connection.prepare(sql)
+        answer = run(statement, value)
+        keep(sql, statement)
+        answer
+      rescue StandardError
+        statement&.close unless statement&.closed?
+        raise
+      end
+
+      private
+
+      def once(sql, value)
+        @connection.prepare(sql) { |statement| run(statement, value) }.tap { keep(sql, false) if sql.bytesize <= LONGEST }
+      end
+
+      def run(statement, value)
+        statement.bind_param(1, value) if value
+        statement.to_a.tap { statement.reset! }
+      end
+
+      # Meanwhile the same text may have been kept by a statement that ran within this one.
+      def keep(sql, statement)
+        drop(@kept.delete(sql)) if @kept.key?(sql)
+        drop(@kept.shift.last) if @kept.size >= LIMIT
+        @kept[sql] = statement
+      end
+
+      def drop(statement)
+        statement.close if statement && !statement.closed?
+      end
+    end
+  end
+end

@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "sqlite3"
+require "active_record"
+Castellan::Resource && Castellan::Rows
+
+class SqliteStatementsTest < Minitest::Test
+  SQL = "SELECT name FROM things WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+
+  def setup
+    @connection = SQLite3::Database.new(":memory:")
+    @connection.execute_batch("CREATE TABLE things (id integer PRIMARY KEY, name text); INSERT INTO things VALUES (1, 'one'), (2, 'two')")
+  end
+
+  def teardown
+    @connection.close
+  end
+
+  def test_a_text_that_comes_again_is_compiled_twice_and_no_more
+    compiled = compiling { 5.times { |index| assert_equal [[%w[one two][index % 2]]], statements.rows(SQL, "[#{(index % 2) + 1}]") } }
+    assert_equal 2, compiled
+    assert_equal 1, statements.size
+  end
+
+  def test_a_kept_statement_holds_no_lock
+    3.times { statements.rows(SQL, "[1,2]") }
+    @connection.execute("INSERT INTO things VALUES (3, 'three')")
+    @connection.execute("ALTER TABLE things ADD COLUMN label text")
+    assert_equal [["three"]], statements.rows(SQL, "[3]")
+    @connection.execute("DROP TABLE things")
+    assert_raises(SQLite3::SQLException) { statements.rows(SQL, "[3]") }
+  end
+
+  def test_rows_of_other_columns_after_a_change_of_the_table
+    3.times { statements.rows("SELECT * FROM things") }
+    @connection.execute("ALTER TABLE things ADD COLUMN label text")
+    assert_equal [[1, "one", nil], [2, "two", nil]], statements.rows("SELECT * FROM things")
+  end
+
+  def test_no_more_are_kept_than_the_limit_and_no_long_text
+    limit = Castellan::Rows::SqliteStatements::LIMIT
+    (limit + 10).times { |index| 2.times { assert_equal [[index]], statements.rows("SELECT #{index}") } }
+    assert_equal limit, statements.size
+    2.times { statements.rows("SELECT 1 /* #{"x" * 4_000} */") }
+    assert_equal limit, statements.size
+  end
+
+  def test_active_records_switch_holds
+    [[true, 1], [false, 0]].each do |prepared, kept|
+      base = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+      self.class.const_set("Base#{object_id}#{kept}", base)
+      base.establish_connection(adapter: "sqlite3", database: ":memory:", prepared_statements: prepared)
+      base.connection.execute("CREATE TABLE things (id integer PRIMARY KEY, name text)")
+      model = self.class.const_set("Thing#{object_id}#{kept}", Class.new(base) { self.table_name = "things" })
+      Castellan::Rows.for(model).session { |session| 3.times { session.rows(SQL, [1], kept: true) } }
+      assert_equal kept, Castellan::Rows::SqliteStatements.of(base.connection.raw_connection).size
+      forget(base)
+    end
+  end
+
+  private
+
+  def statements = Castellan::Rows::SqliteStatements.of(@connection)
+
+  def compiling(&)
+    count = 0
+    trace = TracePoint.new(:c_call, :call) { |point| count += 1 if point.method_id == :prepare && point.self.equal?(@connection) }
+    trace.enable(&)
+    count
+  end
+end
