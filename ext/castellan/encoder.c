@@ -20,7 +20,7 @@ enum coder { CODER_NONE, CODER_INTEGER, CODER_TEXT, CODER_BOOLEAN, CODER_FLOAT, 
 
 static const char *const coder_names[CODER_COUNT] = { NULL, "integer", "text", "boolean", "float", "decimal", "date", "datetime", "json" };
 static VALUE coder_symbols[CODER_COUNT];
-static ID id_rows, id_coders, id_links, id_computed, id_position, id_parent_position, id_related_position;
+static ID id_rows, id_coders, id_links, id_computed, id_asides, id_after, id_position, id_parent_position, id_related_position;
 static ID id_write, id_refuse, id_id_text, id_unknown_coder;
 
 /* How one edge's links are read. */
@@ -50,6 +50,7 @@ struct section {
     enum coder *coders;
     long coder_count;
     VALUE *computed;      /* for each member an Array of JSON texts, or nil */
+    VALUE after;          /* an Array of texts, one for each row, or nil */
     struct links *links;  /* for each edge of the template */
     VALUE texts;          /* the ids as strings where the driver's are neither small integers nor UTF-8 text, or nil */
     int64_t *numbers;     /* the ids where all of them are numbers, once they have been read */
@@ -645,6 +646,20 @@ static void encoder_edge(struct encoder *encoder, struct section *section, long 
     else if (!any) buffer_literal(buffer, "null");
 }
 
+/* Ready bytes, a comma before them, and the end of the record. */
+static void encoder_after(struct encoder *encoder, struct section *section, long row)
+{
+    VALUE text = NIL_P(section->after) ? Qnil : rb_ary_entry(section->after, row);
+    if (!NIL_P(text)) {
+        Check_Type(text, T_STRING);
+        if (!source_utf8_p(text) || !escape_append(&encoder->buffer, RSTRING_PTR(text), (size_t)RSTRING_LEN(text), encoder->template->mode, true)) {
+            encoder_refuse(encoder, section, 3, 0, section_id_string(encoder, section, row), text);
+        }
+    }
+    RB_GC_GUARD(text);
+    buffer_byte(&encoder->buffer, '}');
+}
+
 static void encoder_write(struct encoder *encoder, struct section *section, long row)
 {
     const struct node_parts *parts = section->parts;
@@ -656,6 +671,7 @@ static void encoder_write(struct encoder *encoder, struct section *section, long
         if (parts->edges[edge].written) encoder_edge(encoder, section, row, edge);
     }
     buffer_append(&encoder->buffer, parts->close.text, parts->close.length);
+    if (parts->after) encoder_after(encoder, section, row);
 }
 
 /* ---- Included ---------------------------------------------------------------------------------------------------- */
@@ -901,12 +917,14 @@ static void section_set_up(struct section *section, VALUE table)
 {
     VALUE coders = rb_convert_type(rb_funcall(table, id_coders, 0), T_ARRAY, "Array", "to_ary");
     VALUE computed = rb_funcall(table, id_computed, 0);
+    VALUE asides = rb_funcall(table, id_asides, 0);
     if (RARRAY_LEN(coders) < section->coder_count) section->coder_count = RARRAY_LEN(coders);
     for (long i = 0; i < section->coder_count; i++) section->coders[i] = coder_of(rb_ary_entry(coders, i), section);
     for (long i = 0; i < section->parts->member_count && !NIL_P(computed); i++) {
         section->computed[i] = rb_hash_aref(computed, LONG2NUM(i));
         if (!NIL_P(section->computed[i])) Check_Type(section->computed[i], T_ARRAY);
     }
+    if (section->parts->after && !NIL_P(asides)) section->after = rb_convert_type(rb_funcall(asides, id_after, 0), T_ARRAY, "Array", "to_ary");
     section->source = source_of(rb_funcall(table, id_rows, 0));
     if (section->source.size > INT32_MAX / 2) rb_raise(rb_eArgError, "more than %d rows in one document", INT32_MAX / 2);
     section_links(section, rb_funcall(table, id_links, 0));
@@ -949,6 +967,7 @@ static VALUE encoder_run(struct encoder *encoder)
     for (long i = 0; i < template->node_count; i++) {
         sections[i].parts = &template->nodes[i];
         sections[i].texts = Qnil;
+        sections[i].after = Qnil;
         sections[i].coder_count = section_coder_count(rb_ary_entry(encoder->tables, i));
         computed += template->nodes[i].member_count;
         edges += template->nodes[i].edge_count;
@@ -1040,6 +1059,8 @@ void Init_castellan_ext(void)
     id_coders = rb_intern("coders");
     id_links = rb_intern("links");
     id_computed = rb_intern("computed");
+    id_asides = rb_intern("asides");
+    id_after = rb_intern("after");
     id_position = rb_intern("position");
     id_parent_position = rb_intern("parent_position");
     id_related_position = rb_intern("related_position");

@@ -34,6 +34,7 @@ struct node_parts {
     struct edge_parts *edges;
     long family;   /* nodes of one type are a family: a record that two of them hold is included once */
     bool related;  /* whether another node of the family exists */
+    bool after;    /* whether links and meta objects stand at the end of each record */
 };
 
 struct template {
@@ -118,6 +119,7 @@ static void template_node(struct template *template, struct node_parts *parts, V
     parts->open = template_keep(template, template_read(node, "open"));
     parts->close = template_keep(template, template_read(node, "close"));
     parts->type = template_keep(template, template_read(node, "type"));
+    parts->after = RTEST(template_read(node, "after"));
     if (!parts->members) parts->members = ZALLOC_N(struct member_parts, RARRAY_LEN(members) + 1);
     if (!parts->edges) parts->edges = ZALLOC_N(struct edge_parts, RARRAY_LEN(edges) + 1);
     parts->member_count = RARRAY_LEN(members);

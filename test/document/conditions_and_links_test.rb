@@ -173,6 +173,18 @@ module ConditionsAndLinksContract
     refute_nil articles { link :self, "/{id}" }.document.tables
   end
 
+  def test_what_cannot_be_written_is_said_with_its_record
+    { link: -> { link(:self, columns: %i[id]) { |row| row.id == 2 ? "/\xFF" : "/" } },
+      meta: -> { meta(columns: %i[id]) { |row| { a: row.id == 2 ? "\xFF" : 1 } } },
+      headline: -> { attribute(:headline, columns: %i[id]) { |row| row.id == 2 ? "\xFF" : 1 } },
+      shout: -> { attribute(:shout) { |article| article.id == 2 ? ["\xFF"] : 1 } } }.each do |name, body|
+      each_source do |given|
+        error = assert_raises(Castellan::EncodingError) { articles(&body).render(given) }
+        assert_match(/\Aarticles "2", member "(?:#{name}|links|meta)": .*let the block return what is to be written\z/m, error.message)
+      end
+    end
+  end
+
   def test_mistakes_say_what_to_write
     { "write a text or a block, not both" => -> { link(:self, "/x") { "/y" } }, "meta: write a Hash or a block" => -> { meta },
       "if: must be a block of the viewer" => -> { attribute :title, if: true } }.each do |text, body|

@@ -42,9 +42,14 @@ module Castellan
       # :link or :meta of the resource, :edge_link or :edge_meta of a relationship; `name` is the attribute or relationship and then
       # the link, where there are such; `positions` are the columns of what is computed.
       Aside = Struct.new(:kind, :name, :computed, :positions) do
+        # @return [Boolean] whether it is a link or meta object of the resource itself
+        def after?
+          %i[link meta].include?(kind)
+        end
+
         # @return [Symbol, nil] the attribute or relationship that it belongs to
         def owner
-          Array(name).first unless %i[link meta].include?(kind)
+          Array(name).first unless after?
         end
 
         # @return [String] for whoever reads why models are needed
@@ -87,7 +92,12 @@ module Castellan
 
       # @return [Boolean] whether each row is written in the same way: same members, one type for each relationship
       def regular?
-        asides.empty? && edges.all?(&:regular?)
+        asides.all?(&:after?) && edges.all?(&:regular?)
+      end
+
+      # @return [Boolean] whether links or a meta object stand at the end of each row
+      def after?
+        asides.any?(&:after?)
       end
     end
   end

@@ -4,20 +4,20 @@ module Castellan
   module Rows
     # What is decided or added for each row of a node: which members are written, and the bytes of links and meta objects.
     #
-    #   Asides.of(node, adapter, size) { |aside| values }   # => Plan::RowSet::Asides, nil where the node has none
+    #   Asides.of(node, adapter, -> { ids }) { |aside| values }   # => Plan::RowSet::Asides, nil where the node has none
     class Asides
-      # @param size [Integer] how many rows there are
+      # @param ids [#call] answers the id of each row
       # @yieldparam aside [Plan::Node::Aside]
       # @yieldreturn [Array<Object>] what was computed, one value a row
       # @return [Plan::RowSet::Asides, nil]
-      def self.of(node, adapter, size, &values)
-        new(node, adapter, size, values).call unless node.asides.empty?
+      def self.of(node, adapter, ids, &values)
+        new(node, adapter, ids.call, values).call unless node.asides.empty?
       end
 
-      def initialize(node, adapter, size, values)
+      def initialize(node, adapter, ids, values)
         @node = node
         @adapter = adapter
-        @size = size
+        @ids = ids
         @values = node.asides.map { |aside| [aside, values.call(aside)] }
       end
 
@@ -45,15 +45,18 @@ module Castellan
         return if values.empty?
 
         links, metas = values.partition { |aside, _| %i[link edge_link].include?(aside.kind) }
-        Array.new(@size) { |row| links_of(links, row) + metas.map { |_, values| meta(values[row]) }.join }
+        links = texts("links", links_of(links)) unless links.empty?
+        [links, *metas.map { |_, found| texts("meta", found) }].compact.transpose.map(&:join)
       end
 
-      def links_of(links, row)
-        links.empty? ? "" : ",\"links\":#{@adapter.json(links.to_h { |aside, values| [aside.name.last, values[row]] })}"
+      def links_of(links)
+        Array.new(@ids.size) { |row| links.to_h { |aside, values| [aside.name.last, values[row]] } }
       end
 
-      def meta(value)
-        value.nil? ? "" : ",\"meta\":#{@adapter.json(value)}"
+      # A meta object that a block leaves out is nil.
+      def texts(member, values)
+        texts = JSONTexts.of(values, @adapter, @node, member) { |row| @ids[row] }
+        texts.map { |text| text == "null" ? "" : ",\"#{member}\":#{text}" }
       end
     end
   end

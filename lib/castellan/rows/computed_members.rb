@@ -29,13 +29,13 @@ module Castellan
 
         node.members.each_with_index.each_with_object({}) do |(member, index), computed|
           values = values_of(member)
-          computed[index] = values.map { |value| adapter.json(value) } if values
+          computed[index] = JSONTexts.of(values, adapter, node, member.attribute.key) { |row| ids[row] } if values
         end
       end
 
       # @return [Plan::RowSet::Asides, nil]
       def asides
-        Asides.of(node, adapter, size) { |aside| computed(aside.computed, aside.positions) }
+        Asides.of(node, adapter, -> { ids }) { |aside| computed(aside.computed, aside.positions) }
       end
 
       private
@@ -46,6 +46,10 @@ module Castellan
 
       def adapter
         @reader.adapter
+      end
+
+      def ids
+        @session.column(@rows, 0)
       end
 
       def values_of(member)

@@ -33,7 +33,7 @@ module Castellan
       private
 
       def asides
-        Asides.of(@node, @adapter, @records.size) { |aside| @values.computed(aside.computed) }
+        Asides.of(@node, @adapter, -> { @values.ids }) { |aside| @values.computed(aside.computed) }
       end
 
       def read_members
@@ -74,7 +74,7 @@ module Castellan
       end
 
       def compute(index, values)
-        @computed[index] = values.map { |value| @adapter.json(value) }
+        @computed[index] = JSONTexts.of(values, @adapter, @node, @node.members[index].attribute.key) { |row| @values.ids[row] }
       end
 
       def rows

@@ -58,10 +58,11 @@ module Castellan
         end
 
         # Called by the extension: says why an id, or a linked id, cannot be written.
-        # @param kind [Integer] 0 for the record's id, 2 for a linked one
+        # @param kind [Integer] 0 for the record's id, 2 for a linked one, 3 for links and meta objects
         # @raise [EncodingError]
         def refuse(template, node, kind, edge, id, value)
           parts = template.nodes[node]
+          raise Unwritable.locate(Unwritable.new(:utf8, value), type: parts.type, id: id, member: "links or meta") if kind == 3
           return id_text(value, parts.type, parts.edges[edge].key, id) if kind == 2
 
           id_text(value, parts.type, nil)

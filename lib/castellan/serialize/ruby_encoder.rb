@@ -158,6 +158,10 @@ module Castellan
         parts.members.each_with_index { |member, position| member(section, number, id, member, position) }
         parts.edges.each { |edge| edge(section, number, edge) if edge.before }
         @body << parts.close
+        return unless parts.after
+
+        after(section.asides&.after, number)
+        @body << "}"
       end
 
       def write_id(section, number, id)

@@ -13,7 +13,8 @@ module Castellan
     # (linkage only) has no place and is left out.
     class Template
       # One node's constant bytes. `open` is followed by the id, `close` ends the object; `type` is the resource's type.
-      NodeParts = Struct.new(:index, :type, :open, :members, :edges, :close, :regular)
+      # Where `after` is true, links or meta objects stand between `close` and the end of the object.
+      NodeParts = Struct.new(:index, :type, :open, :members, :edges, :close, :regular, :after)
       # `before` stands in front of the value; `column` is the position in the row, nil for a computed value; `hole` is the
       # position in plan.holes, nil for all but per-viewer attributes.
       MemberParts = Struct.new(:key, :before, :column, :hole)
@@ -61,7 +62,9 @@ module Castellan
         type = node.definition.type.to_s
         members = node.members.each_with_index.map { |member, position| member_parts(member, position) }
         edges = edge_parts(node, members.any?)
-        NodeParts.new(index, type.freeze, opening(type), members.freeze, edges.freeze, closing(members, edges), node.regular?)
+        close = closing(members, edges)
+        close = close.delete_suffix("}") if node.after?
+        NodeParts.new(index, type.freeze, opening(type), members.freeze, edges.freeze, close, node.regular?, node.after?)
                  .each(&:freeze).freeze
       end
 
