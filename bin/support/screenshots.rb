@@ -9,7 +9,7 @@ module Castellan
   #
   #   Screenshots.new("docs/screenshots").call   # => ["docs/screenshots/requests.png", …]
   class Screenshots
-    DESK = 1200
+    DESK = 1100
     PHONE = 390
     # `from` is in the section that the picture begins with, `height` its size in pixels.
     Shot = Struct.new(:name, :path, :from, :height, :width, :scheme, keyword_init: true)
@@ -37,15 +37,15 @@ module Castellan
     def shots(story)
       slow = "/requests/#{story.ids[ProfiledStory::SLOW]}"
       [Shot.new(name: "requests", path: "", height: 900), Shot.new(name: "requests-dark", path: "", height: 900, scheme: "dark"),
-       Shot.new(name: "request", path: slow, height: 1_000), Shot.new(name: "request-phone", path: slow, height: 800, width: PHONE),
+       Shot.new(name: "request", path: slow, height: 900), Shot.new(name: "request-phone", path: slow, height: 800, width: PHONE),
        Shot.new(name: "queries", path: slow, from: "#queries", height: 620),
-       Shot.new(name: "memory", path: "/requests/#{story.ids["memory"]}", from: "#memory", height: 760),
+       Shot.new(name: "memory", path: "/requests/#{story.ids["memory"]}", from: "#memory", height: 700),
        Shot.new(name: "flame", path: "/requests/#{story.ids["wall"]}", from: "#flame", height: 720), *comparisons(story)]
     end
 
     def comparisons(story)
       story.comparisons.map do |before, after|
-        Shot.new(name: "compare-#{after.tr("_", "-")}", path: "/compare?a=#{story.ids[before]}&b=#{story.ids[after]}", height: 880)
+        Shot.new(name: "compare-#{after.tr("_", "-")}", path: "/compare?a=#{story.ids[before]}&b=#{story.ids[after]}", height: 700)
       end
     end
 

@@ -31,6 +31,14 @@ class ProfilePageExportTest < Minitest::Test
     end
   end
 
+  def test_a_block_is_no_request
+    open_export(Castellan::Profile.run { Array.new(3) }) do |page|
+      assert_equal "A block of code", page.at_css("h1").text.strip
+      assert_equal [nil, nil], [page.at_css("#request"), page.at_css("h1 .badge")]
+      assert_includes page.at_css("main").text, 'Castellan::Profile.run(depth: "memory")'
+    end
+  end
+
   def test_themes_hold_in_the_file
     open_export(Profiles.slow, scheme: "dark") do |page|
       assert_equal [], page.evaluate(TOO_FAINT)

@@ -52,7 +52,7 @@ class ProfilePageValuesTest < Minitest::Test
     assert_equal "324 of 325 queries repeat: 16.3 ms in the database, of 213 ms in all.", headline(Profiles.slow).text
     assert_match(/\Aadd \.preload\(:tokens\)/, headline(Profiles.slow).next_step)
     assert_equal "94 % of the time is application code.", headline(Profiles.fast).text
-    assert_match(/profile=cpu/, headline(Profiles.fast).next_step)
+    assert_match(/depth cpu/, headline(Profiles.fast).next_step)
     assert_equal "Nothing stands out, and it is fast.", headline(Profiles.fast(duration_ns: 900_000)).text
     assert_includes headline(Profiles.slow(exception: "KeyError: a")).text, "KeyError: a"
   end

@@ -32,7 +32,7 @@ module Castellan
         def next_step
           return @groups.filter_map(&:fix).first if @groups.any?
 
-          "profile=cpu shows which lines of the application take the time" if part&.kind == "outside" && @result.flame.nil?
+          "depth cpu shows which lines of the application take the time" if part&.kind == "outside" && @result.flame.nil?
         end
 
         # @return [String] "bad" where there is something to mend, "good" where nothing stands out

@@ -34,7 +34,10 @@ module Castellan
 
         def title = "#{duration(result.duration_ns)} #{name}"
 
-        def name = result.endpoint || request_line(result)
+        def name = block? ? "A block of code" : (result.endpoint || request_line(result))
+
+        # What {Profile.run} recorded has no request.
+        def block? = result.method.nil?
 
         def content = result_page
 
@@ -88,6 +91,14 @@ module Castellan
 
         # "activerecord-7.2.3/lib/active_record/base.rb:9" says as much as where this machine has its gems and its Ruby.
         def short(path) = path.to_s.sub(%r{\A/.*/gems/(?=[^/]+-\d[^/]*/)}, "").sub(%r{\A/.*/ruby/(?=\d+\.\d+\.\d+/)}, "ruby-")
+
+        # How the same is recorded deeper.
+        def deeper(depth)
+          return Markup.new("run it with #{tag(:code, "Castellan::Profile.run(depth: \"#{depth}\")")}") if block?
+
+          parameter, header = ["?profile=#{depth}", "Castellan-Profile: #{depth}"].map { |text| tag(:code, text) }
+          Markup.new("repeat the request with #{parameter} or the header #{header}")
+        end
 
         def curl(depth = nil) = Curl.new(result, origin: @origin, depth: depth)
 
