@@ -11,12 +11,13 @@ require_relative "detectors"
 
 detector = DetectAccuracy::Detectors.of(ARGV.fetch(0))
 require_relative "../../test/detect/accuracy/cases/record_samples"
+require_relative "../../test/detect/accuracy/cases/unusual_record_samples"
 require_relative "../../test/detect/accuracy/cases/dataset_samples"
 require_relative "../../test/detect/accuracy/cases/sqlite3_samples"
 require_relative "../../test/detect/accuracy/cases/pg_samples"
 
-groups = { Accuracy::Records::RecordSamples => Accuracy::Records, Accuracy::Datasets::DatasetSamples => Accuracy::Datasets,
-           Accuracy::Sqlite3Samples => Accuracy::Sqlite3Samples }
+groups = { Accuracy::Records::RecordSamples => Accuracy::Records, Accuracy::Records::UnusualRecordSamples => Accuracy::Records,
+           Accuracy::Datasets::DatasetSamples => Accuracy::Datasets, Accuracy::Sqlite3Samples => Accuracy::Sqlite3Samples }
 groups[Accuracy::PgSamples] = Accuracy::PgSamples if ARGV[1]
 
 Dir.mktmpdir("castellan-accuracy") do |directory|

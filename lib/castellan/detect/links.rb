@@ -21,7 +21,7 @@ module Castellan
       #   (by a callback, or for what the association preloads)
       def walk?(group)
         link = witnessed(group)
-        link ? link.target.nil? || group.shape.tables.include?(link.table) : false
+        link ? link.target.nil? || group.shape.tables.intersect?([link.table, link.through]) : false
       end
 
       # @return [Link, nil]

@@ -118,13 +118,20 @@ module Castellan
         cases.select { |one| one.kind == :write_loop ? told[one.site].equal?(one) : writes.none? { |write| part_of?(one, write) } }
       end
 
-      # What Sequel checks has a line of its own, in the model.
+      # What Sequel checks has a line of its own, in the model. The owner of a new record is looked up to see that it is there.
       def part_of?(one, write)
         group = one.group
-        return false unless group.association.nil? && write.group.shape.table == group.shape.table && one.count <= write.count
+        return false if one.count > write.count
+        return one.site == write.site && one.parent.nil? && one.link.model.name == model_of(write) if @links.walk?(group)
+        return false unless write.group.shape.table == group.shape.table
         return group.shape.existence? && CallSite.source(one.site).to_s.include?("validates_unique") if one.site != write.site
 
         group.shape.existence? || write.group.before?(group)
+      end
+
+      def model_of(write)
+        models = write.group.shape.sequel? ? SequelModels : ActiveRecordModels
+        models.of_table(write.group.shape.table).first&.name
       end
 
       def named?(one) = mentions(one.site, one.group.shape).positive?
@@ -154,7 +161,8 @@ module Castellan
         return [] if shape.table.nil?
 
         models = (shape.sequel? ? SequelModels : ActiveRecordModels).of_table(shape.table)
-        [/\b#{Regexp.escape(shape.table)}\b/, *models.map { |model| /\b#{model.name[/\w+\z/]}(?:\.\w+|\[)/ }]
+        [/(?:\[:|\b(?:from|join|into|update) )#{Regexp.escape(shape.table)}\b/i,
+         *models.map { |model| /\b#{model.name[/\w+\z/]}(?:\.\w+|\[)/ }]
       end
 
       def finding(one, fix)

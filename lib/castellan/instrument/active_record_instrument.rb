@@ -12,7 +12,7 @@ module Castellan
     # The association that is walked is told by the one private method that is prepended, `Association#find_target`
     # ({Witness}); a statement outside it (`user.posts.count`) has only its table and key to show for it.
     module ActiveRecordInstrument
-      # Prepended to ActiveRecord::Associations::Association.
+      # Prepended to ActiveRecord::Associations::Association and HasManyThroughAssociation.
       module Witness
         private
 
@@ -68,8 +68,10 @@ module Castellan
 
         # Public for the load hook, which runs it when ActiveRecord::Base is there.
         def prepend_witness
-          association = ActiveRecord::Associations::Association
-          association.prepend(Witness) if association.private_method_defined?(:find_target) && !association.include?(Witness)
+          associations = ActiveRecord::Associations
+          [associations::Association, associations::HasManyThroughAssociation].each do |type| # the second does without the first's at times
+            type.prepend(Witness) if type.private_method_defined?(:find_target) && !type.ancestors.first(2).include?(Witness)
+          end
           joins = ActiveRecord::Associations::JoinDependency
           joins.prepend(Joins) if joins.method_defined?(:instantiate) && !joins.include?(Joins)
         end

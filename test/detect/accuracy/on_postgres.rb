@@ -7,20 +7,21 @@
 orm, url = ARGV
 if orm == "active_record"
   require_relative "cases/record_samples"
+  require_relative "cases/unusual_record_samples"
   ActiveRecord.async_query_executor = :global_thread_pool
   Accuracy::Records.connect(url)
-  samples = Accuracy::Records::RecordSamples
+  samples = Accuracy::Records::RecordSamples.samples + Accuracy::Records::UnusualRecordSamples.samples
   world = Accuracy::Records
 else
   ENV["ACCURACY_SEQUEL"] = url
   require_relative "cases/dataset_samples"
-  samples = Accuracy::Datasets::DatasetSamples
+  samples = Accuracy::Datasets::DatasetSamples.samples
   world = Accuracy::Datasets
 end
 require_relative "judged"
 
-wrong = samples.samples.filter_map do |sample|
+wrong = samples.filter_map do |sample|
   judged = Accuracy::Judged.new(sample, world)
   "#{sample.name}: #{judged}" unless judged.right?
 end
-puts "#{samples.samples.size} samples, #{wrong.size} wrong", wrong
+puts "#{samples.size} samples, #{wrong.size} wrong", wrong

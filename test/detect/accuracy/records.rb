@@ -95,6 +95,32 @@ module Accuracy
       has_many :notes, as: :owner
     end
 
+    # Everything that is less usual about a model.
+    class Library < Base
+      has_many :shelves, foreign_key: :library_code, primary_key: :code, inverse_of: :library
+      has_many :books, through: :shelves, disable_joins: true
+      has_many :titles, through: :shelves, source: :books
+      has_many :cards, dependent: :destroy
+      has_one :card
+      has_many :recent_cards, ->(library) { where(code: library.code) }, class_name: "Accuracy::Records::Card", inverse_of: :library
+    end
+
+    class Shelf < Base
+      belongs_to :library, foreign_key: :library_code, primary_key: :code, inverse_of: :shelves
+      has_many :books
+    end
+
+    class Book < Base
+      belongs_to :shelf, optional: false
+      enum :state, { lent: 0, there: 1 }
+      after_find { @notes = Note.where(owner_type: "Book", owner_id: id).to_a if Book.noted }
+      singleton_class.attr_accessor :noted
+    end
+
+    class Card < Base
+      belongs_to :library
+    end
+
     KEYS = ActiveRecord.version >= Gem::Version.new("7.2") ? :foreign_key : :query_constraints
 
     class Order < Base
@@ -114,7 +140,9 @@ module Accuracy
       comments: { post_id: :integer, author_id: :integer, body: :string }, tags: { name: :string },
       notes: { owner_id: :integer, owner_type: :string }, animals: { type: :string, user_id: :integer },
       visits: { animal_id: :integer }, walks: { dog_id: :integer }, categories: { parent_id: :integer },
-      articles: { user_id: :integer, deleted: :boolean }, items: { shop_id: :integer, order_id: :integer }
+      articles: { user_id: :integer, deleted: :boolean }, libraries: { code: :string },
+      shelves: { library_code: :string, name: :string }, books: { shelf_id: :integer, state: :integer, title: :string },
+      cards: { library_id: :integer, code: :string }, items: { shop_id: :integer, order_id: :integer }
     }.freeze
 
     module_function
@@ -125,6 +153,7 @@ module Accuracy
       create_tables(Base.connection)
       create_people
       create_rest
+      create_libraries
     end
 
     def rolled_back
@@ -172,6 +201,17 @@ module Accuracy
       root = Category.create!
       2.times { child = Category.create!(parent: root) and 2.times { Category.create!(parent: child) } }
       create_orders
+    end
+
+    def create_libraries
+      4.times do |number|
+        library = Library.create!(code: "L#{number}")
+        Card.create!(library: library, code: library.code)
+        2.times do |index|
+          shelf = Shelf.create!(library: library, name: "shelf #{index}")
+          3.times { |place| Book.create!(shelf: shelf, state: place % 2, title: "book #{place}") }
+        end
+      end
     end
 
     def create_orders

@@ -17,7 +17,7 @@
 #     end
 #   end
 #
-# A label is `#=> kind count association`; several on a line are separated by a comma, the association may be left out, and
+# A label is `#=> kind count association`; several on a line are separated by a comma, the association may be left out (or nil), and
 # `elsewhere` at the end means that the query is sent by a line of another file. Used by the tests and by
 # benchmark/detect_accuracy.rb, so it needs nothing but the ORM.
 module Accuracy
@@ -46,7 +46,8 @@ module Accuracy
 
       label.split(", ").map do |one|
         kind, count, association, elsewhere = one.split
-        Expectation.new(kind: kind.to_sym, line: elsewhere ? nil : number, count: Integer(count), association: association)
+        Expectation.new(kind: kind.to_sym, line: elsewhere ? nil : number, count: Integer(count),
+                        association: (association unless association == "nil"))
       end
     end
   end
