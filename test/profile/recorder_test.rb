@@ -22,7 +22,7 @@ class ProfileRecorderTest < Minitest::Test
     Castellan::Instrument.record(recorder) { careless && 3.times { Book.first } }
     ours = Castellan::Detect::Verdict.new(recorder).findings
     assert_equal theirs.map { |finding| finding.to_h.slice(:kind, :count, :fingerprint, :association) },
-                 (ours.map { |finding| finding.to_h.slice(:kind, :count, :fingerprint, :association) })
+                 ours.map { |finding| finding.to_h.slice(:kind, :count, :fingerprint, :association) }
     assert_equal 2, recorder.repeated
   end
 

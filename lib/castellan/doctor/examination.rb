@@ -5,6 +5,7 @@ require_relative "../measurement"
 require_relative "../recording"
 require_relative "../instrument"
 require_relative "../detect"
+require_relative "../profile"
 
 module Castellan
   module Doctor
@@ -42,9 +43,10 @@ module Castellan
       # @return [Measurement]
       # @return [Integer] how many measured runs it is the median of
       # @return [Array<Finding>]
+      # @return [Profile::Result] of one watched run
       # @return [Array<String>] the tables that were read
       # @return [String] the response's body
-      attr_reader :request, :measurement, :runs, :findings, :tables, :body
+      attr_reader :request, :measurement, :runs, :findings, :profile, :tables, :body
 
       # @param runs [Integer] how many measured runs at the most
       # @param memory [Boolean] whether to count memory, which takes many times as long as the request
@@ -60,7 +62,7 @@ module Castellan
       def call
         @body = respond.body
         survey
-        @findings = Detect.watch { respond }
+        watch
         @measurement = median(measured_runs)
         self
       end
@@ -80,6 +82,16 @@ module Castellan
       def memory? = @memory
 
       private
+
+      # One profile: what the doctor says is what the page would show.
+      def watch
+        session = Profile::Session.new
+        session.record { respond }
+        @profile = session.finish
+        @findings = session.findings
+      ensure
+        session&.close
+      end
 
       def survey
         statements = Statements.new

@@ -11,20 +11,15 @@ module Castellan
       module_function
 
       # @return [Boolean]
-      def available?
-        require "memory_profiler"
-        true
-      rescue LoadError
-        false
-      end
+      def available? = Profile::MemoryDepth.missing.nil?
 
       # @return [Hash{Symbol => Integer}, nil] nil without memory_profiler
       def of(&block)
         return unless available?
 
-        report = MemoryProfiler.report { Fiber.new { block.call && nil }.resume }
-        { allocated_bytes: report.total_allocated_memsize, allocated: report.total_allocated,
-          retained_bytes: report.total_retained_memsize, retained: report.total_retained }
+        memory = Profile::MemoryDepth.of { Fiber.new { block.call && nil }.resume }
+        { allocated_bytes: memory[:total_allocated_bytes], allocated: memory[:total_allocated],
+          retained_bytes: memory[:total_retained_bytes], retained: memory[:total_retained] }
       end
     end
   end

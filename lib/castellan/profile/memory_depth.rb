@@ -10,11 +10,12 @@ module Castellan
     #   memory.stop     # => { total_allocated: 5_120, …, by_gem: [{ name: "activerecord-7.2.3", allocated: 2_000, … }] }
     #
     # Many times as slow as the work. It counts what the whole process makes meanwhile, as memory_profiler does. Collects garbage before and
-    # after, so what it says is retained is what somebody still holds.
+    # after, so what it says is retained is what somebody still holds. What the recording itself makes is left out.
     class MemoryDepth
       TOP = 50
+      OWN = %r{/lib/castellan/(?:profile/|detect/|instrument/|instrument\.rb|recording\.rb|call_site\.rb|fingerprint\.rb)}
       GROUPS = { by_gem: "gem", by_file: "file", by_line: "location", by_class: "class" }.freeze
-      private_constant :GROUPS
+      private_constant :GROUPS, :OWN
 
       # @return [String, nil] why it cannot be had
       def self.missing
@@ -24,6 +25,20 @@ module Castellan
         "memory needs the gem memory_profiler, which this application does not have: SQL was recorded; add it to the Gemfile"
       end
 
+      # Counts what a block makes.
+      # @return [Hash] see {#stop}
+      # @raise what the block raises
+      def self.of
+        depth = new
+        depth.start or raise Error, "something else of this process counts memory already"
+        begin
+          yield
+        ensure
+          memory = depth.stop
+        end
+        memory
+      end
+
       # @return [Symbol] what of a {Result} it fills
       def fills = :memory
 
@@ -31,7 +46,7 @@ module Castellan
       def start
         return false if MemoryProfiler::Reporter.current_reporter
 
-        @reporter = MemoryProfiler::Reporter.new(top: TOP)
+        @reporter = MemoryProfiler::Reporter.new(top: TOP, ignore_files: OWN)
         @reporter.start
         true
       end

@@ -10,14 +10,14 @@ module Castellan
     #   recorder.exclusive(:sql)   # => 812_000 nanoseconds
     #
     # A statement costs an array of frames and a few places in a flat array, no object of its own; hashes and texts are made by {QueryRows}
-    # when the work is over. Past MOST statements only numbers are kept. A mistake in here must not reach the application: it stops the
+    # when the work is over. No text of the application's is held, so that what is counted as retained is the application's. Past MOST statements only numbers are kept. A mistake in here must not reach the application: it stops the
     # recorder, and {#failure} says so. Statements of threads that are started meanwhile are kept by recorders of their own
     # ({#strand}) and added up; time is that of the thread that was recorded.
     class Recorder < Detect::Tally
       MOST = 2_000
       MOST_SPANS = 500
       FRAMES = 8
-      # How many places a statement takes in {#log}: text, fingerprint, start, duration, rows, cached, frames, owner, association.
+      # How many places a statement takes in {#log}: text (nil without literals), fingerprint, start, duration, rows, cached, frames, owner, association.
       FIELDS = 9
 
       # @return [Array<Array>] layer, outcome, start, duration
@@ -29,8 +29,10 @@ module Castellan
       # @return [StandardError, nil]
       attr_reader :failure
 
-      def initialize(**)
-        super
+      # @param literals [Boolean] whether texts are kept with the values in them
+      def initialize(literals: false, **options)
+        super(**options)
+        @literals = literals
         @log = []
         @looks = []
         @spans = []
@@ -43,7 +45,7 @@ module Castellan
       def strand
         return @threads.last if @threads.size >= MOST_STRANDS
 
-        Recorder.new(slow_ns: @singles.slow_ns, order: @order).tap { |strand| @threads << @strands.push(strand).last }
+        Recorder.new(literals: @literals, slow_ns: @singles.slow_ns, order: @order).tap { |strand| @threads << @strands.push(strand).last }
       end
 
       # Told by {Recording#query}.
@@ -110,7 +112,7 @@ module Castellan
         return @left_out += 1 if @log.size >= MOST * FIELDS
 
         frames = CallSite.frames(FRAMES) # before the first place is taken: what fails must not leave half a statement
-        @log << sql << fingerprint << started_ns << duration_ns << rows << cached << frames << @owner << @association
+        @log << (@literals ? sql : nil) << fingerprint << started_ns << duration_ns << rows << cached << frames << @owner << @association
       end
 
       def list(list, entry)

@@ -12,9 +12,8 @@ module Castellan
     # What cannot be had (the gem is missing, another has its turn for too long) leaves a profile of SQL with a note; two are never mixed.
     class Sampling
       TURN = Turn.new
-      LONG_NS = 1_000_000
       FEW = 20
-      private_constant :TURN, :LONG_NS, :FEW
+      private_constant :TURN, :FEW
 
       # @return [Array<String>] sentences for {Result#notes}
       attr_reader :notes
@@ -78,15 +77,13 @@ module Castellan
       def kind = @depth == "memory" ? MemoryDepth : Sampling.sampler
 
       def wait_for_turn
-        started_ns = Clock.monotonic_ns
-        taken = TURN.take(wait: @wait)
-        waited_ns = Clock.monotonic_ns - started_ns
-        if !taken
+        waited_ns = TURN.take(wait: @wait)
+        if waited_ns.nil?
           @notes << "another profile of memory or samples ran for more than #{@wait} s: SQL was recorded; ask again"
-        elsif waited_ns > LONG_NS
+        elsif waited_ns.positive?
           @notes << format("it waited %.0f ms for another profile of memory or samples to end", waited_ns / 1e6)
         end
-        taken
+        waited_ns
       end
 
       def start
@@ -95,9 +92,9 @@ module Castellan
 
         @notes << "something else of this process samples or counts memory already: SQL was recorded"
         TURN.give
-      rescue StandardError
+      rescue StandardError => error
+        @notes << "the #{@depth} profile could not begin: #{error.class}"
         TURN.give
-        raise
       end
     end
   end

@@ -29,12 +29,15 @@ module Castellan
         @notes = notes.dup
         @traffic = traffic
         @literals = literals
-        @recorder = Recorder.new
+        @recorder = Recorder.new(literals: literals)
         @gc_ns = 0
-        @sampling = Sampling.take(depth, wait: wait)
+        listen
+        @sampling = Sampling.take(depth, wait: wait) # last: what is loaded for the rest is not the application's memory
         @allocations = Allocations.new(thread: !traffic.nil? && traffic.running > 1)
         @mark = traffic&.mark
-        begin_recording
+        @recording = Recording.new(@recorder, Recording.current)
+        @at = Clock.now.to_f
+        @started_ns = Clock.monotonic_ns
       end
 
       # @return what the block returns
@@ -55,6 +58,9 @@ module Castellan
       def end_sampling
         @sampled ||= @sampling.finish
       end
+
+      # @return [Array<Finding>] of all that was recorded; asked for when it is over
+      def findings = @findings ||= Detect::Verdict.new(@recorder).findings
 
       # @return [Integer] nanoseconds since it began, or until it ended
       def duration_ns = (@ended_ns || Clock.monotonic_ns) - @started_ns
@@ -85,7 +91,6 @@ module Castellan
       def finish(**members)
         close
         notes = [*@notes, *@sampling.notes, *own_notes, *members.delete(:notes)]
-        findings = Detect::Verdict.new(@recorder).findings
         Result.new(id: SecureRandom.urlsafe_base64(12), at: @at, duration_ns: duration_ns, parts: parts, objects: objects,
                    queries: QueryRows.new(@recorder, findings, from_ns: @started_ns, literals: @literals).to_a,
                    cache: looks, spans: spans, findings: findings.map { |finding| plain(finding) }, depth: @depth, notes: notes,
@@ -94,13 +99,11 @@ module Castellan
 
       private
 
-      def begin_recording
+      def listen
         Instrument.subscribe
         Instrument.attach
         ViewEvents.subscribe
-        @recording = Recording.new(@recorder, Recording.current)
-        @at = Clock.now.to_f
-        @started_ns = Clock.monotonic_ns
+        GC.stat(:total_allocated_objects) # its first call makes the names of all figures
       end
 
       def objects
@@ -121,8 +124,14 @@ module Castellan
         end
       end
 
-      def plain(finding)
-        finding.to_h.transform_values { |value| value.is_a?(Symbol) ? value.to_s : value }
+      # As JSON would have it.
+      def plain(value)
+        case value
+        when Finding, Hash then value.to_h.transform_values { |one| plain(one) }
+        when Array then value.map { |one| plain(one) }
+        when Symbol then value.to_s
+        else value
+        end
       end
 
       def own_notes

@@ -4,7 +4,7 @@ module Castellan
   module Profile
     # One at a time: a profile that samples, or that counts memory, has the whole process to itself, so that two are never mixed.
     #
-    #   TURN.take(wait: 2.0)   # => true, or false when another has it for longer
+    #   TURN.take(wait: 2.0)   # => 0, the nanoseconds that it waited, or nil when another has it for longer
     #   TURN.give
     #
     # May be given back by another thread than took it (a body can be sent elsewhere). A process that is forked meanwhile starts free.
@@ -16,19 +16,13 @@ module Castellan
       end
 
       # @param wait [Numeric] seconds
-      # @return [Boolean] whether it is now the caller's
+      # @return [Integer, nil] how long it waited, 0 when it was free; nil: it is not the caller's
       def take(wait:)
-        deadline = Clock.monotonic_ns + (wait * 1_000_000_000)
         @lock.synchronize do
-          while held?
-            left = (deadline - Clock.monotonic_ns) / 1e9
-            return false unless left.positive?
-
-            @free.wait(@lock, left)
-          end
-          @holder = Process.pid
+          waited_ns = held? ? wait_until_free(wait) : 0
+          @holder = Process.pid if waited_ns
+          waited_ns
         end
-        true
       end
 
       # Ends the caller's turn.
@@ -40,6 +34,17 @@ module Castellan
       end
 
       private
+
+      def wait_until_free(seconds)
+        started_ns = Clock.monotonic_ns
+        while held?
+          left_ns = (seconds * 1_000_000_000) - (Clock.monotonic_ns - started_ns)
+          return unless left_ns.positive?
+
+          @free.wait(@lock, left_ns / 1e9)
+        end
+        [Clock.monotonic_ns - started_ns, 1].max
+      end
 
       def held? = @holder == Process.pid
     end
