@@ -83,6 +83,13 @@ module AssociationKindsContract
     assert_includes error.message, "about.nobody is not a relationship of guests or halls"
   end
 
+  def test_the_tables_of_a_polymorphic_relationship_are_known
+    document = remarks.document(all(:Remark))
+    assert_equal %w[remarks], document.tables
+    assert_equal %w[guests halls remarks], remarks.document(all(:Remark), include: "about").tables.sort
+    assert_includes document.explain, "about: linkage only, no record of guests or halls is loaded"
+  end
+
   def test_a_polymorphic_relationship_is_written_nested_as_well
     nested = JSON.parse(remarks.render(all(:Remark), include: "about", format: :nested))
     assert_equal(all(:Remark).map { |remark| remark.about.name }, nested.map { |remark| remark["about"]["name"] })

@@ -162,6 +162,36 @@ module RecordsContract
     end
   end
 
+  def test_an_attribute_that_was_not_selected_is_missing_and_not_null
+    given = users.select(:id, :first_name).to_a
+    assert_raises(ActiveModel::MissingAttributeError) { user_resource.render(given, fields: { users: %i[email] }) }
+    names = JSON.parse(named.render(given))["data"].map { |one| one["attributes"]["first_name"] }
+    assert_equal users.map(&:first_name), names
+  end
+
+  def test_a_private_reader_stays_private
+    secretive = Class.new(models::User) do
+      self.table_name = "users"
+      def self.name = "Secretive"
+
+      private
+
+      def first_name = super
+    end
+    resource = Class.new(Castellan::Resource) { attributes :first_name }
+    resource.model(secretive)
+    [secretive.order(:id), secretive.order(:id).to_a].each { |given| assert_raises(NoMethodError) { resource.render(given) } }
+  end
+
+  def test_strict_loading_holds_for_what_would_be_loaded
+    strict = users.strict_loading.to_a
+    resource = Class.new(Castellan::Resource) { attribute(:ids) { |user| user.posts.map(&:id) } }
+    resource.model(models::User)
+    assert_raises(ActiveRecord::StrictLoadingViolationError) { resource.render(strict) }
+    linked = JSON.parse(user_resource.render(strict, fields: { users: %i[posts] }))["data"]
+    assert_equal(users.map { |user| user.posts.size }, linked.map { |one| one["relationships"]["posts"]["data"].size })
+  end
+
   def test_a_client_cannot_choose_among_records_that_are_given
     { filter: { role: "x" }, sort: "email", page: { size: 1 } }.each do |family, value|
       resource = Class.new(user_resource) do
@@ -186,6 +216,10 @@ module RecordsContract
       object["relationships"]&.each_value { |relationship| relationship["data"] = Array(relationship["data"]).sort_by(&:to_a) }
     end
     document
+  end
+
+  def named
+    Class.new(Castellan::Resource) { attributes :first_name }.tap { |resource| resource.model(models::User) }
   end
 
   def role_resource

@@ -70,6 +70,7 @@ module Castellan
         # @return [Boolean]
         def reader_of_its_own?(name)
           return true if %i[find initialize].any? { |event| @model.__callbacks.fetch(event, []).any? }
+          return true if @model.private_method_defined?(name) # Ruby says no to whoever asks for it
           return false unless @model.method_defined?(name)
 
           owner = @model.instance_method(name).owner

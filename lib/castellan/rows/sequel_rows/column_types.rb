@@ -74,7 +74,7 @@ module Castellan
         # @return [Boolean]
         def reader_of_its_own?(name)
           return false unless @model
-          return true if @model.method_defined?(:after_initialize)
+          return true if @model.method_defined?(:after_initialize) || @model.private_method_defined?(name)
 
           @model.method_defined?(name) && !@model.instance_method(name).source_location&.first&.match?(ACCESSORS)
         end
