@@ -19,7 +19,7 @@ module Castellan
         @shape = one.group.shape
         @models = @shape.sequel? ? SequelModels : ActiveRecordModels
         @model = @models.of_table(@shape.table).first
-        @source = (one.site && CallSite.source(one.site)).to_s
+        @source = WrittenCall.at(one.site)
       end
 
       # @return [Cure]

@@ -10,7 +10,7 @@ module Castellan
     #   chain.constant?    # => true: the same for every record, so an association can be declared with them
     #
     # Reads the source and not the statement, so that a finding holds what the developer wrote and no value of a query.
-    # One line only; of a chain that goes over several lines it sees the part on this one.
+    # Takes what {WrittenCall} has put together of several lines.
     Chain = Struct.new(:calls, :finder, :arguments, keyword_init: true) do
       # @param source [String, nil]
       # @param association [Symbol]

@@ -68,7 +68,7 @@ module Castellan
 
       def also = @parent.also.to_a.map { |site| CallSite.location(site) }
 
-      def raw? = active_record? && CallSite.source(@parent.site).to_s.include?("find_by_sql")
+      def raw? = active_record? && WrittenCall.at(@parent.site).include?("find_by_sql")
 
       def from_raw
         "write #{@parent.model.name}.from(\"(…) #{@parent.model.table_name}\").#{call} instead of find_by_sql where the #{parents} " \
@@ -78,7 +78,7 @@ module Castellan
       # A second `eager` of Sequel says anew what is loaded with an association that both name.
       def last
         nested = @tree.any? { |_name, rest| rest.any? }
-        " (behind the .eager that is there, or in its place)" if nested && CallSite.source(@parent.site).to_s.include?(".eager(")
+        " (behind the .eager that is there, or in its place)" if nested && WrittenCall.at(@parent.site).include?(".eager(")
       end
 
       # What an association of Sequel answers is an array, to which nothing can be added.

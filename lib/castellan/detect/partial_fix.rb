@@ -20,7 +20,7 @@ module Castellan
         @tree = tree
         @link = one.link
         @shape = one.group.shape
-        @source = (one.site && CallSite.source(one.site)).to_s
+        @source = WrittenCall.at(one.site)
         @chain = Chain.read(@source, @link.name, @link.target)
         @bulk = Bulk.of(one.models)
       end

@@ -90,6 +90,18 @@ class ActiveRecordFixesTest < Minitest::Test
       end
   end
 
+  def test_a_chain_over_several_lines_is_read_as_one
+    declared = "-> { where(lost: false).order(id: :desc) }"
+    { ["keeper.room_keys", ".where(lost: false) # not", "# the lost ones", ".last", "&.door"] => declared,
+      ["keeper.room_keys.", "where(lost: false).", "last.door"] => declared,
+      ["keeper.room_keys", ".where(lost: false,", "door: 0)", ".last.door"] => "-> { where(lost: false, door: 0).order(id: :desc) }",
+      ["(keeper.room_keys.where(", "lost: false", ").last).door"] => declared }.each do |lines, code|
+      finding = only_finding(unit(KEEPERS, *lines, "end"))
+      assert_includes finding.fix, "has_one :last_room_key, #{code}"
+      assert_predicate Castellan::Doctor.try(finding) { units_of(finding).last.public_send(units_of(finding).first) }, :accepted?
+    end
+  end
+
   def test_some_chosen_records_become_an_association_of_their_own
     { KEY => "has_many :chosen_room_keys, -> { where(lost: false) }", "#{KEY}.order(door: :desc)" => "order(door: :desc)",
       "room_keys.working" => "-> { working }" }.each do |code, declared|
@@ -178,6 +190,9 @@ class ActiveRecordFixesTest < Minitest::Test
   end
 
   private
+
+  # The method that a finding is of, and its module.
+  def units_of(finding) = [File.basename(finding.location).sub(/\.rb:\d+\z/, ""), Units]
 
   def assert_looked_up(code, values, &read)
     finding = only_finding(unit("#{values.inspect}.map do |value|", code, "end"))

@@ -1,0 +1,49 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # The call that is written at a site, with the part of its chain that stands on the lines above.
+    #
+    #   # user.tokens
+    #   #     .where(on_behalf: false)
+    #   #     .last
+    #   WrittenCall.at(site_of_last)   # => "user.tokens.where(on_behalf: false).last"
+    #
+    # Reads lines, not syntax: text of several lines in quotes is not understood. Comments are left out.
+    module WrittenCall
+      MOST_LINES = 20
+      GOES_ON = /\A&?\.(?!\.)/
+      UNFINISHED = /\.\z/
+      COMMENT = /(?:\A|\s)#(?!\{).*\z/
+      private_constant :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT
+
+      module_function
+
+      # @param site [Integer, nil] see {CallSite}
+      # @return [String] empty where there is no source
+      def at(site)
+        lines = site ? lines_to(site) : []
+        text = lines.pop.to_s
+        text = join(lines.pop, text) while lines.any? && above?(lines.last, text)
+        text
+      end
+
+      def lines_to(site)
+        file = File.expand_path(CallSite.path(site), CallSite.root)
+        return [] unless File.file?(file)
+
+        File.foreach(file).first(CallSite.line(site)).last(MOST_LINES).map { |line| line.scrub.chomp.sub(COMMENT, "").strip }
+      end
+      private_class_method :lines_to
+
+      # A comment between the lines of a chain was made empty.
+      def above?(line, text)
+        text.match?(GOES_ON) || line.match?(UNFINISHED) || text.count(")") > text.count("(")
+      end
+      private_class_method :above?
+
+      def join(line, text) = line.end_with?(",") ? "#{line} #{text}" : "#{line}#{text}"
+      private_class_method :join
+    end
+  end
+end
