@@ -16,7 +16,7 @@ module Castellan
       end
 
       # @return [String] "User#roles"
-      def to_s = "#{model.name}##{name}"
+      def to_s = "#{model.name || "(no name)"}##{name}"
 
       # @param shape [Shape]
       # @return [Boolean] whether a statement asks for this association of one owner. Never of the side that holds the

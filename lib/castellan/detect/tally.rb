@@ -86,6 +86,7 @@ module Castellan
       # Told by {Recording#loaded}.
       def loaded(model, count, site)
         here = @loads[site] || (@loads.size < MOST_LOADS ? @loads[site] = {} : return)
+        model = model.to_s # a class may have no name
         sum = here[model] || (here[model] = Sum.new(0, 0, @order += 1, joined?))
         sum.count += count
         sum.times += 1

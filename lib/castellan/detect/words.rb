@@ -26,7 +26,7 @@ module Castellan
       # @return [String]
       def singular(model) = last(model).gsub(BOUNDARY, "_").downcase
 
-      def last(model) = model.name[/\w+\z/]
+      def last(model) = model.name.to_s[/\w+\z/] || "Record"
       private_class_method :last
     end
   end

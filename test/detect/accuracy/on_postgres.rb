@@ -15,7 +15,8 @@ if orm == "active_record"
 else
   ENV["ACCURACY_SEQUEL"] = url
   require_relative "cases/dataset_samples"
-  samples = Accuracy::Datasets::DatasetSamples.samples
+  require_relative "cases/unusual_dataset_samples"
+  samples = Accuracy::Datasets::DatasetSamples.samples + Accuracy::Datasets::UnusualDatasetSamples.samples
   world = Accuracy::Datasets
 end
 require_relative "judged"
