@@ -16,7 +16,7 @@ Gem::Specification.new do |spec|
   spec.required_ruby_version = ">= 3.1"
   spec.metadata["rubygems_mfa_required"] = "true"
 
-  built = %r{\.(so|o|bundle|sqlite3(-\w+)?|log|lock)\z|/(tmp|log|vendor/bundle|\.bundle)/|Makefile\z|mkmf\.log\z}
+  built = %r{\.(so|o|bundle|sqlite3(-\w+)?|log|lock)\z|/(tmp|log|vendor/bundle|\.bundle)/|Makefile\z|mkmf\.log\z|\Adocs/screenshots/}
   spec.files = Dir.chdir(__dir__) do
     Dir["{lib,exe,ext,examples,vendor,docs}/**/*", "castellan.gemspec", "README.md", "CHANGELOG.md", "LICENSE"]
       .select { |path| File.file?(path) && !path.match?(built) }

@@ -31,9 +31,19 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
+  def test_the_list_of_requests_is_seen_whole_at_every_width
+    [320, 360, 600, 761, 800, 960, 961, 1100, 1600].each do |width|
+      visit("", width: width) do |page|
+        hidden = "(() => { const list = document.querySelector('#latest .scroll'); return list.scrollWidth - list.clientWidth; })()"
+        assert_equal [0, 0], [page.evaluate(hidden), page.evaluate(WIDER)], width
+      end
+    end
+  end
+
   def test_the_list_says_at_once_what_is_slow
     visit("") do |page|
       row = page.at_css("tr.slowest")
+      assert_equal "slow", row.attribute("data-id"), "and not what memory_profiler made slow"
       assert_includes row.text, "213 ms"
       assert_includes row.text, "2 findings"
       press(page, "tr[data-id=slow] a")
@@ -226,7 +236,7 @@ class ProfilePageBrowserTest < Minitest::Test
   private
 
   def visit(path, others: [], **options, &block)
-    results = Profiles.kept(Profiles.slow, Profiles.deep(at: 1_700_000_050.0), Profiles.fast, *others)
+    results = Profiles.kept(Profiles.slow, Profiles.deep(at: 1_700_000_050.0, duration_ns: 5_000_000_000), Profiles.fast, *others)
     application = Castellan::Profile::Page.new(store: results)
     Castellan::TestServers.puma(->(env) { application.call(env) }) do |base|
       browse("#{base}/castellan#{path}", **options) { |page| block.call(page, results) }

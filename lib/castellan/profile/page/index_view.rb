@@ -40,9 +40,16 @@ module Castellan
 
         def filtered? = @filter.values.any?
 
-        def longest = @longest ||= summaries.map { |one| one.duration_ns.to_i }.max
+        # Memory and samples make a request slow, so what was profiled deeper says nothing of what is slow.
+        def undisturbed
+          @undisturbed ||= summaries.select { |one| one.depth == "sql" }.then { |found| found.empty? ? summaries : found }
+        end
 
-        def slowest = (summaries.max_by { |one| one.duration_ns.to_i } if summaries.size > 1)
+        def longest = slowest_of_all&.duration_ns
+
+        def slowest = (slowest_of_all if undisturbed.size > 1)
+
+        def slowest_of_all = @slowest_of_all ||= undisturbed.max_by { |one| one.duration_ns.to_i }
 
         # What takes most time in all comes first.
         def by_endpoint
