@@ -90,29 +90,21 @@ module Castellan
         tree.each_with_object({}) do |(name, below), walked|
           relationship = (translation.serializer.relationships_to_serialize || {})[name] or next # as jsonapi-serializer: passed over
           reader = translation.association(name)
-          refuse(name, translation, reader) unless reader.walks? && reader.links?
+          reason = reader.walks? && reader.links? ? obstacle(relationship, reader.target) : reader.reason
+          raise DeclarationError, "#{translation.serializer.name} includes #{name}, and #{reason}" if reason
 
-          refuse_own_type(reader.target, name)
-          refuse_id(reader.target, name)
-          walked[relationship.name] = walkable(reader.target, below)
+          walked[name] = walkable(reader.target, below)
         end
       end
 
-      def refuse(name, translation, reader)
-        raise DeclarationError, "#{translation.serializer.name} includes #{name}, and #{reader.reason}"
-      end
+      # jsonapi-serializer writes a record that is included again, also when it is one of the primary data; and it looks for fields,
+      # and for records that it has written, by the type that the relationship says.
+      def obstacle(relationship, target)
+        type = target.serializer.record_type
+        return "it leads to #{type} again, which only records show as they should be" if type == @translation.serializer.record_type
+        return "its linkage has another type than its records" unless relationship.static_record_type == type
 
-      # jsonapi-serializer writes a record that is included again, also when it is one of the primary data.
-      def refuse_own_type(target, name)
-        return unless target.serializer.record_type == @translation.serializer.record_type
-
-        raise DeclarationError, "#{name} leads to #{target.serializer.record_type} again, which only records show as they should be"
-      end
-
-      def refuse_id(target, name)
-        return if target.id_of_column?
-
-        raise DeclarationError, "#{name} leads to #{target.serializer.name}, whose id is not a column"
+        "the id of #{target.serializer.name} is not a column" unless target.id_of_column?
       end
 
       # Everything that could be refused is refused before anything is read.
@@ -136,16 +128,28 @@ module Castellan
         end
       end
 
-      # What is included of each type; a lazy relationship that is so at one place and not at another is more than a plan can say.
+      # What is included of each type. A lazy relationship that is so at one place and not at another, and two serializers of one
+      # type, are more than a plan can say.
       def reached(translation, tree, found)
         before = found[translation]
-        if before && (before ^ tree.keys).any? { |name| translation.serializer.relationships_to_serialize[name].lazy_load_data }
-          raise DeclarationError, "#{translation.serializer.name} is reached with and without its lazy relationships"
-        end
+        refuse(translation, "is reached with and without its lazy relationships") if before && lazy?(translation, before ^ tree.keys)
+        refuse(translation, "is not the only serializer of its type") if !before && found.any? { |other, _| same_type?(other, translation) }
 
         found[translation] = (before || Set.new) | tree.keys
-        tree.each { |name, below| reached(translation.association(name).target, below, found) }
+        tree.each { |relationship, below| reached(translation.association(relationship).target, below, found) }
         found
+      end
+
+      def refuse(translation, reason)
+        raise DeclarationError, "#{translation.serializer.name} #{reason}"
+      end
+
+      def lazy?(translation, names)
+        names.any? { |name| translation.serializer.relationships_to_serialize[name].lazy_load_data }
+      end
+
+      def same_type?(one, other)
+        one.serializer.record_type == other.serializer.record_type
       end
 
       def names_of(translation)
