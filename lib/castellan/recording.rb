@@ -21,14 +21,14 @@ module Castellan
     private_constant :KEY, :INHERITED
 
     class << self
-      # @return [Recording, nil]
-      def current
-        if INHERITED
-          Fiber[KEY]
-        elsif Fiber.scheduler.nil?
-          Thread.current.thread_variable_get(KEY)
-        else
-          Thread.current[KEY]
+      # @!method current
+      #   @return [Recording, nil]
+      if INHERITED
+        def current = Fiber[KEY]
+      else
+        def current
+          thread = Thread.current
+          Fiber.scheduler ? thread[KEY] : thread.thread_variable_get(KEY)
         end
       end
 
@@ -95,6 +95,11 @@ module Castellan
     attr_reader :observer
     # @return [Recording, nil] the recording around this one
     attr_reader :parent
+    # @return [#query] whom an instrument tells of a statement, as {#query}: this recording, or its observer at once where nobody is
+    #   around it, because each call counts there
+    attr_reader :listener
+    # @return [#enter, nil] whom an instrument tells of a walk, as {#enter} and {#leave}, where somebody wants to know
+    attr_reader :walker
 
     def initialize(observer, parent)
       @observer = observer
@@ -103,9 +108,10 @@ module Castellan
       @loads = observer.respond_to?(:loaded)
       @accesses = observer.respond_to?(:enter)
       @spans = observer.respond_to?(:span)
-      @alone = @binds && parent.nil?
+      @listener = @binds && parent.nil? ? observer : self
       @watches_loads = @loads || (parent&.watches_loads? || false)
       @watches_accesses = @accesses || (parent&.watches_accesses? || false)
+      @walker = (parent ? self : observer) if @watches_accesses
       @watches_spans = @spans || (parent&.watches_spans? || false)
       freeze
     end
@@ -129,8 +135,6 @@ module Castellan
     # @param rows [Integer, nil]
     # @param binds [Array, nil] never kept by Castellan, only compared
     def query(sql, name, started_ns, duration_ns, cached, rows, binds = nil)
-      return @observer.query(sql, name, started_ns, duration_ns, cached, rows, binds) if @alone
-
       recording = self
       while recording
         recording.tell(sql, name, started_ns, duration_ns, cached, rows, binds)

@@ -43,7 +43,7 @@ module Castellan
         @loads = {}
         @written = Hash.new(0)
         @around = []
-        @busy_ns = 0
+        @busy_ns = @writes = 0
         @owner = @association = nil
         @order = order
         @text = nil
@@ -59,11 +59,14 @@ module Castellan
 
       # Told by {Recording#query}.
       def query(sql, name, started_ns, duration_ns, cached, _rows, binds = nil)
-        text = @text = @texts.fetch(sql) { read(sql, name) }
-        return if text.nil?
+        text = @texts[sql]
+        text = read(sql, name) if text.nil?
+        @text = text
+        return unless text
 
-        group = group_of(text) or return
-        return group.add_cached if cached
+        group = text.group
+        group = group_of(text) unless group && group.association == @association && group.owner.equal?(@owner)
+        return group&.add_cached if cached || group.nil?
 
         learn(group, text, sql, binds) if group.add(started_ns, duration_ns, @busy_ns)
         @busy_ns += duration_ns
@@ -148,10 +151,10 @@ module Castellan
       # So ActiveRecord calls the first column of a statement that loads associations by a JOIN.
       def joined? = @text ? @text.shape.fingerprint.include?(" as t0_r0") : false
 
-      # @return [Text, nil] nil for what is not counted
+      # @return [Text, false, nil] none for what is not counted
       def read(sql, name)
         shape = Shape.of(Fingerprint.of(sql), name)
-        return keep(sql, nil) if shape.nil?
+        return keep(sql, false) if shape.nil?
 
         return bulk(shape) if shape.write? && (shape.bulk? || sql.match?(SEVERAL_ROWS))
 
@@ -163,8 +166,13 @@ module Castellan
       # A write of many rows at once is what a write loop should become.
       # @return [nil]
       def bulk(shape)
-        @written[shape.table] += 1
+        wrote(shape)
         nil
+      end
+
+      def wrote(shape)
+        @writes += 1
+        @written[shape.table] += 1
       end
 
       def keep(sql, text)
@@ -173,9 +181,9 @@ module Castellan
 
       # Values of writes are not compared: that the same was written again is no less a write.
       def learn(group, text, sql, binds)
-        return @written[text.shape.table] += 1 if text.write
+        return wrote(text.shape) if text.write
 
-        group.learn(binds ? binds.hash ^ text.number : text.number, written(text.shape))
+        group.learn(binds ? binds.hash ^ text.number : text.number, written(text.shape), @writes)
         group.pieces&.add(sql, binds)
       end
 

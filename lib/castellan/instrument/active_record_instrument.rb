@@ -17,14 +17,13 @@ module Castellan
         private
 
         def find_target(...)
-          recording = Recording.current
-          return super unless recording&.watches_accesses?
+          walker = Recording.current&.walker or return super
 
-          recording.enter(reflection.active_record, reflection.name)
+          walker.enter(reflection.active_record, reflection.name)
           begin
             super
           ensure
-            recording.leave
+            walker.leave
           end
         end
       end
@@ -94,8 +93,8 @@ module Castellan
           return unless recording
 
           binds = payload[:type_casted_binds] # a Proc (of a cached query) is not called: it would cast every value
-          recording.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
-                          payload[:cached] || false, payload[:row_count], Array === binds ? binds : nil) # rubocop:disable Style/CaseEquality
+          recording.listener.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
+                                   payload[:cached] || false, payload[:row_count], Array === binds ? binds : nil) # rubocop:disable Style/CaseEquality
         end
 
         # Called instead for events that were kept back, as those of `load_async` are until their result is asked for.
