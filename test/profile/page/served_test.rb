@@ -64,6 +64,31 @@ class ProfilePageServedTest < Minitest::Test
     end
   end
 
+  def test_a_depth_that_nobody_knows_is_said_on_the_page
+    serve do |base|
+      browse("#{base}/users?profile=everything") do |page|
+        page.go_to("#{base}/castellan?status=200")
+        press(page, "tr[data-id] a")
+        await(page, "document.querySelector('.notes')")
+        assert_includes page.at_css(".notes").text, "everything"
+      end
+    end
+  end
+
+  def test_an_exception_is_on_the_page_and_was_not_swallowed
+    serve do |base|
+      browse do |page|
+        page.go_to("#{base}/broken")
+        page.go_to("#{base}/castellan")
+        await(page, "document.querySelector('.requests')")
+        assert_includes page.at_css(".requests").text, "exception"
+        page.at_xpath("//tr[.//code[contains(., '/broken')]]//a").click
+        await(page, "document.querySelector('.headline')")
+        assert_match(/KeyError at \S+served_test\.rb:\d+/, page.at_css(".headline").text)
+      end
+    end
+  end
+
   def test_the_flame_graph_of_a_real_profile_opens
     serve do |base|
       browse("#{base}/users?profile=wall") do |page|
@@ -147,6 +172,7 @@ class ProfilePageServedTest < Minitest::Test
 
   def application(env)
     return html if env["PATH_INFO"] == "/front"
+    return {}.fetch(:nothing) if env["PATH_INFO"] == "/broken"
     return [204, {}, []] unless env["PATH_INFO"] == "/users"
 
     ids = @database[:users].select_map(:id)

@@ -57,6 +57,14 @@ class ProfilePageValuesTest < Minitest::Test
     assert_includes headline(Profiles.slow(exception: "KeyError: a")).text, "KeyError: a"
   end
 
+  def test_a_statement_that_is_slow_does_not_repeat
+    slow = Profiles::EMPLOYEE_FINDING.merge(kind: "slow_query", count: 1, fix: "add an index", total_ns: 180_000_000)
+    assert_equal "Slow statements: 180 ms in the database, of 213 ms in all.", headline(Profiles.slow(findings: [slow])).text
+    both = headline(Profiles.slow(findings: [slow, Profiles::TOKENS_FINDING]))
+    assert_equal "162 of 325 queries repeat: 12.4 ms in the database, of 213 ms in all. And 1 other finding.", both.text
+    assert_equal "add an index", both.next_step
+  end
+
   def test_a_comparison_says_what_is_better_what_is_gone_and_what_is_solved
     comparison = Page::Comparison.new(Profiles.slow, Profiles.fast)
     time, sql = comparison.figures

@@ -41,6 +41,9 @@ module Castellan
         # @return [String]
         def kind = first[:kind].to_s
 
+        # @return [Boolean] see {Finding#repeats?}
+        def repeats? = Finding.new(kind: kind.to_sym).repeats?
+
         # @return [Integer] statements
         def count = @findings.sum { |finding| finding[:count].to_i }
 

@@ -22,7 +22,7 @@ module Castellan
         # @return [String]
         def text
           if @result.exception then "It ended with an exception: #{@result.exception}"
-          elsif @groups.any? then repeated
+          elsif @groups.any? then found
           elsif @result.duration_ns < SLOW_NS then "Nothing stands out, and it is fast."
           else largest_part
           end
@@ -44,12 +44,21 @@ module Castellan
 
         private
 
-        def repeated
-          count = @groups.sum(&:count)
-          time = Figures.duration(@groups.sum(&:total_ns))
-          "#{Figures.count(count)} of #{Figures.counted(@result.totals[:queries], "query")} repeat: " \
-            "#{time} in the database, of #{Figures.duration(@result.duration_ns)} in all."
+        def found
+          repeating = @groups.select(&:repeats?)
+          return "#{counted(repeating)} repeat: #{cost(repeating)}#{others(@groups - repeating)}" if repeating.any?
+
+          first = @groups.first.words
+          "#{first[0].upcase}#{first[1..]}: #{cost(@groups)}"
         end
+
+        def counted(groups) = "#{Figures.count(groups.sum(&:count))} of #{Figures.counted(@result.totals[:queries], "query")}"
+
+        def cost(groups)
+          "#{Figures.duration(groups.sum(&:total_ns))} in the database, of #{Figures.duration(@result.duration_ns)} in all."
+        end
+
+        def others(groups) = groups.any? ? " And #{Figures.counted(groups.size, "other finding")}." : ""
 
         def part = Parts.of(@result).max_by(&:duration_ns)
 

@@ -58,7 +58,8 @@ module Castellan
 
         def finding_link(index)
           number = finding_number(index) or return
-          tag(:a, "repeated #{number}", class: "badge bad", href: "#finding-#{number}")
+          word = finding_groups[number - 1].repeats? ? "repeated" : "finding"
+          tag(:a, "#{word} #{number}", class: "badge bad", href: "#finding-#{number}")
         end
 
         # The place of the group with this fingerprint, for a link.

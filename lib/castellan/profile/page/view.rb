@@ -118,7 +118,7 @@ module Castellan
         end
 
         # What a view can say of the finding with this index.
-        def finding_link(index) = index && tag(:span, "repeated", class: "badge bad")
+        def finding_link(index) = index && tag(:span, "finding", class: "badge bad")
 
         def logo
           path = tag(:path, "", fill: "currentColor", d: "M3 21V4h3v3h3V4h6v3h3V4h3v17h-6v-5a3 3 0 0 0-6 0v5z")
