@@ -14,8 +14,12 @@ module Castellan
       MOST_DIGESTS = 32
       ALL_SITES = 16
       SOME_SITES = 7
+      MANY = 64
+      FEW_SITES = 29
 
       attr_reader :shape, :owner, :association, :count, :cached, :total_ns, :started_ns, :order, :again
+      # @return [Integer] how often the same was asked again although no table had been written at all
+      attr_reader :quietly
       # @return [Pieces, nil] what changes from statement to statement, where the shape does not say enough
       attr_reader :pieces
       # @return [Group, nil] one with the same fingerprint and another association
@@ -26,7 +30,7 @@ module Castellan
         @owner = owner
         @association = association
         @order = order
-        @count = @cached = @total_ns = @again = 0
+        @count = @cached = @total_ns = @again = @quietly = 0
         @pieces = Pieces.new if association.nil? && shape.pieces?
         @waited = true
         @sites = {}
@@ -57,9 +61,12 @@ module Castellan
 
       # @param digest [Integer] of the values
       # @param written [Integer] how often the table had been written
-      def learn(digest, written)
-        @again += 1 if @digests[digest] == written
-        @digests[digest] = written
+      # @param writes [Integer] how often any had been
+      def learn(digest, written, writes)
+        before = @digests[digest]
+        @again += 1 if before && before >> WRITES_BITS == written
+        @digests[digest] = now = written << WRITES_BITS | writes
+        @quietly += 1 if before == now
         @settled = @digests.size >= MOST_DIGESTS
       end
 
@@ -101,6 +108,7 @@ module Castellan
       # @return [Group] a new one
       def merge(other) = dup.tap { |group| group.take(other) }
 
+      WRITES_BITS = 32
       SHORT_PAUSE_NS = 1_000_000
       LONG_PAUSE_NS = 8_000_000
 
@@ -112,7 +120,9 @@ module Castellan
         @count += other.count
         @cached += other.cached
         @total_ns += other.total_ns
-        @again += other.again + (@digests.keys & other.digests.keys).size
+        common = (@digests.keys & other.digests.keys).size
+        @again += other.again + common
+        @quietly += other.quietly + common
         @digests = @digests.merge(other.digests)
         @sites = sites.merge(other.sites) { |_site, ours, theirs| ours + theirs }
         @run = 0
@@ -133,10 +143,10 @@ module Castellan
         @cpu_ns = cpu_ns
       end
 
-      # The site of the first ones is asked for; after that a loop has shown itself, and only every seventh is asked (an
-      # odd number, so that two lines that take turns are both met).
+      # The site of the first ones is asked for; after that a loop has shown itself, and only every seventh is asked, of many fewer
+      # (odd numbers, so that two lines that take turns are both met).
       def locate
-        move_to(CallSite.current) if @count <= ALL_SITES || (@count % SOME_SITES).zero?
+        move_to(CallSite.current) if @count <= ALL_SITES || (@count % (@count < MANY ? SOME_SITES : FEW_SITES)).zero?
         @run += 1
       end
 

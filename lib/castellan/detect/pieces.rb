@@ -49,9 +49,9 @@ module Castellan
       # @return [Boolean] whether they fetched one large set, a piece each
       def batch?(shape, siblings, count)
         return false unless shape.batch? && @varying.empty?
-        return slices? && !siblings.include?(count) if shape.listed?
+        return true if shape.paged? && @steady
 
-        @steady
+        (shape.listed? ? slices? : @steady) && !siblings.include?(count)
       end
 
       private

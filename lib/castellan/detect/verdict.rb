@@ -31,7 +31,7 @@ module Castellan
 
       # @return [Array<Finding>] the most statements first
       def findings
-        cases = loops(suspects.filter_map { |group| judge(group) })
+        cases = loops(first_pages(suspects.filter_map { |group| judge(group) }))
         fix = Fix.new(cases)
         cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fix) } + @tally.single_findings
       end
@@ -42,11 +42,17 @@ module Castellan
         groups.select { |group| group.count >= @repeats && group.span_ns >= @min_ns }
       end
 
-      # An association may ask several tables (when it is polymorphic) and is one walk.
+      # An association may ask several tables (when it is polymorphic) and is one walk. Records that are written at one line may
+      # differ in their columns.
       def groups
-        walks, others = @tally.groups.partition { |group| @links.walk?(group) }
-        walks = walks.group_by { |group| [group.owner, group.association] }.values
-        (others + walks.map { |same| same.sort_by { |group| -group.count }.reduce(:merge) }).sort_by(&:order)
+        alike = @tally.groups.group_by { |group| likeness(group) || group }.values
+        alike.map { |same| same.sort_by { |group| -group.count }.reduce(:merge) }.sort_by(&:order)
+      end
+
+      def likeness(group)
+        if @links.walk?(group) then [group.owner, group.association]
+        elsif group.shape.write? && group.count < @repeats then [group.shape.verb, group.shape.table, group.busiest]
+        end
       end
 
       def judge(group)
@@ -76,8 +82,11 @@ module Castellan
         return if site && group.polling?
         return new_case(:n_plus_one, group, site) if site && group.different > 1
 
-        new_case(:duplicate, group, group.busiest) if group.again >= @repeats - 1 && !group.shape.volatile?
+        new_case(:duplicate, group, group.busiest) if again(group, site) >= @repeats - 1 && !group.shape.volatile?
       end
+
+      # What is asked at two places, before and after something was written, may have changed by a trigger or a cascade.
+      def again(group, site) = site ? group.again : group.quietly
 
       # A large set that is fetched in pieces, or what is preloaded for each piece of one.
       def piecewise?(group)
@@ -94,7 +103,7 @@ module Castellan
         !shape.calculation? || shape.listed? || before(group).any? { |other| other.shape.table == shape.table && other.shape.paged? }
       end
 
-      def siblings(group) = @tally.loads.select { |load| load.order < group.order && load.times == 1 }.map(&:count)
+      def siblings(group) = @tally.loads.select { |load| load.order < group.order }.map(&:count)
 
       # The first page of a set is a statement of its own, so it may be one more.
       def companion?(group)
@@ -106,6 +115,15 @@ module Castellan
       # Other reads of which there are as many.
       def before(group)
         @tally.groups.select { |other| other.order < group.order && other.count + 1 >= group.count && !other.shape.write? }
+      end
+
+      # The second page of each record's is the same finding as the first.
+      def first_pages(cases)
+        cases.reject do |one|
+          one.link && one.group.shape.paged? && cases.any? do |other|
+            other.link == one.link && other.site == one.site && other.group.before?(one.group)
+          end
+        end
       end
 
       # What one save writes (a counter, a touched owner, the rows of a join) and asks (whether a value is taken) is one loop

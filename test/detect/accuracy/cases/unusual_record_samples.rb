@@ -127,7 +127,42 @@ module Accuracy
         Shelf.ids.each_slice(3) { |ids| Book.where(shelf_id: ids).group(:shelf_id).count }
       end
 
+      sample "pages of each" do
+        User.all.to_a.each do |user|
+          user.posts.find_each(batch_size: 1) { |post| post.title } #=> n_plus_one 5 User#posts
+        end
+      end
+      sample "a list for each of each" do
+        User.all.each do |user|
+          user.posts.each do |post| #=> n_plus_one 5 User#posts
+            Tag.where(id: [post.id, post.id + 1]).to_a #=> n_plus_one 10
+          end
+        end
+      end
+      sample "a range for each" do
+        User.order(:id).each do |user|
+          Tag.where(id: user.id..user.id + 2).to_a #=> n_plus_one 5
+        end
+      end
+
       kind "unusual writes"
+      sample "different columns", writes: true do
+        changes = [{ name: "a" }, { last_seen: 7 }, { name: "b", last_seen: 8 }]
+        User.order(:id).first(3).zip(changes) do |user, change|
+          user.update!(change) #=> write_loop 3
+        end
+      end
+      sample "counted before and after a cascade", writes: true do
+        Token.count
+        User.where(name: "nobody").delete_all
+        Token.count
+      end
+      sample "asked again in a loop that writes", writes: true do
+        3.times do |number|
+          User.find_by(name: "user 1") #=> duplicate 3
+          Tag.create!(name: "new #{number}") #=> write_loop 3
+        end
+      end
       sample "create through an association", writes: true do
         Library.all.each { |library| library.cards.create!(code: "new") } #=> write_loop 4
       end
