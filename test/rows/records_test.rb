@@ -176,7 +176,7 @@ module RecordsContract
 
       private
 
-      def first_name = super
+      def first_name = super.to_s
     end
     resource = Class.new(Castellan::Resource) { attributes :first_name }
     resource.model(secretive)
