@@ -41,6 +41,7 @@ module Castellan
       def initialize(row_set, template)
         @template = template
         @text = template.text
+        @linkage = {}.compare_by_identity
         @sections = template.nodes.map { |parts| NodeRows.new(row_set.tables[parts.index], parts) }
         start
       end
@@ -123,7 +124,7 @@ module Castellan
 
       # The primary data counts as written; nothing has been walked.
       def forget(root, numbers)
-        @walked = {}
+        @walked = @sections.map { {} }
         @known = numbers.to_h { |number| [[root.parts.type, root.id(number)], true] }
       end
 
@@ -131,15 +132,25 @@ module Castellan
         section.parts.edges.each do |edge|
           next unless edge.children.any? && edge_shown?(section, number, edge)
 
-          section.targets(number, edge).each { |kind, id| edge.children[kind] && visit(@sections[edge.children[kind]], id, &found) }
+          next walk_targets(section.targets(number, edge), edge, &found) unless section.parts.regular
+
+          related = @sections[edge.child]
+          walked = @walked[edge.child]
+          section.linked(number, edge).each { |id| visit(related, id, &found) unless walked[id] }
+        end
+      end
+
+      def walk_targets(targets, edge, &found)
+        targets.each do |kind, id|
+          child = edge.children[kind]
+          visit(@sections[child], id, &found) if child && !@walked[child][id]
         end
       end
 
       def visit(section, id, &found)
-        number = section.number_of(id)
-        return if number.nil? || @walked[[section.parts.index, number]]
+        @walked[section.parts.index][id] = true
+        number = section.number_of(id) or return
 
-        @walked[[section.parts.index, number]] = true
         walk(section, number, &found)
         key = [section.parts.type, id]
         return if @known[key]
@@ -155,7 +166,7 @@ module Castellan
         id = section.id(number)
         @body << parts.open
         write_id(section, number, id)
-        parts.members.each_with_index { |member, position| member(section, number, id, member, position) }
+        members(section, number, id)
         parts.edges.each { |edge| edge(section, number, edge) if edge.before }
         @body << parts.close
         return unless parts.after
@@ -171,6 +182,14 @@ module Castellan
         raise Unwritable.new(:id, section.value(number, 0))
       rescue Unwritable => error
         raise Unwritable.locate(error, type: section.parts.type, id: nil, member: "id")
+      end
+
+      def members(section, number, id)
+        written = section.written(@text)
+        section.parts.members.each_with_index do |member, position|
+          json = written[position]&.at(number)
+          json ? @body << member.before << json : member(section, number, id, member, position)
+        end
       end
 
       def member(section, number, id, member, position)
@@ -195,15 +214,17 @@ module Castellan
         @body << edge.before
         ids = section.linked(number, edge)
         return nest(@sections[edge.child], ids, edge.to_many) if @template.nested?
-        return list("[", ids, "]") { |id| linkage(edge, id) } if edge.to_many
 
-        ids.empty? ? @body << "null" : linkage(edge, ids.first)
+        linkage = linkage(edge)
+        return @body << "[" << ids.map { |id| linkage[id] }.join(",") << "]" if edge.to_many
+
+        @body << (ids.empty? ? "null" : linkage[ids.first])
       end
 
-      def linkage(edge, id)
-        @body << edge.link
-        @text.append(@body, id)
-        @body << "}"
+      # Many records are linked to the same few.
+      # @return [Hash{String => String}] by id
+      def linkage(edge)
+        @linkage[edge] ||= Hash.new { |written, id| written[id] = "#{edge.link}#{@text.quoted(id)}}" }
       end
 
       def nest(section, ids, to_many)

@@ -52,9 +52,16 @@ module Castellan
       # @param string [String]
       # @raise [Unwritable] when it is not UTF-8
       def append(buffer, string)
-        text = Text.utf8(string)
+        buffer << quoted(string)
+      end
+
+      # @param string [String]
+      # @return [String] JSON
+      # @raise [Unwritable] when it is not UTF-8
+      def quoted(string)
+        text = string.encoding == Encoding::UTF_8 && string.valid_encoding? ? string : Text.utf8(string)
         text = text.gsub(@pattern, @escapes) if text.match?(@pattern)
-        buffer << '"' << text << '"'
+        "\"#{text}\""
       end
 
       # Appends what is JSON already. Separators and markup can only stand inside its strings, so they are escaped in place.
