@@ -33,6 +33,7 @@ require_relative "doctor/trial/plain"
 require_relative "doctor/trial/outcome"
 require_relative "doctor/trial/run"
 require_relative "doctor/trial/verbs"
+require_relative "doctor/trial/places"
 require_relative "doctor/trial/declaration"
 require_relative "doctor/trial/injection"
 require_relative "doctor/trial/active_record_injection"
@@ -58,10 +59,11 @@ module Castellan
     # @yield the work that the findings are of; of requests only GET and HEAD
     # @return [Trial]
     def self.try(*findings, &work)
-      raise ArgumentError, "give a finding: Castellan::Doctor.try(finding) { the work }" if findings.flatten.empty?
+      findings = findings.flatten.compact
+      raise ArgumentError, "give a finding: Castellan::Doctor.try(finding) { the work }" if findings.empty?
       raise ArgumentError, "give the work that the finding is of: Castellan::Doctor.try(finding) { the work }" unless work
 
-      Trial::Experiment.new(findings.flatten, &work).call
+      Trial::Experiment.new(findings, &work).call
     end
   end
 end

@@ -105,7 +105,7 @@ class TrialTest < Minitest::Test
     { "there is no fix to try: the conditions on" => -> { keepers.map { |keeper| keeper.room_keys.where(door: keeper.id).to_a } },
       "the values to ask for at once are collected before the loop" => -> { [1, 2].map { |id| World::Trick.find(id) } },
       "the rows to write at once are known only after the loop" => -> { [1, 2].map { |id| World::Trick.create!(name: id) } },
-      "where to keep the answer is for the source to say" => -> { Array.new(2) { World::Trick.find_by(name: "trick 1") } } }
+      "where to keep the answer is for the source to say" => -> { Array.new(5) { World::Trick.find_by(name: "trick 1") } } }
       .each do |reason, work|
       trial = Doctor.try(rolled_back { findings_of(&work).max_by(&:count) }, &work)
       assert_equal [false, false, nil, nil], [trial.accepted?, trial.tried?, trial.before, trial.after]
@@ -182,6 +182,20 @@ class TrialTest < Minitest::Test
   ensure
     asked.close
     other.join
+  end
+
+  def test_work_that_is_written_down_again_is_found_by_what_it_loads
+    first = finding_of { json(World::Keeper.order(:id).map { |keeper| keeper.room_keys.where(lost: false).last.door }) }
+    trial = Doctor.try(first) { json(World::Keeper.order(:id).map { |keeper| keeper.room_keys.where(lost: false).last.door }) }
+    assert_equal [true, 7, 2], [trial.accepted?, trial.before.queries, trial.after.queries]
+    finding = Castellan::Detect.watch { SequelZoo::Keeper.all.map { |keeper| keeper.badge.id } }.first
+    assert_predicate Doctor.try(finding) { SequelZoo::Keeper.all.map { |keeper| keeper.badge.id } }, :accepted?
+  end
+
+  def test_work_that_is_another_one_is_not_tried
+    finding = finding_of { badges_at(nil) }
+    trial = Doctor.try(finding) { Array.new(2) { |id| World::Keeper.find(id + 1) }.map { |keeper| keeper.badge.id } }
+    assert_equal "not tried: nothing was loaded at #{finding.parent_location}; is this the work that the finding is of?", trial.to_s
   end
 
   def test_several_findings_with_one_change_are_tried_together

@@ -42,6 +42,8 @@ module Castellan
           reason ? trial(before: before.measurement, masked: masked, reason: reason) : fixed(before, masked)
         end
 
+        def located(places) = @findings.map { |finding| places.locate(finding) }
+
         def run(injection = nil) = Run.of(@findings, injection, &@work)
 
         def incomparable(before, masked)
@@ -49,11 +51,13 @@ module Castellan
             "what was found is not repeated when the work runs again; was something kept meanwhile?"
           elsif masked.any? { |place| place == Outcome::WHOLE || place.start_with?("status") }
             "two runs without the fix answer differently as a whole, so nothing says whether the fix changes the answer"
+          elsif (lost = located(before.places).index(nil))
+            "nothing was loaded at #{@findings[lost].parent_location}; is this the work that the finding is of?"
           end
         end
 
         def fixed(before, masked)
-          injection = Injection.new(@findings)
+          injection = Injection.new(located(before.places))
           warm, after = Array.new(2) { run(injection) }
           differences = [warm, after].flat_map { |one| before.outcome.differences(one.outcome, masked: masked) }.uniq
           trial(before: before.measurement, after: after.measurement, same: differences.empty?, masked: masked,

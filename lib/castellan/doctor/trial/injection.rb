@@ -15,7 +15,10 @@ module Castellan
         # A preload at a load: `only` names the class of the records that have the association, where not all do.
         Preload = Struct.new(:location, :model, :tree, :only)
         # Another way to read an association at a line: `way` is :size, :any?, :each, or the name of a declared association.
-        Reading = Struct.new(:location, :owner, :association, :way)
+        # Without a location it is read in that way everywhere.
+        Reading = Struct.new(:location, :owner, :association, :way) do
+          def here?(location) = self.location.nil? || self.location == location
+        end
         private_constant :Preload, :Reading
 
         LOCK = Mutex.new
@@ -86,7 +89,7 @@ module Castellan
         def way(owner, association)
           return if @loading || @readings.empty? || (here = location).nil?
 
-          @readings.find { |one| one.location == here && one.association == association && owner <= one.owner }&.way
+          @readings.find { |one| one.here?(here) && one.association == association && owner <= one.owner }&.way
         end
 
         private

@@ -13,17 +13,24 @@ module Castellan
       #
       # Objects are counted for the whole process.
       class Run
-        # Counts all statements, and those of some fingerprints apart.
+        # Counts all statements, and those of some fingerprints apart; notes where records were loaded.
         class Statements
           # @return [Instrument::Counter]
           # @return [Integer] how many had one of the fingerprints
-          attr_reader :counter, :asked
+          # @return [Array<Array(String, Integer)>] names of models, and the sites where several records of each came
+          attr_reader :counter, :asked, :loads
 
           def initialize(fingerprints)
             @fingerprints = fingerprints
             @counter = Instrument::Counter.new
             @asked = 0
+            @loads = []
             @texts = {}
+          end
+
+          # Told by {Recording#loaded}.
+          def loaded(model, _count, site)
+            @loads << [model, site] unless @loads.include?([model, site])
           end
 
           # Told by {Recording#query}.
@@ -59,11 +66,13 @@ module Castellan
         # @return [Measurement]
         # @return [Outcome]
         # @return [Integer]
-        attr_reader :measurement, :outcome, :asked
+        # @return [Places]
+        attr_reader :measurement, :outcome, :asked, :places
 
         def initialize(statements, measured)
           @outcome = measured[:outcome]
           @asked = statements.asked
+          @places = Places.new(statements.loads.map { |model, site| [model, CallSite.location(site)] })
           counter = statements.counter
           @measurement = Measurement.new(duration_ns: measured[:duration_ns], allocated_objects: measured[:allocated_objects],
                                          sql_ns: [counter.sql_ns, measured[:duration_ns]].min, queries: counter.queries,

@@ -10,6 +10,9 @@ module Castellan
         WHY = {
           write_loop: "the rows to write at once are known only after the loop, which must be rewritten",
           duplicate: "where to keep the answer is for the source to say",
+          unused_eager_load: "that nobody reads it shows over many requests, not in one",
+          counter_cache: "it needs a column of its own",
+          wide_join: "which records are meant to come along is for the source to say",
           n_plus_one: "the values to ask for at once are collected before the loop, which must be rewritten"
         }.freeze
         private_constant :WHY
