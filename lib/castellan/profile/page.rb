@@ -97,7 +97,9 @@ module Castellan
         end
       end
 
-      def index(visit, summaries, endpoints) = IndexView.new(summaries, endpoints: endpoints, filter: visit.filter, root: visit.root)
+      def index(visit, summaries, endpoints)
+        IndexView.new(summaries, endpoints: endpoints, filter: visit.filter, limit: LISTED, root: visit.root)
+      end
 
       def summaries(visit) = @results.latest(limit: LISTED, **visit.filter)
 

@@ -79,6 +79,19 @@ class ProfilePageTest < Minitest::Test
     assert_equal %w[lost slow], ids("?status=&endpoint=", results)
   end
 
+  def test_the_statuses_that_are_listed_can_be_chosen
+    body = get("?status=418", Profiles.kept(Profiles.slow(status: 418))).body
+    assert_includes body, '<option value="418" selected>418</option>'
+    assert_includes body, '<option value="4xx">4xx</option>'
+  end
+
+  def test_a_list_that_is_cut_off_says_so
+    results = Profiles.kept(*Array.new(51) { |n| Profiles.fast(id: "r#{n}") })
+    assert_equal 50, ids("", results).size
+    assert_includes get("", results).body, "The latest 50 are listed"
+    refute_includes get("").body, "The latest 50"
+  end
+
   def test_a_query_that_makes_no_sense_asks_for_nothing
     ["status=%FF", "=&endpoint&%", "status[]=1&status[x]=2", "a=%", "status=#{"4" * 5_000}", "\xFF"].each do |query|
       env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/castellan", "QUERY_STRING" => query }

@@ -10,9 +10,9 @@ module Castellan
       class IndexView < View
         template "index_page", "latest", "endpoint_table"
 
-        STATUSES = { "" => "any", "2xx" => "2xx", "3xx" => "3xx", "4xx" => "4xx", "5xx" => "5xx" }.freeze
+        CLASSES = %w[2xx 3xx 4xx 5xx].freeze
         MOST_ENDPOINTS = 8
-        private_constant :STATUSES, :MOST_ENDPOINTS
+        private_constant :CLASSES, :MOST_ENDPOINTS
 
         # One line of the table of endpoints.
         Endpoint = Struct.new(:name, :requests, :median_ns, :queries, :findings)
@@ -20,8 +20,10 @@ module Castellan
         # @param summaries [Array<Summary>] the newest first
         # @param endpoints [Array<String>] to choose from
         # @param filter [Hash] `endpoint` and `status` as they were asked for, or nil
-        def initialize(summaries, endpoints:, filter:, **options)
+        # @param limit [Integer] how many are listed at most
+        def initialize(summaries, endpoints:, filter:, limit: summaries.size + 1, **options)
           super(**options)
+          @limit = limit
           @summaries = summaries
           @endpoints = endpoints
           @filter = filter
@@ -39,6 +41,11 @@ module Castellan
         def content = index_page
 
         def filtered? = @filter.values.any?
+
+        def cut? = summaries.size >= @limit
+
+        # To choose from: classes of statuses, those that are listed, and the one that was asked for.
+        def statuses = [*CLASSES, *summaries.filter_map(&:status).uniq.sort.map(&:to_s), @filter[:status]].compact.uniq
 
         # Memory and samples make a request slow, so what was profiled deeper says nothing of what is slow.
         def undisturbed
