@@ -12,19 +12,20 @@ module Castellan
     module PgInstrument
       NAME = "pg"
 
-      # Prepended to PG::Connection: each name is a method of its own in the driver, none calls another.
+      # Prepended to PG::Connection: each name is a method of its own in the driver, none calls another. Without `*rest`, because ORMs
+      # come through here as well, and an array for each statement is one too many. (`exec` with parameters is deprecated and not told.)
       module Statements
-        def exec(sql, *rest) = PgInstrument.attached? ? RawStatement.watch(self, sql, NAME, rest.first) { super } : super
-        def async_exec(sql, *rest) = PgInstrument.attached? ? RawStatement.watch(self, sql, NAME, rest.first) { super } : super
-        def sync_exec(sql, *rest) = PgInstrument.attached? ? RawStatement.watch(self, sql, NAME, rest.first) { super } : super
-        def query(sql, *rest) = PgInstrument.attached? ? RawStatement.watch(self, sql, NAME, rest.first) { super } : super
-        def async_query(sql, *rest) = PgInstrument.attached? ? RawStatement.watch(self, sql, NAME, rest.first) { super } : super
-        def exec_params(sql, *rest) = PgInstrument.attached? ? RawStatement.watch(self, sql, NAME, rest.first) { super } : super
-        def async_exec_params(sql, *rest) = PgInstrument.attached? ? RawStatement.watch(self, sql, NAME, rest.first) { super } : super
-        def sync_exec_params(sql, *rest) = PgInstrument.attached? ? RawStatement.watch(self, sql, NAME, rest.first) { super } : super
-        def exec_prepared(name, *rest) = PgInstrument.attached? ? PgInstrument.prepared(self, name, rest.first) { super } : super
-        def async_exec_prepared(name, *rest) = PgInstrument.attached? ? PgInstrument.prepared(self, name, rest.first) { super } : super
-        def sync_exec_prepared(name, *rest) = PgInstrument.attached? ? PgInstrument.prepared(self, name, rest.first) { super } : super
+        def exec(sql, params = nil, format = nil, map = nil) = params ? super : PgInstrument.watch(self, sql, nil) { super(sql) }
+        def async_exec(sql, params = nil, format = nil, map = nil) = params ? super : PgInstrument.watch(self, sql, nil) { super(sql) }
+        def sync_exec(sql, params = nil, format = nil, map = nil) = params ? super : PgInstrument.watch(self, sql, nil) { super(sql) }
+        def query(sql, params = nil, format = nil, map = nil) = params ? super : PgInstrument.watch(self, sql, nil) { super(sql) }
+        def async_query(sql, params = nil, format = nil, map = nil) = params ? super : PgInstrument.watch(self, sql, nil) { super(sql) }
+        def exec_params(sql, params, format = nil, map = nil) = PgInstrument.watch(self, sql, params) { super }
+        def async_exec_params(sql, params, format = nil, map = nil) = PgInstrument.watch(self, sql, params) { super }
+        def sync_exec_params(sql, params, format = nil, map = nil) = PgInstrument.watch(self, sql, params) { super }
+        def exec_prepared(name, params = nil, format = nil, map = nil) = PgInstrument.prepared(self, name, params) { super }
+        def async_exec_prepared(name, params = nil, format = nil, map = nil) = PgInstrument.prepared(self, name, params) { super }
+        def sync_exec_prepared(name, params = nil, format = nil, map = nil) = PgInstrument.prepared(self, name, params) { super }
         def prepare(name, sql, *rest) = PgInstrument.remember(self, name, sql) && super
         def async_prepare(name, sql, *rest) = PgInstrument.remember(self, name, sql) && super
         def sync_prepare(name, sql, *rest) = PgInstrument.remember(self, name, sql) && super
@@ -59,10 +60,19 @@ module Castellan
           true
         end
 
-        # What was prepared before anybody listened has no text but its name.
+        # Public for {Statements}.
+        def watch(connection, sql, binds, &block)
+          return yield unless attached? && RawStatement.unknown?(connection)
+
+          RawStatement.tell(sql, NAME, binds, &block)
+        end
+
+        # Public for {Statements}. What was prepared before anybody listened has no text but its name.
         def prepared(connection, name, binds, &block)
+          return yield unless attached? && RawStatement.unknown?(connection)
+
           text = connection.instance_variable_get(TEXTS)&.fetch(name, nil) || "EXECUTE #{name}"
-          RawStatement.watch(connection, text, NAME, binds, &block)
+          RawStatement.tell(text, NAME, binds, &block)
         end
       end
     end

@@ -4,7 +4,7 @@ module Castellan
   module Instrument
     # A statement that is sent on a driver's own connection: told, unless an ORM sends it, which tells of it itself.
     #
-    #   RawStatement.watch(connection, sql, "pg", params) { super }
+    #   RawStatement.unknown?(connection) ? RawStatement.tell(sql, "pg", params) { super } : super
     #
     # Who sends it is read from the stack. A connection on which an ORM was seen is not asked about again, so the statements
     # of an ORM cost one look at a variable of the connection; one that ActiveRecord has lent (`raw_connection`) is asked about
@@ -25,19 +25,19 @@ module Castellan
 
       class << self
         # @param connection [Object] the driver's
+        # @return [Boolean] whether somebody records, and no ORM tells of what is sent now
+        def unknown?(connection) = !Recording.current.nil? && !orms?(connection)
+
         # @param sql [String]
         # @param name [String] what to call it
-        # @param binds [Array, nil]
+        # @param binds [Array, Hash, nil]
         # @yield sends it
-        def watch(connection, sql, name, binds)
-          recording = Recording.current
-          return yield if recording.nil? || orms?(connection)
-
+        def tell(sql, name, binds)
           started = Clock.monotonic_ns
           begin
             yield
           ensure
-            recording.query(sql, name, started, Clock.monotonic_ns - started, false, nil, list(binds))
+            Recording.current&.query(sql, name, started, Clock.monotonic_ns - started, false, nil, list(binds))
           end
         end
 
@@ -68,9 +68,9 @@ module Castellan
           orm
         end
 
-        # The first file that is not the driver's or this room's; three frames are of this file.
+        # The first file that is not the driver's or this room's.
         def sender
-          caller_locations(3, 8).map { |frame| frame.path.to_s }.find { |path| !path.match?(DRIVER) }.to_s
+          caller_locations(3, 10).map { |frame| frame.path.to_s }.find { |path| !path.match?(DRIVER) }.to_s
         end
       end
     end

@@ -15,17 +15,17 @@ module Castellan
 
       # Prepended to SQLite3::Database.
       module Statements
-        def execute(sql, *binds) = Sqlite3Instrument.attached? ? RawStatement.watch(self, sql, NAME, binds.first) { super } : super
-        def execute_batch(sql, *binds) = Sqlite3Instrument.attached? ? RawStatement.watch(self, sql, NAME, binds.first) { super } : super
-        def execute_batch2(sql) = Sqlite3Instrument.attached? ? RawStatement.watch(self, sql, NAME, nil) { super } : super
+        def execute(sql, *binds) = Sqlite3Instrument.unknown?(self) ? RawStatement.tell(sql, NAME, binds.first) { super } : super
+        def execute_batch(sql, *binds) = Sqlite3Instrument.unknown?(self) ? RawStatement.tell(sql, NAME, binds.first) { super } : super
+        def execute_batch2(sql) = Sqlite3Instrument.unknown?(self) ? RawStatement.tell(sql, NAME, nil) { super } : super
       end
 
       # Prepended to SQLite3::Statement: prepared ones, and those of `query`, `execute2` and `get_first_value`.
       module Prepared
         def execute(*binds)
-          return super unless Sqlite3Instrument.attached?
+          return super unless Sqlite3Instrument.unknown?(@connection)
 
-          RawStatement.watch(@connection, Sqlite3Instrument.text(self), NAME, binds.flatten(1)) { super }
+          RawStatement.tell(Sqlite3Instrument.text(self), NAME, binds.flatten(1)) { super }
         end
       end
 
@@ -55,6 +55,9 @@ module Castellan
         def detach
           @attached = false
         end
+
+        # Public for the modules above.
+        def unknown?(database) = attached? && RawStatement.unknown?(database)
 
         # @return [String] of one that was made before anybody listened it may be unknown
         def text(statement) = statement.sql || "EXECUTE #{statement.object_id}"
