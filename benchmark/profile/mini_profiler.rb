@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+# Run by benchmark/profile.rb in a process of its own, because rack-mini-profiler wires itself into Rails at boot: the same request with
+# and without it, taking turns. Prints as JSON the nanoseconds of each pair and how many queries it recorded.
+require "json"
+require "rails"
+require "active_record"
+require "rack-mini-profiler"
+require_relative "works"
+
+module ProfileBenchmark
+  # What ./../profile.rb measures of Castellan, of rack-mini-profiler.
+  module MiniProfiler
+    class << self
+      def run(count)
+        Rack::MiniProfiler.config.storage = Rack::MiniProfiler::MemoryStore
+        Rack::MiniProfiler.config.storage_options = {} # else Rails gets a store of files
+        @app = Works.boot
+        Rack::MiniProfiler.config.authorization_mode = :allow_all # booting in production has set another
+        10.times { time(true) && time(false) }
+        GC.start
+        pairs = Array.new(count) { |index| index.even? ? [time(false), time(true)] : [time(true), time(false)].reverse }
+        puts JSON.generate(pairs: pairs, **recorded)
+      end
+
+      private
+
+      def time(enabled)
+        Rack::MiniProfiler.config.enabled = enabled
+        started = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
+        Works.request(@app)
+        Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond) - started
+      end
+
+      def recorded
+        Rack::MiniProfiler.config.enabled = true
+        id = @app.call(Works.env)[1].fetch("x-miniprofiler-ids").split(",").first
+        { queries: statements(Rack::MiniProfiler.config.storage_instance.load(id)[:root]).size }
+      end
+
+      def statements(timing)
+        timing[:sql_timings] + timing[:children].flat_map { |child| statements(child) }
+      end
+    end
+  end
+end
+
+ProfileBenchmark::MiniProfiler.run(Integer(ARGV.fetch(0)))
