@@ -185,6 +185,18 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
+  def test_the_flame_graph_follows_the_theme
+    visit("/requests/deep", scheme: "light") do |page|
+      ink = "(() => { const graph = document.querySelector('iframe.flame').contentDocument?.querySelector('body > div'); " \
+            "return graph?.innerText.includes('Sandwich') ? Number(getComputedStyle(graph).color.match(/\\d+/)[0]) : null; })()"
+      await(page, "#{ink} !== null")
+      assert_operator page.evaluate(ink), :<, 100, "dark letters on a light ground"
+      press(page, "input[name=theme][value=dark] + span")
+      await(page, "#{ink} > 150")
+      assert_equal "DARK", page.evaluate("localStorage.getItem('speedscope-color-scheme')")
+    end
+  end
+
   def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is
     visit("") do |page|
       reached = Array.new(10) do
