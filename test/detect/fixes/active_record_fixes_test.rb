@@ -59,6 +59,17 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_tried(work, [finding], measured(work), applied)
   end
 
+  def test_an_association_of_a_subclass_further_down
+    work = unit("keepers = World::Keeper.preload(:animals).order(:id).to_a", "keepers.flat_map do |keeper|",
+                "keeper.animals.map { |animal| animal.mane.colour if animal.is_a?(World::Lion) }", "end")
+    finding = only_finding(work)
+    code = finding.fix[/alone where the keepers are loaded: \S+: (.*)\z/, 1]
+    assert_includes code, "records: keepers.flat_map(&:animals).grep(ActiveRecordZoo::Lion)"
+    applied = run_copy(work) { |copy| copy.edit(finding.parent_location) { |line| "#{line}\n#{code}" } }
+    assert_equal [nil, 3, []], [applied.error, applied.queries, applied.findings]
+    assert_tried(work, [finding], measured(work), applied)
+  end
+
   def test_records_of_several_loads_are_preloaded_at_each
     work = unit("one = World::Keeper.where(id: [1, 2, 3]).to_a", "other = World::Keeper.where(id: [4, 5, 6]).to_a",
                 "(one + other).map do |keeper|", "keeper.badge.id", "end")
