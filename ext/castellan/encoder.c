@@ -20,7 +20,7 @@ enum coder { CODER_NONE, CODER_INTEGER, CODER_TEXT, CODER_BOOLEAN, CODER_FLOAT, 
 
 static const char *const coder_names[CODER_COUNT] = { NULL, "integer", "text", "boolean", "float", "decimal", "date", "datetime", "json" };
 static VALUE coder_symbols[CODER_COUNT];
-static ID id_rows, id_coders, id_links, id_computed, id_asides, id_after, id_position, id_parent_position, id_related_position;
+static ID id_rows, id_coders, id_links, id_computed, id_asides, id_after, id_members, id_edges, id_edges_after, id_position, id_parent_position, id_related_position;
 static ID id_write, id_refuse, id_id_text, id_unknown_coder;
 
 /* How one edge's links are read. */
@@ -32,6 +32,8 @@ struct links {
     int32_t *starts;     /* for each row of the parent, where its pairs begin in `order`; one more at the end */
     int32_t *order;      /* rows of `pairs` */
     struct link_target *targets; /* for each row of `pairs` */
+    VALUE shown;         /* an Array that says for each row whether the relationship is written, or nil */
+    VALUE after;         /* an Array of texts, one for each row, or nil */
 };
 
 /* The related record of a pair: its id where that is a number, so that it is read from the rows once, and its row. */
@@ -50,6 +52,7 @@ struct section {
     enum coder *coders;
     long coder_count;
     VALUE *computed;      /* for each member an Array of JSON texts, or nil */
+    VALUE *shown;         /* for each member an Array that says for each row whether it is written, or nil */
     VALUE after;          /* an Array of texts, one for each row, or nil */
     struct links *links;  /* for each edge of the template */
     VALUE texts;          /* the ids as strings where the driver's are neither small integers nor UTF-8 text, or nil */
@@ -566,12 +569,11 @@ static void encoder_computed(struct encoder *encoder, struct section *section, l
     encoder_ask_ruby(encoder, section, row, member, ID2SYM(id_computed), json);
 }
 
-static void encoder_member(struct encoder *encoder, struct section *section, long row, long member)
+static void encoder_value(struct encoder *encoder, struct section *section, long row, long member)
 {
     const struct member_parts *parts = &section->parts->members[member];
     struct cell cell;
     enum coder coder;
-    buffer_append(&encoder->buffer, parts->before.text, parts->before.length);
     if (parts->hole >= 0) return encoder_hole(encoder, section, row, parts->hole);
     if (!NIL_P(section->computed[member])) return encoder_computed(encoder, section, row, member);
     coder = parts->column >= 0 && parts->column < section->coder_count ? section->coders[parts->column] : CODER_NONE;
@@ -581,6 +583,13 @@ static void encoder_member(struct encoder *encoder, struct section *section, lon
         return;
     }
     encoder_ask_ruby(encoder, section, row, member, coder == CODER_NONE ? Qnil : coder_symbols[coder], source_value(&cell));
+}
+
+static void encoder_member(struct encoder *encoder, struct section *section, long row, long member)
+{
+    const struct bytes *before = &section->parts->members[member].before;
+    buffer_append(&encoder->buffer, before->text, before->length);
+    encoder_value(encoder, section, row, member);
 }
 
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
@@ -620,13 +629,12 @@ static void encoder_link(struct encoder *encoder, struct section *section, long 
     buffer_byte(buffer, '}');
 }
 
-static void encoder_edge(struct encoder *encoder, struct section *section, long row, long edge)
+static void encoder_links(struct encoder *encoder, struct section *section, long row, long edge)
 {
     const struct edge_parts *parts = &section->parts->edges[edge];
     struct buffer *buffer = &encoder->buffer;
     struct link_walk walk;
     bool any = false;
-    buffer_append(buffer, parts->before.text, parts->before.length);
     if (parts->to_many) buffer_byte(buffer, '[');
     walk_start(encoder, &walk, section, row, edge);
     while (walk_next(encoder, &walk)) {
@@ -646,18 +654,80 @@ static void encoder_edge(struct encoder *encoder, struct section *section, long 
     else if (!any) buffer_literal(buffer, "null");
 }
 
-/* Ready bytes, a comma before them, and the end of the record. */
-static void encoder_after(struct encoder *encoder, struct section *section, long row)
+static void encoder_edge(struct encoder *encoder, struct section *section, long row, long edge)
 {
-    VALUE text = NIL_P(section->after) ? Qnil : rb_ary_entry(section->after, row);
+    const struct bytes *before = &section->parts->edges[edge].before;
+    buffer_append(&encoder->buffer, before->text, before->length);
+    encoder_links(encoder, section, row, edge);
+}
+
+/* Links and meta objects: ready bytes that begin with a comma, and the end of the object that they stand in. */
+static void encoder_after(struct encoder *encoder, struct section *section, VALUE after, long row, bool comma)
+{
+    VALUE text = NIL_P(after) ? Qnil : rb_ary_entry(after, row);
     if (!NIL_P(text)) {
+        size_t skipped = 0;
         Check_Type(text, T_STRING);
-        if (!source_utf8_p(text) || !escape_append(&encoder->buffer, RSTRING_PTR(text), (size_t)RSTRING_LEN(text), encoder->template->mode, true)) {
+        if (!comma && RSTRING_LEN(text) && *RSTRING_PTR(text) == ',') skipped = 1;
+        if (!source_utf8_p(text) ||
+            !escape_append(&encoder->buffer, RSTRING_PTR(text) + skipped, (size_t)RSTRING_LEN(text) - skipped, encoder->template->mode, true)) {
             encoder_refuse(encoder, section, 3, 0, section_id_string(encoder, section, row), text);
         }
     }
     RB_GC_GUARD(text);
     buffer_byte(&encoder->buffer, '}');
+}
+
+static bool encoder_shown(VALUE conditions, long row)
+{
+    return NIL_P(conditions) || RTEST(rb_ary_entry(conditions, row));
+}
+
+/* What stands in front of a member of an object: the comma, or what opens the object that groups the members. */
+static void encoder_name(struct encoder *encoder, const struct bytes *name, bool first, const char *opening)
+{
+    struct buffer *buffer = &encoder->buffer;
+    if (!first || encoder->template->nested) buffer_byte(buffer, ',');
+    else buffer_append(buffer, opening, strlen(opening));
+    buffer_append(buffer, name->text, name->length);
+}
+
+static void encoder_irregular_edge(struct encoder *encoder, struct section *section, long row, long edge)
+{
+    const struct edge_parts *parts = &section->parts->edges[edge];
+    if (encoder->template->nested) {
+        encoder_links(encoder, section, row, edge);
+        return;
+    }
+    buffer_byte(&encoder->buffer, '{');
+    if (parts->data) {
+        buffer_literal(&encoder->buffer, "\"data\":");
+        encoder_links(encoder, section, row, edge);
+    }
+    encoder_after(encoder, section, section->links[edge].after, row, parts->data);
+}
+
+/* A row whose members are not those of all others: see RubyEncoder::Irregular. */
+static void encoder_write_irregular(struct encoder *encoder, struct section *section, long row)
+{
+    const struct node_parts *parts = section->parts;
+    bool first = true;
+    for (long member = 0; member < parts->member_count; member++) {
+        if (!encoder_shown(section->shown[member], row)) continue;
+        encoder_name(encoder, &parts->members[member].name, first, ",\"attributes\":{");
+        encoder_value(encoder, section, row, member);
+        first = false;
+    }
+    if (!first && !encoder->template->nested) buffer_byte(&encoder->buffer, '}');
+    first = true;
+    for (long edge = 0; edge < parts->edge_count; edge++) {
+        if (!parts->edges[edge].written || !encoder_shown(section->links[edge].shown, row)) continue;
+        encoder_name(encoder, &parts->edges[edge].name, first, ",\"relationships\":{");
+        encoder_irregular_edge(encoder, section, row, edge);
+        first = false;
+    }
+    if (!first && !encoder->template->nested) buffer_byte(&encoder->buffer, '}');
+    encoder_after(encoder, section, section->after, row, true);
 }
 
 static void encoder_write(struct encoder *encoder, struct section *section, long row)
@@ -666,12 +736,16 @@ static void encoder_write(struct encoder *encoder, struct section *section, long
     source_refresh(&section->source);
     buffer_append(&encoder->buffer, parts->open.text, parts->open.length);
     encoder_id(encoder, section, row);
+    if (!parts->regular) {
+        encoder_write_irregular(encoder, section, row);
+        return;
+    }
     for (long member = 0; member < parts->member_count; member++) encoder_member(encoder, section, row, member);
     for (long edge = 0; edge < parts->edge_count; edge++) {
         if (parts->edges[edge].written) encoder_edge(encoder, section, row, edge);
     }
     buffer_append(&encoder->buffer, parts->close.text, parts->close.length);
-    if (parts->after) encoder_after(encoder, section, row);
+    if (parts->after) encoder_after(encoder, section, section->after, row, true);
 }
 
 /* ---- Included ---------------------------------------------------------------------------------------------------- */
@@ -766,7 +840,7 @@ static void encoder_walk(struct encoder *encoder, struct section *section, long 
         long child = section->parts->edges[edge].child;
         struct section *related = &encoder->sections[child];
         struct link_walk walk;
-        if (child < 0) continue;
+        if (child < 0 || !encoder_shown(section->links[edge].shown, row)) continue;
         if (!related->walked) related->walked = encoder_allocate((size_t)related->source.size, sizeof(uint32_t));
         walk_start(encoder, &walk, section, row, edge);
         while (walk_next(encoder, &walk)) {
@@ -901,6 +975,7 @@ static void section_links(struct section *section, VALUE links)
     for (long i = 0; i < section->parts->edge_count; i++) {
         struct links *target = &section->links[i];
         VALUE link = NIL_P(links) ? Qnil : rb_ary_entry(links, section->parts->edges[i].position);
+        if (NIL_P(link) && !section->parts->edges[i].data) continue;
         if (rb_respond_to(link, id_position)) {
             target->column = NUM2LONG(rb_funcall(link, id_position, 0));
             continue;
@@ -911,6 +986,28 @@ static void section_links(struct section *section, VALUE links)
         target->grouped = true;
         if (target->pairs.size > INT32_MAX / 2) rb_raise(rb_eArgError, "more than %d links in one document", INT32_MAX / 2);
     }
+}
+
+static VALUE section_array(VALUE hash, long key)
+{
+    VALUE array = NIL_P(hash) ? Qnil : rb_hash_aref(hash, LONG2NUM(key));
+    if (!NIL_P(array)) Check_Type(array, T_ARRAY);
+    return array;
+}
+
+static void section_asides(struct section *section, VALUE asides)
+{
+    VALUE members = rb_funcall(asides, id_members, 0), edges = rb_funcall(asides, id_edges, 0), around = rb_funcall(asides, id_edges_after, 0);
+    section->after = rb_funcall(asides, id_after, 0);
+    if (!NIL_P(section->after)) Check_Type(section->after, T_ARRAY);
+    for (long i = 0; i < section->parts->member_count; i++) section->shown[i] = section_array(members, i);
+    for (long i = 0; i < section->parts->edge_count; i++) {
+        section->links[i].shown = section_array(edges, section->parts->edges[i].position);
+        section->links[i].after = section_array(around, section->parts->edges[i].position);
+    }
+    RB_GC_GUARD(members);
+    RB_GC_GUARD(edges);
+    RB_GC_GUARD(around);
 }
 
 static void section_set_up(struct section *section, VALUE table)
@@ -924,7 +1021,7 @@ static void section_set_up(struct section *section, VALUE table)
         section->computed[i] = rb_hash_aref(computed, LONG2NUM(i));
         if (!NIL_P(section->computed[i])) Check_Type(section->computed[i], T_ARRAY);
     }
-    if (section->parts->after && !NIL_P(asides)) section->after = rb_convert_type(rb_funcall(asides, id_after, 0), T_ARRAY, "Array", "to_ary");
+    if (!NIL_P(asides)) section_asides(section, asides);
     section->source = source_of(rb_funcall(table, id_rows, 0));
     if (section->source.size > INT32_MAX / 2) rb_raise(rb_eArgError, "more than %d rows in one document", INT32_MAX / 2);
     section_links(section, rb_funcall(table, id_links, 0));
@@ -955,7 +1052,7 @@ static VALUE encoder_run(struct encoder *encoder)
     const struct template *template = encoder->template;
     long computed = 0, edges = 0, coders = 0;
     struct section *sections = ALLOCA_N(struct section, template->node_count);
-    VALUE *computed_values, result;
+    VALUE *computed_values, *shown_values, result;
     struct links *links;
     enum coder *coder_values;
 
@@ -975,15 +1072,19 @@ static VALUE encoder_run(struct encoder *encoder)
     }
     if (computed + edges + coders > 10000) rb_raise(rb_eArgError, "a plan with %ld members, edges and columns", computed + edges + coders);
     computed_values = ALLOCA_N(VALUE, computed + 1);
+    shown_values = ALLOCA_N(VALUE, computed + 1);
     links = ALLOCA_N(struct links, edges + 1);
     coder_values = ALLOCA_N(enum coder, coders + 1);
     memset(links, 0, sizeof(struct links) * (edges + 1));
-    for (long i = 0; i < computed; i++) computed_values[i] = Qnil;
+    for (long i = 0; i < computed; i++) computed_values[i] = shown_values[i] = Qnil;
+    for (long i = 0; i < edges; i++) links[i].shown = links[i].after = Qnil;
     for (long i = 0; i < template->node_count; i++) {
         sections[i].computed = computed_values;
+        sections[i].shown = shown_values;
         sections[i].links = links;
         sections[i].coders = coder_values;
         computed_values += template->nodes[i].member_count;
+        shown_values += template->nodes[i].member_count;
         links += template->nodes[i].edge_count;
         coder_values += sections[i].coder_count;
     }
@@ -1061,6 +1162,9 @@ void Init_castellan_ext(void)
     id_computed = rb_intern("computed");
     id_asides = rb_intern("asides");
     id_after = rb_intern("after");
+    id_members = rb_intern("members");
+    id_edges = rb_intern("edges");
+    id_edges_after = rb_intern("edges_after");
     id_position = rb_intern("position");
     id_parent_position = rb_intern("parent_position");
     id_related_position = rb_intern("related_position");

@@ -14,17 +14,18 @@ struct bytes {
 };
 
 struct member_parts {
-    struct bytes before;
+    struct bytes before, name;
     long column;  /* -1: not in the row */
     long hole;    /* -1: none */
 };
 
 struct edge_parts {
-    struct bytes before, link;
+    struct bytes before, name, link;
     long child;     /* -1: linkage only */
     long position;  /* in the node's links */
     bool to_many;
     bool written;   /* false: it only leads to included records */
+    bool data;      /* false: its linkage is left out */
 };
 
 struct node_parts {
@@ -34,6 +35,7 @@ struct node_parts {
     struct edge_parts *edges;
     long family;   /* nodes of one type are a family: a record that two of them hold is included once */
     bool related;  /* whether another node of the family exists */
+    bool regular;  /* whether each row is written alike, so that `before` and `close` hold */
     bool after;    /* whether links and meta objects stand at the end of each record */
 };
 
@@ -96,6 +98,7 @@ static struct bytes template_keep(struct template *template, VALUE string)
 static void template_member(struct template *template, struct member_parts *parts, VALUE member)
 {
     parts->before = template_keep(template, template_read(member, "before"));
+    parts->name = template_keep(template, template_read(member, "name"));
     parts->column = template_index(template_read(member, "column"));
     parts->hole = template_index(template_read(member, "hole"));
 }
@@ -105,6 +108,8 @@ static void template_edge(struct template *template, struct edge_parts *parts, V
     VALUE before = template_read(edge, "before");
     parts->written = !NIL_P(before);
     if (parts->written) parts->before = template_keep(template, before);
+    parts->name = template_keep(template, template_read(edge, "name"));
+    parts->data = RTEST(template_read(edge, "data"));
     parts->link = template_keep(template, template_read(edge, "link"));
     parts->child = template_index(template_read(edge, "child"));
     parts->position = template_index(template_read(edge, "position"));
@@ -120,6 +125,7 @@ static void template_node(struct template *template, struct node_parts *parts, V
     parts->close = template_keep(template, template_read(node, "close"));
     parts->type = template_keep(template, template_read(node, "type"));
     parts->after = RTEST(template_read(node, "after"));
+    parts->regular = RTEST(template_read(node, "regular"));
     if (!parts->members) parts->members = ZALLOC_N(struct member_parts, RARRAY_LEN(members) + 1);
     if (!parts->edges) parts->edges = ZALLOC_N(struct edge_parts, RARRAY_LEN(edges) + 1);
     parts->member_count = RARRAY_LEN(members);

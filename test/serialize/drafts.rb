@@ -12,7 +12,8 @@ module Castellan
   module Drafts
     InColumn = Plan::RowSet::InColumn
     Pairs = Plan::RowSet::Pairs
-    Draft = Struct.new(:type, :coders, :rows, :edges)
+    # `asides` is a Plan::RowSet::Asides, or nil: conditions, links and meta objects.
+    Draft = Struct.new(:type, :coders, :rows, :edges, :asides)
     DraftEdge = Struct.new(:name, :links, :many, :type, :to, :written)
     Definition = Struct.new(:type)
     Target = Struct.new(:definition)
@@ -40,9 +41,17 @@ module Castellan
       edges = draft.edges.map { |edge| Plan::Node::Edge.new(relationship(edge), edge.to && node(edge.to, drafts), edge.written) }
       stored = draft.coders.reject { |_, coder| coder == :viewer || coder.is_a?(Array) }.keys
       node = Plan::Node.new(definition: Definition.new(draft.type), path: "", columns: stored.map { |name| Plan::Column.new([], name) },
-                            members: members(draft, stored), edges:)
+                            members: members(draft, stored), edges:, asides: asides(draft.asides))
       drafts[node] = draft
       node
+    end
+
+    # What a plan says of them: that there are such.
+    def asides(asides)
+      return [] unless asides
+
+      kinds = { attribute_if: asides.members, edge_if: asides.edges, link: asides.after, edge_link: asides.edges_after }
+      kinds.filter_map { |kind, values| Plan::Node::Aside.new(kind, [kind], nil, []) unless values.nil? || values.empty? }
     end
 
     def members(draft, stored)
@@ -64,7 +73,7 @@ module Castellan
         coder.is_a?(Array)
       }.to_h { |coder, position| [position, coder] }
       Plan::RowSet::Table.new(node:, rows: draft.rows, coders: draft.coders.values.grep(Symbol).reject { |coder| coder == :viewer },
-                              links: draft.edges.map(&:links), computed:)
+                              links: draft.edges.map(&:links), computed:, asides: draft.asides)
     end
   end
 end

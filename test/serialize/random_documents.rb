@@ -26,10 +26,13 @@ module Castellan
                  Time.utc(2024, 1, 1, 0, 0, 1.5r)],
       json: ['{"a":[1,"<"]}', "null", 1, 2.5, "[]", "\"\u2028\""]
     }.freeze
+    AFTER = ["", ",\"links\":{\"self\":\"/a?b=1&c=<d>\"}", ",\"meta\":{\"é\":[null]}", ",\"links\":{},\"meta\":{\"a\":\"\u2028\"}"].freeze
     COMPUTED = ["1", "\"x\"", '{"a":"</b>"}', "null", "\"é\""].freeze
 
-    def initialize(random)
+    # @param asides [Boolean] whether some rows leave members out, or have links and meta objects
+    def initialize(random, asides: true)
       @random = random
+      @asides = asides
     end
 
     # @return [Drafts::Draft]
@@ -39,12 +42,24 @@ module Castellan
       coders = { id: integers?(rows) ? :integer : :text }
       @random.rand(0..4).times { |number| add_member(coders, rows, number) }
       type = pick(TYPES)
-      Draft.new(type, coders, rows, Array.new(depth.zero? ? 0 : @random.rand(0..3)) { |number| link(rows, number, depth, ids) })
+      edges = Array.new(depth.zero? ? 0 : @random.rand(0..3)) { |number| link(rows, number, depth, ids) }
+      Draft.new(type, coders, rows, edges, (asides(rows.size, coders.size - 1, edges.size) if @asides && @random.rand < 0.4))
     end
 
     private
 
     def pick(list) = list[@random.rand(list.size)]
+
+    def asides(rows, members, edges)
+      after = Array.new(rows) { pick(AFTER) } if @random.rand < 0.5
+      truths = [true, false, nil, 1]
+      Plan::RowSet::Asides.new(some(members, rows, truths), some(edges, rows, truths), after, some(edges, rows, AFTER))
+    end
+
+    # For some positions a value a row.
+    def some(positions, rows, values)
+      positions.times.select { pick([true, false]) }.to_h { |position| [position, Array.new(rows) { pick(values) }] }
+    end
 
     def integers?(rows) = rows.all? { |row| row[0].is_a?(Integer) }
 

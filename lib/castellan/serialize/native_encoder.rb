@@ -7,8 +7,8 @@ module Castellan
     #   NativeEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
     #
     # Values pass from the driver's rows, or from PostgreSQL's own memory, to the document without a Ruby object each. What
-    # is rare is left to Ruby through the methods below, so that it is decided in one place. A plan whose rows are not all written alike
-    # (members with a condition, links, several types in one relationship) is left to {RubyEncoder} as a whole.
+    # is rare is left to Ruby through the methods below, so that it is decided in one place. A plan with a relationship to records of
+    # several types is left to {RubyEncoder} as a whole.
     class NativeEncoder
       class << self
         # See {RubyEncoder.encode}.

@@ -17,12 +17,13 @@ module Castellan
       NodeParts = Struct.new(:index, :type, :open, :members, :edges, :close, :regular, :after)
       # `before` stands in front of the value; `column` is the position in the row, nil for a computed value; `hole` is the
       # position in plan.holes, nil for all but per-viewer attributes.
-      MemberParts = Struct.new(:key, :before, :column, :hole)
+      # `name` is the quoted key with its colon, for rows that are not all written alike.
+      MemberParts = Struct.new(:key, :before, :column, :hole, :name)
       # `before` stands in front of the linkage or the nested value, and is nil where a sparse fieldset leaves the member out and
       # the edge only leads to included records; `link` stands in front of each linked id, `child` is the index of the related
       # node, nil when only linkage is written.
       # `links` and `children` are the same for each of several types; `data` is false where linkage is left out.
-      EdgeParts = Struct.new(:key, :before, :link, :child, :to_many, :position, :links, :children, :data)
+      EdgeParts = Struct.new(:key, :before, :link, :child, :to_many, :position, :links, :children, :data, :name)
 
       # @return [Plan::FetchPlan]
       # @return [Symbol] :json, :rails or :rails_html
@@ -37,7 +38,7 @@ module Castellan
         @text = Text.for(escape)
         @hole = -1
         @nodes = plan.nodes.each_with_index.map { |node, index| parts(node, index) }.freeze
-        @compiled = Serialize.native? && regular? ? NativeEncoder.compile(self) : nil
+        @compiled = Serialize.native? && !several_types? ? NativeEncoder.compile(self) : nil
         freeze
       end
 
@@ -46,9 +47,9 @@ module Castellan
         plan.format == :nested
       end
 
-      # @return [Boolean] whether every row of a node is written in the same way: what the C encoder can do
-      def regular?
-        plan.nodes.all?(&:regular?)
+      # @return [Boolean] whether a relationship leads to records of several types, which the C encoder does not know
+      def several_types?
+        plan.nodes.any? { |node| node.edges.any?(&:alternatives) }
       end
 
       # @return [Boolean]
@@ -82,7 +83,7 @@ module Castellan
       def member_parts(member, position)
         attribute = member.attribute
         before = "#{!nested? && position.zero? ? ',"attributes":{' : ","}#{quoted(attribute.key)}:"
-        MemberParts.new(attribute.key.to_s.freeze, before.freeze, member.positions.first, hole(attribute)).freeze
+        MemberParts.new(attribute.key.to_s.freeze, before.freeze, member.positions.first, hole(attribute), name(attribute)).freeze
       end
 
       def hole(attribute)
@@ -103,7 +104,7 @@ module Castellan
         links = edge.relationship.definitions.map { |definition| link(definition) }
         children = (edge.alternatives || [edge.node]).map { |node| child(node) }
         EdgeParts.new(edge.relationship.key.to_s.freeze, before.freeze, links.first, children.first, edge.relationship.to_many?, position,
-                      links.freeze, children.freeze, edge.data).freeze
+                      links.freeze, children.freeze, edge.data, name(edge.relationship)).freeze
       end
 
       def before_edge(relationship, first, members)
@@ -113,6 +114,10 @@ module Castellan
       def relationship(relationship, first, members)
         lead = first ? "#{"}" if members},\"relationships\":{" : "},"
         "#{lead}#{quoted(relationship.key)}:{\"data\":"
+      end
+
+      def name(member)
+        "#{quoted(member.key)}:".freeze
       end
 
       def link(definition)

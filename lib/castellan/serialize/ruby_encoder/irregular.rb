@@ -3,8 +3,8 @@
 module Castellan
   module Serialize
     class RubyEncoder
-      # Writes the rows of a node that are not all alike: members with a condition, links and meta objects, relationships to records
-      # of several types. For rows that are, the constant bytes of the template are written as they stand.
+      # Writes the rows of a node that are not all alike: members with a condition, relationships with links and meta objects or to
+      # records of several types. For rows that are, the constant bytes of the template are written as they stand.
       module Irregular
         private
 
@@ -48,8 +48,7 @@ module Castellan
         end
 
         def irregular_member(section, number, id, member, position)
-          @text.append(@body, member.key)
-          @body << ":"
+          @body << member.name
           return @holes << @body.bytesize << member.hole << id if member.hole
 
           member_value(section, number, member, position)
@@ -58,8 +57,7 @@ module Castellan
         end
 
         def irregular_edge(section, number, edge)
-          @text.append(@body, edge.key)
-          @body << ":"
+          @body << edge.name
           return nested_targets(section, number, edge) if @template.nested?
 
           @body << "{"
