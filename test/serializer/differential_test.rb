@@ -14,7 +14,8 @@ class DifferentialTest < Minitest::Test
   end
 
   def test_the_constants_of_jsonapi_serializer_do_the_same
-    assert_same_answers CaseAnswers.of("original", ALL), CaseAnswers.of("compat", ALL)
+    names = %w[members documents active_record concerns].map { |name| "cases/#{name}.rb" }
+    assert_same_answers CaseAnswers.of("original", *names), CaseAnswers.of("compat", *names)
   end
 
   def test_without_active_support_plain_objects_are_written_the_same

@@ -138,6 +138,28 @@ module SerializerOfRelationContract
                  article.new(ordered, asked).to_json
   end
 
+  def test_records_that_were_given_are_asked_for_their_linkage_at_once
+    plain = articles { attributes :title }
+    opaque = articles { attribute(:shout) { |record| record.title.upcase } }
+    [plain, opaque].each do |serializer|
+      few, many = [3, 7].map do |count|
+        records = limited(count).all.to_a
+        library.queries { serializer.new(records, include: [:tags]).to_json }.size
+      end
+      assert_equal few, many
+    end
+  end
+
+  def test_the_callers_own_relation_stays_unread
+    article = articles { attribute(:shout) { |record| record.title.upcase } }
+    resource = ordered
+    document = article.new(resource)
+    before = document.explain
+    document.to_json
+    document.serializable_hash
+    assert_equal before, document.explain
+  end
+
   def test_what_is_declared_later_is_seen
     article = articles { attributes :title }
     article.new(ordered).to_json

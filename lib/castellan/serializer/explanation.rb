@@ -49,6 +49,7 @@ module Castellan
       def type(node, translation)
         name = translation.serializer.record_type
         at = " (#{node.path})" unless node.path.empty?
+        return [given, *members(translation)] if node.path.empty? && @source.records?
         return ["#{name}#{at}: from rows (#{columns(node)})"] unless translation.opaque?
 
         ["#{name}#{at}: loaded as records, in one statement", *members(translation)]
@@ -67,7 +68,7 @@ module Castellan
       def sample(translation)
         return -> { [] } if translation.serializer != @serializer && !translation.model.respond_to?(:limit)
 
-        scope = translation.serializer == @serializer ? @source.scope : translation.adapter.scope
+        scope = translation.serializer == @serializer && !@source.records? ? @source.scope : translation.adapter.scope
         -> { scope.limit(SAMPLE).to_a }
       end
 

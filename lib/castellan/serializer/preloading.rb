@@ -13,7 +13,8 @@ module Castellan
         # @param names [Array<Symbol, Hash>] associations
         # @return [Array]
         def records(scope, names)
-          return (names.empty? ? scope : scope.preload(*names)).to_a if scope.respond_to?(:preload)
+          # A copy, because the caller's own is to stay unread.
+          return (names.empty? ? scope.dup : scope.preload(*names)).to_a if scope.respond_to?(:preload)
 
           (names.empty? ? scope : scope.eager(*names)).all
         end

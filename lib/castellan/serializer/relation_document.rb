@@ -10,8 +10,8 @@ require_relative "opaque_objects"
 module Castellan
   module Serializer
     # The document of a relation or dataset: types whose serializer is plain are written from rows, the others from records that
-    # are loaded once, in one statement a type. Of records that were given, where all types are plain: what they have loaded is
-    # read from them, and the rest asked of rows for all at once.
+    # are loaded once, in one statement a type. Of records that were given, where the included types are plain: what they have
+    # loaded is read from them, and the rest asked of rows for all at once.
     #
     #   document = RelationDocument.new(UserSerializer, Source.of(User.active), Options.new(UserSerializer, include: [:roles]))
     #   document.rows?      # => true, unless the include leads through what only records know
@@ -111,7 +111,8 @@ module Castellan
       def check
         reached = [definition, *plan.nodes.map(&:definition)].uniq
         reached.each { |one| Document::DeclarationCheck.of(one) }
-        raise DeclarationError, "its records are there already" if @source.records? && !plain?
+        included = plan.nodes.drop(1)
+        raise DeclarationError, "its records are there already" if @source.records? && included.any? { |node| translation(node).opaque? }
       rescue BadRequest => error # more paths or levels than a resource takes
         raise DeclarationError, error.message
       end
@@ -189,10 +190,18 @@ module Castellan
       end
 
       def of_records
-        records = @source.load(@translation.preloads(@options.fieldset(@translation.serializer.record_type)))
+        records = @source.records? ? @source.scope.to_a : @source.load(preloads)
         ids = records.map { |record| record.public_send(@translation.id_column) }
-        chosen = plan.root.edges.any? ? ids.uniq : [] # without a relationship there is nothing to ask rows for
-        mixed(rows(@translation.adapter.by_ids(all, chosen, @translation.id_column)), records, ids)
+        mixed(rows(@source.records? ? @source.scope : chosen(ids)), records, ids)
+      end
+
+      def preloads
+        @translation.preloads(@options.fieldset(@translation.serializer.record_type))
+      end
+
+      # Without a relationship there is nothing to ask rows for.
+      def chosen(ids)
+        @translation.adapter.by_ids(all, plan.root.edges.any? ? ids.uniq : [], @translation.id_column)
       end
 
       def all
