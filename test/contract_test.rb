@@ -5,6 +5,8 @@ require "active_record"
 require "sequel"
 require "pg"
 require "sqlite3"
+require "memory_profiler"
+require "stackprof" if RUBY_VERSION < "3.2"
 require "castellan/serialize"
 
 # Everything of other libraries that Castellan uses and that is not their public interface. A new version that changes one of these
@@ -106,6 +108,7 @@ class ContractTest < Minitest::Test
     assert Thread.private_method_defined?(:initialize)
     assert_respond_to Thread, :start
     assert_respond_to Thread, :fork
+    assert_respond_to Fiber, :schedule
   end
 
   def test_sequel_loads_eagerly_and_reads_in_these_methods
@@ -135,6 +138,30 @@ class ContractTest < Minitest::Test
     assert Sequel::Database.method_defined?(:log_connection_yield)
     assert Sequel::Dataset.private_method_defined?(:_all)
     assert Sequel::Model.private_method_defined?(:_load_associated_objects)
+  end
+
+  def test_memory_profiler_is_started_and_stopped_and_says_totals_and_lists
+    reporter = MemoryProfiler::Reporter.new(top: 5, ignore_files: /nothing/)
+    reporter.start
+    text = "a" * 100
+    results = reporter.stop
+    assert_equal 100, text.size
+    totals = %i[total_allocated total_retained total_allocated_memsize total_retained_memsize]
+    assert(totals.all? { |name| results.public_send(name).is_a?(Integer) })
+    assert_equal %i[count data], results.allocated_memory_by_location.first.keys.sort
+    assert_nil MemoryProfiler::Reporter.current_reporter
+  end
+
+  def test_stackprof_gives_stacks_from_the_outermost_frame_with_the_lines_that_ran
+    skip "Vernier samples on this Ruby" if RUBY_VERSION >= "3.2"
+    StackProf.start(mode: :object, interval: 1, raw: true, aggregate: false)
+    10.times { Object.new }
+    StackProf.stop
+    frames, raw, lines = StackProf.results.values_at(:frames, :raw, :raw_lines)
+    names = raw[1, raw[0]].map { |id| frames.fetch(id)[:name] }
+    assert_operator names.index { |name| name.include?(__method__.to_s) }, :<, names.index("Class#new")
+    assert_equal raw.size, lines.size
+    assert_includes lines[1, lines[0]], __LINE__ - 6
   end
 
   def test_the_c_encoder_finds_the_results_of_pg

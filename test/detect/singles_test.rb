@@ -61,6 +61,15 @@ class DetectSinglesTest < Minitest::Test
     assert_empty(wide { watch { World::Token.eager_load(:user).to_a } })
   end
 
+  def test_production_hears_of_them_although_nothing_repeats
+    watch = Castellan::Detect.production(min_ms: 0)
+    app = ->(_env) { [200, {}, [World::User.eager_load(:tokens).to_a.size.to_s]] }
+    wide { 2.times { watch.call(app, { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/users" }) } }
+    assert_equal [[:wide_join, 2]], watch.findings.map { |entry| [entry.finding.kind, entry.times] }
+  ensure
+    watch&.stop
+  end
+
   def test_an_eager_graph_of_sequel_becomes_an_eager
     SequelWorld::DB.transaction(rollback: :always) do
       user = SequelWorld::User.first

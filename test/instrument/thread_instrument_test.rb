@@ -51,6 +51,26 @@ class ThreadInstrumentTest < Minitest::Test
     assert_equal names.map { |name| "SequelWorld::User##{name}" }.sort, findings.map(&:association).sort
   end
 
+  # Runs each fiber at once.
+  class Scheduler
+    def fiber(&block) = Fiber.new(blocking: false, &block).tap(&:resume)
+    def block(*) = nil
+    def unblock(*) = nil
+    def kernel_sleep(*) = nil
+    def io_wait(*) = nil
+    def close = nil
+  end
+
+  def test_fibers_of_a_scheduler_work_for_the_recording
+    counter = Castellan::Instrument::Counter.new
+    Thread.new do
+      Fiber.set_scheduler(Scheduler.new)
+      Fiber.schedule { Castellan::Instrument.record(counter) { Fiber.schedule { ask } } }
+      Fiber.schedule { ask }
+    end.join
+    assert_equal 1, counter.queries
+  end
+
   def test_a_thread_that_was_there_before_belongs_to_nobody
     queue = Queue.new
     done = Queue.new

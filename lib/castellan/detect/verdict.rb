@@ -29,11 +29,14 @@ module Castellan
         @links = Links.new(tally)
       end
 
+      # @return [Array<Finding>] the most statements first, then single ones
+      def findings = repetitions + @tally.single_findings
+
       # @return [Array<Finding>] the most statements first
-      def findings
+      def repetitions
         cases = loops(first_pages(suspects.filter_map { |group| judge(group) }))
         fix = Fix.new(cases)
-        cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fix) } + @tally.single_findings
+        cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fix) }
       end
 
       private

@@ -9,7 +9,7 @@ module Castellan
     #
     # Each thread tells observers of its own, which those that want to hear of threads make: `observer.strand`. The others
     # hear of the thread that opened the recording and no more. Ruby has no hook for the start of a thread that knows who
-    # started it, so three methods are prepended, once and for the life of the process; without a recording each costs one
+    # started it, so four methods are prepended, once and for the life of the process; without a recording each costs one
     # look at a thread variable. Not for threads that were there before: hand the recording over with `Recording.resume`.
     module ThreadInstrument
       # Prepended to Thread: `Thread.new`, also of subclasses.
@@ -25,6 +25,12 @@ module Castellan
         def fork(*arguments, **keywords, &block) = super(*arguments, **keywords, &ThreadInstrument.wrapped(block))
       end
 
+      # Prepended to Fiber's singleton class: a fiber of a scheduler is like a thread. (One that its starter resumes shares the
+      # recording of the thread.)
+      module Schedule
+        def schedule(*arguments, **keywords, &block) = super(*arguments, **keywords, &ThreadInstrument.wrapped(block))
+      end
+
       class << self
         def loaded? = true
         def attached? = @attached || false
@@ -33,6 +39,7 @@ module Castellan
           unless Thread.include?(New)
             Thread.prepend(New)
             Thread.singleton_class.prepend(Start)
+            Fiber.singleton_class.prepend(Schedule) if Fiber.respond_to?(:schedule)
           end
           @attached = true
         end

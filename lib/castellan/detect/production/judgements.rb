@@ -29,13 +29,16 @@ module Castellan
         # @param tally [Tally]
         # @return [Array<Array(Finding, Integer, Integer)>]
         def of(tally)
-          suspects = suspects(tally)
+          repeated(tally, suspects(tally)) + tally.single_findings.map { |finding| [finding, finding.count, finding.total_ns.to_i] }
+        end
+
+        private
+
+        def repeated(tally, suspects)
           return suspects if suspects.empty?
 
           findings(tally, suspects).map { |finding| [finding, *sums(finding, suspects)] }
         end
-
-        private
 
         # Nothing is made for a request that repeats nothing.
         def suspects(tally)
@@ -49,7 +52,7 @@ module Castellan
           known = @lock.synchronize { @judgements[key] }
           return known.findings if known && (known.times += 1) < AGAIN
 
-          Verdict.new(tally, repeats: @repeats, min_ns: @min_ns).findings.tap { |findings| keep(key, findings) }
+          Verdict.new(tally, repeats: @repeats, min_ns: @min_ns).repetitions.tap { |findings| keep(key, findings) }
         end
 
         # What a verdict looks at: what was asked, from where, and whether for the same.
