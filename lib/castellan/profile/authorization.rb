@@ -55,6 +55,13 @@ module Castellan
         text if @token&.valid?(text)
       end
 
+      # @param env [Hash] of Rack
+      # @return [String, nil] the token that came in a header or a cookie, when it is good
+      def shown(env)
+        text = env[HEADER] || env["HTTP_COOKIE"].to_s[IN_COOKIES, 1]
+        text if @token&.valid?(text)
+      end
+
       # @return [Boolean] whether development is open to this machine
       def open? = @open
 

@@ -107,7 +107,13 @@ module Castellan
         return let_in(env, token) if token
         return NOT_FOUND.map(&:dup) unless authorized?(env)
 
-        (@page ||= Page.new(store: @results, path: @path, share: (method(:link) if @authorization.token))).call(env)
+        (@page ||= Page.new(store: @results, path: @path, share: (method(:share) if @authorization.token))).call(env)
+      end
+
+      # Who was let in by a token passes on that one, which ends when it ends: no token begets another.
+      def share(env, path)
+        shown = @authorization.shown(env)
+        shown ? "#{path}?#{Authorization::COOKIE}=#{shown}" : link(path)
       end
 
       # A link becomes a cookie at once, so that the token stays out of histories, logs and what is shared by accident.

@@ -33,7 +33,7 @@ module Castellan
 
       # @param store [Results]
       # @param path [String] where the page is, below the mount point of the application
-      # @param share [#call, nil] makes of a path a link that lets in whoever has it, where there are such links
+      # @param share [#call, nil] makes of a Rack environment and a path a link that lets in whoever has it, where there are such links
       def initialize(store:, path: "/castellan", share: nil)
         @results = store
         @path = path.chomp("/")
@@ -126,7 +126,7 @@ module Castellan
         when "json" then json(result.to_h)
         when "flame.json" then result.flame ? json(result.flame) : missing(visit, GONE)
         when "html" then export(result, visit)
-        when "link" then link("#{visit.root}/requests/#{id}") || missing(visit, UNKNOWN)
+        when "link" then link(visit, id) || missing(visit, UNKNOWN)
         else html(result_view(result, visit).to_s)
         end
       end
@@ -136,8 +136,9 @@ module Castellan
       end
 
       # Asked for when somebody wants to share it, so that no token stands in a page that nobody shares.
-      def link(path)
-        [200, Policy.page.headers.merge("content-type" => "text/plain"), @share.call(path)] if @share
+      def link(visit, id)
+        link = @share&.call(visit.env, "#{visit.root}/requests/#{id}")
+        [200, Policy.page.headers.merge("content-type" => "text/plain"), link] if link
       end
 
       def export(result, visit)
