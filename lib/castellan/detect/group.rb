@@ -124,6 +124,7 @@ module Castellan
         @again += other.again + common
         @quietly += other.quietly + common
         @digests = @digests.merge(other.digests)
+        @pieces = @pieces.merge(other.pieces) if @pieces && other.pieces
         @sites = sites.merge(other.sites) { |_site, ours, theirs| ours + theirs }
         @run = 0
         @waited &&= other.waited?

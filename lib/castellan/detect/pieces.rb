@@ -11,14 +11,16 @@ module Castellan
     #   pieces.add("SELECT * FROM posts WHERE user_id = ? AND title = ?", [1, "b"])
     #   pieces.varying   # => ["title"]
     #
-    # Told only of the first statements of a group, and only where a look at its shape does not settle the matter. Reads
-    # the text with expressions and not with a parser: a condition that it does not see counts as one that stays the same.
-    # Values are compared and forgotten with the recording.
+    # Told only of the first statements of a group, and only where a look at its shape does not settle the matter; the first is
+    # read when there is a second, so a statement that does not repeat costs nothing. Reads the text with expressions and not
+    # with a parser: a condition that it does not see counts as one that stays the same. Values are forgotten with the recording.
     class Pieces
       NAME = /["`\[]?(\w+)["`\]]?/
       VALUE = /\?\d*|\$\d+|'(?:[^']|'')*'|-?\d[\d.]*|true\b|false\b/i
       CONDITION = /(?:#{NAME}\s*\.\s*)?#{NAME}\s*(=|>=?|<=?|\bbetween\b)\s*\(?(#{VALUE})/i
       LIST = /\b(?:in|any)\s*\(\s*(?!select\b)([^()]*)\)/i
+
+      MOST = 12
 
       # @return [Array<String>] columns that must equal another value each time, or one of several
       attr_reader :varying
@@ -27,17 +29,22 @@ module Castellan
         @varying = []
         @widths = []
         @steady = true
+        @read = 0
       end
 
       # @param sql [String]
       # @param binds [Array, nil]
       # @return [void]
       def add(sql, binds)
-        @widths << width(sql, binds) if sql.match?(LIST)
-        conditions = conditions(sql, binds)
-        compare(conditions) if @before
-        @before = conditions
+        return if @read >= MOST
+        return keep(sql, binds) unless @sql
+
+        read(@sql, @binds) if @read.zero?
+        read(sql, binds)
       end
+
+      # @return [Pieces] what is known of these statements and those of another thread
+      def merge(other) = dup.tap { |pieces| pieces.take(other) }
 
       # @return [Boolean] whether one condition stays the same and another does not: then the statement is not asked for
       #   another value of each column
@@ -54,7 +61,31 @@ module Castellan
         (shape.listed? ? slices? : @steady) && !siblings.include?(count)
       end
 
+      protected
+
+      attr_reader :sql, :binds, :widths, :steady
+
+      def take(other)
+        @varying |= other.varying
+        @widths += other.widths
+        @steady &&= other.steady
+        add(other.sql, other.binds) if other.sql
+      end
+
       private
+
+      def keep(sql, binds)
+        @sql = sql
+        @binds = binds
+      end
+
+      def read(sql, binds)
+        @read += 1
+        @widths += [width(sql, binds)] if sql.match?(LIST)
+        conditions = conditions(sql, binds)
+        compare(conditions) if @before
+        @before = conditions
+      end
 
       # Slices have one length, but for the last.
       def slices?

@@ -287,6 +287,13 @@ module Accuracy
           end.join
         end.join
       end
+      sample "a scope of each, in a thread of each" do
+        User.all.to_a.map do |user|
+          Thread.new do
+            Base.connection_pool.with_connection { user.posts.where(published: true).to_a } #=> n_plus_one 5 User#posts
+          end
+        end.each(&:join)
+      end
       sample "an enumerator of enumerators" do
         posts = User.all.to_a.each_slice(2).flat_map { |users| users.map { |user| user.posts.to_a } } #=> n_plus_one 5 User#posts
         posts.flatten
