@@ -59,6 +59,17 @@ class ProfileResultsTest < Minitest::Test
     assert_includes @said.first, "a profile of GET /users was too large"
   end
 
+  def test_a_store_of_another_machine_is_as_good
+    needs :redis
+    store = Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, timeout: 5, namespace: "profiles-#{rand(1 << 60)}:")
+    @results = Profile::Results.new(store, ttl: 60)
+    add("one", endpoint: "GET /users", path: "/\u00fc")
+    add("two", endpoint: "GET /posts")
+    other = Profile::Results.new(store)
+    assert_equal %w[two one], other.latest.map(&:id)
+    assert_equal "/\u00fc", other.find("one").path
+  end
+
   # A store whose server is gone.
   class Gone
     def write_multi(*, **) = raise(Castellan::StoreError, "gone")

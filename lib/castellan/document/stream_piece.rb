@@ -35,7 +35,7 @@ module Castellan
       # @return [Array(String, Rows::Batches::End)]
       def primary(scope)
         output, ended = read(scope) do |row_set, template|
-          output, found = Serialize.encoder.encode_part(row_set, template)
+          output, found = rendering { Serialize.encoder.encode_part(row_set, template) }
           rows = row_set.tables.first.rows
           yield found, rows
           [output, Rows::Batches::End.of(rows)]
@@ -48,13 +48,17 @@ module Castellan
       def records(ids)
         column = @plan.root.definition.id_column
         values = @adapter.integer?(column) ? ids.map(&:to_i) : ids
-        written = read(Rows::ChosenIds.new(nil, values, column)) { |row_set, template| Serialize.encoder.encode_each(row_set, template) }
+        written = read(Rows::ChosenIds.new(nil, values, column)) do |row_set, template|
+          rendering { Serialize.encoder.encode_each(row_set, template) }
+        end
         return written.to_h { |id, bytes| [id, bytes] } if @plan.holes.empty?
 
         written.map(&:first).zip(fill(joined(written)).split(BETWEEN)).to_h
       end
 
       private
+
+      def rendering(&block) = Recording.span(:render, @plan.root.definition.name, &block)
 
       def read(scope)
         @adapter.division.apart do

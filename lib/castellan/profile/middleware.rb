@@ -58,7 +58,7 @@ module Castellan
       # @param env [Hash] of Rack
       # @return [Array] the response of the application, or the page
       def call(env)
-        path = env["PATH_INFO"]
+        path = env["PATH_INFO"].to_s
         return page(env) if path.start_with?(@path) && (path.size == @path.size || path.start_with?(@inside)) && !Castellan.off?
 
         @traffic.enter
