@@ -25,8 +25,6 @@ module Castellan
         @tally = tally
         @repeats = repeats
         @min_ns = min_ns
-        @parents = Parents.new(tally)
-        @links = Links.new(tally)
       end
 
       # @return [Array<Finding>] the most statements first, then single ones
@@ -34,12 +32,27 @@ module Castellan
 
       # @return [Array<Finding>] the most statements first
       def repetitions
+        return [] if nothing_repeats?
+
+        @parents = Parents.new(@tally)
+        @links = Links.new(@tally)
         cases = loops(first_pages(suspects.filter_map { |group| judge(group) }))
         fix = Fix.new(cases)
         cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fix) }
       end
 
       private
+
+      # The first look, and for most requests the last. Statements of one walk, and writes of one table, may differ in their text.
+      def nothing_repeats?
+        groups = @tally.groups
+        return false if groups.any? { |group| group.count > 1 }
+
+        several = groups.select { |group| group.association || group.shape.write? }
+        several.map { |group| kindred(group) }.uniq.size == several.size
+      end
+
+      def kindred(group) = group.association ? [group.owner, group.association] : [group.shape.verb, group.shape.table]
 
       def suspects
         groups.select { |group| group.count >= @repeats && group.span_ns >= @min_ns }
