@@ -382,7 +382,7 @@ module Castellan
         raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
           unless definition.model
 
-        scope = adapter.scope(scope || definition.model) if scope.nil? || scope.is_a?(Class)
+        scope = (scope ? adapter.scope(scope) : adapter.scope) if scope.nil? || scope.is_a?(Class)
         return scope if adapter.scope?(scope)
 
         raise ConfigurationError, "#{definition.name} is declared on #{definition.model.inspect[0, 60]}; give document a scope of that, " \

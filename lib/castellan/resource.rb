@@ -32,7 +32,7 @@ module Castellan
   class Resource
     class << self
       # Declares what the rows come from.
-      # @param source an ActiveRecord or Sequel model, a Sequel dataset
+      # @param source an ActiveRecord or Sequel model, a Sequel dataset, the name of a table or view of the one database that there is
       def model(source)
         declare { |declarations, _| declarations.model = source }
       end

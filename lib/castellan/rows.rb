@@ -20,11 +20,14 @@ module Castellan
     autoload :PreparedStatements, "castellan/rows/prepared_statements"
     autoload :SqliteStatements, "castellan/rows/sqlite_statements"
 
-    # @param object [Class, Object, nil] an ActiveRecord model or relation, a Sequel model or dataset; nil for plain objects
+    # @param object [Class, Object, Symbol, nil] an ActiveRecord model or relation, a Sequel model or dataset, the name of a table;
+    #   nil for plain objects
     # @return [ActiveRecordRows, SequelRows, ObjectRows] a frozen adapter
     # @raise [DeclarationError] when it is neither
     def self.for(object)
       return ObjectRows.new if object.nil?
+
+      object = Table.named(object)
       return ActiveRecordRows.for(object) if active_record?(object)
       return SequelRows.for(object) if sequel?(object)
 
@@ -70,6 +73,7 @@ module Castellan
 end
 
 require_relative "rows/memo"
+require_relative "rows/table"
 require_relative "rows/ids"
 require_relative "rows/chosen_ids"
 require_relative "rows/batches"

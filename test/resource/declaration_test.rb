@@ -164,6 +164,8 @@ class DeclarationTest < Minitest::Test
         id :id
       }.checked_rows
     }
+    assert_includes error.message, "it cannot be told which database has the table \"users\""
+    error = assert_raises(Castellan::DeclarationError) { Class.new(Castellan::Resource) { model(7) && type("x") }.checked_rows }
     assert_includes error.message, "give an ActiveRecord model or relation"
   end
 

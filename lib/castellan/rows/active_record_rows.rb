@@ -208,6 +208,7 @@ module Castellan
       def related(object)
         return ObjectRows.new if object.nil?
 
+        object = Table.named(object)
         other = object.is_a?(::ActiveRecord::Relation) ? object.klass : object
         other == model ? self : @memo.fetch(other) { ActiveRecordRows.new(other, @memo) }
       end

@@ -209,6 +209,7 @@ module Castellan
       def related(object)
         return ObjectRows.new if object.nil?
 
+        object = Table.named(object)
         object == model ? self : @memo.fetch(object) { SequelRows.new(object, @memo) }
       end
 
