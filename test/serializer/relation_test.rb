@@ -48,6 +48,15 @@ module SerializerOfRelationContract
     assert_same_document article, include: %i[author tags]
   end
 
+  def test_a_record_that_goes_while_the_document_is_written_is_an_error_that_says_so
+    library = self.library
+    article = articles { attribute(:gone) { library.run("DELETE FROM authors WHERE id = 2") } }
+    serializer(:Author).attribute(:shout) { |record| record.name.upcase }
+    error = assert_raises(Castellan::Error) { article.new(ordered, include: [:author]).to_json }
+    assert_match(/\Aauthor 2 was deleted while the document was written/, error.message)
+    refute_kind_of Castellan::BadRequest, error
+  end
+
   def test_the_number_of_statements_does_not_grow_with_the_records
     plain = articles { attributes :title }
     opaque = articles { attribute(:shout) { |record| record.title.upcase } }

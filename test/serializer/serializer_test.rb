@@ -124,6 +124,15 @@ class SerializerTest < Minitest::Test
     assert_equal 8, answers.uniq.size
   end
 
+  def test_what_is_no_text_is_refused
+    serializer = define { has_many :roles, record_type: :role }
+    [{ include: "ro\xFF" }, { include: ["ro\xFF"] }, { fields: { "user" => "na\xFF" } }, { fields: { "us\xFF" => ["name"] } },
+     { fields: { user: ["na\xFF"] } }].each do |options|
+      error = assert_raises(Castellan::BadRequest) { serializer.new(ada, options) }
+      assert_equal options.keys.first.to_s, error.parameter
+    end
+  end
+
   def test_too_many_paths_are_refused
     serializer = define { has_many :roles, record_type: :role }
     error = assert_raises(Castellan::BadRequest) { serializer.new(ada, include: Array.new(51) { |n| "roles.a#{n}" }) }

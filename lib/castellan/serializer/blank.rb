@@ -16,7 +16,7 @@ module Castellan
       def blank?(value)
         case value
         when Integer then false
-        when String then value.empty? || SPACES.match?(value)
+        when String then value.empty? || (value.valid_encoding? && SPACES.match?(value))
         when nil, false then true
         else value.respond_to?(:empty?) ? value.empty? : false
         end

@@ -26,7 +26,7 @@ module Castellan
         section = section(node)
         records.each_with_index.map do |record, index|
           number = section.number_of(ids[index])
-          JsonText.of(writer.call(record, number && ->(relationship) { linked(section, number, relationship) }))
+          JsonText.of(writer.call(record, number && ->(relationship) { linked(node, section, number, relationship) }))
         end
       end
 
@@ -55,8 +55,8 @@ module Castellan
       end
 
       # @return [Array<String>, String, nil] nothing where rows do not know
-      def linked(section, number, relationship)
-        edge = section.parts.edges.find { |one| one.key == relationship.key.to_s || one.key == relationship.name.name } or return
+      def linked(node, section, number, relationship)
+        edge = section.parts.edges.find { |one| node.edges[one.position].relationship.name == relationship.name } or return
         ids = section.linked(number, edge)
         relationship.to_many? ? ids : ids.first || ""
       end
@@ -64,18 +64,18 @@ module Castellan
       def included_objects
         @included_objects ||= @opaque.each_with_object({}) do |node, objects|
           ids = ids_of(node)
-          records = load(node, ids)
-          of(node, ids.map { |id|
-            records.fetch(id) {
-              gone(node, id)
-            }
-          }, ids).zip(ids) { |text, id| objects["#{node.definition.type}/#{id}"] ||= text }
+          of(node, records(node, ids), ids).zip(ids) { |text, id| objects["#{node.definition.type}/#{id}"] ||= text }
         end
       end
 
       def ids_of(node)
         section = section(node)
         Array.new(section.size) { |number| section.id(number) }.uniq
+      end
+
+      def records(node, ids)
+        found = load(node, ids)
+        ids.map { |id| found.fetch(id) { gone(node, id) } }
       end
 
       def load(node, ids)
@@ -92,8 +92,8 @@ module Castellan
       end
 
       def gone(node, id)
-        raise Error, "#{node.definition.type} #{id} was deleted while the document was written; ask again, or read it in a transaction " \
-                     "with isolation: :repeatable_read"
+        raise Castellan::Error, "#{node.definition.type} #{id} was deleted while the document was written; ask again, or read it in a " \
+                                "transaction with isolation: :repeatable_read"
       end
     end
   end

@@ -45,28 +45,36 @@ module Castellan
       def fieldsets_of(fields)
         return {} if Blank.blank?(fields)
 
-        fields.to_h { |type, names| [type.to_sym, list(names).map(&:to_sym)] }
+        fields.to_h { |type, names| [text("fields", type).to_sym, list("fields", names).map(&:to_sym)] }
       end
 
-      def list(names)
-        names.is_a?(String) ? names.split(",") : [*names]
+      def list(parameter, names)
+        names = text(parameter, names).split(",") if names.is_a?(String)
+        [*names].map { |name| text(parameter, name.to_s) }
+      end
+
+      # What is no text has no symbol.
+      def text(parameter, value)
+        refuse(parameter, "#{parameter} is not valid UTF-8 text") if value.is_a?(String) && !value.valid_encoding?
+
+        value
       end
 
       def tree_of(asked)
         return {} if Blank.blank?(asked)
 
-        paths = list(asked).map(&:to_s).reject { |path| Blank.blank?(path) }
-        refuse("include names more than #{MAX_PATHS} paths") if paths.size > MAX_PATHS
+        paths = list("include", asked).reject { |path| Blank.blank?(path) }
+        refuse("include", "include names more than #{MAX_PATHS} paths") if paths.size > MAX_PATHS
         paths.each_with_object({}) do |path, tree|
           names = path.split(".")
-          refuse("include goes deeper than #{MAX_DEPTH} levels: #{path[0, 60]}") if names.size > MAX_DEPTH
+          refuse("include", "include goes deeper than #{MAX_DEPTH} levels: #{path[0, 60]}") if names.size > MAX_DEPTH
 
           names.reduce(tree) { |level, name| level[name.to_sym] ||= {} }
         end
       end
 
-      def refuse(detail)
-        raise BadRequest.new(detail, parameter: "include", title: "Invalid include")
+      def refuse(parameter, detail)
+        raise BadRequest.new(detail, parameter: parameter, title: "Invalid #{parameter}")
       end
 
       def validate(serializer)
