@@ -4,10 +4,10 @@
 # the SELECTs alone and PostgreSQL's own JSON; and the encoders with the rows at hand. On SQLite, and on PostgreSQL where it is
 # installed. The data is that of examples/users (1,000 users in the answer) and examples/posts.
 #
-#   rake bench:serialize                 # writes benchmark/serialize.md; some minutes
+#   rake bench:serialize                 # writes benchmark/serialize.md; about five minutes
 #   BENCH_SHORT=1 rake bench:serialize   # few users and rounds: shows that it works and that the documents are equal
 #   BENCH_JSON=rows.json rake bench:serialize
-#   BENCH_ROUNDS=5 rake bench:serialize  # 15 when nothing is said
+#   BENCH_ROUNDS=5 rake bench:serialize  # 9 when nothing is said
 #
 # Runs in a bundle of its own, benchmark/Gemfile, which it installs when it is missing. Documents are compared before they are
 # timed, and the first difference ends the run. A figure is good for this machine only; ratios travel better.
@@ -22,6 +22,8 @@ require_relative "support/same_documents"
 require_relative "serialize/measured"
 require_relative "serialize/goals"
 require_relative "serialize/growth"
+require_relative "serialize/streamed"
+require_relative "serialize/loaded_works"
 require_relative "serialize/users_works"
 require_relative "serialize/posts_works"
 require_relative "serialize/report"
@@ -30,8 +32,9 @@ class SerializeBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
   USERS = SHORT ? 40 : 1000
   POSTS = SHORT ? 20 : 100
-  TURNS = SHORT ? { rounds: 2, enough: 0, collect: false }.freeze : { rounds: Integer(ENV.fetch("BENCH_ROUNDS", "15")) }.freeze
+  TURNS = SHORT ? { rounds: 2, enough: 0, collect: false }.freeze : { rounds: Integer(ENV.fetch("BENCH_ROUNDS", "9")) }.freeze
   GROWTH = SHORT ? [1, 4, 40] : [1, 10, 100, 1000, 10_000]
+  STREAMED = SHORT ? [1, 100] : [1, 1000, 10_000, 100_000]
 
   def initialize
     @measured = Benchmarks::Measured.new(users: USERS)
@@ -54,10 +57,13 @@ class SerializeBenchmark
   def measure(database)
     users = Benchmarks::Example.new("users", "USERS" => USERS.to_s)
     keep apart(database) { with(users, database) { works(database, Benchmarks::UsersWorks.new(users, postgres: @url, users: USERS)) } }
+    cards = Benchmarks::Example.new("users", "USERS" => "1") # for its database: the records are LoadedWorks' own
+    keep apart(database) { with(cards, database) { works(database, Benchmarks::LoadedWorks.new(records: USERS)) } }
     posts = Benchmarks::Example.new("posts")
     keep apart(database) { with(posts, database) { works(database, Benchmarks::PostsWorks.new(posts, posts: POSTS)) } }
     many = Benchmarks::Example.new("users", "USERS" => (GROWTH.last * 2 / 3.0).ceil.to_s)
     @measured.growth[database] = apart(database) { with(many, database) { Benchmarks::Growth.measure(many, GROWTH, TURNS) } }
+    @measured.streamed[database] = apart(database) { Benchmarks::Streamed.measure(STREAMED, @url) }
   end
 
   def keep(works)

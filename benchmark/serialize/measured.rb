@@ -6,9 +6,10 @@ module Benchmarks
   #   measured.paired(:users, "SQLite").ms("Castellan")   # => 9.1
   class Measured
     # @return [Hash{String => Array<Hash>}] by database, see {Growth.measure}
+    # @return [Hash{String => Array<Hash>}] by database, see {Streamed.measure}
     # @return [Integer] how many users the list has
     # @return [Array<Work>]
-    attr_reader :growth, :users, :works
+    attr_reader :growth, :streamed, :users, :works
 
     Work = Struct.new(:key, :database, :title, :bytes, :paired)
 
@@ -16,6 +17,7 @@ module Benchmarks
       @users = users
       @works = []
       @growth = {}
+      @streamed = {}
     end
 
     # @return [Paired, nil]

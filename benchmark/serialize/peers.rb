@@ -23,6 +23,8 @@ module Benchmarks
   module Peers
     # Attributes of a user and nothing else.
     PLAIN = %i[email first_name last_name].freeze
+    # Attributes of a card: {LoadedWorks}.
+    CARD = %i[name email city phone note age score active seen_at joined_at].freeze
 
     class AccountSerializer < ActiveModel::Serializer
       type "users"
@@ -36,7 +38,18 @@ module Benchmarks
       attributes(*PLAIN)
     end
 
+    class FastCardSerializer
+      include JSONAPI::Serializer
+
+      set_type :cards
+      attributes(*CARD)
+    end
+
     module Panko
+      class Card < ::Panko::Serializer
+        attributes :id, *CARD
+      end
+
       class Role < ::Panko::Serializer
         attributes :id, :title
       end
@@ -74,6 +87,12 @@ module Benchmarks
     end
 
     module Alba
+      class Card
+        include ::Alba::Resource
+
+        attributes :id, *CARD
+      end
+
       class Role
         include ::Alba::Resource
 
@@ -124,6 +143,10 @@ module Benchmarks
     end
 
     module OjSerializers
+      class Card < Oj::Serializer
+        attributes :id, *CARD
+      end
+
       class Role < Oj::Serializer
         attributes :id, :title
       end

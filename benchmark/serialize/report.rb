@@ -7,7 +7,9 @@ require "sqlite3"
 module Benchmarks
   # What benchmark/serialize.md says, and the lines for BENCH_JSON.
   class Report
-    GEMS = %w[activerecord active_model_serializers jsonapi-serializer panko_serializer alba oj oj_serializers pg sqlite3 json].freeze
+    GEMS = %w[
+      activerecord active_model_serializers jsonapi-serializer panko_serializer alba oj oj_serializers sequel pg sqlite3 json
+    ].freeze
     # The way that the others of a table are compared with.
     OURS = "Castellan"
 
@@ -24,13 +26,14 @@ module Benchmarks
     def to_s
       ["# From the database to bytes, beside other serializers", "", *preface, "", "## Goals", "", *goals,
        *@measured.works.flat_map { |work| ["", "## #{work.title}, #{work.database}", "", *table(work)] },
-       *@measured.growth.flat_map { |database, rows| ["", "## Growth, #{database}", "", *growth(rows)] }, ""].join("\n")
+       *@measured.growth.flat_map { |database, rows| ["", "## Growth, #{database}", "", *growth(rows, "objects")] },
+       *@measured.streamed.flat_map { |database, rows| ["", "## Streamed, #{database}", "", *growth(rows, "KB at most")] }, ""].join("\n")
     end
 
     # @return [Array<Hash>]
     def rows
       [*@measured.works.flat_map { |work| ways(work).map { |way| row(work, way) } },
-       *@measured.growth.flat_map { |database, rows| rows.map { |row| { work: "growth", database: database, **row } } },
+       *{ "growth" => @measured.growth, "streamed" => @measured.streamed }.flat_map { |work, found| grown(work, found) },
        *goal_rows].map { |row| { benchmark: "serialize", **row } }
     end
 
@@ -95,8 +98,12 @@ module Benchmarks
         bytes: work.bytes[way], times_castellan: paired.times(OURS, way).median.round(3) }
     end
 
-    def growth(rows)
-      ["| users | ms | µs a user | objects | bytes |", "|---|---|---|---|---|", *rows.map { |row| "| #{row.values.join(" | ")} |" }]
+    def grown(work, found)
+      found.flat_map { |database, rows| rows.map { |row| { work: work, database: database, **row } } }
+    end
+
+    def growth(rows, cost)
+      ["| users | ms | µs a user | #{cost} | bytes |", "|---|---|---|---|---|", *rows.map { |row| "| #{row.values.join(" | ")} |" }]
     end
   end
 end

@@ -4,11 +4,12 @@ require_relative "peers"
 require_relative "raw_statements"
 require_relative "json_statements"
 require_relative "castellan_ways"
+require_relative "sequel_users"
 
 module Benchmarks
   # What is measured on the users: the whole list, nested, attributes only, one user, and the encoders by themselves.
   #
-  #   UsersWorks.new(example, postgres: true, users: 1000).each { |work, ways| … }
+  #   UsersWorks.new(example, postgres: "postgres://…", users: 1000).each { |work, ways| … }
   class UsersWorks
     include CastellanWays
 
@@ -16,12 +17,14 @@ module Benchmarks
     INCLUDE = %i[roles groups].freeze
     EAGER = %i[roles groups employee last_login_token].freeze
 
+    # @param postgres [String, nil] the url of the database
     def initialize(example, postgres:, users:)
       example.load("app/serializers", "app/serializers/fast", "castellan_steps")
       require_relative "account_resource"
       @postgres = postgres
       @users = users
       @one = scope.first.id
+      @sequel = SequelUsers.new(postgres)
     end
 
     # @yieldparam work [Symbol]
@@ -52,6 +55,7 @@ module Benchmarks
     def whole
       render = -> { UserResource.render(scope, include: INCLUDE) }
       [*castellan(:json_api, &render), limit(&render), *json_statements,
+       Way.new("Castellan, on Sequel", :json_api) { @sequel.render(TITLES, include: INCLUDE) },
        Way.new("Castellan, nested", :nested) { UserResource.render(scope, include: INCLUDE, format: :nested) },
        *Peers.nested(:User).map { |name, write| Way.new("#{name}, nested", :nested) { write.call(eager) } },
        Way.new("jsonapi-serializer", :json_api) { Peers.jsonapi_serializer(eager, Fast::UserSerializer, INCLUDE) },

@@ -19,8 +19,8 @@ class StreamServedTest < Minitest::Test
   def setup
     library.fill
     library.run("DELETE FROM articles")
-    library.run("INSERT INTO articles (id, author_id, title) " \
-                "SELECT n, 1, '#{TITLE}' FROM (WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 200) SELECT n FROM c)")
+    numbers = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 200) SELECT n FROM c"
+    library.run("INSERT INTO articles (id, author_id, title) SELECT n, 1, '#{TITLE}' FROM (#{numbers})")
   end
 
   def teardown

@@ -1,0 +1,32 @@
+# frozen_string_literal: true
+
+require "open3"
+require "rbconfig"
+
+module Benchmarks
+  # Documents that are streamed, each in a process of its own: how the time grows with the users, and the most memory that it takes
+  # beyond that of one user.
+  #
+  #   Streamed.measure([1, 1_000, 100_000], nil)   # => [{ users: 1, ms: 9.1, us_per_user: 9100.0, peak_kb: 0, bytes: 220 }, …]
+  module Streamed
+    PROGRAM = File.expand_path("../../test/document/stream_program.rb", __dir__)
+    LIB = File.expand_path("../../lib", __dir__)
+    MOST_KB = 8 * 1024
+    private_constant :PROGRAM, :LIB
+
+    module_function
+
+    # @param sizes [Array<Integer>]
+    # @param url [String, nil] of PostgreSQL; nil: SQLite
+    # @return [Array<Hash>]
+    def measure(sizes, url)
+      sizes.map do |users|
+        output, status = Open3.capture2(RbConfig.ruby, "-rbundler/setup", "-I#{LIB}", PROGRAM, users.to_s, *url)
+        abort "#{PROGRAM} failed with #{users} users" unless status.success?
+
+        peak, bytes, ms = output.split.map(&:to_f)
+        { users: users, ms: ms, us_per_user: (ms * 1000 / users).round(2), peak_kb: peak.to_i, bytes: bytes.to_i }
+      end
+    end
+  end
+end
