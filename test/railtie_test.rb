@@ -81,6 +81,33 @@ class RailtieTest < Minitest::Test
     assert_equal "false\n200\n", run_app("Rails.application.config.castellan.detection = false; #{code}", "RAILS_ENV" => "development")
   end
 
+  def test_in_production_a_watch_that_is_set_adds_up_what_repeats
+    output = run_app(<<~RUBY, "RAILS_ENV" => "production")
+      table
+      Rails.application.config.castellan.detection = Castellan::Detect.production(min_ms: 0) { |finding, endpoint| puts finding.kind, endpoint }
+      boot
+      ArticlesController.define_method(:index) { render json: (1..6).map { |id| Article.find_by(id: id)&.title } }
+      2.times { get("/articles") }
+      entry = Rails.configuration.castellan.detection.findings.first
+      p entry.times, entry.queries
+    RUBY
+    lines = output.lines.map(&:chomp)
+    assert_includes lines.first, "GET articles#index: n_plus_one: 6 queries"
+    assert_equal ["n_plus_one", "GET articles#index", "2", "12"], lines.drop(1)
+  end
+
+  def test_in_development_the_middleware_takes_options
+    output = run_app(<<~RUBY, "RAILS_ENV" => "development")
+      table
+      Rails.application.config.castellan.detection = { json_lines: "findings.jsonl" }
+      boot
+      ArticlesController.define_method(:index) { render json: (1..6).map { |id| Article.find_by(id: id)&.title } }
+      get("/articles")
+      puts JSON.parse(File.read("findings.jsonl")).values_at("path", "kind", "count")
+    RUBY
+    assert_equal %w[/articles n_plus_one 6], output.lines.last(3).map(&:chomp)
+  end
+
   def test_a_wrong_declaration_fails_at_boot_where_code_is_loaded_at_boot
     wrong = { "app/resources/article_resource.rb" => "class ArticleResource < Castellan::Resource\n  model Article\n  attributes :titel\nend\n" }
     code = "table; begin; boot; rescue Castellan::DeclarationError => error; puts error.message; end"

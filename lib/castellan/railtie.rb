@@ -7,6 +7,8 @@ module Castellan
   # Wires Castellan into a Rails application: three things, all by Rails' public configuration.
   #
   #   config.castellan.detection = false   # in config/environments/development.rb: do not watch for repeated queries
+  #   config.castellan.detection = { json_lines: "log/findings.jsonl" }   # there, too: options of the middleware
+  #   config.castellan.detection = Castellan::Detect.production(sample: 0.1)   # in production.rb: watch a tenth of the requests
   #   config.castellan.profile = false     # there, too: no profiles and no page at /castellan
   #   config.castellan.profile = { secret: ENV.fetch("PROFILE_SECRET") }   # in production.rb: for who has a signed link
   #
@@ -14,7 +16,8 @@ module Castellan
   # `profile` is set, to options of the middleware. By default results are in tmp/castellan, which the workers share; parameters of
   # `config.filter_parameters` are not kept; links are signed with a key of the application's own.
   #
-  # In development, requests are watched for repeated queries ({Detect::Middleware}). Where code is loaded at boot
+  # In development, requests are watched for repeated queries ({Detect::Middleware}); elsewhere only by a {Detect::Production} that
+  # is set, and can be asked there: `puts Rails.configuration.castellan.detection`. Where code is loaded at boot
   # (`config.eager_load`), every resource is held against the database then, so that a wrong name is found before a request; a
   # database that does not answer yet (an image that is being built) is logged and no error. With CASTELLAN=off neither is done.
   #
@@ -38,6 +41,16 @@ module Castellan
         asked = {} unless asked.is_a?(Hash)
         { environment: Rails.env.to_s, filter: app.config.filter_parameters, logger: Rails.logger, announce: method(:announce),
           **(asked.key?(:store) ? {} : own_store), **(asked.empty? ? own_secret(app) : asked) }
+      end
+
+      # @param asked [Boolean, Hash, Detect::Production, nil]
+      # @return [Array(Class, Hash), nil] a middleware and its options, nil when there shall be none
+      def detection(asked)
+        return if !asked || Castellan.off?
+        return [asked.log_to(Rails.logger).middleware, {}] if asked.respond_to?(:middleware)
+        return unless Rails.env.development?
+
+        [Detect::Middleware, { logger: Rails.logger, **(asked.is_a?(Hash) ? asked : {}) }]
       end
 
       # @param text [String] the signed link: where a server boots for whoever watches, else for the log
@@ -81,9 +94,10 @@ module Castellan
     end
 
     initializer "castellan.detect" do |app|
-      if Rails.env.development? && app.config.castellan.detection && !Castellan.off?
+      middleware, options = Railtie.detection(app.config.castellan.detection)
+      if middleware
         Castellan::CallSite.root = Rails.root.to_s
-        app.config.middleware.use Castellan::Detect::Middleware, logger: Rails.logger
+        app.config.middleware.use(middleware, **options)
       end
     end
   end

@@ -38,6 +38,14 @@ module Castellan
         Instrument.subscribe
       end
 
+      # Takes a logger where none was given, because there is none yet when an application is configured.
+      # @param logger [#warn, nil]
+      # @return [self]
+      def log_to(logger)
+        @logger = logger if @logger.nil?
+        self
+      end
+
       # @return [Class] a Rack middleware
       def middleware
         watch = self
