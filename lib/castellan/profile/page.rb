@@ -55,7 +55,7 @@ module Castellan
       # One request for the page.
       Visit = Struct.new(:env, :path) do
         # @return [String] what is asked for, below the path of the page
-        def place = env["PATH_INFO"].to_s.delete_prefix(path).chomp("/")
+        def place = env["PATH_INFO"].to_s.scrub.delete_prefix(path).chomp("/")
 
         # @return [String] the path of the page as the browser sees it
         def root = "#{env["SCRIPT_NAME"]}#{path}"
@@ -76,7 +76,7 @@ module Castellan
         def filter = { endpoint: self["endpoint"], status: self["status"] }
 
         # @return [String] of what the client has, or ""
-        def validator = env["HTTP_IF_NONE_MATCH"].to_s
+        def validator = env["HTTP_IF_NONE_MATCH"].to_s.scrub
 
         private
 

@@ -99,6 +99,14 @@ class ProfilePageTest < Minitest::Test
     end
   end
 
+  def test_bytes_that_are_no_text_ask_for_nothing
+    page = Castellan::Profile::Page.new(store: kept)
+    ask = ->(path, **env) { page.call({ "REQUEST_METHOD" => "GET", "PATH_INFO" => path }.merge(env.transform_keys(&:to_s))).first }
+    assert_equal [404, 404], [ask.call("/castellan/\xFF"), ask.call("/castellan/requests/\xFF".b)]
+    assert_equal 200, ask.call("/castellan/latest", HTTP_IF_NONE_MATCH: "\xFF")
+    assert_equal 200, ask.call("/castellan/requests/slow", HTTP_HOST: "\xFF", SCRIPT_NAME: "/\xFF")
+  end
+
   def test_the_latest_requests_have_a_validator_that_changes_with_them
     results = Profiles.kept(Profiles.slow)
     etag = get("/latest", results).headers["etag"]
