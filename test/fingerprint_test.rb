@@ -74,14 +74,14 @@ class FingerprintTest < Minitest::Test
   end
 
   def test_the_extension_reads_every_text_as_the_regular_expressions_do
-    skip "the C extension is not built" unless defined?(Castellan::NativeFingerprint)
+    skip "the C extension is not built" unless native?
     random = Random.new(7)
     read = Array.new(20_000) { statement(random) }.count { |sql| alike?(sql) }
     assert_operator read, :>, 10_000
   end
 
   def test_the_extension_leaves_what_is_hard_to_the_regular_expressions
-    skip "the C extension is not built" unless defined?(Castellan::NativeFingerprint)
+    skip "the C extension is not built" unless native?
     ["SELECT é", "SELECT '\\''", "SELECT \0", "SELECT \xff", "SELECT 1".encode("UTF-16LE"), nil].each do |sql|
       assert_nil Castellan::Fingerprint.send(:shape_of, sql)
     end
@@ -111,6 +111,8 @@ class FingerprintTest < Minitest::Test
     assert_equal [expected, expected.encoding], [shape, shape.encoding], sql.inspect
     true
   end
+
+  def native? = Castellan::Fingerprint && Castellan.const_defined?(:NativeFingerprint)
 
   def of(sql) = Castellan::Fingerprint.of(sql)
 
