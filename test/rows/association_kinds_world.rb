@@ -46,6 +46,8 @@ module AssociationKindsWorld
     end
   end
 
+  # Rails 7.1 knows foreign keys of several columns under another name.
+  FOREIGN_KEY = ActiveRecord.version >= Gem::Version.new("7.2") ? :foreign_key : :query_constraints
   MODELS = <<~RUBY
     class Guest < Base
       self.inheritance_column = :type
@@ -88,12 +90,12 @@ module AssociationKindsWorld
     end
     class Seat < Base
       belongs_to :hall
-      has_many :tickets, foreign_key: %i[row_id seat_number]
+      has_many :tickets, #{FOREIGN_KEY}: %i[row_id seat_number]
       has_many :guests, through: :tickets
     end
     class Ticket < Base
       belongs_to :guest
-      belongs_to :seat, foreign_key: %i[row_id seat_number]
+      belongs_to :seat, #{FOREIGN_KEY}: %i[row_id seat_number]
       belongs_to :hall, primary_key: :code, foreign_key: :hall_code
     end
     class Remark < Base
@@ -102,5 +104,5 @@ module AssociationKindsWorld
       belongs_to :welcome_guest, foreign_key: :guest_id, optional: true
     end
   RUBY
-  private_constant :MODELS
+  private_constant :FOREIGN_KEY, :MODELS
 end
