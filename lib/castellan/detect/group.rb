@@ -101,7 +101,7 @@ module Castellan
         waited? && (@digests.size == 1 || (@pieces && @pieces.varying.empty? && !@shape.listed?) || false)
       end
 
-      # Two statements have one pause, in which something else may have happened: it must be longer.
+      # Two statements have one pause, and nobody knows what the program did in it: it must be longer.
       def waited? = @waited && (@count > 2 || @pause_ns.to_i > LONG_PAUSE_NS)
 
       # Takes in the statements of another group, from another thread or through the same association.
@@ -110,7 +110,7 @@ module Castellan
 
       WRITES_BITS = 32
       SHORT_PAUSE_NS = 1_000_000
-      LONG_PAUSE_NS = 8_000_000
+      LONG_PAUSE_NS = 50_000_000
 
       protected
 
@@ -134,14 +134,14 @@ module Castellan
 
       private
 
-      # Waiting costs no processor time; asked only when the pause was long, so hardly ever.
+      # Asked only when the pause was long, so hardly ever.
       def pause(pause_ns)
         @pause_ns = pause_ns
         @waited = pause_ns >= SHORT_PAUSE_NS or return
 
-        cpu_ns = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
-        @waited = (cpu_ns - @cpu_ns) * 2 < pause_ns if @cpu_ns
-        @cpu_ns = cpu_ns
+        taken_ns = ThreadTime.taken_ns
+        @waited = (taken_ns - @taken_ns) * 2 < pause_ns if @taken_ns
+        @taken_ns = taken_ns
       end
 
       # The site of the first ones is asked for; after that a loop has shown itself, and only every seventh is asked, of many fewer

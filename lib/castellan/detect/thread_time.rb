@@ -1,0 +1,27 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # How long this thread has worked or stood in line to work. What is missing to the time of the clock it has waited: slept,
+    # or asked somebody else.
+    #
+    #   before = ThreadTime.taken_ns
+    #   sleep(0.1)
+    #   ThreadTime.taken_ns - before   # => 40_000
+    #
+    # On a busy machine a thread that only wants to work stands in line for milliseconds; Linux tells that time. Elsewhere it counts
+    # as waiting. Takes 20 µs on Linux: not for each statement.
+    module ThreadTime
+      SCHEDSTAT = "/proc/thread-self/schedstat"
+      private_constant :SCHEDSTAT
+
+      # @return [Integer] nanoseconds, to be compared within one thread
+      def self.taken_ns
+        worked, stood = File.read(SCHEDSTAT).split
+        Integer(worked) + Integer(stood)
+      rescue SystemCallError, TypeError, ArgumentError
+        Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
+      end
+    end
+  end
+end
