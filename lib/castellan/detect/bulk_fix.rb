@@ -9,9 +9,8 @@ module Castellan
     #
     # Of several conditions the line of source must show which one changes.
     class BulkFix
-      LITERAL = /-?\d[\d_.]*|:\w+|"(?:[^"\\#]|\\.)*"|'[^']*'|true|false|nil/
       OTHERS = /[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/
-      private_constant :LITERAL, :OTHERS
+      private_constant :OTHERS
 
       # @param one [Verdict::Case]
       def initialize(one)
@@ -53,7 +52,7 @@ module Castellan
 
       # @return [Hash{String => String}] columns and the literals that they must equal
       def constant
-        @constant ||= @shape.equal.to_h { |name| [name, @source[/\b#{name}: (#{LITERAL})(?=\s*[,)}])/, 1]] }.compact
+        @constant ||= @shape.equal.to_h { |name| [name, WrittenCall.literal(@source, name)] }.compact
       end
 
       def code

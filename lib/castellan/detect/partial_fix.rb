@@ -11,7 +11,11 @@ module Castellan
     # Reads the line of source for what the statement does not tell: the values of its conditions, and which call is written.
     class PartialFix
       READ_FROM_LOADED = %w[size length empty? any? none? many? include? pluck ids pick take blank? present?].freeze
-      private_constant :READ_FROM_LOADED
+      # They make another query of it than the association's.
+      OTHERWISE = %w[joins left_joins left_outer_joins select reselect group distinct having unscope includes preload eager_load references
+                     from lock merge or and extending readonly eager eager_graph join left_join inner_join association_join union
+                     select_append select_group].freeze
+      private_constant :READ_FROM_LOADED, :OTHERWISE
 
       # @param one [Verdict::Case] with a link and a parent
       # @param tree [Hash] what to preload where the whole association is; other associations may be in it
@@ -29,8 +33,9 @@ module Castellan
       def cure
         if limited? then limited
         elsif @chain&.batched? then loading.cure(after: instead("each", @chain.finder), read: :each)
+        elsif otherwise? then otherwise
         elsif @chain&.keyed? then keyed
-        elsif @chain && !@chain.constant? then varying
+        elsif varying? then varying
         elsif @shape.calculation? then calculated
         elsif @shape.existence? then existence
         else declared
@@ -44,7 +49,25 @@ module Castellan
       # The whole association.
       def loading = Loading.new(@one, @tree)
 
-      def limited? = @chain&.limited? || @shape.fingerprint.include?(" offset ?")
+      def limited?
+        taken = @chain ? @chain.limited? : @source.match?(/\.(?:limit|first|last|take)\((?!1\))\d+\)/)
+        taken || @shape.fingerprint.include?(" offset ?")
+      end
+
+      # With a block `select` and `group` are Ruby's.
+      def otherwise?
+        OTHERWISE.include?(@chain&.finder) && (@chain.arguments || !%w[select group].include?(@chain.finder))
+      end
+
+      def otherwise
+        Cure.refused("#{@link} is asked for with .#{@chain.finder} at #{at}, which a preload of it does not answer: declare an " \
+                     "association that has it in its scope, and preload that")
+      end
+
+      # Without the association on the line its conditions are looked for one by one.
+      def varying?
+        @chain ? !@chain.constant? : further.any? { |column| WrittenCall.varies?(@source, column) }
+      end
 
       # Sequel takes as many of each as the association says.
       def limited
@@ -69,6 +92,7 @@ module Castellan
       def reads_loaded? = !@shape.sequel? && READ_FROM_LOADED.include?(@chain&.finder)
 
       def instead(good, bad)
+        return " and read .#{@link.name}.#{good} at #{at}" unless @chain
         return " and write .#{good} instead of .#{bad} at #{at}" unless @shape.sequel?
 
         " and write .#{@link.name}.#{good} instead of .#{@link.name}_dataset.#{bad} at #{at}"
@@ -95,12 +119,15 @@ module Castellan
 
       def counted
         written = instead("size", "count") unless reads_loaded?
-        loading.cure(after: "#{written}#{"; or count them in one query: #{group}" if groupable?}", **(written ? { read: :calculate } : {}))
+        grouped = "; or count them in one query: #{group}" if groupable? && group
+        loading.cure(after: "#{written}#{grouped}", **(written ? { read: :calculate } : {}))
       end
 
       def groupable? = !@link.through && !@link.type && !@link.composite?
 
-      def group = @bulk.calculation(@link.target, @link.key, @shape.fingerprint, @chain&.filters.to_s)
+      def group
+        @bulk.calculation(@link.target, @link.key, @shape.fingerprint, @chain ? @chain.filters : columns)
+      end
 
       def grouped
         return Cure.refused("no preload answers a calculation on #{@link} with conditions; join and group in one query") unless groupable?
@@ -123,7 +150,8 @@ module Castellan
         return chosen unless scope.empty?
         return loading.cure if reads_loaded? || (@chain.nil? && @source.include?("_ids"))
 
-        loading.cure(after: " and read .#{@link.name}#{".first" if @shape.single?} at #{at}", read: @link.name)
+        first = ".first" if @shape.single? && @link.to == :many
+        loading.cure(after: " and read .#{@link.name}#{first} at #{at}", read: @link.name)
       end
 
       # An association of its own, which holds what was asked for. One through a collection must be a collection, too.
@@ -171,7 +199,8 @@ module Castellan
 
       # Where the source does not show the condition, its columns are named and the values left to the reader.
       def columns
-        further.empty? ? "" : "where(#{further.map { |column| "#{column}: …" }.join(", ")})"
+        values = further.map { |column| "#{column}: #{WrittenCall.literal(@source, column) || "…"}" }
+        values.empty? ? "" : "where(#{values.join(", ")})"
       end
 
       def single_name

@@ -15,7 +15,8 @@ module Castellan
       GOES_ON = /\A&?\.(?!\.)/
       UNFINISHED = /\.\z/
       COMMENT = /(?:\A|\s)#(?!\{).*\z/
-      private_constant :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT
+      LITERAL = /-?\d[\d_.]*|:\w+|"(?:[^"\\#]|\\.)*"|'[^']*'|true|false|nil/
+      private_constant :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT, :LITERAL
 
       module_function
 
@@ -27,6 +28,13 @@ module Castellan
         text = join(lines.pop, text) while lines.any? && above?(lines.last, text)
         text
       end
+
+      # @param text [String]
+      # @return [String, nil] the value that a column is written with, where it is a literal
+      def literal(text, column) = text[/\b#{column}: (#{LITERAL})(?=\s*[,)}])/, 1]
+
+      # @return [Boolean] whether a column is written with something else, which may change
+      def varies?(text, column) = text.match?(/\b#{column}: /) && literal(text, column).nil?
 
       def lines_to(site)
         file = File.expand_path(CallSite.path(site), CallSite.root)

@@ -137,6 +137,36 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_includes assert_mends(notes, queries: 2, reads: "notes.order(:id).last"), "as: :subject"
   end
 
+  # The whole line is the reader's to rewrite; the fix says what to read.
+  def test_a_line_that_asks_the_model_is_to_read_the_association
+    { "World::Badge.find_by(keeper_id: keeper.id).id" => "badge", "World::RoomKey.where(keeper_id: keeper.id).map(&:id)" => "room_keys",
+      "World::RoomKey.where(keeper_id: keeper.id).count" => "room_keys.size",
+      "World::RoomKey.where(keeper_id: keeper.id).exists?" => "room_keys.any?",
+      "World::RoomKey.where(keeper_id: keeper.id, lost: true).last.id" => "last_room_key" }.each do |code, read|
+      finding = only_finding(work = unit(KEEPERS, code, "end"))
+      assert_match(/ and read \.#{Regexp.escape(read)} at \S+:3(?:\z|; or)/, finding.fix)
+      rest = code[/\)(?:\.last)?(\.(?:id|map.*))\z/, 1]
+      assert_mends_rewritten(work, finding.fix, "keeper.#{read}#{rest}")
+      assert_includes Castellan::Doctor.try(finding) { work.call }.to_s, ":3 asks the model and not the association of its record"
+    end
+  end
+
+  def test_an_association_in_a_variable_is_read_as_well
+    finding = only_finding(work = unit(KEEPERS, "keys = keeper.room_keys", "keys.where(lost: false).last.door", "end"))
+    assert_includes finding.fix, "has_one :last_room_key, -> { where(lost: false).order(id: :desc) }"
+    assert_predicate Castellan::Doctor.try(finding) { work.call }, :accepted?
+    limited = unit(KEEPERS, "keys = keeper.room_keys", "keys.first(2).map(&:door)", "end")
+    assert_includes only_finding(limited).fix_refused, "a limit for each"
+  end
+
+  def test_what_is_another_query_than_the_association_is_not_said_to_be_preloaded
+    ["joins(:keeper).map(&:door)", "select(:id).map(&:id)", "group(:lost).count", "distinct.count(:door)", "includes(:keeper).map(&:door)"]
+      .each do |code|
+        reason = assert_refused(unit(KEEPERS, "keeper.room_keys.#{code}", "end"), ".preload(:room_keys)")
+        assert_includes reason, "is asked for with .#{code[/\w+/]} at"
+      end
+  end
+
   def test_calculations_are_read_from_what_is_loaded
     { "count" => ".size instead of .count", "exists?" => ".any? instead of .exists?", "sum(:door)" => ".filter_map(&:door).sum instead",
       "maximum(:door)" => ".filter_map(&:door).max", "minimum(:door)" => ".filter_map(&:door).min" }.each do |code, written|
@@ -201,6 +231,15 @@ class ActiveRecordFixesTest < Minitest::Test
   end
 
   private
+
+  def assert_mends_rewritten(work, fix, line)
+    before = measured(work)
+    applied = run_copy(work) do |copy|
+      Written.new(fix.sub(/; and read.*/, ""), copy, /World::Keeper/, nil).call
+      copy.lines[1] = line
+    end
+    assert_equal [nil, before.result, 2, []], [applied.error, applied.result, applied.queries, applied.findings], fix
+  end
 
   # The method that a finding is of, and its module.
   def units_of(finding) = [File.basename(finding.location).sub(/\.rb:\d+\z/, ""), Units]

@@ -49,6 +49,7 @@ module Castellan
           @preloads = findings.select(&:preload).flat_map { |finding| preloads_of(finding) }.uniq
           @readings = findings.filter_map { |finding| reading(finding) }
           @declarations = findings.filter_map { |finding| declaration_of(finding) }.uniq(&:name)
+          @read = {}
           @locations = {}
           @loading = false
         end
@@ -89,8 +90,13 @@ module Castellan
         def way(owner, association)
           return if @loading || @readings.empty? || (here = location).nil?
 
-          @readings.find { |one| one.here?(here) && one.association == association && owner <= one.owner }&.way
+          reading = @readings.find { |one| one.here?(here) && one.association == association && owner <= one.owner } or return
+          @read[reading] = true
+          reading.way
         end
+
+        # @return [String, nil] a line that should have read an association in another way, but does not read it at all
+        def unread = @readings.find { |one| !@read[one] }&.location
 
         private
 
