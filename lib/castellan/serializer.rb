@@ -89,14 +89,11 @@ module Castellan
       self.class.is_collection?(@resource, @options.is_collection) ? hash_for_collection : hash_for_one_record
     end
 
-    # (see #serializable_hash)
-    def to_hash
-      serializable_hash
-    end
+    alias to_hash serializable_hash # of this very method, as there: what a class writes over it is asked by its own name
 
     # @return [String] the document's bytes, UTF-8; takes and ignores what `render json:` gives
     def to_json(*)
-      document&.to_json || JsonText.of(serializable_hash)
+      document&.to_json || JsonText.of(to_hash)
     end
 
     # @return [String] in words: what is read of a relation, which types need models, and why

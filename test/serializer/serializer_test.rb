@@ -28,6 +28,17 @@ class SerializerTest < Minitest::Test
     assert_equal [{ id: "3", type: :role }], serializer.new(ada).serializable_hash[:data][:relationships][:roles][:data]
   end
 
+  def test_a_method_that_would_have_been_called_is_refused_where_it_is_defined
+    error = assert_raises(Castellan::ConfigurationError) { define { define_singleton_method(:record_hash) { |*| {} } } }
+    assert_includes error.message, "UserSerializer defines record_hash, which jsonapi-serializer calls and Castellan does not"
+  end
+
+  def test_to_hash_is_what_it_is_in_jsonapi_serializer
+    serializer = define { attributes :name }
+    serializer.define_method(:serializable_hash) { { wrapped: super() } }
+    assert_equal [[:wrapped], [:data]], [serializer.new(ada).serializable_hash.keys, serializer.new(ada).to_hash.keys]
+  end
+
   def test_a_serializer_without_a_type_is_refused
     error = assert_raises(Castellan::ConfigurationError) { Class.new { include Castellan::Serializer }.new(ada) }
     assert_equal "a serializer without a name has no type: write `set_type :user`", error.message

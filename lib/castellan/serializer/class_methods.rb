@@ -23,7 +23,9 @@ module Castellan
 
       INHERITED = %i[attributes_to_serialize relationships_to_serialize data_links transform_method record_id meta_to_serialize
                      cache_store_instance cache_store_options].freeze
-      private_constant :INHERITED
+      # jsonapi-serializer's own class methods that write hashes: nothing here calls them.
+      NEVER_CALLED = %i[record_hash attributes_hash relationships_hash links_hash meta_hash id_hash get_included_records].freeze
+      private_constant :INHERITED, :NEVER_CALLED
 
       def inherited(subclass)
         super
@@ -33,6 +35,16 @@ module Castellan
         end
         type = subclass.reflected_record_type
         type ? subclass.set_type(type) : subclass.record_type = record_type
+      end
+
+      # @api private
+      # @raise [ConfigurationError] for a class method that would have been called there and is not here
+      def singleton_method_added(name)
+        super
+        return unless NEVER_CALLED.include?(name)
+
+        raise ConfigurationError, "#{self.name || "a serializer"} defines #{name}, which jsonapi-serializer calls and Castellan does not: " \
+                                  "declare what it adds with attribute, link or meta"
       end
 
       # @return [Symbol, nil] :movie for MovieSerializer

@@ -15,6 +15,8 @@ module Castellan
       class << self
         # @return [Symbol, nil] the column whose value a serializer writes as the id; nil where only the record knows it
         def id_column(serializer, adapter)
+          return unless serializer.method(:id_from_record).owner == ClassMethods # else the serializer has its own way
+
           name = serializer.record_id || adapter.primary_key
           return unless name.respond_to?(:to_sym) && MemberTranslation.column_reason(name.to_sym, adapter).nil?
 

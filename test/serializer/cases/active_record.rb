@@ -146,6 +146,10 @@ module SerializerCases
       belongs_to :author
     },
     "nothing" => proc {},
+    "an id by a method of the class" => proc {
+      def self.id_from_record(book, _params = {}) = "#{book.id}-#{book.pages}"
+      attributes :title
+    },
     "params" => proc { attribute(:told) { |book, params| "#{params[:word]} #{book.title}" } }
   }
   bodies.each do |name, body|
