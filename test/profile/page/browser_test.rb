@@ -124,7 +124,7 @@ class ProfilePageBrowserTest < Minitest::Test
     visit("/requests/fast") do |page|
       press(page, ".compare-with button")
       await(page, "document.querySelector('.sides')")
-      assert_equal "?b=fast&a=deep", page.evaluate("location.search")
+      assert_equal "?b=fast&a=slow", page.evaluate("location.search")
     end
   end
 

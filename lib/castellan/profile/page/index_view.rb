@@ -67,13 +67,10 @@ module Castellan
 
         def median(values) = values.sort[(values.size - 1) / 2]
 
-        # The last two of one endpoint, which is what people compare; else the last two.
+        # The newest, and the one before of its endpoint, which is what people compare; else the last two.
         def proposed
-          @proposed ||= begin
-            newest = summaries.first
-            before = summaries.drop(1)
-            [(before.find { |one| one.endpoint == newest&.endpoint } || before.first)&.id, newest&.id]
-          end
+          newest, *before = undisturbed
+          @proposed ||= [(before.find { |one| one.endpoint == newest.endpoint } || before.first)&.id, newest&.id]
         end
 
         def radio(side, id)

@@ -68,10 +68,11 @@ module Castellan
           index ? "#query-#{index + 1}" : "#queries"
         end
 
-        # What this request is most likely to be compared with: the one before of the same endpoint, else the one before.
+        # What this request is most likely to be compared with: the one before of its depth and endpoint, else of its depth.
         def before
           earlier = @others.select { |other| other.at <= result.at }
-          earlier.find { |other| other.endpoint == result.endpoint } || earlier.first || @others.first
+          alike = earlier.select { |other| other.depth == result.depth }
+          alike.find { |other| other.endpoint == result.endpoint } || alike.first || earlier.first || @others.first
         end
 
         def choice(other)
