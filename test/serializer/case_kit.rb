@@ -50,10 +50,13 @@ module SerializerCases
   class << self
     # @return [Hash{String => Array}] the answer of each case
     def answers(tested)
-      ALL.each_with_index.to_h { |(name, block), number| [name, answer(block, tested, number)] }
+      ALL.each_with_index.to_h { |(name, block), number| [name, answer(block, tested, number).map { |text| without_number(text) }] }
     end
 
     private
+
+    # So that answers can be compared when not all cases are run.
+    def without_number(text) = text.to_s.gsub(/Case\d+(Again)?/, "Case")
 
     def answer(block, tested, number)
       value = block.call(Kit.new(tested, number))
@@ -68,7 +71,7 @@ module SerializerCases
     def json(value, block, tested, number)
       return value.to_json if tested.name.start_with?("Castellan")
 
-      block.call(Kit.new(tested, "#{number}Again")).serializable_hash.to_json.gsub("Case#{number}Again", "Case#{number}")
+      block.call(Kit.new(tested, "#{number}Again")).serializable_hash.to_json
     end
   end
 end

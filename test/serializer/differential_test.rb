@@ -7,39 +7,46 @@ require "serializer/case_answers"
 # test/serializer/cases/.
 class DifferentialTest < Minitest::Test
   ALL = "cases/*.rb"
-  PLAIN = %w[cases/members.rb cases/relationships.rb cases/documents.rb].freeze
 
   def test_every_case_answers_as_jsonapi_serializer_does
-    assert_same_answers CaseAnswers.of("original", ALL), CaseAnswers.of("castellan", ALL)
+    assert_equal original.keys, CaseAnswers.of("castellan", ALL).keys
+    assert_same_answers original, CaseAnswers.of("castellan", ALL)
   end
 
   def test_the_constants_of_jsonapi_serializer_do_the_same
-    names = %w[members documents active_record concerns].map { |name| "cases/#{name}.rb" }
-    assert_same_answers CaseAnswers.of("original", *names), CaseAnswers.of("compat", *names)
+    assert_same_answers original, answers("compat", "members", "documents", "active_record", "concerns")
   end
 
   def test_without_active_support_plain_objects_are_written_the_same
-    assert_same_answers CaseAnswers.of("original", *PLAIN), CaseAnswers.of("bare", *PLAIN)
+    assert_same_answers original, answers("bare", "members", "relationships", "documents")
   end
 
   def test_on_postgresql
     needs :postgres
-    original, ours = %w[original castellan].map do |library|
-      CaseAnswers.of(library, "cases/active_record.rb", env: { "SERIALIZER_DATABASE" => Castellan::TestServers.postgres_url })
-    end
-    assert_same_answers original, ours
+    assert_same_answers(*%w[original castellan].map do |library|
+      answers(library, "active_record", env: { "SERIALIZER_DATABASE" => Castellan::TestServers.postgres_url })
+    end)
   end
 
   def test_there_are_cases_of_every_kind
-    kinds = CaseAnswers.of("original", ALL).values.map(&:first).tally
+    kinds = original.values.map(&:first).tally
     assert_operator kinds.fetch("document"), :>=, 400
     assert_operator kinds.fetch("error"), :>=, 8
   end
 
   private
 
+  def original = CaseAnswers.of("original", ALL)
+
+  def answers(library, *names, **options)
+    CaseAnswers.of(library, *names.map { |name| "cases/#{name}.rb" }, **options)
+  end
+
+  # Of all cases that the second has.
   def assert_same_answers(was, is)
-    assert_equal was.keys, is.keys
+    assert_empty is.keys - was.keys
+    was = was.slice(*is.keys)
+    assert_operator was.size, :>=, 100
     different = CaseAnswers.different(was, is)
     assert_empty different, CaseAnswers.shown(different, was, is)
   end
