@@ -92,13 +92,13 @@ module Castellan
       # @return [Integer] how many different sets of values were asked for, as far as that was looked at
       def different = @digests.size
 
-      # @return [Boolean] whether the same was asked again and again because the answer changes: after writes, or after
-      #   pauses in which the program waited
+      # @return [Boolean] whether the same was asked again and again because the answer changes: after writes of the table, or
+      #   after pauses in which the program waited and wrote nothing
       def polling?
         return false if @count < 2
         return true if @digests.size == 1 && @again.zero?
 
-        waited? && (@digests.size == 1 || (@pieces && @pieces.varying.empty? && !@shape.listed?) || false)
+        waited? && @again == @quietly && (@digests.size == 1 || (@pieces && @pieces.varying.empty? && !@shape.listed?) || false)
       end
 
       # Two statements have one pause, and nobody knows what the program did in it: it must be longer.
@@ -109,7 +109,7 @@ module Castellan
       def merge(other) = dup.tap { |group| group.take(other) }
 
       WRITES_BITS = 32
-      SHORT_PAUSE_NS = 1_000_000
+      SHORT_PAUSE_NS = 5_000_000
       LONG_PAUSE_NS = 50_000_000
 
       protected
@@ -140,7 +140,7 @@ module Castellan
         @waited = pause_ns >= SHORT_PAUSE_NS or return
 
         taken_ns = ThreadTime.taken_ns
-        @waited = (taken_ns - @taken_ns) * 2 < pause_ns if @taken_ns
+        @waited = pause_ns - taken_ns + @taken_ns >= SHORT_PAUSE_NS if @taken_ns
         @taken_ns = taken_ns
       end
 

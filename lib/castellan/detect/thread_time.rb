@@ -16,12 +16,15 @@ module Castellan
       private_constant :SCHEDSTAT
 
       # @return [Integer] nanoseconds, to be compared within one thread
-      def self.taken_ns
-        worked, stood = File.read(SCHEDSTAT).split
-        Integer(worked) + Integer(stood)
-      rescue SystemCallError, TypeError, ArgumentError
-        Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
+      def self.taken_ns = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond) + stood_ns
+
+      # The first figure of the file is the time worked, but only as of the last tick.
+      def self.stood_ns
+        File.read(SCHEDSTAT)[/\A\d+ (\d+)/, 1].to_i
+      rescue SystemCallError
+        0
       end
+      private_class_method :stood_ns
     end
   end
 end
