@@ -79,7 +79,7 @@ class ContractTest < Minitest::Test
   end
 
   def test_sequel_loads_where_a_trial_does
-    assert_empty(%i[each single_record! count empty? select_map sum min max].reject { |name| Sequel::Dataset.method_defined?(name) })
+    assert_empty(%i[each single_record! get count empty? select_map sum min max].reject { |name| Sequel::Dataset.method_defined?(name) })
     model = Class.new(Sequel::Model(Sequel.mock(keep_reference: false)[:things]))
     model.one_to_many(:parts, class: model, key: :part_id)
     assert_equal [nil, false, true], [model.dataset.send(:eager_load, [], { parts: nil }, model), model.association_reflections.frozen?,

@@ -14,7 +14,7 @@ module Castellan
       # They make another query of it than the association's.
       OTHERWISE = %w[joins left_joins left_outer_joins select reselect group distinct having unscope includes preload eager_load references
                      from lock merge or and extending readonly eager eager_graph join left_join inner_join association_join union
-                     select_append select_group].freeze
+                     select_append select_group group_and_count select_hash select_hash_groups as_hash to_hash to_hash_groups].freeze
       private_constant :READ_FROM_LOADED, :OTHERWISE
 
       # @param one [Verdict::Case] with a link and a parent
@@ -151,7 +151,7 @@ module Castellan
         return loading.cure if reads_loaded? || (@chain.nil? && @source.include?("_ids"))
 
         first = ".first" if @shape.single? && @link.to == :many
-        loading.cure(after: " and read .#{@link.name}#{first} at #{at}", read: @link.name)
+        loading.cure(after: " and read .#{@link.name}#{first}#{column} at #{at}", read: @link.name)
       end
 
       # An association of its own, which holds what was asked for. One through a collection must be a collection, too.
@@ -163,7 +163,7 @@ module Castellan
 
       def declaration(name, to, call: nil, **limit)
         code = @one.models.scoped(@one.models.macro(to), name, @link, scope, *limit.values)
-        read = "; and read .#{[name, call].compact.join(".")} at #{at}"
+        read = "; and read .#{[name, call].compact.join(".")}#{column unless call} at #{at}"
         complete(code, Loading.new(@one, Preload.path([*@one.parent.path, name]))
                               .cure(before: "declare in #{declaring.name}: #{code}; ", after: read,
                                     declare: code, in: declaring.name, read: name))
@@ -176,6 +176,9 @@ module Castellan
 
         "first" if @shape.single? && @link.through
       end
+
+      # Sequel's `get` wants one column of the first.
+      def column = (@chain.arguments.to_s.sub(/\A\(:(\w+)\)\z/, '&.\1') if @chain&.finder == "get")
 
       def one?(call) = @shape.single? && call.nil?
 

@@ -49,7 +49,7 @@ module Castellan
     class Written
       PLACE = "where the [\\w ]+ are loaded:"
       ADD = /add (\.(?:preload|eager)\S.*?)( and \.all)? #{PLACE} (\S+:\d+(?: and \S+:\d+)*)/
-      READ = /read (\.\w+(?:\.\w+\??(?:\(.*?\))?)?) at (\S+:\d+)/
+      READ = /read (\.\w+(?:\.\w+\??(?:\(.*?\))?)?(?:&\.\w+)?) at (\S+:\d+)/
       WRITE = /write (\.\S+|\.\w+ \{.*?\}) instead of (\.\S+) (?:at|#{PLACE}) (\S+:\d+)/
       private_constant :PLACE, :ADD, :READ, :WRITE
 

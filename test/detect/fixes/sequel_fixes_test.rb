@@ -78,6 +78,10 @@ class SequelFixesTest < Minitest::Test
       assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}.door", "end"), queries: 2, reads: code), declared
     end
     assert_mends(unit(KEEPERS, "keeper.#{KEYS}.first.door", "end"), queries: 2, reads: "#{KEYS}.first")
+    code = "#{KEYS}.where(lost: false).get(:door)"
+    assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}", "end"), queries: 2, reads: code), "read .first_room_key&.door at"
+    code = "#{KEYS}.get(:door)"
+    assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}", "end"), queries: 2, reads: code), "read .room_keys.first&.door at"
   end
 
   def test_a_chosen_record_further_down
@@ -131,6 +135,23 @@ class SequelFixesTest < Minitest::Test
       found, queries = evaluate(finding.fix.to_s[/ask once: (.*)\z/, 1], values: values)
       expected = values.map { |value| evaluate(code, value: value).first }
       assert_equal [1, expected], [queries, values.map { |value| read.call(found, value) }], finding.fix
+    end
+  end
+
+  def test_lines_that_ask_the_model_are_to_read_the_association
+    { "World::Badge.first(keeper_id: keeper.id).id" => "badge", "World::RoomKey.where(keeper_id: keeper.id).all" => "room_keys",
+      "World::RoomKey.where(keeper_id: keeper.id).count" => "room_keys.size",
+      "World::RoomKey.where(keeper_id: keeper.id).empty?" => "room_keys.empty?" }.each do |code, read|
+      finding = only_finding(work = unit(KEEPERS, code, "end"))
+      assert_match(/ and read \.#{Regexp.escape(read)} at \S+:3(?:\z|; or)/, finding.fix)
+      assert_includes Castellan::Doctor.try(finding) { work.call }.to_s, ":3 asks the model and not the association of its record"
+    end
+  end
+
+  def test_what_is_another_query_than_the_association_is_not_said_to_be_loaded_eagerly
+    ["select(:id).map(&:id)", "group_and_count(:lost).all", "distinct.count", "as_hash(:id, :door)"].each do |code|
+      reason = assert_refused(unit(KEEPERS, "keeper.#{KEYS}.#{code}", "end"), ".eager(:room_keys)")
+      assert_includes reason, "is asked for with .#{code[/\w+/]} at"
     end
   end
 

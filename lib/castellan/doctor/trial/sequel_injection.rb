@@ -33,6 +33,11 @@ module Castellan
             super
           end
 
+          def get(column = nil, &block)
+            SequelInjection.declared(self) { |records| return records.first&.[](column) } if column.is_a?(Symbol)
+            super
+          end
+
           def select_map(column = nil, &block)
             SequelInjection.declared(self) { |records| return records.map { |record| record[column] } } if column.is_a?(Symbol)
             super
