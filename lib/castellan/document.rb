@@ -360,7 +360,8 @@ module Castellan
       end
 
       def of_records(adapter, given, query, asked, around)
-        asked = asked.merge(query.to_h.transform_keys(&:to_sym)) unless query.is_a?(Plan::Request)
+        query = query.to_unsafe_h if query.respond_to?(:to_unsafe_h)
+        asked = query.to_h.transform_keys(&:to_sym).merge(asked) unless query.is_a?(Plan::Request)
         choice = %i[filter sort page].find { |family| asked[family] }
         Plan::Parameter.refuse(choice.name, "#{choice} cannot be asked for here: the records are given") if choice
         records = Rows::Records.of(given)

@@ -48,7 +48,7 @@ module AssociationKindsWorld
 
   # Rails 7.1 knows foreign keys of several columns under another name.
   FOREIGN_KEY = ActiveRecord.version >= Gem::Version.new("7.2") ? :foreign_key : :query_constraints
-  MODELS = <<~RUBY
+  MODELS = <<~RUBY.freeze
     class Guest < Base
       self.inheritance_column = :type
       belongs_to :friend, class_name: "Guest", optional: true

@@ -151,16 +151,14 @@ module Castellan
       end
 
       # The records of a scope, for blocks that need them: one statement through the caller's relation, each record once.
-      # @param preloads [Array] associations that the blocks walk
       # @return [Array<ActiveRecord::Base>]
-      def load(scope, preloads = [])
-        preloading(RelationSql.records(relation(scope)), preloads).to_a.uniq
+      def load(scope)
+        RelationSql.records(relation(scope)).to_a.uniq
       end
 
       # @return [Array<ActiveRecord::Base>] of these ids, whatever the default scope says: what an association led to is there
-      def load_by_ids(ids, column = primary_key, preloads = [])
-        relation = column.is_a?(Array) ? by_several(model.unscoped, ids, column) : model.unscoped.where(column => ids)
-        preloading(relation, preloads).to_a
+      def load_by_ids(ids, column = primary_key)
+        (column.is_a?(Array) ? by_several(model.unscoped, ids, column) : model.unscoped.where(column => ids)).to_a
       end
 
       # @return [Division] what reads a scope in batches
@@ -335,10 +333,6 @@ module Castellan
       def by_several(scope, ids, columns)
         values = RecordIds.divided(ids, columns, self)
         values.empty? ? scope.none : scope.where(columns.map(&:name) => values)
-      end
-
-      def preloading(relation, names)
-        names.any? ? relation.preload(*names) : relation
       end
 
       def relation(scope)

@@ -46,20 +46,22 @@ module Castellan
 
       private
 
+      # What only puts a statement together may lease a connection as well (ActiveRecord before 7.2).
       def by_key(direction)
-        scope = @adapter.page(@adapter.order(@scope, [[@column, direction]]), limit: @size, offset: nil)
-        batch = scope
+        batch = scope = @division.apart { @adapter.page(@adapter.order(@scope, [[@column, direction]]), limit: @size, offset: nil) }
         loop do
           ended = yield batch
           break if ended.nil? || ended.count < @size
 
-          batch = @division.after(scope, @adapter.cast(@column, ended.id), direction)
+          batch = @division.apart { @division.after(scope, @adapter.cast(@column, ended.id), direction) }
         end
       end
 
       def listed
         unlimited = @division.unlimited(@scope)
-        @division.apart { ids }.each_slice(@size) { |some| yield(@adapter.by_ids(unlimited, some, @column)) || break }
+        @division.apart { ids }.each_slice(@size) do |some|
+          yield(@division.apart { @adapter.by_ids(unlimited, some, @column) }) || break
+        end
       end
 
       def ids

@@ -43,6 +43,7 @@ module Castellan
       # @param records [Array<Object>] each once
       # @return [Plan::RowSet::Table]
       def records(node, records, reading)
+        adapter_of(node).instances.preload(records, preloads(node))
         reading.tables[node] = RecordReader.new(self, node, records, reading).table
       end
 
@@ -116,7 +117,7 @@ module Castellan
         root = @plan.root
         return records(root, scope.to_a, reading) if scope.is_a?(Records)
         return by_ids(root, scope.ids, reading) if scope.is_a?(ChosenIds) && scope.column == root.definition.id_column
-        return records(root, @adapter.load(scope, preloads(root)), reading) if @models[root]
+        return records(root, @adapter.load(scope), reading) if @models[root]
 
         scope = scope.relation if scope.is_a?(ChosenIds)
         reader = reader(root)
@@ -125,7 +126,7 @@ module Castellan
       end
 
       def load(node, ids)
-        ids.empty? ? [] : adapter_of(node).load_by_ids(ids, node.definition.id_column, preloads(node))
+        ids.empty? ? [] : adapter_of(node).load_by_ids(ids, node.definition.id_column)
       end
 
       def preloads(node)

@@ -158,15 +158,14 @@ module Castellan
       end
 
       # The records of a scope (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.
-      # @param preloads [Array] associations that the blocks walk
       # @return [Array<Sequel::Model, Hash>]
-      def load(scope, preloads = [])
-        eager(DatasetSql.records(dataset(scope), primary_key), preloads).all
+      def load(scope)
+        DatasetSql.records(dataset(scope), primary_key).all
       end
 
       # @return [Array<Sequel::Model, Hash>] of these ids
-      def load_by_ids(ids, column = primary_key, preloads = [])
-        eager(column.is_a?(Array) ? by_several(scope, ids, column) : scope.where(qualify(column) => ids), preloads).all
+      def load_by_ids(ids, column = primary_key)
+        (column.is_a?(Array) ? by_several(scope, ids, column) : scope.where(qualify(column) => ids)).all
       end
 
       # @return [Division] what reads a scope in batches
@@ -319,10 +318,6 @@ module Castellan
 
       def by_several(dataset, ids, columns)
         dataset.where(columns.map { |column| qualify(column) } => RecordIds.divided(ids, columns, self))
-      end
-
-      def eager(dataset, preloads)
-        preloads.any? ? dataset.eager(*preloads) : dataset
       end
 
       def dataset(scope)

@@ -42,8 +42,8 @@ module Castellan
 
       def refuse(name)
         connected = "ActiveRecord is #{"not " unless active_record?}connected, Sequel has #{sequel.size} databases"
-        raise DeclarationError, "it cannot be told which database has the table #{name.inspect} (#{connected}): give an ActiveRecord model, " \
-                                "or a Sequel model or dataset such as DB[:#{name}]"
+        raise DeclarationError, "it cannot be told which database has the table #{name.inspect} (#{connected}): give an ActiveRecord " \
+                                "model, or a Sequel model or dataset such as DB[:#{name}]"
       end
       private_class_method :sequel, :active_record?, :model, :refuse
     end

@@ -24,9 +24,34 @@ module Castellan
           records.all? { |record| @model.is_a?(Class) ? record.is_a?(@model) : record.is_a?(Hash) }
         end
 
+        # Sequel loads associations with the objects they are of: so these are loaded once more, and their associations taken over.
+        # (see ObjectInstances#preload)
+        def preload(records, names)
+          tops = names.flat_map { |name| name.is_a?(Hash) ? name.keys : [name] }
+          missing = records.reject { |record| tops.all? { |name| loaded?(record, name) } }
+          return if missing.empty?
+
+          found = @model.where(@model.primary_key => missing.map(&:pk)).eager(*names).all.to_h { |record| [record.pk, record] }
+          missing.each { |record| take(record, found[record.pk], tops) }
+        end
+
+        # (see ObjectInstances#preload_each)
+        def preload_each(records, name)
+          reflection = @model.association_reflection(name)
+          preload(records, [name]) unless reflection[:instance_specific] || reflection[:allow_eager] == false
+        end
+
         # @return [Boolean]
         def stored?(records)
           records.all? { |record| record.is_a?(::Sequel::Model) ? record.is_a?(@model) && !record.new? : !@model.is_a?(Class) }
+        end
+
+        private
+
+        def take(record, found, names)
+          return unless found
+
+          names.each { |name| record.associations[name] = found.associations[name] unless record.associations.key?(name) }
         end
       end
     end
