@@ -43,7 +43,10 @@ module ProfileBenchmark
         "Written by `rake bench:profile`.\n"
     end
 
-    def profiled(app) = Castellan::Profile::Middleware.new(app, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }, environment: nil)
+    # As in a server: it listens on between two profiles.
+    def profiled(app)
+      Castellan::Profile::Middleware.new(app, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }, environment: "production")
+    end
 
     # An application that does nothing, called as it is and through the middleware, in turns.
     def unauthorized
@@ -101,15 +104,17 @@ module ProfileBenchmark
       row("rack-mini-profiler", theirs["pairs"].map { |plain, all| [plain, all, all] }, expected)
     end
 
+    # Before each that counts goes one that does not: in it the instruments begin, or have ended, to listen.
     # @return [Array<Array(Integer, Integer, Integer)>] plain, until the body is read, until it is closed
-    def pairs
-      10.times { Works.request(@plain) && yield(nil) }
-      GC.start
-      Array.new(PAIRS) do |index|
-        plain = -> { time { |_read| Works.request(@plain) }.last }
-        ours = -> { time { |read| yield(read) } }
-        index.even? ? [plain.call, *ours.call] : ours.call.unshift(plain.call)
+    def pairs(&work)
+      plain = lambda do
+        Castellan::Profile::Listening.stop
+        Array.new(2) { time { |_read| Works.request(@plain) } }.last.last
       end
+      ours = -> { Array.new(2) { time(&work) }.last }
+      10.times { [plain.call, ours.call] }
+      GC.start
+      Array.new(PAIRS) { |index| index.even? ? [plain.call, *ours.call] : ours.call.unshift(plain.call) }
     end
 
     def time

@@ -27,6 +27,7 @@ module Castellan
     autoload :Depth, "castellan/profile/depth"
     autoload :EndpointName, "castellan/profile/endpoint_name"
     autoload :Exchange, "castellan/profile/exchange"
+    autoload :Listening, "castellan/profile/listening"
     autoload :MemoryDepth, "castellan/profile/memory_depth"
     autoload :Middleware, "castellan/profile/middleware"
     autoload :Nesting, "castellan/profile/nesting"

@@ -9,6 +9,11 @@ class ProfileAuthorizationTest < Minitest::Test
   SECRET = "s" * 32
   HERE = { "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "localhost:3000" }.freeze
 
+  def teardown
+    Castellan::Profile::Listening.stop
+    super
+  end
+
   def middleware(**options)
     app = ->(_env) { [200, { "content-type" => "text/plain" }, ["app"]] }
     @middleware = Castellan::Profile::Middleware.new(app, environment: nil, announce: nil, **options)

@@ -36,9 +36,11 @@ module Castellan
       # @param literals [Boolean] whether statements are kept with the values in them
       # @param logger [#warn, nil] by default what the server offers
       # @param environment [String, nil] by default RAILS_ENV or RACK_ENV
+      # @param linger [Numeric] seconds for which it listens on for the next profile, see {Listening}; by default 5 where a server is
       # @param announce [#call, nil] told of the signed link at boot in development; by default written to the standard error
       def initialize(app, authorize: nil, secret: nil, path: "/castellan", store: nil, ttl: 86_400, filter: [], headers: [], aliases: false,
-                     literals: false, logger: nil, environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"], announce: method(:warn), &block)
+                     literals: false, logger: nil, environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"],
+                     linger: environment.nil? || environment == "test" ? 0 : 5, announce: method(:warn), &block)
         @app = app
         @path = checked_path(path)
         @inside = "#{@path}/"
@@ -50,6 +52,7 @@ module Castellan
         @traffic = Traffic.new
         @aliases = aliases
         @literals = literals
+        @linger_ns = (linger * 1_000_000_000).to_i
         @settings = Exchange::Settings.new(results: @results, redaction: Redaction.new(filter: filter, headers: headers),
                                            log: method(:log), ended: nil)
         announce_link(announce) if environment == "development" && announce && !Castellan.off?
@@ -63,7 +66,7 @@ module Castellan
 
         @traffic.enter
         begin
-          authorized?(env) ? profile(env) : @app.call(env)
+          authorized?(env) ? profile(env) : plain(env)
         ensure
           @traffic.leave
         end
@@ -88,6 +91,11 @@ module Castellan
         false
       end
 
+      def plain(env)
+        Listening.rest if Listening.lingering?
+        @app.call(env)
+      end
+
       def profile(env)
         session = open_session(env)
         session ? Exchange.new(env, session, @settings).call(@app) : @app.call(env)
@@ -96,7 +104,9 @@ module Castellan
       # @return [Session, nil] nil when nothing should, or can, be recorded
       def open_session(env)
         depth = Depth.of(env, aliases: @aliases)
-        Session.new(depth: depth.name, notes: depth.notes, traffic: @traffic, literals: @literals) if depth.name
+        return unless depth.name
+
+        Session.new(depth: depth.name, notes: depth.notes, traffic: @traffic, literals: @literals, linger_ns: @linger_ns)
       rescue StandardError => error
         log(env, "Castellan's profiler could not begin: #{error.full_message(highlight: false)}")
         nil

@@ -24,14 +24,17 @@ module Castellan
       # @param traffic [Traffic, nil] of the requests of this process
       # @param literals [Boolean] whether statements are kept as they were sent
       # @param wait [Numeric] seconds
-      def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, wait: WAIT)
+      # @param linger_ns [Integer] how long to listen on when it is over, see {Listening}
+      def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, wait: WAIT, linger_ns: 0)
         @depth = depth
         @notes = notes.dup
         @traffic = traffic
         @literals = literals
         @recorder = Recorder.new(literals: literals)
         @gc_ns = 0
-        listen
+        @linger_ns = linger_ns
+        Listening.begin
+        GC.stat(:total_allocated_objects) # its first call makes the names of all figures
         @sampling = Sampling.take(depth, wait: wait) # last: what is loaded for the rest is not the application's memory
         @allocations = Allocations.new(thread: !traffic.nil? && traffic.running > 1)
         @mark = traffic&.mark
@@ -81,8 +84,7 @@ module Castellan
         @ended_ns = Clock.monotonic_ns
         end_sampling
         @allocations.close
-        Instrument.unsubscribe
-        ViewEvents.unsubscribe
+        Listening.end(linger_ns: @linger_ns)
         true
       end
 
@@ -98,13 +100,6 @@ module Castellan
       end
 
       private
-
-      def listen
-        Instrument.subscribe
-        Instrument.attach
-        ViewEvents.subscribe
-        GC.stat(:total_allocated_objects) # its first call makes the names of all figures
-      end
 
       def objects
         { count: @allocations.total, scope: @allocations.scope, overlapping: overlapping }

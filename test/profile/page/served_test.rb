@@ -167,7 +167,7 @@ class ProfilePageServedTest < Minitest::Test
   end
 
   def serve(**options, &block)
-    options = { authorize: ->(_env) { @allowed }, environment: "production", **options }
+    options = { authorize: ->(_env) { @allowed }, environment: "production", linger: 0, **options }
     profiled = Castellan::Profile::Middleware.new(method(:application), **options)
     Castellan::TestServers.puma(->(env) { profiled.call(env) }, &block)
   end
