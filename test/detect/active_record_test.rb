@@ -191,6 +191,17 @@ class DetectActiveRecordTest < Minitest::Test
     assert_equal 5, only { World::User.all.to_a.each { |user| Fiber.new { user.employee }.resume } }.count
   end
 
+  # As those of load_async are, which run at the same time.
+  def test_statements_that_are_told_of_in_another_order_are_seen
+    finding = only do
+      3.times do |number|
+        started_ns = 9_000_000 - number * 2_000_000
+        Castellan::Recording.current.query("SELECT * FROM tags WHERE id = #{number}", "Tag Load", started_ns, 1_000, false, nil)
+      end
+    end
+    assert_equal [:n_plus_one, 3], [finding.kind, finding.count]
+  end
+
   def test_values_of_queries_are_in_no_part_of_a_finding
     finding = only { %w[hunter1 hunter2 hunter3].each { |secret| World::Token.find_by(secret: secret) } }
     refute_includes finding.to_h.except(:source).to_s, "hunter"

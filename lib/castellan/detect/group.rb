@@ -83,8 +83,9 @@ module Castellan
       # @return [Integer, nil] the site of most statements
       def busiest = sites.max_by { |_site, count| count }&.first
 
-      # @return [Integer] from the first to the end of the last
-      def span_ns = @ended_ns.to_i - @started_ns.to_i
+      # @return [Integer] from the first to the end of the last; at least so long where they ran at the same time and were told
+      #   of in another order
+      def span_ns = (@ended_ns.to_i - @started_ns.to_i).abs
 
       # @return [Boolean] whether its first statement began before another group's; by then it need not have ended
       def before?(other) = @started_ns && other.started_ns && @started_ns < other.started_ns
