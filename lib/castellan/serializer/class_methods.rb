@@ -43,8 +43,8 @@ module Castellan
         super
         return unless NEVER_CALLED.include?(name)
 
-        raise ConfigurationError, "#{self.name || "a serializer"} defines #{name}, which jsonapi-serializer calls and Castellan does not: " \
-                                  "declare what it adds with attribute, link or meta"
+        raise ConfigurationError, "#{self.name || "a serializer"} defines #{name}, which jsonapi-serializer calls and Castellan does not" \
+                                  ": declare what it adds with attribute, link or meta"
       end
 
       # @return [Symbol, nil] :movie for MovieSerializer
