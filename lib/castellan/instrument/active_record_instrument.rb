@@ -12,8 +12,24 @@ module Castellan
     # The association that is walked is told by the one private method that is prepended, `Association#find_target`
     # ({Witness}); a statement outside it (`user.posts.count`) has only its table and key to show for it.
     module ActiveRecordInstrument
-      # Prepended to ActiveRecord::Associations::Association and HasManyThroughAssociation.
+      # Prepended to ActiveRecord::Associations::Association and HasManyThroughAssociation, where the method takes nothing (7.1, 7.2).
       module Witness
+        private
+
+        def find_target
+          walker = Recording.current&.walker or return super
+
+          walker.enter(reflection.active_record, reflection.name)
+          begin
+            super
+          ensure
+            walker.leave
+          end
+        end
+      end
+
+      # The same where it takes options (8.0). Apart, because `...` makes an object for each walk, recorded or not.
+      module ForwardingWitness
         private
 
         def find_target(...)
@@ -46,7 +62,11 @@ module Castellan
         def attached? = !@subscribers.nil?
 
         # @return [Boolean] whether associations are witnessed; without it they are derived from table and key
-        def witness? = defined?(ActiveRecord::Associations::Association) ? ActiveRecord::Associations::Association.include?(Witness) : false
+        def witness?
+          return false unless defined?(ActiveRecord::Associations::Association)
+
+          [Witness, ForwardingWitness].any? { |witness| ActiveRecord::Associations::Association.include?(witness) }
+        end
 
         def attach
           return if attached? || !loaded?
@@ -69,7 +89,10 @@ module Castellan
         def prepend_witness
           associations = ActiveRecord::Associations
           [associations::Association, associations::HasManyThroughAssociation].each do |type| # the second does without the first's at times
-            type.prepend(Witness) if type.private_method_defined?(:find_target) && !type.ancestors.first(2).include?(Witness)
+            next unless type.private_method_defined?(:find_target)
+
+            witness = type.instance_method(:find_target).arity.zero? ? Witness : ForwardingWitness
+            type.prepend(witness) unless type.ancestors.first(2).include?(witness)
           end
           joins = ActiveRecord::Associations::JoinDependency
           joins.prepend(Joins) if joins.method_defined?(:instantiate) && !joins.include?(Joins)

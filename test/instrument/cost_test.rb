@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+require_relative "../detect/active_record_world"
+
+# What watching makes: counted in objects, because time depends on the machine.
+class InstrumentCostTest < Minitest::Test
+  World = ActiveRecordWorld
+  ActiveRecordInstrument = Castellan::Instrument::ActiveRecordInstrument
+
+  # An association with a method that takes nothing, and one that takes options.
+  class Walked
+    def walk = find_target
+    def reflection = World::User.reflect_on_association(:employee)
+
+    private
+
+    def find_target = :found
+  end
+
+  class Forwarding < Walked
+    private
+
+    def find_target(async: false) = [:found, async]
+    prepend ActiveRecordInstrument::ForwardingWitness
+  end
+
+  class Bare < Walked
+    prepend ActiveRecordInstrument::Witness
+  end
+
+  # Remembers walks.
+  class Walks
+    attr_reader :told
+
+    def initialize = @told = []
+    def query(_sql, _name, _started_ns, _duration_ns, _cached, _rows) = nil
+    def enter(model, association) = @told << [model, association]
+    def leave = @told << :left
+  end
+
+  def test_both_witnesses_tell_of_the_walk_and_hand_on_what_was_found
+    [[Bare, :found], [Forwarding, [:found, false]]].each do |type, found|
+      walks = Walks.new
+      assert_equal found, Castellan::Recording.open(walks) { type.new.walk }
+      assert_equal [[World::User, :employee], :left], walks.told
+      assert_equal found, type.new.walk
+    end
+  end
+
+  def test_a_statement_seen_before_and_its_walk_make_no_object
+    skip "the C extension is not built" unless Castellan::CallSite && Castellan.const_defined?(:NativeCallSite)
+    users = World::User.all.to_a
+    work = -> { 40.times { users.each { |user| user.association(:employee).reset && user.employee } } }
+    Castellan::Instrument.subscribe
+    tally = Castellan::Detect::Tally.new
+    watched = -> { Castellan::Recording.open(tally, &work) }
+    2.times { [work, watched].each(&:call) }
+    assert_in_delta objects(&work), objects(&watched), 20
+  ensure
+    Castellan::Instrument.unsubscribe
+  end
+
+  private
+
+  def objects
+    GC.disable
+    before = GC.stat(:total_allocated_objects)
+    yield
+    GC.stat(:total_allocated_objects) - before
+  ensure
+    GC.enable
+  end
+end
