@@ -96,6 +96,13 @@ module StreamContract
     assert_equal [200, 404], [long.document(id: 3).stream.status, long.document(id: 99).stream.status]
   end
 
+  def test_records_that_are_given_come_in_one_piece
+    records = library.models::Article.order(:id).to_a
+    stream = long.document(records, include: "author").stream(size: 1)
+    assert_equal [long.render(records, include: "author")], stream.each.to_a
+    assert_equal long.render(records), long.document(records).enum_for(:each).to_a.join
+  end
+
   def test_its_headers_cost_nothing
     headers = nil
     assert_empty(library.queries { headers = long.document.stream.headers })

@@ -39,7 +39,7 @@ module Castellan
 
       # @return [Boolean] whether it comes in pieces
       def divided?
-        @document.collection? && @document.request.page.nil? && !@document.kept? && batches.possible?
+        @document.collection? && @document.request.page.nil? && !@document.kept? && batches.possible? && found_by_id?
       end
 
       # @return [Integer]
@@ -75,6 +75,11 @@ module Castellan
       end
 
       private
+
+      # Included records are read again by their ids: a key of several columns, or a resource without a model, has no such statement.
+      def found_by_id?
+        @document.plan.nodes.all? { |node| node.definition.model && node.definition.id_column.is_a?(Symbol) }
+      end
 
       def batches
         @batches ||= Rows::Batches.new(@adapter, @document.paged, @document.definition.id_column, @size)

@@ -34,7 +34,7 @@ module Castellan
 
       # @return [Boolean] whether a part of the scope's rows is found by their ids
       def possible?
-        !@division.nil? && @column.is_a?(Symbol) && @column == @adapter.primary_key && @division.possible?(@scope)
+        !@division.nil? && @column == @adapter.primary_key && @adapter.scope?(@scope) && @division.possible?(@scope)
       end
 
       # @yieldparam scope [Object] of the next batch
@@ -55,6 +55,11 @@ module Castellan
 
           batch = @division.apart { @division.after(scope, @adapter.cast(@column, ended.id), direction) }
         end
+      end
+
+      # Of rows as the driver gave it, of records as the model has it.
+      def key(id)
+        id.is_a?(String) ? @adapter.cast(@column, id) : id
       end
 
       def listed
