@@ -82,7 +82,12 @@ module Castellan
       end
 
       def batches
-        @batches ||= Rows::Batches.new(@adapter, @document.paged, @document.definition.id_column, @size)
+        @batches ||= apart { Rows::Batches.new(@adapter, @document.paged, @document.definition.id_column, @size) }
+      end
+
+      # What only puts a statement together may lease a connection as well (ActiveRecord before 7.2).
+      def apart(&block)
+        @adapter.respond_to?(:division) ? @adapter.division.apart(&block) : yield
       end
 
       def write(&block)

@@ -34,7 +34,9 @@ module Castellan
 
       # @return [Boolean] whether a part of the scope's rows is found by their ids
       def possible?
-        !@division.nil? && @column == @adapter.primary_key && @adapter.scope?(@scope) && @division.possible?(@scope)
+        return false unless @division && @column == @adapter.primary_key && @adapter.scope?(@scope)
+
+        @division.apart { @division.possible?(@scope) }
       end
 
       # @yieldparam scope [Object] of the next batch
