@@ -157,8 +157,8 @@ class ProfileAuthorizationTest < Minitest::Test
   end
 
   def test_openssl_is_not_needed_until_there_is_a_token
-    program = "require 'castellan/profile'; app = Castellan::Profile::Middleware.new(->(_) { [200, {}, []] }, secret: 's' * 32, environment: nil); " \
-              "app.call('PATH_INFO' => '/'); exit(defined?(OpenSSL) ? 1 : 0)"
+    program = "require 'castellan/profile'; app = ->(_) { [200, {}, []] }; " \
+              "app = Castellan::Profile::Middleware.new(app, secret: 's' * 32, environment: nil); app.call('PATH_INFO' => '/'); exit(defined?(OpenSSL) ? 1 : 0)"
     assert system(RbConfig.ruby, "-I#{ROOT}/lib", "-e", program)
   end
 
