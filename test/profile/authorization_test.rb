@@ -158,7 +158,8 @@ class ProfileAuthorizationTest < Minitest::Test
 
   def test_openssl_is_not_needed_until_there_is_a_token
     program = "require 'castellan/profile'; app = ->(_) { [200, {}, []] }; " \
-              "app = Castellan::Profile::Middleware.new(app, secret: 's' * 32, environment: nil); app.call('PATH_INFO' => '/'); exit(defined?(OpenSSL) ? 1 : 0)"
+              "app = Castellan::Profile::Middleware.new(app, secret: 's' * 32, environment: nil); " \
+              "app.call('PATH_INFO' => '/'); exit(defined?(OpenSSL) ? 1 : 0)"
     assert system(RbConfig.ruby, "-I#{ROOT}/lib", "-e", program)
   end
 

@@ -10,14 +10,16 @@ module Castellan
     #   recorder.exclusive(:sql)   # => 812_000 nanoseconds
     #
     # A statement costs an array of frames and a few places in a flat array, no object of its own; hashes and texts are made by {QueryRows}
-    # when the work is over. No text of the application's is held, so that what is counted as retained is the application's. Past MOST statements only numbers are kept. A mistake in here must not reach the application: it stops the
-    # recorder, and {#failure} says so. Statements of threads that are started meanwhile are kept by recorders of their own
-    # ({#strand}) and added up; time is that of the thread that was recorded.
+    # when the work is over. No text of the application's is held, so that what is counted as retained is the application's. Past MOST
+    # statements only numbers are kept. A mistake in here must not reach the application: it stops the recorder, and {#failure} says so.
+    # Statements of threads that are started meanwhile are kept by recorders of their own ({#strand}) and added up; time is that of
+    # the thread that was recorded.
     class Recorder < Detect::Tally
       MOST = 2_000
       MOST_SPANS = 500
       FRAMES = 8
-      # How many places a statement takes in {#log}: text (nil without literals), fingerprint, start, duration, rows, cached, frames, owner, association.
+      # How many places a statement takes in {#log}: text (nil without literals), fingerprint, start, duration, rows, cached, frames, owner,
+      # association.
       FIELDS = 9
 
       # @return [Array<Array>] layer, outcome, start, duration
