@@ -13,14 +13,15 @@ module Castellan
   #
   # In an application {Middleware} does so with a few requests of many. The models are asked as a developer would, reader by reader and
   # association by association, each loaded lazily: a statement for each record and relationship. Whatever is rendered inside the
-  # block is compared, kept documents too (they are written anew); a {Document::Stream} is not.
+  # block is compared, kept documents too (they are written anew); a {Document::Stream} is not, nor is a document with conditions
+  # (`if:`), links, meta objects or relationships to several types: {Result#passed_over} counts these.
   module Verify
     # @yieldreturn [Object] a document, its bytes, or anything that was made by rendering some
     # @return [Result]
     def self.call
       verification = Verification.new
       value = Recording.open(verification) { rendered(yield) }
-      Result.new(value, verification.documents, verification.differences.freeze)
+      Result.new(value, verification.documents, verification.differences.freeze, verification.passed_over)
     end
 
     # @return [Verification, nil] what compares documents right now

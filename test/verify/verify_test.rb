@@ -106,6 +106,15 @@ module VerifyContract
     assert_equal 1, Castellan.verify { kept.render(keeper: keeper) }.documents
   end
 
+  def test_what_a_condition_hides_stays_hidden
+    guarded = Class.new(long) { attribute :title, if: ->(_row, viewer) { viewer == :keeper } }
+    body = guarded.render(viewer: :guest)
+    result = Castellan.verify { guarded.render(viewer: :guest) }
+    refute_includes result.value, "Title"
+    assert_equal [body, 0, 1], [result.value, result.documents, result.passed_over]
+    assert_includes result.to_s, "1 not compared"
+  end
+
   def test_the_middleware_verifies_some_requests
     reported = []
     random = Struct.new(:rolls) { def rand = rolls.shift }.new([0.4, 0.6])

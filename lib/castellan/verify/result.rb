@@ -2,8 +2,9 @@
 
 module Castellan
   module Verify
-    # What came of {Castellan.verify}: what the block returned, how many documents were compared, and where they differed.
-    Result = Struct.new(:value, :documents, :differences) do
+    # What came of {Castellan.verify}: what the block returned, how many documents were compared, where they differed, and how many could
+    # not be compared.
+    Result = Struct.new(:value, :documents, :differences, :passed_over) do
       # @return [Boolean] whether something was compared and nothing differed
       def same?
         documents.positive? && differences.empty?
@@ -11,7 +12,8 @@ module Castellan
 
       # @return [String]
       def to_s
-        ["#{documents} document#{"s" if documents != 1} written from rows and from models", *differences].join("\n")
+        not_compared = "#{passed_over} not compared (conditions, links, meta or several types)" if passed_over.positive?
+        ["#{documents} document#{"s" if documents != 1} written from rows and from models", not_compared, *differences].compact.join("\n")
       end
     end
   end
