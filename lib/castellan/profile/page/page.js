@@ -153,7 +153,8 @@
   };
 
   live.hidden = false;
-  list.addEventListener("change", (event) => { if (event.target.matches("input[type=radio]")) event.target.dataset.touched = "yes"; });
+  // A click and no change: who chooses what was proposed means it.
+  list.addEventListener("click", (event) => { if (event.target.matches("input[type=radio]")) event.target.dataset.touched = "yes"; });
   liveButton.addEventListener("click", () => pause(!paused));
   filter.addEventListener("change", narrow);
   filter.addEventListener("submit", (event) => { event.preventDefault(); narrow(); });
