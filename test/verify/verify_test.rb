@@ -41,7 +41,8 @@ module VerifyContract
     result = reading(:Article, :author, ->(author) { author unless author.id == 3 }) { Castellan.verify { long.render(include: "author") } }
     assert_equal [["articles", "2", "author"], ["articles", "2", "author_name"], ["articles", "5", "author"],
                   ["articles", "5", "author_name"], ["included authors", "3", nil]], places(result)
-    assert_nil JSON.parse(result.value)["data"][1]["relationships"]["author"]["data"]
+    second = JSON.parse(result.value)["data"].find { |record| record["id"] == "2" } # the scope has no order
+    assert_nil second["relationships"]["author"]["data"]
     refute_includes result.value, '"name":"Edsger"'
     asked = { fields: { articles: "author", authors: "name" }, include: "author" }
     result = reading(:Author, :name, :upcase.to_proc) { Castellan.verify { long.render(**asked) } }
