@@ -67,10 +67,13 @@ class DetectProductionTest < Minitest::Test
 
   def test_it_knows_its_own_cost
     watch = Castellan::Detect.production(min_ms: 0, budget: 1000)
-    get(watch, "/")
-    assert_equal 1, watch.cost[:requests]
-    assert_operator watch.cost[:spent_ns], :>, 0
-    assert_operator watch.cost[:watched_ns], :>, watch.cost[:spent_ns]
+    clock = 0
+    Castellan::Clock.stub(:monotonic_ns, -> { clock += 1_000 }) { get(watch, "/") }
+    cost = watch.cost
+    assert_equal [1, 0], cost.values_at(:requests, :times_resting)
+    # The clock is read twice for each of 6 statements, 5 walks and their ends, and a load: the first request is metered.
+    assert_equal [36_000 - 1_000, 17_000 + 1_000], cost.values_at(:watched_ns, :spent_ns)
+    assert_in_delta 18.fdiv(35), cost[:share]
   end
 
   def test_past_its_budget_it_rests_and_comes_back
