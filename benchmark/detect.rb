@@ -88,7 +88,8 @@ module Benchmarks
       def page_table
         lines = @samples.map { |(name, page), sample| page_row(name, page, sample) }
         "## A request\n\nms of the processor without → with it. Objects are not collected within a request.\n\n" \
-          "| who | page | mean | p95 | p99 | max | cost of the events | paired: median, 95 % interval | goal |\n|---|---|---|---|---|---|---|---|---|\n#{lines.join("\n")}\n"
+          "| who | page | mean | p95 | p99 | max | cost of the events | paired: median, 95 % interval | goal |\n" \
+          "|#{"---|" * 9}\n#{lines.join("\n")}\n"
       end
 
       def page_row(name, page, sample)
