@@ -19,8 +19,7 @@ class SqliteStatementsTest < Minitest::Test
 
   def test_a_text_that_comes_again_is_compiled_twice_and_no_more
     compiled = compiling { 5.times { |index| assert_equal [[%w[one two][index % 2]]], statements.rows(SQL, "[#{(index % 2) + 1}]") } }
-    assert_equal 2, compiled
-    assert_equal 1, statements.size
+    assert_equal [keeps? ? 2 : 5, keeps? ? 1 : 0], [compiled, statements.size]
   end
 
   def test_a_kept_statement_holds_no_lock
@@ -39,20 +38,20 @@ class SqliteStatementsTest < Minitest::Test
   end
 
   def test_no_more_are_kept_than_the_limit_and_no_long_text
-    limit = Castellan::Rows::SqliteStatements::LIMIT
-    (limit + 10).times { |index| 2.times { assert_equal [[index]], statements.rows("SELECT #{index}") } }
+    limit = keeps? ? Castellan::Rows::SqliteStatements::LIMIT : 0
+    110.times { |index| 2.times { assert_equal [[index]], statements.rows("SELECT #{index}") } }
     assert_equal limit, statements.size
     2.times { statements.rows("SELECT 1 /* #{"x" * 4_000} */") }
     assert_equal limit, statements.size
   end
 
   def test_active_records_switch_holds
-    [[true, 1], [false, 0]].each do |prepared, kept|
+    [[true, keeps? ? 1 : 0], [false, 0]].each do |prepared, kept|
       base = Class.new(ActiveRecord::Base) { self.abstract_class = true }
-      self.class.const_set("Base#{object_id}#{kept}", base)
+      self.class.const_set("Base#{object_id}#{prepared}", base)
       base.establish_connection(adapter: "sqlite3", database: ":memory:", prepared_statements: prepared)
       base.connection.execute("CREATE TABLE things (id integer PRIMARY KEY, name text)")
-      model = self.class.const_set("Thing#{object_id}#{kept}", Class.new(base) { self.table_name = "things" })
+      model = self.class.const_set("Thing#{object_id}#{prepared}", Class.new(base) { self.table_name = "things" })
       Castellan::Rows.for(model).session { |session| 3.times { session.rows(SQL, [1], kept: true) } }
       assert_equal kept, Castellan::Rows::SqliteStatements.of(base.connection.raw_connection).size
       forget(base)
@@ -61,6 +60,8 @@ class SqliteStatementsTest < Minitest::Test
 
   private
 
+  # Of the installed version of sqlite3: below 2 nothing is kept.
+  def keeps? = Castellan::Rows::SqliteStatements.keeps?
   def statements = Castellan::Rows::SqliteStatements.of(@connection)
 
   def compiling(&)

@@ -8,7 +8,8 @@ module Castellan
     #   SqliteStatements.of(raw_connection).rows("SELECT … WHERE id IN (SELECT value FROM json_each(?))", "[1,2]")   # => [[1], [2]]
     #
     # A statement is kept when its text comes the second time, and is no longer reading when its rows are answered. A connection serves
-    # one thread at a time, and so does this.
+    # one thread at a time, and so does this. Before version 2 of the sqlite3 gem a database cannot be closed while it has statements, so
+    # there each is compiled anew.
     class SqliteStatements
       LIMIT = 100
       # A longer text is written once and not again.
@@ -22,8 +23,12 @@ module Castellan
           connection.instance_variable_set(:@castellan_rows_statements, new(connection))
       end
 
+      # @return [Boolean] whether the installed sqlite3 closes a database together with its statements
+      def self.keeps? = SQLite3::VERSION.to_i >= 2
+
       def initialize(connection)
         @connection = connection
+        @longest = self.class.keeps? ? LONGEST : 0
         @kept = {} # text => statement, or false when it came once; the one used least recently first
       end
 
@@ -37,7 +42,7 @@ module Castellan
       # @raise [SQLite3::Exception]
       def rows(sql, value = nil)
         known = @kept.delete(sql)
-        return once(sql, value) if known.nil? || sql.bytesize > LONGEST
+        return once(sql, value) if known.nil? || sql.bytesize > @longest
 
         statement = known || @connection.prepare(sql)
         answer = run(statement, value)
@@ -51,7 +56,7 @@ module Castellan
       private
 
       def once(sql, value)
-        @connection.prepare(sql) { |statement| run(statement, value) }.tap { keep(sql, false) if sql.bytesize <= LONGEST }
+        @connection.prepare(sql) { |statement| run(statement, value) }.tap { keep(sql, false) if sql.bytesize <= @longest }
       end
 
       def run(statement, value)
