@@ -207,7 +207,7 @@ module Castellan
       def relate(macro, names, block, resource: nil, links: {}, meta: nil, columns: nil, lazy: false, if: nil)
         shown = binding.local_variable_get(:if)
         declare do |declarations, location|
-          around = { condition: Condition.of(shown, columns: columns, location: location),
+          around = { condition: Condition.of(shown, columns: columns, shared: true, location: location),
                      links: links.to_h { |link, value| [link.to_sym, Computed.of(value, columns: columns, location: location)] }.freeze,
                      meta: meta && Computed.of(meta, columns: columns, location: location) }
           names.each do |name|

@@ -54,6 +54,41 @@ module ConditionsAndLinksContract
     refute_includes resource.document.explain, "models of this type are loaded"
   end
 
+  def test_a_method_is_a_block_as_well
+    shown = Class.new { def call(row, viewer) = row.author_id == viewer }.new
+    path = Class.new { def self.of(row) = "/by/#{row.author_id}" }.method(:of)
+    [shown, shown.method(:call)].each do |condition|
+      resource = articles do
+        attribute :position, if: condition, if_columns: %i[author_id]
+        link :by, columns: %i[author_id], &path
+        belongs_to :author, resource: "AuthorResource", links: { self: path }, meta: ->(_) { {} }, columns: %i[author_id]
+      end
+      each_source do |given|
+        found = documents(resource, given, viewer: 2).first(2)
+        assert_equal([true, false], found.map { |one| one["attributes"].key?("position") })
+        assert_equal %w[/by/2 /by/3], found.map { |one| one.dig("relationships", "author", "links", "self") }
+      end
+    end
+  end
+
+  def test_a_condition_of_one_argument_is_the_viewers_however_it_is_written
+    [->(viewer = nil) { viewer == 1 }, ->(*viewers) { viewers == [1] }, :positive?.to_proc, 1.method(:==)].each do |condition|
+      resource = articles { attribute :position, if: condition }
+      each_source do |given|
+        assert_equal [[%w[title position]], [%w[title]]], [1, -1].map { |viewer| keys(resource, given, viewer) }
+      end
+    end
+  end
+
+  def test_columns_of_the_links_do_not_make_the_viewers_condition_one_of_the_row
+    resource = articles do
+      belongs_to :author, resource: "AuthorResource", if: ->(viewer) { viewer }, links: { self: ->(row) { "/#{row.id}" } }, columns: %i[id]
+    end
+    each_source do |given|
+      assert_equal [true, false], [1, nil].map { |viewer| documents(resource, given, viewer: viewer).first.key?("relationships") }
+    end
+  end
+
   def test_a_condition_of_the_record_sends_the_type_to_models
     resource = articles { attribute(:position, if: ->(article, viewer) { article.author.name == viewer }) }
     each_source do |given|
@@ -187,7 +222,8 @@ module ConditionsAndLinksContract
 
   def test_mistakes_say_what_to_write
     { "write a text or a block, not both" => -> { link(:self, "/x") { "/y" } }, "meta: write a Hash or a block" => -> { meta },
-      "if: must be a block of the viewer" => -> { attribute :title, if: true } }.each do |text, body|
+      "if: must be a block of the viewer" => -> { attribute :title, if: true },
+      "or of the row and the viewer, got" => -> { attribute :title, if: -> { true } } }.each do |text, body|
       error = assert_raises(Castellan::DeclarationError) { articles(&body) }
       assert_includes error.message, text
       assert_match(/\(#{Regexp.escape(__FILE__)}:\d+\)\z/, error.message)

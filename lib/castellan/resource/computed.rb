@@ -14,10 +14,19 @@ module Castellan
       def self.of(value, columns: nil, location: nil)
         case value
         when Computed then value
-        when Proc then new(value, columns && Array(columns).map(&:to_sym).freeze, location)
         when String then text(value, location)
-        else new(->(_row) { value }, [].freeze, location)
+        else
+          block = block_of(value)
+          block ? new(block, columns && Array(columns).map(&:to_sym).freeze, location) : new(->(_row) { value }, [].freeze, location)
         end
+      end
+
+      # @param value [Proc, Method, #call, Object]
+      # @return [Proc, nil] that does the same, nil of what cannot be called
+      def self.block_of(value)
+        return value if value.is_a?(Proc)
+
+        (value.is_a?(Method) ? value : value.method(:call)).to_proc if value.respond_to?(:call)
       end
 
       # Columns stand in braces, as in a URI template; what is not plain in a path is escaped.

@@ -8,23 +8,29 @@ module Castellan
     #   Condition.of(->(row, viewer) { row.id == viewer&.id }, columns: %i[id])             # decided for each row
     #   Condition.of(->(record, viewer) { record.visible_to?(viewer) })                     # needs the model's instance
     class Condition
+      TAKEN = %i[req opt rest].freeze
+      private_constant :TAKEN
+
       # @return [Computed, nil] what decides for each row; nil where the viewer alone does
       # @return [Proc, nil] what decides for the viewer
       attr_reader :by_row, :by_viewer
 
-      # @param block [Proc, nil] of one argument, the viewer, or of two, the row and the viewer
+      # @param block [Proc, Method, nil] of one argument, the viewer, or of two, the row and the viewer
+      # @param columns [Array<Symbol>, nil] what it reads of the row; a block of one argument gets that row then
+      # @param shared [Boolean] whether the columns are for other blocks too: then a block of one argument is the viewer's
       # @return [Condition, nil]
-      def self.of(block, columns: nil, location: nil)
-        new(block, columns, location) if block
+      def self.of(block, columns: nil, shared: false, location: nil)
+        new(block, columns, shared, location) if block
       end
 
-      def initialize(block, columns, location)
-        unless block.respond_to?(:call)
-          raise DeclarationError.new("if: must be a block of the viewer, or of the row and the viewer, got #{block.inspect}",
+      def initialize(condition, columns, shared, location)
+        block = Computed.block_of(condition)
+        unless block && called_with_one?(block)
+          raise DeclarationError.new("if: must be a block of the viewer, or of the row and the viewer, got #{condition.inspect}",
                                      location: location)
         end
 
-        @by_viewer = block if columns.nil? && block.arity == 1
+        @by_viewer = block if (columns.nil? || shared) && !of_row?(block)
         @by_row = Computed.of(block, columns: columns, location: location) unless @by_viewer
         freeze
       end
@@ -32,6 +38,17 @@ module Castellan
       # @return [Boolean] whether this viewer sees the member at all
       def shown?(viewer)
         by_viewer.nil? || by_viewer.call(viewer) ? true : false
+      end
+
+      private
+
+      def called_with_one?(block)
+        !block.lambda? || block.parameters.any? { |kind, _| TAKEN.include?(kind) }
+      end
+
+      # A symbol's block takes what it is asked of, and says that it may take more.
+      def of_row?(block)
+        block.parameters.count { |kind, _| %i[req opt].include?(kind) } > 1
       end
     end
   end
