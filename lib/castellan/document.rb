@@ -287,10 +287,11 @@ module Castellan
       request.sort.empty? && request.page.nil? ? narrowed : @adapter.order(narrowed, request.sort)
     end
 
-    # What is no UUID is no id of a column of those, and PostgreSQL would refuse to compare them.
+    # What is no text identifies nothing, and what is no UUID is no id of a column of those: PostgreSQL would refuse to compare them.
     def possible_ids
-      id = definition.id_column
-      id.is_a?(Symbol) && @adapter.database_type(id) == "uuid" && !UUID.match?(@id.to_s) ? [] : [@id]
+      id = Rows::Ids.text(@id) or return []
+      column = definition.id_column
+      column.is_a?(Symbol) && @adapter.database_type(column) == "uuid" && !UUID.match?(id.to_s) ? [] : [id]
     end
 
     def full?(rows)

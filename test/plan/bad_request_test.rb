@@ -56,6 +56,35 @@ class BadRequestTest < Minitest::Test
     end
   end
 
+  def test_text_of_every_encoding_is_refused_in_utf8_or_understood
+    resource = Library.active_record(:sqlite).tap(&:fill).models::ArticleResource
+    ["é".b, "é".encode("UTF-16LE"), "é".encode("ISO-8859-1"), "\xFF".b, "\xFF".dup.force_encoding("UTF-16LE")].each do |text|
+      [{ include: text }, { include: { text => "é" } }, { fields: { text => "é" } }, { fields: { articles: text } }, { sort: text },
+       { filter: { text => "é" } }, { page: { text => 1 } }, { page: { size: text } }].each do |query|
+        error = assert_raises(Castellan::BadRequest, query.inspect) { resource.document(query: query) }
+        assert_equal error.message, JSON.parse(JSON.generate(error.to_h))["detail"]
+      end
+    end
+    found = ["Title 3".b, "Title 3".encode("UTF-16LE")].map { |text| resource.render(query: { filter: { title: text } }) }
+    assert_equal [["3"]], found.map { |document| JSON.parse(document)["data"].map { |one| one["id"] } }.uniq
+  end
+
+  def test_what_cannot_be_an_id_identifies_nothing
+    %i[sqlite postgres].each do |database|
+      needs database if database == :postgres
+      library = Library.active_record(database).tap(&:fill)
+      named = Class.new(Castellan::Resource) { attributes :name }
+      named.model(library.models::Author)
+      named.id(:name)
+      pair = Class.new(named) { id :name }
+      pair.declarations.id_column = %i[id name]
+      ids = ["\xFF", "\xFF_1", "1_\0", "x\0y", "\xC3".b, "é".encode("UTF-16LE"), ""]
+      [named, pair, library.models::ArticleResource].product(ids).each do |resource, id|
+        assert_equal 404, resource.document(id: id).status, [resource, id].inspect
+      end
+    end
+  end
+
   def test_what_is_not_declared_at_all_is_said
     plain = Class.new(Castellan::Resource) { attributes :title }
     plain.model(Library.active_record(:sqlite).models::Article)

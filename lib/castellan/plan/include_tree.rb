@@ -19,7 +19,8 @@ module Castellan
       MAX_BYTESIZE = 2_000
 
       NOTHING = {}.freeze
-      private_constant :NOTHING
+      TITLE = "Invalid include"
+      private_constant :NOTHING, :TITLE
 
       # @param definition [Resource::Definition]
       # @param asked [String, Symbol, Array, Hash, nil]
@@ -55,9 +56,8 @@ module Castellan
 
       def split(text)
         refuse("include is longer than #{MAX_BYTESIZE} bytes") if text.bytesize > MAX_BYTESIZE
-        refuse("include is not valid UTF-8") unless text.valid_encoding?
 
-        text.split(",", -1).first(MAX_PATHS + 1).map do |path|
+        Parameter.text("include", text, title: TITLE).split(",", -1).first(MAX_PATHS + 1).map do |path|
           refuse("include has an empty path; write relationship names divided by commas") if path.empty?
           path.split(".", -1)
         end
@@ -66,7 +66,7 @@ module Castellan
       def nest(paths)
         refuse("include names more than #{MAX_PATHS} paths") if paths.size > MAX_PATHS
         paths.each_with_object({}) do |path, tree|
-          refuse("include goes deeper than #{MAX_DEPTH} levels: #{Parameter.shown(path.join("."))}") if path.size > MAX_DEPTH
+          refuse("include goes deeper than #{MAX_DEPTH} levels: #{path_shown(path)}") if path.size > MAX_DEPTH
           path.reduce(tree) { |level, name| level[name] ||= {} }
         end
       end
@@ -86,7 +86,7 @@ module Castellan
         found = definitions.filter_map { |definition| named(definition, name) }.first
         return found if found
 
-        refuse("#{Parameter.shown([*above, name].join("."))} is not a relationship of #{definitions.map(&:type).uniq.join(" or ")} " \
+        refuse("#{path_shown([*above, name])} is not a relationship of #{definitions.map(&:type).uniq.join(" or ")} " \
                "that can be included#{Nearest.hint(Parameter.shown(name), relationships(definitions).map(&:key).uniq)}")
       end
 
@@ -99,8 +99,13 @@ module Castellan
         definitions.flat_map { |definition| definition.relationships.values }
       end
 
+      # Each name by itself: two that a client wrote in different encodings cannot be joined.
+      def path_shown(names)
+        Parameter.shown(names.map { |name| Parameter.shown(name) }.join("."))
+      end
+
       def refuse(detail)
-        Parameter.refuse("include", detail, title: "Invalid include")
+        Parameter.refuse("include", detail, title: TITLE)
       end
     end
   end

@@ -10,7 +10,8 @@ module Castellan
     # What a database or an error document could not take (invalid UTF-8, NUL) is a {BadRequest} here.
     module Parameter
       SHOWN = 60
-      private_constant :SHOWN
+      UTF8 = [Encoding::UTF_8, Encoding::BINARY, Encoding::US_ASCII].freeze
+      private_constant :SHOWN, :UTF8
 
       module_function
 
@@ -30,14 +31,22 @@ module Castellan
       # @raise [BadRequest]
       def text(name, value, title: "Invalid query parameter")
         refuse(name, "#{name} must be text", title: title) unless value.is_a?(String)
-        refuse(name, "#{name} is not valid UTF-8 text", title: title) if !value.valid_encoding? || value.include?("\0")
+        utf8(value) or refuse(name, "#{name} is not valid UTF-8 text", title: title)
+      end
 
-        value
+      # @param value [String] of whatever encoding a client's text came in; bytes without one are taken for UTF-8
+      # @return [String, nil] nil for what a database cannot take
+      def utf8(value)
+        text = UTF8.include?(value.encoding) ? value : value.encode(Encoding::UTF_8)
+        text = text.dup.force_encoding(Encoding::UTF_8) unless text.encoding == Encoding::UTF_8
+        text if text.valid_encoding? && !text.include?("\0")
+      rescue ::EncodingError
+        nil
       end
 
       # @return [String] for an error's text or the parameter it names
       def shown(text)
-        text.scrub("?")[0, SHOWN]
+        (utf8(text) || text.b.force_encoding(Encoding::UTF_8).scrub("?"))[0, SHOWN]
       end
 
       # @raise [BadRequest]
