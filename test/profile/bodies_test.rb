@@ -207,12 +207,28 @@ class ProfileBodiesTest < Minitest::Test
   end
 
   def test_a_store_that_fails_changes_nothing
-    [Castellan::StoreError.new("gone"), IOError.new("closed"), NoMethodError.new("a bug")].each do |error|
+    [Castellan::StoreError.new("gone"), IOError.new("closed"), NoMethodError.new("a bug"), NotImplementedError.new("none")].each do |error|
       profiled(store: Failing.new(error)) { "ok" }
       response = get("/")
       assert_equal [200, "ok"], [response.status, response.body]
       assert_includes @log.string, error.message.lines.first.chomp
     end
+  end
+
+  def test_what_is_no_response_is_left_to_the_server
+    [nil, [200, {}], [200, nil, ["x"]], [200, [%w[a b]], []], [nil, nil, nil], 5].each do |answer|
+      profiled(->(_env) { answer })
+      assert_same answer, @middleware.call(Rack::MockRequest.env_for("/?profile=cpu")), answer.inspect
+      assert_nil results.fetch(0).response_bytes
+      refute Castellan::Instrument.subscribed?
+    end
+  end
+
+  def test_a_page_that_fails_is_logged_and_said
+    profiled { "ok" }
+    get("/")
+    Castellan::Profile::Page::IndexView.stub(:new, ->(*) { raise "a bug" }) { assert_equal 500, get("/castellan").status }
+    assert_includes @log.string, "page of profiles failed"
   end
 
   def test_a_recorder_that_fails_changes_nothing

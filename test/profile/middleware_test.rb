@@ -155,6 +155,15 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_equal "memory", Castellan::Profile::Depth.of(env).name
   end
 
+  def test_what_the_router_knows_for_a_secret_is_not_kept
+    profiled { |env| env["action_dispatch.request.path_parameters"] = { token: "a b" } }
+    get("/reset/a%20b.json")
+    assert_equal ["/reset/[FILTERED]", "GET /reset/[FILTERED]"], [result.path, result.endpoint]
+    profiled { |env| env["sinatra.route"] = "GET /of/:api_key/:id" }
+    get("/of/abc/7", "SCRIPT_NAME" => "/v1")
+    assert_equal ["/v1/of/[FILTERED]/7", "GET /of/:api_key/:id"], [result.path, result.endpoint]
+  end
+
   def test_it_is_not_there_when_castellan_is_off
     profiled { "ok" }
     with_env("CASTELLAN" => "off") do

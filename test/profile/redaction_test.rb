@@ -16,6 +16,35 @@ class ProfileRedactionTest < Minitest::Test
     assert_equal "p%61ssword=[FILTERED]", query("p%61ssword=x"), "a name may be written in another way"
   end
 
+  def test_a_name_within_names_is_met_as_rails_does
+    filter = [/\Apin\z/, "card.code", ->(name, value) { value.reverse! if name == "zip" }]
+    { "user[pin]=1" => "user[pin]=[FILTERED]", "a[][pin]=1" => "a[][pin]=[FILTERED]", "u[card][code]=12" => "u[card][code]=[FILTERED]",
+      "u[zip]=12" => "u[zip]=[FILTERED]", "card_code=1" => "card_code=1", "u%5Bpin%5D=1" => "u%5Bpin%5D=[FILTERED]",
+      "spin=1" => "spin=1" }.each { |asked, kept| assert_equal kept, query(asked, filter: filter) }
+    assert_equal "u[x]=[FILTERED]", query("u[x]=12", filter: [->(_name, value, _all) { value.replace("") }])
+  end
+
+  def test_short_names_of_secrets_are_met_as_a_whole
+    assert_equal "auth=[FILTERED]&author=1&jwt=[FILTERED]&pass=[FILTERED]&compass=1", query("auth=1&author=1&jwt=1&pass=1&compass=1")
+  end
+
+  def test_segments_of_a_path_that_are_secret_parameters
+    redaction = Redaction.new(filter: [:email])
+    assert_equal "/reset/[FILTERED]/2", redaction.path("/reset/a%20b/2", { token: "a b", id: "2" })
+    assert_equal "/reset/[FILTERED]", redaction.path("/reset/abc.json", { "token" => "abc", "format" => "json" })
+    assert_equal "/reset/[FILTERED]", redaction.path(Redaction.text("/reset/#{"a" * 3_000}"), { token: "a" * 3_000 }), "what was cut"
+    assert_equal "/by/[FILTERED]/[FILTERED]", redaction.path("/by/a/b", { email: "a/b" }), "a glob"
+    assert_equal "/users/2", redaction.path("/users/2", { id: "2", nested: { token: "2" } })
+    assert_equal "/x/[FILTERED]", redaction.path("/x/\xFE".b, { token: "\xFE" })
+  end
+
+  def test_an_address_in_a_header_is_redacted
+    redaction = Redaction.new(headers: ["Referer"])
+    { "http://h/p?password=x&a=1" => "http://h/p?password=[FILTERED]&a=1", "https://me:pw@h/p" => "https://h/p", "/?a\xFF" => "/?a?",
+      "/plain" => "/plain" }
+      .each { |sent, kept| assert_equal({ "referer" => kept }, redaction.headers("HTTP_REFERER" => sent)) }
+  end
+
   def test_the_tokens_of_the_profiler_are_always_on_it
     assert_equal "castellan_token=[FILTERED]", query("castellan_token=1.abc")
   end
@@ -42,7 +71,7 @@ class ProfileRedactionTest < Minitest::Test
   end
 
   def test_a_secret_header_cannot_be_chosen
-    %w[Authorization Cookie Castellan-Token].each do |name|
+    %w[Authorization Cookie Castellan-Token X-Auth-User X-Amz-Security-Token Api-Key].each do |name|
       assert_includes assert_raises(Castellan::ConfigurationError) { Redaction.new(headers: [name]) }.message, "is a secret"
     end
   end

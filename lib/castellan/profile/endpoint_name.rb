@@ -22,6 +22,17 @@ module Castellan
         Redaction.text("#{env["REQUEST_METHOD"]} #{route(env)}")[0, LONGEST]
       end
 
+      # @param env [Hash] of Rack
+      # @param path [String] as it was asked for
+      # @return [Hash] the parameters that the router found in the path
+      def parameters(env, path)
+        known = env["action_dispatch.request.path_parameters"]
+        return known if known.is_a?(Hash)
+
+        names = env["sinatra.route"].to_s.split("/").reverse
+        names.zip(path.split("/").reverse).to_h.select { |name, _value| name.start_with?(":") }
+      end
+
       def route(env)
         env["castellan.endpoint"] || rails(env["action_dispatch.request.path_parameters"]) ||
           env["sinatra.route"]&.sub(/\A[A-Z]+ /, "") || "#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}".b.gsub(ID, ":id")

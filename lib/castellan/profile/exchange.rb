@@ -36,7 +36,7 @@ module Castellan
       def call(app)
         response = @session.record { app.call(@env) }
         answered = true
-        respond(*response)
+        guarded { respond(*response) } || unreadable(response)
       ensure
         unless answered
           @exception = described($!)
@@ -89,6 +89,13 @@ module Castellan
         [status, timed, guarded { followed(body) } || body]
       end
 
+      # What is no response of Rack's is the server's to refuse.
+      def unreadable(response)
+        @bytes = nil
+        finish
+        response
+      end
+
       # Whether all of the body is there.
       def complete?(body) = body.respond_to?(:to_ary) || body.respond_to?(:to_path)
 
@@ -138,9 +145,16 @@ module Castellan
 
       def members
         raised = @exception || described(@env["action_dispatch.exception"])
-        @bytes = File.size(@file) if @file && @bytes&.zero? # the server sends it by its path
-        { **@asked, endpoint: EndpointName.of(@env), status: @status, response_bytes: @bytes, exception: raised, notes: @notes,
-                    truncated: { queries: @session.recorder.left_out, bytes: @cut == true } }
+        @bytes = File.size?(@file) if @file && @bytes&.zero? # the server sends it by its path
+        { **@asked, **routed, status: @status, response_bytes: @bytes, exception: raised, notes: @notes,
+                              truncated: { queries: @session.recorder.left_out, bytes: @cut == true } }
+      end
+
+      # The path and the endpoint, without what the router knows for a secret.
+      def routed
+        parameters = EndpointName.parameters(@env, @asked[:path].to_s)
+        known = { path: @asked[:path], endpoint: EndpointName.of(@env) }.compact
+        known.transform_values { |text| @settings.redaction.path(text, parameters) }
       end
 
       # Without the message, which may quote what must not be kept: a parameter, a statement with its values.
@@ -153,7 +167,7 @@ module Castellan
 
       def guarded
         yield
-      rescue StandardError => error
+      rescue StandardError, ScriptError, SystemStackError => error
         @settings.log.call(@env, "Castellan's profiler failed and is silent for this request: #{error.full_message(highlight: false)}")
         nil
       end

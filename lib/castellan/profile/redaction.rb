@@ -9,22 +9,26 @@ module Castellan
     #   redaction.headers(env)                    # => { "accept" => "application/json", "host" => "localhost" }
     #
     # A filter is a part of a name (a String or Symbol, whatever its case), a Regexp, or a Proc of name and value that changes the value, as
-    # in Rails' `config.filter_parameters`. Names like password, token and secret are always on it. Frozen.
+    # in Rails' `config.filter_parameters`: `user[card][code]` is met by what meets "code", "card.code" or "user". Names like
+    # password, token and secret are always on it. Frozen.
     class Redaction
-      ALWAYS = %w[passw secret token _key apikey crypt salt certificate otp ssn cvv cvc signature session authorization].freeze
+      ALWAYS = %w[passw secret token _key apikey crypt salt certificate otp ssn cvv cvc signature session authorization
+                  bearer credential].freeze
+      SHORT = /\A(?:auth|jwt|pass|pin|pwd|sid|sig)\z/i # as a whole name only: "auth" is part of author
       MARK = "[FILTERED]"
       HEADERS = %w[accept accept-encoding accept-language cache-control castellan-profile content-length content-type host if-match
                    if-modified-since if-none-match origin prefer range user-agent x-requested-with].freeze
-      NEVER = %w[authorization cookie set-cookie proxy-authorization castellan-token x-csrf-token x-api-key].freeze
+      NEVER = /\bauth\b|authoriz|authent|cookie|token|secret|passw|api-?key|access-?key|session|signature|credential|csrf|jwt/
       LONGEST = 2_000
-      private_constant :NEVER, :LONGEST
+      CUT = " …"
+      private_constant :SHORT, :NEVER, :LONGEST, :CUT
 
       # @param filter [Array<String, Symbol, Regexp, Proc>]
       # @param headers [Array<String>] to keep besides HEADERS
       def initialize(filter: [], headers: [])
         procs, names = Array(filter).partition { |one| one.respond_to?(:call) }
         @procs = procs.freeze
-        @names = Regexp.union([*ALWAYS, *names].map { |one| one.is_a?(Regexp) ? one : /#{Regexp.escape(one.to_s)}/i })
+        @names = Regexp.union([SHORT, *ALWAYS, *names].map { |one| one.is_a?(Regexp) ? one : /#{Regexp.escape(one.to_s)}/i })
         @headers = [*HEADERS, *headers.map { |name| checked(name.to_s.downcase) }].uniq.to_h { |name| [name, rack_name(name)] }.freeze
         freeze
       end
@@ -37,10 +41,21 @@ module Castellan
         Redaction.text(query.b.split(/([&;])/).map { |part| parameter(part) }.join)
       end
 
+      # @param path [String]
+      # @param parameters [Hash] what a router found in it
+      # @return [String] without the segments that are values of secret parameters
+      def path(path, parameters)
+        secret = parameters.select { |name, value| value.is_a?(String) && secret?(name.to_s, value) }
+                           .flat_map { |_name, value| value.scrub("?").b.split("/") }.reject(&:empty?)
+        return path if secret.empty?
+
+        path.split("/", -1).map { |part| secret.any? { |value| holds?(decoded(part).b, value) } ? MARK : part }.join("/")
+      end
+
       # @param env [Hash] of Rack
-      # @return [Hash{String => String}]
+      # @return [Hash{String => String}] an address in one of them is redacted as the request's own
       def headers(env)
-        @headers.filter_map { |name, key| [name, Redaction.text(env[key])] if env[key].is_a?(String) }.to_h
+        @headers.filter_map { |name, key| [name, Redaction.text(address(env[key]))] if env[key].is_a?(String) }.to_h
       end
 
       # @param text [String] from outside
@@ -48,7 +63,7 @@ module Castellan
       def self.text(text)
         text = text.dup.force_encoding(Encoding::UTF_8)
         text = text.scrub("?") unless text.valid_encoding?
-        text.size > LONGEST ? "#{text[0, LONGEST]} …" : text
+        text.size > LONGEST ? "#{text[0, LONGEST]}#{CUT}" : text
       end
 
       private
@@ -57,24 +72,37 @@ module Castellan
         name, value = part.split("=", 2)
         return part if value.nil? || value.empty?
 
-        plain = decoded(name)
-        return "#{name}=#{MARK}" if @names.match?(plain)
-
-        @procs.empty? ? part : "#{name}=".b << changed(plain, value).b
+        secret?(decoded(name), decoded(value)) ? "#{name}=#{MARK}" : part
       end
 
-      def changed(name, value)
-        @procs.each do |filter|
-          copy = +decoded(value)
-          filter.arity == 1 ? filter.call(copy) : filter.call(name, copy)
-          return MARK if copy != decoded(value)
-        end
-        value
+      def secret?(name, value)
+        steps = name.split(/[\[\]]+/)
+        return true if [name, steps.join("."), *steps].any? { |one| @names.match?(one) }
+
+        @procs.any? { |filter| changes?(filter, steps.last.to_s, value) }
+      end
+
+      # Rails gives such a Proc the innermost name, a value that it may change and, where it takes three, all parameters.
+      def changes?(filter, name, value)
+        copy = +value.dup
+        filter.arity == 1 ? filter.call(copy) : filter.call(*[name, copy, {}].first(filter.arity.abs.clamp(2, 3)))
+        copy != value
       rescue StandardError
-        MARK # a filter that fails must not let through what it was meant for
+        true # a filter that fails must not let through what it was meant for
       end
 
-      # A name may be written in percent signs twice over; what cannot be read is taken as it stands.
+      # Beside a value may stand a format, or another value; a short one may stand in any word. A long one may have been cut.
+      def holds?(part, value)
+        part == value || part.start_with?("#{value}.".b) || (value.size > 3 && part.include?(value)) ||
+          (part.size > 3 && value.start_with?(part.delete_suffix(CUT.b)))
+      end
+
+      # Without what stands before an @, and with the query redacted.
+      def address(text)
+        text.b.gsub(%r{//[^/@\s]*@}n, "//").sub(/(?<=\?).+/mn) { |query| query(query).b }
+      end
+
+      # What cannot be read is taken as it stands.
       def decoded(text)
         URI.decode_www_form_component(text.dup.force_encoding(Encoding::UTF_8)).scrub("?")
       rescue ArgumentError
@@ -82,7 +110,7 @@ module Castellan
       end
 
       def checked(name)
-        return name unless NEVER.include?(name)
+        return name unless NEVER.match?(name)
 
         raise ConfigurationError, "headers: #{name} is a secret and never kept; name another header"
       end
