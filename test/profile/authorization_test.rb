@@ -113,6 +113,14 @@ class ProfileAuthorizationTest < Minitest::Test
     ["x", "1.#{"a" * 64}", "%00", ""].each { |token| assert_equal 404, get("/castellan?castellan_token=#{token}").status }
   end
 
+  def test_bytes_that_are_no_text_are_no_token
+    middleware(secret: SECRET)
+    assert_equal 404, get("/castellan", QUERY_STRING: "castellan_token=\xFF").status
+    errors = StringIO.new
+    refute profiled?(HTTP_COOKIE: "castellan_token=\xFF; \xFE", "rack.errors": errors)
+    assert_empty errors.string, "nobody fills the log"
+  end
+
   def test_a_token_ends
     token = Castellan::Profile::Token.new(SECRET)
     text = token.sign(60)

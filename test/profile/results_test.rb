@@ -70,6 +70,17 @@ class ProfileResultsTest < Minitest::Test
     assert_equal "/\u00fc", other.find("one").path
   end
 
+  def test_entries_that_cannot_be_read_are_not_there
+    store = Castellan::Store::MemoryStore.new
+    @results = Profile::Results.new(store)
+    4.times { |number| add("r#{number}", endpoint: "GET /r#{number}") }
+    store.write_multi({ "castellan:profile:result:r0" => "{\"id\":", "castellan:profile:result:r1" => "[]",
+                        "castellan:profile:#1" => "\xFF", "castellan:profile:#2" => "5",
+                        "castellan:profile:#3" => "{\"id\":\"r2\",\"of_a_later_version\":1}" })
+    assert_equal %w[r3 r2], @results.latest.map(&:id)
+    assert_equal [nil, nil, "r2"], %w[r0 r1 r2].map { |id| @results.find(id)&.id }
+  end
+
   # A store whose server is gone.
   class Gone
     def write_multi(*, **) = raise(Castellan::StoreError, "gone")

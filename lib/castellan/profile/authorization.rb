@@ -51,14 +51,14 @@ module Castellan
       # @return [String, nil] the token of a signed link, when it is good
       def linked(env)
         query = env["QUERY_STRING"]
-        text = query[IN_LINK, 1] if @token && query&.include?(COOKIE)
+        text = query.b[IN_LINK, 1] if @token && query&.include?(COOKIE)
         text if @token&.valid?(text)
       end
 
       # @param env [Hash] of Rack
       # @return [String, nil] the token that came in a header or a cookie, when it is good
       def shown(env)
-        text = env[HEADER] || env["HTTP_COOKIE"].to_s[IN_COOKIES, 1]
+        text = env[HEADER] || env["HTTP_COOKIE"].to_s.b[IN_COOKIES, 1]
         text if @token&.valid?(text)
       end
 
@@ -72,7 +72,7 @@ module Castellan
         return @token.valid?(header) if header
 
         cookies = env["HTTP_COOKIE"]
-        cookies&.include?(COOKIE) ? @token.valid?(cookies[IN_COOKIES, 1]) : false
+        cookies&.include?(COOKIE) ? @token.valid?(cookies.b[IN_COOKIES, 1]) : false
       end
 
       def here?(env)

@@ -15,8 +15,10 @@ module Castellan
     # no header, and 404 for the page. Put it outside of what should be measured. With CASTELLAN=off it is not there.
     class Middleware
       LINK_SECONDS = 8 * 3_600
+      BROKEN = [500, { "content-type" => "text/plain", "cache-control" => "no-store" }.freeze,
+                ["The page of profiles failed; the log says why.\n"].freeze].freeze
       NOT_FOUND = [404, { "content-type" => "text/plain", "cache-control" => "no-store" }.freeze, ["Not Found\n"].freeze].freeze
-      private_constant :NOT_FOUND
+      private_constant :BROKEN, :NOT_FOUND
 
       # @return [Results]
       attr_reader :results
@@ -115,9 +117,15 @@ module Castellan
       def page(env)
         token = @authorization.linked(env)
         return let_in(env, token) if token
-        return NOT_FOUND.map(&:dup) unless authorized?(env)
 
+        authorized?(env) ? shown(env) : NOT_FOUND.map(&:dup)
+      end
+
+      def shown(env)
         (@page ||= Page.new(store: @results, path: @path, share: (method(:share) if @authorization.token))).call(env)
+      rescue StandardError => error
+        log(env, "Castellan's page of profiles failed: #{error.full_message(highlight: false)}")
+        BROKEN.map(&:dup)
       end
 
       # Who was let in by a token passes on that one, which ends when it ends: no token begets another.

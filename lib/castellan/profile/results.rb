@@ -12,7 +12,7 @@ module Castellan
     #   results.find(id)              # => Result or nil
     #
     # A result is one entry, its line of the list another, and a counter numbers them; so the store's own bounds of bytes and time hold,
-    # and a result that has fallen out is not listed any more. Never raises {StoreError}: what cannot be kept is not there.
+    # and a result that has fallen out is not listed any more. Never raises {StoreError}: what cannot be kept, or read, is not there.
     class Results
       PREFIX = "castellan:profile:"
       COUNTER = "#{PREFIX}count".freeze
@@ -47,7 +47,7 @@ module Castellan
         return unless ID.match?(id.to_s)
 
         bytes = rescuing({}) { @store.read_multi([key(id)]) }[key(id)]
-        Result.from_h(JSON.parse(bytes)) if bytes
+        readable(bytes) { |hash| Result.from_h(hash) }
       end
 
       # @param limit [Integer]
@@ -88,7 +88,14 @@ module Castellan
       end
 
       def summary(bytes, number)
-        Summary.new(**JSON.parse(bytes, symbolize_names: true), number: number) if bytes
+        readable(bytes) { |hash| Summary.new(**hash.transform_keys(&:to_sym).slice(*Summary.members), number: number) }
+      end
+
+      # What another version of this library kept, or somebody has written over, is not there.
+      def readable(bytes)
+        yield JSON.parse(bytes) if bytes
+      rescue JSON::ParserError, ArgumentError, NoMethodError, TypeError, EncodingError
+        nil
       end
 
       def status?(summary, status)
