@@ -70,7 +70,13 @@ module Castellan
 
       private
 
-      def own_store = { store: Store::DirectoryStore.new(Rails.root.join("tmp/castellan")) }
+      # An application boots where its directory cannot be written, or is everybody's (a mounted volume): a process has its own then.
+      def own_store
+        { store: Store::DirectoryStore.new(Rails.root.join("tmp/castellan")) }
+      rescue ConfigurationError => error
+        Rails.logger&.warn("castellan: each process keeps the profiles that it took, and no other shows them: #{error.message}")
+        {}
+      end
 
       # The same in every process, and worth nothing elsewhere.
       def own_secret(app) = { secret: app.key_generator.generate_key("castellan profile").unpack1("H*") }

@@ -95,6 +95,15 @@ class ProfileRailsTest < Minitest::Test
     assert_equal({ "there" => true, "timing" => true, "page" => 200, "file" => true }, run_app(code))
   end
 
+  def test_it_boots_where_its_directory_cannot_be_had
+    ["FileUtils.touch('tmp/castellan')", "Dir.mkdir('tmp/castellan') && File.chmod(0o777, 'tmp/castellan')"].each do |obstacle|
+      output = run_app("require 'fileutils'; Dir.mkdir('tmp'); #{obstacle}; boot; get('/articles'); " \
+                       "puts JSON.generate(page: get('/castellan').body.include?('articles#index'), log: File.read('rails.log'))")
+      assert output["page"]
+      assert_match(%r{each process keeps the profiles that it took.*tmp/castellan}, output["log"])
+    end
+  end
+
   def test_production_is_for_who_has_a_signed_link
     output = run_app(<<~RUBY, RAILS_ENV: "production")
       Rails.application.config.castellan.profile = { secret: "s" * 32 }
