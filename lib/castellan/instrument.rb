@@ -10,6 +10,7 @@ require "castellan/instrument/raw_statement"
 require "castellan/instrument/pg_instrument"
 require "castellan/instrument/sqlite3_instrument"
 require "castellan/instrument/thread_instrument"
+require "castellan/instrument/sleep_instrument"
 require "castellan/instrument/eager_instrument"
 require "castellan/instrument/counter"
 
@@ -28,7 +29,7 @@ module Castellan
   # and `record` call. With `CASTELLAN=off` nothing is attached. Where no recording is open, a statement costs one look
   # at a thread variable.
   module Instrument
-    INSTRUMENTS = [ActiveRecordInstrument, SequelInstrument, PgInstrument, Sqlite3Instrument, ThreadInstrument].freeze
+    INSTRUMENTS = [ActiveRecordInstrument, SequelInstrument, PgInstrument, Sqlite3Instrument, ThreadInstrument, SleepInstrument].freeze
     LOCK = Mutex.new
     private_constant :LOCK
     @subscriptions = 0

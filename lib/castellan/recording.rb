@@ -166,6 +166,12 @@ module Castellan
       parent&.leave
     end
 
+    # Tells each observer that asks for it (`respond_to?(:slept)`) that the program is about to sleep.
+    def slept
+      @observer.slept if @observer.respond_to?(:slept)
+      parent&.slept
+    end
+
     # Tells each observer that asks for it (`respond_to?(:called)`) of a call to another server.
     # @param call [Call]
     def called(call)

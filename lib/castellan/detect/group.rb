@@ -9,7 +9,7 @@ module Castellan
     #   group.sites          # => { a site => 150 }
     #
     # Mutable while its recording runs, and only there. Knows when the same values were asked for again, unless the table
-    # was written in between, and whether the program only waited in the pauses.
+    # was written in between, and whether the program slept in every pause.
     class Group
       MOST_DIGESTS = 32
       ALL_SITES = 16
@@ -46,12 +46,12 @@ module Castellan
       end
 
       # Counts a statement. What more there is to know is asked of the first ones only, until it is settled.
-      # @param busy_ns [Integer] how long all statements took so far
+      # @param naps [Integer] how often the program has slept so far
       # @return [Boolean] whether {#learn} should be told, too
-      def add(started_ns, duration_ns, busy_ns)
+      def add(started_ns, duration_ns, naps)
         @started_ns ||= started_ns
-        pause(started_ns - @ended_ns - busy_ns + @busy_ns) if @waited && @ended_ns
-        @busy_ns = busy_ns + duration_ns
+        @waited = naps > @naps if @waited && @naps
+        @naps = naps
         @count += 1
         @total_ns += duration_ns
         @ended_ns = started_ns + duration_ns
@@ -94,28 +94,23 @@ module Castellan
       def different = @digests.size
 
       # @return [Boolean] whether the same was asked again and again because the answer changes: after writes of the table, or
-      #   after pauses in which the program waited and wrote nothing
+      #   after pauses in which the program slept and wrote nothing
       def polling?
         return false if @count < 2
         return true if @digests.size == 1 && @again.zero?
 
-        waited? && @again == @quietly && (@digests.size == 1 || (@pieces && @pieces.varying.empty? && !@shape.listed?) || false)
+        @waited && @again == @quietly && (@digests.size == 1 || newer?)
       end
-
-      # Two statements have one pause, and nobody knows what the program did in it: it must be longer.
-      def waited? = @waited && (@count > 2 || @pause_ns.to_i > LONG_PAUSE_NS)
 
       # Takes in the statements of another group, from another thread or through the same association.
       # @return [Group] a new one
       def merge(other) = dup.tap { |group| group.take(other) }
 
       WRITES_BITS = 32
-      SHORT_PAUSE_NS = 5_000_000
-      LONG_PAUSE_NS = 50_000_000
 
       protected
 
-      attr_reader :digests, :ended_ns
+      attr_reader :digests, :ended_ns, :waited
 
       def take(other)
         @count += other.count
@@ -128,22 +123,15 @@ module Castellan
         @pieces = @pieces.merge(other.pieces) if @pieces && other.pieces
         @sites = sites.merge(other.sites) { |_site, ours, theirs| ours + theirs }
         @run = 0
-        @waited &&= other.waited?
+        @waited &&= other.waited
         @started_ns, @ended_ns = [[@started_ns, other.started_ns].compact.min, [@ended_ns, other.ended_ns].compact.max]
         @order = [@order, other.order].min
       end
 
       private
 
-      # Asked only when the pause was long, so hardly ever.
-      def pause(pause_ns)
-        @pause_ns = pause_ns
-        @waited = pause_ns >= SHORT_PAUSE_NS or return
-
-        taken_ns = ThreadTime.taken_ns
-        @waited = pause_ns - taken_ns + @taken_ns >= SHORT_PAUSE_NS if @taken_ns
-        @taken_ns = taken_ns
-      end
+      # Whether it asks for what came after something, which another value of a column or a range with two ends is not.
+      def newer? = (@pieces && @pieces.varying.empty? && !@shape.listed? && !@shape.ranged?) || false
 
       # The site of the first ones is asked for; after that a loop has shown itself, and only every seventh is asked, of many fewer
       # (odd numbers, so that two lines that take turns are both met).

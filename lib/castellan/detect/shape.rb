@@ -84,8 +84,11 @@ module Castellan
       # @return [Boolean] whether it asks for a list of values
       def listed? = @listed
 
+      # @return [Boolean] whether it asks for what lies between two values
+      def ranged? = fingerprint.match?(NUMBERED)
+
       # @return [Boolean] whether it writes many rows at once
-      def bulk? = write? && (listed? || fingerprint.match?(NUMBERED)) && !equal.include?("id")
+      def bulk? = write? && (listed? || ranged?) && !equal.include?("id")
 
       # @return [Boolean] whether the same statement may have another answer, although nothing was written
       def volatile? = table.nil? || fingerprint.match?(VOLATILE)
@@ -112,7 +115,7 @@ module Castellan
 
       private
 
-      def piecewise? = @listed || paged? || fingerprint.match?(NUMBERED)
+      def piecewise? = @listed || paged? || ranged?
 
       # Only of the part that chooses: what an UPDATE sets is no condition.
       def equal_columns

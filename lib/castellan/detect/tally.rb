@@ -43,7 +43,7 @@ module Castellan
         @loads = {}
         @written = Hash.new(0)
         @around = []
-        @busy_ns = @writes = 0
+        @naps = @writes = 0
         @owner = @association = nil
         @order = order
         @text = nil
@@ -68,8 +68,7 @@ module Castellan
         group = group_of(text) unless group && group.association == @association && group.owner.equal?(@owner)
         return group&.add_cached if cached || group.nil?
 
-        learn(group, text, sql, binds) if group.add(started_ns, duration_ns, @busy_ns)
-        @busy_ns += duration_ns
+        learn(group, text, sql, binds) if group.add(started_ns, duration_ns, @naps)
         @singles.slow(text.shape, duration_ns) if duration_ns >= @slow_ns
       end
 
@@ -93,6 +92,11 @@ module Castellan
         sum = here[model] || (here[model] = Sum.new(0, 0, @order += 1, joined?))
         sum.count += count
         sum.times += 1
+      end
+
+      # Told by {Recording#slept}.
+      def slept
+        @naps += 1
       end
 
       # Told by {Instrument} of records that came by a JOIN.

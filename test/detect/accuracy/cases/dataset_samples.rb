@@ -341,12 +341,12 @@ module Accuracy
         Tag.count
       end
       sample "waiting for a change" do
-        3.times { User.where(name: "ready").empty? && sleep(0.01) }
+        3.times { User.where(name: "ready").empty? && sleep(1e-9) }
       end
       sample "waiting for a time" do
         3.times do
           Post.where { updated_at > Time.now + 60 }.first
-          sleep(0.01)
+          sleep(1e-9)
         end
       end
       sample "refresh after update", writes: true do

@@ -640,12 +640,12 @@ module Accuracy
         end
       end
       sample "waiting for a change" do
-        3.times { Tag.exists?(name: "ready") || sleep(0.01) }
+        3.times { Tag.exists?(name: "ready") || sleep(1e-9) }
       end
       sample "waiting for a time" do
         3.times do
           Post.where("updated_at > ?", Time.now.utc + 60).order(:id).first
-          sleep(0.01)
+          sleep(1e-9)
         end
       end
       sample "a queue that is emptied", writes: true do

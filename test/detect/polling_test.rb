@@ -1,0 +1,40 @@
+# frozen_string_literal: true
+
+require_relative "active_record_world"
+
+class DetectPollingTest < Minitest::Test
+  World = ActiveRecordWorld
+
+  def test_who_sleeps_before_asking_the_same_again_waits_for_something
+    assert_empty(watch { 3.times { World::User.exists?(name: "ready") || sleep(1e-9) } })
+    assert_empty(watch { 2.times { World::User.exists?(name: "ready") || sleep(1e-9) } })
+    assert_empty(watch { [1, 2, 3].each { |last| World::Note.where("id > ?", last).first || sleep(1e-9) } })
+  end
+
+  def test_a_machine_that_stands_still_is_no_program_that_waits
+    assert_equal [:duplicate], kinds { 3.times { |time| tell("SELECT * FROM users WHERE name = ?", time, "ready") } }
+    assert_equal [:n_plus_one], kinds { 3.times { |time| tell("SELECT COUNT(*) FROM tags WHERE id BETWEEN ? AND ?", time, time, time + 1) } }
+    assert_equal [:n_plus_one], kinds { 3.times { |time| tell("SELECT COUNT(*) FROM notes WHERE id > ?", time, -time) } }
+  end
+
+  def test_who_sleeps_between_questions_about_different_things_asks_too_often
+    assert_equal [:n_plus_one], kinds { [1, 2, 3].each { |id| World::Tag.find(id) && sleep(1e-9) } }
+    assert_equal [:n_plus_one], kinds { [1, 4, 2].each { |id| World::Note.where(id: id..(id + 1)).count && sleep(1e-9) } }
+    assert_equal [:n_plus_one], kinds { World::User.all.each { |user| user.posts.to_a && sleep(1e-9) } }
+  end
+
+  def test_who_sleeps_only_once_does_not_wait
+    assert_equal [:duplicate], kinds { [1e-9, nil, nil].each { |time| World::User.exists?(name: "ready") || (time && sleep(time)) } }
+  end
+
+  private
+
+  def watch(&block) = Castellan::Detect.watch(&block)
+
+  def kinds(&block) = watch(&block).map(&:kind)
+
+  # A statement that begins seconds after the one before it.
+  def tell(sql, seconds, *values)
+    Castellan::Recording.current.query(sql, "Load", seconds * 1_000_000_000, 1_000, false, 1, values)
+  end
+end
