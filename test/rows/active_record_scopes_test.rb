@@ -46,6 +46,29 @@ module ActiveRecordScopesContract
     assert_equal relation.map(&:id), ordered(relation)
   end
 
+  def test_the_order_of_a_joined_table_holds_and_no_row_comes_twice
+    users = models::User
+    posts = models::Post
+    [users.joins(:roles).order("roles.title, users.last_name"), users.joins(:roles).order("roles.title DESC", id: :desc),
+     users.joins(:roles).group(:id).order(Arel.sql("COUNT(*) DESC, MIN(users.last_name)")),
+     users.left_joins(:roles).order(models::Role.arel_table[:title].desc.nulls_last, :id),
+     users.eager_load(:posts).order("posts.title DESC, users.id"), users.joins(:posts).merge(posts.order(title: :desc)),
+     posts.joins(:author).order("users.last_name", :id), posts.joins(:author).order(Arel.sql("LENGTH(users.code), posts.id DESC")),
+     posts.joins(:author).in_order_of("users.last_name", %w[3 4]).order(:id)].each do |relation|
+      expected = relation.spawn.map(&:id).uniq
+      assert_equal expected, ordered(relation), relation.to_sql
+      assert_equal expected, Castellan::Rows.for(relation.klass).load(relation).map(&:id), relation.to_sql
+    end
+  end
+
+  def test_pages_in_the_order_of_a_joined_table
+    adapter = Castellan::Rows.for(models::User)
+    relation = models::User.joins(:roles).order("roles.title DESC, users.id")
+    pages = Array.new(3) { |number| ordered(adapter.page(adapter.order(relation, []), limit: 1, offset: number)) }
+    assert_equal [[@users[0].id], [@users[3].id], [@users[1].id]], pages
+    assert_equal 3, adapter.count(relation)
+  end
+
   def test_ids_that_are_no_numbers_find_nothing
     adapter = Castellan::Rows.for(models::User)
     assert_empty adapter.ids(adapter.by_ids(models::User.all, ["#{@users[0].id}abc", "abc", "99999999999999999999"]))

@@ -147,7 +147,7 @@ module Castellan
       # @return [Plan::RowSet]
       # @raise [ActiveRecord::StatementInvalid] as ActiveRecord would
       def fetch(plan, scope, viewer: nil)
-        plan.derive([:reader, model]) { Reader.new(plan, self) }.call(scope, viewer: viewer)
+        plan.derive([:reader, model, *loaded_classes(plan)]) { Reader.new(plan, self) }.call(scope, viewer: viewer)
       end
 
       # The records of a scope, for blocks that need them: one statement through the caller's relation, each record once.
@@ -357,6 +357,19 @@ module Castellan
         }
       end
 
+      # What is read as rows may need models when a class with a reader of its own has been loaded.
+      def loaded_classes(plan)
+        several = plan.derive([:several_classes, model]) do
+          [model, *plan.nodes.map { |node| node.definition.model }].uniq.select { |one| several?(one) }
+        end
+        several.empty? ? several : several.map { |one| one.descendants.size }
+      end
+
+      def several?(object)
+        object = object.klass if object.is_a?(::ActiveRecord::Relation)
+        object.is_a?(Class) && object < ::ActiveRecord::Base && Subclasses.several?(object)
+      end
+
       def tables_read(plan)
         plan.derive([:tables_read, model]) { TablesRead.new(self, plan) }
       end
@@ -382,7 +395,9 @@ require_relative "active_record_rows/division"
 require_relative "active_record_rows/instances"
 require_relative "active_record_rows/session"
 require_relative "active_record_rows/statement_error"
+require_relative "active_record_rows/subclasses"
 require_relative "active_record_rows/column_types"
+require_relative "active_record_rows/order_of_joined"
 require_relative "active_record_rows/relation_sql"
 require_relative "active_record_rows/lazy_statement"
 require_relative "active_record_rows/constant_scope"

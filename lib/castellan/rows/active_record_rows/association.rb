@@ -36,6 +36,7 @@ module Castellan
         def reason_for(relationship)
           composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
           return "the key of #{composite.type} has several columns" if composite
+          return "a class of its table declares it anew" if declared_anew?
           return reason unless relationship.polymorphic?
 
           reason_for_several(relationship)
@@ -125,6 +126,10 @@ module Castellan
 
           other = relationship.definitions.find { |definition| definition.model.nil? || !own_key?(definition) }
           "#{other.type} is identified by something else than what #{owner_key} holds" if other
+        end
+
+        def declared_anew?
+          Subclasses.of(@owner.model).any? { |klass| !klass.reflect_on_association(name).equal?(@reflection) }
         end
 
         def own_key?(definition)

@@ -66,18 +66,28 @@ module Castellan
           @model.columns_hash.fetch(name).sql_type.sub(/\(.*\)/, "")
         end
 
-        # Readers written by hand, and callbacks that see each record after it was found: rows cannot tell what they answer.
+        # Readers written by hand, and callbacks that see each record after it was found: rows cannot tell what they answer. In a table
+        # of several classes the reader may be a subclass's.
         # @return [Boolean]
         def reader_of_its_own?(name)
-          return true if %i[find initialize].any? { |event| @model.__callbacks.fetch(event, []).any? }
-          return true if @model.private_method_defined?(name) # Ruby says no to whoever asks for it
-          return false unless @model.method_defined?(name)
-
-          owner = @model.instance_method(name).owner
-          !(owner.is_a?(::ActiveRecord::AttributeMethods::GeneratedAttributeMethods) || owner == ::ActiveRecord::AttributeMethods::PrimaryKey)
+          own_reader?(@model, name) || Subclasses.of(@model).any? { |klass| own_reader?(klass, name) || other_type?(klass, name) }
         end
 
         private
+
+        def own_reader?(model, name)
+          return true if %i[find initialize].any? { |event| model.__callbacks.fetch(event, []).any? }
+          return true if model.private_method_defined?(name) # Ruby says no to whoever asks for it
+          return false unless model.method_defined?(name)
+
+          owner = model.instance_method(name).owner
+          !(owner.is_a?(::ActiveRecord::AttributeMethods::GeneratedAttributeMethods) || owner == ::ActiveRecord::AttributeMethods::PrimaryKey)
+        end
+
+        def other_type?(klass, name)
+          klass.define_attribute_methods
+          klass.type_for_attribute(name) != @model.type_for_attribute(name)
+        end
 
         def plain(name)
           column = @model.columns_hash.fetch(name)

@@ -8,6 +8,9 @@ module Castellan
       #
       #   RelationSql.select(RelationSql.once(User.joins(:roles).distinct), %("users"."id"))
       module RelationSql
+        WINDOW = %i[order limit offset lock readonly].freeze
+        private_constant :WINDOW
+
         module_function
 
         # @return [String]
@@ -50,13 +53,16 @@ module Castellan
                   "#{model}: a scope with a join, DISTINCT or GROUP BY needs a primary key of one column"
           end
 
+          joined = OrderOfJoined.needed?(relation)
+          return OrderOfJoined.apply(relation, key).merge(relation.only(*(WINDOW - [:order]))) if joined
+
           ids = relation.unscope(:order, :limit, :offset, :select).except(:distinct)
           model.unscoped.where(key => ids.reselect(model.arel_table[key])).merge(window(relation))
         end
 
         # What the outer statement keeps: order, limit and offset.
         def window(relation)
-          relation.only(:order, :limit, :offset, :lock, :readonly)
+          relation.only(*WINDOW)
         end
       end
     end

@@ -74,12 +74,22 @@ module Castellan
         # @return [Boolean]
         def reader_of_its_own?(name)
           return false unless @model
-          return true if @model.method_defined?(:after_initialize) || @model.private_method_defined?(name)
 
-          @model.method_defined?(name) && !@model.instance_method(name).source_location&.first&.match?(ACCESSORS)
+          [@model, *(subclasses(@model) if @model.respond_to?(:sti_key))].any? { |model| own_reader?(model, name) }
         end
 
         private
+
+        # Of single table inheritance.
+        def subclasses(model)
+          model.subclasses.flat_map { |subclass| [subclass, *subclasses(subclass)] }
+        end
+
+        def own_reader?(model, name)
+          return true if model.method_defined?(:after_initialize) || model.private_method_defined?(name)
+
+          model.method_defined?(name) && !model.instance_method(name).source_location&.first&.match?(ACCESSORS)
+        end
 
         def schema(dataset)
           return @model.db_schema if @model&.db_schema

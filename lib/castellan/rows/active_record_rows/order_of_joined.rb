@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class ActiveRecordRows
+      # A relation in an order that its joined tables give, with each row once: at the place where it comes first.
+      #
+      #   OrderOfJoined.needed?(User.joins(:roles).order("roles.title"))        # => true
+      #   OrderOfJoined.needed?(User.joins(:roles).order(:last_name))           # => false
+      #   OrderOfJoined.apply(User.joins(:roles).order("roles.title"), "id")    # => users, joined with the places of their ids
+      #
+      # What is not surely a column of the model's own table counts as another's: that costs a window function, never a wrong order.
+      module OrderOfJoined
+        TERM = /\A(?:(?<table>[^.\s]+)\.)?(?<column>\S+?)(?:\s+(?:asc|desc))?(?:\s+nulls\s+(?:first|last))?\z/i
+        PLACES = Arel::Table.new("castellan_places")
+        private_constant :TERM, :PLACES
+
+        module_function
+
+        # @param relation [ActiveRecord::Relation]
+        # @return [Boolean]
+        def needed?(relation)
+          relation.order_values.any? { |term| !own?(term, relation.klass) } && !relation.reverse_order_value
+        end
+
+        # @param relation [ActiveRecord::Relation]
+        # @param key [String] the primary key
+        # @return [ActiveRecord::Relation] without the relation's limit and offset
+        def apply(relation, key)
+          model = relation.klass
+          ids = relation.unscope(:order, :limit, :offset, :select).except(:distinct)
+          ids = ids.reselect(model.arel_table[key].as("id"), place(relation))
+          places = Arel.sql("(SELECT id, MIN(place) AS place FROM (#{ids.to_sql}) castellan_placed GROUP BY id) #{PLACES.name}")
+          same = Arel::Nodes::On.new(PLACES[:id].eq(model.arel_table[key]))
+          model.unscoped.joins(Arel::Nodes::InnerJoin.new(places, same)).order(PLACES[:place].asc)
+        end
+
+        def place(relation)
+          terms = relation.order_values.map { |term| term.is_a?(String) ? Arel.sql(term) : term }
+          Arel::Nodes::NamedFunction.new("ROW_NUMBER", []).over(Arel::Nodes::Window.new.order(*terms)).as("place")
+        end
+        private_class_method :place
+
+        def own?(term, model)
+          case term
+          when Arel::Nodes::Ordering then own?(term.expr, model)
+          when Arel::Attributes::Attribute then term.relation == model.arel_table
+          when String then term.split(",").all? { |part| own_text?(part.strip, model) }
+          else false
+          end
+        end
+        private_class_method :own?
+
+        def own_text?(text, model)
+          found = TERM.match(text.delete('"`')) or return false
+          [nil, model.table_name].include?(found[:table]) && model.columns_hash.key?(found[:column])
+        end
+        private_class_method :own_text?
+      end
+    end
+  end
+end

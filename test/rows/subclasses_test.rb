@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "active_record_world"
+require "sequel"
+
+# A table of several classes: what a record answers is what its own class says.
+class SubclassesTest < Minitest::Test
+  # Classes with names, because the column of the type holds them.
+  module Fleet
+    class Resource < Castellan::Resource
+      type "vehicles"
+      attributes :wheels
+    end
+  end
+
+  def setup
+    @connection = ActiveRecordWorld.sqlite::Base.connection
+    @connection.begin_transaction(joinable: false)
+  end
+
+  def teardown
+    @connection.rollback_transaction
+    (Fleet.constants - [:Resource]).each { |name| Fleet.send(:remove_const, name) }
+  end
+
+  def test_a_reader_of_a_subclass_is_read_from_models
+    ship = declare(:Ship) { define_method(:wheels) { -1 } }
+    base.create!(wheels: 4)
+    ship.create!(wheels: 0)
+    assert_equal [4, -1], wheels(resource)
+    assert_includes resource.document.explain, "wheels: the model reads wheels by a method or a callback of its own"
+  end
+
+  def test_a_subclass_that_is_loaded_later
+    base.create!(wheels: 4)
+    shown = resource
+    refute_includes shown.document.explain, "a method or a callback"
+    assert_equal [4], wheels(shown)
+    declare(:Ship) { define_method(:wheels) { -1 } }.create!(wheels: 0)
+    assert_equal [4, -1], wheels(shown)
+  end
+
+  def test_a_type_and_a_callback_of_a_subclass
+    declare(:Kit) { attribute :wheels, :string }.create!(wheels: 3)
+    assert_equal %w[3], wheels(resource)
+    Fleet.send(:remove_const, :Kit)
+    declare(:Found) { after_find { self.wheels = 7 } }.create!(wheels: 3)
+    assert_equal [7], wheels(resource, Fleet::Found.all)
+  end
+
+  def test_an_association_that_a_subclass_declares_anew
+    related = ActiveRecordWorld.sqlite::User
+    base.belongs_to :user, class_name: related.name, optional: true
+    declare(:Rented) { belongs_to :user, -> { where(code: "none") }, class_name: related.name, optional: true }
+    user = related.create!(code: "some")
+    [base, Fleet::Rented].each { |model| model.create!(user_id: user.id) }
+    users = Class.new(Castellan::Resource) { type "users" }
+    users.model(related)
+    shown = resource { belongs_to :user, resource: users }
+    linked = JSON.parse(shown.render(base.order(:id)))["data"].map { |one| one.dig("relationships", "user", "data", "id") }
+    assert_equal [user.id.to_s, nil], linked
+  end
+
+  def test_a_reader_of_a_sequel_subclass
+    database = Sequel.sqlite
+    database.run("CREATE TABLE vehicles (id integer PRIMARY KEY, kind varchar(40), wheels integer)")
+    base = Fleet.const_set(:Craft, Class.new(Sequel::Model(database[:vehicles])) { plugin :single_table_inheritance, :kind })
+    boat = Fleet.const_set(:Boat, Class.new(base) { define_method(:wheels) { -1 } })
+    base.create(wheels: 4)
+    boat.create(wheels: 0)
+    shown = Class.new(Fleet::Resource)
+    shown.model(base)
+    assert_equal [4, -1], wheels(shown)
+  ensure
+    forget(database)
+  end
+
+  private
+
+  def base
+    return Fleet::Base if Fleet.const_defined?(:Base, false)
+
+    Fleet.const_set(:Base, Class.new(ActiveRecordWorld.sqlite::Base) { self.table_name = "vehicles" })
+  end
+
+  def declare(name, &body)
+    Fleet.const_set(name, Class.new(base)).tap { |model| model.class_eval(&body) }
+  end
+
+  def resource(&body)
+    shown = Class.new(Fleet::Resource)
+    shown.model(base)
+    shown.class_eval(&body) if body
+    shown
+  end
+
+  def wheels(shown, scope = nil)
+    JSON.parse(shown.render(scope))["data"].map { |one| one["attributes"]["wheels"] }
+  end
+end
