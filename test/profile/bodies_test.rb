@@ -42,6 +42,18 @@ class ProfileBodiesTest < Minitest::Test
     assert_equal 1, results.size
   end
 
+  def test_what_the_server_does_between_two_chunks_is_not_the_requests
+    profiled(->(_env) { [200, {}, Lazy.new(sequel)] })
+    body = call.last
+    chunks = body.each # in a fiber of its own, which is left where it is
+    chunks.next
+    assert_nil Castellan::Recording.current
+    Author.first
+    chunks.next
+    body.close
+    assert_equal [2, 0], %w[books authors].map { |table| result.queries.count { |query| query[:sql].include?(table) } }
+  end
+
   def test_a_lazy_body_that_raises_is_profiled_and_raises
     profiled(->(_env) { [200, {}, Enumerator.new { |yielder| yielder << Book.first.title and raise "gone" }] })
     _, _, sent = call

@@ -25,13 +25,15 @@ module Castellan
         ASKED.include?(name) ? __getobj__.respond_to?(name) : super
       end
 
+      # What the server does with a chunk is none of the request; it may also leave the body half way, as an Enumerator does.
       def each
         return enum_for(:each) unless block_given?
 
+        around = Recording.current
         @exchange.record do
           __getobj__.each do |chunk|
             @exchange.sent(chunk)
-            yield chunk
+            Recording.resume(around) { yield chunk }
           end
         end
       end
