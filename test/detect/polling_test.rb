@@ -13,7 +13,7 @@ class DetectPollingTest < Minitest::Test
 
   def test_a_machine_that_stands_still_is_no_program_that_waits
     assert_equal [:duplicate], kinds { 3.times { |time| tell("SELECT * FROM users WHERE name = ?", time, "ready") } }
-    assert_equal [:n_plus_one], kinds { 3.times { |time| tell("SELECT COUNT(*) FROM tags WHERE id BETWEEN ? AND ?", time, time, time + 1) } }
+    assert_equal [:n_plus_one], kinds { 3.times { |time| tell("SELECT COUNT(*) FROM tags WHERE id BETWEEN ? AND 9", time, time) } }
     assert_equal [:n_plus_one], kinds { 3.times { |time| tell("SELECT COUNT(*) FROM notes WHERE id > ?", time, -time) } }
   end
 
