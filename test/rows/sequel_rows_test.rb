@@ -82,6 +82,24 @@ module SequelRowsContract
     assert_equal adapter.count(tagged), rows(resource, tagged).size
   end
 
+  def test_the_order_of_a_joined_table_holds_and_no_row_comes_twice
+    logs = world::MailLog
+    companies = world::Company
+    resource = resource(logs) { attributes :comment }
+    [logs.association_join(:tags).order(Sequel[:tags][:label].desc, Sequel[:mail_logs][:id]),
+     logs.association_left_join(:company).order(Sequel.desc(Sequel[:company][:name]), :number),
+     companies.association_join(:mail_logs).order(Sequel.lit("mail_logs.number DESC"))].each do |dataset|
+      expected = dataset.select_map(Sequel[dataset.first_source_alias][:id]).uniq
+      refute_empty expected
+      adapter = Castellan::Rows.for(dataset.model)
+      assert_equal expected, adapter.ids(dataset).map(&:to_i), dataset.sql
+      assert_equal expected, adapter.load(dataset).map(&:id), dataset.sql
+      assert_equal expected.first(1), adapter.ids(dataset.limit(1)).map(&:to_i), dataset.sql
+      assert_equal expected.size, adapter.count(dataset)
+    end
+    assert_equal logs.count, rows(resource, logs.association_left_join(:tags).order(Sequel[:tags][:label])).size
+  end
+
   def test_a_block_that_looks_at_the_owner_goes_through_models
     assert_includes Castellan::Rows.for(world::Company).association(:own_logs).reason, "looks at the owner"
     owner = world::Company.order(:id).first

@@ -8,7 +8,8 @@ module Castellan
       #   DatasetSql.select(DatasetSql.once(User.join(:assignments, user_id: :id), :id), "`users`.`id`")
       module DatasetSql
         WINDOW = %i[order limit offset].freeze
-        private_constant :WINDOW
+        PLACES = :castellan_places
+        private_constant :WINDOW, :PLACES
 
         module_function
 
@@ -22,8 +23,7 @@ module Castellan
         def once(dataset, key)
           return dataset unless key && multiplies?(dataset)
 
-          id = ::Sequel.qualify(dataset.first_source_alias, key)
-          dataset.db.from(dataset.first_source).where(id => bare(dataset).select(id)).clone(dataset.opts.slice(*WINDOW))
+          among(dataset, key, dataset.db.from(dataset.first_source))
         end
 
         def bare(dataset)
@@ -35,9 +35,37 @@ module Castellan
         def records(dataset, key)
           return dataset unless key && multiplies?(dataset)
 
+          among(dataset, key, dataset.respond_to?(:model) ? dataset.model.dataset : dataset.db.from(dataset.first_source))
+        end
+
+        # @param all [Sequel::Dataset] of the same rows, without a condition
+        # @return [Sequel::Dataset] of the rows that are in the dataset, in its order and with its limit
+        def among(dataset, key, all)
           id = ::Sequel.qualify(dataset.first_source_alias, key)
-          all = dataset.respond_to?(:model) ? dataset.model.dataset : dataset.db.from(dataset.first_source)
-          all.where(id => bare(dataset).select(id)).clone(dataset.opts.slice(*WINDOW))
+          return all.where(id => bare(dataset).select(id)).clone(dataset.opts.slice(*WINDOW)) unless joined_order?(dataset)
+
+          placed = all.join(places(dataset, id).as(PLACES), { id: id }, qualify: :symbol)
+          placed.select_all(dataset.first_source_alias).order(::Sequel.qualify(PLACES, :place)).clone(dataset.opts.slice(:limit, :offset))
+        end
+
+        # Where each row comes first in the order that joined tables give.
+        def places(dataset, id)
+          place = ::Sequel.function(:row_number).over(order: dataset.opts[:order])
+          ids = bare(dataset).select(id.as(:id), place.as(:place))
+          dataset.db.from(ids.as(:castellan_placed)).group(:id).select(:id, ::Sequel.function(:min, :place).as(:place))
+        end
+
+        # What is not surely a column of the rows' own table counts as another's: that costs a window function, never a wrong order.
+        def joined_order?(dataset)
+          own = dataset.first_source_alias.to_s
+          Array(dataset.opts[:order]).any? do |term|
+            term = term.expression if term.is_a?(::Sequel::SQL::OrderedExpression)
+            !(term.is_a?(::Sequel::SQL::QualifiedIdentifier) && table_name(term.table) == own)
+          end
+        end
+
+        def table_name(table)
+          (table.is_a?(::Sequel::SQL::Identifier) ? table.value : table).to_s
         end
 
         def multiplies?(dataset)
