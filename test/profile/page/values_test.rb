@@ -75,6 +75,13 @@ class ProfilePageValuesTest < Minitest::Test
     assert_equal [], comparison.remarks
   end
 
+  def test_findings_that_one_change_mends_are_compared_one_by_one
+    both = %w[employee groups].map { |name| { kind: "n_plus_one", association: "User##{name}", fix: "the same", count: 2 } }
+    comparison = Page::Comparison.new(Profiles.slow(findings: both), Profiles.slow(findings: both.first(1)))
+    assert_equal [%w[User#groups], %w[User#employee], []],
+                 [comparison.solved, comparison.remaining, comparison.added].map { |groups| groups.map(&:association) }
+  end
+
   def test_a_comparison_the_other_way_round_says_what_is_new
     comparison = Page::Comparison.new(Profiles.fast, Profiles.slow)
     assert_equal %w[new new], comparison.statements.map(&:kind)

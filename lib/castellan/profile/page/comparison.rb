@@ -80,13 +80,13 @@ module Castellan
         end
 
         # @return [Array<FindingGroup>]
-        def solved = groups(@before).reject { |group| keys(@after).include?(group.key) }
+        def solved = groups(@before).except(*groups(@after).keys).values
 
         # @return [Array<FindingGroup>]
-        def remaining = groups(@after).select { |group| keys(@before).include?(group.key) }
+        def remaining = groups(@after).slice(*groups(@before).keys).values
 
         # @return [Array<FindingGroup>]
-        def added = groups(@after).reject { |group| keys(@before).include?(group.key) }
+        def added = groups(@after).except(*groups(@before).keys).values
 
         # @param table [Symbol] e.g. :by_file
         # @return [Array<Allocation>] those that differ most first; none unless both profiles have memory
@@ -147,9 +147,7 @@ module Castellan
           Statement.new(fingerprint, before&.count.to_i, after&.count.to_i, before&.total_ns.to_i, after&.total_ns.to_i)
         end
 
-        def groups(result) = FindingGroup.all(result.findings)
-
-        def keys(result) = groups(result).map(&:key)
+        def groups(result) = FindingGroup.by_key(result.findings)
       end
     end
   end

@@ -3,7 +3,7 @@
 module Castellan
   module Profile
     class Page
-      # Findings that one change mends.
+      # Findings that one change mends, or those that are the same in two requests.
       #
       #   group = FindingGroup.all(result.findings).first   # what took longest
       #   group.words    # => "the same query for each record (N+1)"
@@ -26,6 +26,13 @@ module Castellan
         def self.all(findings)
           groups = findings.each_with_index.group_by { |finding, index| [finding[:kind].to_s, finding[:fix] || index] }
           groups.each_value.map { |pairs| new(*pairs.transpose) }.sort_by { |group| -group.total_ns }
+        end
+
+        # @param findings [Array<Hash>]
+        # @return [Hash{Array => FindingGroup}] by what makes a finding the same in another request, even where the line has moved
+        def self.by_key(findings)
+          groups = findings.each_with_index.group_by { |finding, _| [finding[:kind].to_s, finding[:association] || finding[:fingerprint]] }
+          groups.transform_values { |pairs| new(*pairs.transpose) }
         end
 
         # @param findings [Array<Hash>]
@@ -66,9 +73,6 @@ module Castellan
 
         # @return [Hash{String => Array<Hash>}] the findings by the line that asked
         def places = @findings.group_by { |finding| finding[:location] || "an unknown place" }
-
-        # @return [Array] what makes it the same in another request, even where the line has moved
-        def key = [kind, association || first[:fingerprint]]
 
         private
 
