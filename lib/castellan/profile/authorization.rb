@@ -17,7 +17,9 @@ module Castellan
       HEADER = "HTTP_CASTELLAN_TOKEN"
       LOOPBACK = /\A(?:127(?:\.\d{1,3}){3}|::1|::ffff:127(?:\.\d{1,3}){3})\z/i
       LOCAL_HOST = /\A(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?\z/i
-      FORWARDED = %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_FORWARDED HTTP_X_REAL_IP HTTP_VIA].freeze
+      FORWARDED = %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_PORT HTTP_X_FORWARDED_SERVER
+                     HTTP_FORWARDED HTTP_VIA HTTP_X_REAL_IP HTTP_X_CLIENT_IP HTTP_CLIENT_IP HTTP_TRUE_CLIENT_IP
+                     HTTP_CF_CONNECTING_IP].freeze
       IN_COOKIES = /(?:\A|;\s*)castellan_token=([^;\s]+)/
       IN_LINK = /(?:\A|&)castellan_token=([^&]+)/
       private_constant :LOOPBACK, :LOCAL_HOST, :FORWARDED, :IN_COOKIES, :IN_LINK
