@@ -61,6 +61,17 @@ module ActiveRecordScopesContract
     end
   end
 
+  def test_what_is_selected_under_the_name_of_a_column_is_what_the_records_answer
+    resource = Class.new(Castellan::Resource) { type("users") && attributes(:email, :code) }
+    resource.model(models::User)
+    users = models::User.order(:id)
+    [users.select("users.*, UPPER(code) AS code"), users.select(:id, :email, Arel.sql("code || '!' AS \"code\"")),
+     users.select(:id, :code, models::User.arel_table[:code].as("email")), users.select("users.*, 1 AS one")].each do |relation|
+      expected = relation.spawn.map { |user| { "email" => user.email, "code" => user.code } }
+      assert_equal expected, JSON.parse(resource.render(relation))["data"].map { |one| one["attributes"] }, relation.to_sql
+    end
+  end
+
   def test_pages_in_the_order_of_a_joined_table
     adapter = Castellan::Rows.for(models::User)
     relation = models::User.joins(:roles).order("roles.title DESC, users.id")

@@ -14,7 +14,7 @@ module ActiveRecordTypesContract
     cipher: :string
   }.freeze
   ON_POSTGRES = { document: :jsonb, token: :uuid, zoned_at: :timestamptz, address: :inet, span: :interval }.freeze
-  LISTS = { words: :string, numbers: :integer, days: :date }.freeze
+  LISTS = { words: :string, numbers: :integer, days: :date, moments: :timestamptz }.freeze
 
   def setup
     model.delete_all
@@ -87,7 +87,8 @@ module ActiveRecordTypesContract
   def postgres_values
     { document: { "k" => { "n" => [1, 2.25, "\u2028"] } }, token: "c0de0000-0000-4000-8000-000000000001",
       zoned_at: Time.utc(2024, 8, 1, 12, 0, 0.5r),
-      address: "10.0.0.1", span: "P1DT2H", words: ["a,b", "c\"d", nil], numbers: [1, 2, nil], days: [Date.new(2024, 1, 1)] }
+      address: "10.0.0.1", span: "P1DT2H", words: ["a,b", "c\"d", nil], numbers: [1, 2, nil], days: [Date.new(2024, 1, 1)],
+      moments: [Time.utc(2024, 8, 1, 12), nil] }
   end
 
   def assert_same_documents

@@ -100,6 +100,13 @@ module SequelRowsContract
     assert_equal logs.count, rows(resource, logs.association_left_join(:tags).order(Sequel[:tags][:label])).size
   end
 
+  def test_what_is_selected_under_the_name_of_a_column_is_what_the_records_answer
+    resource = resource(world::MailLog) { attributes :comment }
+    logs = world::MailLog.order(:id).select(:id, Sequel.function(:upper, :comment).as(:comment))
+    assert_equal logs.map(&:comment), rows(resource, logs).map { |row| row["comment"] }
+    refute_equal world::MailLog.order(:id).map(&:comment), logs.map(&:comment)
+  end
+
   def test_a_block_that_looks_at_the_owner_goes_through_models
     assert_includes Castellan::Rows.for(world::Company).association(:own_logs).reason, "looks at the owner"
     owner = world::Company.order(:id).first

@@ -88,6 +88,11 @@ module Castellan
         object.is_a?(::ActiveRecord::Relation) && object.klass <= model
       end
 
+      # @return [Boolean] whether the caller selects something else under a column's name: only the records know what they answer then
+      def renames?(scope)
+        RelationSql.renames?(relation(scope))
+      end
+
       # @param ids [Array<String, Integer>]
       # @return [ActiveRecord::Relation, ChosenIds] the latter where the scope adds nothing to the model
       def by_ids(scope, ids, column = primary_key)

@@ -117,7 +117,7 @@ module Castellan
         root = @plan.root
         return records(root, scope.to_a, reading) if scope.is_a?(Records)
         return by_ids(root, scope.ids, reading) if scope.is_a?(ChosenIds) && scope.column == root.definition.id_column
-        return records(root, @adapter.load(scope), reading) if @models[root]
+        return records(root, @adapter.load(scope), reading) if @models[root] || @adapter.renames?(scope)
 
         scope = scope.relation if scope.is_a?(ChosenIds)
         reader = reader(root)

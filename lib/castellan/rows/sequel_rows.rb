@@ -94,6 +94,14 @@ module Castellan
         object.is_a?(::Sequel::Dataset) && object.first_source_alias == @dataset.first_source_alias
       end
 
+      # @return [Boolean] whether the caller selects something else under a column's name: only the records know what they answer then
+      def renames?(scope)
+        selected = dataset(scope).opts[:select]
+        return false if selected.nil? || selected == @dataset.opts[:select]
+
+        selected.any? { |one| one.is_a?(::Sequel::SQL::AliasedExpression) && columns.include?(one.alias.to_s.to_sym) }
+      end
+
       # @param ids [Array<String, Integer>]
       # @return [Sequel::Dataset, ChosenIds] the latter where the scope adds nothing to the model
       def by_ids(scope, ids, column = primary_key)

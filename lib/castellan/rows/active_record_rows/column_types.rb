@@ -107,7 +107,10 @@ module Castellan
         end
 
         def with_zone?(name)
-          @dialect == :postgres && @model.columns_hash.fetch(name).sql_type.match?(/\A(timestamp.* with time zone|timestamptz)/)
+          return false unless @dialect == :postgres
+
+          column = @model.columns_hash.fetch(name)
+          !column.array && column.sql_type.match?(/\A(timestamp.* with time zone|timestamptz)/)
         end
 
         def unzoned(type)

@@ -72,7 +72,7 @@ module Castellan
         # Dates and times as the encoder reads them without asking Ruby for each.
         def values(records, column, coder)
           case coder
-          when :date then read_column(records, column).map { |date| date&.iso8601 }
+          when :date then read_column(records, column).map { |date| date.respond_to?(:iso8601) ? date.iso8601 : date&.to_s&.downcase }
           when :datetime then read_column(records, column).map { |time| ::ActiveSupport::TimeWithZone === time ? time.utc : time } # rubocop:disable Style/CaseEquality
           else read_column(records, column)
           end

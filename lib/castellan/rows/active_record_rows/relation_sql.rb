@@ -9,7 +9,9 @@ module Castellan
       #   RelationSql.select(RelationSql.once(User.joins(:roles).distinct), %("users"."id"))
       module RelationSql
         WINDOW = %i[order limit offset lock readonly].freeze
-        private_constant :WINDOW
+        ALIAS = /\bAS\s+["`]?(\w+)/i
+        NONE = [].freeze
+        private_constant :WINDOW, :ALIAS, :NONE
 
         module_function
 
@@ -34,6 +36,19 @@ module Castellan
           plain = relation.except(:includes, :preload, :eager_load, :references)
           plain = plain.left_outer_joins(*joined(relation)) if relation.eager_loading?
           multiplies?(plain) ? within(plain) : plain.except(:select)
+        end
+
+        # @return [Boolean] whether one of the selected expressions has the name of a column
+        def renames?(relation)
+          relation.select_values.any? { |selected| aliases(selected).any? { |name| relation.klass.columns_hash.key?(name) } }
+        end
+
+        def aliases(selected)
+          case selected
+          when Arel::Nodes::As then [selected.right.to_s]
+          when String then selected.scan(ALIAS).flatten
+          else NONE
+          end
         end
 
         def joined(relation)
