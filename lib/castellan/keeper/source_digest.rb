@@ -29,10 +29,16 @@ module Castellan
         digest = Digest::SHA256.new
         definitions.each { |definition| digest << [definition.name, definition.type, definition.id_column, definition.paging.to_a].inspect }
         members.each { |member| digest << [member.name, member.key, member.location].inspect }
-        members.map { |member| member.location[/\A(.+):\d+\z/, 1] }.uniq.each { |path| digest << File.binread(path) if File.file?(path) }
+        paths(members, definitions).each { |path| digest << File.binread(path) if File.file?(path) }
         digest.hexdigest[0, 16]
       end
-      private_class_method :named?, :digest
+
+      # A link or meta object may be written in another file than the members: in a superclass, most often.
+      def paths(members, definitions)
+        around = definitions.flat_map { |definition| [*definition.links.values, definition.meta] }
+        [*members, *around].filter_map { |written| written&.location&.slice(/\A(.+):\d+\z/, 1) }.uniq
+      end
+      private_class_method :named?, :digest, :paths
     end
   end
 end

@@ -1,0 +1,31 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "tmpdir"
+
+# A digest of what declares a resource: another text of a file that takes part is another digest.
+class SourceDigestTest < Minitest::Test
+  def test_a_link_or_meta_of_a_superclass_in_another_file
+    Dir.mktmpdir do |directory|
+      [%(link :self, "/v%d/{id}"), %(meta({ version: %d }))].each do |line|
+        assert_equal 2, [1, 1, 2].map { |version| digest(directory, format(line, version)) }.uniq.size
+      end
+    end
+  end
+
+  private
+
+  def digest(directory, line)
+    base = load_in(directory, "base", "Class.new(Castellan::Resource) { #{line} }")
+    resource = load_in(directory, "thing", "->(base) { Class.new(base) { type('things') && attributes(:name) && id(:id) } }").call(base)
+    resource.define_singleton_method(:name) { "ThingResource" }
+    Castellan::Keeper::SourceDigest.of(resource.definition)
+  end
+
+  # Always of the same path, which is part of the digest as well.
+  def load_in(directory, name, text)
+    path = File.join(directory, "#{name}.rb")
+    File.write(path, text)
+    eval(text, TOPLEVEL_BINDING, path) # rubocop:disable Security/Eval
+  end
+end
