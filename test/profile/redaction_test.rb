@@ -45,6 +45,14 @@ class ProfileRedactionTest < Minitest::Test
       .each { |sent, kept| assert_equal({ "referer" => kept }, redaction.headers("HTTP_REFERER" => sent)) }
   end
 
+  def test_parts_of_a_path_in_several_encodings_are_one_text
+    env = { "REQUEST_METHOD" => "G\xE9T", "SCRIPT_NAME" => "/\u00fc", "PATH_INFO" => "/\xFF/7".b }
+    assert_equal "G?T /\u00fc/?/:id", Castellan::Profile::EndpointName.of(env)
+    assert_equal "/\u00fc/\xFF/7".b, Castellan::Profile::EndpointName.path(env)
+    assert_equal "GET \u00fc#?", Castellan::Profile::EndpointName.of("REQUEST_METHOD" => "GET", "action_dispatch.request.path_parameters" =>
+      { controller: "\u00fc", action: "\xFF".b })
+  end
+
   def test_the_tokens_of_the_profiler_are_always_on_it
     assert_equal "castellan_token=[FILTERED]", query("castellan_token=1.abc")
   end

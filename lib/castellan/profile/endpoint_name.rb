@@ -19,8 +19,12 @@ module Castellan
       # @param env [Hash] of Rack
       # @return [String]
       def of(env)
-        Redaction.text("#{env["REQUEST_METHOD"]} #{route(env)}")[0, LONGEST]
+        Redaction.text("#{env["REQUEST_METHOD"].to_s.b} #{route(env).to_s.b}")[0, LONGEST]
       end
+
+      # @param env [Hash] of Rack
+      # @return [String] the path that is asked for, binary: its parts need not have one encoding
+      def path(env) = "#{env["SCRIPT_NAME"].to_s.b}#{env["PATH_INFO"].to_s.b}".b
 
       # @param env [Hash] of Rack
       # @param path [String] as it was asked for
@@ -35,14 +39,14 @@ module Castellan
 
       def route(env)
         env["castellan.endpoint"] || rails(env["action_dispatch.request.path_parameters"]) ||
-          env["sinatra.route"]&.sub(/\A[A-Z]+ /, "") || "#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}".b.gsub(ID, ":id")
+          env["sinatra.route"]&.sub(/\A[A-Z]+ /, "") || path(env).gsub(ID, ":id")
       end
       private_class_method :route
 
       def rails(parameters)
-        return unless parameters.respond_to?(:[]) && parameters[:controller]
+        return unless parameters.is_a?(Hash) && parameters[:controller]
 
-        "#{parameters[:controller]}##{parameters[:action]}"
+        "#{parameters[:controller].to_s.b}##{parameters[:action].to_s.b}"
       end
       private_class_method :rails
     end

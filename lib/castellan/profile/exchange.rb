@@ -139,7 +139,7 @@ module Castellan
 
       def asked
         redaction = @settings.redaction
-        { method: Redaction.text(@env["REQUEST_METHOD"].to_s), path: Redaction.text("#{@env["SCRIPT_NAME"]}#{@env["PATH_INFO"]}"),
+        { method: Redaction.text(@env["REQUEST_METHOD"].to_s), path: Redaction.text(EndpointName.path(@env)),
           query: redaction.query(@env["QUERY_STRING"]), headers: redaction.headers(@env) }
       end
 
