@@ -52,7 +52,9 @@ class ProfileAuthorizationTest < Minitest::Test
     ["172.17.0.1", "10.0.0.1", "::2", "127.0.0.1.evil.example", "", nil].each do |address|
       assert_closed(REMOTE_ADDR: address, HTTP_HOST: "localhost")
     end
-    %w[X_FORWARDED_FOR X_FORWARDED_PROTO FORWARDED X_REAL_IP VIA CF_CONNECTING_IP].each { |name| assert_closed("HTTP_#{name}": "x", **HERE.transform_keys(&:to_sym)) }
+    %w[X_FORWARDED_FOR X_FORWARDED_PROTO FORWARDED X_REAL_IP VIA CF_CONNECTING_IP].each do |name|
+      assert_closed("HTTP_#{name}": "x", **HERE.transform_keys(&:to_sym))
+    end
     ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "evil.example:80\nlocalhost"].each do |host|
       assert_closed(REMOTE_ADDR: "127.0.0.1", HTTP_HOST: host)
     end
