@@ -133,6 +133,14 @@ class ProfileDepthsTest < Minitest::Test
     refute_nil result.flame
   end
 
+  def test_one_within_another_does_not_wait_for_it
+    inner = nil
+    outer = Profile.run(depth: "memory") { inner = Profile.run(depth: "cpu") { Book.first } }
+    assert_equal [nil, 1, ["it lies within another profile of memory or samples: SQL was recorded"]],
+                 [inner.flame, inner.queries.size, inner.notes]
+    refute_nil outer.memory
+  end
+
   def test_the_turn_comes_back_whatever_happens
     assert_raises(KeyError) { Profile.run(depth: "cpu") { raise KeyError } }
     assert_raises(KeyError) { Profile.run(depth: "memory") { raise KeyError } }

@@ -45,6 +45,7 @@ module Castellan
 
         missing = kind.missing
         return @notes << missing if missing
+        return @notes << "it lies within another profile of memory or samples: SQL was recorded" if TURN.own?
 
         wait_for_turn && start
       end

@@ -12,15 +12,18 @@ module Castellan
       def initialize
         @lock = Mutex.new
         @free = ConditionVariable.new
-        @holder = nil
+        @holder = @thread = nil
       end
+
+      # @return [Boolean] whether the thread that asks has it already, so that to wait would be in vain
+      def own? = held? && @thread == Thread.current && Fiber.scheduler.nil?
 
       # @param wait [Numeric] seconds
       # @return [Integer, nil] how long it waited, 0 when it was free; nil: it is not the caller's
       def take(wait:)
         @lock.synchronize do
           waited_ns = held? ? wait_until_free(wait) : 0
-          @holder = Process.pid if waited_ns
+          @holder, @thread = Process.pid, Thread.current if waited_ns
           waited_ns
         end
       end
@@ -28,7 +31,7 @@ module Castellan
       # Ends the caller's turn.
       def give
         @lock.synchronize do
-          @holder = nil
+          @holder = @thread = nil
           @free.signal
         end
       end
