@@ -70,7 +70,7 @@ module Castellan
         def order(columns) = "order(#{columns})"
         def primary_key(model) = model.primary_key.to_s
 
-        def insert_many(model) = "#{model.name}.insert_all(rows)"
+        def insert_many(model, conflict = nil) = "#{model.name}.#{conflict == "update" ? "upsert_all" : "insert_all"}(rows)"
         def update_many(model) = "#{model.name}.where(…).update_all(…), or #{model.name}.upsert_all(rows) where the values differ"
         def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete_all"
 

@@ -40,7 +40,13 @@ module Castellan
         elsif column.nil? then "it has conditions on #{@shape.equal.join(", ")}, and #{at} does not show which changes"
         elsif !@models.column?(@model, column) then "#{column} is no column of #{@model.name}"
         elsif code.nil? then "this calculation is not understood: ask for all at once, grouped by #{column}"
+        elsif @shape.locks? || WrittenCall.locks?(@source) then locked
         end
+      end
+
+      def locked
+        "each row is locked by itself at #{at}, which holds few locks at a time; where all may be locked until the end of one " \
+          "transaction: #{Bulk.of(@models).locked(@model, column)}"
       end
 
       # The one that is not written with a literal.

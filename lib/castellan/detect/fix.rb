@@ -10,9 +10,6 @@ module Castellan
     # Associations that are missing at one load are written as one call. Where no preload can help it says why instead. Every kind
     # of text is tested by applying it and counting again (test/detect/fixes).
     class Fix
-      WRITES = { "insert" => :insert_many, "update" => :update_many, "delete" => :delete_many }.freeze
-      private_constant :WRITES
-
       def initialize(cases)
         @cases = cases
         @cures = {}.compare_by_identity
@@ -47,12 +44,23 @@ module Castellan
       def association(one)
         return Cure.refused("nobody knows where the #{Words.plural(one.link.model)} were loaded") unless one.parent || walked?(one)
         return unseen(one) unless one.parent
+        return recursive(one) if recursive?(one)
 
         addable?(one) ? association_with(one, merged(one)) : alone(one)
       end
 
       def unseen(one)
         Cure.refused("no load of several #{Words.plural(one.link.model)} was seen, to which #{one.link.name} could be added")
+      end
+
+      # Whether the records come from the same walk at the same line: a method that goes through a tree and calls itself.
+      def recursive?(one) = one.parent.site == one.site && one.parent.walk == one.link.name
+
+      def recursive(one)
+        deep = one.models.preload(Preload.path([one.link.name, one.link.name]))
+        Cure.refused("#{one.link} is walked at #{CallSite.location(one.site)} by a method that calls itself, and a preload there asks " \
+                     "again: add .#{deep}, as deep as the tree goes, where its first record is loaded, or read the tree at once, by " \
+                     "WITH RECURSIVE")
       end
 
       # The cure without those of other cases.
@@ -77,9 +85,16 @@ module Castellan
         model = models.of_table(shape.table).first
         return Cure.refused("no model of the table #{shape.table} is known; write several rows in one statement") if model.nil?
 
-        way = WRITES.fetch(shape.verb, :update_many)
-        Cure.new(text: "write once, after the loop at #{CallSite.location(one.site)}: #{models.public_send(way, model)} " \
+        Cure.new(text: "write once, after the loop at #{CallSite.location(one.site)}: #{at_once(shape, models, model)} " \
                        "(callbacks and validations do not run)")
+      end
+
+      def at_once(shape, models, model)
+        case shape.verb
+        when "insert" then models.insert_many(model, shape.conflict)
+        when "delete" then models.delete_many(model)
+        else models.update_many(model)
+        end
       end
     end
   end

@@ -49,8 +49,9 @@ module Castellan
       # The whole association.
       def loading = Loading.new(@one, @tree)
 
+      # A limit on the line may be the parents' where the statement has none.
       def limited?
-        taken = @chain ? @chain.limited? : @source.match?(/\.(?:limit|first|last|take)\((?!1\))\d+\)/)
+        taken = @chain ? @chain.limited? : @shape.single? && @source.match?(/\.(?:limit|first|last|take)\((?!1\))\d+\)/)
         taken || @shape.fingerprint.include?(" offset ?")
       end
 

@@ -58,7 +58,7 @@ module Castellan
           "order(#{columns.map { |name, way| way == "desc" ? "Sequel.desc(:#{name})" : ":#{name}" }.join(", ")})"
         end
 
-        def insert_many(model) = "#{model.name}.multi_insert(rows)"
+        def insert_many(model, conflict = nil) = "#{model.name}.#{"dataset.insert_conflict(…)." if conflict}multi_insert(rows)"
         def update_many(model) = "#{model.name}.where(…).update(…)"
         def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete"
 

@@ -81,6 +81,14 @@ module Castellan
       # @return [Boolean] whether it asks for the next rows of an order
       def paged? = fingerprint.match?(PAGED) || fingerprint.match?(/ offset \?/)
 
+      # @return [Boolean] whether it locks the rows that it reads
+      def locks? = fingerprint.match?(/\bfor (?:no key )?(?:update|share)\b/)
+
+      # @return [String, nil] what an INSERT does with a row that is there: "nothing", "ignore", "replace" or "update"
+      def conflict
+        fingerprint[/\Ainsert or (\w+)/, 1] || fingerprint[/\bon (?:conflict|duplicate key)\b.*?\b(nothing|update)\b/, 1]
+      end
+
       # @return [Boolean] whether it asks for a list of values
       def listed? = @listed
 

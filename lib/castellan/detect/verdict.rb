@@ -160,7 +160,7 @@ module Castellan
         return false unless write.group.shape.table == group.shape.table
         return group.shape.existence? && CallSite.source(one.site).to_s.include?("validates_unique") if one.site != write.site
 
-        group.shape.existence? || write.group.before?(group)
+        group.shape.existence? || group.shape.locks? || WrittenCall.locks?(WrittenCall.at(one.site)) || write.group.before?(group)
       end
 
       def model_of(write)

@@ -16,7 +16,8 @@ module Castellan
       UNFINISHED = /\.\z/
       COMMENT = /(?:\A|\s)#(?!\{).*\z/
       LITERAL = /-?\d[\d_.]*|:\w+|"(?:[^"\\#]|\\.)*"|'[^']*'|true|false|nil/
-      private_constant :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT, :LITERAL
+      LOCK = /\.(?:lock!?|with_lock|for_update|for_share|lock_style)(?![\w?])/
+      private_constant :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT, :LITERAL, :LOCK
 
       module_function
 
@@ -32,6 +33,10 @@ module Castellan
       # @param text [String]
       # @return [String, nil] the value that a column is written with, where it is a literal
       def literal(text, column) = text[/\b#{column}: (#{LITERAL})(?=\s*[,)}])/, 1]
+
+      # SQLite locks no rows, so the statement does not always tell.
+      # @return [Boolean] whether rows are locked by what is written
+      def locks?(text) = text.match?(LOCK)
 
       # @return [Boolean] whether a column is written with something else, which may change
       def varies?(text, column) = text.match?(/\b#{column}: /) && literal(text, column).nil?

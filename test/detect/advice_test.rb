@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+require_relative "active_record_world"
+require_relative "sequel_world"
+
+# What would mislead is not said.
+class DetectAdviceTest < Minitest::Test
+  World = ActiveRecordWorld
+
+  class Node < World::Base
+    self.table_name = "advice_nodes"
+    connection.create_table(:advice_nodes) { |t| t.integer :parent_id }
+    has_many :children, class_name: "DetectAdviceTest::Node", foreign_key: :parent_id, inverse_of: false
+
+    def tree = [id, children.map(&:tree)]
+
+    root = create!
+    2.times { child = create!(parent_id: root.id) and 2.times { create!(parent_id: child.id) } }
+  end
+
+  def test_a_preload_within_a_recursion_is_not_proposed
+    finding = only { Node.find(1).tree }
+    assert_equal ["DetectAdviceTest::Node#children", 7, nil], [finding.association, finding.count, finding.fix]
+    assert_includes finding.fix_refused, "add .preload(children: :children), as deep as the tree goes, where its first record is loaded"
+    assert_equal 3, statements { Node.preload(children: :children).find(1).children.map { |child| child.children.map(&:id) } }
+  end
+
+  def test_children_of_many_are_preloaded_where_they_are_on_one_line
+    assert_includes only { Node.all.map { |node| node.children.to_a } }.fix, "add .preload(:children) where"
+  end
+
+  def test_a_limit_of_the_parents_is_none_of_the_association
+    assert_includes only { World::User.limit(4).map { |user| user.post_ids } }.fix, "add .preload(:posts) where"
+  end
+
+  def test_what_replaces_rows_is_not_replaced_by_what_leaves_them
+    World::Base.transaction do
+      assert_includes only { 3.times { |number| World::Tag.upsert({ id: number + 1, name: "up" }) } }.fix, "Tag.upsert_all(rows)"
+      assert_includes only { 3.times { |number| World::Tag.insert({ id: number + 1, name: "up" }) } }.fix, "Tag.insert_all(rows)"
+      raise ActiveRecord::Rollback
+    end
+    SequelWorld::DB.transaction(rollback: :always) do
+      tags = SequelWorld::DB[:tags].insert_conflict(target: :id, update: { name: "up" })
+      fix = only { 3.times { |number| tags.insert(id: number + 1, name: "in") } }.fix
+      assert_includes fix, "Tag.dataset.insert_conflict(…).multi_insert(rows)"
+    end
+  end
+
+  def test_a_lock_for_each_row_is_not_taken_away
+    finding = only { World::Base.transaction { [1, 2, 3].each { |id| World::Tag.lock.find(id) } } }
+    assert_includes finding.fix_refused, "World::Tag.where(id: values).order(:id).lock.index_by(&:id)"
+    finding = only { World::Base.transaction { World::Tag.limit(3).each { |tag| tag.with_lock { tag.update!(name: "n #{tag.id}") } } } }
+    assert_equal :write_loop, finding.kind
+    finding = only { SequelWorld::DB.transaction { [1, 2, 3].each { |id| SequelWorld::Tag.for_update.first(id: id) } } }
+    assert_includes finding.fix_refused, "SequelWorld::Tag.where(id: values).order(:id).for_update.as_hash(:id)"
+  end
+
+  private
+
+  def only(&block)
+    findings = Castellan::Detect.watch(&block)
+    assert_equal 1, findings.size, findings.join("\n")
+    findings.first
+  end
+
+  def statements(&block)
+    counter = Castellan::Instrument::Counter.new
+    Castellan::Instrument.record(counter, &block)
+    counter.queries
+  end
+end
