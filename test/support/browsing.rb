@@ -49,12 +49,21 @@ module Castellan
       addEventListener("securitypolicyviolation", (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
     JS
 
+    # One for all tests of this process; a new one where somebody has ended it from outside.
     # @return [Ferrum::Browser]
     def self.browser
+      @browser = nil if @browser && !alive?(@browser)
       @browser ||= Ferrum::Browser.new(**TestServers.chromium, js_errors: true).tap do |browser|
         Minitest.after_run { browser.quit }
       end
     end
+
+    def self.alive?(browser)
+      browser.version && true
+    rescue Ferrum::DeadBrowserError
+      false
+    end
+    private_class_method :alive?
 
     # @param url [String, nil] nil to go there in the block
     # @param bypass [Boolean] whether policies are not looked at, so that escaping must hold alone
