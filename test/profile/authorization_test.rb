@@ -110,6 +110,13 @@ class ProfileAuthorizationTest < Minitest::Test
     assert profiled?(HTTP_COOKIE: cookie[/\A[^;]+/])
   end
 
+  def test_a_link_puts_no_lines_into_the_header
+    middleware(secret: SECRET)
+    token = Castellan::Profile::Token.new(SECRET).sign(60)
+    response = get("/castellan", PATH_INFO: "/castellan/a\r\nx: 1", QUERY_STRING: "castellan_token=#{token}&a=\n\xFF")
+    assert_equal "/castellan/a%0D%0Ax:%201?a=%0A%FF", response.headers["location"]
+  end
+
   def test_a_bad_link_is_not_found
     middleware(secret: SECRET)
     ["x", "1.#{"a" * 64}", "%00", ""].each { |token| assert_equal 404, get("/castellan?castellan_token=#{token}").status }

@@ -136,11 +136,16 @@ module Castellan
 
       # A link becomes a cookie at once, so that the token stays out of histories, logs and what is shared by accident.
       def let_in(env, token)
-        rest = env["QUERY_STRING"].split("&").reject { |part| part.start_with?("#{Authorization::COOKIE}=") }.join("&")
-        target = "#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}#{"?#{rest}" unless rest.empty?}"
         secure = "; Secure" if env["rack.url_scheme"] == "https"
         cookie = "#{Authorization::COOKIE}=#{token}; Path=/; HttpOnly; SameSite=Lax#{secure}; Max-Age=#{token.to_i - Clock.now.to_i}"
-        [303, { "location" => target, "set-cookie" => cookie, "cache-control" => "no-store", "referrer-policy" => "no-referrer" }, []]
+        [303,
+         { "location" => without_token(env), "set-cookie" => cookie, "cache-control" => "no-store", "referrer-policy" => "no-referrer" }, []]
+      end
+
+      # Some servers decode a path: what has no place in a header is written in percent signs again.
+      def without_token(env)
+        rest = env["QUERY_STRING"].b.split("&").reject { |part| part.start_with?("#{Authorization::COOKIE}=") }.join("&")
+        "#{EndpointName.path(env)}#{"?#{rest}" unless rest.empty?}".gsub(/[^!-~]/n) { |byte| format("%%%02X", byte.ord) }
       end
 
       def checked_path(path)
