@@ -151,6 +151,18 @@ module ConditionsAndLinksContract
     end
   end
 
+  def test_meta_without_links
+    resource = articles do
+      meta(columns: %i[position]) { |row| { place: row.position } }
+      belongs_to :author, resource: "AuthorResource", meta: ->(row) { { of: row.id } }, columns: %i[id]
+    end
+    each_source do |given|
+      article = documents(resource, given).find { |one| one["id"] == "2" }
+      assert_equal [{ "place" => 8 }, { "of" => 2 }], [article["meta"], article.dig("relationships", "author", "meta")]
+      refute article.key?("links")
+    end
+  end
+
   def test_linkage_that_is_only_written_with_its_records_is_not_read
     resource = articles { has_many :comments, :tags, resource: "CommentResource", lazy: true }
     assert_empty(library.queries { resource.render }.grep(/comments|tags/))

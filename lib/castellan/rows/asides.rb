@@ -45,8 +45,9 @@ module Castellan
         return if values.empty?
 
         links, metas = values.partition { |aside, _| %i[link edge_link].include?(aside.kind) }
-        links = texts("links", links_of(links)) unless links.empty?
-        [links, *metas.map { |_, found| texts("meta", found) }].compact.transpose.map(&:join)
+        written = metas.map { |_, found| texts("meta", found) }
+        written.unshift(texts("links", links_of(links))) unless links.empty?
+        written.transpose.map(&:join)
       end
 
       def links_of(links)
