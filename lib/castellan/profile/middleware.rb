@@ -138,8 +138,8 @@ module Castellan
       def let_in(env, token)
         secure = "; Secure" if env["rack.url_scheme"] == "https"
         cookie = "#{Authorization::COOKIE}=#{token}; Path=/; HttpOnly; SameSite=Lax#{secure}; Max-Age=#{token.to_i - Clock.now.to_i}"
-        [303,
-         { "location" => without_token(env), "set-cookie" => cookie, "cache-control" => "no-store", "referrer-policy" => "no-referrer" }, []]
+        headers = { "location" => without_token(env), "set-cookie" => cookie, "cache-control" => "no-store", "referrer-policy" => "no-referrer" }
+        [303, headers, []]
       end
 
       # Some servers decode a path: what has no place in a header is written in percent signs again.
