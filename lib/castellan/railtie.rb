@@ -12,6 +12,8 @@ module Castellan
   #   config.castellan.profile = false     # there, too: no profiles and no page at /castellan
   #   config.castellan.profile = { secret: ENV.fetch("PROFILE_SECRET") }   # in production.rb: for who has a signed link
   #
+  # A link for an hour there: `puts "/castellan?castellan_token=#{Castellan::Profile::Token.new(ENV.fetch("PROFILE_SECRET")).sign(3_600)}"`.
+  #
   # Requests are profiled ({Profile::Middleware}, outside of all others) in development for who is on this machine, elsewhere only where
   # `profile` is set, to options of the middleware. By default results are in tmp/castellan, which the workers share; parameters of
   # `config.filter_parameters` are not kept; links are signed with a key of the application's own.

@@ -10,6 +10,9 @@ module Castellan
     #   use Castellan::Profile::Middleware, secret: ENV.fetch("CASTELLAN_SECRET")                 # production, with a signed token
     #   use Castellan::Profile::Middleware, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }   # or as the application says
     #
+    # `Token.new(secret).sign(3_600)` makes a token for an hour: it goes into the header Castellan-Token, or into a link,
+    # `/castellan?castellan_token=…`, which lets a browser in.
+    #
     # An authorised request is recorded to its SQL; `?profile=memory`, `cpu`, `wall`, `objects`, or the header `Castellan-Profile`, go
     # deeper ({Depth}). Its response is the application's, with a header more, Server-Timing. Who is not authorised gets nothing more:
     # no header, and 404 for the page. Put it outside of what should be measured. With CASTELLAN=off it is not there.
@@ -138,8 +141,8 @@ module Castellan
       def let_in(env, token)
         secure = "; Secure" if env["rack.url_scheme"] == "https"
         cookie = "#{Authorization::COOKIE}=#{token}; Path=/; HttpOnly; SameSite=Lax#{secure}; Max-Age=#{token.to_i - Clock.now.to_i}"
-        headers = { "location" => without_token(env), "set-cookie" => cookie, "cache-control" => "no-store", "referrer-policy" => "no-referrer" }
-        [303, headers, []]
+        never = { "cache-control" => "no-store", "referrer-policy" => "no-referrer" }
+        [303, { "location" => without_token(env), "set-cookie" => cookie, **never }, []]
       end
 
       # Some servers decode a path: what has no place in a header is written in percent signs again.
