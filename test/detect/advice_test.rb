@@ -33,6 +33,36 @@ class DetectAdviceTest < Minitest::Test
     assert_includes only { World::User.limit(4).map { |user| user.post_ids } }.fix, "add .preload(:posts) where"
   end
 
+  def test_conditions_that_are_the_same_for_all_are_kept
+    author = World::User.last.id
+    finding = only { World::Post.limit(4).select { |post| post.comments.exists?(author_id: author) } }
+    assert_includes finding.fix, "World::Comment.where(post_id: values).where(author_id: author).distinct.pluck(:post_id)"
+    finding = only { World::Post.limit(4).select { |post| post.comments.exists?(author_id: post.user_id) } }
+    assert_includes finding.fix_refused, "differ from record to record"
+  end
+
+  def test_the_condition_that_changes_is_asked_for_at_once
+    author = World::User.last.id
+    finding = only { [1, 2, 3].map { |post| World::Comment.find_by(author_id: author, post_id: post) } }
+    assert_includes finding.fix, "World::Comment.where(post_id: values).where(author_id: …)"
+    finding = only { [[1, 2], [2, 3], [3, 4]].map { |user, post| World::Comment.find_by(author_id: user, post_id: post) } }
+    assert_includes finding.fix_refused, "does not show which changes"
+  end
+
+  def test_both_lists_that_walk_are_named
+    finding = only do
+      World::Post.limit(3).each(&:user)
+      World::Post.offset(3).limit(3).each(&:user)
+    end
+    assert_includes finding.fix, "#{finding.parent_location} and test/detect/advice_test.rb:#{__LINE__ - 2}"
+  end
+
+  def test_records_without_a_line_have_no_fix_without_a_line
+    users = World::User.all.each_entry
+    finding = only { 3.times { users.next.posts.to_a } }
+    assert_includes finding.fix_refused, "no line of the application was running; .preload(:posts) belongs to"
+  end
+
   def test_what_replaces_rows_is_not_replaced_by_what_leaves_them
     World::Base.transaction do
       assert_includes only { 3.times { |number| World::Tag.upsert({ id: number + 1, name: "up" }) } }.fix, "Tag.upsert_all(rows)"

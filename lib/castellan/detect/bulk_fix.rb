@@ -7,11 +7,8 @@ module Castellan
     #   BulkFix.new(one).cure.text
     #   # => "collect the values before the loop at app/jobs/import.rb:7 and ask once: Tag.where(id: values).index_by(&:id)"
     #
-    # Of several conditions the line of source must show which one changes.
+    # Of several conditions the statements or the line of source must show which one changes.
     class BulkFix
-      OTHERS = /[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/
-      private_constant :OTHERS
-
       # @param one [Verdict::Case]
       def initialize(one)
         @one = one
@@ -49,12 +46,17 @@ module Castellan
           "transaction: #{Bulk.of(@models).locked(@model, column)}"
       end
 
-      # The one that is not written with a literal.
+      # The one that changes.
       def column
         @shape.equal.uniq.size == 1 ? @shape.equal.first : (changing.first if changing.size == 1)
       end
 
-      def changing = @changing ||= @shape.equal.uniq - constant.keys
+      # What was seen to change, else what is not written with a literal.
+      def changing
+        @changing ||= varying.any? ? @shape.equal.uniq & varying : @shape.equal.uniq - constant.keys
+      end
+
+      def varying = @one.group.pieces&.varying.to_a
 
       # @return [Hash{String => String}] columns and the literals that they must equal
       def constant
@@ -75,12 +77,7 @@ module Castellan
       def conditions
         known = @shape.equal.uniq - [column]
         further = known.map { |name| "#{name}: #{constant.fetch(name, "…")}" }
-        [further.any? ? "where(#{further.join(", ")})" : "", others? ? "where(…)" : ""].reject(&:empty?).join(".")
-      end
-
-      def others?
-        chosen = @shape.fingerprint[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
-        chosen.gsub(Shape::EQUAL, "").match?(OTHERS)
+        [further.any? ? "where(#{further.join(", ")})" : "", @shape.compares? ? "where(…)" : ""].reject(&:empty?).join(".")
       end
 
       # The order in which one record would have been the first.

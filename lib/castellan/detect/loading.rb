@@ -23,6 +23,7 @@ module Castellan
       # @param remedy [Hash] the same for a trial
       # @return [Cure]
       def cure(before: "", after: "", **remedy)
+        return placeless if @parent.site.nil?
         return refused if alone? && !active_record?
 
         remedy[:only] = @one.link.model.name if alone?
@@ -101,6 +102,12 @@ module Castellan
         first = "add .#{models.preload(Preload.path(way))} and " if way.any?
         "#{first}load :#{name} for the #{Words.plural(@one.link.model)} alone where the #{Words.plural(loaded)} are loaded: #{places}: " \
           "ActiveRecord::Associations::Preloader.new(records: #{records}.grep(#{@one.link.model.name}), associations: :#{name}).call"
+      end
+
+      # A fiber that a library makes has no line of the application.
+      def placeless
+        Cure.refused("the #{parents} were loaded where no line of the application was running; .#{call} belongs to the statement that " \
+                     "loads them")
       end
 
       def loaded = @parent.loaded || @parent.model

@@ -74,11 +74,13 @@ module Castellan
         nil
       end
 
-      # Each record walks once. Where more walked than this load brought, some came from the next largest ones.
+      # Each record walks once. Where more walked than this load brought, some came from the next largest ones,
+      # or from those that were loaded when the first had walked already.
       def others(load, owner, group)
         missing = group.association && !load.joined ? group.count + group.cached - load.count : 0
-        candidates = @loads.select { |other| other != load && other.order < group.order && other.count > 1 && fits?(other.model, owner) }
-        candidates.sort_by { |other| -other.count }.take_while { |other| missing.positive? && (missing -= other.count) }.map(&:site).uniq
+        candidates = @loads.select { |other| other != load && other.count > 1 && fits?(other.model, owner) }
+        candidates = candidates.sort_by { |other| [other.order < group.order ? 0 : 1, -other.count] }
+        candidates.take_while { |other| missing.positive? && (missing -= other.count) }.map(&:site).uniq
       end
 
       # Records that came in one statement but after another load at the same place were most likely preloaded from there.

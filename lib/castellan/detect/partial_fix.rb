@@ -85,8 +85,27 @@ module Castellan
       end
 
       def varying
+        return of_all if groupable? && steady?
+
         Cure.refused("the conditions on #{@link} at #{at} differ from record to record: no preload can answer them; " \
                      "ask for all at once: #{@bulk.records(@link.target, @link.key)}")
+      end
+
+      # Whether the conditions, though no literals, were the same for each record.
+      def steady?
+        varying = @one.group.pieces&.varying.to_a
+        @chain && further.any? && varying.any? && !further.intersect?(varying) && !@shape.compares?
+      end
+
+      def of_all
+        code = if @shape.calculation? then group
+               elsif @shape.existence? then @bulk.existing(@link.target, @link.key, @chain.filters)
+               else @bulk.records(@link.target, @link.key, @chain.filters)
+               end
+        return Cure.refused("no preload answers this calculation; ask for all at once, grouped by #{@link.key}") unless code
+
+        Cure.new(text: "ask for all at once, before the loop at #{at}: #{code}; no association can be declared with conditions that are " \
+                       "no literals")
       end
 
       # Whether the call at the line asks no more once the association is loaded. A dataset of Sequel always does.

@@ -89,6 +89,12 @@ module Castellan
         fingerprint[/\Ainsert or (\w+)/, 1] || fingerprint[/\bon (?:conflict|duplicate key)\b.*?\b(nothing|update)\b/, 1]
       end
 
+      # @return [Boolean] whether it has conditions that are no equations
+      def compares?
+        chosen = fingerprint[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
+        chosen.gsub(EQUAL, "").match?(/[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/)
+      end
+
       # @return [Boolean] whether it asks for a list of values
       def listed? = @listed
 
