@@ -124,6 +124,14 @@ module SequelRowsContract
     assert_empty adapter.ids(adapter.by_ids(world::Company.dataset, %w[1abc abc 99999999999999999999]))
   end
 
+  def test_ids_that_are_no_dates_find_nothing
+    adapter = Castellan::Rows.for(world::MailLog)
+    day = world::MailLog.exclude(received_on: nil).get(:received_on)
+    found = ["abc", "", "2024-13-01", day.iso8601].map { |id| adapter.ids(adapter.by_ids(world::MailLog.dataset, [id], :received_on)) }
+    assert_equal [[], [], []], found.first(3)
+    refute_empty found.last
+  end
+
   def test_ids_of_a_whole_model_need_no_dataset_and_answer_the_same
     adapter = Castellan::Rows.for(world::Company)
     ids = world::Company.order(:id).select_map(:id)

@@ -106,7 +106,7 @@ module Castellan
       # @return [Sequel::Dataset, ChosenIds] the latter where the scope adds nothing to the model
       def by_ids(scope, ids, column = primary_key)
         return by_several(scope, ids, column) if column.is_a?(Array)
-        return scope.where(qualify(column) => ids) unless integer?(column)
+        return scope.where(qualify(column) => possible(ids, column)) unless integer?(column)
 
         ids = Ids.integers(ids)
         return scope.where(qualify(column) => ids) unless whole?(scope) && kept_ids?(ids, column)
@@ -318,6 +318,18 @@ module Castellan
       # @!endgroup
 
       private
+
+      # What is no date or time identifies nothing: PostgreSQL would refuse to compare it.
+      def possible(ids, column)
+        type = @types.type(column)
+        return ids unless %i[date datetime time].include?(type)
+
+        ids.select do |id|
+          database.typecast_value(type, id)
+        rescue ::Sequel::InvalidValue
+          false
+        end
+      end
 
       # The columns of the primary key.
       def keys
