@@ -252,6 +252,15 @@ class ProfileBodiesTest < Minitest::Test
     assert_equal 200, result.status
   end
 
+  def test_a_profile_that_cannot_begin_changes_nothing_and_leaves_nothing
+    profiled { "ok" }
+    Castellan::Profile::Allocations.stub(:new, ->(**) { raise "a bug" }) { assert_equal "ok", get("/?profile=memory").body }
+    assert_includes @log.string, "could not begin"
+    refute Castellan::Instrument.subscribed?
+    get("/?profile=memory")
+    refute_nil result.memory
+  end
+
   def test_findings_that_fail_change_nothing
     profiled { careless.size }
     Castellan::Detect::Verdict.stub(:new, ->(*) { raise "a bug" }) { assert_equal BOOKS.to_s, get("/").body }

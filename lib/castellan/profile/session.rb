@@ -34,13 +34,9 @@ module Castellan
         @gc_ns = 0
         @linger_ns = linger_ns
         Listening.begin
-        GC.stat(:total_allocated_objects) # its first call makes the names of all figures
-        @sampling = Sampling.take(depth, wait: wait) # last: what is loaded for the rest is not the application's memory
-        @allocations = Allocations.new(thread: !traffic.nil? && traffic.running > 1)
-        @mark = traffic&.mark
-        @recording = Recording.new(@recorder, Recording.current)
-        @at = Clock.now.to_f
-        @started_ns = Clock.monotonic_ns
+        start(wait)
+      ensure
+        abandon unless @started_ns
       end
 
       # @return what the block returns
@@ -100,6 +96,23 @@ module Castellan
       end
 
       private
+
+      def start(wait)
+        GC.stat(:total_allocated_objects) # its first call makes the names of all figures
+        @sampling = Sampling.take(@depth, wait: wait) # last: what is loaded for the rest is not the application's memory
+        @allocations = Allocations.new(thread: !@traffic.nil? && @traffic.running > 1)
+        @mark = @traffic&.mark
+        @recording = Recording.new(@recorder, Recording.current)
+        @at = Clock.now.to_f
+        @started_ns = Clock.monotonic_ns
+      end
+
+      # Nobody can finish a session that could not begin, or whose wait was broken off.
+      def abandon
+        @sampling&.finish
+        @allocations&.close
+        Listening.end
+      end
 
       def objects
         { count: @allocations.total, scope: @allocations.scope, overlapping: overlapping }
