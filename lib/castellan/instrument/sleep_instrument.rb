@@ -19,7 +19,9 @@ module Castellan
         private
 
         def sleep(seconds = SleepInstrument.forever)
-          SleepInstrument.tell unless 0.eql?(seconds)
+          return super if 0.eql?(seconds)
+
+          SleepInstrument.tell
           return super() if SleepInstrument.forever.equal?(seconds)
 
           super
