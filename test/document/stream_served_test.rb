@@ -58,7 +58,7 @@ class StreamServedTest < Minitest::Test
     end
     assert_operator statements.size, :<, 200
     held = library.models::Base.connection_pool.connections.select(&:in_use?)
-    assert_empty held.map(&:owner) - [Thread.current]
+    assert_empty held.map(&:owner).select(&:alive?) - [Thread.current] # servers of other tests are gone, with what they had leased
   end
 
   def test_the_memory_does_not_grow_with_the_document

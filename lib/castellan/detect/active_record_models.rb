@@ -65,16 +65,23 @@ module Castellan
         # @return [Boolean] whether an association with a scope can be declared beside this one
         def scopable?(link) = link.model.reflect_on_association(link.name).macro != :has_and_belongs_to_many
 
-        def column?(model, name) = model.column_names.include?(name)
+        # A model of the table may be of a database that is not connected to: nothing is known of its columns.
+        def column?(model, name) = asked { model.column_names.include?(name) } || false
         def macro(to) = to == :one ? "has_one" : "has_many"
         def order(columns) = "order(#{columns})"
-        def primary_key(model) = model.primary_key.to_s
+        def primary_key(model) = asked { model.primary_key }.to_s
 
         def insert_many(model, conflict = nil) = "#{model.name}.#{conflict == "update" ? "upsert_all" : "insert_all"}(rows)"
         def update_many(model) = "#{model.name}.where(…).update_all(…), or #{model.name}.upsert_all(rows) where the values differ"
         def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete_all"
 
         private
+
+        def asked
+          yield
+        rescue ActiveRecord::ActiveRecordError
+          nil
+        end
 
         def make(owner, reflection)
           return Link.new(name: reflection.name, model: owner, to: :one) if reflection.polymorphic?

@@ -14,7 +14,7 @@ module Castellan
         @one = one
         @shape = one.group.shape
         @models = @shape.sequel? ? SequelModels : ActiveRecordModels
-        @model = @models.of_table(@shape.table).first
+        @model = @shape.models.first
         @source = WrittenCall.at(one.site)
       end
 

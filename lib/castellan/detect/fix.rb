@@ -82,7 +82,7 @@ module Castellan
       def write_loop(one)
         shape = one.group.shape
         models = shape.sequel? ? SequelModels : ActiveRecordModels
-        model = models.of_table(shape.table).first
+        model = shape.models.first
         return Cure.refused("no model of the table #{shape.table} is known; write several rows in one statement") if model.nil?
 
         Cure.new(text: "write once, after the loop at #{CallSite.location(one.site)}: #{at_once(shape, models, model)} " \

@@ -71,7 +71,7 @@ module Castellan
       def looked_up
         @groups.select { |group| group.count > 1 && !group.shape.write? && group.shape.equal.size == 1 }.filter_map do |group|
           models = group.shape.sequel? ? SequelModels : ActiveRecordModels
-          models.of_table(group.shape.table).find { |model| models.primary_key(model) == group.shape.equal.first }
+          group.shape.models.find { |model| models.primary_key(model) == group.shape.equal.first }
         end
       end
     end

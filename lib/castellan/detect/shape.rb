@@ -13,7 +13,8 @@ module Castellan
     # Reads fingerprints, not SQL: subqueries and unions are not taken apart. What it does not understand is a read of
     # an unknown table, which is still counted.
     class Shape
-      KEPT = 2_000
+      KEPT = 2_000 # of one name
+      NAMES = 500
       EQUAL = /(?:\b(\w+)\.)?\b(\w+)\)? = \(?\?/
       PAGED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
       NUMBERED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=) \(?\?.*\b\1\)? (?:<|<=) \(?\?|\bbetween \? and \?/
@@ -31,11 +32,19 @@ module Castellan
       # @param name [String, nil] what the ORM calls the statement
       # @return [Shape, nil] nil for what is no work of the application: transactions, the schema, the connection
       def self.of(fingerprint, name = nil)
-        @shapes.fetch(fingerprint) do
-          @shapes = {} if @shapes.size >= KEPT
-          @shapes[fingerprint] = counted?(fingerprint, name) ? new(fingerprint, name) : nil
+        named = @shapes[name] || remember(name)
+        named.fetch(fingerprint) do
+          named = remember(name) if named.size >= KEPT
+          named[fingerprint] = counted?(fingerprint, name) ? new(fingerprint, name) : nil
         end
       end
+
+      # By the statement's name first: two models, or two ORMs, may send the same text.
+      def self.remember(name)
+        @shapes = {} if @shapes.size >= NAMES
+        @shapes[name] = {}
+      end
+      private_class_method :remember
 
       def self.counted?(fingerprint, name)
         Instrument::Counter.work?(fingerprint, name) && !fingerprint.match?(NOT_REPEATABLE)
@@ -54,6 +63,7 @@ module Castellan
       def initialize(fingerprint, name = nil)
         @fingerprint = fingerprint
         @sequel = name == Instrument::SequelInstrument::NAME
+        @model = name[/\A[A-Z]\S*(?= )/] unless @sequel || name.nil?
         @verb = fingerprint[/\A\(*(\w+)/, 1]
         @tables = Instrument::Counter.tables(fingerprint).map { |table| table[/\w+\z/] }.uniq.freeze
         @table = @tables.first
@@ -67,6 +77,14 @@ module Castellan
 
       # @return [Boolean]
       def write? = @write
+
+      # @return [String, nil] the model that ActiveRecord names with the statement ("Post Load")
+      attr_reader :model
+
+      # @return [Array<Class>] the models of the table, the one that the statement names first
+      def models
+        (sequel? ? SequelModels : ActiveRecordModels).of_table(table).partition { |found| found.name == model }.flatten
+      end
 
       # @return [Boolean] whether Sequel sent it, so that its models are meant where ActiveRecord has some of the same table
       def sequel? = @sequel

@@ -163,10 +163,7 @@ module Castellan
         group.shape.existence? || group.shape.locks? || WrittenCall.locks?(WrittenCall.at(one.site)) || write.group.before?(group)
       end
 
-      def model_of(write)
-        models = write.group.shape.sequel? ? SequelModels : ActiveRecordModels
-        models.of_table(write.group.shape.table).first&.name
-      end
+      def model_of(write) = write.group.shape.models.first&.name
 
       def named?(one) = mentions(one.site, one.group.shape).positive?
 
@@ -194,9 +191,8 @@ module Castellan
         return [/\.#{Regexp.escape(link.name.to_s)}\b/] if link
         return [] if shape.table.nil?
 
-        models = (shape.sequel? ? SequelModels : ActiveRecordModels).of_table(shape.table)
         [/(?:\[:|\b(?:from|join|into|update) )#{Regexp.escape(shape.table)}\b/i,
-         *models.map { |model| /\b#{model.name[/\w+\z/]}(?:\.\w+|\[)/ }]
+         *shape.models.map { |model| /\b#{model.name[/\w+\z/]}(?:\.\w+|\[)/ }]
       end
 
       def finding(one, fix)

@@ -1,0 +1,40 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "castellan/detect"
+
+# Two models, or two ORMs, may send the same text.
+class ShapeTest < Minitest::Test
+  class Pebble < ActiveRecord::Base; end
+
+  class Gravel < ActiveRecord::Base
+    self.table_name = "pebbles"
+  end
+
+  TEXT = "select pebbles.* from pebbles where pebbles.id = ? limit ?"
+
+  def test_the_model_that_the_statement_names_comes_first
+    assert_equal [Pebble, Gravel], models("ShapeTest::Pebble Load")
+    assert_equal [Gravel, Pebble], models("ShapeTest::Gravel Load")
+    assert_equal [Gravel, Pebble], models("ShapeTest::Gravel Exists?")
+  end
+
+  def test_without_a_name_all_of_the_table_are_meant
+    [nil, "SQL"].each { |name| assert_equal [Gravel, Pebble], models(name).sort_by(&:name) }
+  end
+
+  def test_what_sequel_sends_is_no_statement_of_active_record
+    assert_empty models(Castellan::Instrument::SequelInstrument::NAME)
+  end
+
+  def test_a_model_without_a_connection_says_nothing_of_its_columns
+    absent = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+    ActiveRecord::ConnectionNotEstablished.new.tap { |error| absent.define_singleton_method(:primary_key) { raise error } }
+    assert_equal "", Castellan::Detect::ActiveRecordModels.primary_key(absent)
+  end
+
+  private
+
+  def models(name) = Castellan::Detect::Shape.of(TEXT, name).models
+end
