@@ -82,7 +82,8 @@ class DetectAdviceTest < Minitest::Test
     finding = only { World::Base.transaction { World::Tag.limit(3).each { |tag| tag.with_lock { tag.update!(name: "n #{tag.id}") } } } }
     assert_equal :write_loop, finding.kind
     finding = only { SequelWorld::DB.transaction { [1, 2, 3].each { |id| SequelWorld::Tag.for_update.first(id: id) } } }
-    assert_includes finding.fix_refused, "SequelWorld::Tag.where(id: values).order(:id).for_update.as_hash(:id)"
+    # Of Sequel's statements the text alone is known, and other tests have models of this table.
+    assert_includes finding.fix_refused, "Tag.where(id: values).order(:id).for_update.as_hash(:id)"
   end
 
   private
