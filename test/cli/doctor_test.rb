@@ -1,11 +1,14 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/own_databases"
 require "castellan/cli"
 require "stringio"
 
 # The arguments of `castellan doctor`, in this process; what it does with an application is in test/doctor.
 class DoctorCommandTest < Minitest::Test
+  include Castellan::OwnDatabases
+
   def test_help_is_printed_and_nothing_is_booted
     status, out, = doctor("--help")
     assert_equal 0, status

@@ -1,10 +1,13 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/own_databases"
 require "sequel"
 
 # What a person reads, from examinations of applications that are lambdas, and from findings made by hand.
 class ReportTest < Minitest::Test
+  include Castellan::OwnDatabases
+
   Doctor = Castellan::Doctor
 
   # An examination that was made, in the values that a report asks for.

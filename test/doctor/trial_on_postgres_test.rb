@@ -1,12 +1,15 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/own_databases"
 require "active_record"
 require "sequel"
 require "castellan/doctor"
 
 # Trials on PostgreSQL, where a statement that fails spoils the transaction around it.
 class TrialOnPostgresTest < Minitest::Test
+  include Castellan::OwnDatabases
+
   class Base < ActiveRecord::Base
     self.abstract_class = true
     self.table_name_prefix = "trial_"
@@ -19,6 +22,8 @@ class TrialOnPostgresTest < Minitest::Test
   class RoomKey < Base
     belongs_to :keeper
   end
+
+  def own_databases = [Base, @database]
 
   def setup
     needs :postgres

@@ -1,14 +1,19 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/own_databases"
 require "castellan/doctor"
 require_relative "../detect/fixes/active_record_zoo"
 require_relative "../detect/fixes/sequel_zoo"
 
 # What a trial says and what it leaves behind. That it counts what the applied fix does is in test/detect/fixes.
 class TrialTest < Minitest::Test
+  include Castellan::OwnDatabases
+
   World = ActiveRecordZoo
   Doctor = Castellan::Doctor
+
+  def own_databases = [ActiveRecordZoo::Base, SequelZoo::DB]
 
   def test_an_accepted_trial_has_figures_of_before_and_after
     trial = try { json(keepers.map { |keeper| keeper.badge.id }) }

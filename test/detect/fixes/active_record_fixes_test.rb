@@ -1,11 +1,13 @@
 # frozen_string_literal: true
 
+require "support/own_databases"
 require_relative "applied_fix"
 require_relative "active_record_zoo"
 
 # Every kind of suggestion for ActiveRecord is applied to a copy of the work, and counted again.
 class ActiveRecordFixesTest < Minitest::Test
   include Castellan::AppliedFix
+  include Castellan::OwnDatabases
 
   World = ActiveRecordZoo
   module Units
@@ -14,7 +16,10 @@ class ActiveRecordFixesTest < Minitest::Test
 
   KEEPERS = "World::Keeper.order(:id).map do |keeper|"
   LOOP = "before the loop at .*?: "
+
   KEY = "room_keys.where(lost: false)"
+
+  def own_databases = [World::Base]
 
   def test_every_kind_of_association_is_preloaded
     { "keeper.badge.id" => 2, "keeper.boss&.name" => 2, "keeper.staff.map(&:name)" => 2, "keeper.meals.map(&:id)" => 3,

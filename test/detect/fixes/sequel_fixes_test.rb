@@ -1,11 +1,13 @@
 # frozen_string_literal: true
 
+require "support/own_databases"
 require_relative "applied_fix"
 require_relative "sequel_zoo"
 
 # Every kind of suggestion for Sequel is applied to a copy of the work, and counted again.
 class SequelFixesTest < Minitest::Test
   include Castellan::AppliedFix
+  include Castellan::OwnDatabases
 
   World = SequelZoo
   module Units
@@ -15,6 +17,8 @@ class SequelFixesTest < Minitest::Test
   KEEPERS = "World::Keeper.order(:id).all.map do |keeper|"
   KEYS = "room_keys_dataset"
   LOOP = "before the loop at .*?: "
+
+  def own_databases = [World::DB]
 
   def test_every_kind_of_association_is_loaded_eagerly
     { "keeper.badge.id" => 2, "keeper.boss&.name" => 2, "keeper.staff.map(&:name)" => 2, "keeper.animals.map(&:id)" => 2 }
