@@ -626,7 +626,7 @@ static void encoder_link(struct encoder *encoder, struct section *section, long 
         VALUE wrong = id_string(id);
         encoder_refuse(encoder, section, 2, edge, section_id_string(encoder, section, row), wrong);
     }
-    buffer_byte(buffer, '}');
+    buffer_append(buffer, parts->link_end.text, parts->link_end.length);
 }
 
 static void encoder_links(struct encoder *encoder, struct section *section, long row, long edge)

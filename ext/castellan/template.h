@@ -20,7 +20,7 @@ struct member_parts {
 };
 
 struct edge_parts {
-    struct bytes before, name, link;
+    struct bytes before, name, link, link_end; /* of a linked record: what stands before and after its id */
     long child;     /* -1: linkage only */
     long position;  /* in the node's links */
     bool to_many;
@@ -111,6 +111,7 @@ static void template_edge(struct template *template, struct edge_parts *parts, V
     parts->name = template_keep(template, template_read(edge, "name"));
     parts->data = RTEST(template_read(edge, "data"));
     parts->link = template_keep(template, template_read(edge, "link"));
+    parts->link_end = template_keep(template, template_read(edge, "link_end"));
     parts->child = template_index(template_read(edge, "child"));
     parts->position = template_index(template_read(edge, "position"));
     parts->to_many = RTEST(template_read(edge, "to_many"));

@@ -224,7 +224,7 @@ module Castellan
       # Many records are linked to the same few.
       # @return [Hash{String => String}] by id
       def linkage(edge)
-        @linkage[edge] ||= Hash.new { |written, id| written[id] = "#{edge.link}#{@text.quoted(id)}}" }
+        @linkage[edge] ||= Hash.new { |written, id| written[id] = "#{edge.link}#{@text.quoted(id)}#{edge.link_end}" }
       end
 
       def nest(section, ids, to_many)

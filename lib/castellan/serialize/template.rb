@@ -20,10 +20,10 @@ module Castellan
       # `name` is the quoted key with its colon, for rows that are not all written alike.
       MemberParts = Struct.new(:key, :before, :column, :hole, :name)
       # `before` stands in front of the linkage or the nested value, and is nil where a sparse fieldset leaves the member out and
-      # the edge only leads to included records; `link` stands in front of each linked id, `child` is the index of the related
-      # node, nil when only linkage is written.
+      # the edge only leads to included records; `link` and `link_end` stand around each linked id, `child` is the index of the
+      # related node, nil when only linkage is written.
       # `links` and `children` are the same for each of several types; `data` is false where linkage is left out.
-      EdgeParts = Struct.new(:key, :before, :link, :child, :to_many, :position, :links, :children, :data, :name)
+      EdgeParts = Struct.new(:key, :before, :link, :child, :to_many, :position, :links, :children, :data, :name, :link_end)
 
       # @return [Plan::FetchPlan]
       # @return [Symbol] :json, :rails or :rails_html
@@ -104,7 +104,7 @@ module Castellan
         links = edge.relationship.definitions.map { |definition| link(definition) }
         children = (edge.alternatives || [edge.node]).map { |node| child(node) }
         EdgeParts.new(edge.relationship.key.to_s.freeze, before.freeze, links.first, children.first, edge.relationship.to_many?, position,
-                      links.freeze, children.freeze, edge.data, name(edge.relationship)).freeze
+                      links.freeze, children.freeze, edge.data, name(edge.relationship), "}").freeze
       end
 
       def before_edge(relationship, first, members)

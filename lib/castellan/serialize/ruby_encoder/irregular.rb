@@ -77,7 +77,7 @@ module Castellan
         def kind_linkage(edge, kind, id)
           @body << edge.links[kind]
           @text.append(@body, id)
-          @body << "}"
+          @body << edge.link_end
         end
 
         def nested_targets(section, number, edge)
