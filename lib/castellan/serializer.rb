@@ -37,8 +37,7 @@ module Castellan
   # once, and a serializer that is asked twice answers twice.
   #
   # Further than jsonapi-serializer: `attribute :employee_id, from: "employee.id"` (a column through to-one associations) and
-  # `preloads:` of an attribute or relationship (what its block walks). What `to_json` writes from rows has `included` in the order
-  # of the declarations, and `type` before `id`; JSON:API gives neither a meaning.
+  # `preloads:` of an attribute or relationship (what its block walks).
   module Serializer
     autoload :Explanation, "castellan/serializer/explanation"
     autoload :Instrumentation, "castellan/serializer/instrumentation"

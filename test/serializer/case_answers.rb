@@ -2,7 +2,6 @@
 
 require "open3"
 require "json"
-require "set"
 
 # Runs cases with one library or another, each in a process of its own, once for all tests.
 #
@@ -26,9 +25,10 @@ module CaseAnswers
     end
   end
 
+  # @param escaped [Boolean] whether both libraries escape alike: then their bytes are compared
   # @return [Array<String>] the names of the cases whose answers differ
-  def different(was, is)
-    was.keys.reject { |name| same?(was[name], is[name]) }
+  def different(was, is, escaped: true)
+    was.keys.reject { |name| escaped ? was[name] == is[name] : same?(was[name], is[name]) }
   end
 
   # @return [String] for a failed assertion
@@ -40,13 +40,6 @@ module CaseAnswers
   def same?(was, is)
     return was == is unless is && was.first == "document" && is.first == "document"
 
-    was[1] == is[1] && (was[2] == is[2] || document(was[2]) == document(is[2]))
-  end
-
-  # As JSON:API reads it: the order of members and of the included records has no meaning.
-  def document(json)
-    document = JSON.parse(json)
-    document["included"] = document["included"].to_set if document["included"]
-    document
+    was[1] == is[1] && JSON.parse(was[2]).inspect == JSON.parse(is[2]).inspect # its text shows the order of members, too
   end
 end

@@ -27,6 +27,17 @@ module SerializerOfRelationContract
     assert_same_document article, include: [:"author.mentor"], fields: { article: %i[title author], author: [:name] }
   end
 
+  def test_the_order_is_that_of_the_fields_and_of_the_includes
+    article = articles { attributes :title, :position }
+    document = JSON.parse(article.new(scope.where(id: 1), include: %i[tags author],
+                                                          fields: { article: %i[tags position author title], author: [] }).to_json)
+    object = document["data"].first
+    assert_equal %w[id type attributes relationships], object.keys
+    assert_equal [%w[position title], %w[tags author]], object.values_at("attributes", "relationships").map(&:keys)
+    assert_equal %w[tag tag author], document["included"].map { |one| one["type"] }
+    assert_same_document article, include: %i[tags author], fields: { article: %i[tags position author title], author: [] }
+  end
+
   def test_an_opaque_primary_type_is_loaded_once_and_the_others_stay_rows
     article = articles { attribute(:shout) { |record, params| "#{record.title.upcase}#{params[:mark]}" } }
     assert_equal({ "Article" => 7 }, made { article.new(ordered, include: %i[author tags], params: { mark: "!" }).to_json })
@@ -231,15 +242,9 @@ module SerializerOfRelationContract
   # Of a relation and of its records.
   def assert_same_document(serializer, options = {}, resource = ordered, **more)
     options = options.merge(more)
-    records = document(serializer.new(resource.all.to_a, options).to_json)
-    assert_equal records, document(serializer.new(resource, options).to_json)
-    assert_equal records, document(JSON.generate(serializer.new(resource, options).serializable_hash))
-  end
-
-  def document(json)
-    document = JSON.parse(json)
-    document["included"] = document["included"]&.to_set
-    document
+    records = serializer.new(resource.all.to_a, options).to_json
+    assert_equal records, serializer.new(resource, options).to_json
+    assert_equal records, Castellan::Serializer::JsonText.of(serializer.new(resource, options).serializable_hash)
   end
 end
 

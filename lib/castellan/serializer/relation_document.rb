@@ -5,6 +5,7 @@ require_relative "source"
 require_relative "translation"
 require_relative "association_tree"
 require_relative "layout"
+require_relative "arrangement"
 require_relative "opaque_objects"
 
 module Castellan
@@ -19,10 +20,6 @@ module Castellan
     #
     # The rows of an opaque primary type are those of the records that the caller's relation loaded.
     class RelationDocument
-      # How many layouts of one plan are kept: a client's fields choose which lazy relationships are named.
-      LAYOUTS = 20
-      private_constant :LAYOUTS
-
       # @param source [Source]
       # @param options [Options]
       # @return [Array] the records of a relation, with what their serializers ask of them
@@ -40,6 +37,7 @@ module Castellan
         @translation = Translation.of(serializer, source.model)
         @tree = walkable(@translation, options.tree)
         @reached = reached(@translation, @tree, {})
+        @arrangement = Arrangement.new(options, @reached)
         check
       rescue DeclarationError => error
         @refusal = error.message
@@ -55,7 +53,7 @@ module Castellan
 
       # @return [Plan::FetchPlan]
       def plan
-        @plan ||= Plan.compile(definition, request)
+        @plan ||= @arrangement.plan(Plan.compile(definition, request))
       end
 
       # @return [String] the document's bytes
@@ -155,24 +153,13 @@ module Castellan
 
       def names_of(translation)
         chosen = @options.fieldset(translation.serializer.record_type)
-        lazy = bare(translation)
-        return unless chosen || lazy.any?
+        return unless chosen || @arrangement.bare(translation).any?
 
-        linked = (translation.linked - lazy).map(&:name)
-        linked &= chosen if chosen
+        linked = @arrangement.linked(translation).map(&:name)
         return linked if translation.opaque?
 
         attributes = (translation.serializer.attributes_to_serialize || {}).keys
         (chosen ? attributes & chosen : attributes) + linked
-      end
-
-      # The relationships that are written without linkage.
-      def bare(translation)
-        chosen = @options.fieldset(translation.serializer.record_type)
-        translation.linked.select do |relationship|
-          relationship.lazy_load_data && !@reached.fetch(translation).include?(relationship.name) &&
-            (chosen.nil? || chosen.include?(relationship.name))
-        end
       end
 
       def rows(scope)
@@ -180,9 +167,7 @@ module Castellan
       end
 
       def layout
-        bare = plan.nodes.map { |node| bare(translation(node)).map(&:name) } # a plan does not tell what was left out as lazy
-        layouts = plan.derive(:layouts) { Plan::BoundedCache.new(limit: LAYOUTS) }
-        layouts.fetch([Serialize.escape, bare]) { Layout.new(plan, method(:bare), escape: Serialize.escape) }
+        @layout ||= @arrangement.layout(plan)
       end
 
       def pure

@@ -2,8 +2,7 @@
 
 require_relative "../library"
 
-# Records of ActiveRecord and relations. What is compared of a relation is its hash and the JSON as a document (see
-# DifferentialTest): from rows the order of `included` may be another.
+# Records of ActiveRecord and relations.
 module SerializerCases
   library = ->(kit) {
     kit.define("PublisherSerializer") { attributes :name }
