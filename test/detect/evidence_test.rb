@@ -68,6 +68,36 @@ class DetectEvidenceTest < Minitest::Test
     assert_empty @evidence.findings
   end
 
+  def test_ids_of_what_was_loaded_are_read
+    3.times { look { World::User.preload(:posts).map(&:post_ids) } }
+    assert_empty @evidence.findings
+  end
+
+  def test_a_load_that_was_proven_to_be_in_vain_holds_until_somebody_reads_it
+    3.times { look { index } }
+    finding = only
+    assert @evidence.holds?(finding)
+    look { index.first.posts.to_a }
+    refute @evidence.holds?(finding)
+  end
+
+  def test_where_nobody_listens_a_read_calls_nothing_of_castellans
+    @evidence.stop
+    assert_empty listeners.flat_map { |listener| listener.instance_methods(false) + listener.private_instance_methods(false) }
+    Castellan::Instrument::EagerInstrument.subscribe
+    refute_includes listeners.map { |listener| listener.instance_methods(false) + listener.private_instance_methods(false) }, []
+  ensure
+    Castellan::Instrument::EagerInstrument.unsubscribe
+  end
+
+  def test_what_was_seen_last_is_kept
+    most = Castellan::Detect::Evidence::MOST
+    here = Castellan::CallSite.current & ~Castellan::CallSite::LINE_MASK
+    (most + 1).times { |line| 3.times { @evidence.observe([[here + line, World::User, :posts, 5, nil]]) } }
+    assert_equal most, @evidence.findings.size
+    refute(@evidence.findings.any? { |finding| finding.location.end_with?(":0") })
+  end
+
   def test_one_record_is_no_set
     3.times { look { World::User.preload(:posts).limit(1).to_a } }
     assert_empty @evidence.findings
@@ -89,6 +119,11 @@ class DetectEvidenceTest < Minitest::Test
   end
 
   private
+
+  def listeners
+    instrument = Castellan::Instrument::EagerInstrument
+    [instrument::Preloads, instrument::One, instrument::Many, instrument::SequelPreloads, instrument::SequelReads]
+  end
 
   def index = World::User.preload(:posts).to_a
 

@@ -100,6 +100,37 @@ class DetectMiddlewareTest < Minitest::Test
     assert_includes @log.string, "could not report its findings"
   end
 
+  def test_what_nobody_reads_is_told_once_when_enough_requests_have_shown_it
+    said = []
+    middleware = build(in_vain, evidence: 1) { |findings, _env| said.concat(findings.map(&:kind)) }
+    19.times { middleware.call(env) }
+    assert_empty said
+    assert_equal "unused_eager_load 20 test/detect/middleware_test.rb:#{method(:in_vain).source_location.last + 1} " \
+                 "ActiveRecordWorld::User#posts", middleware.call(env)[1]["castellan-findings"]
+    20.times { middleware.call(env) }
+    assert_equal [:unused_eager_load], said
+    refute_predicate Castellan::Instrument::EagerInstrument, :attached?
+  end
+
+  def test_what_nobody_reads_is_not_looked_for_when_that_is_switched_off
+    said = []
+    middleware = build(in_vain, evidence: false) { |findings, _env| said.concat(findings) }
+    20.times { middleware.call(env) }
+    assert_empty said
+    assert_raises(Castellan::ConfigurationError) { build(in_vain, evidence: 2) }
+  end
+
+  def test_a_request_that_is_looked_at_and_raises_ends_the_telling_of_reads
+    assert_raises(RuntimeError) { get(failing { raise "out" }, evidence: 1) }
+    refute_predicate Castellan::Instrument::EagerInstrument, :attached?
+  end
+
+  def test_what_is_slow_is_for_the_application_to_say
+    slow = ->(_env) { [200, {}, [World::User.count.to_s]] }
+    assert_includes get(slow, slow_ms: 0)["castellan-findings"], "slow_query 1"
+    assert_nil get(slow, slow_ms: nil)["castellan-findings"]
+  end
+
   def test_a_block_takes_the_findings
     taken = nil
     get(employees) { |findings, env| taken = [findings.size, env["PATH_INFO"]] }
@@ -122,6 +153,10 @@ class DetectMiddlewareTest < Minitest::Test
   end
 
   private
+
+  def in_vain
+    ->(_env) { [200, {}, [World::User.preload(:posts).to_a.size.to_s]] }
+  end
 
   def failing
     lambda do |_env|

@@ -159,7 +159,7 @@ class DetectProductionTest < Minitest::Test
   end
 
   def test_a_request_like_one_that_was_judged_is_only_counted
-    watch = Castellan::Detect.production(min_ms: 0, budget: 1000, logger: false)
+    watch = Castellan::Detect.production(min_ms: 0, budget: 1000, logger: false, evidence: false)
     limit = 5
     app = watch.middleware.new(->(_env) { [200, {}, [World::User.limit(limit).to_a.count { |user| user.notes.to_a }.to_s]] })
     verdicts = 0
@@ -184,6 +184,42 @@ class DetectProductionTest < Minitest::Test
     found = watch.findings.map { |entry| [entry.endpoint, entry.finding.association, entry.times] }
     assert_equal expected.sort, found.sort, log.to_s
     watch.findings.each { |entry| assert_equal({ p50: 5, p95: 5, p99: 5, max: 5 }, entry.per_request.to_h, entry.endpoint) }
+  end
+
+  def test_what_nobody_reads_is_told_with_its_endpoint_until_somebody_reads_it
+    heard = []
+    watch = Castellan::Detect.production(evidence: 1) { |finding, endpoint| heard << [finding.kind, finding.association, endpoint] }
+    19.times { watch.call(in_vain(:to_a), env("/users")) }
+    assert_empty watch.findings
+    2.times { watch.call(in_vain(:to_a), env("/users")) }
+    assert_equal [[:unused_eager_load, "ActiveRecordWorld::User#posts", "GET /users"]], heard
+    assert_equal [["GET /users", 2, 2]], watch.findings.map { |entry| [entry.endpoint, entry.times, entry.queries] }
+    watch.call(in_vain(->(users) { users.map { |user| user.posts.to_a } }), env("/posts"))
+    assert_empty watch.findings
+  end
+
+  def test_what_repeated_elsewhere_is_not_told_to_be_loaded_for_nothing
+    watch = Castellan::Detect.production(evidence: 1, min_ms: 0)
+    watch.call(->(_env) { [200, {}, [World::User.all.to_a.sum { |user| user.posts.size }.to_s]] }, env("/posts"))
+    20.times { watch.call(in_vain(:to_a), env("/users")) }
+    assert_equal [:n_plus_one], watch.findings.map { |entry| entry.finding.kind }
+  end
+
+  def test_evidence_has_a_cost_that_is_reported_and_a_switch
+    watch = Castellan::Detect.production(evidence: 1, budget: 0)
+    watch.call(in_vain(->(users) { users.map { |user| user.posts.to_a } }), env)
+    assert_operator watch.cost[:spent_ns], :>, 0
+    watch = Castellan::Detect.production(evidence: false)
+    21.times { watch.call(in_vain(:to_a), env) }
+    assert_empty watch.findings
+    refute_predicate Castellan::Instrument::EagerInstrument, :attached?
+  end
+
+  def test_what_is_slow_is_for_the_application_to_say
+    slow = ->(_env) { [200, {}, [World::User.count.to_s]] }
+    watches = [0, nil].map { |slow_ms| Castellan::Detect.production(slow_ms: slow_ms) }
+    watches.each { |watch| watch.call(slow, env) }
+    assert_equal([[:slow_query], []], watches.map { |watch| watch.findings.map { |entry| entry.finding.kind } })
   end
 
   # What the watch said in all threads.
@@ -228,6 +264,9 @@ class DetectProductionTest < Minitest::Test
     started = ((@begun + after) * 1e9).to_i
     Castellan::Recording.current.query(sql, "Employee Load", started, 1_000_000, false, 1, [id])
   end
+
+  # What is done with users whose posts were loaded with them.
+  def in_vain(work) = ->(_env) { [200, {}, [work.to_proc.call(World::User.preload(:posts).to_a).size.to_s]] }
 
   def employees = ->(_env) { [200, {}, [World::User.all.to_a.count(&:employee).to_s]] }
 

@@ -12,6 +12,9 @@ module Castellan
     # is sent are seen too: they are logged when it is closed, after the header has gone. A request that raises or runs out of time
     # has its findings in the log. What goes wrong in here is logged and changes no response. For production traffic at large there
     # is {Detect.production}, which samples.
+    #
+    # What is loaded eagerly and never read, or only counted, is told as well, each once in a process: when enough of the requests that
+    # are looked at for it have shown it ({Evidence}). By default a tenth is, and 20 make a finding.
     class Middleware
       HEADER = "castellan-findings"
 
@@ -19,15 +22,21 @@ module Castellan
       # @param authorize [#call, nil] asked with the Rack environment whether to watch; by default yes, but for production
       # @param logger [#warn, nil] by default what the server offers: `rack.logger`, else `rack.errors`
       # @param json_lines [String, nil] a file; each finding is added to it as a line of JSON with the request's method and path
+      # @param repeats [Integer] how many statements of one shape make a finding
+      # @param min_ms [Numeric] how long they must take from the first to the last
+      # @param slow_ms [Numeric, nil] from how long one statement is a finding by itself; nil: none is
+      # @param evidence [Numeric, false] the share of requests in which reads of associations are noted
       # @param environment [String] by default RAILS_ENV or RACK_ENV, or development
       # @yield [findings, env] instead of the log
-      def initialize(app, authorize: nil, logger: nil, json_lines: nil, repeats: 2, min_ms: 0,
+      def initialize(app, authorize: nil, logger: nil, json_lines: nil, repeats: 2, min_ms: 0, slow_ms: 500, evidence: 0.1,
                      environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"] || "development", &report)
         @app = app
         @authorize = authorize || ->(_env) { environment != "production" }
         @logger = logger
         @json_lines = json_lines
         @limits = { repeats: Integer(repeats), min_ns: (min_ms * 1_000_000).to_i }
+        @slow_ns = slow_ms && (slow_ms * 1_000_000).to_i
+        @evidence = Evidence::Sampled.new(evidence)
         @report = report
         Instrument.subscribe
       end
@@ -44,16 +53,30 @@ module Castellan
 
       def watch(env)
         Instrument.attach
-        tally = Tally.new
+        tally = Tally.new(slow_ns: @slow_ns)
+        use = @evidence.begin
         findings = nil
-        status, headers, body = WatchedRequest.call(@app, env, tally) { report(findings = findings_of(tally, env), env) }
+        status, headers, body = within(use) do
+          WatchedRequest.call(@app, env, tally) { report(findings = findings_of(tally, env) + proven(use, tally, env), env) }
+        end
         [status, with_header(headers, findings || findings_of(tally, env)), body]
       end
+
+      # Runs the block in a recording of an observer, if there is one.
+      def within(use, &block) = use ? Recording.open(use, &block) : yield
 
       def findings_of(tally, env)
         Verdict.new(tally, **@limits).findings
       rescue StandardError => error
         log(env, "Castellan's detector failed and is silent for this request: #{error.full_message(highlight: false)}")
+        []
+      end
+
+      # @return [Array<Finding>] what this request has made certain
+      def proven(use, tally, env)
+        use ? @evidence.news(@evidence.finish(use, tally)) : []
+      rescue StandardError => error
+        log(env, "Castellan could not see what was loaded in vain: #{error.full_message(highlight: false)}")
         []
       end
 

@@ -19,16 +19,23 @@ module Castellan
     # A shape is reported from its 5th statement, when 300 ms have passed since its first began. The log and the block hear of each new
     # finding once. Nothing is added to a response. Bounded: 200 findings are kept, those seen last. When watching has taken more than
     # `budget` (a share of the time watched) it stops for the next hundred requests, and for longer each time.
+    #
+    # In one watched request of a hundred (`evidence`) it is noted which associations were read, so that what is loaded eagerly for nothing
+    # is found, too: by 20 such requests, see {Evidence}. In the others a record costs nothing.
     class Production
       # @param threshold [Integer] statements of one shape
       # @param min_ms [Numeric] from the start of the first to the end of the last
+      # @param slow_ms [Numeric, nil] from how long one statement is a finding by itself; nil: none is
       # @param sample [Numeric] the share of requests that is watched, above 0 and up to 1
+      # @param evidence [Numeric, false] the share of watched requests in which reads of associations are noted
       # @param budget [Numeric] the share of the time of watched requests that watching may take
       # @param logger [#warn, nil, false] by default what the server offers: `rack.logger`, else `rack.errors`; false for none
       # @yield [finding, endpoint] when one is seen for the first time
-      def initialize(threshold: 5, min_ms: 300, sample: 1.0, budget: 0.01, logger: nil, &seen)
+      def initialize(threshold: 5, min_ms: 300, slow_ms: 500, sample: 1.0, evidence: 0.01, budget: 0.01, logger: nil, &seen)
         @sample = Float(sample)
         check(threshold, min_ms, budget)
+        @slow_ns = slow_ms && (slow_ms * 1_000_000).to_i
+        @evidence = Evidence::Sampled.new(evidence)
         @logger = logger
         @seen = seen
         @judgements = Judgements.new(repeats: Integer(threshold), min_ns: (min_ms * 1_000_000).to_i)
@@ -61,13 +68,12 @@ module Castellan
         return app.call(env) unless watch?
 
         Instrument.attach
-        tally = next_tally
-        started = Clock.monotonic_ns
-        WatchedRequest.call(app, env, tally) { judge(tally, env, Clock.monotonic_ns - started) }
+        use = @evidence.begin(metered: true)
+        use ? Recording.open(use) { watch(app, env, next_tally, use) } : watch(app, env, next_tally)
       end
 
-      # @return [Array<Entries::Entry>] what took the most time first
-      def findings = @entries.all
+      # @return [Array<Entries::Entry>] what took the most time first; without what was loaded for nothing until somebody read it
+      def findings = @entries.all.select { |entry| @evidence.holds?(entry.finding) }
 
       # @return [Boolean] whether the breaker is open
       def resting? = @breaker.open?
@@ -110,16 +116,26 @@ module Castellan
       end
 
       # The first is metered, so that something is known at once.
-      def next_tally = (@breaker.requests % MeteredTally::EVERY).zero? ? MeteredTally.new : Tally.new
+      def next_tally
+        (@breaker.requests % MeteredTally::EVERY).zero? ? MeteredTally.new(slow_ns: @slow_ns) : Tally.new(slow_ns: @slow_ns)
+      end
 
-      def judge(tally, env, duration_ns)
+      def watch(app, env, tally, use = nil)
         started = Clock.monotonic_ns
+        WatchedRequest.call(app, env, tally) { judge(tally, use, env, Clock.monotonic_ns - started) }
+      end
+
+      def judge(tally, use, env, duration_ns)
+        started = Clock.monotonic_ns
+        vain = use ? @evidence.finish(use, tally) : []
         found = @judgements.of(tally)
+        @evidence.leave_alone(found.map(&:first)) if found.any?
+        found += vain.map { |finding| [finding, 1, 0] }
         keep(found, Endpoint.of(env), env) if found.any?
       rescue StandardError => error
         log(env, "Castellan's detector failed: #{error.full_message(highlight: false)}")
       ensure
-        spend(tally, Clock.monotonic_ns - started, duration_ns, env)
+        spend(tally, Clock.monotonic_ns - started + (use ? use.spent_ns : 0), duration_ns, env)
       end
 
       def spend(tally, verdict_ns, duration_ns, env)

@@ -12,11 +12,14 @@ module Castellan
     # the requests that it looks at. Observers are told by `preloaded(model, association, records)` and
     # `used(model, association, how)`, `how` being :read, or :counted where only the number was asked for (ActiveRecord's `size`
     # and `empty?`; Sequel hands out an array, so there it is always :read).
+    #
+    # The modules are prepended at the first subscription, and their methods are there only while somebody subscribes: where nobody does, a
+    # read costs nothing at all.
     module EagerInstrument
       # Prepended to ActiveRecord::Associations::Preloader::Association.
       module Preloads
         def run
-          return super if run? || !@associate || !EagerInstrument.attached?
+          return super if run? || !@associate
 
           EagerInstrument.preloaded(@reflection.active_record, @reflection.name, owners.size)
           EagerInstrument.passed(@reflection) if @reflection.through_reflection?
@@ -27,7 +30,7 @@ module Castellan
       # Prepended to ActiveRecord::Associations::SingularAssociation.
       module One
         def reader
-          EagerInstrument.used(reflection.active_record, reflection.name, :read) if EagerInstrument.attached?
+          EagerInstrument.used(reflection.active_record, reflection.name, :read)
           super
         end
       end
@@ -35,17 +38,22 @@ module Castellan
       # Prepended to ActiveRecord::Associations::CollectionAssociation.
       module Many
         def load_target
-          EagerInstrument.used(reflection.active_record, reflection.name, :read) if EagerInstrument.attached?
+          EagerInstrument.used(reflection.active_record, reflection.name, :read)
+          super
+        end
+
+        def ids_reader
+          EagerInstrument.used(reflection.active_record, reflection.name, :read)
           super
         end
 
         def include?(record)
-          EagerInstrument.used(reflection.active_record, reflection.name, :read) if EagerInstrument.attached?
+          EagerInstrument.used(reflection.active_record, reflection.name, :read)
           super
         end
 
         def size
-          EagerInstrument.used(reflection.active_record, reflection.name, :counted) if EagerInstrument.attached?
+          EagerInstrument.used(reflection.active_record, reflection.name, :counted)
           super
         end
       end
@@ -55,9 +63,7 @@ module Castellan
         private
 
         def eager_load(records, associations = @opts[:eager], model = self.model)
-          if EagerInstrument.attached? && records.any?
-            associations.each_key { |name| EagerInstrument.preloaded(model, name, records.size) }
-          end
+          associations.each_key { |name| EagerInstrument.preloaded(model, name, records.size) } if records.any?
           super
         end
       end
@@ -67,13 +73,18 @@ module Castellan
         private
 
         def load_associated_objects(reflection, ...)
-          EagerInstrument.used(reflection[:model], reflection[:name], :read) if EagerInstrument.attached?
+          EagerInstrument.used(reflection[:model], reflection[:name], :read)
           super
         end
       end
 
+      LISTENERS = [Preloads, One, Many, SequelPreloads, SequelReads].flat_map do |listener|
+        listener.instance_methods(false).map { |name| [listener, name, :public, listener.instance_method(name)] } +
+          listener.private_instance_methods(false).map { |name| [listener, name, :private, listener.instance_method(name)] }
+      end.freeze
+      LISTENERS.each { |listener, name| listener.remove_method(name) }
       LOCK = Mutex.new
-      private_constant :LOCK
+      private_constant :LISTENERS, :LOCK
       @subscriptions = 0
 
       class << self
@@ -82,6 +93,7 @@ module Castellan
         # @return [void]
         def subscribe
           LOCK.synchronize do
+            listen if @subscriptions.zero?
             @subscriptions += 1
             prepend_to_active_record if defined?(ActiveRecord::Associations::Preloader)
             prepend_to_sequel if defined?(Sequel::Model::Associations)
@@ -90,7 +102,12 @@ module Castellan
 
         # @return [void]
         def unsubscribe
-          LOCK.synchronize { @subscriptions -= 1 if @subscriptions.positive? }
+          LOCK.synchronize do
+            next if @subscriptions.zero?
+
+            @subscriptions -= 1
+            LISTENERS.each { |listener, name| listener.remove_method(name) } if @subscriptions.zero?
+          end
         end
 
         # Public for the modules above.
@@ -107,10 +124,21 @@ module Castellan
 
         # Public for the modules above.
         def used(model, association, how)
-          each_observer(:used) { |observer| observer.used(model, association, how) }
+          recording = Recording.current # no block: it is told of every read
+          while recording
+            recording.observer.used(model, association, how) if recording.observer.respond_to?(:used)
+            recording = recording.parent
+          end
         end
 
         private
+
+        def listen
+          LISTENERS.each do |listener, name, visibility, body|
+            listener.define_method(name, body)
+            listener.send(visibility, name)
+          end
+        end
 
         def each_observer(message)
           recording = Recording.current

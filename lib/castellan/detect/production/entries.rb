@@ -52,7 +52,7 @@ module Castellan
         # @param count [Integer] its statements in this request
         # @return [Boolean] whether it was not known
         def add(endpoint, finding, count = finding.count, total_ns = finding.total_ns.to_i)
-          key = [endpoint, Report.fix_site(finding), finding.association || finding.fingerprint]
+          key = [endpoint, Report.fix_site(finding), finding.association || finding.fingerprint, finding.repeats? || finding.kind]
           @lock.synchronize do
             known = @entries.delete(key)
             count_in(@entries[key] = known || begin_entry(endpoint), finding, count, total_ns)
