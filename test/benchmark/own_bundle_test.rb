@@ -19,6 +19,13 @@ class OwnBundleTest < Minitest::Test
     assert_equal ["no\n", 1], [output, status.exitstatus]
   end
 
+  def test_a_work_apart_leaves_what_is_its_parents_alone
+    script = 'at_exit { puts "left" }; Benchmarks::Apart.call { print "worked, " }'
+    apart = File.join(ROOT, "benchmark/support/apart")
+    output, status = Open3.capture2e({ "RUBYOPT" => nil }, RbConfig.ruby, "--disable-gems", "-r#{apart}", "-e", script)
+    assert_equal ["worked, left\n", true], [output, status.success?]
+  end
+
   def test_the_bundle_names_no_server_of_its_own
     assert_includes File.read(Benchmarks::OwnBundle::GEMFILE), "source Gem.sources.first.uri.to_s"
   end

@@ -29,11 +29,6 @@ class RawInstrumentsTest < Minitest::Test
     self.abstract_class = true
   end
 
-  def teardown
-    Sequel::DATABASES.select { |database| database.opts[:adapter] == :postgres }.each { |database| forget(database) }
-    super
-  end
-
   def test_every_way_to_send_a_statement_through_pg_is_told_once
     needs :postgres
     connection = PG.connect(Castellan::TestServers.postgres_url)
@@ -107,6 +102,8 @@ class RawInstrumentsTest < Minitest::Test
     database[:things].insert
     told = texts { [database[:things].all, database[:things].insert, database.fetch("SELECT ?", 1).all] }
     assert_equal 3, told.all.size, told.all.join("\n")
+  ensure
+    forget(database)
   end
 
   def test_a_connection_that_active_record_lends_tells_of_both_its_users

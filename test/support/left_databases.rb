@@ -10,6 +10,9 @@ module Castellan
       super
       gone = left_databases.select { |path| path.start_with?("/") && !Dir.exist?(File.dirname(path)) }
       flunk("#{name} leaves connections to directories that are gone: #{gone.join(', ')}; call forget(database)") if gone.any?
+      cut = databases_cut_off
+      cut.each(&:disconnect) # the next test connects again
+      flunk("#{name} (or the one before it) ended connections of #{cut.map(&:uri).join(', ')}: a forked child must leave with exit!") if cut.any?
     end
 
     # @param database [Sequel::Database, Class, nil] a Sequel database, or a class of ActiveRecord with a connection of its own
@@ -22,6 +25,21 @@ module Castellan
     end
 
     private
+
+    # PostgreSQL of Sequel whose server has hung up; ActiveRecord connects again by itself.
+    def databases_cut_off
+      return [] unless defined?(Sequel::DATABASES)
+
+      Sequel::DATABASES.select { |database| database.opts[:adapter].to_s == "postgres" && hung_up?(database) }
+    end
+
+    def hung_up?(database)
+      found = false
+      database.pool.all_connections { |connection| found ||= !connection.finished? && ended?(connection.socket_io) }
+      found
+    end
+
+    def ended?(socket) = ["", nil].include?(socket.recv_nonblock(1, Socket::MSG_PEEK, exception: false))
 
     def left_databases
       sequel = defined?(Sequel::DATABASES) ? Sequel::DATABASES.map { |database| database.opts[:database] } : []
