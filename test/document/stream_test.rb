@@ -167,6 +167,7 @@ class StreamOnActiveRecordTest < Minitest::Test
 
   def test_the_connection_is_given_back_between_the_pieces
     pool = library.models::Base.connection_pool
+    long.document(include: "author").stream(size: 2).each { |_bytes| nil } # what is learnt once leaves a connection leased before 7.2
     pool.release_connection
     held = long.document(include: "author").stream(size: 2).each.map { |_bytes| pool.active_connection? }
     assert_equal [nil], held.map { |connection| connection || nil }.uniq
