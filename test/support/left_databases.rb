@@ -12,7 +12,7 @@ module Castellan
       flunk("#{name} leaves connections to directories that are gone: #{gone.join(', ')}; call forget(database)") if gone.any?
       cut = databases_cut_off
       cut.each(&:disconnect) # the next test connects again
-      flunk("#{name} (or the one before it) ended connections of #{cut.map(&:uri).join(', ')}: a forked child must leave with exit!") if cut.any?
+      flunk("#{name} or the one before ended connections of #{cut.map(&:uri).join(', ')}: a fork must leave with exit!") if cut.any?
     end
 
     # @param database [Sequel::Database, Class, nil] a Sequel database, or a class of ActiveRecord with a connection of its own
