@@ -101,7 +101,7 @@ module Castellan
         headers = validators(document)
         headers["content-type"] = Document::MEDIA_TYPES.fetch(document.plan.format)
         headers["content-length"] = body.bytesize.to_s
-        [200, headers, [body]]
+        [200, headers, Body.of(body)]
       end
 
       def absent(id)

@@ -1,0 +1,31 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "rack"
+require "rack/lint"
+require "rack/etag"
+require "rack/mock_request"
+require "castellan/serve/body"
+
+class BodyTest < Minitest::Test
+  LONG = "é" * Castellan::Serve::Body::LONG
+
+  def test_a_short_document_is_written_together_with_its_header_fields
+    assert_equal ["{}"], Castellan::Serve::Body.of("{}")
+  end
+
+  # Puma copies what an Array holds.
+  def test_a_long_one_is_given_as_it_is
+    body = Castellan::Serve::Body.of(LONG)
+    refute_kind_of Array, body
+    assert_equal [LONG.object_id], body.enum_for(:each).map(&:object_id)
+    assert_predicate body, :frozen?
+  end
+
+  def test_rack_and_its_middleware_read_it
+    long = ->(_env) { [200, { "content-type" => "text/plain" }, Castellan::Serve::Body.of(LONG)] }
+    app = Rack::Lint.new(Rack::ETag.new(Rack::Lint.new(long)))
+    response = Rack::MockRequest.new(app).get("/")
+    assert_equal [LONG.b, true], [response.body.b, response.headers.key?("etag")]
+  end
+end
