@@ -5,7 +5,7 @@ require "rack"
 require "rack/lint"
 require "rack/etag"
 require "rack/mock_request"
-require "castellan/serve/body"
+require "document/library"
 
 class BodyTest < Minitest::Test
   LONG = "é" * Castellan::Serve::Body::LONG
