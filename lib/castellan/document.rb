@@ -21,6 +21,10 @@ module Castellan
   class Document
     UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
     private_constant :UUID
+    NO_BYTES = ""
+    # By how text is escaped.
+    TEMPLATES = { json: :json_template, rails: :rails_template, rails_html: :rails_html_template }.freeze
+    private_constant :NO_BYTES, :TEMPLATES
     MEDIA_TYPES = { json_api: "application/vnd.api+json", nested: "application/json; charset=utf-8" }.freeze
 
     # @return [Keeper, nil] of the application: nil until `Castellan.keep` was called, and where this room is used alone
@@ -219,7 +223,8 @@ module Castellan
 
     # @return [Serialize::Template]
     def template_of(part)
-      part.derive([:template, Serialize.escape]) { Serialize::Template.new(part, escape: Serialize.escape) }
+      escape = Serialize.escape
+      part.derive(TEMPLATES.fetch(escape)) { Serialize::Template.new(part, escape: escape) }
     end
 
     # @return [Boolean] whether its bytes are kept between requests
@@ -235,6 +240,8 @@ module Castellan
     # @param rows [Array, #ntuples] the primary data, to see how many there are
     # @return [String] ready bytes of the members after `data` and `included`
     def tail(rows)
+      return NO_BYTES unless @meta || @links || @linker || counted?
+
       meta = total ? { definition.paging.count => total, **(@meta || {}) } : @meta
       text = +""
       text << %(,"meta":#{JSON.generate(meta)}) if meta
@@ -245,7 +252,7 @@ module Castellan
 
     # @return [Object] the relation or dataset with filters, order and page
     def paged
-      @paged ||= @adapter.page(ordered, **window)
+      @paged ||= @id || request.page.nil? ? ordered : @adapter.page(ordered, **window)
     end
 
     private
@@ -273,12 +280,16 @@ module Castellan
     end
 
     def narrowed
-      @narrowed ||= request.filters.reduce(@scope) do |scope, (name, values)|
-        narrower = definition.filters.fetch(name).call(scope, values)
-        next narrower if @adapter.scope?(narrower)
+      return @scope if request.filters.empty?
 
-        raise ConfigurationError, "filter(:#{name}) of #{definition.name} must return the narrowed scope, got #{narrower.class}"
-      end
+      @narrowed ||= request.filters.reduce(@scope) { |scope, filter| narrower(scope, *filter) }
+    end
+
+    def narrower(scope, name, values)
+      narrower = definition.filters.fetch(name).call(scope, values)
+      return narrower if @adapter.scope?(narrower)
+
+      raise ConfigurationError, "filter(:#{name}) of #{definition.name} must return the narrowed scope, got #{narrower.class}"
     end
 
     def ordered
@@ -301,16 +312,16 @@ module Castellan
     end
 
     def window
-      return { limit: nil, offset: nil } if request.page.nil? || @id
-
       number, size = request.page
       { limit: size, offset: (number - 1) * size }
     end
 
     def total
-      return unless definition.paging&.count && request.page && !@id
+      @total ||= @adapter.count(narrowed) if counted?
+    end
 
-      @total ||= @adapter.count(narrowed)
+    def counted?
+      request.page && definition.paging&.count && !@id
     end
   end
 
@@ -329,10 +340,13 @@ module Castellan
       def document(scope = nil, query: {}, viewer: nil, id: nil, meta: nil, links: nil, keeper: Document.keeper, **asked)
         adapter = checked_rows
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
-        around = { request: request, viewer: viewer, meta: meta, links: links, keeper: keeper }
-        return of_records(adapter, scope, query, asked, around) if records?(scope, request, id)
+        if records?(scope, request, id)
+          around = { request: request, viewer: viewer, meta: meta, links: links, keeper: keeper }
+          return of_records(adapter, scope, query, asked, around)
+        end
 
-        Document.new(definition, scope_of(adapter, scope), adapter: adapter, id: id, **around)
+        Document.new(definition, scope_of(adapter, scope), request: request, adapter: adapter, viewer: viewer, id: id, meta: meta,
+                                                           links: links, keeper: keeper)
       end
 
       # @return [String] the bytes: short for `document(…).to_json`

@@ -15,9 +15,10 @@ require_relative "plan/parameter"
 require_relative "plan/include_tree"
 require_relative "plan/fields"
 require_relative "plan/signature"
+require_relative "plan/bounded_cache"
+require_relative "plan/known_requests"
 require_relative "plan/request"
 require_relative "plan/compiler"
-require_relative "plan/bounded_cache"
 
 module Castellan
   module Plan

@@ -22,6 +22,12 @@ module Castellan
         @lock.synchronize { touch(key) } || keep(key, yield)
       end
 
+      # @param key [Object]
+      # @return what is kept, or nil
+      def [](key)
+        @lock.synchronize { touch(key) }
+      end
+
       # @return [Integer] how many are kept
       def size
         @lock.synchronize { @values.size }

@@ -16,7 +16,8 @@ module Castellan
       # The most values that a filter takes: each is a value of a statement.
       MAX_VALUES = 1_000
       NO_VALUES = {}.freeze
-      private_constant :NO_VALUES
+      VALUES = %i[filter sort page].freeze
+      private_constant :NO_VALUES, :VALUES
 
       # @return [Hash{Symbol => Hash}] see {IncludeTree}
       # @return [Fields]
@@ -29,6 +30,7 @@ module Castellan
 
       # @param query [Hash, #to_unsafe_h] a framework's raw parameters
       # @param options what the developer fixed; it wins over the query
+      # @return [Request] the same object for the same shape without values of its own
       # @raise [BadRequest]
       # @raise [ConfigurationError] for a representation or format that is not known
       def self.parse(definition, query, **options)
@@ -36,7 +38,11 @@ module Castellan
         raise BadRequest, "the query must be parameters by name, got #{query.class}" unless query.is_a?(Hash)
 
         FAMILIES.each { |family| options[family.to_sym] ||= query[family] || query[family.to_sym] } unless query.empty?
-        new(definition, **options)
+        options.compact!
+        return definition.derive(:plain_request) { new(definition) } if options.empty?
+        return new(definition, **options) if VALUES.any? { |family| options.key?(family) }
+
+        definition.derive(:known_requests) { KnownRequests.new }.fetch(options) { new(definition, **options) }
       end
 
       def initialize(definition, include: nil, fields: nil, filter: nil, sort: nil, page: nil, representation: nil, format: nil)

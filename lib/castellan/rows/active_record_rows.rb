@@ -2,6 +2,7 @@
 
 require "active_record"
 require_relative "../rows"
+require_relative "flat_reader"
 
 module Castellan
   module Rows
@@ -33,6 +34,7 @@ module Castellan
         @connection = ConnectionAccess.new(model)
         @connection.lease { |connection| learn(connection) }
         @types = ColumnTypes.new(model, @dialect.name)
+        @database_types = model.column_names.to_h { |name| [name, @types.database_type(name)] }.freeze
         @instances = Instances.new(self)
         freeze
       end
@@ -98,8 +100,9 @@ module Castellan
       def by_ids(scope, ids, column = primary_key)
         return by_several(scope, ids, column) if column.is_a?(Array)
 
-        ids = Ids.integers(ids) if integer?(column)
-        return scope.where(column => ids) unless whole?(scope) && kept_ids?(ids, column)
+        coder = coder(column)
+        ids = Ids.integers(ids) if coder == :integer
+        return scope.where(column => ids) unless whole?(scope) && kept_ids?(ids, column, coder)
 
         ChosenIds.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
       end
@@ -152,7 +155,9 @@ module Castellan
       # @return [Plan::RowSet]
       # @raise [ActiveRecord::StatementInvalid] as ActiveRecord would
       def fetch(plan, scope, viewer: nil)
-        plan.derive([:reader, model, *loaded_classes(plan)]) { Reader.new(plan, self) }.call(scope, viewer: viewer)
+        classes = loaded_classes(plan)
+        key = classes.empty? ? @reader : [*@reader, *classes]
+        plan.derive(key) { FlatReader.of(plan, self) }.call(scope, viewer: viewer)
       end
 
       # The records of a scope, for blocks that need them: one statement through the caller's relation, each record once.
@@ -264,7 +269,7 @@ module Castellan
 
       # @return [String] the type in the database, without a length
       def database_type(column)
-        @types.database_type(column_name(column))
+        @database_types.fetch(column_name(column))
       end
 
       # @return [Symbol, nil]
@@ -289,7 +294,7 @@ module Castellan
 
       # @return [Boolean] whether no value of the column can hold a comma
       def commaless?(column)
-        integer?(column) || @types.database_type(column_name(column)) == "uuid"
+        integer?(column) || database_type(column) == "uuid"
       end
 
       # @return [Boolean] whether a default scope, or a type of a table of several, hides rows
@@ -350,10 +355,10 @@ module Castellan
       end
 
       # Where the driver and the column's type are sure to read an id in the same way.
-      def kept_ids?(ids, column)
-        return false if dialect.name == :other || needs_record?(column)
+      def kept_ids?(ids, column, coder)
+        return coder == :integer if dialect.name == :sqlite
 
-        dialect.name == :postgres ? Ids.of_type?(ids, database_type(column)) : integer?(column)
+        dialect.name == :postgres && !coder.nil? && Ids.of_type?(ids, database_type(column))
       end
 
       def whole_indexes
@@ -364,7 +369,7 @@ module Castellan
 
       # What is read as rows may need models when a class with a reader of its own has been loaded.
       def loaded_classes(plan)
-        several = plan.derive([:several_classes, model]) do
+        several = plan.derive(@several_classes) do
           [model, *plan.nodes.map { |node| node.definition.model }].uniq.select { |one| several?(one) }
         end
         several.empty? ? several : several.map { |one| one.descendants.size }
@@ -386,6 +391,8 @@ module Castellan
         @quoted = model.column_names.to_h { |name| [name, connection.quote_column_name(name)] }.freeze
         @names = { **model.column_names.to_h { |name| [name, name] }, **model.attribute_aliases }
         @names = @names.merge(@names.transform_keys(&:to_sym)).freeze
+        @reader = [:reader, model].freeze
+        @several_classes = [:several_classes, model].freeze
       end
 
       def attribute(name)

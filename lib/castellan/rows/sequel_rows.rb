@@ -2,6 +2,7 @@
 
 require "sequel"
 require_relative "../rows"
+require_relative "flat_reader"
 
 module Castellan
   module Rows
@@ -162,7 +163,7 @@ module Castellan
       # @return [Plan::RowSet]
       # @raise [Sequel::DatabaseError]
       def fetch(plan, scope, viewer: nil)
-        plan.derive([:reader, model]) { Reader.new(plan, self) }.call(scope, viewer: viewer)
+        plan.derive([:reader, model]) { FlatReader.of(plan, self) }.call(scope, viewer: viewer)
       end
 
       # The records of a scope (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.

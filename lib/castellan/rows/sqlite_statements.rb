@@ -61,7 +61,12 @@ module Castellan
 
       def run(statement, value)
         statement.bind_param(1, value) if value
-        statement.to_a.tap { statement.reset! }
+        answer = []
+        while (row = statement.step)
+          answer << row
+        end
+        statement.reset!
+        answer
       end
 
       # Meanwhile the same text may have been kept by a statement that ran within this one.

@@ -8,13 +8,16 @@ module Castellan
       #
       #   ConnectionAccess.new(User).lease { |connection| connection.adapter_name }
       class ConnectionAccess
+        GIVES_BACK = ::ActiveRecord::ConnectionHandling.method_defined?(:with_connection)
+        private_constant :GIVES_BACK
+
         def initialize(model)
           @model = model
           freeze
         end
 
         def lease(&block)
-          @model.respond_to?(:with_connection) ? @model.with_connection(&block) : yield(@model.connection)
+          GIVES_BACK ? @model.with_connection(&block) : yield(@model.connection)
         end
       end
     end

@@ -13,6 +13,10 @@ module Castellan
       class Session
         include ColumnValues
 
+        EVENT = "sql.active_record"
+        NONE = [].freeze
+        private_constant :EVENT, :NONE
+
         # @param name [String] what the statements are called in the log
         def initialize(connection, name, dialect)
           @connection = connection
@@ -30,9 +34,12 @@ module Castellan
 
           text = transformed(sql)
           refuse(text) if @connection.write_query?(text)
-          notify(text) { |payload|
-            run(text, ids, kept && text == sql, indexed).tap { |rows| payload[:row_count] = rows.is_a?(Array) ? rows.size : rows.ntuples }
-          }
+          payload = payload(text)
+          ::ActiveSupport::Notifications.instrumenter.instrument(EVENT, payload) do
+            rows = run(text, ids, kept && text == sql, indexed)
+            payload[:row_count] = rows.is_a?(Array) ? rows.size : rows.ntuples
+            rows
+          end
         end
 
         private
@@ -60,19 +67,16 @@ module Castellan
           end
         end
 
-        def notify(sql, &block)
-          ::ActiveSupport::Notifications.instrument("sql.active_record", payload(sql), &block)
-        end
-
         def payload(sql)
-          { sql: sql, name: @name, binds: [], type_casted_binds: [], statement_name: nil, async: false, connection: @connection,
+          { sql: sql, name: @name, binds: NONE, type_casted_binds: NONE, statement_name: nil, async: false, connection: @connection,
             row_count: 0 }
         end
 
         def transformed(sql)
-          return sql unless ::ActiveRecord.respond_to?(:query_transformers)
+          transformers = ::ActiveRecord.query_transformers
+          return sql if transformers.empty?
 
-          ::ActiveRecord.query_transformers.reduce(sql) { |text, transformer| transformer.call(text, @connection) }
+          transformers.reduce(sql) { |text, transformer| transformer.call(text, @connection) }
         end
 
         def literal(sql, ids)

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # Runs a plan of one type whose members are all columns of its table, for rows that are asked for by their ids: one statement that is
+    # the same in each request, and nothing around it. Anything else goes through {Reader}. Frozen, one for each plan.
+    #
+    #   FlatReader.of(plan, adapter).call(ChosenIds.new(User.all, [7], :id))   # => RowSet
+    class FlatReader
+      NOTHING = [].freeze
+      NONE = {}.freeze
+      private_constant :NOTHING, :NONE
+
+      # @return [FlatReader, Reader] the latter where the plan needs more than that
+      def self.of(plan, adapter)
+        reader = Reader.new(plan, adapter)
+        root = plan.root
+        return reader unless plan.nodes.size == 1 && root.edges.empty? && root.asides.empty? && adapter.model && adapter.constant_by_ids? &&
+                             root.members.all? { |member| member.attribute.source == :column } && ModelReasons.of(root, adapter).empty?
+
+        coders = NodeReader.new(root, adapter, NONE).coders
+        coders.all? { |coder| coder && coder != :datetime } ? new(root, adapter, reader, coders) : reader # times depend on Time.zone
+      end
+
+      # @param reader [Reader] for any other scope
+      # @param coders [Array<Symbol>] the same in each request
+      def initialize(node, adapter, reader, coders)
+        @node = node
+        @adapter = adapter
+        @reader = reader
+        @coders = coders.freeze
+        @column = node.definition.id_column
+        @sql = NodeReader.new(node, adapter, NONE).by_ids_sql.freeze
+        @indexed = @column == adapter.primary_key
+        freeze
+      end
+
+      # See {Reader#call}.
+      # @return [Plan::RowSet]
+      def call(scope, viewer: nil)
+        return @reader.call(scope, viewer: viewer) unless scope.is_a?(ChosenIds) && scope.column == @column && !scope.ids.empty?
+
+        rows = @adapter.session { |session| session.rows(@sql, scope.ids, kept: true, indexed: @indexed) }
+        Plan::RowSet.new([Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: NOTHING, computed: NONE)])
+      end
+    end
+  end
+end

@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "active_record_world"
+
+# One row by its id takes the short way; what the short way cannot say takes the long one, and both say the same.
+module FlatReaderContract
+  def setup
+    @connection = models::Base.connection
+    @connection.begin_transaction(joinable: false)
+    @users = Array.new(3) { |index| models::User.create!(email: "#{index}@example.com", last_name: "n#{index}", code: "c#{index}") }
+  end
+
+  def teardown
+    @connection.rollback_transaction
+  end
+
+  def test_columns_of_the_table_take_the_short_way
+    assert_equal "Castellan::Rows::FlatReader", reader { attributes :email, :last_name }
+  end
+
+  def test_what_needs_more_takes_the_long_way
+    { "a block" => -> { attribute(:name, columns: %i[email]) { |row| row.email } },
+      "the record" => -> { attribute(:name) { |user| user.email } },
+      "a relationship" => -> { has_many :roles, resource: const_get(:RoleNames) },
+      "a path" => -> { attribute :number, from: "manager.email" },
+      "a time" => -> { attributes :created_at },
+      "an aside" => -> { meta(columns: %i[email]) { |row| { mail: row.email } } } }.each do |name, body|
+      assert_equal "Castellan::Rows::Reader", reader(&body), name
+    end
+  end
+
+  def test_both_ways_give_the_same_bytes
+    resource = resource { attributes :email, :last_name }
+    id = @users[1].id
+    expected = %({"data":{"type":"users","id":"#{id}","attributes":{"email":"1@example.com","last_name":"n1"}}})
+    assert_equal expected, resource.render(id: id)
+    assert_equal expected, resource.render(models::User.where(email: "1@example.com"), id: id.to_s)
+    assert_equal '{"data":null}', resource.render(id: "abc")
+    assert_equal '{"data":null}', resource.render(models::User.none, id: id)
+    models::User.where(email: "2@example.com").scoping { assert_equal '{"data":null}', resource.render(id: id) }
+    assert_equal 3, JSON.parse(resource.render(models::User.where(id: @users)))["data"].size
+  end
+
+  def test_the_event_is_that_of_active_record
+    resource = resource { attributes :email }
+    payloads = payloads { resource.render(id: @users[0].id) }
+    assert_equal 1, payloads.size
+    assert_equal [%i[async binds connection name row_count sql statement_name type_casted_binds], 1, "#{models::User.name} Castellan"],
+                 [payloads[0].keys.sort, payloads[0][:row_count], payloads[0][:name]]
+    assert_same @connection, payloads[0][:connection]
+    assert_match(/\ASELECT .*users/, payloads[0][:sql])
+  end
+
+  def test_the_event_names_the_error
+    payloads = payloads do
+      @connection.transaction(requires_new: true) do
+        assert_raises(ActiveRecord::StatementInvalid) { adapter.session { |session| session.rows("SELECT no_such_column FROM users") } }
+        raise ActiveRecord::Rollback
+      end
+    end
+    assert_equal [["ActiveRecord::StatementInvalid"]], payloads.filter_map { |payload| payload[:exception]&.first(1) }
+  end
+
+  def test_writes_are_refused
+    assert_raises(ActiveRecord::ReadOnlyError) { adapter.session { |session| session.rows("DELETE FROM users") } }
+  end
+
+  private
+
+  def adapter = Castellan::Rows.for(models::User)
+
+  def payloads(&block)
+    found = []
+    ActiveSupport::Notifications.subscribed(->(*, payload) { found << payload }, "sql.active_record", &block)
+    found.reject { |payload| payload[:sql].match?(/SAVEPOINT/) }
+  end
+
+  def resource(&body)
+    model = models::User
+    roles = models::Role
+    Class.new(Castellan::Resource) do
+      const_set(:RoleNames, Class.new(Castellan::Resource).tap { |resource| resource.model(roles) })
+      model model
+      type "users"
+      class_exec(&body)
+    end
+  end
+
+  # @return [String] the class of what reads it
+  def reader(&)
+    definition = resource(&).definition
+    found = adapter
+    Castellan::Rows::FlatReader.of(Castellan::Plan.compile(definition, Castellan::Plan::Request.parse(definition, {})), found).class.name
+  end
+end
+
+class FlatReaderOnSqliteTest < Minitest::Test
+  include FlatReaderContract
+
+  def models = ActiveRecordWorld.sqlite
+end
+
+class FlatReaderOnPostgresTest < Minitest::Test
+  include FlatReaderContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def teardown
+    super if @connection
+  end
+
+  def models = ActiveRecordWorld.postgres
+end
