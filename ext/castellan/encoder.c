@@ -8,6 +8,7 @@
  */
 #include "buffer.h"
 #include "escape.h"
+#include "ids.h"
 #include "index.h"
 #include "number.h"
 #include "source.h"
@@ -20,15 +21,16 @@ enum coder { CODER_NONE, CODER_INTEGER, CODER_TEXT, CODER_BOOLEAN, CODER_FLOAT, 
 
 static const char *const coder_names[CODER_COUNT] = { NULL, "integer", "text", "boolean", "float", "decimal", "date", "datetime", "json" };
 static VALUE coder_symbols[CODER_COUNT];
-static ID id_rows, id_coders, id_links, id_computed, id_asides, id_after, id_members, id_edges, id_edges_after, id_position, id_parent_position, id_related_position;
+static ID id_rows, id_coders, id_links, id_computed, id_asides, id_after, id_members, id_edges, id_edges_after, id_position, id_parent_position, id_related_position, id_pairs;
 static ID id_write, id_refuse, id_id_text, id_unknown_coder;
 
 /* How one edge's links are read. */
 struct links {
     bool grouped;        /* in rows of their own; else in a column of the parent */
     long column;         /* of the parent, when not grouped */
-    struct source pairs;
+    struct source pairs; /* of lists only how many there are */
     long parent, related;
+    int64_t *parents;    /* of lists: the parent of each pair */
     int32_t *starts;     /* for each row of the parent, where its pairs begin in `order`; one more at the end */
     int32_t *order;      /* rows of `pairs` */
     struct link_target *targets; /* for each row of `pairs` */
@@ -357,6 +359,21 @@ static void links_parents(struct encoder *encoder, struct section *section, long
     }
 }
 
+/* The same for lists, whose targets are known already. */
+static void lists_parents(struct encoder *encoder, struct section *section, const struct links *links, int32_t *parents, int32_t *counts)
+{
+    struct record_id id = { .number = true, .keep = Qnil };
+    long parent = -1;
+    for (long pair = 0; pair < links->pairs.size; pair++) {
+        if (pair == 0 || id.integer != links->parents[pair]) {
+            id.integer = links->parents[pair];
+            parent = section_row(encoder, section, &id);
+        }
+        parents[pair] = (int32_t)parent;
+        if (parent >= 0) counts[parent + 1]++;
+    }
+}
+
 /* Sorts the pairs by their parent's row, each parent's in their own order: a counting sort. */
 static void links_group(struct encoder *encoder, struct section *section, long edge)
 {
@@ -367,9 +384,12 @@ static void links_group(struct encoder *encoder, struct section *section, long e
     section_index(encoder, section);
     links->starts = encoder_allocate((size_t)rows + 1, sizeof(int32_t));
     links->order = encoder_allocate((size_t)pairs * 2, sizeof(int32_t)); /* its second half: the parent of each pair */
-    links->targets = encoder_allocate((size_t)pairs, sizeof(struct link_target));
     parents = links->order + pairs;
-    links_parents(encoder, section, edge, parents, links->starts);
+    if (links->parents) lists_parents(encoder, section, links, parents, links->starts);
+    else {
+        links->targets = encoder_allocate((size_t)pairs, sizeof(struct link_target));
+        links_parents(encoder, section, edge, parents, links->starts);
+    }
     for (long row = 0; row < rows; row++) links->starts[row + 1] += links->starts[row];
     for (long pair = 0; pair < pairs; pair++) {
         if (parents[pair] >= 0) links->order[links->starts[parents[pair]]++] = (int32_t)pair;
@@ -949,6 +969,7 @@ static void section_free(struct section *section)
         free(section->links[edge].starts);
         free(section->links[edge].order);
         free(section->links[edge].targets);
+        free(section->links[edge].parents);
     }
 }
 
@@ -970,6 +991,41 @@ static enum coder coder_of(VALUE symbol, const struct section *section)
     return CODER_NONE;
 }
 
+/* Reads two lists of integers; false where there is anything else, or not as many in the one as in the other. */
+static bool links_read_lists(struct links *links, VALUE rows)
+{
+    struct source source = source_of(rows);
+    struct cell one = source_cell(&source, 0, 0), other = source_cell(&source, 0, 1);
+    struct id_text parents = id_text_of(one.text, one.length), related = id_text_of(other.text, other.length);
+    size_t count = id_text_count(related);
+    if (source.size > 1 || (one.kind != CELL_TEXT && one.kind != CELL_NULL) || one.kind != other.kind || count > INT32_MAX / 2) return false;
+    links->parents = encoder_allocate(count, sizeof(int64_t));
+    links->targets = encoder_allocate(count, sizeof(struct link_target));
+    links->pairs = (struct source){ Qnil, NULL, (long)count, 0 };
+    for (size_t pair = 0; pair < count; pair++) {
+        struct link_target *target = &links->targets[pair];
+        if (!id_text_next(&parents, &links->parents[pair]) || !id_text_next(&related, &target->integer)) return false;
+        target->number = true;
+        target->row = TARGET_UNKNOWN;
+    }
+    RB_GC_GUARD(one.value);
+    RB_GC_GUARD(other.value);
+    RB_GC_GUARD(source.rows);
+    return parents.at == parents.end;
+}
+
+/* Lists are read at once; those that cannot be are pairs. */
+static VALUE links_lists(struct links *links, VALUE link)
+{
+    links->grouped = true;
+    if (links_read_lists(links, rb_funcall(link, id_rows, 0))) return Qnil;
+    free(links->parents);
+    free(links->targets);
+    links->parents = NULL;
+    links->targets = NULL;
+    return rb_funcall(link, id_pairs, 0);
+}
+
 static void section_links(struct section *section, VALUE links)
 {
     for (long i = 0; i < section->parts->edge_count; i++) {
@@ -980,11 +1036,13 @@ static void section_links(struct section *section, VALUE links)
             target->column = NUM2LONG(rb_funcall(link, id_position, 0));
             continue;
         }
+        if (rb_respond_to(link, id_pairs) && NIL_P(link = links_lists(target, link))) continue;
         target->pairs = source_of(rb_funcall(link, id_rows, 0));
         target->parent = NUM2LONG(rb_funcall(link, id_parent_position, 0));
         target->related = NUM2LONG(rb_funcall(link, id_related_position, 0));
         target->grouped = true;
         if (target->pairs.size > INT32_MAX / 2) rb_raise(rb_eArgError, "more than %d links in one document", INT32_MAX / 2);
+        RB_GC_GUARD(link);
     }
 }
 
@@ -1155,6 +1213,8 @@ void Init_castellan_ext(void)
     rb_define_singleton_method(native, "encode_each", encoder_encode_each, 2);
     rb_define_singleton_method(native, "encode_part", encoder_encode_part, 4);
     rb_define_singleton_method(native, "reads_results?", encoder_reads_results, 0);
+    rb_define_singleton_method(native, "id_list", ids_list, 1);
+    rb_define_singleton_method(native, "distinct_ids", ids_distinct, 1);
     for (int coder = CODER_INTEGER; coder < CODER_COUNT; coder++) coder_symbols[coder] = ID2SYM(rb_intern(coder_names[coder]));
     id_rows = rb_intern("rows");
     id_coders = rb_intern("coders");
@@ -1168,6 +1228,7 @@ void Init_castellan_ext(void)
     id_position = rb_intern("position");
     id_parent_position = rb_intern("parent_position");
     id_related_position = rb_intern("related_position");
+    id_pairs = rb_intern("pairs");
     id_write = rb_intern("write");
     id_refuse = rb_intern("refuse");
     id_id_text = rb_intern("id_text");

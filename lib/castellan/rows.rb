@@ -75,6 +75,8 @@ end
 require_relative "rows/memo"
 require_relative "rows/table"
 require_relative "rows/ids"
+require_relative "rows/id_list"
+require_relative "rows/dangling"
 require_relative "rows/chosen_ids"
 require_relative "rows/batches"
 require_relative "rows/owner_key"

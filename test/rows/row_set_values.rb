@@ -63,6 +63,7 @@ class RowSetValues
   def links(link, rows)
     return rows.to_h { |row| [row[0].to_s, row[link.position].to_s.split(",")] } if link.is_a?(Castellan::Plan::RowSet::InColumn)
 
+    link = link.pairs if link.is_a?(Castellan::Plan::RowSet::Lists)
     rows_of(link.rows).group_by { |row| row[link.parent_position].to_s }
                       .transform_values { |pairs| pairs.map { |row| row[link.related_position].to_s } }
   end

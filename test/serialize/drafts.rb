@@ -12,6 +12,7 @@ module Castellan
   module Drafts
     InColumn = Plan::RowSet::InColumn
     Pairs = Plan::RowSet::Pairs
+    Lists = Plan::RowSet::Lists
     # `asides` is a Plan::RowSet::Asides, or nil: conditions, links and meta objects.
     Draft = Struct.new(:type, :coders, :rows, :edges, :asides)
     DraftEdge = Struct.new(:name, :links, :many, :type, :to, :written)

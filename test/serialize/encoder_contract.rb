@@ -120,6 +120,25 @@ module Castellan
       assert_equal [["8", "x\"y"], %w[9 7], []], data(user).map { |one| one["relationships"]["roles"]["data"].map { |link| link["id"] } }
     end
 
+    def test_linkage_from_two_lists_is_that_from_pairs
+      [[], [[1, 9]], [[2, 9], [1, 8], [2, 7], [3, 5], [1, 8], [2, 10**17], [2, 2**62], [1, -(2**63)], [4, -5]]].each do |pairs|
+        columns = pairs.empty? ? [nil, nil] : pairs.transpose.map { |column| "{#{column.join(",")}}" }
+        found = [Pairs.new(pairs, 0, 1), Lists.new([columns])].map do |links|
+          roles = draft("roles", { id: :integer }, [[8], [9], [2**62]])
+          edges = [edge(:roles, links, many: true, type: "roles", to: roles)]
+          write(draft("users", { id: :integer }, [[1], ["2"], [4], [1]], edges:)).body
+        end
+        assert_equal 1, found.uniq.size, found.join("\n")
+      end
+    end
+
+    def test_lists_that_are_no_integers_or_not_as_long_are_an_error_and_no_crash
+      [["{1,2", "{1,2}"], ["{a}", "{1}"], ["{1}", "{1,}"], ["{1}", ""], ["", "{1}"]].each do |columns|
+        users = draft("users", { id: :integer }, [[1]], edges: [edge(:roles, Lists.new([columns]), many: true, type: "roles")])
+        assert_raises(JSON::ParserError, columns.inspect) { write(users) }
+      end
+    end
+
     def test_a_to_one_from_pairs_is_the_first
       user = draft("users", { id: :integer }, [[1], [2]], edges: [edge(:key, Pairs.new([[1, 4], [1, 5]], 0, 1), type: "keys")])
       assert_equal [{ "type" => "keys", "id" => "4" }, nil], data(user).map { |one| one["relationships"]["key"]["data"] }

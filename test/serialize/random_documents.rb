@@ -85,7 +85,8 @@ module Castellan
     def links(rows, to, many, ids)
       case @random.rand
       when 0..0.4 then in_column(rows, many, ids)
-      when 0.4..0.8 then pairs(rows, ids)
+      when 0.4..0.65 then pairs(rows, ids)
+      when 0.65..0.8 then lists(rows, ids)
       else to ? own_rows(rows, to) : pairs(rows, ids)
       end
     end
@@ -111,6 +112,14 @@ module Castellan
       else
         pick([list.join(","), list.empty? ? nil : list.join(",")])
       end
+    end
+
+    # Of integers alone, as PostgreSQL writes them.
+    def lists(rows, ids)
+      parents = rows.map(&:first).grep(Integer) << 99
+      related = ids.grep(Integer) << 8
+      list = Array.new(@random.rand(0..12)) { [pick(parents), pick(related)] }
+      Lists.new([list.empty? ? [nil, nil] : list.transpose.map { |column| "{#{column.join(",")}}" }])
     end
 
     def pairs(rows, ids)

@@ -127,6 +127,7 @@ class RandomDocumentsTest < Minitest::Test
   end
 
   def paired(id, pairs)
+    pairs = pairs.pairs if pairs.is_a?(Lists)
     pairs.rows.select { |pair| pair[pairs.parent_position].to_s == id }.map { |pair| pair[pairs.related_position].to_s }
   end
 

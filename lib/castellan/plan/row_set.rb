@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "json"
+
 module Castellan
   module Plan
     # What came back for a plan: for each node its rows, how to write each column, and the links of each relationship.
@@ -23,6 +25,25 @@ module Castellan
       # types have a third, with the position of the type in relationship.definitions.
       Pairs = Struct.new(:rows, :parent_position, :related_position, :kind_position)
 
+      # The same in one row: an array of the parents' ids and one of the related ids, integers as PostgreSQL writes them ("{1,1,2}"); both
+      # nil where there is no link.
+      Lists = Struct.new(:rows) do
+        # @return [String] the related ids
+        def related_text
+          rows.is_a?(Array) ? rows[0][1] : rows.getvalue(0, 1)
+        end
+
+        # @return [Array(Array<Integer>, Array<Integer>)]
+        def columns
+          (rows.is_a?(Array) ? rows[0] : rows.values[0]).map { |text| text ? JSON.parse(text.tr("{}", "[]")) : [] }
+        end
+
+        # @return [Pairs]
+        def pairs
+          Pairs.new(columns.reduce(:zip), 0, 1)
+        end
+      end
+
       # What is decided or added for each row, one value a row: `members` and `edges` say for a position whether it is written, `after`
       # and `edges_after` hold the ready bytes of links and meta (`,"links":{…}`), of the resource object and of a relationship.
       Asides = Struct.new(:members, :edges, :after, :edges_after)
@@ -45,7 +66,7 @@ module Castellan
       def give_up
         tables.each do |table|
           drop(table.rows)
-          table.links&.each { |link| drop(link.rows) if link.is_a?(Pairs) }
+          table.links&.each { |link| drop(link.rows) if link.is_a?(Pairs) || link.is_a?(Lists) }
         end
       end
 

@@ -60,10 +60,18 @@ module Castellan
         "(SELECT group_concat(castellan_id) FROM (#{sql}))"
       end
 
-      # @param ids [Array<Integer, String>]
+      # @param sql [String] SELECT of two columns of integers, named castellan_parent and castellan_related
+      # @return [String, nil] the same as one row of two arrays, in the order of the rows
+      def lists(sql)
+        return unless name == :postgres
+
+        "SELECT array_agg(castellan_parent::bigint), array_agg(castellan_related::bigint) FROM (#{sql}) castellan_links"
+      end
+
+      # @param ids [Array<Integer, String>, IdList]
       # @return [String] the one value that carries them
       def bind(ids)
-        name == :sqlite ? JSON.generate(ids) : PostgresDriver.bind(ids)
+        name == :sqlite ? JSON.generate(ids.to_a) : PostgresDriver.bind(ids)
       end
 
       SQLITE = new(:sqlite)

@@ -16,16 +16,19 @@ module Castellan
     class Link
       LIST = "castellan_list"
       NOTHING = [].freeze
-      private_constant :LIST, :NOTHING
+      # From so many parents on, their pairs come as two arrays: a row for each costs the server and the driver more than the ids do.
+      MANY = 50
+      private_constant :LIST, :NOTHING, :MANY
 
       # @return [Plan::Node::Edge]
       # @return [Object] the association
       # @return [Symbol, nil] see above; nil where rows cannot say it, see {#reason}
       # @return [Array<Correlated>] what the row's SELECT has to contain for this link
       # @return [String, nil] SELECT of the parent's id and the related id, for parents given as ids
+      # @return [Boolean] whether some links may lead to no row: they are there only if the related row is
       # @return [String, nil] the column of the related rows that holds the parent's id, when they carry it
       # @return [Boolean] whether an index finds the links of one parent
-      attr_reader :edge, :association, :kind, :expressions, :pairs_sql, :parent_column, :indexed
+      attr_reader :edge, :association, :kind, :expressions, :pairs_sql, :loose, :parent_column, :indexed
 
       # @param adapter [Object] of the rows that have the relationship
       # @param id_column [Symbol] their id
@@ -37,7 +40,7 @@ module Castellan
         @own_rows = own_rows && !edge.node.nil?
         @related_id = edge.relationship.definition.id_column
         @association = adapter.association(edge.relationship.name)
-        @lazy, @related = @association.links(@related_id)
+        @lazy, @related, @loose = @association.links(@related_id, read: @own_rows)
         @kind = choose
         @expressions = NOTHING
         @indexed = %i[pairs own_rows].include?(kind) && adapter.dialect.name == :postgres && association.indexed?
@@ -56,6 +59,12 @@ module Castellan
       # @return [String] SELECT of the related rows of all parents given as ids
       def own_rows_sql(list)
         @own_rows_sql.sub(LIST) { list }
+      end
+
+      # @param parents [Integer] how many
+      # @return [String, nil] the same as pairs_sql, as one row of two arrays of integers; nil where rows do as well
+      def lists_sql(parents)
+        @lists_sql if parents >= MANY
       end
 
       # @return [Boolean]
@@ -83,7 +92,14 @@ module Castellan
         return :grouped if groups?
         return :pairs if simple
 
-        :lateral if @adapter.dialect.lateral? && association.adapter.same_database?(@adapter)
+        lateral if @adapter.dialect.lateral? && association.adapter.same_database?(@adapter)
+      end
+
+      # Here the related rows themselves are read, not the links.
+      def lateral
+        @lazy = association.lazy
+        @loose = false
+        :lateral
       end
 
       def write
@@ -91,10 +107,18 @@ module Castellan
         when :foreign_key then @expressions = [Correlated.column(@adapter.qualified(association.owner_key))]
         when :one then @expressions = [one]
         when :grouped then @expressions = [Correlated.new(association.owner_key, @adapter.dialect.group(ids_sql))]
-        when :pairs then @pairs_sql = among(listing("#{@parent_column}, #{@related}"))
+        when :pairs then write_pairs
         when :lateral then @pairs_sql = lateral_sql
         when :own_rows then @own_rows_sql = among(@statement)
         end
+      end
+
+      def write_pairs
+        @pairs_sql = among(listing("#{@parent_column}, #{@related}"))
+        return unless @adapter.integer?(@id_column) && association.adapter.integer?(@related_id)
+
+        columns = "#{@parent_column} AS castellan_parent, #{@related} AS castellan_related"
+        @lists_sql = association.adapter.dialect.lists(among(listing(columns)))
       end
 
       def to_one

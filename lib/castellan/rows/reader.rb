@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
-
 module Castellan
   module Rows
     # Runs a whole plan: the primary rows, then level by level what they lead to, one statement each. Frozen, one for each plan.
@@ -154,8 +152,11 @@ module Castellan
         return polymorphic(link, reader.positions(index), rows, session, reading) if link.kind == :polymorphic
 
         found = reader.in_column(index) || link.association.adapter.session { |other| pairs(link, reading.ids(rows, session), other) }
-        by_ids(link.edge.node, related_ids(link, found, rows, session), reading) if link.edge.node
-        found
+        return found unless link.edge.node
+
+        ids = related_ids(link, found, rows, session)
+        child = by_ids(link.edge.node, ids, reading)
+        link.loose ? Dangling.dropped(found, rows, child.rows, ids, session) : found
       end
 
       def polymorphic(link, positions, rows, session, reading)
@@ -164,8 +165,12 @@ module Castellan
       end
 
       def pairs(link, ids, session)
+        return Plan::RowSet::Pairs.new([], 0, 1) if ids.empty?
+
         kept = @kept.key?(link.edge)
-        Plan::RowSet::Pairs.new(ids.empty? ? [] : session.rows(link.pairs_sql, ids, kept: kept, indexed: kept && link.indexed), 0, 1)
+        lists = link.lists_sql(ids.size)
+        rows = session.rows(lists || link.pairs_sql, ids, kept: kept, indexed: kept && link.indexed)
+        lists ? Plan::RowSet::Lists.new(rows) : Plan::RowSet::Pairs.new(rows, 0, 1)
       end
 
       # Rows of a has_many carry the key of their parent: they are their own links.
@@ -180,6 +185,7 @@ module Castellan
       end
 
       def related_ids(link, found, rows, session)
+        return IdList.distinct(found.related_text) if found.is_a?(Plan::RowSet::Lists)
         return session.ids(found.rows, found.related_position).uniq if found.is_a?(Plan::RowSet::Pairs)
 
         ids = session.ids(rows, found.position)
@@ -188,12 +194,8 @@ module Castellan
         split(ids, link.association.adapter.integer?(link.edge.node.definition.id_column))
       end
 
-      # Integers are read by JSON's parser, because `split` would make a string of each.
       def split(grouped, integer)
-        text = grouped.uniq.join(",")
-        integer ? JSON.parse("[#{text}]").uniq : text.split(",").uniq
-      rescue JSON::ParserError # text in an integer column, which SQLite allows
-        text.split(",").map(&:to_i).uniq
+        integer ? IdList.distinct(grouped) : grouped.uniq.join(",").split(",").uniq
       end
     end
   end

@@ -15,10 +15,10 @@ module Castellan
 
       # @param rows [Array<Array>, PG::Result]
       # @param session [ColumnValues]
-      # @return [Array<Integer, String>] those of the first column, read once for all relationships
+      # @return [Array<Integer, String>, IdList] those of the first column, read once for all relationships
       def ids(rows, session)
         @ids ||= {}.compare_by_identity
-        @ids[rows] ||= session.ids(rows, 0)
+        @ids[rows] ||= IdList.of(rows) || session.ids(rows, 0)
       end
     end
   end

@@ -143,10 +143,16 @@ module Castellan
         @grouped[edge.position] ||= group(@links[edge.position], edge)
       end
 
+      def columns(link)
+        return link.columns if link.is_a?(Plan::RowSet::Lists)
+
+        [link.parent_position, link.related_position].map { |position| NodeRows.column(link.rows, position) }
+      end
+
       def group(link, edge)
-        parents = NodeRows.column(link.rows, link.parent_position)
+        parents, all = columns(link)
         map = {}
-        NodeRows.column(link.rows, link.related_position).each_with_index do |related, index|
+        all.each_with_index do |related, index|
           related = @texts[related]
           parent = @texts[parents[index]]
           next if related.empty? || parent.empty?

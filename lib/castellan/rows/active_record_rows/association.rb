@@ -13,6 +13,10 @@ module Castellan
       # One that rows cannot say (a scope that takes the owner, a polymorphic belongs_to, keys of several columns) has a {#reason}, and
       # is read through models.
       class Association
+        # SQLite lets text into a column of integers; all text is greater than all numbers.
+        LARGEST = ::Arel.sql(((2**63) - 1).to_s).freeze
+        private_constant :LARGEST
+
         # @return [Symbol]
         # @return [Symbol] :has_many, :has_one, :belongs_to, :has_and_belongs_to_many
         # @return [Class] the related model
@@ -64,15 +68,19 @@ module Castellan
         end
 
         # @param id [Symbol] the related resource's id
-        # @return [Array(LazyStatement, String)] the statement that holds the links, and its expression of the related id
-        def links(id)
-          joined = joined_links(id) if to_many? && @reflection.through_reflection? && @owner.dialect.lateral?
-          joined || [lazy, adapter.qualified(id)]
+        # @param read [Boolean] whether the related rows are read by the ids of the links, so that it comes out which are there
+        # @return [Array(LazyStatement, String, Boolean)] the statement that holds the links, its expression of the related id, and
+        #   whether some of them may lead to no row
+        def links(id, read: false)
+          joined = joined_links(id, read) if to_many? && @reflection.through_reflection? && @owner.dialect.name != :other
+          joined || [lazy, adapter.qualified(id), false]
         end
 
-        # @return [LazyStatement] of the related rows that have a value in that column
+        # @return [LazyStatement] of the related rows that have a value in that column, which is one of integers
         def lazy_where_present(column)
-          LazyStatement.new(owner_record.association(name).scope.where.not(column => nil), fallback_order: fallback_order)
+          relation = owner_record.association(name).scope
+          present = @owner.dialect.name == :sqlite ? model.arel_table[column].lteq(LARGEST) : model.arel_table[column].not_eq(nil)
+          LazyStatement.new(relation.where(present), fallback_order: fallback_order)
         end
 
         # @return [Boolean] whether its text is always the same: no default scope takes part, and no scope that may change
@@ -136,15 +144,21 @@ module Castellan
           (@reflection.options[:primary_key] || definition.model.primary_key).to_s == definition.id_column.to_s
         end
 
-        # Where the database itself keeps the join table's key true, the join table alone holds the links.
-        def joined_links(id)
+        # The join table alone holds the links where the database itself keeps its key true (SQLite does so only on connections that
+        # want it), or where the related rows are read as well, each by its primary key.
+        def joined_links(id, read)
           source = @reflection.source_reflection
           join = @owner.association(@reflection.through_reflection.name)
           return unless unscoped? && join.direct? && source.macro == :belongs_to && !source.polymorphic?
           return unless source.association_primary_key == id.to_s
-          return unless join.adapter.references?(source.foreign_key.to_s, model.table_name, id.to_s)
 
-          [join.lazy_where_present(source.foreign_key), join.adapter.qualified(source.foreign_key)]
+          key = source.foreign_key.to_s
+          sure = @owner.dialect.lateral? && join.adapter.references?(key, model.table_name, id.to_s)
+          [join.lazy_where_present(key), join.adapter.qualified(key), !sure] if sure || (read && integers?(join.adapter, key, id))
+        end
+
+        def integers?(join, key, id)
+          id.to_s == model.primary_key && adapter.integer?(id) && join.integer?(key)
         end
 
         def owner_record

@@ -70,9 +70,9 @@ module Castellan
         end
 
         # @param id [Symbol] the related resource's id
-        # @return [Array(LazyStatement, String)] the statement that holds the links, and its expression of the related id
-        def links(id)
-          [lazy, adapter.qualified(id)]
+        # @return [Array(LazyStatement, String, Boolean)] see {ActiveRecordRows::Association#links}
+        def links(id, read: false) # rubocop:disable Lint/UnusedMethodArgument
+          [lazy, adapter.qualified(id), false]
         end
 
         # @return [Boolean] whether its text is always the same

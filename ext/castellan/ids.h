@@ -1,0 +1,160 @@
+/*
+ * Lists of integers as databases write them: "{1,2,3}" or "1,2,3". Read and made without a Ruby object for each.
+ *
+ *   Native.id_list(result)                 # => "{1,2,3}", of the first column
+ *   Native.distinct_ids(["3,1", "1,2"])    # => [3, 1, 2]
+ *
+ * Both answer nil where there is anything but integers of at most 18 digits; Ruby then reads them (rows/id_list.rb).
+ */
+#ifndef CASTELLAN_IDS_H
+#define CASTELLAN_IDS_H
+
+#include "number.h"
+#include "source.h"
+
+struct id_text {
+    const char *at, *end;
+};
+
+/* The text between the braces, if there are such. */
+static inline struct id_text id_text_of(const char *text, size_t length)
+{
+    struct id_text list = { text, text + length };
+    if (length >= 2 && text[0] == '{' && text[length - 1] == '}') {
+        list.at++;
+        list.end--;
+    }
+    return list;
+}
+
+/* How many there are if all are integers. */
+static size_t id_text_count(struct id_text list)
+{
+    size_t count = list.at < list.end;
+    for (const char *at = list.at; at < list.end; at++) count += *at == ',';
+    return count;
+}
+
+/* Reads one, and the comma behind it. False where it is anything else. */
+static inline bool id_text_next(struct id_text *list, int64_t *number)
+{
+    const char *start = list->at, *at = start;
+    int64_t value = 0;
+    bool negative = at < list->end && *at == '-';
+    if (negative) start = ++at;
+    while (at < list->end && number_digit(*at)) value = value * 10 + (*at++ - '0');
+    if (at == start || at - start > 17 || (*start == '0' && (at - start > 1 || negative))) return false;
+    if (at < list->end && (*at != ',' || at + 1 == list->end)) return false;
+    list->at = at + (at < list->end);
+    *number = negative ? -value : value;
+    return true;
+}
+
+/* Integers, each once, in the order in which they came. */
+struct id_set {
+    VALUE memory;         /* of both arrays: the collector's, so that nothing has to be freed */
+    int64_t *numbers;
+    int32_t *places;      /* by hash: position in `numbers`, -1: free */
+    size_t count, mask;
+};
+
+static inline size_t id_set_hash(int64_t number)
+{
+    uint64_t key = (uint64_t)number * 0x9E3779B97F4A7C15ULL;
+    return (size_t)(key >> 32);
+}
+
+static int32_t *id_set_place(const struct id_set *set, int64_t number)
+{
+    size_t at = id_set_hash(number) & set->mask;
+    while (set->places[at] >= 0 && set->numbers[set->places[at]] != number) at = (at + 1) & set->mask;
+    return &set->places[at];
+}
+
+/* Half of the places stay free. @raise NoMemoryError */
+static void id_set_allocate(struct id_set *set, size_t places)
+{
+    const struct id_set old = *set;
+    VALUE kept = old.memory;
+    set->memory = rb_str_tmp_new((long)(places / 2 * sizeof(int64_t) + places * sizeof(int32_t)));
+    set->numbers = (int64_t *)RSTRING_PTR(set->memory);
+    set->places = (int32_t *)(set->numbers + places / 2);
+    set->mask = places - 1;
+    memset(set->places, 0xFF, places * sizeof(int32_t));
+    if (old.count) memcpy(set->numbers, old.numbers, old.count * sizeof(int64_t));
+    for (size_t i = 0; i < old.count; i++) *id_set_place(set, set->numbers[i]) = (int32_t)i;
+    RB_GC_GUARD(kept);
+}
+
+static void id_set_add(struct id_set *set, int64_t number)
+{
+    int32_t *place = id_set_place(set, number);
+    if (*place >= 0) return;
+    if (set->count == (set->mask + 1) / 2) {
+        id_set_allocate(set, (set->mask + 1) * 4);
+        place = id_set_place(set, number);
+    }
+    set->numbers[set->count] = number;
+    *place = (int32_t)set->count++;
+}
+
+/* Native.distinct_ids(texts) → an array of Integers, or nil */
+static VALUE ids_distinct(VALUE self, VALUE texts)
+{
+    struct id_set set = { Qnil, NULL, NULL, 0, 0 };
+    VALUE ids;
+    Check_Type(texts, T_ARRAY);
+    id_set_allocate(&set, 512);
+    for (long i = 0; i < RARRAY_LEN(texts); i++) {
+        VALUE text = rb_ary_entry(texts, i);
+        struct id_text list;
+        int64_t number;
+        if (!RB_TYPE_P(text, T_STRING)) return Qnil;
+        list = id_text_of(RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
+        while (list.at < list.end) {
+            if (!id_text_next(&list, &number) || set.count > INT32_MAX / 8) return Qnil;
+            id_set_add(&set, number);
+        }
+        RB_GC_GUARD(text);
+    }
+    ids = rb_ary_new_capa((long)set.count);
+    for (size_t i = 0; i < set.count; i++) rb_ary_push(ids, LL2NUM(set.numbers[i]));
+    RB_GC_GUARD(set.memory);
+    return ids;
+}
+
+/* Native.id_list(rows) → the integers of the first column as text of an array, or nil */
+static VALUE ids_list(VALUE self, VALUE rows)
+{
+    struct source source;
+    size_t length = 2;
+    VALUE text;
+    char *at;
+    if (RB_TYPE_P(rows, T_ARRAY) || !source_pg_result_p(rows)) return Qnil;
+    source = source_of(rows);
+    if (!source.result) return Qnil;
+    for (long row = 0; row < source.size; row++) {
+        struct cell cell = source_cell(&source, row, 0);
+        if (cell.kind == CELL_NULL) continue;
+        if (cell.length > NUMBER_DIGITS || !number_integer_text(cell.text, cell.length)) return Qnil;
+        length += cell.length + 1;
+    }
+    text = rb_utf8_str_new(NULL, (long)length);
+    source_refresh(&source);
+    at = RSTRING_PTR(text);
+    *at++ = '{';
+    for (long row = 0; row < source.size; row++) {
+        struct cell cell = source_cell(&source, row, 0);
+        if (cell.kind == CELL_NULL) continue;
+        memcpy(at, cell.text, cell.length);
+        at += cell.length;
+        *at++ = ',';
+    }
+    if (length > 2) at--;
+    *at++ = '}';
+    rb_str_set_len(text, at - RSTRING_PTR(text));
+    RB_GC_GUARD(source.rows);
+    return text;
+}
+
+#endif

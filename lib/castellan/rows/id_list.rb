@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+require "json"
+
+begin
+  require "castellan/castellan_ext"
+rescue LoadError
+  nil # JSON's parser then reads the ids
+end
+
+module Castellan
+  module Rows
+    # The ids of rows as the text of PostgreSQL's array, made in C without an object for each. It answers what a driver asks of a list of
+    # ids; there, and where it is empty, an Array does as well.
+    #
+    #   list = IdList.of(result)   # => #<IdList {1,2,3}>
+    #   list.size                  # => 3
+    #   IdList.distinct("{3,1,3}") # => [3, 1]
+    class IdList
+      include Enumerable
+
+      # @param rows [Array<Array>, PG::Result] with an integer in the first column
+      # @return [IdList, nil] nil where the ids have to be read one by one
+      def self.of(rows)
+        return unless defined?(Native) && !rows.is_a?(Array) && rows.ntuples.positive?
+
+        text = Native.id_list(rows)
+        text && new(text, rows.ntuples)
+      end
+
+      # @param texts [String, Array<String>, nil] integers with commas between them, in braces or not
+      # @return [Array<Integer>] each once, in the order in which they come first
+      def self.distinct(texts)
+        texts = [texts].compact unless texts.is_a?(Array)
+        (defined?(Native) && Native.distinct_ids(texts)) || parsed(texts.uniq.map { |text| text.delete("{}") }.reject(&:empty?).join(","))
+      end
+
+      # By JSON's parser, because `split` would make a string of each.
+      def self.parsed(text)
+        JSON.parse("[#{text}]").uniq
+      rescue JSON::ParserError # text in an integer column, which SQLite allows
+        text.split(",").map(&:to_i).uniq
+      end
+      private_class_method :parsed
+
+      # @return [String]
+      # @return [Integer]
+      attr_reader :to_s, :size
+
+      def initialize(text, size)
+        @to_s = text.freeze
+        @size = size
+        freeze
+      end
+
+      # @return [Boolean]
+      def empty?
+        size.zero?
+      end
+
+      # @return [Integer]
+      def first
+        to_s[1..].to_i
+      end
+
+      # @yieldparam id [Integer]
+      def each(&block)
+        JSON.parse(to_s.tr("{}", "[]")).each(&block)
+      end
+    end
+  end
+end

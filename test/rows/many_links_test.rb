@@ -1,0 +1,260 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "json"
+require_relative "active_record_world"
+require_relative "sequel_world"
+
+# The links of many parents through a join table: duplicates, rows of it that lead nowhere, and none at all; in the order in which they
+# always come, whether the related records are included or not.
+module ManyLinksContract
+  SIZES = [3, 120].freeze # on PostgreSQL as rows, and as two lists
+
+  def test_links_are_what_the_records_answer
+    SIZES.each do |size|
+      filled(size) do
+        [nil, "songs"].each { |include| assert_equal expected, linked(include: include), [size, include].inspect }
+        assert_equal expected.values.flatten.uniq.sort, included.map { |one| one["id"] }.sort
+        assert_equal expected, linked(include: "songs", encoder: "ruby")
+      end
+    end
+  end
+
+  def test_what_leads_nowhere_is_no_link
+    SIZES.each do |size|
+      filled(size) do
+        everything = expected
+        dangle
+        refute_equal everything, expected
+        [nil, "songs"].each { |include| assert_equal expected, linked(include: include), [size, include].inspect }
+        assert_equal expected.values.flatten.uniq.sort, included.map { |one| one["id"] }.sort
+        nested = JSON.parse(resource.render(scope, include: "songs", format: :nested))
+        assert_equal(expected, nested.to_h { |one| [one["id"].to_s, one["songs"].map { |song| song["id"].to_s }] })
+      end
+    end
+  end
+
+  def test_nobody_has_any
+    filled(60) do
+      unlink
+      assert_equal [[]], linked(include: "songs").values.uniq
+      assert_equal [[]], linked.values.uniq
+      assert_empty included
+    end
+  end
+
+  private
+
+  # A singer in four has none; some have one twice.
+  def links(singers, songs)
+    pairs = singers.each_with_index.flat_map do |singer, index|
+      chosen = songs.rotate(index).first(index % 4)
+      [*chosen, *(songs[0] if chosen.size == 3)].map { |song| [singer, song] }
+    end
+    pairs.each_slice(3).flat_map(&:reverse)
+  end
+
+  def linked(encoder: nil, **options)
+    ENV["CASTELLAN_ENCODER"] = encoder
+    JSON.parse(resource.render(scope, **options))["data"].to_h do |singer|
+      [singer["id"], singer["relationships"]["songs"]["data"].map { |song| song["id"] }]
+    end
+  ensure
+    ENV.delete("CASTELLAN_ENCODER")
+  end
+
+  def included = JSON.parse(resource.render(scope, include: "songs"))["included"]
+
+  def resource_of(singer, song)
+    songs = Class.new(Castellan::Resource) { type("songs") && attribute(:title) }
+    songs.model(song)
+    Class.new(Castellan::Resource) { type "singers" }.tap do |resource|
+      resource.model(singer)
+      resource.has_many(:songs, resource: songs)
+    end
+  end
+end
+
+module ActiveRecordManyLinks
+  include ManyLinksContract
+
+  MODELS = <<~RUBY
+    class Singer < Base
+      has_many :performances
+      has_many :songs, through: :performances
+    end
+    class Song < Base; end
+    class Performance < Base
+      belongs_to :singer
+      belongs_to :song
+    end
+  RUBY
+
+  def test_only_the_join_table_is_asked_where_the_related_rows_are_read
+    filled(3) do
+      asked = []
+      seen = ->(*, payload) { asked << payload[:sql] unless payload[:name] == "SCHEMA" }
+      ActiveSupport::Notifications.subscribed(seen, "sql.active_record") do
+        resource.render(scope, include: "songs")
+      end
+      assert_equal 1, asked.grep(/performances/).size
+      assert_empty asked.grep(/JOIN/)
+    end
+  end
+
+  private
+
+  def filled(size)
+    world::Base.connection.begin_transaction(joinable: false)
+    songs = Array.new(5) { |index| world::Song.create!(title: "Song #{index}").id }
+    singers = Array.new(size) { |index| world::Singer.create!(name: "Singer #{index}").id }
+    world::Performance.insert_all(links(singers, songs).map { |singer, song| { singer_id: singer, song_id: song } })
+    yield
+  ensure
+    world::Base.connection.rollback_transaction
+  end
+
+  def dangle
+    world::Song.order(:id).first.delete
+    world::Performance.last.update_columns(song_id: nil)
+  end
+
+  def unlink = world::Performance.delete_all
+  def scope = world::Singer.order(:id)
+  def resource = resource_of(world::Singer, world::Song)
+
+  def expected
+    scope.to_h { |singer| [singer.id.to_s, singer.songs.order("performances.id").map { |song| song.id.to_s }] }
+  end
+
+  def world
+    return base::ManyLinks if base.const_defined?(:ManyLinks)
+
+    base::Base.connection.create_table(:singers) { |table| table.string :name }
+    base::Base.connection.create_table(:songs) { |table| table.string :title }
+    base::Base.connection.create_table(:performances) { |table| table.bigint :singer_id, :song_id }
+    base.const_set(:ManyLinks, Module.new).tap do |made|
+      made.const_set(:Base, base::Base)
+      made.module_eval(MODELS, __FILE__)
+    end
+  end
+end
+
+class ManyLinksOnSqliteTest < Minitest::Test
+  include ActiveRecordManyLinks
+
+  def test_text_in_a_column_of_integers_leads_nowhere
+    filled(3) do
+      world::Base.connection.execute("UPDATE performances SET song_id = '#{world::Song.ids.first(2).join(",")}' WHERE id = " \
+                                     "(SELECT MAX(id) FROM performances)")
+      assert_equal expected, linked(include: "songs")
+    end
+  end
+
+  private
+
+  def base = ActiveRecordWorld.sqlite
+end
+
+class ManyLinksOnPostgresTest < Minitest::Test
+  include ActiveRecordManyLinks
+
+  def setup
+    needs :postgres
+  end
+
+  def test_many_links_come_in_one_row
+    filled(120) do
+      assert_equal({ "songs" => 1 }, link_rows)
+      assert_equal({}, link_rows(scope.limit(3)))
+    end
+  end
+
+  def test_ids_beyond_what_the_encoder_counts_are_links_too
+    filled(60) do
+      world::Song.insert_all([{ id: 2**62, title: "Late" }])
+      world::Performance.insert_all(scope.ids.map { |id| { singer_id: id, song_id: 2**62 } })
+      [nil, "songs"].each { |include| assert_equal expected, linked(include: include) }
+    end
+  end
+
+  private
+
+  def base = ActiveRecordWorld.postgres
+
+  # @return [Hash{String => Integer}] how many rows hold the links, where they are lists
+  def link_rows(relation = scope)
+    document = resource.document(relation)
+    row_set = Castellan::Rows.for(world::Singer).fetch(document.plan, relation)
+    table = row_set.tables.first
+    table.node.edges.zip(table.links).select { |_, link| link.is_a?(Castellan::Plan::RowSet::Lists) }
+         .to_h { |edge, link| [edge.relationship.name.to_s, link.rows.ntuples] }
+  end
+end
+
+module SequelManyLinks
+  include ManyLinksContract
+
+  def self.worlds = @worlds ||= {}
+
+  private
+
+  def filled(size)
+    world::DB.transaction(rollback: :always) do
+      songs = Array.new(5) { |index| world::DB[:songs].insert(title: "Song #{index}") }
+      singers = Array.new(size) { |index| world::DB[:singers].insert(name: "Singer #{index}") }
+      world::DB[:performances].import(%i[singer_id song_id], links(singers, songs))
+      yield
+    end
+  end
+
+  def dangle
+    world::DB[:songs].where(id: world::DB[:songs].min(:id)).delete
+    world::DB[:performances].where(id: world::DB[:performances].max(:id)).update(song_id: nil)
+  end
+
+  def unlink = world::DB[:performances].delete
+  def scope = world::Singer.order(:id)
+  def resource = resource_of(world::Singer, world::Song)
+
+  def expected
+    scope.to_h { |singer| [singer.id.to_s, singer.songs_dataset.order(Sequel[:performances][:id]).map { |song| song.id.to_s }] }
+  end
+
+  def build(name, database)
+    { singers: { name: String }, songs: { title: String }, performances: { singer_id: Integer, song_id: Integer } }.each do |table, columns|
+      database.create_table(table) do
+        primary_key :id
+        columns.each { |column, type| column(column, type) }
+      end
+    end
+    world = Object.const_set(name, Module.new)
+    world.const_set(:DB, database)
+    song = world.const_set(:Song, Class.new(Sequel::Model(database[:songs])))
+    world.const_set(:Singer, Class.new(Sequel::Model(database[:singers])))
+         .many_to_many(:songs, class: song, left_key: :singer_id, right_key: :song_id, join_table: :performances)
+    world
+  end
+end
+
+class SequelManyLinksOnSqliteTest < Minitest::Test
+  include SequelManyLinks
+
+  private
+
+  def world = SequelManyLinks.worlds[:sqlite] ||= build(:SequelSingersOnSqlite, Sequel.sqlite)
+end
+
+class SequelManyLinksOnPostgresTest < Minitest::Test
+  include SequelManyLinks
+
+  def setup
+    needs :postgres
+  end
+
+  private
+
+  def world
+    SequelManyLinks.worlds[:postgres] ||= build(:SequelSingersOnPostgres, Sequel.connect(Castellan::TestServers.postgres_url))
+  end
+end
