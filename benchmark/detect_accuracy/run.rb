@@ -12,14 +12,17 @@ require_relative "detectors"
 detector = DetectAccuracy::Detectors.of(ARGV.fetch(0))
 require_relative "../../test/detect/accuracy/cases/record_samples"
 require_relative "../../test/detect/accuracy/cases/unusual_record_samples"
+require_relative "../../test/detect/accuracy/cases/everyday_record_samples"
 require_relative "../../test/detect/accuracy/cases/dataset_samples"
 require_relative "../../test/detect/accuracy/cases/unusual_dataset_samples"
+require_relative "../../test/detect/accuracy/cases/everyday_dataset_samples"
 require_relative "../../test/detect/accuracy/cases/sqlite3_samples"
 require_relative "../../test/detect/accuracy/cases/pg_samples"
 
-groups = { Accuracy::Records::RecordSamples => Accuracy::Records, Accuracy::Records::UnusualRecordSamples => Accuracy::Records,
-           Accuracy::Datasets::DatasetSamples => Accuracy::Datasets, Accuracy::Datasets::UnusualDatasetSamples => Accuracy::Datasets,
-           Accuracy::Sqlite3Samples => Accuracy::Sqlite3Samples }
+sets = { Accuracy::Records => %i[RecordSamples UnusualRecordSamples EverydayRecordSamples],
+         Accuracy::Datasets => %i[DatasetSamples UnusualDatasetSamples EverydayDatasetSamples] }
+groups = sets.flat_map { |world, names| names.map { |name| [world.const_get(name), world] } }.to_h
+groups[Accuracy::Sqlite3Samples] = Accuracy::Sqlite3Samples
 groups[Accuracy::PgSamples] = Accuracy::PgSamples if ARGV[1]
 
 Dir.mktmpdir("castellan-accuracy") do |directory|

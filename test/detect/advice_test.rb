@@ -9,7 +9,7 @@ class DetectAdviceTest < Minitest::Test
 
   class Node < World::Base
     self.table_name = "advice_nodes"
-    connection.create_table(:advice_nodes) { |t| t.integer :parent_id }
+    connection.create_table(:advice_nodes) { |t| [t.integer(:parent_id), t.datetime(:updated_at)] }
     has_many :children, class_name: "DetectAdviceTest::Node", foreign_key: :parent_id, inverse_of: false
 
     def tree = [id, children.map(&:tree)]
@@ -27,6 +27,40 @@ class DetectAdviceTest < Minitest::Test
 
   def test_children_of_many_are_preloaded_where_they_are_on_one_line
     assert_includes only { Node.all.map { |node| node.children.to_a } }.fix, "add .preload(:children) where"
+  end
+
+  def test_the_version_of_a_list_is_read_from_what_is_loaded
+    finding = only { Node.all.map { |node| node.children.cache_key_with_version } }
+    assert_equal "add .preload(:children) where the nodes are loaded: #{finding.parent_location}", finding.fix
+    assert_equal 2, statements { Node.preload(:children).map { |node| node.children.cache_key_with_version } }
+    versions = [Node.all, Node.preload(:children)].map { |nodes| nodes.map { |node| node.children.cache_key_with_version } }
+    assert_equal(*versions)
+  end
+
+  def test_pages_of_each_are_read_from_what_is_loaded
+    finding = only { SequelWorld::User.all.each { |user| user.posts_dataset.order(:id).paged_each(rows_per_fetch: 1) { |post| post.id } } }
+    assert_includes finding.fix, "add .eager(:posts) where"
+    assert_includes finding.fix, "write .posts.each instead of .posts_dataset.paged_each at"
+  end
+
+  def test_rows_that_were_chosen_by_a_column_are_deleted_by_all_of_its_values
+    World::Base.transaction do
+      fix = only { [1, 2, 3].each { |id| World::Token.where(user_id: id).delete_all } }.fix
+      assert_includes fix, "World::Token.where(user_id: values).delete_all"
+      assert_includes only { [1, 2, 3].each { |id| World::Token.where(id: id).delete_all } }.fix, "World::Token.where(id: ids).delete_all"
+      raise ActiveRecord::Rollback
+    end
+    SequelWorld::DB.transaction(rollback: :always) do
+      fix = only { [1, 2, 3].each { |id| SequelWorld::Token.where(user_id: id).delete } }.fix
+      assert_match(/Token\.where\(user_id: values\)\.delete /, fix)
+    end
+  end
+
+  def test_of_several_models_of_a_table_the_one_that_the_line_names_is_meant
+    assert_includes only { [1, 2, 3].each { |id| SequelWorld::User.first(id: id) } }.fix, "User.where(id: values)"
+    assert_includes only { [1, 2, 3].each { |id| SequelWorld::TacticalUser.first(id: id) } }.fix, "TacticalUser.where(id: values)"
+    finding = only { [1, 2, 3].each { |id| SequelWorld::User.first(id: id) } }
+    assert_match(/once: SequelWorld::User\./, finding.fix)
   end
 
   def test_a_limit_of_the_parents_is_none_of_the_association

@@ -14,8 +14,8 @@ module Castellan
         @one = one
         @shape = one.group.shape
         @models = @shape.sequel? ? SequelModels : ActiveRecordModels
-        @model = @shape.models.first
         @source = WrittenCall.at(one.site)
+        @model = Words.named(@shape.models, @source)
       end
 
       # @return [Cure]

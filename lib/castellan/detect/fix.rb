@@ -82,7 +82,7 @@ module Castellan
       def write_loop(one)
         shape = one.group.shape
         models = shape.sequel? ? SequelModels : ActiveRecordModels
-        model = shape.models.first
+        model = Words.named(shape.models, WrittenCall.at(one.site))
         return Cure.refused("no model of the table #{shape.table} is known; write several rows in one statement") if model.nil?
 
         Cure.new(text: "write once, after the loop at #{CallSite.location(one.site)}: #{at_once(shape, models, model)} " \
@@ -92,9 +92,17 @@ module Castellan
       def at_once(shape, models, model)
         case shape.verb
         when "insert" then models.insert_many(model, shape.conflict)
-        when "delete" then models.delete_many(model)
+        when "delete" then delete_at_once(shape, models, model)
         else models.update_many(model)
         end
+      end
+
+      # Rows that were chosen by one column are chosen by all of its values.
+      def delete_at_once(shape, models, model)
+        column = shape.equal.first
+        return models.delete_many(model) if shape.equal.size != 1 || column == models.primary_key(model)
+
+        "#{model.name}.where(#{column}: values).#{models == SequelModels ? "delete" : "delete_all"}"
       end
     end
   end

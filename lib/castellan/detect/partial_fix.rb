@@ -10,12 +10,16 @@ module Castellan
     #
     # Reads the line of source for what the statement does not tell: the values of its conditions, and which call is written.
     class PartialFix
-      READ_FROM_LOADED = %w[size length empty? any? none? many? include? pluck ids pick take blank? present?].freeze
+      READ_FROM_LOADED = %w[size length empty? any? none? many? include? pluck ids pick take blank? present? cache_key cache_version
+                            cache_key_with_version].freeze
+      BATCHED = /\.(find_each|find_in_batches|in_batches|paged_each)\b/
+      # A limit that is not 1: of a number, a constant, or a method.
+      LIMITED = /\.(?:limit|(?:first|last|take)(?=\((?!1\))[\w.:@]+\)))\((?!1\))/
       # They make another query of it than the association's.
       OTHERWISE = %w[joins left_joins left_outer_joins select reselect group distinct having unscope includes preload eager_load references
                      from lock merge or and extending readonly eager eager_graph join left_join inner_join association_join union
                      select_append select_group group_and_count select_hash select_hash_groups as_hash to_hash to_hash_groups].freeze
-      private_constant :READ_FROM_LOADED, :OTHERWISE
+      private_constant :READ_FROM_LOADED, :BATCHED, :LIMITED, :OTHERWISE
 
       # @param one [Verdict::Case] with a link and a parent
       # @param tree [Hash] what to preload where the whole association is; other associations may be in it
@@ -25,17 +29,18 @@ module Castellan
         @link = one.link
         @shape = one.group.shape
         @source = WrittenCall.at(one.site)
-        @chain = Chain.read(@source, @link.name, @link.target)
+        @chain = written
         @bulk = Bulk.of(one.models)
       end
 
       # @return [Cure]
       def cure
-        if limited? then limited
-        elsif @chain&.batched? then loading.cure(after: instead("each", @chain.finder), read: :each)
+        if batched then whole
+        elsif limited? then limited
         elsif otherwise? then otherwise
         elsif @chain&.keyed? then keyed
         elsif varying? then varying
+        elsif versioned? then loading.cure
         elsif @shape.calculation? then calculated
         elsif @shape.existence? then existence
         else declared
@@ -49,11 +54,39 @@ module Castellan
       # The whole association.
       def loading = Loading.new(@one, @tree)
 
+      # What the line does with the association. Where it names it several times, that which asks what was asked.
+      def written
+        places = @source.to_enum(:scan, /\b#{Regexp.escape(@link.name.to_s)}(?:_dataset)?\b/).map { Regexp.last_match.begin(0) }
+        chains = places.filter_map { |place| Chain.read(@source[place..], @link.name, @link.target) }
+        chains.find { |chain| chain.filters.empty? != conditional? } || chains.first
+      end
+
+      # Whether the statement chooses among the records of the association.
+      def conditional? = further.any? || @shape.compares?
+
+      # @return [String, nil] how records are read a batch at a time
+      def batched = @chain ? (@chain.finder if @chain.batched?) : @source[BATCHED, 1]
+
+      # One who reads in batches wants all.
+      def whole
+        return chosen("each") if @chain && @chain.filters != ""
+        return varying if varying? || (@chain.nil? && further.any?)
+        return loading.cure(after: instead("each", batched), read: :each) if @chain
+
+        loading.cure(after: " and write .#{@link.name}.each instead of .#{batched} on the model at #{at}", read: :each)
+      end
+
       # A limit on the line may be the parents' where the statement has none.
       def limited?
-        taken = @chain ? @chain.limited? : @shape.single? && @source.match?(/\.(?:limit|first|last|take)\((?!1\))\d+\)/)
-        taken || @shape.fingerprint.include?(" offset ?")
+        return true if @shape.fingerprint.include?(" offset ?")
+
+        @chain ? @chain.limited? || (@shape.single? && several?) : @shape.single? && @source.match?(LIMITED)
       end
+
+      def several? = ".#{@chain.finder}#{@chain.arguments}".match?(LIMITED)
+
+      # The number of records and the newest change, which Rails also reads from what is loaded.
+      def versioned? = @chain && @chain.finder.to_s.start_with?("cache_") && reads_loaded? && !conditions?
 
       # With a block `select` and `group` are Ruby's.
       def otherwise?

@@ -8,7 +8,8 @@ module Castellan
     #   Words.singular(Story::LineItem)   # => "line_item"
     module Words
       BOUNDARY = /(?<=[a-z\d])(?=[A-Z])/
-      private_constant :BOUNDARY
+      CONSTANT = /(?:[A-Z]\w*::)*[A-Z]\w*/
+      private_constant :BOUNDARY, :CONSTANT
 
       module_function
 
@@ -25,6 +26,15 @@ module Castellan
 
       # @return [String]
       def singular(model) = last(model).gsub(BOUNDARY, "_").downcase
+
+      # Several models may have one table.
+      # @param models [Array<Class>]
+      # @param source [String]
+      # @return [Class, nil] the one whose name is written there, with or without the modules around it, or the first
+      def named(models, source)
+        written = source.scan(CONSTANT)
+        models.find { |model| written.any? { |name| "::#{model.name}".end_with?("::#{name}") } } || models.first
+      end
 
       def last(model) = model.name.to_s[/\w+\z/] || "Record"
       private_class_method :last

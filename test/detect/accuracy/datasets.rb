@@ -114,6 +114,11 @@ module Accuracy
       one_to_many :comments, class: "Accuracy::Datasets::Comment", key: :post_id
     end
 
+    class Reader < Sequel::Model(DB[:users])
+      plugin :many_through_many
+      many_through_many :tags, [%i[posts user_id id], %i[posts_tags post_id tag_id]], class: "Accuracy::Datasets::Tag"
+    end
+
     module_function
 
     def rolled_back(&block) = DB.transaction(rollback: :always, savepoint: true, &block)
@@ -149,6 +154,10 @@ module Accuracy
 
     create_people
     create_rest
+
+    class Country < Sequel::Model(DB[:offices])
+      plugin :static_cache
+    end
     DB.freeze
   end
 end

@@ -8,16 +8,18 @@ orm, url = ARGV
 if orm == "active_record"
   require_relative "cases/record_samples"
   require_relative "cases/unusual_record_samples"
+  require_relative "cases/everyday_record_samples"
   ActiveRecord.async_query_executor = :global_thread_pool
   Accuracy::Records.connect(url)
-  samples = Accuracy::Records::RecordSamples.samples + Accuracy::Records::UnusualRecordSamples.samples
   world = Accuracy::Records
+  samples = [world::RecordSamples, world::UnusualRecordSamples, world::EverydayRecordSamples].flat_map(&:samples)
 else
   ENV["ACCURACY_SEQUEL"] = url
   require_relative "cases/dataset_samples"
   require_relative "cases/unusual_dataset_samples"
-  samples = Accuracy::Datasets::DatasetSamples.samples + Accuracy::Datasets::UnusualDatasetSamples.samples
+  require_relative "cases/everyday_dataset_samples"
   world = Accuracy::Datasets
+  samples = [world::DatasetSamples, world::UnusualDatasetSamples, world::EverydayDatasetSamples].flat_map(&:samples)
 end
 require_relative "judged"
 

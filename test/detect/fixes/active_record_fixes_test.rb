@@ -181,6 +181,22 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_mends(unit(KEEPERS, "all = []", "keeper.room_keys.find_each { |key| all << key.door }", "all", "end"), queries: 2)
   end
 
+  def test_records_that_are_read_in_batches_are_read_from_what_is_loaded
+    chosen = unit(KEEPERS, "all = []", "keeper.#{KEY}.find_each { |key| all << key.door }", "all", "end")
+    assert_includes assert_mends(chosen, queries: 2, reads: "#{KEY}.find_each"), "read .chosen_room_keys.each at"
+    work = unit(KEEPERS, "World::RoomKey.where(keeper_id: keeper.id).find_each.map(&:door)", "end")
+    finding = only_finding(work)
+    assert_match(/ and write \.room_keys\.each instead of \.find_each on the model at \S+:3\z/, finding.fix)
+    assert_mends_rewritten(work, finding.fix[/\A.*?(?= and write)/], "keeper.room_keys.each.map(&:door)")
+  end
+
+  def test_of_several_calls_on_one_line_each_has_its_fix
+    findings = findings_of(unit(KEEPERS, "[keeper.#{KEY}.count, keeper.room_keys.count]", "end"))
+    grouped = findings.map { |finding| finding.fix[/\w+::RoomKey\..*?count/] }
+    assert_equal [".where(lost: false).group(:keeper_id).count", ".group(:keeper_id).count"], grouped.map { |code| code[/\)(\..*)/, 1] }
+    assert_match(/\Aadd \.preload\(:room_keys\)/, findings.last.fix)
+  end
+
   def test_a_grouped_calculation_answers_for_each
     { "room_keys.count" => "or count them in one query: ", "room_keys.sum(:door)" => "or ask for all at once: ",
       "room_keys.average(:door)" => LOOP, "#{KEY}.count" => LOOP,
@@ -224,6 +240,11 @@ class ActiveRecordFixesTest < Minitest::Test
       assert_includes assert_refused(unit(KEEPERS, "keeper.#{code}", "end"), preload), reason
     end
     assert_includes only_finding(unit(KEEPERS, "keeper.room_keys.first(2)", "end")).fix_refused, "and without it all are read"
+    ["keeper.room_keys.first(most)", "keeper.room_keys.limit(most).to_a",
+     "World::RoomKey.where(keeper_id: keeper.id).limit(most).to_a"].each do |code|
+      work = unit("most = 2", KEEPERS, code, "end")
+      assert_includes only_finding(work).fix_refused, "and without it all are read", code
+    end
   end
 
   def test_writes_one_by_one_become_one_statement
