@@ -33,8 +33,9 @@ module Castellan
 
       source = SourceDigest.of(document.definition) or return
       tables = document.tables or return
-      version = @versions.current(dependencies(tables)) or return
-      Cache::Key.for([fixed(document, source), version, document.values])
+      kept = kept_of(document, source, tables)
+      version = @versions.current(kept.dependencies) or return
+      kept.key(version, document.values)
     end
 
     # @param basis [String]
@@ -56,14 +57,12 @@ module Castellan
 
     private
 
-    # What is the same as long as the statement is, digested once: a scope that is fixed has the same one in every request.
-    def fixed(document, source)
-      keys = document.plan.derive([:keys, @revision]) { Plan::BoundedCache.new }
-      keys.fetch(document.statement) { Cache::Key.for([Castellan::VERSION, @revision, source, document.statement, *document.shape]) }
-    end
-
-    def dependencies(tables)
-      tables.map { |table| Versions::Dependency.new(table) }
+    # By the statement, because a scope that is fixed has the same one in every request.
+    def kept_of(document, source, tables)
+      statement = document.statement
+      made = -> { KeptStatement.new(tables, [Castellan::VERSION, @revision, source, statement, *document.shape]) }
+      kept = document.plan.derive([:kept_statements, @revision]) { Plan::BoundedCache.new }.fetch(statement, &made)
+      kept.of?(tables) ? kept : made.call
     end
 
     def pack(output)
@@ -91,5 +90,6 @@ module Castellan
   end
 end
 
+require_relative "keeper/kept_statement"
 require_relative "keeper/source_digest"
 require_relative "keeper/record_fetch"
