@@ -72,6 +72,12 @@ module Castellan
       block.call(*arguments.take(block.parameters.length))
     end
 
+    # As `respond_to?`, without the attributes of a model being looked through where its class has the method.
+    # @return [Boolean]
+    def self.answers?(record, name)
+      record.class.public_method_defined?(name) || record.respond_to?(name)
+    end
+
     # @param resource [Object] a record, a collection of them, a relation or a dataset, or nil
     # @param options [Hash] include, fields, params, meta, links, is_collection
     # @raise [UnsupportedIncludeError]
@@ -80,7 +86,7 @@ module Castellan
     def initialize(resource, options = {})
       self.class.record_type!
       @resource = resource
-      @options = Options.new(self.class, options)
+      @options = Options.of(self.class, options)
     end
 
     # @return [Hash] with symbols as keys and Ruby's own values
@@ -138,7 +144,10 @@ module Castellan
 
     # What stands beside the data.
     def around
-      { meta: @options.meta, links: @options.links }.reject { |_, value| Blank.blank?(value) }
+      around = {}
+      around[:meta] = @options.meta unless Blank.blank?(@options.meta)
+      around[:links] = @options.links unless Blank.blank?(@options.links)
+      around
     end
 
     def primary

@@ -39,6 +39,13 @@ class SerializerTest < Minitest::Test
     assert_equal [[:wrapped], [:data]], [serializer.new(ada).serializable_hash.keys, serializer.new(ada).to_hash.keys]
   end
 
+  def test_what_json_has_no_word_for_is_written_as_active_support_writes_it
+    value = { time: Time.utc(2024, 1, 2), day: Date.new(2024, 1, 2), nan: Float::NAN, decimal: BigDecimal("1.5"), 1 => nil, nil => 1.5,
+              text: Class.new(String).new("<a>"), latin: "\xe9".dup.force_encoding("ISO-8859-1"), complex: Complex(1, 2),
+              list: Class.new(Array).new([Time.utc(2024)]), hash: Class.new(Hash).new.update(a: :b), range: 1..2, role: Role.new(id: 1) }
+    value.each { |key, one| assert_equal({ key => one }.to_json, Castellan::Serializer::JsonText.of({ key => one })) }
+  end
+
   def test_a_serializer_without_a_type_is_refused
     error = assert_raises(Castellan::ConfigurationError) { Class.new { include Castellan::Serializer }.new(ada) }
     assert_equal "a serializer without a name has no type: write `set_type :user`", error.message

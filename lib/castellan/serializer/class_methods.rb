@@ -163,7 +163,7 @@ module Castellan
       def id_from_record(record, params = {})
         return Serializer.call_proc(record_id, record, params) if record_id.is_a?(Proc)
         return record.send(record_id) if record_id
-        raise MandatoryField, "id is a mandatory field in the jsonapi spec" unless record.respond_to?(:id)
+        raise MandatoryField, "id is a mandatory field in the jsonapi spec" unless Serializer.answers?(record, :id)
 
         record.id
       end

@@ -11,17 +11,44 @@ module Castellan
     # Only what JSON has no word for (times, decimals) is made into what it has, without the copies that `as_json` makes of every
     # hash and text; the json gem writes the rest, and what ActiveSupport escapes besides is escaped in the whole text at once.
     module JsonText
+      # Asks for what JSON has no word for while it writes (json 2.10): a third of the time that looking for it beforehand takes.
+      CODER = (JSON::Coder.new { |value, key| key ? value.to_s : known(value) } if defined?(JSON::Coder))
+      private_constant :CODER
+
+      # @return [Object] of JSON's own classes; what it holds is asked for in its turn
+      def self.known(value)
+        case value
+        when String then utf8(value)
+        when Hash then {}.update(value)
+        when Array then Array.new(value)
+        else
+          json = value.as_json
+          json.equal?(value) ? value.to_s : json
+        end
+      end
+
+      def self.utf8(text)
+        String.new(Serialize::Text.utf8(text))
+      rescue Serialize::Unwritable => error
+        raise JSON::GeneratorError.new(error.message, text)
+      end
+      private_class_method :known, :utf8
+
       class << self
         # @param value [Object]
         # @return [String] UTF-8
         # @raise [EncodingError] naming the record and the member that cannot be written
         def of(value)
-          Serialize::Text.for(Serialize.escape).append_json(String.new(encoding: Encoding::UTF_8), JSON.generate(plain(value)))
+          Serialize::Text.for(Serialize.escape).append_json(String.new(encoding: Encoding::UTF_8), json(value))
         rescue JSON::GeneratorError => error
           raise EncodingError, "#{place(value)}#{error.message}"
         end
 
         private
+
+        def json(value)
+          CODER && rails? ? CODER.generate(value) : JSON.generate(plain(value))
+        end
 
         def plain(value)
           case value
@@ -75,7 +102,7 @@ module Castellan
         end
 
         def writable?(value)
-          JSON.generate([plain(value)]) ? true : false
+          json([value]) ? true : false
         rescue JSON::GeneratorError
           false
         end

@@ -20,10 +20,12 @@ module Castellan
         @from = path(options[:from])
         @preloads = [*options[:preloads]].freeze
         @method = @from ? ->(record) { walk(record) } : method
+        @reader = conditional_proc || @method.is_a?(Proc) ? nil : @method
       end
 
       # Writes the member into the hash, unless its condition says no.
       def serialize(record, params, hash)
+        return hash[key] = record.public_send(@reader) if @reader
         return unless conditionally_allowed?(record, params)
 
         hash[key] = method.is_a?(Proc) ? Serializer.call_proc(method, record, params) : record.public_send(method)

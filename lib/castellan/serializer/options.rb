@@ -20,8 +20,13 @@ module Castellan
       # @return [Hash{Symbol => Hash}] what to include
       attr_reader :params, :meta, :links, :is_collection, :tree
 
+      # @param options [Hash, nil]
+      # @return [Options]
+      def self.of(serializer, options)
+        Blank.blank?(options) ? NONE : new(serializer, options)
+      end
+
       def initialize(serializer, options)
-        options = {} if Blank.blank?(options)
         @fieldsets = fieldsets_of(options[:fields])
         @params = options[:params] || {}
         raise ArgumentError, "`params` option passed to serializer must be a hash" unless @params.is_a?(Hash)
@@ -49,6 +54,8 @@ module Castellan
       end
 
       def list(parameter, names)
+        return names if names.is_a?(Array) && names.all?(Symbol)
+
         names = text(parameter, names).split(",") if names.is_a?(String)
         [*names].map { |name| text(parameter, name.to_s) }
       end
@@ -66,7 +73,9 @@ module Castellan
         paths = list("include", asked).reject { |path| Blank.blank?(path) }
         refuse("include", "include names more than #{MAX_PATHS} paths") if paths.size > MAX_PATHS
         paths.each_with_object({}) do |path, tree|
-          names = path.split(".")
+          next tree[path] ||= {} if path.is_a?(Symbol) && !path.name.include?(".")
+
+          names = path.to_s.split(".")
           refuse("include", "include goes deeper than #{MAX_DEPTH} levels: #{path[0, 60]}") if names.size > MAX_DEPTH
 
           names.reduce(tree) { |level, name| level[name.to_sym] ||= {} }
@@ -85,6 +94,9 @@ module Castellan
           relationship.static_serializer # so that one that is not there is an error now
         end
       end
+
+      NONE = new(nil, {})
+      private_constant :NONE
     end
   end
 end

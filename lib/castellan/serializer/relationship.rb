@@ -28,6 +28,8 @@ module Castellan
           @serializer, @record_type, @conditional_proc, @cached, @lazy_load_data = values
         end
         read(options)
+        @linked = !Blank.blank?(links)
+        @described = !Blank.blank?(meta)
         @serializers = {}
         @types = {}
       end
@@ -41,14 +43,14 @@ module Castellan
       # @param included [Boolean] whether the related records are included: then even lazy linkage is written
       # @param ids [Array<String>, nil] the linked ids, where they are known without asking the record
       def serialize(record, included, params, hash, ids = nil)
-        return unless include_relationship?(record, params)
+        return if conditional_proc && !include_relationship?(record, params)
 
         hash[key] = written = {}
         unless lazy_load_data && !included
           written[:data] = (ids ? of_ids(ids) : linkage(record, params)) || (to_many? ? [] : nil)
         end
-        written[:meta] = meta.is_a?(Proc) ? Serializer.call_proc(meta, record, params) : meta unless Blank.blank?(meta)
-        written[:links] = links_of(record, params) unless Blank.blank?(links)
+        written[:meta] = meta.is_a?(Proc) ? Serializer.call_proc(meta, record, params) : meta if @described
+        written[:links] = links_of(record, params) if @linked
       end
 
       # @return [Boolean]
@@ -70,7 +72,10 @@ module Castellan
       # @return [Array] the related records
       def related(record, params)
         objects = fetch_associated_object(record, params)
-        one_with_members?(objects) ? [objects] : Array(objects)
+        return Array(objects) unless objects.is_a?(Enumerable)
+        return objects.to_ary if objects.respond_to?(:to_ary)
+
+        one_with_members?(objects) ? [objects] : objects.to_a
       end
 
       # @return [Object, nil] what the association, the method or the block answers
@@ -80,7 +85,8 @@ module Castellan
 
       # @return [Class] the serializer of one related record
       def serializer_for(record, params)
-        return static_serializer if static_serializer
+        static = @static_serializer || static_serializer
+        return static if static
         return by_name((polymorphic[record.class] if polymorphic.is_a?(Hash)) || record.class.name) if polymorphic
         return Serializer.call_proc(serializer, record, params) if serializer.is_a?(Proc)
 
@@ -130,7 +136,7 @@ module Castellan
 
       def ids(record, params)
         return ids_of_block(Serializer.call_proc(object_block, record, params)) if object_block
-        return record.public_send(id_method_name) if @given_id_method || record.respond_to?(id_method_name)
+        return record.public_send(id_method_name) if @given_id_method || Serializer.answers?(record, id_method_name)
 
         ids_of_association(record)
       end

@@ -14,18 +14,21 @@ module Castellan
         @serializer = serializer
         @fieldset = fieldset
         @params = params
+        @type = serializer.record_type
         @included = included
         @attributes = chosen(serializer.attributes_to_serialize)
         @relationships = chosen(serializer.relationships_to_serialize)
-        @cached, @uncached = @relationships.partition(&:cached) if @relationships
+        @links = serializer.data_links unless Blank.blank?(serializer.data_links)
+        @meta = serializer.meta_to_serialize unless Blank.blank?(serializer.meta_to_serialize)
+        @store = serializer.cache_store_instance
+        @cached, @uncached = @relationships.partition(&:cached) if @store && @relationships
       end
 
       # @param linked [Proc, nil] called with a relationship: the ids that the record is linked to, nil to ask the record
       # @return [Hash]
       def call(record, linked = nil)
-        object = @serializer.cache_store_instance ? kept(record, linked) : written(record, @relationships, linked)
-        meta = @serializer.meta_to_serialize
-        object[:meta] = meta_of(meta, record) unless Blank.blank?(meta)
+        object = @store ? kept(record, linked) : written(record, @relationships, linked)
+        object[:meta] = meta_of(@meta, record) if @meta
         object
       end
 
@@ -42,7 +45,7 @@ module Castellan
         return written(record, @relationships, linked) unless options
 
         cached = @cached if @cached&.any?
-        object = @serializer.cache_store_instance.fetch(record, **options) { written(record, cached, linked) }
+        object = @store.fetch(record, **options) { written(record, cached, linked) }
         return object.dup unless @uncached&.any?
 
         object.merge(relationships: (object[:relationships] || {}).merge(relationships(record, @uncached, linked)))
@@ -52,27 +55,31 @@ module Castellan
         object = identified(record)
         object[:attributes] = attributes(record) if @attributes
         object[:relationships] = relationships(record, relationships, linked) if relationships
-        object[:links] = links(record) unless Blank.blank?(@serializer.data_links)
+        object[:links] = links(record) if @links
         object
       end
 
       def identified(record)
         id = @serializer.id_from_record(record, @params)
-        { id: Blank.blank?(id) ? nil : id.to_s, type: @serializer.record_type }
+        { id: Blank.blank?(id) ? nil : id.to_s, type: @type }
       end
 
       def attributes(record)
-        @attributes.each_with_object({}) { |attribute, hash| attribute.serialize(record, @params, hash) }
+        hash = {}
+        @attributes.each { |attribute| attribute.serialize(record, @params, hash) }
+        hash
       end
 
       def relationships(record, relationships, linked)
-        relationships.each_with_object({}) do |relationship, hash|
+        hash = {}
+        relationships.each do |relationship|
           relationship.serialize(record, @included.include?(relationship.name), @params, hash, linked&.call(relationship))
         end
+        hash
       end
 
       def links(record)
-        @serializer.data_links.each_with_object({}) { |(_, link), hash| link.serialize(record, @params, hash) }
+        @links.each_with_object({}) { |(_, link), hash| link.serialize(record, @params, hash) }
       end
 
       def meta_of(meta, record)
