@@ -11,6 +11,7 @@ require "castellan/instrument/pg_instrument"
 require "castellan/instrument/sqlite3_instrument"
 require "castellan/instrument/thread_instrument"
 require "castellan/instrument/sleep_instrument"
+require "castellan/instrument/wait_instrument"
 require "castellan/instrument/eager_instrument"
 require "castellan/instrument/counter"
 
@@ -29,7 +30,8 @@ module Castellan
   # and `record` call. With `CASTELLAN=off` nothing is attached. Where no recording is open, a statement costs one look
   # at a thread variable.
   module Instrument
-    INSTRUMENTS = [ActiveRecordInstrument, SequelInstrument, PgInstrument, Sqlite3Instrument, ThreadInstrument, SleepInstrument].freeze
+    INSTRUMENTS = [ActiveRecordInstrument, SequelInstrument, PgInstrument, Sqlite3Instrument, ThreadInstrument, SleepInstrument,
+                   WaitInstrument].freeze
     LOCK = Mutex.new
     private_constant :LOCK
     @subscriptions = 0

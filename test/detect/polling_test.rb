@@ -27,6 +27,30 @@ class DetectPollingTest < Minitest::Test
     assert_equal [:duplicate], kinds { [1e-9, nil, nil].each { |time| World::User.exists?(name: "ready") || (time && sleep(time)) } }
   end
 
+  def test_who_waits_in_another_way_until_the_time_is_up_waits_for_something
+    reader, _writer = IO.pipe
+    lock = Mutex.new
+    condition = ConditionVariable.new
+    worker = Thread.new { Thread.stop }
+    select = -> { IO.select([reader], nil, nil, 1e-9) } # rubocop:disable Lint/IncompatibleIoSelectWithFiberScheduler
+    [select, -> { lock.synchronize { condition.wait(lock, 1e-9) } }, -> { worker.join(1e-9) }].each do |wait|
+      assert_empty(watch { 3.times { World::User.exists?(name: "ready") || wait.call } })
+      assert_equal [:n_plus_one], kinds { [1, 2, 3].each { |id| World::Tag.find(id) && wait.call } }
+    end
+  ensure
+    worker&.kill
+  end
+
+  def test_who_was_given_something_before_the_time_was_up_did_not_wait
+    reader, writer = IO.pipe
+    writer << "x"
+    queue = Queue.new
+    select = -> { IO.select([reader], nil, nil, 60) } # rubocop:disable Lint/IncompatibleIoSelectWithFiberScheduler
+    [select, -> { Thread.new { nil }.join(60) }, -> { (queue << 1) && queue.pop }].each do |get|
+      assert_equal [:duplicate], kinds { 3.times { World::User.exists?(name: "ready") || get.call } }
+    end
+  end
+
   private
 
   def watch(&block) = Castellan::Detect.watch(&block)

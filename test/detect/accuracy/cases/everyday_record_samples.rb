@@ -372,6 +372,23 @@ module Accuracy
         Token.create!(user: user, secret: "new")
         user.update!(last_seen: 1)
       end
+
+      kind "waiting"
+      sample "for a job, by a condition variable" do
+        lock = Mutex.new
+        done = ConditionVariable.new
+        3.times { Token.exists?(secret: "done") || lock.synchronize { done.wait(lock, 1e-9) } }
+      end
+      sample "for a thread" do
+        worker = Thread.new { Thread.stop }
+        3.times { Token.exists?(secret: "done") || worker.join(1e-9) }
+        worker.kill
+      end
+      sample "for work, of which each asks the same" do
+        queue = Queue.new
+        3.times { queue << 1 }
+        3.times { queue.pop && Token.exists?(secret: "done") } #=> duplicate 3
+      end
     end
   end
 end
