@@ -10,6 +10,7 @@ require_relative "serializer/names"
 require_relative "serializer/blank"
 require_relative "serializer/member"
 require_relative "serializer/relationship"
+require_relative "serializer/hash_methods"
 require_relative "serializer/class_methods"
 require_relative "serializer/options"
 require_relative "serializer/resource_object"
@@ -96,6 +97,24 @@ module Castellan
 
     alias to_hash serializable_hash # of this very method, as there: what a class writes over it is asked by its own name
 
+    # @return [Hash]
+    def hash_for_one_record
+      document = { data: nil, **around }
+      return document unless @resource
+
+      document[:data] = primary.call(@resource)
+      document[:included] = included([@resource]) if @options.tree.any?
+      document
+    end
+
+    # @return [Hash]
+    def hash_for_collection
+      records = self.records
+      document = { data: records.map { |record| primary.call(record) } }
+      document[:included] = included(records) if @options.tree.any?
+      document.merge!(around)
+    end
+
     # @return [String] the document's bytes, UTF-8; takes and ignores what `render json:` gives
     def to_json(*)
       document&.to_json || JsonText.of(to_hash)
@@ -113,9 +132,14 @@ module Castellan
       Source.of(@resource) unless @options.is_collection == false
     end
 
+    # What a class writes over them is what is written.
+    def generic?
+      method(:hash_for_collection).owner.equal?(Serializer)
+    end
+
     # @return [RelationDocument, nil] nil where the include leads through what only records know
     def document
-      return unless (given = source)
+      return unless (given = source) && generic?
 
       document = RelationDocument.new(self.class, given, @options)
       document if document.rows?
@@ -124,22 +148,6 @@ module Castellan
     def records
       given = source unless @resource.is_a?(Array)
       given.nil? || given.records? ? @resource.to_enum(:each).to_a : RelationDocument.records(self.class, given, @options)
-    end
-
-    def hash_for_one_record
-      document = { data: nil, **around }
-      return document unless @resource
-
-      document[:data] = primary.call(@resource)
-      document[:included] = included([@resource]) if @options.tree.any?
-      document
-    end
-
-    def hash_for_collection
-      records = self.records
-      document = { data: records.map { |record| primary.call(record) } }
-      document[:included] = included(records) if @options.tree.any?
-      document.merge!(around)
     end
 
     # What stands beside the data.

@@ -38,6 +38,13 @@ module SerializerOfRelationContract
     assert_same_document article, include: %i[tags author], fields: { article: %i[tags position author title], author: [] }
   end
 
+  def test_a_hash_of_the_class_s_own_is_written_of_a_relation_too
+    article = articles { attributes :title }
+    article.define_method(:hash_for_collection) { super().merge(jsonapi: { version: "1.1" }) }
+    assert_equal({ "version" => "1.1" }, JSON.parse(article.new(ordered).to_json)["jsonapi"])
+    assert_same_document article
+  end
+
   def test_an_opaque_primary_type_is_loaded_once_and_the_others_stay_rows
     article = articles { attribute(:shout) { |record, params| "#{record.title.upcase}#{params[:mark]}" } }
     assert_equal({ "Article" => 7 }, made { article.new(ordered, include: %i[author tags], params: { mark: "!" }).to_json })

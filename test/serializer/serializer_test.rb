@@ -33,6 +33,11 @@ class SerializerTest < Minitest::Test
     assert_includes error.message, "UserSerializer defines record_hash, which jsonapi-serializer calls and Castellan does not"
   end
 
+  def test_included_records_are_not_had_from_the_class
+    error = assert_raises(Castellan::ConfigurationError) { define { attributes :name }.get_included_records(ada, [:roles], [], {}) }
+    assert_includes error.message, "serializable_hash[:included]"
+  end
+
   def test_to_hash_is_what_it_is_in_jsonapi_serializer
     serializer = define { attributes :name }
     serializer.define_method(:serializable_hash) { { wrapped: super() } }

@@ -14,6 +14,8 @@ module Castellan
     #
     # A subclass begins with what its superclass has declared.
     module ClassMethods
+      include HashMethods
+
       # @return [Hash{Symbol => Member}, nil] by key
       # @return [Hash{Symbol => Relationship}, nil] by name
       # @return [Symbol, nil] the type
@@ -23,9 +25,7 @@ module Castellan
 
       INHERITED = %i[attributes_to_serialize relationships_to_serialize data_links transform_method record_id meta_to_serialize
                      cache_store_instance cache_store_options].freeze
-      # jsonapi-serializer's own class methods that write hashes: nothing here calls them.
-      NEVER_CALLED = %i[record_hash attributes_hash relationships_hash links_hash meta_hash id_hash get_included_records].freeze
-      private_constant :INHERITED, :NEVER_CALLED
+      private_constant :INHERITED
 
       def inherited(subclass)
         super
@@ -41,7 +41,7 @@ module Castellan
       # @raise [ConfigurationError] for a class method that would have been called there and is not here
       def singleton_method_added(name)
         super
-        return unless NEVER_CALLED.include?(name)
+        return unless HashMethods::NAMES.include?(name)
 
         raise ConfigurationError, "#{self.name || "a serializer"} defines #{name}, which jsonapi-serializer calls and Castellan does not" \
                                   ": declare what it adds with attribute, link or meta"
@@ -78,6 +78,12 @@ module Castellan
         self.transform_method = name.to_sym
         type = record_type || reflected_record_type
         set_type(type) if type
+      end
+
+      # Of fast_jsonapi's beginnings.
+      # @see #set_key_transform
+      def use_hyphen
+        set_key_transform :dash
       end
 
       # @param names [Array<Symbol>] methods of the record; last, `if:`, and a lambda in place of a block

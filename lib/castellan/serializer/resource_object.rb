@@ -32,6 +32,37 @@ module Castellan
         object
       end
 
+      # @return [Hash]
+      def attributes(record)
+        hash = {}
+        @attributes.each { |attribute| attribute.serialize(record, @params, hash) }
+        hash
+      end
+
+      # @param relationships [Array<Relationship>]
+      # @return [Hash]
+      def relationships(record, relationships, linked = nil)
+        hash = {}
+        relationships.each do |relationship|
+          relationship.serialize(record, @included.include?(relationship.name), @params, hash, linked&.call(relationship))
+        end
+        hash
+      end
+
+      # @return [Hash]
+      def links(record)
+        @links.each_with_object({}) { |(_, link), hash| link.serialize(record, @params, hash) }
+      end
+
+      # @return [Object]
+      def meta_of(meta, record)
+        case meta
+        when Proc then Serializer.call_proc(meta, record, @params)
+        when Hash then meta
+        else record.public_send(meta)
+        end
+      end
+
       private
 
       def chosen(members)
@@ -62,32 +93,6 @@ module Castellan
       def identified(record)
         id = @serializer.id_from_record(record, @params)
         { id: Blank.blank?(id) ? nil : id.to_s, type: @type }
-      end
-
-      def attributes(record)
-        hash = {}
-        @attributes.each { |attribute| attribute.serialize(record, @params, hash) }
-        hash
-      end
-
-      def relationships(record, relationships, linked)
-        hash = {}
-        relationships.each do |relationship|
-          relationship.serialize(record, @included.include?(relationship.name), @params, hash, linked&.call(relationship))
-        end
-        hash
-      end
-
-      def links(record)
-        @links.each_with_object({}) { |(_, link), hash| link.serialize(record, @params, hash) }
-      end
-
-      def meta_of(meta, record)
-        case meta
-        when Proc then Serializer.call_proc(meta, record, @params)
-        when Hash then meta
-        else record.public_send(meta)
-        end
       end
     end
   end

@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serializer
+    # jsonapi-serializer's own class methods that write one record, or one part of it, as a hash: for who calls them. Nothing here does,
+    # so a serializer that writes one over is refused; see {ClassMethods#singleton_method_added}.
+    #
+    #   UserSerializer.record_hash(user, nil, nil)   # => { id: "1", type: :user, attributes: { email: "ada@example.com" } }
+    module HashMethods
+      # What is never called by Castellan.
+      NAMES = %i[record_hash attributes_hash relationships_hash links_hash meta_hash id_hash get_included_records].freeze
+
+      # @param fieldset [Array<Symbol>, nil]
+      # @param includes_list [Array<Symbol>, nil] the relationships whose records are included
+      # @return [Hash]
+      def record_hash(record, fieldset, includes_list, params = {})
+        ResourceObject.new(self, fieldset, params, includes_list || []).call(record)
+      end
+
+      # @return [Hash]
+      def attributes_hash(record, fieldset = nil, params = {})
+        ResourceObject.new(self, fieldset, params).attributes(record)
+      end
+
+      # @param relationships [Hash{Symbol => Relationship}, nil] nil for all
+      # @return [Hash]
+      def relationships_hash(record, relationships = nil, fieldset = nil, includes_list = nil, params = {})
+        relationships ||= relationships_to_serialize
+        relationships = relationships.slice(*fieldset) if fieldset
+        ResourceObject.new(self, fieldset, params, includes_list || []).relationships(record, relationships.values)
+      end
+
+      # @return [Hash]
+      def links_hash(record, params = {})
+        ResourceObject.new(self, nil, params).links(record)
+      end
+
+      # @return [Object]
+      def meta_hash(record, params = {})
+        ResourceObject.new(self, nil, params).meta_of(meta_to_serialize, record)
+      end
+
+      # @return [Hash, nil]
+      def id_hash(id, record_type, default_return = false) # rubocop:disable Style/OptionalBooleanParameter
+        return { id: id.to_s, type: record_type } unless Blank.blank?(id)
+
+        { id: nil, type: record_type } if default_return
+      end
+
+      # @raise [ConfigurationError]
+      def get_included_records(*)
+        raise ConfigurationError, "#{name} is asked for get_included_records, which jsonapi-serializer has and Castellan has not: " \
+                                  "write #{name}.new(record, include: [:author]).serializable_hash[:included]"
+      end
+
+      # @param includes [Array<Symbol>, nil]
+      # @raise [UnsupportedIncludeError]
+      def validate_includes!(includes)
+        Options.of(self, { include: includes })
+      end
+
+      # @return [Hash{Symbol => Relationship}, nil] those with `cached: true`
+      def cachable_relationships_to_serialize
+        relationships_to_serialize&.select { |_, relationship| relationship.cached }
+      end
+
+      # @return [Hash{Symbol => Relationship}, nil] the others
+      def uncachable_relationships_to_serialize
+        relationships_to_serialize&.reject { |_, relationship| relationship.cached }
+      end
+    end
+  end
+end
