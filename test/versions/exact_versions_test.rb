@@ -15,10 +15,40 @@ module ExactVersionsOnSQLite
     def close = @database.close
   end
 
+  DROP = "DROP TRIGGER castellan_version_update_users"
+
   def teardown
     @other&.close
     super
     FileUtils.rm_rf(@dir)
+  end
+
+  def test_a_trigger_that_another_program_drops_is_missed_at_once
+    2.times { assert users }
+    other.run("CREATE TABLE things (id integer)")
+    2.times { assert users }
+    other.run(DROP)
+    2.times { assert_nil users }
+    other.run("CREATE TABLE further_things (id integer)")
+    2.times { assert_nil users }
+    @versions.install(%w[users])
+    2.times { assert users }
+  end
+
+  def test_triggers_are_those_that_are_left_after_a_rollback
+    transaction(rollback: true) do
+      run_sql(DROP)
+      assert_nil users
+    end
+    2.times { assert users }
+    other.run(DROP)
+    assert_nil users
+    transaction(rollback: true) do
+      @versions.install(%w[users])
+      2.times { assert users }
+    end
+    other.run("CREATE TABLE things (id integer)") # the schema has as many changes as it had in between
+    2.times { assert_nil users }
   end
 
   private

@@ -19,7 +19,8 @@ module Castellan
     # (a changed view, function or column). SQLite's are in {SQLiteTriggers}. A replica is exact about its own state: read
     # the version from the replica that gives the data.
     class ExactVersions
-      Statement = Struct.new(:name, :sql)
+      # `tokens` reads the same without a look at the triggers, where that can be spared; see {SQLiteReader}.
+      Statement = Struct.new(:name, :sql, :tokens)
       LIMIT = 1000 # distinct lists of tables; includes come from clients, and further lists are built anew each time
       private_constant :Statement, :LIMIT
 
@@ -43,7 +44,7 @@ module Castellan
         return current_with_records(dependencies) if dependencies.any?(&:record)
 
         tables = dependencies.map(&:table)
-        read { |raw| value(raw, statement(tables) { |names| triggers.current(names) }) }
+        read { |raw| value(raw, statement(tables) { |names| [triggers.current(names), triggers.tokens(names)] }) }
       end
 
       # One statement for all ids.
@@ -128,7 +129,7 @@ module Castellan
       end
 
       def value(raw, statement)
-        observe(raw, statement) { reader.value(raw, statement.name, statement.sql) }
+        observe(raw, statement) { reader.value(raw, statement.name, statement.sql, statement.tokens) }
       end
 
       def observe(raw, statement, &block)
@@ -137,11 +138,11 @@ module Castellan
 
       # Read without the lock: the Hash is replaced, never changed. The name is of the text, because a connection outlives this.
       def statement(names)
-        @statements[names] || @mutex.synchronize { @statements[names] || remember(names, yield(names.uniq)) }
+        @statements[names] || @mutex.synchronize { @statements[names] || remember(names, *yield(names.uniq)) }
       end
 
-      def remember(names, sql)
-        statement = Statement.new("castellan_#{Digest::SHA256.hexdigest(sql)[0, 24]}", sql.freeze).freeze
+      def remember(names, sql, tokens = nil)
+        statement = Statement.new("castellan_#{Digest::SHA256.hexdigest(sql)[0, 24]}", sql.freeze, tokens&.freeze).freeze
         @statements = @statements.merge(names.dup.freeze => statement).freeze if @statements.size < LIMIT
         statement
       end

@@ -21,7 +21,7 @@ module Castellan
       end
 
       # @return [String, nil]
-      def value(raw, name, sql)
+      def value(raw, name, sql, _tokens = nil)
         result = run(raw, name, sql, [])
         result.getvalue(0, 0) if result.ntuples.positive?
       ensure

@@ -11,21 +11,32 @@ module Castellan
     #   reader.value(raw, "castellan_1", "SELECT …")            # => String or nil
     #   reader.pairs(raw, "castellan_2", "SELECT …", ["7", "8"]) # => { "7" => token, … }
     #
+    # A look at the triggers goes through the whole schema, which costs three times what the version does. SQLite prepares a
+    # statement again by itself when the schema has changed, whoever changed it, and also when a change was rolled back; it counts
+    # how often (SQLITE_STMTSTATUS_REPREPARE). So there is one look a schema: none as long as that number is the one of the last.
+    #
     # Before version 2 of the sqlite3 gem a database cannot be closed while it has statements, so there each is prepared anew.
     class SQLiteReader
       ERROR = SQLite3::Exception
       LIMIT = 256
       KEEPS_STATEMENTS = SQLite3::VERSION.to_i >= 2
-      private_constant :KEEPS_STATEMENTS
+      CHECKED = :@castellan_checked
+      private_constant :KEEPS_STATEMENTS, :CHECKED
 
       def initialize(prepared:)
         @prepared = prepared && KEEPS_STATEMENTS
         freeze
       end
 
+      # @param tokens [String, nil] a statement that reads the same without a look at the triggers
       # @return [String, nil]
-      def value(raw, name, sql)
-        run(raw, name, sql) { |statement| statement.step&.first }
+      def value(raw, name, sql, tokens = nil)
+        brief = tokens && @prepared && prepare(raw, tokens, tokens) or return first(raw, name, sql)
+        token = step(brief)
+        schema = brief.stat(:reprepares)
+        return token if schema == brief.instance_variable_get(CHECKED)
+
+        first(raw, name, sql).tap { |found| brief.instance_variable_set(CHECKED, found && schema) }
       end
 
       # @return [Hash{String => String}]
@@ -42,6 +53,16 @@ module Castellan
       end
 
       private
+
+      def first(raw, name, sql)
+        run(raw, name, sql) { |statement| statement.step&.first }
+      end
+
+      def step(statement)
+        statement.step&.first
+      ensure
+        statement.reset! unless statement.closed?
+      end
 
       # An open cursor would hold a lock, so it is reset whatever happens.
       def run(raw, name, sql)
