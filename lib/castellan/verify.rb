@@ -13,8 +13,8 @@ module Castellan
   #
   # In an application {Middleware} does so with a few requests of many. The models are asked as a developer would, reader by reader and
   # association by association, each loaded lazily: a statement for each record and relationship. Whatever is rendered inside the
-  # block is compared, kept documents too (they are written anew); a {Document::Stream} is not, nor is a document with conditions
-  # (`if:`), links, meta objects or relationships to several types: {Result#passed_over} counts these.
+  # block is compared: conditions, links and meta objects are asked for with the models' values, kept documents are written anew, a
+  # {Document::Stream} is written whole, unless it has more than 10,000 records: {Result#passed_over} counts these.
   module Verify
     # @yieldreturn [Object] a document, its bytes, or anything that was made by rendering some
     # @return [Result]
@@ -35,7 +35,9 @@ module Castellan
     def self.rendered(value)
       return value.to_json if value.is_a?(Document)
 
-      value[2].to_json if value.is_a?(Array) && value[2].is_a?(Document)
+      body = value.is_a?(Array) ? value[2] : value
+      body.to_json if body.is_a?(Document)
+      body.whole if body.is_a?(Document::Stream)
       value
     end
     private_class_method :rendered

@@ -112,8 +112,50 @@ module VerifyContract
     body = guarded.render(viewer: :guest)
     result = Castellan.verify { guarded.render(viewer: :guest) }
     refute_includes result.value, "Title"
-    assert_equal [body, 0, 1], [result.value, result.documents, result.passed_over]
-    assert_includes result.to_s, "1 not compared"
+    assert_equal [body, 1, true], [result.value, result.documents, result.same?]
+  end
+
+  def test_conditions_links_and_meta_objects_are_asked_for_with_the_models_values
+    [{}, { include: "author" }, { include: "author,tags", format: :nested }, { fields: { articles: "title" } },
+     { viewer: 2 }].each do |asked|
+      result = Castellan.verify { adorned.render(**asked) }
+      assert_predicate result, :same?, "#{asked}: #{result}"
+      assert_equal [adorned.render(**asked), 1], [result.value, result.documents]
+    end
+  end
+
+  def test_a_condition_a_link_or_a_meta_object_that_differs_is_told
+    render = -> { adorned.render(include: "author") }
+    result = reading(:Article, :position, ->(position) { position && (position + 1) }, render) { Castellan.verify(&render) }
+    assert_equal ["author meta", "links", "meta", "position", "title"], result.differences.map(&:attribute).compact.uniq.sort
+    rows, models = [render.call, result.value].map { |body| JSON.parse(body)["data"].find { |one| one["id"] == "1" } }
+    at = rows["meta"]["at"] + 1
+    assert_equal ["/at/#{at}", at, at], [models["links"]["self"], models["meta"]["at"], models.dig("relationships", "author", "meta", "at")]
+    assert_equal [rows["attributes"]["position"] != 3, at != 3], [rows, models].map { |one| one["attributes"].key?("title") }
+  end
+
+  def test_relationships_to_several_types_are_compared
+    result = Castellan.verify { several.render(include: "subjects") }
+    assert_predicate result, :same?, result.to_s
+    assert_equal JSON.parse(several.render(include: "subjects")), JSON.parse(result.value)
+    result = Castellan.verify { several.render(include: "subjects", format: :nested) }
+    assert_predicate result, :same?, result.to_s
+  end
+
+  def test_streams_are_compared_whole_and_the_models_answer_is_served
+    streamed = -> { long.document.stream(size: 2) }
+    result = reading(:Article, :title, :upcase.to_proc) { Castellan.verify { streamed.call.each.to_a.join } }
+    assert_equal [1, 7], [result.documents, result.differences.size]
+    assert_includes result.value, '"title":"TITLE 5"'
+    later = reading(:Article, :title, :upcase.to_proc) { Castellan.verify { [200, {}, streamed.call] } }
+    assert_equal [7, true], [later.differences.size, later.value.last.each.to_a.join.include?('"title":"TITLE 5"')]
+  end
+
+  def test_a_stream_that_is_too_long_is_written_in_pieces_and_counted
+    most = Castellan::Verify::Verification::MOST_STREAMED
+    verification = Castellan::Verify::Verification.new
+    assert_equal [[true, false], 1], [[most, most + 1].map { |count| verification.takes?(count) }, verification.passed_over]
+    assert_includes Castellan::Verify::Result.new(nil, 1, [], 1).to_s, "1 not compared (streams of more than 10000 records)"
   end
 
   def test_the_middleware_verifies_some_requests
@@ -149,6 +191,29 @@ module VerifyContract
   private
 
   def long = library.models::LongArticleResource
+
+  # One of several kinds of what can be added to rows, each by the position and the body of the article.
+  def adorned
+    @adorned ||= Class.new(long) do
+      attribute :title, if: ->(row, _viewer) { row.position != 3 }, if_columns: %i[position]
+      attribute(:body_size, columns: %i[body]) { |row| row.body.to_s.size }
+      belongs_to :author, resource: "AuthorResource", if: ->(row, viewer) { row.id != viewer }, links: { self: "/by/{author_id}" },
+                          meta: ->(row) { { at: row.position } }, columns: %i[id position]
+      link :self, "/at/{position}"
+      meta({ at: nil })
+      meta(columns: %i[position]) { |row| { at: row.position } }
+    end
+  end
+
+  def several
+    models = library.models
+    @several ||= Class.new(long) do
+      has_many(:subjects, resource: { "#{models}::Author" => "AuthorResource", "#{models}::Tag" => "TagResource" }) do |article|
+        [article.author, *article.tags.sort_by(&:id)].compact
+      end
+    end
+  end
+
   def articles = library.models::ArticleResource
 
   def places(result) = result.differences.map { |difference| difference.to_a.first(3) }.sort_by(&:to_s)

@@ -14,8 +14,8 @@ module Castellan
     # whole document is read in one transaction instead, and the connection is kept until the last byte is taken.
     #
     # A scope in another order is read in that order: its ids first, in one statement, then the records by them. A document of one
-    # record, of a page or out of a cache comes in one piece, and so does one whose scope groups rows. There is no entity tag, which
-    # would cost the body.
+    # record, of a page or out of a cache comes in one piece, and so does one whose scope groups rows, or that `Castellan.verify`
+    # compares. There is no entity tag, which would cost the body.
     class Stream
       SIZE = 1_000
       MOST_INCLUDED = 100_000
@@ -39,7 +39,13 @@ module Castellan
 
       # @return [Boolean] whether it comes in pieces
       def divided?
-        @document.collection? && @document.request.page.nil? && !@document.kept? && batches.possible? && found_by_id?
+        @whole.nil? && divisible? && !compared?
+      end
+
+      # For `Castellan.verify`, which is over when a server asks for the bytes.
+      # @return [String, nil] the document, nil where it comes in pieces
+      def whole
+        @whole ||= divided? ? nil : @document.to_json
       end
 
       # @return [Integer]
@@ -58,7 +64,7 @@ module Castellan
       # @raise [EncodingError]
       def each(&block)
         return enum_for(:each) unless block
-        return yield @document.to_json unless divided?
+        return yield whole unless divided?
 
         @snapshot ? @adapter.division.snapshot { write(&block) } : write(&block)
         nil
@@ -75,6 +81,16 @@ module Castellan
       end
 
       private
+
+      def divisible?
+        @document.collection? && @document.request.page.nil? && !@document.kept? && batches.possible? && found_by_id?
+      end
+
+      def compared?
+        verification = Document.verification or return false
+        @compared ||= {}.compare_by_identity
+        @compared.fetch(verification) { @compared[verification] = verification.takes?(@adapter.count(@document.paged)) }
+      end
 
       # Included records are read again by their ids: a key of several columns, or a resource without a model, has no such statement.
       def found_by_id?

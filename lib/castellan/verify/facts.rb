@@ -44,7 +44,18 @@ module Castellan
         type, id = object.values_at("type", "id")
         @found[["#{where}#{type}", id, nil]] = true
         (object["attributes"] || {}).each { |key, value| @found[["#{where}#{type}", id, key]] = value }
-        (object["relationships"] || {}).each { |key, value| @found[["#{where}#{type}", id, key]] = linkage(type, key, value["data"]) }
+        (object["relationships"] || {}).each { |key, value| relationship("#{where}#{type}", id, key, value, type) }
+        around("#{where}#{type}", id, "", object)
+      end
+
+      # What a relationship is called may be what a link is called, too: its parts have its name in front.
+      def relationship(place, id, key, value, type)
+        @found[[place, id, key]] = value.key?("data") ? linkage(type, key, value["data"]) : ABSENT
+        around(place, id, "#{key} ", value)
+      end
+
+      def around(place, id, owner, object)
+        object.slice("links", "meta").each { |key, value| @found[[place, id, "#{owner}#{key}"]] = value }
       end
 
       def linkage(type, key, data)
@@ -64,9 +75,9 @@ module Castellan
         id = object["id"].to_s
         @found[[place, id, nil]] = true
         node.members.each { |member| @found[[place, id, member.attribute.key]] = object.fetch(member.attribute.key, ABSENT) }
-        node.edges.select { |edge|
-          edge.node && edge.written
-        }.each { |edge| below(object, node, edge, "#{place} #{id} #{edge.relationship.key}") }
+        node.edges.select { |edge| edge.included? && edge.written && object.key?(edge.relationship.key) }.each do |edge|
+          below(object, node, edge, "#{place} #{id} #{edge.relationship.key}")
+        end
       end
 
       def below(object, node, edge, place)
@@ -76,7 +87,9 @@ module Castellan
         ids = objects.map { |inner| inner["id"].to_s }
         ids = ids.sort if @unordered.include?([node.definition.type.to_s, key])
         @found[[place, nil, key]] = value.is_a?(Array) ? ids : ids.first
-        objects.each { |inner| nested_object(inner, edge.node, place) }
+        return objects.each { |inner| nested_object(inner, edge.node, place) } if edge.node
+
+        @found[[place, nil, "records"]] = objects.sort_by { |inner| inner["id"].to_s } # of several types: which is which, they do not say
       end
 
       def order(node, data)

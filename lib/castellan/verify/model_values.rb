@@ -38,6 +38,12 @@ module Castellan
         json(value(record, attribute))
       end
 
+      # @param computed [Resource::Computed] a link, a meta object or a condition
+      # @return [Object] what JSON.parse could have answered
+      def computed(record, computed)
+        json(call(computed.block, computed.columns ? named(record, computed.columns) : record))
+      end
+
       # @param relationship [Resource::Relationship]
       # @return [Array<Object>] related records, loaded as one record loads them
       def related(record, relationship)

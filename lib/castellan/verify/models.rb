@@ -55,8 +55,8 @@ module Castellan
       def nested_object(record, node)
         object = { "id" => @values.plain_id(record, node.definition.id_column) }
         object.merge!(attributes(record, node))
-        node.edges.select { |edge| edge.node && edge.written }.each do |edge|
-          objects = related(record, node, edge).map { |found| nested_object(found, edge.node) }
+        node.edges.select { |edge| edge.included? && edge.written && shown?(record, node, edge) }.each do |edge|
+          objects = targets(record, node, edge).filter_map { |found, _, inner| nested_object(found, inner) if inner }
           object[edge.relationship.key] = edge.relationship.to_many? ? objects : objects.first
         end
         object
@@ -73,13 +73,37 @@ module Castellan
         object = { "type" => node.definition.type.to_s, "id" => id(record, node) }
         attributes = attributes(record, node)
         object["attributes"] = attributes if attributes.any?
-        relationships = node.edges.select(&:written).to_h { |edge| [edge.relationship.key, { "data" => linkage(record, node, edge) }] }
-        object["relationships"] = relationships if relationships.any?
-        object
+        relationships = node.edges.select { |edge| edge.written && shown?(record, node, edge) }
+        object["relationships"] = relationships.to_h { |edge| relationship(record, node, edge) } if relationships.any?
+        object.merge!(around(record, node, :link, :meta, []))
+      end
+
+      def relationship(record, node, edge)
+        data = edge.data ? { "data" => linkage(record, node, edge) } : {}
+        [edge.relationship.key, data.merge!(around(record, node, :edge_link, :edge_meta, [edge.relationship.name]))]
+      end
+
+      # Links and the meta object of a record, or of one of its relationships.
+      def around(record, node, link, meta, owner)
+        own = node.asides.select { |aside| aside.name.is_a?(Array) && aside.name.first(owner.size) == owner }
+        links = own.select { |aside| aside.kind == link }.to_h { |aside| [aside.name.last.to_s, @values.computed(record, aside.computed)] }
+        described = own.find { |aside| aside.kind == meta }&.then { |aside| @values.computed(record, aside.computed) }
+        { "links" => (links if links.any?), "meta" => described }.compact
+      end
+
+      # Whether a condition on the row lets the member be written; one on the viewer alone has been asked before the plan was made.
+      def shown?(record, node, edge)
+        condition(record, node, :edge_if, edge.relationship.name)
+      end
+
+      def condition(record, node, kind, name)
+        aside = node.asides.find { |one| one.kind == kind && one.name == name }
+        aside.nil? || (@values.computed(record, aside.computed) ? true : false)
       end
 
       def attributes(record, node)
-        node.members.to_h do |member|
+        shown = node.members.select { |member| condition(record, node, :attribute_if, member.attribute.name) }
+        shown.to_h do |member|
           attribute = member.attribute
           next [attribute.key, hole(attribute, record, node)] if attribute.source == :viewer
 
@@ -96,8 +120,7 @@ module Castellan
       end
 
       def linkage(record, node, edge)
-        definition = edge.relationship.definition
-        links = related(record, node, edge).map { |found|
+        links = targets(record, node, edge).map { |found, definition, _|
           { "type" => definition.type.to_s, "id" => @values.id(found, definition.id_column) }
         }
         edge.relationship.to_many? ? links : links.first
@@ -109,6 +132,16 @@ module Castellan
         @values.related(record, edge.relationship)
       end
 
+      # @return [Array<Array(Object, Resource::Definition, Plan::Node)>] related records, the definition of each, and its node, if included
+      def targets(record, node, edge)
+        definitions = edge.relationship.definitions
+        nodes = edge.alternatives || [edge.node]
+        related(record, node, edge).map do |found|
+          kind = edge.alternatives ? Rows::RecordKind.of(edge.relationship, found) : 0
+          [found, definitions[kind], nodes[kind]]
+        end
+      end
+
       # In the order of the primary records, what a related record leads to before that record itself, each once.
       def included(data)
         known = data.to_h { |object| [object.values_at("type", "id"), true] }
@@ -117,16 +150,18 @@ module Castellan
       end
 
       def walk(record, node, known, walked, found)
-        node.edges.select(&:node).each do |edge|
-          related(record, node, edge).each do |inner|
-            key = [edge.node, id(inner, edge.node)]
-            next if walked[key]
-
-            walked[key] = true
-            walk(inner, edge.node, known, walked, found)
-            take(inner, edge.node, known, found)
-          end
+        node.edges.select { |edge| edge.included? && shown?(record, node, edge) }.each do |edge|
+          targets(record, node, edge).each { |inner, _, below| visit(inner, below, known, walked, found) if below }
         end
+      end
+
+      def visit(record, node, known, walked, found)
+        key = [node, id(record, node)]
+        return if walked[key]
+
+        walked[key] = true
+        walk(record, node, known, walked, found)
+        take(record, node, known, found)
       end
 
       def take(record, node, known, found)

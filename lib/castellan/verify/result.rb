@@ -2,8 +2,8 @@
 
 module Castellan
   module Verify
-    # What came of {Castellan.verify}: what the block returned, how many documents were compared, where they differed, and how many could
-    # not be compared.
+    # What came of {Castellan.verify}: what the block returned, how many documents were compared, where they differed, and how many streams
+    # were too long to be.
     Result = Struct.new(:value, :documents, :differences, :passed_over) do
       # @return [Boolean] whether something was compared and nothing differed
       def same?
@@ -12,7 +12,7 @@ module Castellan
 
       # @return [String]
       def to_s
-        not_compared = "#{passed_over} not compared (conditions, links, meta or several types)" if passed_over.positive?
+        not_compared = "#{passed_over} not compared (streams of more than #{Verification::MOST_STREAMED} records)" if passed_over.positive?
         ["#{documents} document#{"s" if documents != 1} written from rows and from models", not_compared, *differences].compact.join("\n")
       end
     end
