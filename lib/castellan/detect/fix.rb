@@ -17,7 +17,7 @@ module Castellan
       end
 
       # @return [Array(String, nil), Array(nil, String)] the text, or the reason why there is none
-      def of(one) = [cure(one).text, cure(one).refused]
+      def of(one) = [said(one, cure(one).text), said(one, cure(one).refused)]
 
       # @return [Hash, nil] what a trial can preload at the parent's load
       def tree(one) = cure(one).preload
@@ -27,13 +27,21 @@ module Castellan
 
       private
 
+      # Two associations may ask the same, and nothing tells which of them was meant.
+      def said(one, text)
+        return text if text.nil? || one.rivals.empty?
+
+        "#{text} (ambiguous: #{one.rivals.join(" and ")} asks the same)"
+      end
+
       def cure(one) = @cures[one] ||= write(one)
 
       def write(one)
         case one.kind
         when :write_loop then write_loop(one)
         when :duplicate
-          Cure.new(text: "ask once and keep the answer: these #{one.group.count} statements are the same, values included")
+          Cure.new(text: "ask once and keep the answer: these #{one.group.count} statements are the same, values included",
+                   remedy: { together: nil })
         else one.link ? association(one) : BulkFix.new(one).cure
         end
       end

@@ -10,8 +10,12 @@ module Castellan
     #   links.of(group)      # => a {Link}, or nil
     #
     # Derived only from models that took part in the work: those that were loaded, walked to, or looked up. Where two fit,
-    # the one is taken that the source line names.
+    # the one is taken that the source line names, then the one whose scope has the columns that were asked for; {#rivals} are those that
+    # fit as well.
     class Links
+      WHOLE_ROWS = /\Aselect (?:\w+\.)?\* from /
+      private_constant :WHOLE_ROWS
+
       def initialize(tally)
         @groups = tally.groups
         @loads = tally.loads
@@ -28,8 +32,15 @@ module Castellan
       def of(group)
         return (witnessed(group) if walk?(group)) if group.association
 
-        fitting = candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) }
-        fitting.min_by { |link| [named?(link, group) ? 0 : 1, link.through ? 1 : 0, link.to == :many ? 0 : 1] }
+        fitting(group).min_by { |link| rank(link, group) }
+      end
+
+      # @param link [Link] the one of this group
+      # @return [Array<Link>] others of the same model that it may have come through; none where the association was witnessed
+      def rivals(group, link)
+        return [] if group.association || link.nil?
+
+        fitting(group).select { |other| other != link && other.model == link.model && rank(other, group) == rank(link, group) }
       end
 
       # @return [Boolean] whether a list may have been asked for to preload an association of what another group read
@@ -41,6 +52,14 @@ module Castellan
       private
 
       def witnessed(group) = group.association && Detect.models(group.owner)&.link(group.owner, group.association)
+
+      def fitting(group) = candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) }
+
+      def rank(link, group)
+        scoped = (@scoped ||= {}.compare_by_identity)[link] ||= ScopeColumns.of(link)
+        [named?(link, group) ? 0 : 1, (scoped - group.shape.equal).any? ? 1 : 0, -scoped.size, link.through ? 1 : 0,
+         link.to == :many ? 0 : 1]
+      end
 
       def candidates
         @candidates ||= models.flat_map { |model| Detect.models(model).links(model) }
@@ -54,7 +73,7 @@ module Castellan
         source.to_s.match?(/\b#{Regexp.escape(link.name.to_s)}\b/)
       end
 
-      def models = [*loaded, *walked_to, *looked_up].uniq
+      def models = [*loaded, *walked_to, *looked_up, *streamed].uniq
 
       def loaded
         @loads.map(&:model).uniq.filter_map do |name|
@@ -66,6 +85,15 @@ module Castellan
       end
 
       def walked_to = @groups.filter_map { |group| witnessed(group)&.target }
+
+      # Records that come one by one (Sequel's `each`) are not told as loaded: what the line names that asks for several is one of them.
+      # Rows without a model name none.
+      def streamed
+        reads = @groups.select { |group| group.shape.sequel? && group.association.nil? && several?(group.shape) }
+        reads.filter_map { |group| Words.written(group.shape.models, WrittenCall.at(group.busiest)) }
+      end
+
+      def several?(shape) = !shape.single? && shape.fingerprint.match?(WHOLE_ROWS)
 
       # Records that were fetched one by one, by their key.
       def looked_up

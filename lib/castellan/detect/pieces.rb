@@ -18,6 +18,7 @@ module Castellan
       NAME = /["`\[]?(\w+)["`\]]?/
       VALUE = /\?\d*|\$\d+|'(?:[^']|'')*'|-?\d[\d.]*|true\b|false\b/i
       CONDITION = /(?:#{NAME}\s*\.\s*)?#{NAME}\s*(=|>=?|<=?|\bbetween\b)\s*\(?(#{VALUE})/i
+      LIMIT = /\blimit\s+(#{VALUE})/i
       LIST = /\b(?:in|any)\s*\(\s*(?!select\b)([^()]*)\)/i
 
       MOST = 12
@@ -29,6 +30,7 @@ module Castellan
         @varying = []
         @widths = []
         @steady = true
+        @ones = true
         @read = 0
       end
 
@@ -56,19 +58,20 @@ module Castellan
       # @return [Boolean] whether they fetched one large set, a piece each
       def batch?(shape, siblings, count)
         return false unless shape.batch? && @varying.empty?
-        return true if shape.paged? && @steady
+        return true if shape.paged? && @steady && !(@ones && siblings.include?(count)) # the one that comes next, of each
 
         (shape.listed? ? slices? : @steady) && !siblings.include?(count)
       end
 
       protected
 
-      attr_reader :sql, :binds, :widths, :steady
+      attr_reader :sql, :binds, :widths, :steady, :ones
 
       def take(other)
         @varying |= other.varying
         @widths += other.widths
         @steady &&= other.steady
+        @ones &&= other.ones
         add(other.sql, other.binds) if other.sql
       end
 
@@ -82,6 +85,7 @@ module Castellan
       def read(sql, binds)
         @read += 1
         @widths += [width(sql, binds)] if sql.match?(LIST)
+        @ones &&= limit(sql, binds) == 1
         conditions = conditions(sql, binds)
         compare(conditions) if @before
         @before = conditions
@@ -97,6 +101,11 @@ module Castellan
         list = sql[LIST, 1].strip
         list = value(list, sql, binds, sql.index(LIST)).to_s if list.match?(/\A\$\d+\z/) # an array of PostgreSQL's is one value
         list.count(",") + 1
+      end
+
+      def limit(sql, binds)
+        literal = sql[LIMIT, 1]
+        literal && value(literal, sql, binds, sql.index(LIMIT) + sql[LIMIT].rindex(literal))
       end
 
       def conditions(sql, binds)

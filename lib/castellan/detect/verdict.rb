@@ -12,7 +12,7 @@ module Castellan
     # to its last. Reads source files and models, so it belongs after the work and not into it.
     class Verdict
       # A group that will be reported, with what was found out about it.
-      Case = Struct.new(:kind, :group, :site, :link, :parent, :models, keyword_init: true) do
+      Case = Struct.new(:kind, :group, :site, :link, :parent, :models, :rivals, keyword_init: true) do
         def count = group.count
         def cached = group.cached
         def total_ns = group.total_ns
@@ -88,13 +88,13 @@ module Castellan
         all = parent&.count && group.count >= parent.count
         site = crowded(group, link) || (group.busiest if all)
         one_owner = group.different == 1 && (parent.nil? || (link.foreign && !all))
-        return judge_statement(group) if site.nil? || one_owner
+        return judge_statement(group, link) if site.nil? || one_owner
 
-        new_case(:n_plus_one, group, site, link: link, parent: parent)
+        new_case(:n_plus_one, group, site, link: link, parent: parent, rivals: @links.rivals(group, link))
       end
 
-      def judge_statement(group)
-        site = crowded(group)
+      def judge_statement(group, link = nil)
+        site = crowded(group, link)
         return if site && group.polling?
         return new_case(:n_plus_one, group, site) if site && group.different > 1
 
@@ -167,8 +167,8 @@ module Castellan
 
       def named?(one) = mentions(one.site, one.group.shape).positive?
 
-      def new_case(kind, group, site, link: nil, parent: nil)
-        Case.new(kind: kind, group: group, site: site, link: link, parent: parent, models: Detect.models(link&.model))
+      def new_case(kind, group, site, link: nil, **more)
+        Case.new(kind: kind, group: group, site: site, link: link, models: Detect.models(link&.model), rivals: [], **more)
       end
 
       # @return [Integer, nil] the site that alone has enough, and more than it is written there

@@ -31,9 +31,12 @@ module Castellan
       # @param models [Array<Class>]
       # @param source [String]
       # @return [Class, nil] the one whose name is written there, with or without the modules around it, or the first
-      def named(models, source)
-        written = source.scan(CONSTANT)
-        models.find { |model| written.any? { |name| "::#{model.name}".end_with?("::#{name}") } } || models.first
+      def named(models, source) = written(models, source) || models.first
+
+      # @return [Class, nil] the same, or nil
+      def written(models, source)
+        names = source.scan(CONSTANT)
+        models.find { |model| names.any? { |name| "::#{model.name}".end_with?("::#{name}") } }
       end
 
       def last(model) = model.name.to_s[/\w+\z/] || "Record"

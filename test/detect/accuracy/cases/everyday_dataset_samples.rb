@@ -107,6 +107,27 @@ module Accuracy
       sample "a few of each" do
         User.all.map { |user| user.posts_dataset.reverse(:id).limit(2).all } #=> n_plus_one 5 User#posts
       end
+      sample "how many, of records that come one by one" do
+        User.each { |user| user.posts_dataset.count } #=> n_plus_one 5 User#posts
+      end
+      sample "two levels that come one by one" do
+        User.each do |user|
+          Post.where(user_id: user.id).each do |post| #=> n_plus_one 5 User#posts
+            post.comments_dataset.count #=> n_plus_one 10 Post#comments
+          end
+        end
+      end
+      sample "the lists of two that were found apart" do
+        one = User.order(:id).first
+        other = User.reverse(:id).first
+        [one.posts, other.posts]
+      end
+      sample "the next of each" do
+        Post.order(:id).all.map { |post| Post.where { id > post.id }.order(:id).first } #=> n_plus_one 10
+      end
+      sample "updates of slices", writes: true do
+        Tag.select_map(:id).each_slice(5) { |ids| Tag.where(id: ids).update(name: "other") }
+      end
       sample "a scope of the model" do
         User.all.map { |user| user.posts_dataset.published.all } #=> n_plus_one 5 User#posts
       end

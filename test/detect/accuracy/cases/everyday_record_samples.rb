@@ -236,6 +236,53 @@ module Accuracy
       sample "figures of each month" do
         (1..4).map { |month| Post.where("updated_at >= ?", Time.utc(2020, month)).count } #=> n_plus_one 4
       end
+      sample "the next of each" do
+        Post.order(:id).map { |post| Post.where("id > ?", post.id).order(:id).first } #=> n_plus_one 10
+      end
+      sample "the lists of two that were found apart" do
+        ids = User.ids
+        one = User.find(ids[0])
+        other = User.find(ids[1])
+        [one.posts.to_a, other.posts.to_a]
+      end
+      sample "three levels on one line" do
+        User.all.map { |user| user.posts.map { |post| post.comments.map(&:body) } } #=> n_plus_one 5 User#posts, n_plus_one 10 Post#comments
+      end
+      sample "either of two" do
+        User.all.select do |user|
+          user.tokens.where(on_behalf: true).exists? || user.posts.any? #=> n_plus_one 5 User#tokens, n_plus_one 5 User#posts
+        end
+      end
+      sample "is there one, and then all of them" do
+        User.all.each do |user|
+          next unless user.posts.any? #=> n_plus_one 5 User#posts
+
+          user.posts.each(&:title) #=> n_plus_one 5 User#posts
+        end
+      end
+      sample "is it one of each" do
+        tag = Tag.first
+        Post.all.map { |post| post.tags.include?(tag) } #=> n_plus_one 10 Post#tags
+      end
+      sample "all that came later" do
+        User.all.map { |user| User.where("last_seen > ?", user.last_seen).count } #=> n_plus_one 5
+      end
+      sample "counts of a list of days" do
+        (1..5).map { |day| Post.where(updated_at: Time.utc(2020, 1, day).all_day).count } #=> n_plus_one 5
+      end
+      sample "a tree, level by level, preloaded" do
+        level = Category.where(parent_id: nil).to_a
+        until level.empty?
+          ActiveRecord::Associations::Preloader.new(records: level, associations: :children).call
+          level = level.flat_map(&:children)
+        end
+      end
+      sample "owners of batches" do
+        Comment.find_in_batches(batch_size: 7) { |some| Post.where(id: some.map(&:post_id).uniq).index_by(&:id) }
+      end
+      sample "batches of one" do
+        Book.find_each(batch_size: 1) { |book| book.title }
+      end
       sample "select_value in a loop" do
         User.ids.map { |id| Base.connection.select_value("SELECT COUNT(*) FROM posts WHERE user_id = #{id}") } #=> n_plus_one 5
       end

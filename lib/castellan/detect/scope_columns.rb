@@ -1,0 +1,38 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # The columns that must equal something because an association is declared so, besides its key.
+    #
+    #   ScopeColumns.of(link)   # => ["published"], of has_many :published_posts, -> { where(published: true) }
+    #
+    # Of a scope that wants its owner, and of conditions that are no equations, nothing is known.
+    module ScopeColumns
+      class << self
+        # @param link [Link]
+        # @return [Array<String>]
+        def of(link)
+          return [] if link.target.nil?
+
+          Detect.models(link.model) == SequelModels ? of_sequel(link) : of_active_record(link)
+        rescue StandardError
+          [] # the scope is the application's code
+        end
+
+        private
+
+        def of_active_record(link)
+          scope = link.model.reflect_on_association(link.name).scope
+          return [] unless scope&.arity&.zero?
+
+          link.target.unscoped.instance_exec(&scope).where_values_hash.keys
+        end
+
+        def of_sequel(link)
+          conditions = link.model.association_reflection(link.name)[:conditions]
+          conditions.is_a?(Hash) ? conditions.keys.map(&:to_s) : []
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,48 @@
+# frozen_string_literal: true
+
+require_relative "active_record_world"
+require_relative "sequel_world"
+
+# Through which association a calculation or a finder was asked for, where nothing but the statement tells.
+class DetectLinksTest < Minitest::Test
+  World = ActiveRecordWorld
+
+  class Author < World::Base
+    self.table_name = "users"
+    has_many :keys, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id, inverse_of: false
+    has_many :own_keys, -> { where(on_behalf: false) }, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id, inverse_of: false
+    has_many :articles, class_name: "ActiveRecordWorld::Post", foreign_key: :user_id, inverse_of: false
+    has_many :essays, class_name: "ActiveRecordWorld::Post", foreign_key: :user_id, inverse_of: false
+    has_many :odd_keys, ->(one) { where(id: one.id) }, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id, inverse_of: false
+  end
+
+  class Writer < Sequel::Model(SequelWorld::DB[:users])
+    one_to_many :keys, class: "SequelWorld::Token", key: :user_id
+    one_to_many :own_keys, class: "SequelWorld::Token", key: :user_id, conditions: { on_behalf: false }
+  end
+
+  def test_the_association_whose_scope_was_asked_for_is_meant
+    assert_equal "DetectLinksTest::Author#keys", only { Author.all.map { |author| number_of(author, :keys) } }.association
+    assert_equal "DetectLinksTest::Author#own_keys", only { Author.all.map { |author| number_of(author, :own_keys) } }.association
+    sequel = %i[keys_dataset own_keys_dataset].map { |name| only { Writer.all.map { |writer| number_of(writer, name) } }.association }
+    assert_equal ["DetectLinksTest::Writer#keys", "DetectLinksTest::Writer#own_keys"], sequel
+  end
+
+  def test_where_two_fit_alike_it_is_said
+    finding = only { Author.all.map { |author| number_of(author, :essays) } }
+    assert_equal "DetectLinksTest::Author#articles", finding.association
+    assert_match(/ \(ambiguous: DetectLinksTest::Author#essays asks the same\)\z/, finding.fix)
+    refute_includes only { Author.all.map { |author| author.essays.count } }.fix, "ambiguous"
+    refute_includes only { Author.all.map { |author| author.essays.to_a } }.fix, "ambiguous"
+  end
+
+  private
+
+  def number_of(owner, name) = owner.public_send(name).count
+
+  def only(&block)
+    findings = Castellan::Detect.watch(&block)
+    assert_equal 1, findings.size, findings.join("\n")
+    findings.first
+  end
+end
