@@ -28,4 +28,31 @@ class DeclarationCheckTest < Minitest::Test
     assert_equal 2, asked.size, asked.join("; ")
     assert_includes resource.document.explain, "author_name: the model at its end reads name by a method or a callback of its own"
   end
+
+  def test_a_class_at_the_end_of_a_path_that_is_loaded_later_is_seen
+    models = Library.active_record(:sqlite).tap(&:fill).models
+    author = Class.new(models::Author) do
+      self.inheritance_column = :name
+      class << self
+        attr_accessor :later
+
+        def name = "Person"
+        def find_sti_class(_name) = later || self
+        def sti_name = nil
+        def finder_needs_type_condition? = false
+      end
+    end
+    article = Class.new(models::Article) { belongs_to :person, anonymous_class: author, foreign_key: :author_id }
+    resource = Class.new(Castellan::Resource) do
+      model article
+      type "articles"
+      attribute :mentor, from: "person.mentor_id"
+    end
+
+    mentors = -> { JSON.parse(resource.render(article.order(:id)))["data"].map { |object| object.dig("attributes", "mentor") } }
+    before = mentors.call
+    author.later = Class.new(author) { def mentor_id = 99 }
+    assert_equal before.map { |_| 99 }, mentors.call
+    refute_includes before, 99
+  end
 end

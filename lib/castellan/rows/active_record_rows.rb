@@ -370,9 +370,15 @@ module Castellan
       # What is read as rows may need models when a class with a reader of its own has been loaded.
       def loaded_classes(plan)
         several = plan.derive(@several_classes) do
-          [model, *plan.nodes.map { |node| node.definition.model }].uniq.select { |one| several?(one) }
+          [model, *plan.nodes.flat_map { |node| models_read(node) }].uniq.select { |one| several?(one) }
         end
         several.empty? ? several : several.map { |one| one.descendants.size }
+      end
+
+      def models_read(node)
+        model = node.definition.model or return []
+        adapter = related(model)
+        [model, *node.columns.map(&:path).uniq.map { |path| adapter.at(path).model }]
       end
 
       def several?(object)
