@@ -158,6 +158,16 @@ module VerifyContract
     assert_includes Castellan::Verify::Result.new(nil, 1, [], 1).to_s, "1 not compared (streams of more than 10000 records)"
   end
 
+  # Times of a database without a zone are the machine's to Sequel.
+  def test_a_time_of_a_machine_in_utc_is_written_as_rows_write_it
+    with_env("TZ" => "UTC") do
+      time = Time.at(0)
+      attribute = long.definition.attributes[:title]
+      assert_equal ["1970-01-01T00:00:00.000Z"] * 2,
+                   [Castellan::Verify::ModelValues.new(nil).attribute({ title: time }, attribute), Castellan::Rows::JSONValue.plain(time)]
+    end
+  end
+
   def test_the_middleware_verifies_some_requests
     reported = []
     random = Struct.new(:rolls) { def rand = rolls.shift }.new([0.4, 0.6])

@@ -28,7 +28,7 @@ module Castellan
         case value
         when BigDecimal then value.finite? ? value.to_s("F") : nil
         when DateTime then plain(value.to_time)
-        when Time then value.xmlschema(FRACTION)
+        when Time then (value.zone == "UTC" ? value.getutc : value).xmlschema(FRACTION)
         when Date then value.iso8601
         when Hash then value.to_h { |key, inner| [key.to_s, plain(inner)] }
         when Array then value.map { |inner| plain(inner) }

@@ -91,7 +91,9 @@ module Castellan
         defined?(::ActiveRecord::Base) && record.is_a?(::ActiveRecord::Base)
       end
 
+      # A machine's time that is UTC is written as UTC is.
       def json(value)
+        value = value.getutc if value.instance_of?(Time) && value.zone == "UTC"
         return JSON.parse(::ActiveSupport::JSON.encode([value])).first if defined?(::ActiveSupport::JSON)
 
         JSON.parse(JSON.generate([plain(value)])).first
@@ -100,7 +102,7 @@ module Castellan
       def plain(value)
         case value
         when BigDecimal then value.to_s("F")
-        when DateTime, Time then value.to_time.xmlschema(3)
+        when DateTime, Time then value.to_time.then { |time| time.zone == "UTC" ? time.getutc : time }.xmlschema(3)
         when Date then value.iso8601
         when Hash then value.to_h { |key, inner| [key.to_s, plain(inner)] }
         when Array then value.map { |inner| plain(inner) }
