@@ -33,7 +33,9 @@ module Castellan
   # error. This file only declares; `require "castellan/document"` (or `require "castellan"`) adds {.document} and {.render}.
   class Resource
     class << self
-      # Declares what the rows come from.
+      # Declares what the rows come from. Where a table holds several classes (single table inheritance), all its records are of this
+      # resource's type; a resource of a subclass (`model Admin`) has the records of that class alone, and a relationship that leads
+      # to several types names their resources.
       # @param source an ActiveRecord or Sequel model, a Sequel dataset, the name of a table or view of the one database that there is
       def model(source)
         declare { |declarations, _| declarations.model = source }
@@ -89,12 +91,13 @@ module Castellan
       end
 
       # Declares the meta object of each resource object.
-      # @param value [Hash, nil] one that is always the same
+      # @param value [Hash, nil] one that is always the same; its pairs may stand alone: `meta version: 1`
       # @param columns [Array<Symbol>, nil] what the block reads; without them it gets the record
       # @yieldparam row
       # @yieldparam viewer [Object, nil] where the block takes two arguments
       # @yieldreturn [Hash]
-      def meta(value = nil, columns: nil, &block)
+      def meta(value = nil, columns: nil, **pairs, &block)
+        value ||= pairs unless pairs.empty?
         declare do |declarations, location|
           refuse("meta: write a Hash or a block, not both", location) if value.nil? == block.nil?
 

@@ -164,7 +164,7 @@ module ConditionsAndLinksContract
   end
 
   def test_linkage_that_is_only_written_with_its_records_is_not_read
-    resource = articles { has_many :comments, :tags, resource: "CommentResource", lazy: true }
+    resource = articles { has_many :comments, :tags, lazy: true }
     assert_empty(library.queries { resource.render }.grep(/comments|tags/))
     assert_equal [{}], documents(resource, nil).flat_map { |one| one["relationships"].values }.uniq
   end

@@ -176,6 +176,31 @@ class DeclarationTest < Minitest::Test
     assert_includes plain(error), "comments has no column boddy (did you mean body?)"
   end
 
+  def test_columns_of_links_meta_objects_and_conditions_are_looked_for
+    { "link :self" => -> { link :self, "/articles/{ident}" }, "meta" => -> { meta(columns: :ident) { |row| { a: row.ident } } },
+      "attribute :title, if:" => -> { attribute :title, if: ->(row, _) { row.ident }, if_columns: %i[ident] },
+      "belongs_to :author" => -> { belongs_to :author, links: { self: "/authors/{ident}" } },
+      "has_many :tags" => -> { has_many :tags, if: ->(row, _) { row.ident }, columns: %i[ident] } }.each do |what, body|
+      error = assert_raises(Castellan::DeclarationError) { resource(&body).checked_rows }
+      assert_includes plain(error), "#{what}: articles has no column ident"
+    end
+  end
+
+  def test_one_resource_for_two_relationships_fits_both
+    error = assert_raises(Castellan::DeclarationError) { resource { has_many :comments, :tags, resource: "CommentResource" }.checked_rows }
+    assert_includes plain(error), "has_many :tags: tags leads to tags, and ActiveRecordLibrarySqlite::CommentResource is of comments"
+    assert resource { has_many :comments, resource: "CommentResource" }.checked_rows
+  end
+
+  def test_a_block_that_reads_what_it_does_not_name_is_told_what_to_write
+    error = assert_raises(NoMethodError) { render(1) { attribute(:shout, columns: :title) { |row| row.body.upcase } } }
+    assert_includes error.message, "the block reads body, which it does not name: write columns: [:title, :body]"
+  end
+
+  def test_a_meta_object_may_be_written_without_braces
+    assert_equal({ "version" => 1 }, JSON.parse(render(1) { meta version: 1 }).dig("data", "meta"))
+  end
+
   def test_a_class_of_another_namespace_finds_the_relatives_of_its_superclass
     assert_equal models::AuthorResource, Class.new(models::ArticleResource).definition.relationships[:author].resource
   end

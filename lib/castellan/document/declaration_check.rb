@@ -28,6 +28,8 @@ module Castellan
         Array(@definition.id_column).each { |column| column!(@adapter, column, "id", nil) }
         @definition.attributes.each_value { |attribute| attribute!(attribute) }
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
+        @definition.links.each { |name, link| computed!(link, "link #{name.inspect}") }
+        computed!(@definition.meta, "meta")
         @definition.sorts.each { |name, location| sort!(name, location) }
       end
 
@@ -35,6 +37,7 @@ module Castellan
 
       def attribute!(attribute)
         what = "attribute #{attribute.name.inspect}"
+        computed!(attribute.condition&.by_row, "#{what}, if:", attribute.location)
         adapter = attribute.path.reduce(@adapter) { |level, name| to_one!(level, name, what, attribute.location) }
         attribute.columns&.each { |column| column!(adapter, column, what, attribute.location) }
       end
@@ -46,17 +49,48 @@ module Castellan
         Rows.for(association.model)
       end
 
+      # What is made for each row: a link, a meta object, a condition.
+      def computed!(computed, what, location = nil)
+        computed&.columns&.each { |column| column!(@adapter, column, what, computed.location || location) }
+      end
+
+      def around!(relationship, what)
+        [relationship.condition&.by_row, relationship.meta, *relationship.links.values].each do |computed|
+          computed!(computed, what, relationship.location)
+        end
+      end
+
       def relationship!(relationship)
+        what = "#{relationship.macro} #{relationship.name.inspect}"
+        around!(relationship, what)
         return relationship.definitions if relationship.block
 
-        what = "#{relationship.macro} #{relationship.name.inspect}"
         association = association!(@adapter, relationship.name, what, relationship.location)
         several!(relationship, what, association)
         if association.to_many? != relationship.to_many?
           right = association.to_many? ? "has_many" : "has_one or belongs_to"
           refuse("#{what}: #{relationship.name} is a #{association.macro} association; declare it as #{right}", relationship.location)
         end
-        relationship.definitions
+        relationship.definitions.each { |definition| same_table!(relationship, what, association, definition) }
+      end
+
+      # `has_many :roles, :notes, resource: "NoteResource"`: what fits the one does not fit the other. A single relationship may have a
+      # resource of another table: of a view.
+      def same_table!(relationship, what, association, definition)
+        table = table_of(definition.model)
+        return if association.model.nil? || table.nil? || table_of(association.model) == table
+
+        others = @definition.relationships.each_value.select { |other|
+          other.location == relationship.location && !other.block && other.definitions.include?(definition)
+        }
+        return if others.none? { |other| table_of(@adapter.association(other.name)&.model) == table }
+
+        refuse("#{what}: #{relationship.name} leads to #{table_of(association.model)}, and #{definition.name} is of #{table}; declare " \
+               "it by itself", relationship.location)
+      end
+
+      def table_of(model)
+        Rows.for(model).table if model.is_a?(Class)
       end
 
       # What a polymorphic association leads to cannot be derived from its name.

@@ -7,9 +7,23 @@ module Castellan
     #   BlockRow.each(%i[first_name last_name], [%w[Ada Alan], %w[Lovelace Turing]], 2)
     #   # => [#<struct first_name="Ada", last_name="Lovelace">, …]
     module BlockRow
+      # What a block is told that asks for a column which its declaration does not name.
+      module Unnamed
+        def method_missing(name, *)
+          return super if name.end_with?("=", "?", "!") || name.start_with?("to_")
+
+          raise NoMethodError.new("the block reads #{name}, which it does not name: write columns: #{[*members, name].inspect} (or leave " \
+                                  "columns: out, and the block gets the record)", name)
+        end
+
+        def respond_to_missing?(*)
+          false
+        end
+      end
+
       CLASSES = {} # rubocop:disable Style/MutableConstant
       LOCK = Mutex.new
-      private_constant :CLASSES, :LOCK
+      private_constant :CLASSES, :LOCK, :Unnamed
 
       module_function
 
@@ -24,7 +38,7 @@ module Castellan
 
       # Few and fixed: the lists of columns that declarations name.
       def class_of(names)
-        LOCK.synchronize { CLASSES[names] ||= names.empty? ? Struct.new(:id) : Struct.new(*names) }
+        LOCK.synchronize { CLASSES[names] ||= (names.empty? ? Struct.new(:id) : Struct.new(*names)).include(Unnamed) }
       end
       private_class_method :class_of
     end
