@@ -358,9 +358,8 @@ module Castellan
       # @return [Object] the rows adapter
       # @raise [DeclarationError]
       def checked_rows
-        @checked_rows ||= begin
+        @checked_rows ||= Document::DeclarationCheck.of(definition).tap do
           definition.reachable.each { |reached| Document::DeclarationCheck.of(reached) }
-          Document::DeclarationCheck.of(definition)
         end
       end
 

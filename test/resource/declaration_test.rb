@@ -186,6 +186,25 @@ class DeclarationTest < Minitest::Test
     end
   end
 
+  def test_a_relationship_without_a_resource_of_its_name_is_told_which_to_write
+    authors = models::Author
+    writer = Class.new(models::Article) { belongs_to :writer, anonymous_class: authors, foreign_key: :author_id }
+    wrong = resource { type("articles") && belongs_to(:writer) }
+    wrong.model writer
+    error = assert_raises(Castellan::DeclarationError) { wrong.checked_rows }
+    assert_match(/belongs_to :writer: no resource is named like it, but writer leads to \S+Author: write resource: "\S+AuthorResource"/,
+                 plain(error))
+  end
+
+  def test_a_polymorphic_relationship_is_told_to_name_the_resources
+    noted = Class.new(models::Article) do
+      belongs_to :subject, polymorphic: true, foreign_key: :author_id, foreign_type: :title
+    end
+    wrong = resource { type("articles") && belongs_to(:subject) }
+    wrong.model noted
+    assert_includes plain(assert_raises(Castellan::DeclarationError) { wrong.checked_rows }), "name the resources of its types, resource: ["
+  end
+
   def test_one_resource_for_two_relationships_fits_both
     error = assert_raises(Castellan::DeclarationError) { resource { has_many :comments, :tags, resource: "CommentResource" }.checked_rows }
     assert_includes plain(error), "has_many :tags: tags leads to tags, and ActiveRecordLibrarySqlite::CommentResource is of comments"

@@ -71,7 +71,20 @@ module Castellan
           right = association.to_many? ? "has_many" : "has_one or belongs_to"
           refuse("#{what}: #{relationship.name} is a #{association.macro} association; declare it as #{right}", relationship.location)
         end
+        named!(relationship, what, association)
         relationship.definitions.each { |definition| same_table!(relationship, what, association, definition) }
+      end
+
+      # Where no resource has the relationship's name, those of the related model are what is likely meant.
+      def named!(relationship, what, association)
+        relationship.resources
+      rescue DeclarationError
+        model = association.model unless relationship.resource_named?
+        fitting = Resource.descendants.select { |resource| resource.name && resource.declarations.model == model } if model
+        raise if fitting.nil? || fitting.empty?
+
+        refuse("#{what}: no resource is named like it, but #{relationship.name} leads to #{model}: write resource: " \
+               "#{fitting.map { |resource| resource.name.inspect }.join(" or ")}", relationship.location)
       end
 
       # `has_many :roles, :notes, resource: "NoteResource"`: what fits the one does not fit the other. A single relationship may have a

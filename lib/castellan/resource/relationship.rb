@@ -45,6 +45,11 @@ module Castellan
         @lazy
       end
 
+      # @return [Boolean] whether the declaration says which resource, and not the relationship's name
+      def resource_named?
+        !@resource.nil?
+      end
+
       # @return [Boolean] whether its records are of several resources
       def polymorphic?
         @resource.is_a?(Array) || @resource.is_a?(Hash)
