@@ -50,33 +50,15 @@ module Castellan
           CODER && rails? ? CODER.generate(value) : JSON.generate(plain(value))
         end
 
+        # The same beforehand, for an older json, or without ActiveSupport.
         def plain(value)
           case value
           when String, Integer, Symbol, nil, true, false then value
-          when Hash then hash(value)
-          when Array then array(value)
+          when Hash then value.transform_values { |inner| plain(inner) }
+          when Array then value.map { |inner| plain(inner) }
           when Float then value.finite? || !rails? ? value : nil
           else other(value)
           end
-        end
-
-        # Copied only where something in it has to be another.
-        def hash(hash)
-          copy = nil
-          hash.each do |key, value|
-            plain = plain(value)
-            (copy ||= hash.dup)[key] = plain unless plain.equal?(value)
-          end
-          copy || hash
-        end
-
-        def array(array)
-          copy = nil
-          array.each_with_index do |value, index|
-            plain = plain(value)
-            (copy ||= array.dup)[index] = plain unless plain.equal?(value)
-          end
-          copy || array
         end
 
         def other(value)
