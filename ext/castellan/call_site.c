@@ -4,7 +4,9 @@
  * It also holds the same in Ruby, which must give the same answers.
  */
 #include "call_site.h"
+#include "tally.h"
 #include "ruby/debug.h"
+#include <string.h>
 
 #define LINE_BITS 24 /* as in call_site.rb */
 #define SHALLOWEST 32
@@ -44,15 +46,15 @@ static long path_number(VALUE call_site, VALUE path)
     return number;
 }
 
-/* Castellan::NativeCallSite#current */
-static VALUE call_site_current(VALUE self)
+/* Castellan::NativeCallSite#current, for others that are written in C, too */
+VALUE castellan_call_site(VALUE self)
 {
     /* Ruby 3.1 ignores the start that rb_profile_frames is given (Bug #14607), so each deeper look begins at the top again. */
     VALUE frames[DEEPEST];
     int lines[DEEPEST];
     int seen = 0;
 
-    for (int depth = usual;; depth = depth * 2 < DEEPEST ? depth * 2 : DEEPEST) {
+    for (int depth = usual;; depth = depth * 3 / 2 < DEEPEST ? depth * 3 / 2 : DEEPEST) {
         int count = rb_profile_frames(0, depth, frames, lines);
         for (; seen < count; seen++) {
             VALUE path = rb_profile_frame_path(frames[seen]);
@@ -78,6 +80,65 @@ static void frame_label(VALUE site, VALUE frame)
     rb_hash_aset(labels, site, RB_TYPE_P(label, T_STRING) ? rb_str_new_frozen(label) : rb_str_freeze(rb_str_new_lit("")));
 }
 
+/*
+ * Stacks that were met: a loop asks from the same frames and lines again and again. The frames are kept alive and where they are, so
+ * that an address stays theirs.
+ */
+#define STACKS 16
+#define ALIKE 24 /* so many of the innermost frames say where a stack is looked for; all are compared */
+
+struct stack {
+    int count; /* how many frames were looked at; 0 where nothing is kept */
+    int whole; /* whether these are all that there are */
+    long most;
+    VALUE sites;
+    VALUE *frames;
+    int *lines;
+};
+
+static struct stack stacks[STACKS];
+static VALUE stacks_kept = Qnil;
+
+static void stacks_mark(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < STACKS; i++) {
+        if (stacks[i].count == 0) continue;
+        rb_gc_mark(stacks[i].sites);
+        for (int j = 0; j < stacks[i].count; j++) rb_gc_mark(stacks[i].frames[j]);
+    }
+}
+
+static const rb_data_type_t stacks_type = {"Castellan::NativeCallSite stacks", {stacks_mark, NULL, NULL}, 0, 0, 0};
+
+static struct stack *stack_of(int count, const VALUE *frames, const int *lines)
+{
+    unsigned long hash = 0;
+    if (count > ALIKE) count = ALIKE;
+    for (int i = 0; i < count; i++) hash = hash * 31 + (frames[i] >> 3) + (unsigned long)lines[i];
+    return &stacks[(hash ^ hash >> 7 ^ hash >> 17) % STACKS];
+}
+
+static int stack_met(const struct stack *stack, long most, int count, const VALUE *frames, const int *lines)
+{
+    return stack->count > 0 && stack->most == most && (stack->whole ? count == stack->count : count >= stack->count) &&
+           memcmp(stack->frames, frames, (size_t)stack->count * sizeof(VALUE)) == 0 &&
+           memcmp(stack->lines, lines, (size_t)stack->count * sizeof(int)) == 0;
+}
+
+static void stack_keep(struct stack *stack, VALUE sites, long most, int count, int whole, const VALUE *frames, const int *lines)
+{
+    stack->count = 0;
+    REALLOC_N(stack->frames, VALUE, count); /* may collect garbage: nothing is kept meanwhile */
+    REALLOC_N(stack->lines, int, count);
+    memcpy(stack->frames, frames, (size_t)count * sizeof(VALUE));
+    memcpy(stack->lines, lines, (size_t)count * sizeof(int));
+    stack->sites = sites;
+    stack->most = most;
+    stack->whole = whole;
+    stack->count = count;
+}
+
 /* The sites among `count` frames, from the innermost on; returns how many frames were looked at before it was enough. */
 static int sites_among(VALUE self, VALUE sites, long most, int count, const VALUE *frames, const int *lines)
 {
@@ -88,7 +149,7 @@ static int sites_among(VALUE self, VALUE sites, long most, int count, const VALU
         VALUE path = rb_profile_frame_path(frames[seen]);
         long number = RB_TYPE_P(path, T_STRING) ? path_number(self, path) : 0;
         if (number <= 0 || lines[seen] <= 0) { /* below the first line of a program lies a frame without one */
-            if (++foreign > GAP && RARRAY_LEN(sites) > 0) return seen;
+            if (++foreign > GAP && RARRAY_LEN(sites) > 0) return seen + 1;
             continue;
         }
         foreign = 0;
@@ -97,9 +158,9 @@ static int sites_among(VALUE self, VALUE sites, long most, int count, const VALU
 
         frame_label(site, frames[seen]);
         rb_ary_push(sites, last = site);
-        if (RARRAY_LEN(sites) >= most) return seen;
+        if (RARRAY_LEN(sites) >= most) return seen + 1;
     }
-    return count;
+    return count + 1; /* it would have gone on */
 }
 
 /* Castellan::NativeCallSite#frames */
@@ -108,14 +169,21 @@ static VALUE call_site_frames(VALUE self, VALUE limit)
     static int usual_for_frames = 2 * SHALLOWEST;
     VALUE frames[DEEPEST];
     int lines[DEEPEST];
-    VALUE sites = rb_ary_new();
+    long most = NUM2LONG(limit);
 
     for (int depth = usual_for_frames;; depth = depth * 2 < DEEPEST ? depth * 2 : DEEPEST) {
         int count = rb_profile_frames(0, depth, frames, lines);
-        rb_ary_clear(sites);
-        int seen = sites_among(self, sites, NUM2LONG(limit), count, frames, lines);
-        if (seen < count || count < depth || depth == DEEPEST) {
+        struct stack *stack = stack_of(count, frames, lines);
+        if (stack_met(stack, most, count, frames, lines)) return stack->sites;
+
+        VALUE sites = rb_ary_new();
+        int seen = sites_among(self, sites, most, count, frames, lines);
+        int whole = seen > count;
+        if (!whole || count < depth || depth == DEEPEST) {
+            if (whole) seen = count;
             usual_for_frames = seen < DEEPEST - 8 ? seen + 8 : DEEPEST;
+            stack_keep(stack, rb_ary_freeze(sites), most, seen, whole, frames, lines);
+            RB_GC_GUARD(sites);
             return sites;
         }
     }
@@ -137,8 +205,12 @@ void Init_call_site(VALUE castellan)
     rb_gc_register_address(&labels);
     labels = rb_hash_new();
 
+    rb_gc_register_address(&stacks_kept);
+    stacks_kept = TypedData_Wrap_Struct(rb_cObject, &stacks_type, NULL);
+
     VALUE native = rb_define_module_under(castellan, "NativeCallSite");
-    rb_define_method(native, "current", call_site_current, 0);
+    rb_define_method(native, "current", castellan_call_site, 0);
     rb_define_method(native, "frames", call_site_frames, 1);
     rb_define_method(native, "label", call_site_label, 1);
+    Init_tally(castellan);
 }

@@ -6,4 +6,7 @@
 /* Defines Castellan::NativeCallSite; lib/castellan/call_site.rb takes it in. */
 void Init_call_site(VALUE castellan);
 
+/* The nearest frame of the application as a number, or nil. `call_site` is Castellan::CallSite. */
+VALUE castellan_call_site(VALUE call_site);
+
 #endif

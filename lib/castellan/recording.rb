@@ -3,6 +3,12 @@
 require_relative "clock"
 
 module Castellan
+  begin
+    require "castellan/castellan_ext"
+  rescue LoadError
+    nil # without a C compiler Recording.current is written in Ruby
+  end
+
   # What is being recorded right now, and for whom: the only file that knows where "current" lives.
   #
   #   Recording.open(observer) { work }   # => what the block returned; the observer saw every query of the block
@@ -25,6 +31,8 @@ module Castellan
       #   @return [Recording, nil]
       if INHERITED
         def current = Fiber[KEY]
+      elsif Castellan.const_defined?(:NativeRecording)
+        include NativeRecording # the same as below, in one call
       else
         def current
           thread = Thread.current
@@ -96,7 +104,7 @@ module Castellan
     # @return [Recording, nil] the recording around this one
     attr_reader :parent
     # @return [#query] whom an instrument tells of a statement, as {#query}: this recording, or its observer at once where nobody is
-    #   around it, because each call counts there
+    #   around it, because each call counts there; an observer may name another to be told instead (`observer.listener`)
     attr_reader :listener
     # @return [#enter, nil] whom an instrument tells of a walk, as {#enter} and {#leave}, where somebody wants to know
     attr_reader :walker
@@ -104,14 +112,15 @@ module Castellan
     def initialize(observer, parent)
       @observer = observer
       @parent = parent
+      @told = observer.respond_to?(:listener) ? observer.listener : observer
       @binds = observer.method(:query).arity == -7
       @loads = observer.respond_to?(:loaded)
       @accesses = observer.respond_to?(:enter)
       @spans = observer.respond_to?(:span)
-      @listener = @binds && parent.nil? ? observer : self
+      @listener = @binds && parent.nil? ? @told : self
       @watches_loads = @loads || (parent&.watches_loads? || false)
       @watches_accesses = @accesses || (parent&.watches_accesses? || false)
-      @walker = (parent ? self : observer) if @watches_accesses
+      @walker = (parent ? self : @told) if @watches_accesses
       @watches_spans = @spans || (parent&.watches_spans? || false)
       freeze
     end
@@ -147,7 +156,7 @@ module Castellan
     # @param count [Integer]
     # @param site [Integer, nil] see {CallSite}
     def loaded(model, count, site)
-      @observer.loaded(model, count, site) if @loads
+      @told.loaded(model, count, site) if @loads
       parent&.loaded(model, count, site)
     end
 
@@ -156,13 +165,13 @@ module Castellan
     # @param model [Class] the class that declares it
     # @param association [Symbol]
     def enter(model, association)
-      @observer.enter(model, association) if @accesses
+      @told.enter(model, association) if @accesses
       parent&.enter(model, association)
     end
 
     # Ends what {#enter} began.
     def leave
-      @observer.leave if @accesses
+      @told.leave if @accesses
       parent&.leave
     end
 
@@ -203,9 +212,9 @@ module Castellan
 
     def tell(sql, name, started_ns, duration_ns, cached, rows, binds)
       if @binds
-        @observer.query(sql, name, started_ns, duration_ns, cached, rows, binds)
+        @told.query(sql, name, started_ns, duration_ns, cached, rows, binds)
       else
-        @observer.query(sql, name, started_ns, duration_ns, cached, rows)
+        @told.query(sql, name, started_ns, duration_ns, cached, rows)
       end
     end
   end

@@ -13,6 +13,7 @@ module Castellan
     class Group
       MOST_DIGESTS = 32
       ALL_SITES = 16
+      STEADY = 5
       SOME_SITES = 7
       MANY = 64
       FEW_SITES = 29
@@ -38,6 +39,11 @@ module Castellan
         @run = 0
         @digests = {}
         @settled = false
+      end
+
+      # @return [Group] of what the C extension has counted
+      def self.counted(shape, owner, association, order, *counted)
+        new(shape, owner, association, order).tap { |group| group.hold(*counted) }
       end
 
       # @return [Boolean] whether it is this association's (nil and nil: nobody's)
@@ -106,6 +112,11 @@ module Castellan
       # @return [Group] a new one
       def merge(other) = dup.tap { |group| group.take(other) }
 
+      # @param counted [Array] as ext/castellan/tally.c gives them
+      def hold(*counted)
+        @count, @cached, @total_ns, @started_ns, @ended_ns, @again, @quietly, @waited, @pieces, @sites, @digests = counted
+      end
+
       WRITES_BITS = 32
 
       protected
@@ -133,10 +144,11 @@ module Castellan
       # Whether it asks for what came after something, which another value of a column or a range with two ends is not.
       def newer? = (@pieces && @pieces.varying.empty? && !@shape.listed? && !@shape.ranged?) || false
 
-      # The site of the first ones is asked for; after that a loop has shown itself, and only every seventh is asked, of many fewer
-      # (odd numbers, so that two lines that take turns are both met).
+      # The site of the first ones is asked for; when they all came from one, a loop has shown itself, and only every seventh is asked,
+      # of many fewer (odd numbers, so that two lines that take turns are both met).
       def locate
-        move_to(CallSite.current) if @count <= ALL_SITES || (@count % (@count < MANY ? SOME_SITES : FEW_SITES)).zero?
+        all = @sites.size > 1 ? ALL_SITES : STEADY
+        move_to(CallSite.current) if @count <= all || (@count % (@count < MANY ? SOME_SITES : FEW_SITES)).zero?
         @run += 1
       end
 

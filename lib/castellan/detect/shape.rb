@@ -96,6 +96,9 @@ module Castellan
       # @return [Boolean] whether a look at what changes from one statement to the next can tell more
       def pieces? = @pieces
 
+      # @return [Boolean] whether it loads associations by a JOIN: so ActiveRecord calls the first column of such a statement
+      def joins? = fingerprint.include?(" as t0_r0")
+
       # @return [Boolean] whether it asks for the next rows of an order
       def paged? = fingerprint.match?(PAGED) || fingerprint.match?(/ offset \?/)
 

@@ -1,6 +1,12 @@
 # frozen_string_literal: true
 
 module Castellan
+  begin
+    require "castellan/castellan_ext"
+  rescue LoadError
+    nil # without a C compiler the methods below count: the same, slower
+  end
+
   module Detect
     # The observer of the detector: counts statements by shape and association while a unit of work runs, and notes where
     # records were loaded. Decides nothing; {Verdict} does, afterwards.
@@ -12,11 +18,15 @@ module Castellan
     # A statement whose text was seen before costs a look into a hash and one for the call site, and no object. Bounded:
     # past MOST_TEXTS different texts only known shapes are counted; past MOST_SHAPES nothing new is. One thread's: a thread that
     # is started meanwhile has a tally of its own, a {#strand}, which is added up with this one afterwards.
+    #
+    # Counted by the C extension where that is built (ext/castellan/tally.c, {#listener}), else by the methods here, which it is tested
+    # against.
     class Tally
       MOST_TEXTS = 2_000
       MOST_SHAPES = 500
       MOST_LOADS = 500
       MOST_STRANDS = 500
+      NONE = [].freeze
       SEVERAL_ROWS = /\bvalues\b.*\)\s*,\s*\(/mi
 
       # What is known of one text: its group and a number that stands for it in comparisons.
@@ -29,36 +39,58 @@ module Castellan
       private_constant :Text, :Sum
 
       SLOW_NS = 500_000_000
+      NATIVE = Castellan.const_defined?(:NativeTally)
+      # What a text is, for the C extension.
+      READS = 1
+      WRITES = 2
+      WRITES_BULK = 4
+      HAS_PIECES = 8
+      JOINS = 16
+      private_constant :READS, :WRITES, :WRITES_BULK, :HAS_PIECES, :JOINS
 
-      # @return [Singles] statements that are findings by themselves
-      attr_reader :singles
+      # Asked by the C extension, once for a text.
+      # @return [Array(Shape, Integer), nil] none for what is not counted
+      def self.read(sql, name)
+        shape = Shape.of(Fingerprint.of(sql), name) or return
+        return [shape, bulk?(shape, sql) ? WRITES_BULK : WRITES] if shape.write?
+
+        [shape, READS | (shape.pieces? ? HAS_PIECES : 0) | (shape.joins? ? JOINS : 0)]
+      end
+
+      # @return [Boolean] whether a write is of many rows at once
+      def self.bulk?(shape, sql) = shape.bulk? || sql.match?(SEVERAL_ROWS)
+
+      # @return [Boolean] whether the extension counts, where it is there; not for what looks at the counting itself
+      def self.native? = equal?(Tally)
 
       # @param slow_ns [Integer, nil] from how long one statement is slow; nil: none is
       # @param order [Integer] how much had been seen before
-      def initialize(slow_ns: SLOW_NS, order: 0)
-        @singles = Singles.new(slow_ns: slow_ns)
-        @slow_ns = slow_ns || Float::INFINITY
-        @texts = {}
-        @heads = {}
-        @loads = {}
-        @written = Hash.new(0)
-        @around = []
-        @naps = @writes = 0
-        @owner = @association = nil
-        @order = order
-        @text = nil
-        @strands = []
+      # @param native [Boolean] whether the extension counts, where it is there
+      def initialize(slow_ns: SLOW_NS, order: 0, native: self.class.native?)
+        @slow_after = slow_ns
+        @strands = NONE
+        native && NATIVE ? @native = NativeTally.new(self, slow_ns, order) : count_in_ruby(slow_ns, order)
       end
+
+      # @return [#query] whom a recording tells: the C extension at once, where nothing is counted besides
+      def listener = @native && instance_of?(Tally) ? @native : self
+
+      # @return [Singles] statements that are findings by themselves
+      def singles = @singles ||= Singles.new(slow_ns: @slow_after)
 
       # @return [Tally] for a thread that is started now
       def strand
         return @strands.last if @strands.size >= MOST_STRANDS
 
-        Tally.new(slow_ns: @singles.slow_ns, order: @order).tap { |strand| @strands << strand }
+        tally = Tally.new(slow_ns: @slow_after, order: @native ? @native.order : @order, native: !@native.nil?)
+        @strands += [tally]
+        tally
       end
 
       # Told by {Recording#query}.
-      def query(sql, name, started_ns, duration_ns, cached, _rows, binds = nil)
+      def query(sql, name, started_ns, duration_ns, cached, rows, binds = nil)
+        return @native.query(sql, name, started_ns, duration_ns, cached, rows, binds) if @native
+
         text = @texts[sql]
         text = read(sql, name) if text.nil?
         @text = text
@@ -69,11 +101,13 @@ module Castellan
         return group&.add_cached if cached || group.nil?
 
         learn(group, text, sql, binds) if group.add(started_ns, duration_ns, @naps)
-        @singles.slow(text.shape, duration_ns) if duration_ns >= @slow_ns
+        slow(text.shape, duration_ns) if duration_ns >= @slow_ns
       end
 
       # Told by {Recording#enter}.
       def enter(owner, association)
+        return @native.enter(owner, association) if @native
+
         @around.push(@owner, @association)
         @owner = owner
         @association = association
@@ -81,12 +115,16 @@ module Castellan
 
       # Told by {Recording#leave}.
       def leave
+        return @native.leave if @native
+
         @association = @around.pop
         @owner = @around.pop
       end
 
       # Told by {Recording#loaded}.
       def loaded(model, count, site)
+        return @native.loaded(model, count, site) if @native
+
         here = @loads[site] || (@loads.size < MOST_LOADS ? @loads[site] = {} : return)
         model = model.to_s # a class may have no name
         sum = here[model] || (here[model] = Sum.new(0, 0, @order += 1, joined?))
@@ -96,21 +134,26 @@ module Castellan
 
       # Told by {Recording#slept}.
       def slept
-        @naps += 1
+        @native ? @native.slept : @naps += 1
       end
 
       # Told by {Instrument} of records that came by a JOIN.
       # @param names [Hash] the tree of associations that came with them
       def joined(model, rows, records, names)
-        @singles.wide(@text.shape, model, rows, records, names) if @text
+        shape = @native ? @native.shape : @text&.shape
+        singles.wide(shape, model, rows, records, names) if shape
       end
 
       # @return [Array<Finding>] of single statements, those of all threads
-      def single_findings = @strands.map { |strand| strand.singles }.reduce(@singles, :merge).findings
+      def single_findings
+        return NONE if @singles.nil? && @strands.empty?
+
+        @strands.map { |strand| strand.singles }.reduce(singles, :merge).findings
+      end
 
       # @return [Array<Group>] in the order in which they were first seen
       def groups
-        own = @heads.values.flat_map { |head| chain(head) }
+        own = own_groups
         return own.sort_by(&:order) if @strands.empty?
 
         all = (own + @strands.flat_map(&:groups)).group_by { |group| [group.shape.fingerprint, group.owner, group.association] }
@@ -118,18 +161,12 @@ module Castellan
       end
 
       # @param times [Integer]
-      # @return [Boolean] whether any shape was sent that often
-      def repeats?(times)
-        return groups.any? { |group| group.count >= times } if @strands.any?
+      # @param min_ns [Integer]
+      # @return [Boolean] whether any shape was sent that often, and for so long
+      def repeats?(times, min_ns = 0)
+        return @native.repeats?(times, min_ns) if @native && @strands.empty?
 
-        @heads.each_value do |group|
-          while group
-            return true if group.count >= times
-
-            group = group.next
-          end
-        end
-        false
+        groups.any? { |group| group.count >= times && group.span_ns >= min_ns }
       end
 
       # @return [Array<Load>]
@@ -145,26 +182,54 @@ module Castellan
 
       # @return [Hash{Integer => Hash{String => Sum}}] by site and model
       def sums
-        @strands.map { |strand| strand.sums }.reduce(@loads) do |all, more|
+        @strands.map { |strand| strand.sums }.reduce(own_loads) do |all, more|
           all.merge(more) { |_site, one, other| one.merge(other) { |_model, left, right| left.plus(right) } }
         end
       end
 
       private
 
-      # So ActiveRecord calls the first column of a statement that loads associations by a JOIN.
-      def joined? = @text ? @text.shape.fingerprint.include?(" as t0_r0") : false
+      def joined? = @text ? @text.shape.joins? : false
+
+      def count_in_ruby(slow_ns, order)
+        singles
+        @slow_ns = slow_ns || Float::INFINITY
+        @strands = []
+        @order = order
+        @texts = {}
+        @heads = {}
+        @loads = {}
+        @written = Hash.new(0)
+        @around = []
+        @naps = @writes = 0
+        @owner = @association = @text = nil
+      end
+
+      # What the extension has counted is made groups of when somebody asks; the same ones, unless it has counted more since.
+      def own_groups
+        return @heads.values.flat_map { |head| chain(head) } unless @native
+        return @counted if @counted && @counted_of == @native.told
+
+        @counted_of = @native.told
+        @counted = @native.groups.map { |row| Group.counted(*row) }
+      end
+
+      def own_loads
+        return @loads unless @native
+
+        @native.loads.each_with_object({}) do |(site, model, count, times, order, joined), loads|
+          (loads[site] ||= {})[model] = Sum.new(count, times, order, joined)
+        end
+      end
 
       # @return [Text, false, nil] none for what is not counted
       def read(sql, name)
         shape = Shape.of(Fingerprint.of(sql), name)
         return keep(sql, false) if shape.nil?
 
-        return bulk(shape) if shape.write? && (shape.bulk? || sql.match?(SEVERAL_ROWS))
+        return bulk(shape) if shape.write? && Tally.bulk?(shape, sql)
 
-        text = Text.new(nil, @texts.size, shape, shape.write?)
-        text.number = sql.hash if @texts.size >= MOST_TEXTS
-        keep(sql, text)
+        keep(sql, Text.new(nil, sql.hash, shape, shape.write?))
       end
 
       # A write of many rows at once is what a write loop should become.
@@ -174,10 +239,14 @@ module Castellan
         nil
       end
 
+      # Called by the extension, too, as {#written} and {#slow} are.
       def wrote(shape)
-        @writes += 1
+        @writes += 1 unless @native
+        @written ||= Hash.new(0)
         @written[shape.table] += 1
       end
+
+      def slow(shape, duration_ns) = singles.slow(shape, duration_ns)
 
       def keep(sql, text)
         @texts.size < MOST_TEXTS ? @texts[sql] = text : text

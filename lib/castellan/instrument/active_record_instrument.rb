@@ -109,15 +109,19 @@ module Castellan
           trees[model]
         end
 
-        # Called by ActiveSupport::Notifications after each statement.
-        # @param started [Float] seconds of the monotonic clock, as `finished`
-        def call(_name, started, finished, _id, payload)
-          recording = Recording.current
-          return unless recording
+        # @!method call(name, started, finished, id, payload)
+        #   Called by ActiveSupport::Notifications after each statement.
+        #   @param started [Float] seconds of the monotonic clock, as `finished`
+        if Castellan.const_defined?(:NativeListener)
+          include NativeListener
+        else
+          def call(_name, started, finished, _id, payload)
+            recording = Recording.current
+            return unless recording
 
-          binds = payload[:type_casted_binds] # a Proc (of a cached query) is not called: it would cast every value
-          recording.listener.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
-                                   payload[:cached] || false, payload[:row_count], Array === binds ? binds : nil) # rubocop:disable Style/CaseEquality
+            recording.listener.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
+                                     payload[:cached] || false, payload[:row_count], binds(payload))
+          end
         end
 
         # Called instead for events that were kept back, as those of `load_async` are until their result is asked for.
@@ -148,7 +152,15 @@ module Castellan
             return unless payload[:record_count] > 1
 
             recording = Recording.current
-            recording.loaded(payload[:class_name], payload[:record_count], CallSite.current) if recording&.watches_loads?
+            tell(recording, payload[:class_name], payload[:record_count]) if recording&.watches_loads?
+          end
+
+          private
+
+          # Who has just looked where the statement was asked for need not look again.
+          def tell(recording, model, count)
+            listener = recording.listener
+            recording.loaded(model, count, listener.respond_to?(:site_of) ? listener.site_of(model) : CallSite.current)
           end
         end
       end

@@ -42,7 +42,7 @@ module Castellan
 
         # Nothing is made for a request that repeats nothing.
         def suspects(tally)
-          return [] unless tally.repeats?(@repeats)
+          return [] unless tally.repeats?(@repeats, @min_ns)
 
           tally.groups.select { |group| group.count >= @repeats && group.span_ns >= @min_ns }
         end

@@ -13,6 +13,9 @@ module Castellan
       class MeteredTally < Tally
         EVERY = 32
 
+        # Counted as the others are.
+        def self.native? = true
+
         # @return [Integer]
         attr_reader :spent_ns
 

@@ -1,0 +1,137 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "castellan/detect"
+
+# The C extension must count what the methods in Ruby count.
+class DetectTallyTest < Minitest::Test
+  Tally = Castellan::Detect::Tally
+  READS = ["SELECT * FROM users WHERE id = ?", "SELECT * FROM posts WHERE posts.user_id = ? AND title = ?", "SELECT 1 FROM users",
+           "SELECT * FROM users WHERE id IN (?, ?)", "SELECT users.id AS t0_r0 FROM users JOIN posts ON true",
+           "SELECT * FROM users WHERE id > ? ORDER BY id LIMIT ?", "/* a */ select * from users where id = ?"].freeze
+  WRITES = ["UPDATE users SET name = ? WHERE id = ?", "INSERT INTO posts (title) VALUES (?)", "DELETE FROM users WHERE id = ?",
+            "INSERT INTO posts (title) VALUES (?), (?)", "DELETE FROM users WHERE user_id IN (?, ?)"].freeze
+  OTHERS = ["BEGIN", "PRAGMA table_info(x)", "SELECT nextval('x')"].freeze
+  MODELS = [String, Integer, Class.new].freeze
+
+  def setup
+    skip "the C extension is not built" unless Tally::NATIVE
+  end
+
+  def test_both_count_the_same
+    100.times do |seed|
+      native, ruby = told(seed)
+      assert_equal plain(ruby), plain(native), "seed #{seed}"
+      assert_equal findings(ruby), findings(native), "seed #{seed}"
+    end
+  end
+
+  def test_both_add_up_threads
+    native, ruby = tallies.each do |tally|
+      2.times { |number| tell(tally.strand, Random.new(number), 30) }
+      tell(tally, Random.new(7), 30)
+    end
+    plain(ruby).zip(plain(native)) { |one, other| assert_equal one, other }
+  end
+
+  def test_a_text_that_was_forgotten_belongs_to_its_group
+    tallies.each do |tally|
+      6_000.times do |number|
+        tally.query("SELECT #{number % 3_000} FROM users WHERE id = ?", nil, 0, 1, false, 1, [number])
+      end
+      assert_equal [[6_000, 32]], tally.groups.map { |group| [group.count, group.different] }
+    end
+  end
+
+  def test_more_shapes_than_are_kept
+    tallies.each do |tally|
+      600.times { |number| tally.query("SELECT * FROM t#{number}", nil, 0, 1, false, 1) }
+      assert_equal Tally::MOST_SHAPES, tally.groups.size
+    end
+  end
+
+  def test_more_loads_than_are_kept
+    tallies.each do |tally|
+      600.times { |number| tally.loaded("User", 2, number) }
+      tally.loaded("Post", 2, 0)
+      assert_equal [Tally::MOST_LOADS + 1, %w[User User]], [tally.loads.size, tally.loads.select { |load| load.site&.zero? }.map(&:root)]
+    end
+  end
+
+  def test_what_is_told_in_the_middle_of_being_told
+    tallies.each do |tally|
+      value = Object.new
+      value.define_singleton_method(:hash) { tally.query("SELECT * FROM posts", nil, 0, 1, false, 1).then { 7 } }
+      3.times { tally.query("SELECT * FROM users WHERE id = ?", nil, 0, 1, false, 1, [value]) }
+      assert_equal({ "users" => 3, "posts" => 3 }, tally.groups.to_h { |group| [group.shape.table, group.count] })
+    end
+  end
+
+  def test_odd_statements_and_names
+    tallies.each do |tally|
+      ["", "SELECT '", "\xff\xfe SELECT", :symbol].each { |sql| tally.query(sql, :name, 0, 1, nil, nil, []) }
+      tally.leave
+      tally.loaded(nil, 2, nil)
+      assert_equal [1, 1], tally.groups.map(&:count).minmax
+      assert_equal [["", nil]], tally.loads.map { |load| [load.model, load.site] }
+    end
+  end
+
+  def test_garbage_collected_and_moved_meanwhile
+    tally = Tally.new
+    12.times do |number|
+      tally.enter(String, :"a#{number % 3}")
+      tally.query(+"SELECT * FROM users WHERE id = ? AND name = ?", +"User Load", number, 1, false, 1, [number, +"x"])
+      tally.loaded(+"User", 2, number)
+      GC.compact if GC.respond_to?(:compact)
+      tally.leave
+    end
+    assert_equal [4, 4, 4], tally.groups.map(&:count)
+  end
+
+  private
+
+  def tallies = [Tally.new, Tally.new(native: false)]
+
+  def told(seed) = tallies.each { |tally| tell(tally, Random.new(seed), 40 + (seed * 2)) }
+
+  # A random piece of work, the same for the same seed.
+  def tell(tally, random, events)
+    events.times do |number|
+      case random.rand(12)
+      when 0 then tally.enter(MODELS.sample(random: random), %i[posts user].sample(random: random))
+      when 1 then tally.leave
+      when 2 then tally.slept
+      when 3 then tally.loaded(%w[User Post].sample(random: random), random.rand(2..9), random.rand(3))
+      when 4 then statement(tally, [*WRITES, *OTHERS].sample(random: random), random, number)
+      else statement(tally, READS.sample(random: random), random, number)
+      end
+    end
+  end
+
+  def statement(tally, sql, random, number)
+    binds = [nil, [], [random.rand(4), "x"], [random.rand(40)]].sample(random: random)
+    duration = random.rand(20).zero? ? 600_000_000 : random.rand(9_999)
+    send(%i[here there].sample(random: random), tally, sql, number * 1_000, duration, random.rand(9).zero?, binds)
+  end
+
+  def here(tally, sql, started, duration, cached, binds)
+    tally.query(sql, "User Load", started, duration, cached, 1, binds)
+  end
+
+  def there(tally, sql, started, duration, cached, binds)
+    tally.query(sql, nil, started, duration, cached, 1, binds)
+  end
+
+  def plain(tally)
+    groups = tally.groups.map do |group|
+      [group.shape.fingerprint, group.owner, group.association, group.order, group.count, group.cached, group.total_ns, group.started_ns,
+       group.span_ns, group.again, group.quietly, group.different, group.polling?, group.pieces&.varying, group.sites.sort_by(&:to_s)]
+    end
+    singles = tally.single_findings.map { |finding| [finding.kind, finding.count] }
+    [groups.sort_by(&:to_s), tally.loads, tally.repeats?(3), tally.repeats?(2, 50_000), singles]
+  end
+
+  def findings(tally) = Castellan::Detect::Verdict.new(tally, repeats: 2, min_ns: 0).findings.map { |finding| finding.to_h.except(:stack) }
+end
