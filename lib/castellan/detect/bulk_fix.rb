@@ -23,7 +23,8 @@ module Castellan
         reason = refusal
         return Cure.refused(reason) if reason
 
-        Cure.new(text: "collect the values before the loop at #{at} and ask once: #{code}")
+        Cure.new(text: "collect the values before the loop at #{at} and ask once: #{code}",
+                 remedy: ({ together: column, of: @model.name } unless code.include?("…")))
       end
 
       private

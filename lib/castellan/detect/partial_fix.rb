@@ -138,8 +138,10 @@ module Castellan
         return Cure.refused("no preload answers this calculation; ask for all at once, grouped by #{@link.key}") unless code
 
         Cure.new(text: "ask for all at once, before the loop at #{at}: #{code}; no association can be declared with conditions that are " \
-                       "no literals")
+                       "no literals", **together(code))
       end
+
+      def together(code) = code.include?("…") ? {} : { remedy: { together: @link.key, of: @link.target.name } }
 
       # Whether the call at the line asks no more once the association is loaded. A dataset of Sequel always does.
       def reads_loaded? = !@shape.sequel? && READ_FROM_LOADED.include?(@chain&.finder)
@@ -186,7 +188,7 @@ module Castellan
         return Cure.refused("no preload answers a calculation on #{@link} with conditions; join and group in one query") unless groupable?
         return Cure.refused("no preload answers this calculation; ask for all at once, grouped by #{@link.key}") unless group
 
-        Cure.new(text: "calculate for all at once, before the loop at #{at}: #{group} (what is missing there has none)")
+        Cure.new(text: "calculate for all at once, before the loop at #{at}: #{group} (what is missing there has none)", **together(group))
       end
 
       # @return [Cure, nil] nil where Ruby has no method for it, or the line does not show what is calculated

@@ -14,9 +14,10 @@ module Castellan
     #   # 151 → 2 queries, 41.0 → 6.2 ms (SQL 12.1 → 0.9 ms), 31,904 → 6,120 objects; the answer is the same
     #
     # `before` and `after` are {Measurement}s, nil when nothing was tried or the work failed with the fix. `masked` names what
-    # differs between two runs without the fix, which is not compared. `reason` says why it was not accepted. Frozen; holds no
+    # differs between two runs without the fix, which is not compared. `how` says what stands for code that cannot be written into the
+    # work, as the list of values for a look-up. `reason` says why it was not accepted. Frozen; holds no
     # value of the answer.
-    Trial = Struct.new(:findings, :before, :after, :same, :masked, :reason, keyword_init: true) do
+    Trial = Struct.new(:findings, :before, :after, :same, :masked, :reason, :how, keyword_init: true) do
       def initialize(masked: [], **)
         super
         masked.freeze
@@ -36,7 +37,7 @@ module Castellan
       def to_s
         return "not tried: #{reason}" unless tried?
 
-        accepted? ? "#{figures}; #{agreement}" : "does not help: #{reason}#{" (#{figures})" if after}"
+        accepted? ? [figures, agreement, how].compact.join("; ") : "does not help: #{reason}#{" (#{figures})" if after}"
       end
 
       # @return [Hash{String => Object}]

@@ -68,6 +68,23 @@ module Castellan
           end
         end
 
+        # Prepended to ActiveRecord's adapters, for look-ups that are answered at once.
+        module Statements
+          def select_all(arel, name = nil, binds = [], preparable: nil, async: false, **)
+            injection = Injection.current
+            return super if async || !injection&.at_once?
+
+            sql, bound = to_sql_and_binds(arel.is_a?(ActiveRecord::Relation) ? arel.arel : arel, binds, preparable)
+            at_once = injection.at_once(sql) or return super
+            literal = ->(text, values) { AtOnce.literal(text, values) { |value| ActiveRecordInjection.quoted(self, value) } }
+            text = literal.call(sql, bound)
+            return at_once.keep(text) { super(text, name, []) }.dup if at_once.column.nil?
+
+            rows = at_once.answer(text, literal) { |all| ActiveRecordInjection.keyed(self, at_once, super(all, name, [])) } or return super
+            ActiveRecord::Result.new(at_once.columns, rows, at_once.types)
+          end
+        end
+
         # What the database would have answered, of records that are there.
         module Calculation
           METHODS = { sum: :sum, minimum: :min, maximum: :max }.freeze
@@ -92,6 +109,22 @@ module Castellan
             ActiveRecord::Querying.prepend(Queries) unless ActiveRecord::Querying.include?(Queries)
             association = ActiveRecord::Associations::Association
             association.prepend(Walks) unless association.include?(Walks)
+            adapter = ActiveRecord::ConnectionAdapters::AbstractAdapter
+            adapter.prepend(Statements) unless adapter.include?(Statements)
+          end
+
+          # @return [String] a value that is bound to a statement, as it is written in one
+          def quoted(connection, value)
+            connection.quote(value.respond_to?(:value_for_database) ? value.value_for_database : value)
+          end
+
+          # Takes the column away that says for which value a row was asked.
+          # @return [Array<Array(String, Array)>] that value, as it is written in SQL, and the row
+          def keyed(connection, at_once, result)
+            at_once.columns = result.columns.drop(1)
+            at_once.types = result.column_types.to_h { |name, type| [name.is_a?(Integer) ? name - 1 : name, type] }.except(-1, AtOnce::KEY)
+            type = at_once.model.type_for_attribute(at_once.column)
+            result.rows.map { |key, *row| [connection.quote(type.serialize(type.deserialize(key))), row] }
           end
 
           # What can be added to a relation, as the fix says. One that is on its way already, or the association itself, is preloaded when

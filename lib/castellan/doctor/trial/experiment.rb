@@ -14,13 +14,15 @@ module Castellan
         MORE_OBJECTS = 5_000
         MORE_NS = 5_000_000
         SAFE = %w[GET HEAD].freeze
-        private_constant :MORE, :MORE_OBJECTS, :MORE_NS, :SAFE
+        CHAINED = "each value stands in the answer to the one before, so that they cannot be collected before the loop"
+        private_constant :MORE, :MORE_OBJECTS, :MORE_NS, :SAFE, :CHAINED
 
         # @param findings [Array<Finding>] what one change mends
         # @yield the work
         def initialize(findings, &work)
           @findings = findings
           @work = work
+          @notes = AtOnce::Notes.new(findings)
         end
 
         # @return [Trial]
@@ -33,7 +35,7 @@ module Castellan
 
         def unfixed
           first = nil
-          writing = Verbs.during { first = run }.find { |verb| !SAFE.include?(verb) }
+          writing = Verbs.during { first = Instrument.record(@notes) { run } }.find { |verb| !SAFE.include?(verb) }
           return trial(reason: "the work answers a #{writing}, and only GET and HEAD are tried") if writing
 
           before = run
@@ -57,15 +59,24 @@ module Castellan
         end
 
         def fixed(before, masked)
-          injection = Injection.new(located(before.places))
+          injection = Injection.new(located(before.places), @notes)
           warm, after = Array.new(2) { run(injection) }
           return trial(before: before.measurement, masked: masked, reason: rewritten(injection)) if injection.unread
+          return trial(before: before.measurement, masked: masked, reason: CHAINED) if injection.chained?
 
           differences = [warm, after].flat_map { |one| before.outcome.differences(one.outcome, masked: masked) }.uniq
-          trial(before: before.measurement, after: after.measurement, same: differences.empty?, masked: masked,
+          trial(before: before.measurement, after: after.measurement, same: differences.empty?, masked: masked, how: how,
                 reason: objection(before, after, differences))
         rescue ScriptError, StandardError => error
           trial(before: before.measurement, same: false, masked: masked, reason: failure(error))
+        end
+
+        # What a person who reads it should know of the way it was tried.
+        def how
+          columns = @findings.select { |finding| AtOnce.for?(finding) }.map { |finding| finding.remedy[:together] }
+          return if columns.empty?
+
+          columns.any? ? "asked at once for the values of the run before" : "each first answer was kept"
         end
 
         def rewritten(injection)

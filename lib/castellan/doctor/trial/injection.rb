@@ -45,13 +45,15 @@ module Castellan
         end
 
         # @param findings [Array<Finding>]
-        def initialize(findings)
+        # @param notes [AtOnce::Notes, nil] of a run without the fix, where look-ups are to be answered at once
+        def initialize(findings, notes = nil)
           @preloads = findings.select(&:preload).flat_map { |finding| preloads_of(finding) }.uniq
           @readings = findings.filter_map { |finding| reading(finding) }
           @declarations = findings.filter_map { |finding| declaration_of(finding) }.uniq(&:name)
+          @at_once = findings.select { |finding| AtOnce.for?(finding) }.map { |finding| AtOnce.new(finding, notes.of(finding)) }
           @read = {}
           @locations = {}
-          @loading = false
+          @loading = @answering = false
         end
 
         # Told by {Recording#query}; it counts nothing.
@@ -61,6 +63,7 @@ module Castellan
         # @return what the block returned
         def apply(&block)
           [ActiveRecordInjection, SequelInjection].each(&:prepare)
+          @at_once.each(&:reset)
           within(@declarations) { self.class.running { Recording.open(self, &block) } }
         end
 
@@ -73,6 +76,22 @@ module Castellan
 
           @preloads.select { |preload| preload.location == here && related?(model, preload.model) }
                    .map { |preload| [preload.tree, preload.only] }
+        end
+
+        # @return [Boolean] whether any look-ups are answered at once
+        def at_once? = @at_once.any?
+
+        # @param sql [String] a statement that is about to be sent
+        # @return [AtOnce, nil] who answers it instead
+        def at_once(sql) = (@at_once.find { |one| one.here?(sql, location) } if at_once? && !@answering)
+
+        # Marks what the block sends as sent for the answers.
+        def answering
+          before = @answering
+          @answering = true
+          yield
+        ensure
+          @answering = before
         end
 
         # Marks what the block does as part of one load.
@@ -94,6 +113,9 @@ module Castellan
           @read[reading] = true
           reading.way
         end
+
+        # @return [Boolean] whether look-ups could not be answered at once, because each needs the answer to the one before
+        def chained? = @at_once.any?(&:chained?)
 
         # @return [String, nil] a line that should have read an association in another way, but does not read it at all
         def unread = @readings.find { |one| !@read[one] }&.location
@@ -128,7 +150,7 @@ module Castellan
         def related?(one, other) = one <= other || other <= one || false
 
         def location
-          site = CallSite.current
+          site = CallSite.current or return
           @locations.fetch(site) { @locations[site] = CallSite.location(site) }
         end
       end

@@ -15,11 +15,20 @@ module Castellan
           def each(&block)
             injection = Injection.current
             return super unless injection && block
+            return self if SequelInjection.at_once(injection, self) { |rows| rows.each(&block) }
             return self if SequelInjection.declared(self) { |records| records.each(&block) }
             return super unless SequelInjection.streamed?(injection, self)
 
             all.each(&block)
             self
+          end
+
+          def with_sql_each(sql, &block)
+            injection = Injection.current
+            return super unless injection && block
+            return self if SequelInjection.at_once(injection, self, sql) { |rows| rows.each(&block) }
+
+            super
           end
 
           def single_record!
@@ -67,6 +76,18 @@ module Castellan
           end
         end
 
+        # Prepended to the class of Sequel::Model: a look-up by primary key goes past the methods above.
+        module LookUps
+          private
+
+          def primary_key_lookup(key)
+            injection = Injection.current
+            return super unless injection&.at_once? && @fast_pk_lookup_sql
+
+            dataset.with_sql_first(dataset.literal_append(@fast_pk_lookup_sql.dup, key))
+          end
+        end
+
         # What the database would have answered, of records that are there.
         module Calculation
           # @return [Object, nil]
@@ -77,7 +98,26 @@ module Castellan
         class << self
           # Prepends the hooks where the library is loaded.
           def prepare
-            Sequel::Dataset.prepend(Datasets) if defined?(Sequel::Dataset) && !Sequel::Dataset.include?(Datasets)
+            return unless defined?(Sequel::Dataset)
+
+            Sequel::Dataset.prepend(Datasets) unless Sequel::Dataset.include?(Datasets)
+            return if !defined?(Sequel::Model) || Sequel::Model.singleton_class <= LookUps
+
+            Sequel::Model.singleton_class.prepend(LookUps) unless Sequel::Model.frozen?
+          end
+
+          # Yields what was asked for at once, as records or rows.
+          # @return [Boolean]
+          def at_once(injection, dataset, sql = nil)
+            return false unless injection.at_once?
+
+            sql ||= dataset.select_sql
+            one = sql.is_a?(String) && injection.at_once(sql) or return false
+            rows = injection.answering { one.column ? looked_up(one, dataset, sql) : one.keep(sql) { rows_of(dataset, sql) } }
+            return false unless rows
+
+            yield rows.map { |row| dataset.row_proc ? dataset.row_proc.call(row.dup) : row.dup }
+            true
           end
 
           # @return [Boolean] whether records of this dataset are to be preloaded and come one by one
@@ -118,6 +158,14 @@ module Castellan
           end
 
           private
+
+          def looked_up(one, dataset, sql)
+            one.answer(sql, ->(text, _values) { text }) do |all|
+              rows_of(dataset, all).map { |row| [dataset.literal(row[AtOnce::KEY.to_sym]), row.except(AtOnce::KEY.to_sym)] }
+            end
+          end
+
+          def rows_of(dataset, sql) = dataset.db.fetch(sql).all
 
           # Rows of an eager graph become records only after they were read.
           def model_of(dataset)

@@ -26,7 +26,7 @@ module Castellan
 
           findings.each do |finding|
             return "there is no fix to try: #{finding.fix_refused || "the finding has none"}" unless finding.fix
-            return untold(finding) unless finding.preload
+            return untold(finding) unless finding.preload || AtOnce.for?(finding)
           end
           nameless(findings)
         end
@@ -40,12 +40,16 @@ module Castellan
 
         # A class without a name cannot be found again.
         def nameless(findings)
-          name = findings.map(&:parent_model).find { |model| !Object.const_defined?(model.to_s) }
+          name = findings.map { |finding| model_of(finding) }.find { |model| !Object.const_defined?(model.to_s) }
           "there is no class #{name}" if name
         rescue NameError
           "the class of the records that were loaded has no name"
         end
         private_class_method :nameless
+
+        # A duplicate needs none.
+        def model_of(finding) = AtOnce.for?(finding) ? finding.remedy[:of] || "Object" : finding.parent_model
+        private_class_method :model_of
       end
     end
   end

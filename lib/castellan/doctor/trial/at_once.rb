@@ -1,0 +1,152 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    class Trial
+      # Answers the look-ups of a loop from one statement, as the code does that a finding suggests: `where(id: values).index_by(&:id)`, a
+      # grouped count. The values are those that the run before asked for. Of a duplicate the first answer is kept.
+      #
+      #   at_once = AtOnce.new(finding, notes.of(finding))
+      #   at_once.answer("SELECT tags.* FROM tags WHERE tags.name = 'a' LIMIT 1") do |sql|
+      #     …   # sends "SELECT tags.name AS castellan_key, tags.* FROM tags WHERE tags.name IN ('a', 'b')", gives [key, row] of each
+      #   end   # => the rows of 'a', or nil: ask the database
+      #
+      # Statements are rewritten as text, and only those of the shape that the suggestion is for: what is not understood is asked as before,
+      # and the trial finds no fewer queries. For one run of the work; {reset} before the next.
+      class AtOnce
+        # Hears which statements are asked for in a run, with their values.
+        class Notes
+          MOST = 5_000
+
+          # @param findings [Array<Finding>]
+          def initialize(findings)
+            @statements = findings.to_h { |finding| [finding.fingerprint, []] }
+            @texts = {}
+          end
+
+          # Told by {Recording#query}.
+          def query(sql, _name, _started_ns, _duration_ns, _cached, _rows, binds = nil)
+            known = @texts.fetch(sql) { @texts[sql] = @statements[Fingerprint.of(sql)] }
+            known << [sql, binds] if known && known.size < MOST
+          end
+
+          # @return [Array<Array(String, Array)>] texts and their values
+          def of(finding) = @statements.fetch(finding.fingerprint, [])
+        end
+
+        KEY = "castellan_key"
+        VALUE = /'(?:[^']|'')*'|-?\d[\d.]*|\btrue\b|\bfalse\b/i
+        PLACEHOLDER = /'(?:[^']|'')*'|"[^"]*"|\$(\d+)|\?/
+        LIMIT_ONE = /\s+LIMIT 1\s*\z/i
+        CALCULATION = /\Aselect (count|sum|avg|min|max)\(/
+        private_constant :VALUE, :PLACEHOLDER, :LIMIT_ONE, :CALCULATION
+
+        # @param finding [Finding]
+        # @return [Boolean] whether its fix can be tried like that
+        def self.for?(finding) = finding.remedy.to_h.key?(:together)
+
+        # A statement with its values in the place of the placeholders.
+        # @yield [value] gives it as it is written in SQL
+        # @return [String]
+        def self.literal(sql, binds)
+          return sql if binds.nil? || binds.empty?
+
+          place = -1
+          sql.gsub(PLACEHOLDER) do |found|
+            number = Regexp.last_match(1)
+            next found if number.nil? && found != "?"
+
+            yield binds[number ? Integer(number) - 1 : place += 1]
+          end
+        end
+
+        # What the hooks of a library keep for the answers.
+        attr_accessor :columns, :types
+
+        # @return [String] the column whose values are asked for
+        attr_reader :column
+
+        # @param finding [Finding]
+        # @param statements [Array] see {Notes#of}
+        def initialize(finding, statements)
+          @finding = finding
+          @statements = statements
+          @column = finding.remedy[:together]
+          @condition = /((?:["`]?\w+["`]?\.)?["`]?\b#{Regexp.escape(@column)}\b["`]?)\s*=\s*(#{VALUE})/i if @column
+          reset
+        end
+
+        # @return [void]
+        def reset
+          @found = nil
+          @chained = false
+          @kept = {}
+        end
+
+        # @param location [String, nil] where the work is
+        # @return [Boolean] whether this is one of its statements
+        def here?(sql, location)
+          return false unless Fingerprint.of(sql) == @finding.fingerprint
+
+          @column.nil? || @finding.location.nil? || @finding.location == location
+        end
+
+        # @return [Class] whose records are asked for
+        def model = Object.const_get(@finding.remedy[:of])
+
+        # @return what the block gave for the same text before
+        def keep(text) = @kept.fetch(text) { @kept[text] = yield }
+
+        # Whether each value stood in the answer to the one before, as when one goes from record to record: then they cannot be collected.
+        # @return [Boolean]
+        def chained? = @chained
+
+        # @param text [String] without placeholders
+        # @param literal [#call] gives text and values as one
+        # @yield [String] the statement for all values
+        # @return [Array, nil]
+        def answer(text, literal, &ask)
+          value = text[@condition, 2] or return
+          @found ||= look_up(text, literal, &ask)
+          return if chained?
+
+          rows = @found.fetch(value) { missing or return }
+          text.match?(LIMIT_ONE) ? rows.first(1) : rows
+        end
+
+        private
+
+        def look_up(text, literal)
+          values = [*@statements.map { |sql, binds| literal.call(sql, binds) }, text].filter_map { |one| one[@condition, 2] }.uniq
+          found = yield(bulk(text, values)).group_by(&:first).transform_values { |pairs| pairs.map(&:last) }
+          steps = values.each_cons(2)
+          @chained = steps.any? && steps.all? { |one, following| holds?(found[one], following.delete("'")) }
+          found
+        end
+
+        # One who goes from record to record is answered with one.
+        def holds?(rows, value)
+          rows&.one? && (rows.first.is_a?(Hash) ? rows.first.values : rows.first).any? { |cell| cell.to_s == value }
+        end
+
+        def bulk(text, values)
+          column = text[@condition, 1]
+          sql = text.sub(LIMIT_ONE, "").sub(@condition) { "#{column} IN (#{values.join(", ")})" }
+          sql = sql.sub(/\ASELECT /i) { "SELECT #{column} AS #{KEY}, " }
+          calculation ? "#{sql} GROUP BY #{column}" : sql
+        end
+
+        def calculation = @finding.fingerprint[CALCULATION, 1]
+
+        # Of what is not there a calculation has an answer all the same.
+        def missing
+          return [] unless calculation
+
+          row = @found.values.dig(0, 0) or return
+          nothing = calculation == "count" ? 0 : nil
+          [row.is_a?(Hash) ? row.transform_values { nothing } : row.map { nothing }]
+        end
+      end
+    end
+  end
+end
