@@ -87,6 +87,29 @@ class CallSiteTest < Minitest::Test
     end
   end
 
+  # The C extension knows stacks again by their frames and lines.
+  def test_frames_that_differ_in_one_line_far_below_are_not_taken_for_each_other
+    deep = ->(depth, &ask) { depth.zero? ? ask.call : deep.call(depth - 1, &ask) }
+    ask = -> { [Site.frames(60), Site.frames_in_ruby(60)] }
+    3.times do
+      one = deep.call(40, &ask)
+      other = deep.call(40, &ask)
+      assert_equal(*one)
+      assert_equal(*other)
+      refute_equal one, other
+    end
+  end
+
+  def test_frames_are_right_after_the_heap_was_compacted
+    ask = -> { [Site.frames(5), Site.frames_in_ruby(5)] }
+    4.times do |round|
+      assert_equal(*ask.call)
+      run_as("def self.asked#{round} = [Castellan::CallSite.frames(5), Castellan::CallSite.frames_in_ruby(5)]; asked#{round}", __FILE__)
+        .then { |in_c, in_ruby| assert_equal in_ruby, in_c }
+      round.odd? && GC.respond_to?(:compact) ? GC.compact : GC.start
+    end
+  end
+
   def test_without_a_frame_of_the_application_there_is_no_site
     bare = run_as("Thread.new { Castellan::CallSite.current }", "#{Gem.path.first}/gems/x/x.rb")
     assert_nil bare.value

@@ -99,9 +99,9 @@ struct stack {
 static struct stack stacks[STACKS];
 static VALUE stacks_kept = Qnil;
 
-static void stacks_mark(void *unused)
+static void stacks_mark(void *_stacks)
 {
-    (void)unused;
+    (void)_stacks;
     for (int i = 0; i < STACKS; i++) {
         if (stacks[i].count == 0) continue;
         rb_gc_mark(stacks[i].sites);
@@ -206,7 +206,7 @@ void Init_call_site(VALUE castellan)
     labels = rb_hash_new();
 
     rb_gc_register_address(&stacks_kept);
-    stacks_kept = TypedData_Wrap_Struct(rb_cObject, &stacks_type, NULL);
+    stacks_kept = TypedData_Wrap_Struct(rb_cObject, &stacks_type, stacks); /* without a pointer nobody marks */
 
     VALUE native = rb_define_module_under(castellan, "NativeCallSite");
     rb_define_method(native, "current", castellan_call_site, 0);
