@@ -24,6 +24,22 @@ static VALUE coder_symbols[CODER_COUNT];
 static ID id_rows, id_coders, id_links, id_computed, id_asides, id_after, id_members, id_edges, id_edges_after, id_position, id_parent_position, id_related_position, id_pairs;
 static ID id_write, id_refuse, id_id_text, id_unknown_coder;
 
+/* One end of a pair: the related id where that is a number (else the pair has it), and the row with that id. */
+struct link_target {
+    int64_t integer;
+    int32_t row;         /* of the child, -1: there is none */
+    int32_t pair;        /* -1: the id is `integer` */
+};
+
+/* A linked record as it is written, with the comma before it: the same few are linked again and again. */
+struct fragment {
+    int64_t integer;
+    uint8_t length;      /* 0: nothing is kept here */
+    char bytes[55];
+};
+
+#define FRAGMENTS 128
+
 /* How one edge's links are read. */
 struct links {
     bool grouped;        /* in rows of their own; else in a column of the parent */
@@ -31,21 +47,14 @@ struct links {
     struct source pairs; /* of lists only how many there are */
     long parent, related;
     int64_t *parents;    /* of lists: the parent of each pair */
-    int32_t *starts;     /* for each row of the parent, where its pairs begin in `order`; one more at the end */
-    int32_t *order;      /* rows of `pairs` */
-    struct link_target *targets; /* for each row of `pairs` */
+    int32_t *rows;       /* of each pair the row of its parent, -1 where there is none */
+    struct link_target *found;   /* of each pair */
+    struct link_target *targets; /* the same, sorted by the rows of their parents */
+    int32_t *starts;     /* for each row of the parent, where its targets begin; one more at the end */
+    struct fragment *fragments;  /* by id */
     VALUE shown;         /* an Array that says for each row whether the relationship is written, or nil */
     VALUE after;         /* an Array of texts, one for each row, or nil */
 };
-
-/* The related record of a pair: its id where that is a number, so that it is read from the rows once, and its row. */
-struct link_target {
-    int64_t integer;
-    int32_t row;         /* of the child; TARGET_UNKNOWN: not looked for yet, -1: there is none */
-    bool number;
-};
-
-#define TARGET_UNKNOWN -2
 
 /* One node's rows. */
 struct section {
@@ -335,42 +344,49 @@ static struct record_id links_id(struct encoder *encoder, struct section *sectio
     return id;
 }
 
-/* For each pair the row of its parent, -1 where there is none; counts[row + 1] is how many a row has. */
-static void links_parents(struct encoder *encoder, struct section *section, long edge, int32_t *parents, int32_t *counts)
+/* Reads the pairs; counts[row + 1] is how many a row of the parents has. */
+static void links_read_pairs(struct encoder *encoder, struct section *section, long edge, int32_t *counts)
 {
     struct links *links = &section->links[edge];
+    long child = section->parts->edges[edge].child;
     struct record_id previous = { .number = false };
     long parent = -1;
     for (long pair = 0; pair < links->pairs.size; pair++) {
         struct record_id id = links_id(encoder, section, edge, &links->pairs, pair, links->related);
-        parents[pair] = -1;
-        links->targets[pair].number = id.number;
-        links->targets[pair].integer = id.integer;
-        links->targets[pair].row = TARGET_UNKNOWN;
+        struct link_target *target = &links->found[pair];
+        links->rows[pair] = -1;
         if (index_empty_id(&id)) continue;
+        target->integer = id.integer;
+        target->pair = id.number ? -1 : (int32_t)pair;
+        target->row = child < 0 ? -1 : (int32_t)section_row(encoder, &encoder->sections[child], &id);
+        RB_GC_GUARD(id.keep);
         id = links_id(encoder, section, edge, &links->pairs, pair, links->parent);
         if (!id.number || !previous.number || id.integer != previous.integer) {
             parent = index_empty_id(&id) ? -1 : section_row(encoder, section, &id);
         }
-        parents[pair] = (int32_t)parent;
+        links->rows[pair] = (int32_t)parent;
         if (parent >= 0) counts[parent + 1]++;
         previous = id;
         RB_GC_GUARD(id.keep);
     }
 }
 
-/* The same for lists, whose targets are known already. */
-static void lists_parents(struct encoder *encoder, struct section *section, const struct links *links, int32_t *parents, int32_t *counts)
+/* The same for lists, whose ids have been read. */
+static void links_find_lists(struct encoder *encoder, struct section *section, long edge, int32_t *counts)
 {
+    struct links *links = &section->links[edge];
+    long child = section->parts->edges[edge].child, parent = -1;
     struct record_id id = { .number = true, .keep = Qnil };
-    long parent = -1;
     for (long pair = 0; pair < links->pairs.size; pair++) {
-        if (pair == 0 || id.integer != links->parents[pair]) {
+        if (pair == 0 || links->parents[pair] != links->parents[pair - 1]) {
             id.integer = links->parents[pair];
             parent = section_row(encoder, section, &id);
         }
-        parents[pair] = (int32_t)parent;
-        if (parent >= 0) counts[parent + 1]++;
+        links->rows[pair] = (int32_t)parent;
+        if (parent < 0) continue;
+        counts[parent + 1]++;
+        id.integer = links->found[pair].integer;
+        links->found[pair].row = child < 0 ? -1 : (int32_t)section_row(encoder, &encoder->sections[child], &id);
     }
 }
 
@@ -378,99 +394,69 @@ static void lists_parents(struct encoder *encoder, struct section *section, cons
 static void links_group(struct encoder *encoder, struct section *section, long edge)
 {
     struct links *links = &section->links[edge];
-    long pairs = links->pairs.size, rows = section->source.size;
-    int32_t *parents;
-    if (links->order) return;
-    section_index(encoder, section);
+    long pairs = links->pairs.size, rows = section->source.size, child = section->parts->edges[edge].child;
+    if (links->targets) return;
+    section_index(encoder, section); /* both while no id is held */
+    if (child >= 0) section_index(encoder, &encoder->sections[child]);
     links->starts = encoder_allocate((size_t)rows + 1, sizeof(int32_t));
-    links->order = encoder_allocate((size_t)pairs * 2, sizeof(int32_t)); /* its second half: the parent of each pair */
-    parents = links->order + pairs;
-    if (links->parents) lists_parents(encoder, section, links, parents, links->starts);
-    else {
-        links->targets = encoder_allocate((size_t)pairs, sizeof(struct link_target));
-        links_parents(encoder, section, edge, parents, links->starts);
-    }
+    links->rows = encoder_allocate((size_t)pairs, sizeof(int32_t));
+    if (!links->found) links->found = encoder_allocate((size_t)pairs, sizeof(struct link_target));
+    if (links->parents) links_find_lists(encoder, section, edge, links->starts);
+    else links_read_pairs(encoder, section, edge, links->starts);
+    links->targets = encoder_allocate((size_t)pairs, sizeof(struct link_target));
     for (long row = 0; row < rows; row++) links->starts[row + 1] += links->starts[row];
     for (long pair = 0; pair < pairs; pair++) {
-        if (parents[pair] >= 0) links->order[links->starts[parents[pair]]++] = (int32_t)pair;
+        if (links->rows[pair] >= 0) links->targets[links->starts[links->rows[pair]]++] = links->found[pair];
     }
     for (long row = rows; row > 0; row--) links->starts[row] = links->starts[row - 1];
     links->starts[0] = 0;
 }
 
-/* Goes through the ids that a row is linked to: of a column "1,2,3" up to `at` has been read, of pairs those before `at`. */
-struct link_walk {
-    struct section *section;
-    long edge, row, at, end;
-    bool ended;
-    struct record_id id;
-    struct link_target *target;  /* of pairs */
+/* The targets of a row are those from `at` up to `end`. */
+struct link_range {
+    long at, end;
 };
 
-static void walk_start(struct encoder *encoder, struct link_walk *walk, struct section *section, long row, long edge)
+static struct link_range links_of(struct encoder *encoder, struct section *section, long row, long edge)
 {
     struct links *links = &section->links[edge];
-    const struct edge_parts *parts = &section->parts->edges[edge];
-    memset(walk, 0, sizeof(*walk));
-    walk->section = section;
-    walk->edge = edge;
-    walk->row = row;
-    if (parts->child >= 0) section_index(encoder, &encoder->sections[parts->child]); /* while no id is held */
-    if (!links->grouped) return;
-    links_group(encoder, section, edge);
+    struct link_range range;
+    if (!links->targets) links_group(encoder, section, edge);
     if (section->first) row = section->first[row];
-    walk->at = links->starts[row];
-    walk->end = links->starts[row + 1];
-    if (!parts->to_many && walk->end > walk->at) walk->end = walk->at + 1;
+    range.at = links->starts[row];
+    range.end = links->starts[row + 1];
+    if (!section->parts->edges[edge].to_many && range.end > range.at) range.end = range.at + 1;
+    return range;
 }
 
-/* The column is read anew for each id, because what is done with the last one may have called Ruby. */
-static bool walk_next_in_column(struct encoder *encoder, struct link_walk *walk)
+/* Goes through the ids of a column "1,2,3": up to `at` they have been read. The column is read anew for each id, because what is done
+ * with the last one may have called Ruby. */
+struct column_walk {
+    size_t at;
+    bool ended;
+    struct record_id id;
+};
+
+/* Whether there is one more; it is in walk->id. */
+static bool column_next(struct encoder *encoder, struct section *section, long row, long edge, struct column_walk *walk)
 {
     struct record_id whole;
     if (walk->ended) return false;
-    whole = links_id(encoder, walk->section, walk->edge, &walk->section->source, walk->row, walk->section->links[walk->edge].column);
-    if (!whole.text || !walk->section->parts->edges[walk->edge].to_many) {
+    whole = links_id(encoder, section, edge, &section->source, row, section->links[edge].column);
+    if (!whole.text || !section->parts->edges[edge].to_many) {
         walk->ended = true;
         walk->id = whole;
         return !index_empty_id(&whole);
     }
-    while ((size_t)walk->at < whole.length) {
+    while (walk->at < whole.length) {
         const char *text = whole.text + walk->at;
-        const char *comma = memchr(text, ',', whole.length - (size_t)walk->at);
-        struct cell part = { CELL_TEXT, text, comma ? (size_t)(comma - text) : whole.length - (size_t)walk->at, whole.keep };
-        walk->at += (long)part.length + 1;
+        const char *comma = memchr(text, ',', whole.length - walk->at);
+        struct cell part = { CELL_TEXT, text, comma ? (size_t)(comma - text) : whole.length - walk->at, whole.keep };
+        walk->at += part.length + 1;
         if (part.length) return id_of_cell(&part, &walk->id);
     }
     walk->ended = true;
     return false;
-}
-
-/* Whether there is one more; it is in walk->id. */
-static bool walk_next(struct encoder *encoder, struct link_walk *walk)
-{
-    struct links *links = &walk->section->links[walk->edge];
-    long pair;
-    if (!links->grouped) return walk_next_in_column(encoder, walk);
-    if (walk->at >= walk->end) return false;
-    pair = links->order[walk->at++];
-    walk->target = &links->targets[pair];
-    if (walk->target->number) {
-        walk->id.number = true;
-        walk->id.integer = walk->target->integer;
-        walk->id.text = NULL;
-        walk->id.keep = Qnil;
-    }
-    else walk->id = links_id(encoder, walk->section, walk->edge, &links->pairs, pair, links->related);
-    return true;
-}
-
-/* @return the row of the related section that the walk has reached, -1 when there is none */
-static long walk_row(struct encoder *encoder, struct section *related, struct link_walk *walk)
-{
-    if (!walk->target) return section_row(encoder, related, &walk->id);
-    if (walk->target->row == TARGET_UNKNOWN) walk->target->row = (int32_t)section_row(encoder, related, &walk->id);
-    return walk->target->row;
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
@@ -649,29 +635,100 @@ static void encoder_link(struct encoder *encoder, struct section *section, long 
     buffer_append(buffer, parts->link_end.text, parts->link_end.length);
 }
 
-static void encoder_links(struct encoder *encoder, struct section *section, long row, long edge)
+/* Where an id that is a number is kept as it is written; NULL where that is too long. */
+static struct fragment *encoder_fragment(struct links *links, const struct edge_parts *parts, int64_t integer)
+{
+    struct fragment *fragment;
+    char *at;
+    if (parts->link.length + parts->link_end.length + NUMBER_DIGITS + 3 >= sizeof(fragment->bytes)) return NULL;
+    if (!links->fragments) links->fragments = encoder_allocate(FRAGMENTS, sizeof(*fragment));
+    fragment = &links->fragments[(uint64_t)integer % FRAGMENTS];
+    if (fragment->length && fragment->integer == integer) return fragment;
+    at = fragment->bytes;
+    *at++ = ',';
+    memcpy(at, parts->link.text, parts->link.length);
+    at += parts->link.length;
+    *at++ = '"';
+    at += number_format(at, integer);
+    *at++ = '"';
+    memcpy(at, parts->link_end.text, parts->link_end.length);
+    at += parts->link_end.length;
+    fragment->length = (uint8_t)(at - fragment->bytes);
+    fragment->integer = integer;
+    return fragment;
+}
+
+/* A linked record, and the comma before it unless it is the first. */
+static void encoder_target(struct encoder *encoder, struct section *section, long row, long edge, const struct link_target *target, bool first)
+{
+    struct links *links = &section->links[edge];
+    struct buffer *buffer = &encoder->buffer;
+    struct fragment *fragment = target->pair < 0 ? encoder_fragment(links, &section->parts->edges[edge], target->integer) : NULL;
+    if (fragment) {
+        buffer_reserve(buffer, sizeof(fragment->bytes));
+        memcpy(buffer_end(buffer), fragment->bytes + first, sizeof(fragment->bytes) - 1); /* of one length, so that it is no call */
+        buffer_consumed(buffer, (size_t)fragment->length - first);
+    }
+    else {
+        struct record_id id = { .number = true, .integer = target->integer, .keep = Qnil };
+        if (!first) buffer_byte(buffer, ',');
+        if (target->pair >= 0) id = links_id(encoder, section, edge, &links->pairs, target->pair, links->related);
+        encoder_link(encoder, section, row, edge, &id);
+        RB_GC_GUARD(id.keep);
+    }
+}
+
+/* @return whether there was any */
+static bool encoder_grouped_links(struct encoder *encoder, struct section *section, long row, long edge)
+{
+    struct link_range range = links_of(encoder, section, row, edge);
+    const struct link_target *targets = section->links[edge].targets;
+    bool any = false;
+    for (; range.at < range.end; range.at++) {
+        const struct link_target *target = &targets[range.at];
+        if (!encoder->template->nested) {
+            encoder_target(encoder, section, row, edge, target, !any);
+        }
+        else {
+            if (target->row < 0) continue;
+            if (any) buffer_byte(&encoder->buffer, ',');
+            encoder_write(encoder, &encoder->sections[section->parts->edges[edge].child], target->row);
+        }
+        any = true;
+    }
+    return any;
+}
+
+static bool encoder_column_links(struct encoder *encoder, struct section *section, long row, long edge)
 {
     const struct edge_parts *parts = &section->parts->edges[edge];
-    struct buffer *buffer = &encoder->buffer;
-    struct link_walk walk;
+    struct column_walk walk = { .ended = false };
     bool any = false;
-    if (parts->to_many) buffer_byte(buffer, '[');
-    walk_start(encoder, &walk, section, row, edge);
-    while (walk_next(encoder, &walk)) {
+    if (parts->child >= 0) section_index(encoder, &encoder->sections[parts->child]); /* while no id is held */
+    while (column_next(encoder, section, row, edge, &walk)) {
         long related = -1;
         if (encoder->template->nested) {
-            related = walk_row(encoder, &encoder->sections[parts->child], &walk);
+            related = section_row(encoder, &encoder->sections[parts->child], &walk.id);
             if (related < 0) continue;
         }
-        if (any) buffer_byte(buffer, ',');
+        if (any) buffer_byte(&encoder->buffer, ',');
         any = true;
         if (encoder->template->nested) encoder_write(encoder, &encoder->sections[parts->child], related);
         else encoder_link(encoder, section, row, edge, &walk.id);
         if (!parts->to_many) break;
     }
     RB_GC_GUARD(walk.id.keep);
-    if (parts->to_many) buffer_byte(buffer, ']');
-    else if (!any) buffer_literal(buffer, "null");
+    return any;
+}
+
+static void encoder_links(struct encoder *encoder, struct section *section, long row, long edge)
+{
+    const struct edge_parts *parts = &section->parts->edges[edge];
+    bool any;
+    if (parts->to_many) buffer_byte(&encoder->buffer, '[');
+    any = section->links[edge].grouped ? encoder_grouped_links(encoder, section, row, edge) : encoder_column_links(encoder, section, row, edge);
+    if (parts->to_many) buffer_byte(&encoder->buffer, ']');
+    else if (!any) buffer_literal(&encoder->buffer, "null");
 }
 
 static void encoder_edge(struct encoder *encoder, struct section *section, long row, long edge)
@@ -753,7 +810,6 @@ static void encoder_write_irregular(struct encoder *encoder, struct section *sec
 static void encoder_write(struct encoder *encoder, struct section *section, long row)
 {
     const struct node_parts *parts = section->parts;
-    source_refresh(&section->source);
     buffer_append(&encoder->buffer, parts->open.text, parts->open.length);
     encoder_id(encoder, section, row);
     if (!parts->regular) {
@@ -854,23 +910,33 @@ static void encoder_include(struct encoder *encoder, struct section *section, lo
     encoder_write(encoder, section, row);
 }
 
+static void encoder_walk(struct encoder *encoder, struct section *section, long row);
+
+static inline void encoder_reach(struct encoder *encoder, struct section *related, long row)
+{
+    if (row < 0 || related->walked[row] == encoder->round) return;
+    related->walked[row] = encoder->round;
+    encoder_walk(encoder, related, row);
+    if (!encoder_known(encoder, related, row)) encoder_include(encoder, related, row);
+}
+
 static void encoder_walk(struct encoder *encoder, struct section *section, long row)
 {
     for (long edge = 0; edge < section->parts->edge_count; edge++) {
         long child = section->parts->edges[edge].child;
         struct section *related = &encoder->sections[child];
-        struct link_walk walk;
         if (child < 0 || !encoder_shown(section->links[edge].shown, row)) continue;
         if (!related->walked) related->walked = encoder_allocate((size_t)related->source.size, sizeof(uint32_t));
-        walk_start(encoder, &walk, section, row, edge);
-        while (walk_next(encoder, &walk)) {
-            long found = walk_row(encoder, related, &walk);
-            if (found < 0 || related->walked[found] == encoder->round) continue;
-            related->walked[found] = encoder->round;
-            encoder_walk(encoder, related, found);
-            if (!encoder_known(encoder, related, found)) encoder_include(encoder, related, found);
+        if (section->links[edge].grouped) {
+            struct link_range range = links_of(encoder, section, row, edge);
+            for (; range.at < range.end; range.at++) encoder_reach(encoder, related, section->links[edge].targets[range.at].row);
         }
-        RB_GC_GUARD(walk.id.keep);
+        else {
+            struct column_walk walk = { .ended = false };
+            section_index(encoder, related);
+            while (column_next(encoder, section, row, edge, &walk)) encoder_reach(encoder, related, section_row(encoder, related, &walk.id));
+            RB_GC_GUARD(walk.id.keep);
+        }
     }
 }
 
@@ -967,17 +1033,28 @@ static void section_free(struct section *section)
     free(section->known);
     for (long edge = 0; section->links && edge < section->parts->edge_count; edge++) {
         free(section->links[edge].starts);
-        free(section->links[edge].order);
-        free(section->links[edge].targets);
         free(section->links[edge].parents);
+        free(section->links[edge].rows);
+        free(section->links[edge].found);
+        free(section->links[edge].targets);
+        free(section->links[edge].fragments);
     }
 }
+
+/* The memory of the last document, for the next one: fresh pages cost more than what is written into them. Under Ruby's lock. */
+static struct buffer encoder_spare;
+
+#define SPARE_MOST (1 << 20)
 
 static VALUE encoder_free(VALUE pointer)
 {
     struct encoder *encoder = (struct encoder *)pointer;
     for (long i = 0; i < encoder->template->node_count; i++) section_free(&encoder->sections[i]);
-    buffer_free(&encoder->buffer);
+    if (!encoder_spare.bytes && encoder->buffer.capacity <= SPARE_MOST) {
+        encoder_spare = encoder->buffer;
+        encoder_spare.length = 0;
+    }
+    else buffer_free(&encoder->buffer);
     return Qnil;
 }
 
@@ -997,17 +1074,17 @@ static bool links_read_lists(struct links *links, VALUE rows)
     struct source source = source_of(rows);
     struct cell one = source_cell(&source, 0, 0), other = source_cell(&source, 0, 1);
     struct id_text parents = id_text_of(one.text, one.length), related = id_text_of(other.text, other.length);
-    size_t count = id_text_count(related);
-    if (source.size > 1 || (one.kind != CELL_TEXT && one.kind != CELL_NULL) || one.kind != other.kind || count > INT32_MAX / 2) return false;
-    links->parents = encoder_allocate(count, sizeof(int64_t));
-    links->targets = encoder_allocate(count, sizeof(struct link_target));
-    links->pairs = (struct source){ Qnil, NULL, (long)count, 0 };
-    for (size_t pair = 0; pair < count; pair++) {
-        struct link_target *target = &links->targets[pair];
-        if (!id_text_next(&parents, &links->parents[pair]) || !id_text_next(&related, &target->integer)) return false;
-        target->number = true;
-        target->row = TARGET_UNKNOWN;
+    size_t most = (size_t)(related.end - related.at + 1) / 2; /* a digit and a comma each */
+    long count = 0;
+    if (source.size > 1 || one.kind == CELL_VALUE || one.kind != other.kind || most > INT32_MAX) return false;
+    links->parents = encoder_allocate(most, sizeof(int64_t));
+    links->found = encoder_allocate(most, sizeof(struct link_target));
+    for (; related.at < related.end; count++) {
+        struct link_target *target = &links->found[count];
+        if (!id_text_next(&related, &target->integer) || !id_text_next(&parents, &links->parents[count])) return false;
+        target->pair = -1;
     }
+    links->pairs = (struct source){ Qnil, NULL, count, 0 };
     RB_GC_GUARD(one.value);
     RB_GC_GUARD(other.value);
     RB_GC_GUARD(source.rows);
@@ -1020,9 +1097,9 @@ static VALUE links_lists(struct links *links, VALUE link)
     links->grouped = true;
     if (links_read_lists(links, rb_funcall(link, id_rows, 0))) return Qnil;
     free(links->parents);
-    free(links->targets);
+    free(links->found);
     links->parents = NULL;
-    links->targets = NULL;
+    links->found = NULL;
     return rb_funcall(link, id_pairs, 0);
 }
 
@@ -1147,6 +1224,8 @@ static VALUE encoder_run(struct encoder *encoder)
         coder_values += sections[i].coder_count;
     }
     encoder->sections = sections;
+    encoder->buffer = encoder_spare;
+    memset(&encoder_spare, 0, sizeof(encoder_spare));
     result = rb_ensure(encoder_work, (VALUE)encoder, encoder_free, (VALUE)encoder);
     RB_GC_GUARD(encoder->tables);
     RB_GC_GUARD(encoder->compiled);

@@ -14,6 +14,7 @@ enum escape_mode { ESCAPE_JSON, ESCAPE_RAILS, ESCAPE_RAILS_HTML };
 
 #define ESCAPE_ONES 0x0101010101010101ULL
 #define ESCAPE_HIGHS 0x8080808080808080ULL
+#define ESCAPE_COPIED 256 /* up to so many bytes are copied while it is seen whether any is special */
 
 static inline uint64_t escape_has(uint64_t word, unsigned char byte)
 {
@@ -136,8 +137,40 @@ static bool escape_append(struct buffer *buffer, const char *text, size_t length
     return true;
 }
 
+/* Copies a text into which nothing has to be put, eight bytes at a time. False where something has; the room may then hold some of it. */
+static inline bool escape_copy(char *target, const char *text, size_t length, bool markup)
+{
+    uint64_t special = 0, word;
+    size_t at = 0;
+    if (length >= 8) {
+        for (; at + 8 <= length; at += 8) {
+            memcpy(&word, text + at, 8);
+            special |= escape_special_word(word, markup);
+            memcpy(target + at, &word, 8);
+        }
+        memcpy(&word, text + length - 8, 8); /* what is left, with some of what has been read */
+        memcpy(target + length - 8, &word, 8);
+        return !(special | escape_special_word(word, markup));
+    }
+    for (; at < length; at++) {
+        if (escape_special((unsigned char)text[at], markup)) return false;
+        target[at] = text[at];
+    }
+    return true;
+}
+
 static inline bool escape_string(struct buffer *buffer, const char *text, size_t length, enum escape_mode mode)
 {
+    if (length <= ESCAPE_COPIED) {
+        char *start;
+        buffer_reserve(buffer, length + 2);
+        start = buffer_end(buffer);
+        if (escape_copy(start + 1, text, length, mode == ESCAPE_RAILS_HTML)) {
+            start[0] = start[length + 1] = '"';
+            buffer_consumed(buffer, length + 2);
+            return true;
+        }
+    }
     buffer_byte(buffer, '"');
     if (!escape_append(buffer, text, length, mode, false)) {
         buffer->length--;

@@ -4,13 +4,15 @@
  *   Native.id_list(result)                 # => "{1,2,3}", of the first column
  *   Native.distinct_ids(["3,1", "1,2"])    # => [3, 1, 2]
  *
- * Both answer nil where there is anything but integers of at most 18 digits; Ruby then reads them (rows/id_list.rb).
+ * Both answer nil where there is anything but integers of at most 17 digits; Ruby then reads them (rows/id_list.rb).
  */
 #ifndef CASTELLAN_IDS_H
 #define CASTELLAN_IDS_H
 
 #include "number.h"
 #include "source.h"
+
+#define ID_DIGITS 17
 
 struct id_text {
     const char *at, *end;
@@ -27,14 +29,6 @@ static inline struct id_text id_text_of(const char *text, size_t length)
     return list;
 }
 
-/* How many there are if all are integers. */
-static size_t id_text_count(struct id_text list)
-{
-    size_t count = list.at < list.end;
-    for (const char *at = list.at; at < list.end; at++) count += *at == ',';
-    return count;
-}
-
 /* Reads one, and the comma behind it. False where it is anything else. */
 static inline bool id_text_next(struct id_text *list, int64_t *number)
 {
@@ -42,8 +36,8 @@ static inline bool id_text_next(struct id_text *list, int64_t *number)
     int64_t value = 0;
     bool negative = at < list->end && *at == '-';
     if (negative) start = ++at;
-    while (at < list->end && number_digit(*at)) value = value * 10 + (*at++ - '0');
-    if (at == start || at - start > 17 || (*start == '0' && (at - start > 1 || negative))) return false;
+    while (at < list->end && number_digit(*at) && at - start <= ID_DIGITS) value = value * 10 + (*at++ - '0');
+    if (at == start || at - start > ID_DIGITS || (*start == '0' && (at - start > 1 || negative))) return false;
     if (at < list->end && (*at != ',' || at + 1 == list->end)) return false;
     list->at = at + (at < list->end);
     *number = negative ? -value : value;
