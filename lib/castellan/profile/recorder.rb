@@ -9,45 +9,57 @@ module Castellan
     #   Instrument.record(recorder) { User.all.each(&:employee) }
     #   recorder.exclusive(:sql)   # => 812_000 nanoseconds
     #
-    # A statement costs an array of frames and a few places in a flat array, no object of its own; hashes and texts are made by {QueryRows}
-    # when the work is over. No text of the application's is held, so that what is counted as retained is the application's. Past MOST
-    # statements only numbers are kept. A mistake in here must not reach the application: it stops the recorder, and {#failure} says so.
-    # Statements of threads that are started meanwhile are kept by recorders of their own ({#strand}) and added up; time is that of
-    # the thread that was recorded.
+    # While the work runs, a statement is only noted, with its frames: a few places in a flat array and no object. What the tally does not
+    # need at once is done when BATCH are noted or somebody asks, because to do it in one go takes a third of the time that it takes
+    # between two pieces of the application. Long texts are not held so long; with `batch: 1` no text of the application's is, so that
+    # what is counted as retained is the application's. Hashes and texts are made by {QueryRows} when the work is over.
+    #
+    # Past MOST statements only numbers are kept. A mistake in here must not reach the application: it stops the recorder, and {#failure}
+    # says so. Statements of threads that are started meanwhile are kept by recorders of their own ({#strand}) and added up; time is that
+    # of the thread that was recorded. One thread records; another may read meanwhile.
     class Recorder < Detect::Tally
       MOST = 2_000
       MOST_SPANS = 500
       FRAMES = 8
+      BATCH = 64
       # How many places a statement takes in {#log}: text (nil without literals), fingerprint, start, duration, rows, cached, frames, owner,
       # association.
       FIELDS = 9
+      NOTED = 10 # places that anything takes until it is counted
+      LONG = 2_000
+      NOTHING = [].freeze
+      private_constant :NOTED, :LONG, :NOTHING
 
-      # @return [Array<Array>] layer, outcome, start, duration
-      attr_reader :looks
-      # @return [Array<Array>] kind, name, start, duration
-      attr_reader :spans
-      # @return [Integer] how many looks and spans are not kept
-      attr_reader :spans_left_out
       # @return [StandardError, nil]
       attr_reader :failure
 
       # @param literals [Boolean] whether texts are kept with the values in them
-      def initialize(literals: false, **options)
+      # @param batch [Integer] how many statements are noted before they are counted
+      def initialize(literals: false, batch: BATCH, **options)
         super(**options)
         @literals = literals
+        @batch = batch
+        @most_noted = batch * NOTED
+        @noted = []
+        @walks = []
+        @fingerprints = {}
         @log = []
         @looks = []
         @spans = []
         @threads = []
         @left_out = @spans_left_out = @view_ns = @queries = @cached_queries = @rows = 0
         @nesting = Nesting.new
+        @lock = Mutex.new
       end
 
       # @return [Recorder] for a thread that is started now
       def strand
         return @threads.last if @threads.size >= MOST_STRANDS
 
-        Recorder.new(literals: @literals, slow_ns: @singles.slow_ns, order: @order).tap { |strand| @threads << @strands.push(strand).last }
+        strand = Recorder.new(literals: @literals, batch: @batch, slow_ns: singles.slow_ns, order: @native ? @native.order : @order)
+        @strands += [strand]
+        @threads << strand
+        strand
       end
 
       # Told by {Recording#query}.
@@ -55,43 +67,67 @@ module Castellan
         return if @failure
 
         super
-        @nesting.add(:sql, started_ns, duration_ns)
-        fingerprint = @text ? @text.shape.fingerprint : counted(sql, name)
-        write_down(sql, fingerprint, started_ns, duration_ns, cached, rows) if fingerprint
+        sql = sql.dup unless sql.frozen? # whoever sent it may change it before it is counted
+        sites = @log.size < MOST * FIELDS ? CallSite.frames(FRAMES) : NOTHING
+        @noted.push(:query, sql, name, started_ns, duration_ns, cached, rows, sites, @walks[-2], @walks[-1])
+        count if @noted.size >= @most_noted || sql.size > LONG
       rescue StandardError => error
         @failure = error
       end
 
+      # Told by {Recording#enter}.
+      def enter(owner, association)
+        super
+        @walks.push(owner, association)
+      end
+
+      # Told by {Recording#leave}.
+      def leave
+        super
+        @walks.pop
+        @walks.pop
+      end
+
       # Told by {Recording#cache}.
       def cache(layer, outcome, started_ns, duration_ns)
-        @nesting.add(:cache, started_ns, duration_ns)
-        list(@looks, [layer, outcome, started_ns, duration_ns])
+        note(:cache, layer, outcome, started_ns, duration_ns)
       end
 
       # Told by {Recording#span}. What Rails says of an action's views (:view) has no beginning of its own; see {ViewEvents}.
       def span(kind, name, started_ns, duration_ns)
-        return @view_ns += duration_ns if kind == :view
-
-        @nesting.add(kind, started_ns, duration_ns)
-        list(@spans, [kind, name, started_ns, duration_ns])
+        note(:span, kind, name, started_ns, duration_ns)
       end
 
       # @param kind [Symbol] :sql, :render or :cache
       # @return [Integer] nanoseconds of that kind, less what happened within of another
       def exclusive(kind)
+        count
         own = @nesting.total(kind)
         kind == :render ? [own, @view_ns - @nesting.total(:cache)].max : own
       end
 
       # @return [Array] see FIELDS
-      def log = @threads.empty? ? @log : [@log, *@threads.map(&:log)].flatten(1)
+      def log
+        count
+        @threads.empty? ? @log : [@log, *@threads.map(&:log)].flatten(1)
+      end
+
+      # @return [Array<Array>] layer, outcome, start, duration
+      def looks = count && @looks
+
+      # @return [Array<Array>] kind, name, start, duration
+      def spans = count && @spans
+
+      # @return [Integer] how many looks and spans are not kept
+      def spans_left_out = count && @spans_left_out
 
       # @return [Integer] how many statements are counted and not kept
-      def left_out = @threads.sum(@left_out, &:left_out)
+      def left_out = count && @threads.sum(@left_out, &:left_out)
 
       # @return [Hash{Symbol => Integer}] queries, cached queries and rows of all statements that are work of the application:
       #   transactions and what the ORM asks of the schema are not
       def totals
+        count
         sums = @threads.map { |strand| strand.totals.values }.push([@queries, @cached_queries, @rows]).transpose.map(&:sum)
         { queries: sums[0], cached_queries: sums[1], rows: sums[2] }
       end
@@ -101,20 +137,69 @@ module Castellan
 
       private
 
-      # A statement that writes many rows at once is none for a tally, and one for a profile.
-      # @return [String, nil]
-      def counted(sql, name)
-        fingerprint = Fingerprint.of(sql)
-        fingerprint if Detect::Shape.of(fingerprint, name)
+      def note(kind, one, two, started_ns, duration_ns)
+        @noted.push(kind, one, two, started_ns, duration_ns, nil, nil, nil, nil, nil)
+        count if @noted.size >= @most_noted
       end
 
-      def write_down(sql, fingerprint, started_ns, duration_ns, cached, rows)
-        cached ? @cached_queries += 1 : @queries += 1
-        @rows += rows if rows
+      # Counts what was noted, in the order in which it was told.
+      # @return [true]
+      def count
+        @lock.synchronize { count_noted } unless @noted.empty?
+        true
+      rescue StandardError => error
+        @failure = error
+        true
+      end
+
+      def count_noted
+        noted = @noted
+        @noted = []
+        index = 0
+        while (kind = noted[index])
+          case kind
+          when :query then statement(noted, index)
+          when :cache then looked(*noted[index + 1, 4])
+          else spanned(*noted[index + 1, 4])
+          end
+          index += NOTED
+        end
+      end
+
+      # By places and not by arguments: no object for a statement.
+      def statement(noted, index)
+        sql = noted[index + 1]
+        @nesting.add(:sql, noted[index + 3], noted[index + 4])
+        fingerprint = @fingerprints[sql]
+        fingerprint = remember(sql, noted[index + 2]) if fingerprint.nil?
+        return unless fingerprint
+
+        noted[index + 5] ? @cached_queries += 1 : @queries += 1
+        @rows += noted[index + 6] if noted[index + 6]
         return @left_out += 1 if @log.size >= MOST * FIELDS
 
-        frames = CallSite.frames(FRAMES) # before the first place is taken: what fails must not leave half a statement
-        @log << (@literals ? sql : nil) << fingerprint << started_ns << duration_ns << rows << cached << frames << @owner << @association
+        @log.push(@literals ? sql : nil, fingerprint, noted[index + 3], noted[index + 4], noted[index + 6], noted[index + 5],
+                  noted[index + 7], noted[index + 8], noted[index + 9])
+      end
+
+      def looked(layer, outcome, started_ns, duration_ns)
+        @nesting.add(:cache, started_ns, duration_ns)
+        list(@looks, [layer, outcome, started_ns, duration_ns])
+      end
+
+      def spanned(kind, name, started_ns, duration_ns)
+        return @view_ns += duration_ns if kind == :view
+
+        @nesting.add(kind, started_ns, duration_ns)
+        list(@spans, [kind, name, started_ns, duration_ns])
+      end
+
+      # A statement that writes many rows at once is none for a tally, and one for a profile.
+      # @return [String, false] none for what is not work of the application
+      def remember(sql, name)
+        fingerprint = Fingerprint.of(sql)
+        fingerprint = false unless Detect::Shape.of(fingerprint, name)
+        @batch > 1 && @fingerprints.size < MOST_TEXTS ? @fingerprints[sql] = fingerprint : fingerprint
       end
 
       def list(list, entry)

@@ -30,7 +30,7 @@ module Castellan
         @notes = notes.dup
         @traffic = traffic
         @literals = literals
-        @recorder = Recorder.new(literals: literals)
+        @recorder = Recorder.new(literals: literals, batch: depth == "memory" ? 1 : Recorder::BATCH)
         @gc_ns = 0
         @linger_ns = linger_ns
         Listening.begin
