@@ -117,7 +117,9 @@ module Castellan
 
     # @return [String] the document's bytes, UTF-8; takes and ignores what `render json:` gives
     def to_json(*)
-      document&.to_json || JsonText.of(to_hash)
+      document = self.document or return JsonText.of(to_hash)
+      verification = Document.verification or return document.to_json
+      verification.check_serialized(self.class.record_type.to_s, -> { self.document.to_json }, -> { JsonText.of(to_hash) })
     end
 
     # @return [String] in words: what is read of a relation, which types need models, and why

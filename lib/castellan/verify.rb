@@ -13,8 +13,9 @@ module Castellan
   #
   # In an application {Middleware} does so with a few requests of many. The models are asked as a developer would, reader by reader and
   # association by association, each loaded lazily: a statement for each record and relationship. Whatever is rendered inside the
-  # block is compared: conditions, links and meta objects are asked for with the models' values, kept documents are written anew, a
-  # {Document::Stream} is written whole, unless it has more than 10,000 records: {Result#passed_over} counts these.
+  # block is compared: conditions, links and meta objects are asked for with the models' values, kept documents are written anew, what
+  # a {Serializer} writes from rows is written from its records too, a {Document::Stream} is written whole, unless it has more than
+  # 10,000 records: {Result#passed_over} counts these.
   module Verify
     # @yieldreturn [Object] a document, its bytes, or anything that was made by rendering some
     # @return [Result]

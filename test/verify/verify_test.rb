@@ -3,6 +3,7 @@
 require "test_helper"
 require "json"
 require "document/library"
+require "castellan/serializer"
 
 # Documents from rows beside those from models: what is the same, and what is told where it is not.
 module VerifyContract
@@ -142,6 +143,16 @@ module VerifyContract
     assert_predicate result, :same?, result.to_s
   end
 
+  def test_what_serializers_write_from_rows_is_compared_with_their_records
+    write = -> { serializers.new(library.models::Article.where(id: [1, 5]), include: [:author]).to_json }
+    result = Castellan.verify(&write)
+    assert_equal [1, true, write.call], [result.documents, result.same?, result.value]
+    result = reading(:Article, :title, ->(title) { title.sub("5", "five") }, write) { Castellan.verify(&write) }
+    assert_equal [["article", "5", "title", "Title 5", "Title five"]], result.differences.map(&:to_a)
+    assert_includes result.value, '"title":"Title five"'
+    assert_equal 0, Castellan.verify { serializers.new([]).to_json }.documents
+  end
+
   def test_streams_are_compared_whole_and_the_models_answer_is_served
     streamed = -> { long.document.stream(size: 2) }
     result = reading(:Article, :title, :upcase.to_proc) { Castellan.verify { streamed.call.each.to_a.join } }
@@ -212,6 +223,15 @@ module VerifyContract
       link :self, "/at/{position}"
       meta({ at: nil })
       meta(columns: %i[position]) { |row| { at: row.position } }
+    end
+  end
+
+  def serializers
+    @serializers ||= Module.new.tap { |space| library.models.const_set(:"Verified#{space.object_id}", space) }.then do |space|
+      space.module_eval("class AuthorSerializer; end; class ArticleSerializer; end", __FILE__, __LINE__)
+      space::AuthorSerializer.class_eval { include(Castellan::Serializer) && attributes(:name) }
+      space::ArticleSerializer.class_eval { include(Castellan::Serializer) && attributes(:title) && belongs_to(:author) }
+      space::ArticleSerializer
     end
   end
 

@@ -10,6 +10,24 @@ module Castellan
     #   comparison.differences   # => [Difference, …]
     #   comparison.answer        # => the models' document, as an Output
     class Comparison
+      # @param rows [Hash{Array => Object}] facts
+      # @param models [Hash{Array => Object}]
+      # @return [Array<Difference>]
+      def self.differences(rows, models)
+        (rows.keys | models.keys).filter_map { |fact| difference(fact, rows, models) }
+      end
+
+      # A record that only one of them has is one difference, not one for each of its members.
+      def self.difference(fact, rows, models)
+        values = [rows, models].map { |facts| facts.fetch(fact, Facts::ABSENT) }
+        return if values[0] == values[1]
+
+        type, id, member = fact
+        record = [type, id, nil]
+        Difference.new(type, id, member, *values) unless member && id && [rows, models].any? { |facts| !facts.key?(record) }
+      end
+      private_class_method :difference
+
       # @param document [Document]
       # @param output [Serialize::Output] written from rows
       def initialize(document, output)
@@ -20,8 +38,7 @@ module Castellan
 
       # @return [Array<Difference>]
       def differences
-        rows, models = [@output, answer].map { |output| facts.of(JSON.parse(filled(output))) }
-        (rows.keys | models.keys).filter_map { |fact| difference(fact, rows, models) }
+        Comparison.differences(*[@output, answer].map { |output| facts.of(JSON.parse(filled(output))) })
       end
 
       # @return [Serialize::Output]
@@ -33,16 +50,6 @@ module Castellan
 
       def facts
         @facts ||= Facts.new(@document.plan, @models.unordered, @models.ordered?)
-      end
-
-      # A record that only one of them has is one difference, not one for each of its members.
-      def difference(fact, rows, models)
-        values = [rows, models].map { |facts| facts.fetch(fact, Facts::ABSENT) }
-        return if values[0] == values[1]
-
-        type, id, member = fact
-        record = [type, id, nil]
-        Difference.new(type, id, member, *values) unless member && id && [rows, models].any? { |facts| !facts.key?(record) }
       end
 
       # Holes are the viewer's own: the same for both, so null will do.

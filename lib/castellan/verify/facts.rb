@@ -14,7 +14,19 @@ module Castellan
       KEYS = %w[type id].freeze
       private_constant :KEYS
 
-      # @param plan [Plan::FetchPlan]
+      # Of a list whose order is of no interest.
+      module Every
+        def self.include?(_place) = true
+      end
+      private_constant :Every
+
+      # @param tree [Hash] a document of {Serializer}, of which no plan is known
+      # @return [Hash{Array(String, String, String) => Object}]
+      def self.of_serialized(tree)
+        new(nil, Every, false).of(tree)
+      end
+
+      # @param plan [Plan::FetchPlan, nil]
       # @param unordered [Array<Array(String, String)>] types and members
       # @param ordered [Boolean] whether the primary data has an order
       def initialize(plan, unordered, ordered)
@@ -27,7 +39,7 @@ module Castellan
       # @return [Hash{Array(String, String, String) => Object}]
       def of(tree)
         @found = {}
-        @plan.format == :nested ? nested(tree) : json_api(tree)
+        @plan&.format == :nested ? nested(tree) : json_api(tree)
         @found
       end
 
@@ -35,7 +47,7 @@ module Castellan
 
       def json_api(tree)
         data = tree["data"].is_a?(Array) ? tree["data"] : [tree["data"]].compact
-        order(@plan.root, data)
+        order(data) if @plan
         data.each { |object| object(object, "") }
         (tree["included"] || []).each { |object| object(object, "included ") }
       end
@@ -67,7 +79,7 @@ module Castellan
 
       def nested(tree)
         data = tree.is_a?(Array) ? tree : [tree].compact
-        order(@plan.root, data)
+        order(data)
         data.each { |object| nested_object(object, @plan.root, @plan.root.definition.type.to_s) }
       end
 
@@ -92,9 +104,9 @@ module Castellan
         @found[[place, nil, "records"]] = objects.sort_by { |inner| inner["id"].to_s } # of several types: which is which, they do not say
       end
 
-      def order(node, data)
+      def order(data)
         ids = data.map { |object| object["id"].to_s }
-        @found[[node.definition.type.to_s, nil, "order"]] = @ordered ? ids : ids.sort
+        @found[[@plan.root.definition.type.to_s, nil, "order"]] = @ordered ? ids : ids.sort
       end
     end
   end

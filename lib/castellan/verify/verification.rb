@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "json"
+
 module Castellan
   module Verify
     # What {Verify.call} opens: compares every document that is written inside, and keeps the differences.
@@ -36,8 +38,25 @@ module Castellan
         @documents += 1
         looking { compared(document, output) }
       rescue StandardError => error
-        @differences << Difference.new(document.definition.type.to_s, nil, "verification", "written", "#{error.class}: #{error.message}")
+        failed(document.definition.type.to_s, error)
         output
+      end
+
+      # @param type [String] of a {Serializer}
+      # @param rows [#call] writes the document from rows
+      # @param models [#call] and from records
+      # @return [String] the document
+      def check_serialized(type, rows, models)
+        text = rows.call
+        return text if @looking
+
+        @documents += 1
+        looking { compared_serialized(text, rows, models) }
+      rescue StandardError => error
+        raise unless text
+
+        failed(type, error)
+        text
       end
 
       # @param count [Integer] of the primary records of a stream
@@ -51,6 +70,25 @@ module Castellan
       end
 
       private
+
+      def failed(type, error)
+        @differences << Difference.new(type, nil, "verification", "written", "#{error.class}: #{error.message}")
+      end
+
+      def compared_serialized(text, rows, models)
+        answer = models.call
+        first = between(text, answer)
+        return text if first.empty?
+
+        answer = models.call
+        found = between(rows.call, answer) & first
+        @differences.concat(found)
+        found.empty? ? text : answer
+      end
+
+      def between(rows, models)
+        Comparison.differences(*[rows, models].map { |text| Facts.of_serialized(JSON.parse(text)) })
+      end
 
       def looking
         @looking = true
