@@ -1,0 +1,112 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "random_documents"
+
+# Rows that are all alike are written column by column: the bytes are those of one row after the other.
+class PlainRowsTest < Minitest::Test
+  include Castellan::Drafts
+
+  Ruby = Castellan::Serialize::RubyEncoder
+  # Never takes the short way.
+  class OneByOne < Ruby
+    private
+
+    def plain(_section) = nil
+  end
+  COUNT = 1_000
+
+  def test_random_documents_are_the_same_either_way
+    plain = 0
+    COUNT.times do |number|
+      random = Random.new(number)
+      escape = %i[json rails rails_html][random.rand(3)]
+      plan, row_set = build(Castellan::RandomDocuments.new(random).draft)
+      template = Castellan::Serialize::Template.new(plan, escape: escape)
+      plain += 1 if plain?(row_set, template)
+      %i[encode encode_each encode_part].each do |way|
+        assert_equal(*[OneByOne, Ruby].map { |encoder| encoder.public_send(way, row_set, template) }, "#{way} #{number}")
+      end
+    end
+    assert_operator plain, :>, COUNT / 5
+  end
+
+  def test_links_may_come_in_any_order_and_to_nobody
+    pairs = [[2, 7], [1, 8], [2, 8], [nil, 7], [1, nil], [3, 9], [1, 7]]
+    { [1, 2, 4] => pairs, %w[1 2 4] => pairs, [1, "2", 4] => pairs, [1, 2, 4].freeze => pairs.map { |pair| pair.map { |id| id&.to_s } } }
+      .each do |ids, links|
+      body = encode(users(ids, Pairs.new(links, 0, 1))).body
+      assert_equal [%w[8 7], %w[7 8], []], JSON.parse(body)["data"].map { |user| linked(user) }, ids.inspect
+      assert_equal %w[8 7], JSON.parse(body)["included"].map { |role| role["id"] }
+    end
+  end
+
+  def test_a_relationship_to_one_takes_the_first
+    root = users([1, 2, 3], Pairs.new([[1, 8], [1, 7], [2, 9]], 0, 1), many: false)
+    found = JSON.parse(encode(root).body)
+    assert_equal([{ "type" => "roles", "id" => "8" }, { "type" => "roles", "id" => "9" }, nil],
+                 found["data"].map { |user| user.dig("relationships", "roles", "data") })
+    assert_equal(%w[8], found["included"].map { |role| role["id"] })
+  end
+
+  def test_halves_of_a_character_in_two_rows_are_no_character
+    root = draft("users", { id: :integer, name: :text }, [[1, "fine"], [2, "\xC3"], [3, "\xA9"]])
+    error = assert_raises(Castellan::EncodingError) { encode(root) }
+    assert_includes error.message, 'users "2", member "name"'
+  end
+
+  def test_texts_of_other_encodings_among_plain_ones
+    names = ["é", "é".encode("ISO-8859-1"), "\xC3\xA9".b, "a\"b", "plain".encode("US-ASCII"), nil, "x".encode("UTF-16LE")]
+    root = draft("users", { id: :integer, name: :text }, names.each_with_index.map { |name, index| [index, name] })
+    assert_equal ["é", "é", "é", "a\"b", "plain", nil, "x"], names_of(root)
+    assert_equal(%w[é a], names_of(draft("users", { id: :text, name: :text }, [%w[ü é], %w[b a]])))
+    assert_equal(["é", "\u20ac"], names_of(draft("users", { id: :text, name: :text }, [["ü", "é".b], ["b", "\u20ac"]])))
+  end
+
+  def test_a_row_without_an_id_is_named_as_before
+    assert_equal(*[OneByOne, Ruby].map { |encoder|
+      root = draft("users", { id: :text, name: :text }, [["a", "b"], ["", "c"]])
+      assert_raises(Castellan::EncodingError) { encode(root, encoder: encoder) }.message
+    })
+  end
+
+  def test_a_value_makes_few_objects
+    plan, row_set = build(users((1..300).to_a, Pairs.new((1..300).flat_map { |id| [[id, 7], [id, 8], [id, 9]] }, 0, 1)))
+    template = Castellan::Serialize::Template.new(plan)
+    few, many = [Ruby, OneByOne].map { |encoder| objects { encoder.encode(row_set, template) } }
+    assert_operator few, :<, 300 * 4
+    assert_operator few, :<, many / 2
+  end
+
+  private
+
+  def users(ids, links, many: true)
+    roles = draft("roles", { id: :integer, title: :text }, [[7, "chief"], [8, "cook"]])
+    edges = [edge(:roles, links, many: many, type: "roles", to: roles)]
+    draft("users", { id: :integer, name: :text }, ids.map { |id| [id, "name"] }, edges: edges)
+  end
+
+  def linked(user) = user.dig("relationships", "roles", "data").map { |link| link["id"] }
+
+  def names_of(root) = JSON.parse(encode(root).body)["data"].map { |user| user.dig("attributes", "name") }
+
+  def encode(root, encoder: Ruby)
+    plan, row_set = build(root)
+    encoder.encode(row_set, Castellan::Serialize::Template.new(plan))
+  end
+
+  def plain?(row_set, template)
+    table = row_set.tables.first
+    !Ruby::PlainRows.of(table, Castellan::Serialize::NodeRows.new(table, template.nodes.first), template).nil?
+  end
+
+  def objects
+    2.times { yield }
+    GC.disable
+    before = GC.stat(:total_allocated_objects)
+    yield
+    GC.stat(:total_allocated_objects) - before
+  ensure
+    GC.enable
+  end
+end
