@@ -71,6 +71,7 @@ module Castellan
         def initialize(finding, statements)
           @finding = finding
           @statements = statements
+          @texts = {}
           @column = finding.remedy[:together]
           @condition = /((?:["`]?\w+["`]?\.)?["`]?\b#{Regexp.escape(@column)}\b["`]?)\s*=\s*(#{VALUE})/i if @column
           reset
@@ -86,7 +87,7 @@ module Castellan
         # @param location [String, nil] where the work is
         # @return [Boolean] whether this is one of its statements
         def here?(sql, location)
-          return false unless Fingerprint.of(sql) == @finding.fingerprint
+          return false unless @texts.fetch(sql) { @texts[sql] = Fingerprint.of(sql) == @finding.fingerprint }
 
           @column.nil? || @finding.location.nil? || @finding.location == location
         end
