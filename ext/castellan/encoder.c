@@ -429,29 +429,30 @@ static struct link_range links_of(struct encoder *encoder, struct section *secti
     return range;
 }
 
-/* Goes through the ids of a column "1,2,3": up to `at` they have been read. The column is read anew for each id, because what is done
- * with the last one may have called Ruby. */
+/* Goes through the ids of a column "1,2,3": up to `at` they have been read. Whoever may have called Ruby says that the column has to be
+ * read anew. */
 struct column_walk {
     size_t at;
-    bool ended;
-    struct record_id id;
+    bool ended, read;
+    struct record_id whole, id;
 };
 
 /* Whether there is one more; it is in walk->id. */
 static bool column_next(struct encoder *encoder, struct section *section, long row, long edge, struct column_walk *walk)
 {
-    struct record_id whole;
+    struct record_id *whole = &walk->whole;
     if (walk->ended) return false;
-    whole = links_id(encoder, section, edge, &section->source, row, section->links[edge].column);
-    if (!whole.text || !section->parts->edges[edge].to_many) {
+    if (!walk->read) *whole = links_id(encoder, section, edge, &section->source, row, section->links[edge].column);
+    walk->read = true;
+    if (!whole->text || !section->parts->edges[edge].to_many) {
         walk->ended = true;
-        walk->id = whole;
-        return !index_empty_id(&whole);
+        walk->id = *whole;
+        return !index_empty_id(whole);
     }
-    while (walk->at < whole.length) {
-        const char *text = whole.text + walk->at;
-        const char *comma = memchr(text, ',', whole.length - walk->at);
-        struct cell part = { CELL_TEXT, text, comma ? (size_t)(comma - text) : whole.length - walk->at, whole.keep };
+    while (walk->at < whole->length) {
+        const char *text = whole->text + walk->at;
+        const char *comma = memchr(text, ',', whole->length - walk->at);
+        struct cell part = { CELL_TEXT, text, comma ? (size_t)(comma - text) : whole->length - walk->at, whole->keep };
         walk->at += part.length + 1;
         if (part.length) return id_of_cell(&part, &walk->id);
     }
@@ -711,12 +712,23 @@ static bool encoder_column_links(struct encoder *encoder, struct section *sectio
             related = section_row(encoder, &encoder->sections[parts->child], &walk.id);
             if (related < 0) continue;
         }
-        if (any) buffer_byte(&encoder->buffer, ',');
+        if (encoder->template->nested) {
+            if (any) buffer_byte(&encoder->buffer, ',');
+            encoder_write(encoder, &encoder->sections[parts->child], related);
+            walk.read = false;
+        }
+        else if (walk.id.number) {
+            struct link_target target = { walk.id.integer, -1, -1 };
+            encoder_target(encoder, section, row, edge, &target, !any);
+        }
+        else {
+            if (any) buffer_byte(&encoder->buffer, ',');
+            encoder_link(encoder, section, row, edge, &walk.id);
+        }
         any = true;
-        if (encoder->template->nested) encoder_write(encoder, &encoder->sections[parts->child], related);
-        else encoder_link(encoder, section, row, edge, &walk.id);
         if (!parts->to_many) break;
     }
+    RB_GC_GUARD(walk.whole.keep);
     RB_GC_GUARD(walk.id.keep);
     return any;
 }
@@ -912,12 +924,14 @@ static void encoder_include(struct encoder *encoder, struct section *section, lo
 
 static void encoder_walk(struct encoder *encoder, struct section *section, long row);
 
-static inline void encoder_reach(struct encoder *encoder, struct section *related, long row)
+/* @return whether the row was new, so that something was written */
+static inline bool encoder_reach(struct encoder *encoder, struct section *related, long row)
 {
-    if (row < 0 || related->walked[row] == encoder->round) return;
+    if (row < 0 || related->walked[row] == encoder->round) return false;
     related->walked[row] = encoder->round;
     encoder_walk(encoder, related, row);
     if (!encoder_known(encoder, related, row)) encoder_include(encoder, related, row);
+    return true;
 }
 
 static void encoder_walk(struct encoder *encoder, struct section *section, long row)
@@ -934,7 +948,10 @@ static void encoder_walk(struct encoder *encoder, struct section *section, long 
         else {
             struct column_walk walk = { .ended = false };
             section_index(encoder, related);
-            while (column_next(encoder, section, row, edge, &walk)) encoder_reach(encoder, related, section_row(encoder, related, &walk.id));
+            while (column_next(encoder, section, row, edge, &walk)) {
+                if (encoder_reach(encoder, related, section_row(encoder, related, &walk.id))) walk.read = false;
+            }
+            RB_GC_GUARD(walk.whole.keep);
             RB_GC_GUARD(walk.id.keep);
         }
     }
