@@ -11,6 +11,7 @@ module Benchmarks
     class Events
       SQL = 'SELECT "employees".* FROM "employees" WHERE "employees"."user_id" = ? LIMIT ?'
       STATEMENT = "a statement whose text was seen before"
+      FIRST = "the first statement of a text within a request"
       WALK = "the walk through an association"
       LOAD = "records loaded"
       PRODUCTION = "a request in production, without its statements"
@@ -52,6 +53,7 @@ module Benchmarks
         orm = best { statements(@count) }
         Castellan::Instrument.subscribe
         { ORM => orm, IDLE => minus(best { statements(@count) }, orm), STATEMENT => minus(watched { statements(@count) }, orm),
+          FIRST => first,
           WALK => minus(watched { walks(Witnessed) }, best { walks(Walked) }), LOAD => minus(watched { loads }, best { loads }),
           PRODUCTION => request(Contenders.production), DEVELOPMENT => request(Contenders.development) }
       ensure
@@ -98,6 +100,16 @@ module Benchmarks
           instrumenter.instrument("sql.active_record", payload) { nil }
           index += 1
         end
+      end
+
+      # Each in a recording of its own, less what that takes, and what it takes to send one statement.
+      def first
+        alone = minus(best { recordings { nil } }, best { each_request { nil } })
+        minus(minus(best { recordings { statements(1) } }, alone), best { each_request { statements(1) } })
+      end
+
+      def recordings(&block)
+        each_request { Castellan::Recording.open(Castellan::Detect::Tally.new, &block) }
       end
 
       def walks(association)

@@ -39,6 +39,7 @@ module Benchmarks
         "N+1" => -> { respond(User.all.map { |user| [user.name, user.employee.id] }) }
       }.freeze
       QUERIES = { "no repetition" => 3, "N+1" => 101 }.freeze
+      TEXTS = { "no repetition" => 3, "N+1" => 2 }.freeze
       LOADS = { "no repetition" => 3, "N+1" => 1 }.freeze
       WALKS = { "no repetition" => 0, "N+1" => 100 }.freeze
 
