@@ -8,8 +8,8 @@
 # The request is one to a Rails application, in this process and 150 frames deep: 101 queries, of which 100 repeat. Each way takes turns
 # with the plain application; the figure is the median of the pairs' ratios with a 95 % interval (bootstrap). Two moments are taken of a
 # profiled request: when the body has been read, and when it has been closed, which is when the result is made and kept; a server
-# has sent the response by then. Times are processor time of the thread, because nothing waits here and what else the machine does is not
-# to be counted.
+# has sent the response by then. The plain application beside itself shows what chance makes of nothing. Times are processor time of the
+# thread, because nothing waits here and what else the machine does is not to be counted.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__, gemfile: File.expand_path("profile/Gemfile", __dir__))
 
@@ -81,11 +81,12 @@ module ProfileBenchmark
     def requests
       castellan = profiled(@plain)
       check(castellan)
+      same = pairs { |read| Works.request(@plain, &read) }
       ours = pairs { |read| Works.request(castellan, ON, &read) }
       queries = castellan.results.find(castellan.results.latest.first.id).totals[:queries]
       "## A request of #{queries} queries, #{@depth} frames deep\n\n" \
         "| | plain, ms | until the body is read | with what follows | µs a query |\n|---|---|---|---|---|\n" \
-        "#{row("Castellan, SQL", ours, queries)}#{mini_profiler(queries)}"
+        "#{row("Unprofiled, beside itself", same, queries)}#{row("Castellan, SQL", ours, queries)}#{mini_profiler(queries)}"
     end
 
     # The same answer, and the queries in the profile.
