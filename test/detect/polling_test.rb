@@ -23,6 +23,12 @@ class DetectPollingTest < Minitest::Test
     assert_equal [:n_plus_one], kinds { World::User.all.each { |user| user.posts.to_a && sleep(1e-9) } }
   end
 
+  def test_threads_that_ask_the_same_once_each_do_not_wait
+    ask = -> { World::Base.connection_pool.with_connection { World::User.exists?(name: "ready") } }
+    assert_equal [:duplicate], kinds { Array.new(3) { Thread.new(&ask) }.each(&:join) }
+    assert_empty(watch { Array.new(2) { Thread.new { 3.times { ask.call || sleep(1e-9) } } }.each(&:join) })
+  end
+
   def test_who_sleeps_only_once_does_not_wait
     assert_equal [:duplicate], kinds { [1e-9, nil, nil].each { |time| World::User.exists?(name: "ready") || (time && sleep(time)) } }
   end

@@ -124,6 +124,7 @@ module Castellan
       attr_reader :digests, :ended_ns, :waited
 
       def take(other)
+        @waited &&= other.waited && (@count > 1 || other.count > 1) # of two that asked once, neither asked again
         @count += other.count
         @cached += other.cached
         @total_ns += other.total_ns
@@ -134,7 +135,6 @@ module Castellan
         @pieces = @pieces.merge(other.pieces) if @pieces && other.pieces
         @sites = sites.merge(other.sites) { |_site, ours, theirs| ours + theirs }
         @run = 0
-        @waited &&= other.waited
         @started_ns, @ended_ns = [[@started_ns, other.started_ns].compact.min, [@ended_ns, other.ended_ns].compact.max]
         @order = [@order, other.order].min
       end

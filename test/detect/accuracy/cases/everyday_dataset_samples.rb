@@ -177,6 +177,12 @@ module Accuracy
       sample "a dashboard" do
         { published: Post.where(published: true).count, drafts: Post.where(published: false).count, users: User.count }
       end
+      sample "does one exist, in threads" do
+        %w[a b c].map { |name| Thread.new { Tag.where(name: name).empty? } }.map(&:value) #=> n_plus_one 3
+      end
+      sample "the same in threads" do
+        Array.new(3) { Thread.new { Tag.where(name: "a").empty? } }.map(&:value) #=> duplicate 3
+      end
 
       kind "lists and pages"
       sample "pages of the pagination extension" do
