@@ -71,30 +71,6 @@ module Castellan
         KINDS = %i[unused_eager_load counter_cache].freeze
         private_constant :KINDS
       end
-
-      # An {EagerUse} that adds up what it costs.
-      class MeteredUse < EagerUse
-        # @return [Integer]
-        attr_reader :spent_ns
-
-        def initialize
-          super
-          @spent_ns = 0
-        end
-
-        def preloaded(_model, _association, _records) = metered { super }
-        def passed(_model, _association) = metered { super }
-        def used(_model, _association, _how) = metered { super }
-
-        private
-
-        def metered
-          started = Clock.monotonic_ns
-          yield
-        ensure
-          @spent_ns += Clock.monotonic_ns - started
-        end
-      end
     end
   end
 end
