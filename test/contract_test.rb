@@ -55,7 +55,7 @@ class ContractTest < Minitest::Test
     made = loader.new(nil, [], ActiveRecord::Reflection.create(:has_many, :things, nil, {}, ActiveRecord::Base), nil, nil, true)
     assert_equal [true, :things], [made.instance_variable_get(:@associate), made.instance_variable_get(:@reflection).name]
     assert associations::SingularAssociation.method_defined?(:reader)
-    assert_empty(%i[load_target include? size].reject { |name| associations::CollectionAssociation.method_defined?(name) })
+    assert_empty(%i[load_target include? size ids_reader].reject { |name| associations::CollectionAssociation.method_defined?(name) })
   end
 
   def test_active_record_loads_where_a_trial_preloads
@@ -63,6 +63,12 @@ class ContractTest < Minitest::Test
     assert ActiveRecord::Relation.protected_method_defined?(:load_records)
     assert ActiveRecord::Querying.method_defined?(:find_by_sql)
     assert ActiveRecord::AssociationRelation.method_defined?(:proxy_association)
+  end
+
+  def test_active_record_sends_a_query_where_a_trial_answers_it
+    adapter = ActiveRecord::ConnectionAdapters::AbstractAdapter
+    assert adapter.method_defined?(:select_all)
+    assert(%i[method_defined? private_method_defined?].any? { |ask| adapter.public_send(ask, :to_sql_and_binds) })
   end
 
   def test_active_record_takes_an_association_for_a_while
@@ -79,7 +85,9 @@ class ContractTest < Minitest::Test
   end
 
   def test_sequel_loads_where_a_trial_does
-    assert_empty(%i[each single_record! get count empty? select_map sum min max].reject { |name| Sequel::Dataset.method_defined?(name) })
+    sent = %i[each single_record! get count empty? select_map sum min max with_sql_each]
+    assert_empty(sent.reject { |name| Sequel::Dataset.method_defined?(name) })
+    assert(%i[method_defined? private_method_defined?].any? { |ask| Sequel::Model.singleton_class.public_send(ask, :primary_key_lookup) })
     model = Class.new(Sequel::Model(Sequel.mock(keep_reference: false)[:things]))
     model.one_to_many(:parts, class: model, key: :part_id)
     assert_equal [nil, false, true], [model.dataset.send(:eager_load, [], { parts: nil }, model), model.association_reflections.frozen?,
@@ -114,6 +122,11 @@ class ContractTest < Minitest::Test
   def test_a_program_sleeps_by_these_methods
     assert Kernel.private_method_defined?(:sleep)
     assert_respond_to Kernel, :sleep
+  end
+
+  def test_a_program_waits_by_these_methods
+    assert_respond_to IO, :select
+    assert_equal [true, true, true], [Thread.method_defined?(:join), Queue.method_defined?(:pop), ConditionVariable.method_defined?(:wait)]
   end
 
   def test_sequel_loads_eagerly_and_reads_in_these_methods
