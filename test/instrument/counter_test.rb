@@ -32,6 +32,14 @@ class CounterTest < Minitest::Test
     assert_equal 2, counter.queries
   end
 
+  def test_what_a_version_costs_is_counted
+    counter = Castellan::Instrument::Counter.new
+    text = Castellan::Versions::SQLiteTriggers.current(%w[users])
+    2.times { counter.query(text, "Castellan Version", 0, 7, false, 1) }
+    counter.query(Castellan::Versions::SQLiteTriggers.ready, "Castellan Version", 0, 7, false, 1)
+    assert_equal [2, 14, ["castellan_versions"]], [counter.queries, counter.sql_ns, counter.tables.grep(/castellan/)]
+  end
+
   def test_it_stands_beside_the_detector
     counter = Counter.new
     findings = Castellan::Detect.watch { Castellan::Recording.open(counter) { ActiveRecordWorld::User.all.to_a.each(&:employee) } }

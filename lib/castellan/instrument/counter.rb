@@ -11,9 +11,9 @@ module Castellan
     #   counter.sql_ns           # => 812_000
     #   counter.tables           # => ["assignments", "roles", "users"]
     #
-    # Transactions and what the ORM asks of the schema are not counted. Recordings nest, so it can be opened around or
-    # inside the detector. Threads that are started inside its recording count with it. Not for a statement's text, for which
-    # {Query} exists.
+    # Transactions and what the ORM asks of the schema are not counted; what Castellan asks for a version is, though it looks at the
+    # schema too. Recordings nest, so it can be opened around or inside the detector.
+    # Threads that are started inside its recording count with it. Not for a statement's text, for which {Query} exists.
     class Counter
       # @return [Integer]
       attr_reader :queries, :cached_queries, :sql_ns
@@ -60,13 +60,14 @@ module Castellan
       LEFT_OUT = /\A(?:begin|commit|rollback|savepoint|release|set|show|pragma|explain|start\ transaction|reset|discard)\b|
                   \b(?:from|join)\ (?:pg_catalog\.|pg_[a-z_]+|information_schema\.|sqlite_master|sqlite_schema|sqlite_temp)/x
       MOST_TEXTS = 5_000
-      private_constant :NAMES_LEFT_OUT, :LEFT_OUT, :MOST_TEXTS
+      OF_VERSIONS = /\bfrom castellan[._]/
+      private_constant :NAMES_LEFT_OUT, :LEFT_OUT, :MOST_TEXTS, :OF_VERSIONS
 
       private
 
       def keep(sql, name)
         fingerprint = Fingerprint.of(sql)
-        fingerprint = false unless Counter.work?(fingerprint, name)
+        fingerprint = false unless Counter.work?(fingerprint, name) || fingerprint.match?(OF_VERSIONS)
         @texts.size < MOST_TEXTS ? @texts[sql] = fingerprint : fingerprint
       end
     end
