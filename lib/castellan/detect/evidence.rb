@@ -102,12 +102,16 @@ module Castellan
       end
 
       def finding(entry)
-        model = Object.const_get(entry.model)
+        model = model_of(entry) or return
         link = Detect.models(model)&.link(model, entry.association) or return
         return told(entry, link, :unused_eager_load, take_out(entry, link)) if entry.counted.zero?
 
         text, refused = count_in_a_column(entry, link)
         told(entry, link, :counter_cache, text, refused)
+      end
+
+      def model_of(entry)
+        Object.const_get(entry.model)
       rescue NameError
         nil # the class is gone
       end

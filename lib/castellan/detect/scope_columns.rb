@@ -15,17 +15,20 @@ module Castellan
           return [] if link.target.nil?
 
           Detect.models(link.model) == SequelModels ? of_sequel(link) : of_active_record(link)
-        rescue StandardError
-          [] # the scope is the application's code
         end
 
         private
 
         def of_active_record(link)
           scope = link.model.reflect_on_association(link.name).scope
-          return [] unless scope&.arity&.zero?
+          scope&.arity&.zero? ? evaluated(link.target, scope).where_values_hash.keys : []
+        end
 
-          link.target.unscoped.instance_exec(&scope).where_values_hash.keys
+        # The scope is the application's code, which may want what is only there in a request.
+        def evaluated(model, scope)
+          model.unscoped.instance_exec(&scope) || model.unscoped
+        rescue StandardError
+          model.none
         end
 
         def of_sequel(link)

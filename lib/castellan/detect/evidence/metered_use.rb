@@ -9,26 +9,11 @@ module Castellan
       #   Instrument.record(use) { User.preload(:posts).to_a }
       #   use.spent_ns   # => 92_000
       class MeteredUse < EagerUse
-        # @return [Integer]
-        attr_reader :spent_ns
-
-        def initialize
-          super
-          @spent_ns = 0
-        end
+        include Metered
 
         def preloaded(_model, _association, _records) = metered { super }
         def passed(_model, _association) = metered { super }
         def used(_model, _association, _how) = metered { super }
-
-        private
-
-        def metered
-          started = Clock.monotonic_ns
-          yield
-        ensure
-          @spent_ns += Clock.monotonic_ns - started
-        end
       end
     end
   end

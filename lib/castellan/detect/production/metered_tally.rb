@@ -11,32 +11,17 @@ module Castellan
       #
       # What the instruments take before they tell it is not in that; `rake bench:detect` measures the whole.
       class MeteredTally < Tally
+        include Metered
+
         EVERY = 32
 
         # Counted as the others are.
         def self.native? = true
 
-        # @return [Integer]
-        attr_reader :spent_ns
-
-        def initialize(**)
-          super
-          @spent_ns = 0
-        end
-
         def query(_sql, _name, _started_ns, _duration_ns, _cached, _rows, _binds = nil) = metered { super }
         def enter(_owner, _association) = metered { super }
         def leave = metered { super }
         def loaded(_model, _count, _site) = metered { super }
-
-        private
-
-        def metered
-          started = Clock.monotonic_ns
-          yield
-        ensure
-          @spent_ns += Clock.monotonic_ns - started
-        end
       end
     end
   end
