@@ -4,7 +4,6 @@
  * It also holds the same in Ruby, which must give the same answers.
  */
 #include "call_site.h"
-#include "tally.h"
 #include "ruby/debug.h"
 #include <string.h>
 
@@ -212,5 +211,4 @@ void Init_call_site(VALUE castellan)
     rb_define_method(native, "current", castellan_call_site, 0);
     rb_define_method(native, "frames", call_site_frames, 1);
     rb_define_method(native, "label", call_site_label, 1);
-    Init_tally(castellan);
 }

@@ -6,6 +6,7 @@
  * Memory: everything that is allocated hangs on one `struct encoder` and is freed by rb_ensure, however the work ends. The
  * Ruby objects it names stand in memory of the C stack, where the garbage collector finds them and does not move them.
  */
+#include "encoder.h"
 #include "buffer.h"
 #include "escape.h"
 #include "ids.h"
@@ -1294,15 +1295,8 @@ static VALUE encoder_reads_results(VALUE self)
     return libpq.found ? Qtrue : Qfalse;
 }
 
-#ifdef HAVE_CALL_SITE
-void Init_call_site(VALUE castellan);
-#endif
-void Init_allocations(VALUE castellan);
-void Init_fingerprint(VALUE castellan);
-
-void Init_castellan_ext(void)
+void Init_encoder(VALUE castellan)
 {
-    VALUE castellan = rb_define_module("Castellan");
     VALUE native = rb_define_module_under(castellan, "Native");
     rb_define_singleton_method(native, "compile", template_compile, 1);
     rb_define_singleton_method(native, "encode", encoder_encode, 5);
@@ -1329,9 +1323,4 @@ void Init_castellan_ext(void)
     id_refuse = rb_intern("refuse");
     id_id_text = rb_intern("id_text");
     id_unknown_coder = rb_intern("unknown_coder");
-#ifdef HAVE_CALL_SITE
-    Init_call_site(castellan);
-#endif
-    Init_allocations(castellan);
-    Init_fingerprint(castellan);
 }

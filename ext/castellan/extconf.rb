@@ -19,6 +19,5 @@ else
 end
 
 have_library("dl", "dlopen")
-$defs << "-DHAVE_CALL_SITE" if File.exist?(File.join(__dir__, "call_site.c"))
 
 create_makefile("castellan/castellan_ext")

@@ -1,6 +1,6 @@
 /*
  * Counts the statements of a recording without making an object: the part of Castellan::Detect::Tally that runs for every
- * statement, and the listener that ActiveSupport::Notifications calls. lib/castellan/detect/tally.rb and group.rb hold the same in
+ * statement. lib/castellan/detect/tally.rb and group.rb hold the same in
  * Ruby, which must count the same.
  *
  * What a text is (its shape, whether it writes) is asked of Ruby once and kept for the life of the process under two hashes of the
@@ -9,7 +9,6 @@
  */
 #include "tally.h"
 #include "call_site.h"
-#include "ruby/fiber/scheduler.h"
 
 #define MOST_TEXTS 2000 /* of the process; past them it starts anew */
 #define TEXT_SLOTS 4096
@@ -91,10 +90,8 @@ static int text_count;
 static VALUE kept_shapes = Qnil; /* by index, because a moved object has another address */
 static VALUE fingerprints = Qnil; /* text => number */
 static int fingerprint_count;
-static VALUE recording_class = Qnil, pieces_class = Qnil, tally_class = Qnil, call_site = Qnil;
-static ID id_current, id_listener, id_query, id_read, id_slow, id_wrote, id_written, id_add, id_new, id_fingerprint, id_recording, id_thread_variable_get;
-static int asks_ruby; /* where recordings are in the storage of fibers, which C cannot read */
-static VALUE sym_recording, sym_sql, sym_name, sym_binds, sym_cached, sym_rows;
+static VALUE pieces_class = Qnil, tally_class = Qnil, call_site = Qnil;
+static ID id_read, id_slow, id_wrote, id_written, id_add, id_new, id_fingerprint;
 
 /* ---- memory ---- */
 
@@ -597,60 +594,24 @@ static VALUE tally_shape(VALUE self) { return tally_of(self)->shape; }
 static VALUE tally_order(VALUE self) { return LONG2NUM(tally_of(self)->order); }
 static VALUE tally_told(VALUE self) { return LONG2NUM(tally_of(self)->told); }
 
-/* ---- Castellan::NativeListener: what ActiveSupport::Notifications calls after each statement ---- */
-
-static VALUE current_recording(void)
+int castellan_tally_p(VALUE object)
 {
-    if (asks_ruby) return rb_funcall(known_as(&recording_class, "Castellan::Recording"), id_current, 0);
-
-    VALUE thread = rb_thread_current();
-    if (!NIL_P(rb_fiber_scheduler_get())) return rb_thread_local_aref(thread, id_recording);
-    return rb_funcallv(thread, id_thread_variable_get, 1, &sym_recording);
+    return rb_typeddata_is_kind_of(object, &tally_type);
 }
 
-/* Castellan::NativeRecording#current */
-static VALUE recording_current(VALUE self)
+void castellan_tally_count(VALUE self, VALUE sql, VALUE name, long long started_ns, long long duration_ns, int cached, VALUE binds)
 {
-    return current_recording();
-}
-
-static VALUE listener_call(VALUE self, VALUE event, VALUE started, VALUE finished, VALUE id, VALUE payload)
-{
-    VALUE recording = current_recording();
-    if (NIL_P(recording) || !RB_TYPE_P(payload, T_HASH)) return Qnil;
-
-    VALUE listener = rb_ivar_get(recording, id_listener);
-    VALUE sql = rb_hash_lookup(payload, sym_sql), name = rb_hash_lookup(payload, sym_name);
-    VALUE binds = rb_hash_lookup(payload, sym_binds); /* a Proc (of a cached query) is not called: it would cast every value */
-    if (!RB_TYPE_P(binds, T_ARRAY)) binds = Qnil;
-    VALUE cached = RTEST(rb_hash_lookup(payload, sym_cached)) ? Qtrue : Qfalse;
-    double begin = NUM2DBL(started), end = NUM2DBL(finished);
-    long long started_ns = (long long)(begin * 1e9), duration_ns = (long long)((end - begin) * 1e9);
-
-    if (rb_typeddata_is_kind_of(listener, &tally_type)) {
-        count(tally_of(listener), sql, name, started_ns, duration_ns, cached == Qtrue, binds, 1);
-        RB_GC_GUARD(listener);
-    } else {
-        rb_funcall(listener, id_query, 7, sql, name, LL2NUM(started_ns), LL2NUM(duration_ns), cached,
-                   rb_hash_lookup(payload, sym_rows), binds);
-    }
-    return Qnil;
+    count(tally_of(self), sql, name, started_ns, duration_ns, cached, binds, 1);
+    RB_GC_GUARD(self);
 }
 
 void Init_tally(VALUE castellan)
 {
-    VALUE *const globals[] = { &kept_shapes, &fingerprints, &recording_class, &pieces_class, &tally_class, &call_site };
+    VALUE *const globals[] = { &kept_shapes, &fingerprints, &pieces_class, &tally_class, &call_site };
     for (size_t index = 0; index < sizeof(globals) / sizeof(*globals); index++) rb_gc_register_address(globals[index]);
 
     forget_texts();
     fingerprints = rb_hash_new();
-    id_current = rb_intern("current");
-    id_listener = rb_intern("@listener");
-    id_recording = rb_intern("castellan_recording"); /* KEY of recording.rb */
-    id_thread_variable_get = rb_intern("thread_variable_get");
-    sym_recording = ID2SYM(id_recording);
-    asks_ruby = rb_respond_to(rb_path2class("Fiber"), rb_intern("[]"));
-    id_query = rb_intern("query");
     id_read = rb_intern("read");
     id_slow = rb_intern("slow");
     id_wrote = rb_intern("wrote");
@@ -658,11 +619,6 @@ void Init_tally(VALUE castellan)
     id_add = rb_intern("add");
     id_new = rb_intern("new");
     id_fingerprint = rb_intern("fingerprint");
-    sym_sql = ID2SYM(rb_intern("sql"));
-    sym_name = ID2SYM(rb_intern("name"));
-    sym_binds = ID2SYM(rb_intern("type_casted_binds"));
-    sym_cached = ID2SYM(rb_intern("cached"));
-    sym_rows = ID2SYM(rb_intern("row_count"));
 
     VALUE native = rb_define_class_under(castellan, "NativeTally", rb_cObject);
     rb_define_alloc_func(native, tally_allocate);
@@ -679,8 +635,4 @@ void Init_tally(VALUE castellan)
     rb_define_method(native, "shape", tally_shape, 0);
     rb_define_method(native, "order", tally_order, 0);
     rb_define_method(native, "told", tally_told, 0);
-
-    if (!asks_ruby) rb_define_method(rb_define_module_under(castellan, "NativeRecording"), "current", recording_current, 0);
-    VALUE listener = rb_define_module_under(castellan, "NativeListener");
-    rb_define_method(listener, "call", listener_call, 5);
 }

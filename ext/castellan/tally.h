@@ -3,8 +3,13 @@
 
 #include "ruby.h"
 
-/* Defines Castellan::NativeTally and Castellan::NativeListener; lib/castellan/detect/tally.rb and
-   lib/castellan/instrument/active_record_instrument.rb take them in. */
+/* Defines Castellan::NativeTally; lib/castellan/detect/tally.rb takes it in. */
 void Init_tally(VALUE castellan);
+
+/* Whether it is a Castellan::NativeTally. */
+int castellan_tally_p(VALUE object);
+
+/* Counts a statement whose binds stay as they are. */
+void castellan_tally_count(VALUE self, VALUE sql, VALUE name, long long started_ns, long long duration_ns, int cached, VALUE binds);
 
 #endif

@@ -1,0 +1,20 @@
+/*
+ * Everything that is written in C, part by part.
+ */
+#include "allocations.h"
+#include "call_site.h"
+#include "encoder.h"
+#include "fingerprint.h"
+#include "listener.h"
+#include "tally.h"
+
+void Init_castellan_ext(void)
+{
+    VALUE castellan = rb_define_module("Castellan");
+    Init_encoder(castellan);
+    Init_call_site(castellan);
+    Init_tally(castellan);
+    Init_listener(castellan);
+    Init_allocations(castellan);
+    Init_fingerprint(castellan);
+}
