@@ -49,13 +49,18 @@ module Castellan
     # @return [Serialize::Output]
     def fetch(document, basis)
       caching = document.definition.caching
-      return fetch_records(document, caching) if caching.layer == :record && document.collection? && document.plan.holes.empty?
+      return fetch_records(document, caching) if caching.layer == :record && apart?(document)
 
       bytes = layer(Cache::DocumentLayer, caching).fetch(basis) { pack(document.write) }
       unpack(bytes) || document.write
     end
 
     private
+
+    # Whether each record is kept by itself: there are several, without holes, and their versions are known one by one.
+    def apart?(document)
+      document.collection? && document.plan.holes.empty? && @versions.respond_to?(:record_versions)
+    end
 
     # By the statement, because a scope that is fixed has the same one in every request.
     def kept_of(document, source, tables)

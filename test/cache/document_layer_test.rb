@@ -66,6 +66,26 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal "bytes", second.value
   end
 
+  def test_a_process_that_is_forked_meanwhile_waits_for_no_thread_of_its_parent
+    layer = documents(lease_ttl: 3_600)
+    gate = Queue.new
+    slow = Thread.new { layer.fetch("k") { gate.pop } }
+    Thread.pass until slow.status == "sleep"
+    reader, writer = IO.pipe
+    pid = fork do
+      writer.write(layer.fetch("k") { "the child's" })
+    ensure
+      exit!(0)
+    end
+    writer.close
+    assert_equal "the child's", reader.wait_readable(30) && reader.read
+    gate << "the parent's"
+    assert_equal "the parent's", slow.value
+  ensure
+    Process.kill(:KILL, pid)
+    Process.wait(pid)
+  end
+
   def test_who_waits_too_long_computes
     gate = Queue.new
     layer = documents(lease_ttl: 0.05)

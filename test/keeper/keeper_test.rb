@@ -198,6 +198,16 @@ module KeeperContract
     assert_includes author.call(@keeper), '"mentor_name":"Barbara"'
   end
 
+  def test_where_records_have_no_versions_of_their_own_the_document_is_kept
+    versions = Struct.new(:exact) { def current(dependencies) = exact.current(dependencies) }.new(@versions)
+    @keeper = Castellan::Keeper.new(store: @store, versions: versions)
+    2.times { assert_equal record(keeper: nil).to_json, record.to_json }
+    assert_equal 1, @store.written.size
+    library.run("UPDATE articles SET title = 'Other' WHERE id = 7")
+    assert_equal record(keeper: nil).to_json, record.to_json
+    assert_equal 2, @store.written.size
+  end
+
   def test_records_are_shared_by_pages_and_orders
     record.to_json
     record(sort: "-position", page: { size: 5 }).to_json

@@ -83,12 +83,35 @@ class DirectoryStoreTest < Minitest::Test
   def test_files_of_others_and_half_written_ones_are_nothing
     store.write_multi({ "a" => "1" })
     file = Dir[File.join(@directory, "*.entry")].first
-    ["", "CD", "junk" * 100].each do |bytes|
+    whole = File.binread(file)
+    ["", "CD", "junk" * 100, *(1...whole.bytesize).map { |size| whole[0, size] }, "#{whole}x"].each do |bytes|
       File.binwrite(file, bytes)
       assert_empty store.read_multi(%w[a])
       assert_operator store.bytesize, :>=, 0
     end
     assert_equal ["a"], store.write_multi({ "a" => "2" }, if_absent: true)
+  end
+
+  def test_the_bound_holds_in_a_directory_whose_name_is_a_pattern
+    small = Castellan::Store::DirectoryStore.new(File.join(File.dirname(store && @directory), "[a]*{b}?"), max_bytesize: 10_000)
+    50.times { |number| small.write_multi({ "k#{number}" => "x" * 1_000 }) }
+    assert_includes 1_000..10_000, small.bytesize
+    assert_equal({ "k49" => "x" * 1_000 }, small.read_multi(%w[k0 k49]))
+  end
+
+  def test_a_symbolic_link_is_not_followed
+    File.write(other = "#{store && @directory}.txt", "of somebody else")
+    store.write_multi({ "a" => "1" })
+    file = Dir[File.join(@directory, "*.entry")].first
+    FileUtils.mv(file, "#{file}.copy")
+    File.symlink("#{file}.copy", file)
+    assert_empty store.read_multi(%w[a])
+    assert_equal ["a"], store.write_multi({ "a" => "2" })
+    assert_equal({ "a" => "2" }, store.read_multi(%w[a]))
+    File.delete(lock = File.join(@directory, "lock"))
+    File.symlink(other, lock)
+    assert_raises(Castellan::StoreError) { store.write_multi({ "a" => "3" }) }
+    assert_equal "of somebody else", File.read(other)
   end
 
   def test_a_directory_that_went_away_is_an_error_of_the_store

@@ -9,7 +9,7 @@ module Castellan
     #
     # When the one fails or is killed, each of the others computes for itself, so that nobody gets another's error; also when
     # it takes longer than the timeout (in seconds), which ends every circle of threads that wait for one another. A thread
-    # that asks again for what it is computing computes.
+    # that asks again for what it is computing computes. So does a process that was forked meanwhile: it has no such thread.
     class SingleFlight
       # One computation that is under way.
       class Flight
@@ -19,6 +19,11 @@ module Castellan
           @mutex = mutex
           @landed = ConditionVariable.new
           @owner = Thread.current
+        end
+
+        # @return [Boolean] whether its thread is there; a fork takes over none of the others' threads
+        def under_way?
+          @owner.alive?
         end
 
         # With the mutex held.
@@ -65,7 +70,7 @@ module Castellan
       def board(key)
         @mutex.synchronize do
           flight = @flights[key]
-          flight ? [flight, false] : [@flights[key] = Flight.new(@mutex), true]
+          flight&.under_way? ? [flight, false] : [@flights[key] = Flight.new(@mutex), true]
         end
       end
 

@@ -52,7 +52,7 @@ module Castellan
       # answered here has no body.
       def negotiate(env)
         content_type = env["CONTENT_TYPE"]
-        @negotiation.request_type!(content_type) if content_type && @json_api && content_type.match?(JSON_API)
+        @negotiation.request_type!(content_type) if content_type && @json_api && content_type.b.match?(JSON_API)
         @negotiation.response_type!(env["HTTP_ACCEPT"])
       end
 
@@ -90,7 +90,7 @@ module Castellan
         outcome = HTTP::Preconditions.evaluate(method: method, headers: env, etag: document.etag)
         return outcome if outcome == :proceed || document.collection?
 
-        exact = outcome == :not_modified && env["HTTP_IF_NONE_MATCH"] != "*"
+        exact = outcome == :not_modified && env["HTTP_IF_NONE_MATCH"].b.strip != "*"
         exact || document.status == 200 ? outcome : :absent
       end
 

@@ -14,13 +14,15 @@ module Castellan
     #   store.read_multi(%w[a b]) # => { "a" => "1" }
     #
     # For what is written now and then and must be seen by every worker, as profiles are. Not for documents: each access is one of the file
-    # system. A file is written beside its place and then moved there, so nobody reads half of one; writers take turns by a lock that ends
-    # with its process. The directory and its files are the user's alone (0700, 0600). Names of files are digests: a key can be any bytes.
+    # system. A file is written beside its place and then moved there, so nobody reads half of one, and says how long it is, so that what is
+    # left of one after a crash is a miss. Writers take turns by a lock that ends with its process. The directory and its files are the
+    # user's alone (0700, 0600), and no symbolic link in it is followed. Names of files are digests: a key can be any bytes.
     class DirectoryStore
-      # "CD", the format, a zero | size of the key | when it ends, in nanoseconds since 1970, 0 for never; then the key and the bytes
-      MAGIC = "CD\x01\x00".b.freeze
-      HEAD = "a4L>Q>"
-      HEAD_BYTES = 16
+      # "CD", the format, a zero | size of the key | when it ends, in nanoseconds since 1970, 0 for never | size of the bytes; then the key
+      # and the bytes
+      MAGIC = "CD\x02\x00".b.freeze
+      HEAD = "a4L>Q>Q>"
+      HEAD_BYTES = 24
       SUFFIX = ".entry"
       LOCK = "lock"
       TOO_OLD = 60 # seconds, for what a process that died left half written
@@ -110,20 +112,24 @@ module Castellan
 
       # @return [Array(String, Integer), nil] bytes and when they end
       def entry(key, now)
-        text = File.binread(path(key))
-        magic, key_size, ends_ns = text.unpack(HEAD)
-        return unless magic == MAGIC && text.byteslice(HEAD_BYTES, key_size) == key.b
-        return if ends_ns.positive? && ends_ns <= now
+        text = contents(path(key))
+        magic, key_size, ends_ns, bytesize = text.unpack(HEAD)
+        return unless magic == MAGIC && text.bytesize >= HEAD_BYTES && text.bytesize == HEAD_BYTES + key_size + bytesize
+        return if text.byteslice(HEAD_BYTES, key_size) != key.b || (ends_ns.positive? && ends_ns <= now)
 
         [text.byteslice((HEAD_BYTES + key_size)..), ends_ns]
-      rescue Errno::ENOENT
+      rescue Errno::ENOENT, Errno::ELOOP # a symbolic link is nobody's entry
         nil
       rescue SystemCallError => error
         raise StoreError, error.message
       end
 
+      def contents(file, *bytes)
+        File.open(file, File::RDONLY | File::NOFOLLOW, binmode: true) { |opened| opened.read(*bytes).to_s }
+      end
+
       def write(key, bytes, ends_ns)
-        text = [MAGIC, key.bytesize, ends_ns].pack(HEAD) << key.b << bytes.b
+        text = [MAGIC, key.bytesize, ends_ns, bytes.bytesize].pack(HEAD) << key.b << bytes.b
         remove(path(key))
         return false if text.bytesize > @max_bytesize / 8
 
@@ -145,7 +151,7 @@ module Castellan
 
       # Takes away what has ended, and then the oldest, until a quarter is free: a full store must not be swept at each write.
       def sweep(bytesize)
-        FileUtils.rm_f(Dir.glob(File.join(@directory, "*.part")).select { |file| age(file) > TOO_OLD })
+        FileUtils.rm_f(named("*.part").select { |file| age(file) > TOO_OLD })
         kept = files.filter_map { |file| stat(file) }.sort_by { |_file, size, at| [at, size] }
         @used = kept.sum { |_file, size, _at| size }
         kept.each do |file, _size, _at|
@@ -156,35 +162,40 @@ module Castellan
       end
 
       def stat(file)
-        stat = File.stat(file)
+        stat = File.lstat(file)
         ended?(file) ? FileUtils.rm_f(file) && nil : [file, stat.size, stat.mtime]
       rescue Errno::ENOENT
         nil
       end
 
       def ended?(file)
-        ends_ns = File.binread(file, HEAD_BYTES).to_s.unpack(HEAD).last.to_i
+        ends_ns = contents(file, HEAD_BYTES).unpack(HEAD)[2].to_i
         ends_ns.positive? && ends_ns <= now_ns
+      rescue Errno::ELOOP
+        true
       end
 
       def remove(file)
-        bytesize = File.size(file)
+        bytesize = File.lstat(file).size
         File.delete(file)
         @used -= bytesize
       rescue Errno::ENOENT
         nil
       end
 
-      def age(file) = Clock.now - File.mtime(file)
+      def age(file) = Clock.now - File.lstat(file).mtime
 
-      def files = Dir.glob(File.join(@directory, "*#{SUFFIX}"))
+      def files = named("*#{SUFFIX}")
+
+      # The directory's own name may hold what means something in a pattern.
+      def named(pattern) = Dir.glob(pattern, base: @directory).map { |name| File.join(@directory, name) }
 
       def path(key) = File.join(@directory, "#{Digest::SHA256.hexdigest(key.b)[0, 40]}#{SUFFIX}")
 
       # One writer at a time, of all processes and threads. Beside the lock stands how many bytes there are.
       def locked
         @mutex.synchronize do
-          File.open(File.join(@directory, LOCK), File::RDWR | File::CREAT, 0o600) do |file|
+          File.open(File.join(@directory, LOCK), File::RDWR | File::CREAT | File::NOFOLLOW, 0o600) do |file|
             file.flock(File::LOCK_EX)
             @used = file.read.to_i
             yield.tap { note(file) }
