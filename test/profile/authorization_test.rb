@@ -60,6 +60,15 @@ class ProfileAuthorizationTest < Minitest::Test
     end
   end
 
+  # A proxy on this machine makes every peer loopback; this is what nginx sends with nothing but a proxy_pass.
+  def test_development_is_closed_to_a_proxy_on_this_machine_that_says_nothing_of_itself
+    middleware(environment: "development")
+    proxied = { REMOTE_ADDR: "127.0.0.1", HTTP_HOST: "127.0.0.1:3000", HTTP_CONNECTION: "close", SERVER_PROTOCOL: "HTTP/1.0" }
+    assert_closed(**proxied)
+    assert profiled?(**proxied, SERVER_PROTOCOL: "HTTP/1.1")
+    assert profiled?(**proxied.except(:HTTP_CONNECTION))
+  end
+
   def test_other_environments_are_closed_to_this_machine_too
     %w[production test staging].each do |environment|
       middleware(environment: environment, secret: SECRET)

@@ -11,7 +11,8 @@ module Castellan
     # A token is taken from the header Castellan-Token or from the cookie that a signed link sets. With neither a block nor a token only
     # development is open, and only to this machine itself: the peer is loopback, it did not come through a proxy that says so, and the
     # Host is this machine's name, so that neither a proxy nor a rebound DNS name opens it. A container's peer is not loopback: take the
-    # link. Frozen.
+    # link. What nobody can tell from this machine is a proxy on it that names itself nowhere, puts this machine's name into Host and
+    # speaks HTTP/1.1: whoever has one before a server in development says with a block who is let in. Frozen.
     class Authorization
       COOKIE = "castellan_token"
       HEADER = "HTTP_CASTELLAN_TOKEN"
@@ -78,9 +79,12 @@ module Castellan
       end
 
       def here?(env)
-        LOOPBACK.match?(env["REMOTE_ADDR"].to_s) && FORWARDED.none? { |name| env.key?(name) } &&
+        LOOPBACK.match?(env["REMOTE_ADDR"].to_s) && FORWARDED.none? { |name| env.key?(name) } && !like_nginx?(env) &&
           LOCAL_HOST.match?((env["HTTP_HOST"] || env["SERVER_NAME"]).to_s)
       end
+
+      # How nginx asks with nothing but a proxy_pass: it names neither itself nor its client, and the Host is the upstream's.
+      def like_nginx?(env) = env["SERVER_PROTOCOL"] == "HTTP/1.0" && env["HTTP_CONNECTION"].to_s.casecmp?("close")
     end
   end
 end
