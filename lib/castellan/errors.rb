@@ -26,8 +26,16 @@ module Castellan
   # A store could not be reached or answered nonsense. Never reaches the client.
   class StoreError < Error; end
 
-  # A value that cannot be written as JSON (invalid UTF-8, NaN); names the resource, id and member.
-  class EncodingError < Error; end
+  # A value that cannot be written as JSON (invalid UTF-8); names the resource, id and member.
+  class EncodingError < Error
+    # @return [Array(Integer, Integer), nil] the node of the plan and its member, where the ORM's type may know what the value is
+    attr_reader :place
+
+    def initialize(message = nil, place: nil)
+      @place = place
+      super(message)
+    end
+  end
 
   # A mistake of the client: becomes a 400 with a JSON:API error object (JSON:API 1.1, "Errors").
   class BadRequest < Error

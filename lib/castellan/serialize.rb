@@ -3,6 +3,7 @@
 require_relative "errors"
 require_relative "plan"
 require_relative "serialize/unwritable"
+require_relative "serialize/second_look"
 require_relative "serialize/text"
 require_relative "serialize/timestamp"
 require_relative "serialize/decimal"

@@ -49,8 +49,9 @@ module Castellan
       Asides = Struct.new(:members, :edges, :after, :edges_after)
 
       # `computed` maps the position of a member in node.members to an array with one JSON String a row; `asides` is nil where the
-      # node has none.
-      Table = Struct.new(:node, :rows, :coders, :links, :computed, :asides, keyword_init: true)
+      # node has none. `retype` is called with such a position where a coder does not know a value, and answers what the ORM's type makes
+      # of the whole column, as in `computed`, or nil.
+      Table = Struct.new(:node, :rows, :coders, :links, :computed, :asides, :retype, keyword_init: true)
 
       # @return [Array<Table>] in the order of plan.nodes; the first is the primary data
       # @return [Integer, nil] how many there are in all, when the plan asked for a count

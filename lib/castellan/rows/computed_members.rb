@@ -33,6 +33,15 @@ module Castellan
         end
       end
 
+      # @param index [Integer] of a member whose column has a value that its coder does not know
+      # @return [Array<String>, nil] what the ORM's type makes of each row's value; nil where the type does not know it either
+      def retyped(index)
+        member = node.members[index]
+        JSONTexts.of(column_values(member.positions.first), adapter, node, member.attribute.key) { |row| ids[row] }
+      rescue StandardError
+        nil # the first error says which value it is
+      end
+
       # @return [Plan::RowSet::Asides, nil]
       def asides
         Asides.of(node, adapter, -> { ids }) { |aside| computed(aside.computed, aside.positions) }

@@ -40,8 +40,12 @@ module Castellan
       def call(scope, viewer: nil)
         return @reader.call(scope, viewer: viewer) unless scope.is_a?(ChosenIds) && scope.column == @column && !scope.ids.empty?
 
-        rows = @adapter.session { |session| session.rows(@sql, scope.ids, kept: true, indexed: @indexed) }
-        Plan::RowSet.new([Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: NOTHING, computed: NONE)])
+        @adapter.session do |session|
+          rows = session.rows(@sql, scope.ids, kept: true, indexed: @indexed)
+          retype = ->(index) { ComputedMembers.new(NodeReader.new(@node, @adapter, NONE), rows, session, viewer).retyped(index) }
+          Plan::RowSet.new([Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: NOTHING, computed: NONE,
+                                                        retype: retype)])
+        end
       end
     end
   end

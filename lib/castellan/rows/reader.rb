@@ -137,7 +137,7 @@ module Castellan
           members = ComputedMembers.new(reader, rows, session, reading.viewer)
           reading.tables[reader.node] =
             Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: members.coders, links: links(reader, rows, session, reading),
-                                    computed: members.to_h, asides: members.asides)
+                                    computed: members.to_h, asides: members.asides, retype: members.method(:retyped))
         end
       end
 

@@ -20,6 +20,7 @@ module Castellan
         @coders = Array.new(node.columns.size)
         @computed = {}
         @asked = []
+        @retyped = {}
       end
 
       # @return [Plan::RowSet::Table]
@@ -27,10 +28,21 @@ module Castellan
         read_members
         links = RecordLinks.new(@reader, @node, @records, @values.ids, @reading).to_a
         ask(links) if @asked.any? || unread(links).any?
-        Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: links, computed: @computed, asides: asides)
+        Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: links, computed: @computed, asides: asides,
+                                retype: method(:retyped))
       end
 
       private
+
+      # See {ComputedMembers#retyped}.
+      def retyped(index)
+        member = @node.members[index]
+        attribute = member.attribute
+        values = @retyped[member.positions.first]&.call || @values.walk(attribute.path, attribute.columns.first)
+        JSONTexts.of(values, @adapter, @node, attribute.key) { |row| @values.ids[row] } if values
+      rescue StandardError
+        nil # the first error says which value it is
+      end
 
       def asides
         Asides.of(@node, @adapter, -> { @values.ids }) { |aside| @values.computed(aside.computed) }
@@ -104,12 +116,17 @@ module Castellan
       def take_columns(rows, coders)
         @asked.each.with_index(1) do |(position, index), asked|
           values = aligned(rows, asked)
-          next fill(position, values, coders[asked]) if coders[asked]
+          next compute(index, typed(position, values)) unless coders[asked]
 
-          column = @node.columns[position]
-          at = @adapter.at(column.path)
-          compute(index, values.map { |value| at.cast(column.name, value) })
+          fill(position, values, coders[asked])
+          @retyped[position] = -> { typed(position, values) }
         end
+      end
+
+      def typed(position, values)
+        column = @node.columns[position]
+        at = @adapter.at(column.path)
+        values.map { |value| at.cast(column.name, value) }
       end
 
       def in_column(link, rows)

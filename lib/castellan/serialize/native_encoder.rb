@@ -15,23 +15,29 @@ module Castellan
         def encode(row_set, template, single: false, tail: "")
           return RubyEncoder.encode(row_set, template, single: single, tail: tail) unless template.compiled
 
-          holes = []
-          Output.new(Native.encode(template, row_set.tables, single, tail, holes), holes)
+          SecondLook.at(row_set) do |tables|
+            holes = []
+            Output.new(Native.encode(template, tables, single, tail, holes), holes)
+          end
         end
 
         # See {RubyEncoder.encode_each}.
         def encode_each(row_set, template)
-          template.compiled ? Native.encode_each(template, row_set.tables) : RubyEncoder.encode_each(row_set, template)
+          return RubyEncoder.encode_each(row_set, template) unless template.compiled
+
+          SecondLook.at(row_set) { |tables| Native.encode_each(template, tables) }
         end
 
         # See {RubyEncoder.encode_part}.
         def encode_part(row_set, template)
           return RubyEncoder.encode_part(row_set, template) unless template.compiled
 
-          holes = []
-          found = []
-          body = Native.encode_part(template, row_set.tables, holes, found)
-          [Output.new(body, holes), found]
+          SecondLook.at(row_set) do |tables|
+            holes = []
+            found = []
+            body = Native.encode_part(template, tables, holes, found)
+            [Output.new(body, holes), found]
+          end
         end
 
         # @return [Object] the template's constant bytes for C
@@ -54,7 +60,8 @@ module Castellan
           coder or raise ArgumentError, NodeRows.no_coder(parts.type, key)
           json(template.text, coder, value)
         rescue Unwritable => error
-          raise Unwritable.locate(error, type: parts.type, id: member.negative? ? nil : id, member: key)
+          raise Unwritable.locate(error, type: parts.type, id: member.negative? ? nil : id, member: key,
+                                         place: ([node, member] unless member.negative?))
         end
 
         # Called by the extension: says why an id, or a linked id, cannot be written.

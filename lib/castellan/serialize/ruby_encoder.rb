@@ -23,30 +23,30 @@ module Castellan
       # @return [Output]
       # @raise [EncodingError] naming type, id and member of a value that cannot be written
       def self.encode(row_set, template, single: false, tail: "")
-        new(row_set, template).document(single: single, tail: tail)
+        SecondLook.at(row_set) { |tables| new(tables, template).document(single: single, tail: tail) }
       end
 
       # Each primary record on its own, with what it leads to: for caches that keep records.
       # @return [Array<Array(String, String, Array, Array)>] id, bytes, included (an array of [key "type/id", bytes, holes]),
       #   holes; offsets of holes count from the start of their own bytes
       def self.encode_each(row_set, template)
-        new(row_set, template).records
+        SecondLook.at(row_set) { |tables| new(tables, template).records }
       end
 
       # The primary records of one batch of a document, with commas between them, and what they lead to, not written.
       # @return [Array(Output, Array)] and position of the node in plan.nodes, id, and so on, each record once, in the order in
       #   which {.encode} includes them
       def self.encode_part(row_set, template)
-        new(row_set, template).part
+        SecondLook.at(row_set) { |tables| new(tables, template).part }
       end
 
-      def initialize(row_set, template)
+      def initialize(tables, template)
         @template = template
         @text = template.text
         @linkage = {}.compare_by_identity
-        @tables = row_set.tables
+        @tables = tables
         @plain = []
-        @sections = template.nodes.map { |parts| NodeRows.new(row_set.tables[parts.index], parts) }
+        @sections = template.nodes.map { |parts| NodeRows.new(tables[parts.index], parts) }
         start
       end
 
@@ -229,7 +229,7 @@ module Castellan
 
         member_value(section, number, member, position)
       rescue Unwritable => error
-        raise Unwritable.locate(error, type: section.parts.type, id: id, member: member.key)
+        raise Unwritable.locate(error, type: section.parts.type, id: id, member: member.key, place: [section.parts.index, position])
       end
 
       def member_value(section, number, member, position)

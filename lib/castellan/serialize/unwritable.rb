@@ -38,9 +38,11 @@ module Castellan
       # @param type [String] the resource's type
       # @param id [String, nil] the record's id
       # @param member [String] the member's name in the document
+      # @param place [Array(Integer, Integer), nil] the positions of node and member, see {SecondLook}
       # @return [EncodingError]
-      def self.locate(error, type:, id:, member:)
-        EncodingError.new("#{type} #{id.to_s.scrub.inspect}, member #{member.inspect}: #{error.message}; #{ADVICE}")
+      def self.locate(error, type:, id:, member:, place: nil)
+        EncodingError.new("#{type} #{id.to_s.scrub.inspect}, member #{member.inspect}: #{error.message}; #{ADVICE}",
+                          place: (place unless error.reason == :utf8))
       end
 
       private

@@ -33,7 +33,8 @@ module Castellan
         UNCHECKED_BY_SQLITE = %i[decimal json].freeze
         UTC_NAMES = %w[UTC Etc/UTC].freeze
         MILLISECONDS = 3
-        private_constant :PLAIN, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
+        CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # what is infinite has none
+        private_constant :CLOCK, :PLAIN, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
 
         def initialize(model, dialect)
           @model = model
@@ -52,7 +53,7 @@ module Castellan
 
         # @return [Object]
         def cast(name, value)
-          value = "#{value}+00" if with_zone?(name) && value.is_a?(String)
+          value = value.sub(CLOCK, '\\0+00') if value.is_a?(String) && with_zone?(name)
           @model.type_for_attribute(name).deserialize(value)
         end
 

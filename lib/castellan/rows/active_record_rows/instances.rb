@@ -28,8 +28,9 @@ module Castellan
           return unless @adapter.columns.include?(name) && !@adapter.needs_record?(name)
 
           coder = @adapter.coder(name)
-          written = { json: nil, date: :text, decimal: nil }.fetch(coder, coder)
-          written && [values(records, @adapter.column_name(name), coder), written]
+          written = { json: nil, date: :text, decimal: nil }.fetch(coder, coder) or return
+          values = values(records, @adapter.column_name(name), coder)
+          values && [values, written]
         end
 
         # @return [Boolean]
@@ -69,13 +70,17 @@ module Castellan
           !limited && !scope.distinct_value && scope.group_values.empty?
         end
 
-        # Dates and times as the encoder reads them without asking Ruby for each.
+        # Dates and times as the encoder reads them without asking Ruby for each; nil where not all are dates (one may be infinite).
         def values(records, column, coder)
           case coder
-          when :date then read_column(records, column).map { |date| date.respond_to?(:iso8601) ? date.iso8601 : date&.to_s&.downcase }
+          when :date then dates(read_column(records, column))
           when :datetime then read_column(records, column).map { |time| ::ActiveSupport::TimeWithZone === time ? time.utc : time } # rubocop:disable Style/CaseEquality
           else read_column(records, column)
           end
+        end
+
+        def dates(values)
+          values.map { |date| date&.iso8601 } if values.all? { |date| date.nil? || date.is_a?(::Date) }
         end
 
         # A block that says what is missing would cost more than all else here: only what is nil is looked at twice.

@@ -20,7 +20,8 @@ module Castellan
         JSON_TYPES = %w[json jsonb].freeze
         TEXT = [25, 1042, 1043].freeze # text, char and varchar in pg_type
         ACCESSORS = %r{/sequel/model/base\.rb\z}
-        private_constant :PLAIN, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :ACCESSORS
+        CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # what is infinite has none
+        private_constant :PLAIN, :CLOCK, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :ACCESSORS
 
         # @return [Symbol, nil] of the table, nil when it has none or it has several columns
         attr_reader :primary_key
@@ -49,7 +50,7 @@ module Castellan
         # @return [Object]
         def cast(name, value)
           conversion = @schema[name] && conversion(@schema[name])
-          value = "#{value}+00" if zoned?(name) && value.is_a?(String)
+          value = value.sub(CLOCK, '\\0+00') if value.is_a?(String) && zoned?(name)
           value.nil? || conversion.nil? ? value : conversion.call(value)
         end
 

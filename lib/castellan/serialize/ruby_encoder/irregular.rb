@@ -53,7 +53,7 @@ module Castellan
 
           member_value(section, number, member, position)
         rescue Unwritable => error
-          raise Unwritable.locate(error, type: section.parts.type, id: id, member: member.key)
+          raise Unwritable.locate(error, type: section.parts.type, id: id, member: member.key, place: [section.parts.index, position])
         end
 
         def irregular_edge(section, number, edge)
