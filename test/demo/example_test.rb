@@ -60,6 +60,28 @@ class ExampleTest < Minitest::Test
     end
   end
 
+  REPEATING = <<~RUBY
+    require "sequel"
+    DB = Sequel.sqlite
+    DB.run("CREATE TABLE books (id INTEGER PRIMARY KEY, sequel_of_id INTEGER)")
+    20.times { DB[:books].insert(sequel_of_id: 1) }
+    class Book < Sequel::Model
+      many_to_one :sequel_of, class: self
+    end
+    Book.first # knows its columns
+    run ->(env) { [200, { "content-type" => "text/plain" }, Book.all.map { |book| book.sequel_of.id.to_s }] }
+  RUBY
+
+  # A step is a request as it is; what its fix would bring is the next step.
+  def test_the_doctor_tries_no_fix_of_what_it_finds
+    with_example("config.ru" => REPEATING) do |example|
+      example.doctor([["/", true]], memory: false) do |row|
+        assert_equal [true], row["findings"].map { |finding| finding["fix"].include?(".eager(:sequel_of)") }
+        assert_nil row["findings"].first.fetch("trial")
+      end
+    end
+  end
+
   def test_the_doctors_reason_is_the_error
     with_example do |example|
       error = assert_raises(Castellan::Error) { example.with("LUCK" => "bad").doctor([["/", true]]) { flunk } }

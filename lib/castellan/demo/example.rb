@@ -67,7 +67,7 @@ module Castellan
         Dir.mktmpdir("castellan-demo") do |bodies|
           requests = targets.flat_map { |target, measured| [measured ? "--get" : "--check", target] }
           lines = headers.flat_map { |name, value| ["-H", "#{name}: #{value}"] }
-          command = ["castellan", "doctor", "config.ru", "--json", "--runs", RUNS, "--bodies", bodies,
+          command = ["castellan", "doctor", "config.ru", "--json", "--no-try", "--runs", RUNS, "--bodies", bodies,
                      *("--no-memory" unless memory), *requests, *lines]
           lines_of(command).with_index(1) do |line, number|
             yield JSON.parse(line).merge("body" => File.binread(File.join(bodies, "#{number}.body")))
