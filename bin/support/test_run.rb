@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
+require "etc"
 require "json"
-require "tempfile"
+require "tmpdir"
 require_relative "installer"
 
 module Castellan
@@ -10,14 +11,17 @@ module Castellan
   #   Castellan::TestRun.new([]).call                                              # everything
   #   Castellan::TestRun.new(%w[test/clock_test.rb -n /grow/ --seed 1]).call        # these files, these options of minitest
   #
-  # The tests come last, so that their closing line is among the last on the screen. With CI=true a server that is not
-  # installed, and every skipped test, is a failure.
+  # The tests come last, so that their closing lines are among the last on the screen. All of them are divided among as many processes as
+  # there are processors (TEST_PROCESSES=1: one), so there is a closing line for each. With CI=true a server that is not installed, and
+  # every skipped test, is a failure.
   class TestRun
     LOADER = 'ARGV.take_while { |argument| !argument.start_with?("-") }.each { |file| require file }; ' \
              'ARGV.shift until ARGV.empty? || ARGV.first.start_with?("-")'
     OLDER_RAILS = "gemfiles/rails_7_1.gemfile"
     TOUCHES_RAILS = "test/{rows,instrument,detect,versions,keeper,document,serializer,compat,generators}/**/*_test.rb " \
                     "test/{document,contract,railtie}_test.rb"
+    # Each has servers of its own, so no more than four.
+    PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { Etc.nprocessors.clamp(1, 4) })
     private_constant :LOADER
 
     # @param arguments [Array<String>] test files or their directories, then options of minitest
@@ -27,6 +31,7 @@ module Castellan
                     .flat_map { |path| File.directory?(path) ? Dir[File.join(path, "**/*_test.rb")] : path }
       @out = out
       @installer = Installer.new(out:)
+      @skips = {}
     end
 
     # @return [Integer] the exit status
@@ -52,8 +57,8 @@ module Castellan
 
       { "rubocop" => -> { rake("rubocop") }, "bench" => -> { rake("bench", "BENCH_SHORT=1") },
         "encoder under AddressSanitizer" => -> { !sanitizer? || rake("asan") },
-        "tests on Rails 7.1" => -> { tests(rails_files, "BUNDLE_GEMFILE" => File.expand_path(OLDER_RAILS)) },
-        "tests" => -> { tests(all_files) } }
+        "tests on Rails 7.1" => -> { tests(rails_files, { "BUNDLE_GEMFILE" => File.expand_path(OLDER_RAILS) }, processes: PROCESSES) },
+        "tests" => -> { tests(all_files, processes: PROCESSES) } }
     end
 
     def all_files = Dir[File.join(Installer::ROOT, "test/**/*_test.rb")]
@@ -66,12 +71,23 @@ module Castellan
       bundle_exec({}, RbConfig.ruby, "-S", "rake", "--silent", *arguments)
     end
 
-    def tests(files, env = {})
-      Tempfile.create("castellan-skips") do |report|
-        passed = bundle_exec({ "CASTELLAN_SKIPS" => report.path, **env }, RbConfig.ruby, "-w", "-Ilib", "-Itest", "-e", LOADER, "--",
-                             *files, *@options)
-        @skips = JSON.parse(report.read.then { |json| json.empty? ? "{}" : json })
-        passed
+    # All processes but the first are shown when they have ended.
+    def tests(files, env = {}, processes: 1)
+      Dir.mktmpdir("castellan-test-run-") do |directory|
+        env = { "CASTELLAN_DIVIDED" => File.join(directory, "classes").tap { |classes| Dir.mkdir(classes) }, **env } if processes > 1
+        running = Array.new(processes) { |number| start(files, env, File.join(directory, number.to_s), aside: number.positive?) }
+        passed = running.map { |pid| Process.wait2(pid).last.success? }
+        Dir[File.join(directory, "*.out")].each { |said| @out.puts File.read(said) }
+        Dir[File.join(directory, "*.skips")].each { |report| @skips.merge!(JSON.parse(File.read(report))) { |_, one, other| one + other } }
+        passed.all?
+      end
+    end
+
+    def start(files, env, name, aside:)
+      command = [RbConfig.ruby, "-w", "-Ilib", "-Itest", "-e", LOADER, "--", *files, *@options]
+      Bundler.with_unbundled_env do
+        Process.spawn({ "CASTELLAN_SKIPS" => "#{name}.skips", **env }, RbConfig.ruby, "-S", "bundle", "exec", *command,
+                      **(aside ? { %i[out err] => "#{name}.out" } : {}))
       end
     end
 

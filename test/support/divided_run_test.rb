@@ -1,0 +1,40 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "open3"
+require_relative "divided_run"
+
+# What several processes run between them is all of it, and nothing twice.
+class DividedRunTest < Minitest::Test
+  NAMES = Array.new(12) { |number| "Number#{number}Test" }
+  PROGRAM = <<~RUBY.freeze
+    require "minitest/autorun"
+    require "#{ROOT}/test/support/divided_run"
+    #{NAMES.inspect}.each do |name|
+      tests = Class.new(Minitest::Test) do
+        2.times { |number| define_method("test_\#{number}") { assert puts("\#{name} \#{number} \#{ENV.key?("CASTELLAN_DIVIDED")}").nil? } }
+      end
+      Object.const_set(name, tests)
+    end
+  RUBY
+
+  def test_each_class_is_run_whole_by_one_of_the_processes
+    Dir.mktmpdir do |directory|
+      said = Array.new(3) { Thread.new { run_with("CASTELLAN_DIVIDED" => directory) } }.map(&:value)
+      assert_equal NAMES.product(%w[0 1]).map { |name, test| "#{name} #{test} false" }.sort, said.flatten.sort
+      assert_empty said.map { |lines| lines.map { |line| line[/\w+/] }.uniq }.flatten.tally.reject { |_, processes| processes == 1 }
+    end
+  end
+
+  def test_without_a_directory_one_process_runs_them_all
+    assert_equal NAMES.size * 2, run_with({}).size
+  end
+
+  private
+
+  def run_with(environment)
+    output, status = Open3.capture2e(environment, RbConfig.ruby, "-e", PROGRAM)
+    assert status.success?, output
+    output.lines(chomp: true).filter_map { |line| line[/Number\d+Test \d (?:true|false)/] }
+  end
+end
