@@ -42,14 +42,13 @@ class DemoCommandTest < Minitest::Test
     end
   end
 
-  def test_a_report_that_cannot_be_written_is_said
-    with_env("DATABASE_URL" => nil) do
-      Dir.mktmpdir do |dir|
-        File.write(File.join(dir, "file"), "")
-        _, err, status = command("--only", "mail_logs", "--seconds", "0.1", "--no-open", "--report", File.join(dir, "file/report"))
-        assert_equal 1, status
-        assert_includes err, "the report cannot be written to #{dir}/file/report"
-      end
+  def test_a_report_that_cannot_be_written_is_said_before_anything_is_measured
+    Dir.mktmpdir do |dir|
+      File.write(File.join(dir, "file"), "")
+      out, err, status = command("--no-open", "--report", File.join(dir, "file/report"))
+      assert_equal 1, status
+      assert_includes err, "the report cannot be written to #{dir}/file/report"
+      assert_equal ["", 1], [out, err.lines.size]
     end
   end
 

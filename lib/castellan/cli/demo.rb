@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "fileutils"
 require "optparse"
 require_relative "../demo"
 
@@ -50,6 +51,7 @@ module Castellan
         raise OptionParser::InvalidArgument, "--seconds #{@options[:seconds]}: more than 0" unless @options[:seconds].positive?
 
         replay = Castellan::Demo::Replay.new(stories: @options[:stories], seconds: @options[:seconds], out: @err)
+        FileUtils.mkdir_p(@options[:directory]) # what cannot be written is said before minutes of measuring, not after them
         status = replay(replay)
         show(replay) if replay.ledger.rows.any?
         status
