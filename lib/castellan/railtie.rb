@@ -19,7 +19,8 @@ module Castellan
   # `config.filter_parameters` are not kept; links are signed with a key of the application's own.
   #
   # In development, requests are watched for repeated queries ({Detect::Middleware}); elsewhere only by a {Detect::Production} that
-  # is set, and can be asked there: `puts Rails.configuration.castellan.detection`. Where code is loaded at boot
+  # is set, and can be asked there: `puts Rails.configuration.castellan.detection`. What either has seen over many requests (eager
+  # loads that nobody reads) stands on the page of profiles, too. Where code is loaded at boot
   # (`config.eager_load`), every resource is held against the database then, so that a wrong name is found before a request; a
   # database that does not answer yet (an image that is being built) is logged and no error. With CASTELLAN=off neither is done.
   #
@@ -42,17 +43,31 @@ module Castellan
 
         asked = {} unless asked.is_a?(Hash)
         { environment: Rails.env.to_s, filter: app.config.filter_parameters, logger: Rails.logger, announce: method(:announce),
+          mount: app.config.relative_url_root.to_s.chomp("/"), evidence: evidence(app),
           **(asked.key?(:store) ? {} : own_store), **(asked.empty? ? own_secret(app) : asked) }
       end
 
-      # @param asked [Boolean, Hash, Detect::Production, nil]
+      # @param app [Rails::Application]
       # @return [Array(Class, Hash), nil] a middleware and its options, nil when there shall be none
-      def detection(asked)
+      def detection(app)
+        asked = app.config.castellan.detection
         return if !asked || Castellan.off?
         return [asked.log_to(Rails.logger).middleware, {}] if asked.respond_to?(:middleware)
         return unless Rails.env.development?
 
-        [Detect::Middleware, { logger: Rails.logger, **(asked.is_a?(Hash) ? asked : {}) }]
+        [Detect::Middleware, { logger: Rails.logger, **(asked.is_a?(Hash) ? asked : {}), evidence: evidence(app) }]
+      end
+
+      # @param app [Rails::Application]
+      # @return [Detect::Evidence::Sampled, nil] what the detector fills and the page of profiles shows, nil when nothing is watched
+      def evidence(app)
+        asked = app.config.castellan.detection
+        return if !asked || Castellan.off?
+        return asked.evidence if asked.respond_to?(:evidence)
+        return unless Rails.env.development?
+
+        share = asked.is_a?(Hash) ? asked.fetch(:evidence, Detect::Middleware::EVIDENCE) : Detect::Middleware::EVIDENCE
+        @evidence ||= share.is_a?(Detect::Evidence::Sampled) ? share : Detect::Evidence::Sampled.new(share)
       end
 
       # @param text [String] the signed link: where a server boots for whoever watches, else for the log
@@ -102,7 +117,7 @@ module Castellan
     end
 
     initializer "castellan.detect" do |app|
-      middleware, options = Railtie.detection(app.config.castellan.detection)
+      middleware, options = Railtie.detection(app)
       if middleware
         Castellan::CallSite.root = Rails.root.to_s
         app.config.middleware.use(middleware, **options)

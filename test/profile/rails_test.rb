@@ -9,7 +9,8 @@ require "tmpdir"
 # The profiler in real Rails applications, each in a process of its own.
 class ProfileRailsTest < Minitest::Test
   FILES = {
-    "app/models/article.rb" => "class Article < ActiveRecord::Base; end\n",
+    "app/models/article.rb" => "class Article < ActiveRecord::Base\n  has_many :comments\nend\n",
+    "app/models/comment.rb" => "class Comment < ActiveRecord::Base; end\n",
     "config/database.yml" => %w[development production].map { |name| "#{name}: { adapter: sqlite3, database: library.sqlite3 }\n" }.join,
     "config/routes.rb" => "Rails.application.routes.draw { resources :articles; get '/broken', to: 'articles#broken' }\n",
     "config/initializers/filter.rb" => "Rails.application.config.filter_parameters += [:email]\n",
@@ -44,6 +45,7 @@ class ProfileRailsTest < Minitest::Test
       require "sqlite3"
       database = SQLite3::Database.new("library.sqlite3")
       database.execute("CREATE TABLE IF NOT EXISTS articles (id integer PRIMARY KEY, title text)")
+      database.execute("CREATE TABLE IF NOT EXISTS comments (id integer PRIMARY KEY, article_id integer)")
       3.times { |number| database.execute("INSERT INTO articles (title) VALUES (?)", ["title \#{number}"]) }
       database.close
       Rails.application.initialize!
@@ -114,6 +116,23 @@ class ProfileRailsTest < Minitest::Test
     RUBY
     assert_equal [[nil, 404], 200], output.values_at("here", "token")
     assert_match(/4 queries, 1 repeated/, output["timing"])
+  end
+
+  def test_what_many_requests_loaded_for_nothing_is_on_the_page
+    output = run_app(<<~RUBY)
+      Rails.application.config.castellan.detection = { evidence: 1 }
+      boot
+      ArticlesController.define_method(:index) { render(json: Article.preload(:comments).map(&:title)) }
+      20.times { get("/articles") }
+      puts JSON.generate(page: get("/castellan").body)
+    RUBY
+    assert_match(/Article#comments.*loaded eagerly and never read/, output["page"])
+    assert_includes output["page"], "<b>20 requests</b> were looked at"
+  end
+
+  def test_the_link_of_boot_holds_where_the_application_is_mounted
+    output = run_app("Rails.application.config.relative_url_root = '/api/'; boot; puts JSON.generate(log: File.read('rails.log'))")
+    assert_match(%r{profiles are at /api/castellan; from elsewhere at /api/castellan\?castellan_token=\d}, output["log"])
   end
 
   def test_boot_leaves_a_signed_link_that_every_process_accepts

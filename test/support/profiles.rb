@@ -39,6 +39,10 @@ module Castellan
 
     EMPLOYEE_FINDING = finding(EMPLOYEE, 12, "employee", 3_860_000)
     TOKENS_FINDING = finding(TOKENS, 16, "tokens", 12_400_000)
+    # Of many requests.
+    VAIN = Finding.new(kind: :unused_eager_load, count: 20, cached_count: 0, association: "User#groups", source: "User.preload(:groups)",
+                       location: "#{CONTROLLER}:8", parent_location: "#{CONTROLLER}:8", parent_count: 162, parent_model: "User",
+                       fix: "take :groups out of what is loaded with the users at #{CONTROLLER}:8: in 20 requests nobody read it")
 
     class << self
       def slow(id: "slow", **members)

@@ -17,6 +17,9 @@ module Castellan
     # are looked at for it have shown it ({Evidence}). By default a tenth is, and 20 make a finding.
     class Middleware
       HEADER = "castellan-findings"
+      NONE = [].freeze
+      private_constant :NONE
+      EVIDENCE = 0.1
 
       # @param app [#call]
       # @param authorize [#call, nil] asked with the Rack environment whether to watch; by default yes, but for production
@@ -25,10 +28,11 @@ module Castellan
       # @param repeats [Integer] how many statements of one shape make a finding
       # @param min_ms [Numeric] how long they must take from the first to the last
       # @param slow_ms [Numeric, nil] from how long one statement is a finding by itself; nil: none is
-      # @param evidence [Numeric, false] the share of requests in which reads of associations are noted
+      # @param evidence [Numeric, Evidence::Sampled, false] the share of requests in which reads of associations are noted, or what notes
+      #   them, where the page of profiles shows it too
       # @param environment [String] by default RAILS_ENV or RACK_ENV, or development
       # @yield [findings, env] instead of the log
-      def initialize(app, authorize: nil, logger: nil, json_lines: nil, repeats: 2, min_ms: 0, slow_ms: 500, evidence: 0.1,
+      def initialize(app, authorize: nil, logger: nil, json_lines: nil, repeats: 2, min_ms: 0, slow_ms: 500, evidence: EVIDENCE,
                      environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"] || "development", &report)
         @app = app
         @authorize = authorize || ->(_env) { environment != "production" }
@@ -36,15 +40,16 @@ module Castellan
         @json_lines = json_lines
         @limits = { repeats: Integer(repeats), min_ns: (min_ms * 1_000_000).to_i }
         @slow_ns = slow_ms && (slow_ms * 1_000_000).to_i
-        @evidence = Evidence::Sampled.new(evidence)
+        @evidence = evidence.is_a?(Evidence::Sampled) ? evidence : Evidence::Sampled.new(evidence)
         @report = report
+        @off = Castellan.off?
         Instrument.subscribe
       end
 
       # @param env [Hash] of Rack
       # @return [Array] the response of the application
       def call(env)
-        return @app.call(env) if Castellan.off? || !@authorize.call(env)
+        return @app.call(env) if @off || !@authorize.call(env)
 
         watch(env)
       end
@@ -57,7 +62,7 @@ module Castellan
         use = @evidence.begin
         findings = nil
         status, headers, body = within(use) do
-          WatchedRequest.call(@app, env, tally) { report(findings = findings_of(tally, env) + proven(use, tally, env), env) }
+          WatchedRequest.call(@app, env, tally) { report(findings = all_findings(tally, use, env), env) }
         end
         [status, with_header(headers, findings || findings_of(tally, env)), body]
       end
@@ -65,7 +70,14 @@ module Castellan
       # Runs the block in a recording of an observer, if there is one.
       def within(use, &block) = use ? Recording.open(use, &block) : yield
 
+      def all_findings(tally, use, env)
+        findings = findings_of(tally, env)
+        use ? findings + proven(use, tally, env) : findings
+      end
+
       def findings_of(tally, env)
+        return NONE if tally.once?
+
         Verdict.new(tally, **@limits).findings
       rescue StandardError => error
         log(env, "Castellan's detector failed and is silent for this request: #{error.full_message(highlight: false)}")
@@ -74,7 +86,7 @@ module Castellan
 
       # @return [Array<Finding>] what this request has made certain
       def proven(use, tally, env)
-        use ? @evidence.news(@evidence.finish(use, tally)) : []
+        @evidence.news(@evidence.finish(use, tally))
       rescue StandardError => error
         log(env, "Castellan could not see what was loaded in vain: #{error.full_message(highlight: false)}")
         []

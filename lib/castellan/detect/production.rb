@@ -23,6 +23,9 @@ module Castellan
     # In one watched request of a hundred (`evidence`) it is noted which associations were read, so that what is loaded eagerly for nothing
     # is found, too: by 20 such requests, see {Evidence}. In the others a record costs nothing.
     class Production
+      # @return [Evidence::Sampled] what was loaded for nothing, so far
+      attr_reader :evidence
+
       # @param threshold [Integer] statements of one shape
       # @param min_ms [Numeric] from the start of the first to the end of the last
       # @param slow_ms [Numeric, nil] from how long one statement is a finding by itself; nil: none is
@@ -42,6 +45,7 @@ module Castellan
         @entries = Entries.new
         @breaker = Breaker.new(Float(budget))
         @telling = nil # until the first was metered
+        @stopped = Castellan.off?
         Instrument.subscribe
       end
 
@@ -108,7 +112,7 @@ module Castellan
       end
 
       def watch?
-        return false if Castellan.off? || @stopped
+        return false if @stopped
         return @sample >= 1 || rand < @sample unless resting?
 
         @breaker.rest

@@ -42,10 +42,14 @@ module Castellan
       # @param logger [#warn, nil] by default what the server offers
       # @param environment [String, nil] by default RAILS_ENV or RACK_ENV
       # @param linger [Numeric] seconds for which it listens on for the next profile, see {Listening}; by default 5 where a server is
+      # @param evidence [#findings, nil] what was loaded eagerly for nothing in many requests, for the page: a {Detect::Evidence::Sampled},
+      #   given to {Detect::Middleware} too, or `Castellan::Detect.production(…).evidence`
+      # @param mount [String] where the application is mounted, for that link: "/api"
       # @param announce [#call, nil] told of the signed link at boot in development; by default written to the standard error
       def initialize(app, authorize: nil, secret: nil, path: "/castellan", store: nil, ttl: 86_400, filter: [], headers: [], aliases: false,
                      literals: false, logger: nil, environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"],
-                     linger: environment.nil? || environment == "test" ? 0 : 5, announce: method(:warn), &block)
+                     linger: environment.nil? || environment == "test" ? 0 : 5, evidence: nil,
+                     mount: "", announce: method(:warn), &block)
         @app = app
         @path = checked_path(path)
         @inside = "#{@path}/"
@@ -58,9 +62,10 @@ module Castellan
         @aliases = aliases
         @literals = literals
         @linger_ns = (linger * 1_000_000_000).to_i
+        @evidence = checked_evidence(evidence)
         @settings = Exchange::Settings.new(results: @results, redaction: Redaction.new(filter: filter, headers: headers),
                                            log: method(:log), ended: nil)
-        announce_link(announce) if environment == "development" && announce && !Castellan.off?
+        announce_link(announce, mount) if environment == "development" && announce && !Castellan.off?
       end
 
       # @param env [Hash] of Rack
@@ -125,10 +130,19 @@ module Castellan
       end
 
       def shown(env)
-        (@page ||= Page.new(store: @results, path: @path, share: (method(:share) if @authorization.token))).call(env)
+        @page ||= Page.new(store: @results, path: @path, share: (method(:share) if @authorization.token), evidence: method(:evidence))
+        @page.call(env)
       rescue StandardError => error
         log(env, "Castellan's page of profiles failed: #{error.full_message(highlight: false)}")
         BROKEN.map(&:dup)
+      end
+
+      # @return [Array<Finding>] of many requests
+      def evidence
+        @evidence ? @evidence.findings : []
+      rescue StandardError => error
+        log(nil, "Castellan's page of profiles could not see what was loaded in vain: #{error.full_message(highlight: false)}")
+        []
       end
 
       # Who was let in by a token passes on that one, which ends when it ends: no token begets another.
@@ -157,6 +171,12 @@ module Castellan
         raise ConfigurationError, "path: must begin with a slash and not end with one, like \"/castellan\", got #{path.inspect}"
       end
 
+      def checked_evidence(evidence)
+        return evidence if evidence.nil? || evidence.respond_to?(:findings)
+
+        raise ConfigurationError, "evidence: must answer findings, as a Castellan::Detect::Evidence::Sampled does, got #{evidence.inspect}"
+      end
+
       # In development the processes that share a store share its secret, so that a link is good for each of them.
       def default_secret(environment)
         secret = ENV.fetch("CASTELLAN_SECRET", nil)
@@ -169,9 +189,9 @@ module Castellan
         SecureRandom.hex(32)
       end
 
-      def announce_link(announce)
-        from = @authorization.open? ? "From this machine, profiles are at #{@path}; from elsewhere" : "Profiles"
-        announce.call("Castellan: #{from} at #{link} (for #{LINK_SECONDS / 3_600} hours).")
+      def announce_link(announce, mount)
+        from = @authorization.open? ? "From this machine, profiles are at #{mount}#{@path}; from elsewhere" : "Profiles"
+        announce.call("Castellan: #{from} at #{mount}#{link} (for #{LINK_SECONDS / 3_600} hours).")
       end
 
       def log(env, text)

@@ -35,8 +35,10 @@ module Castellan
       # @param store [Results]
       # @param path [String] where the page is, below the mount point of the application
       # @param share [#call, nil] makes of a Rack environment and a path a link that lets in whoever has it, where there are such links
-      def initialize(store:, path: "/castellan", share: nil)
+      # @param evidence [#call, nil] gives the findings of many requests, see {Detect::Evidence}
+      def initialize(store:, path: "/castellan", share: nil, evidence: nil)
         @results = store
+        @evidence = evidence
         @path = path.chomp("/")
         @share = share
         freeze
@@ -88,7 +90,7 @@ module Castellan
 
       def answer(visit)
         case place = visit.place
-        when "" then html(index(visit, summaries(visit), @results.endpoints).to_s)
+        when "" then html(list(visit))
         when "/latest" then latest(visit)
         when "/requests.json" then json(summaries(visit).map(&:to_h))
         when "/compare" then compare(visit)
@@ -98,8 +100,10 @@ module Castellan
         end
       end
 
-      def index(visit, summaries, endpoints)
-        IndexView.new(summaries, endpoints: endpoints, filter: visit.filter, limit: LISTED, root: visit.root)
+      def list(visit) = index(visit, summaries(visit), endpoints: @results.endpoints, evidence: @evidence ? @evidence.call : []).to_s
+
+      def index(visit, summaries, **others)
+        IndexView.new(summaries, filter: visit.filter, limit: LISTED, root: visit.root, **others)
       end
 
       def summaries(visit) = @results.latest(limit: LISTED, **visit.filter)
@@ -109,7 +113,7 @@ module Castellan
 
         found = summaries(visit)
         headers = { "content-type" => "text/html; charset=utf-8", "etag" => "\"#{found.first&.number.to_i}.#{found.first&.id}\"" }
-        [200, Policy.page.headers.merge(headers), index(visit, found, []).rows]
+        [200, Policy.page.headers.merge(headers), index(visit, found).rows]
       end
 
       # Asked every two seconds of the process that is being measured, so one line is read and not five hundred: whether the

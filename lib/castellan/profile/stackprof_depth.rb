@@ -90,12 +90,12 @@ module Castellan
         @mode == :cpu ? Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond) : Clock.monotonic_ns
       end
 
-      # @return [Array<Array>, nil] the frames below the mark, nil where there is none
+      # @return [Array<Array>, nil] the frames below the mark, nil where there are none: nothing of this profile, or only the profiler
       def own(frames, ids, lines)
         return [[GARBAGE, nil, nil]] if frames.dig(ids.first, :name) == GARBAGE
 
         mark = ids.rindex { |id| frames.dig(id, :name) == MARK } or return
-        first = (mark + 1...ids.size).find { |index| !frames.dig(ids[index], :file).to_s.start_with?(__dir__) } || ids.size
+        first = (mark + 1...ids.size).find { |index| !frames.dig(ids[index], :file).to_s.start_with?(__dir__) } or return
         (first...ids.size).map { |index| frame(frames.fetch(ids[index]), lines[index]) }
       end
 

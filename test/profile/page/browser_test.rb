@@ -11,8 +11,29 @@ class ProfilePageBrowserTest < Minitest::Test
   Profiles = Castellan::Profiles
   PAGES = { list: "", request: "/requests/slow", deep: "/requests/deep", comparison: "/compare?a=slow&b=fast",
             nothing: "/requests/none" }.freeze
+  # Figures that must not be looked for by scrolling.
+  CUT_OFF = <<~JS
+    [...document.querySelectorAll(".both, .requests")].map((table) => table.parentElement)
+      .filter((scroll) => scroll.scrollWidth > scroll.clientWidth).map((scroll) => scroll.ariaLabel)
+  JS
   # Its library of protocol buffers looks for `require` with an eval, is refused, and goes on without.
   SPEEDSCOPE_TRIES = ["script-src eval"].freeze
+  # The timers of two seconds that are set; and a page that is told whether it is hidden.
+  COUNT_TIMERS = <<~JS
+    window.timers = new Set();
+    const [set, clear] = [setTimeout, clearTimeout];
+    window.setTimeout = (work, ms, ...rest) => {
+      const timer = set(() => { timers.delete(timer); work(...rest); }, ms);
+      if (ms === 2000) timers.add(timer);
+      return timer;
+    };
+    window.clearTimeout = (timer) => { timers.delete(timer); clear(timer); };
+    window.hide = (hidden) => {
+      Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+      document.dispatchEvent(new Event("visibilitychange"));
+      return timers.size;
+    };
+  JS
   WIDTHS = { desk: 1280, phone: 360 }.freeze
 
   PAGES.each do |name, path|
@@ -21,6 +42,7 @@ class ProfilePageBrowserTest < Minitest::Test
         define_method("test_the_#{name}_reads_well_on_a_#{device}_in_the_#{scheme}") do
           visit(path, width: width, scheme: scheme) do |page|
             assert_equal [], page.evaluate(TOO_FAINT)
+            assert_equal [], page.evaluate(CUT_OFF)
             assert_equal 0, page.evaluate(WIDER), "nothing sticks out to the right"
             assert_equal [], page.evaluate("window.violations"), "the policy refuses nothing that the page needs"
             assert_empty violations(page) - SPEEDSCOPE_TRIES
@@ -32,7 +54,7 @@ class ProfilePageBrowserTest < Minitest::Test
   end
 
   def test_the_list_of_requests_is_seen_whole_at_every_width
-    [320, 360, 600, 761, 800, 960, 961, 1100, 1600].each do |width|
+    [320, 360, 600, 761, 800, 1040, 1041, 1100, 1600].each do |width|
       visit("", width: width) do |page|
         hidden = "(() => { const list = document.querySelector('#latest .scroll'); return list.scrollWidth - list.clientWidth; })()"
         assert_equal [0, 0], [page.evaluate(hidden), page.evaluate(WIDER)], width
@@ -95,6 +117,22 @@ class ProfilePageBrowserTest < Minitest::Test
       await(page, "performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('/latest')).length >= 2")
       asked = page.network.traffic.select { |exchange| exchange.url.end_with?("/latest") }
       assert_equal [200, 304], asked.filter_map { |exchange| exchange.response&.status }.first(2)
+    end
+  end
+
+  # Chromium without a window never hides a tab, so the page is told that it is hidden.
+  def test_a_list_in_a_hidden_tab_asks_nothing_and_at_once_when_it_is_seen_again
+    visit("") do |page, results|
+      page.command("Page.addScriptToEvaluateOnNewDocument", source: COUNT_TIMERS)
+      page.refresh
+      assert_equal 0, page.evaluate_async(<<~JS, 20), "nobody asks later"
+        const look = () => (timers.size === 1 ? arguments[0](hide(true)) : setTimeout(look, 20));
+        look();
+      JS
+      results.add(Profiles.fast(id: "new"))
+      assert_equal 0, page.evaluate("hide(false)"), "it does not wait to ask"
+      await(page, "document.querySelector('tr[data-id=new]')")
+      await(page, "timers.size === 1")
     end
   end
 
@@ -172,6 +210,25 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
+  def test_todays_requests_have_a_time_and_others_a_date
+    visit("", others: [Profiles.fast(id: "today", at: Time.now.to_f)]) do |page|
+      shown, old = %w[today fast].map { |id| page.at_css("tr[data-id=#{id}] time").text }
+      assert_match(/\A\d\d?:\d\d:\d\d/, shown)
+      assert_match(/2023.*:\d\d/, old)
+    end
+  end
+
+  def test_nothing_of_a_card_reaches_into_the_next
+    [320, 360, 600, 1000].each do |width|
+      visit("", width: width) do |page|
+        assert_equal [], page.evaluate(<<~JS), width
+          [...document.querySelectorAll(".requests td:not(.draw)")].filter((cell) => cell.scrollWidth > cell.clientWidth + 1)
+            .map((cell) => cell.textContent.trim())
+        JS
+      end
+    end
+  end
+
   def test_a_theme_is_chosen_and_kept
     visit("/requests/slow", scheme: "light") do |page|
       assert_equal [true, "rgb(245, 246, 244)"], ground(page)
@@ -199,13 +256,14 @@ class ProfilePageBrowserTest < Minitest::Test
 
   def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is
     visit("") do |page|
-      reached = Array.new(10) do
+      reached = Array.new(11) do
         page.keyboard.type(:tab)
         page.evaluate("[document.activeElement.className || document.activeElement.name || document.activeElement.textContent.trim(), " \
                       "getComputedStyle(document.activeElement).outlineStyle]")
       end
-      assert_equal %w[skip brand theme Pause endpoint status Filter scroll], reached.first(8).map(&:first)
-      assert_equal "GET users#index", reached[8].first
+      assert_equal ["skip", "brand", "theme", "1 finding over many requests", 'Pause', 'endpoint', 'status', 'Filter', 'scroll'],
+                   reached.first(9).map(&:first)
+      assert_equal "GET users#index", reached[9].first
       seen = reached.map { |name, outline| name == "theme" ? "on its label" : outline }
       refute_includes seen, "none"
     end
@@ -249,7 +307,7 @@ class ProfilePageBrowserTest < Minitest::Test
 
   def visit(path, others: [], **options, &block)
     results = Profiles.kept(Profiles.slow, Profiles.deep(at: 1_700_000_050.0, duration_ns: 5_000_000_000), Profiles.fast, *others)
-    application = Castellan::Profile::Page.new(store: results)
+    application = Castellan::Profile::Page.new(store: results, evidence: -> { [Profiles::VAIN] })
     Castellan::TestServers.puma(->(env) { application.call(env) }) do |base|
       browse("#{base}/castellan#{path}", **options) { |page| block.call(page, results) }
     end

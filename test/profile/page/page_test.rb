@@ -166,6 +166,38 @@ class ProfilePageTest < Minitest::Test
     assert_equal 200, get("/compare?a=empty&b=empty", Profiles.kept(empty)).status
   end
 
+  def test_each_request_leads_to_its_comparison_with_the_one_before
+    older = Profiles.slow(id: "older", at: 1_699_999_000.0)
+    other = Profiles.fast(id: "other", at: 1_699_999_500.0, endpoint: "GET other#index")
+    results = Profiles.kept(other, older, Profiles.deep, Profiles.slow, Profiles.fast(id: "new", endpoint: "GET new#index"))
+    links = get("", results).body.scan(/compare\?a=(\w+)&amp;b=(\w+)/)
+    assert_equal [%w[slow new], %w[older slow], %w[other older]], links, "of its endpoint and depth, else of its depth"
+    links.each { |before, after| assert_equal 200, get("/compare?a=#{before}&b=#{after}", results).status }
+  end
+
+  def test_a_request_proposes_what_it_can_be_compared_with_best
+    others = [Profiles.deep(id: "older", at: 1_600_000_000.0), Profiles.slow(id: "mine", at: 1_600_000_001.0),
+              Profiles.slow(id: "alike", at: 1_600_000_002.0), Profiles.fast(id: "last", endpoint: "GET other#index")]
+    { "mine" => "older", "alike" => "mine", "older" => "alike", "last" => "alike" }.each do |id, other|
+      assert_equal other, get("/requests/#{id}", Profiles.kept(*others)).body[/<option value="(\w+)" selected>/, 1], id
+    end
+  end
+
+  def test_what_is_no_code_is_not_written_as_code
+    assert_includes get("/requests/fast").body, "<b>Next</b> a profile of depth cpu"
+    assert_includes get("/requests/slow").body, "<b>Next</b> <code>add .preload"
+  end
+
+  def test_two_are_always_proposed_where_there_are_two
+    body = get("", Profiles.kept(Profiles.deep, Profiles.fast)).body
+    assert_equal %w[deep fast], body.scan(/<input type="radio" name="[ab]" value="(\w+)" checked>/).flatten.sort
+  end
+
+  def test_what_a_deeper_profile_made_slow_has_no_bar
+    rows = get("", Profiles.kept(Profiles.deep(duration_ns: 9_000_000_000), Profiles.slow)).body.scan(%r{<tr data-id.*?</tr>}m)
+    assert_equal([true, false], rows.map { |row| row.include?('class="bar') })
+  end
+
   def test_an_empty_list_says_what_to_do
     assert_includes get("", Profiles.kept).body, "Nothing was profiled yet"
   end

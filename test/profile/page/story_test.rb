@@ -57,7 +57,14 @@ class ProfilePageStoryTest < Minitest::Test
     assert_empty violations(page) - ["script-src eval"]
   end
 
+  # One click in the list, for each step that was taken.
   def see_each_step_beside_the_one_before(page, story)
+    page.go_to(story.page)
+    steps = story.steps.map { |step| story.ids.fetch(step["id"]) }
+    links = page.css("tr[data-id] .picks > a").map { |link| URI.decode_www_form(URI(link.attribute("href")).query).map(&:last) }
+    assert_equal [], steps.each_cons(2).to_a - links
+    press(page, "tr[data-id='#{steps.last}'] .picks > a")
+    await(page, "document.querySelector('.sides')")
     story.comparisons.each do |before, after|
       page.go_to("#{story.page}/compare?a=#{story.ids.fetch(before)}&b=#{story.ids.fetch(after)}")
       assert_equal 2, page.css(".side").size, after

@@ -57,6 +57,13 @@ class ProfilePageValuesTest < Minitest::Test
     assert_includes headline(Profiles.slow(exception: "KeyError: a")).text, "KeyError: a"
   end
 
+  def test_findings_that_one_change_mends_name_all_that_it_loads
+    findings = %w[User#employee User#roles User#roles Role#group].map { |name| { kind: "n_plus_one", fix: "preload", association: name } }
+    assert_equal "User#employee, #roles; Role#group", Page::FindingGroup.all(findings).first.association
+    assert_equal "User#tokens", Page::FindingGroup.all([Profiles::TOKENS_FINDING]).first.association
+    assert_nil Page::FindingGroup.all([{ kind: "duplicate" }]).first.association
+  end
+
   def test_a_statement_that_is_slow_does_not_repeat
     slow = Profiles::EMPLOYEE_FINDING.merge(kind: "slow_query", count: 1, fix: "add an index", total_ns: 180_000_000)
     assert_equal "Slow statements: 180 ms in the database, of 213 ms in all.", headline(Profiles.slow(findings: [slow])).text

@@ -60,14 +60,16 @@ module Castellan
         def verdict_of_time = comparison.figures.first&.verdict || "same"
 
         def verdict(figure)
-          verdict = figure.verdict and tag(:span, "#{MARKS.fetch(verdict)} #{change(figure)}", class: "verdict #{verdict}")
+          verdict = figure.verdict and
+            tag(:span, Markup.new("#{MARKS.fetch(verdict)} #{change(figure)}"), class: "verdict #{verdict}")
         end
 
+        # On a phone the arrow says less or more.
         def change(figure)
           if figure.verdict == "same" then "same"
-          elsif figure.after.zero? then "all gone"
-          elsif figure.before.zero? then "from none"
-          else "#{Figures.times(figure.factor)} #{figure.verdict == "better" ? "less" : "more"}"
+          elsif figure.after.zero? then "gone"
+          elsif figure.before.zero? then "new"
+          else "#{Figures.times(figure.factor)}#{tag(:span, figure.verdict == "better" ? " less" : " more", class: "wide")}"
           end
         end
 

@@ -60,11 +60,18 @@ module Castellan
         # @return [String, nil]
         def fix = first[:fix]
 
+        # @return [String, nil] the line of code
+        def source = first[:source]
+
         # @return [String, nil] why there is no fix
         def fix_refused = first[:fix_refused]
 
-        # @return [String, nil] "User#employee"
-        def association = first[:association]
+        # @return [String, nil] "User#employee", or all that the change loads: "User#employee, #roles; Role#group"
+        def association
+          names = @findings.filter_map { |finding| finding[:association] }.uniq
+          models = names.group_by { |name| name[/\A[^#]+/] }
+          models.map { |model, same| "#{model}#{same.map { |name| name.delete_prefix(model) }.join(", ")}" }.join("; ") if names.any?
+        end
 
         # @return [Array<(Integer, String)>] how many records were loaded, or nil, and where
         def loaded

@@ -28,11 +28,14 @@ module Castellan
           end
         end
 
+        # @return [Boolean] whether the next step is something to write
+        def code? = @groups.any?
+
         # @return [String, nil]
         def next_step
           return @groups.filter_map(&:fix).first if @groups.any?
 
-          "depth cpu shows which lines of the application take the time" if part&.kind == "outside" && @result.flame.nil?
+          "a profile of depth cpu shows which lines take the time" if part&.kind == "outside" && @result.flame.nil?
         end
 
         # @return [String] "bad" where there is something to mend, "good" where nothing stands out

@@ -8,7 +8,7 @@ module Castellan
       #   IndexView.new(summaries, root: "/castellan", endpoints: results.endpoints, filter: { endpoint: nil, status: "4xx" }).to_s
       #   IndexView.new(…).rows   # the table alone, which page.js asks for again and again
       class IndexView < View
-        template "index_page", "latest", "endpoint_table"
+        template "index_page", "latest", "endpoint_table", "evidence"
 
         CLASSES = %w[2xx 3xx 4xx 5xx].freeze
         MOST_ENDPOINTS = 8
@@ -21,8 +21,10 @@ module Castellan
         # @param endpoints [Array<String>] to choose from
         # @param filter [Hash] `endpoint` and `status` as they were asked for, or nil
         # @param limit [Integer] how many are listed at most
-        def initialize(summaries, endpoints:, filter:, limit: summaries.size + 1, **options)
+        # @param evidence [Array<Finding>] of many requests
+        def initialize(summaries, filter:, endpoints: [], limit: summaries.size + 1, evidence: [], **options)
           super(**options)
+          @vain = evidence.map { |finding| FindingGroup.new([finding.to_h], []) }
           @limit = limit
           @summaries = summaries
           @endpoints = endpoints
@@ -52,7 +54,11 @@ module Castellan
           @undisturbed ||= summaries.select { |one| one.depth == "sql" }.then { |found| found.empty? ? summaries : found }
         end
 
-        def longest = slowest_of_all&.duration_ns
+        def bar_of(one)
+          return unless undisturbed.include?(one)
+
+          bar(one.duration_ns, slowest_of_all.duration_ns, one.findings.to_i.positive? ? "finding" : "outside")
+        end
 
         def slowest = (slowest_of_all if undisturbed.size > 1)
 
@@ -67,10 +73,30 @@ module Castellan
 
         def median(values) = values.sort[(values.size - 1) / 2]
 
-        # The newest, and the one before of its endpoint, which is what people compare; else the last two.
+        # The newest, and the one before of its endpoint, which is what people compare; else any two.
         def proposed
-          newest, *before = undisturbed
-          @proposed ||= [(before.find { |one| one.endpoint == newest.endpoint } || before.first)&.id, newest&.id]
+          @proposed ||= begin
+            newest = undisturbed.first
+            other = newest && (before(newest) || (summaries - [newest]).first)
+            [other&.id, newest&.id]
+          end
+        end
+
+        # Where a request is a card, "Findings" stands beside the number.
+        def findings_badge(number)
+          tag(:span, Markup.new("#{count(number)}#{tag(:span, number == 1 ? " finding" : " findings", class: "word")}"), class: "badge bad")
+        end
+
+        # What a request is most likely to be compared with: the one before of its depth and endpoint, else of its depth.
+        def before(one)
+          earlier = summaries.drop(summaries.index(one) + 1).select { |other| other.depth == one.depth }
+          earlier.find { |other| other.endpoint == one.endpoint } || earlier.first
+        end
+
+        def compare_link(one)
+          other = before(one) or return
+          said = "#{other.endpoint || other.path}, #{duration(other.duration_ns)}, #{counted(other.queries, "query")}"
+          tag(:a, "with the one before", href: url("/compare", a: other.id, b: one.id), title: said, class: "small")
         end
 
         def radio(side, id)

@@ -62,11 +62,13 @@
     else copy(button.matches("[data-copy-link]") ? location.href.split("#")[0] : button.parentElement.querySelector("[data-copied]").textContent);
   });
 
-  // --- Times, as the reader's clock has them.
-  const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  // --- Times, as the reader's clock has them; the day is left out of today's.
+  const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+  const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
   const localTimes = (inside) => all("time[datetime]", inside).forEach((time) => {
+    const at = new Date(time.dateTime);
     time.title = time.textContent;
-    time.textContent = clock.format(new Date(time.dateTime));
+    time.textContent = day.format(at) === day.format(new Date()) ? clock.format(at) : `${day.format(at)}, ${clock.format(at)}`;
   });
   localTimes(document);
 
@@ -158,6 +160,7 @@
   liveButton.addEventListener("click", () => pause(!paused));
   filter.addEventListener("change", narrow);
   filter.addEventListener("submit", (event) => { event.preventDefault(); narrow(); });
-  document.addEventListener("visibilitychange", next);
+  // A tab that nobody sees asks nothing, and at once when somebody looks at it again.
+  document.addEventListener("visibilitychange", async () => { if (!document.hidden && !paused) await ask(); next(); });
   next();
 })();

@@ -68,12 +68,15 @@ module Castellan
           index ? "#query-#{index + 1}" : "#queries"
         end
 
-        # What this request is most likely to be compared with: the one before of its depth and endpoint, else of its depth.
+        # What this request is most likely to be compared with: the one before of its depth and endpoint, else of its depth, else of its
+        # endpoint, else the nearest.
         def before
           earlier = @others.select { |other| other.at <= result.at }
           alike = earlier.select { |other| other.depth == result.depth }
-          alike.find { |other| other.endpoint == result.endpoint } || alike.first || earlier.first || @others.first
+          same_endpoint(alike) || alike.first || same_endpoint(earlier) || same_endpoint(@others) || earlier.first || @others.last
         end
+
+        def same_endpoint(others) = others.find { |other| other.endpoint == result.endpoint }
 
         def choice(other)
           "#{Time.at(other.at).utc.strftime("%H:%M:%S")} #{other.endpoint || other.path}, #{duration(other.duration_ns)}, " \
@@ -82,10 +85,10 @@ module Castellan
 
         def objects_scope
           objects = result.objects
-          return "of this thread" if objects[:scope] == "thread"
+          return "made by this thread" if objects[:scope] == "thread"
 
           others = objects[:overlapping].to_i
-          others.zero? ? "of the process, alone" : "of the process, with #{counted(others, "other request")}"
+          "process-wide, #{others.zero? ? "no other request ran" : "with #{counted(others, "other request")}"}"
         end
 
         # "document hit" and how often
