@@ -21,7 +21,7 @@ class PlainRowsTest < Minitest::Test
     COUNT.times do |number|
       random = Random.new(number)
       escape = %i[json rails rails_html][random.rand(3)]
-      plan, row_set = build(Castellan::RandomDocuments.new(random).draft)
+      plan, row_set = build(Castellan::RandomDocuments.new(random).draft, format: number % 3 == 2 ? :nested : :json_api)
       template = Castellan::Serialize::Template.new(plan, escape: escape)
       plain += 1 if plain?(row_set, template)
       %i[encode encode_each encode_part].each do |way|
@@ -63,6 +63,47 @@ class PlainRowsTest < Minitest::Test
     assert_equal(["é", "\u20ac"], names_of(draft("users", { id: :text, name: :text }, [["ü", "é".b], ["b", "\u20ac"]])))
   end
 
+  def test_times_of_a_column_that_are_not_all_alike
+    { ["2024-01-31 10:00:00.123456", "2024-12-30 23:59:59", nil, "2024-02-28 00:00:00.5678"] =>
+        ["2024-01-31T10:00:00.123Z", "2024-12-30T23:59:59.000Z", nil, "2024-02-28T00:00:00.567Z"],
+      ["2024-02-29 10:00:00", "2024-01-01 10:00:00.1", "2024-01-01T10:00:00", "2024-01-01 10:00:00+02", Time.utc(2024)] =>
+        %w[2024-02-29T10:00:00.000Z 2024-01-01T10:00:00.100Z 2024-01-01T10:00:00.000Z 2024-01-01T08:00:00.000Z 2024-01-01T00:00:00.000Z],
+      [nil] => [nil] }.each { |times, written| assert_equal written, seen(times) }
+  end
+
+  def test_a_day_that_is_not_there_is_named_with_its_row
+    ["2023-02-29 10:00:00", "2024-02-30 10:00:00", "2024-04-31 10:00:00", "2024-00-10 10:00:00", "2024-01-00 10:00:00",
+     "2024-01-32 10:00:00", "2024-01-01 24:00:00", "2024-01-01 10:60:00", "2024-01-01 10:00:00.\n",
+     "2024-01-01 10:00:00\n2024-01-01 10:00:00"].each do |time|
+      error = assert_raises(Castellan::EncodingError, time) { seen(["2024-01-31 10:00:00", time]) }
+      assert_includes error.message, 'users "1", member "seen"'
+    end
+  end
+
+  def test_values_that_are_not_there_among_those_that_are
+    rows = [["1", "a", 1, true], ["2", nil, nil, nil], ["3", "\u2028<", 1 << 70, 0]]
+    root = draft("users", { id: :text, name: :text, age: :integer, active: :boolean }, rows)
+    found = JSON.parse(encode(root).body)["data"].map { |user| user["attributes"].values }
+    assert_equal([["a", 1, true], [nil, nil, nil], ["\u2028<", 1 << 70, false]], found)
+    plan, row_set = build(root)
+    %i[json rails rails_html].each do |escape|
+      template = Castellan::Serialize::Template.new(plan, escape: escape)
+      assert_equal(*[OneByOne, Ruby].map { |encoder| encoder.encode(row_set, template).body })
+    end
+  end
+
+  def test_nested_records_that_are_not_there_are_left_out
+    roles = draft("roles", { id: :integer, title: :text }, [[7, "chief"]])
+    edges = { many: [[1, 9], [2, 7], [1, 7], [2, 7]], one: [[1, 9], [1, 7], [2, 7]] }.map do |name, pairs|
+      edge(name, Pairs.new(pairs, 0, 1), many: name == :many, type: "roles", to: roles)
+    end
+    root = draft("users", { id: :integer }, [[1], [2], [3]], edges: edges)
+    role = { "id" => 7, "title" => "chief" }
+    expected = [{ "id" => 1, "many" => [role], "one" => nil }, { "id" => 2, "many" => [role, role], "one" => role },
+                { "id" => 3, "many" => [], "one" => nil }]
+    [Ruby, OneByOne].each { |encoder| assert_equal expected, JSON.parse(encode(root, encoder: encoder, format: :nested).body) }
+  end
+
   def test_a_row_without_an_id_is_named_as_before
     assert_equal(*[OneByOne, Ruby].map { |encoder|
       root = draft("users", { id: :text, name: :text }, [["a", "b"], ["", "c"]])
@@ -90,14 +131,19 @@ class PlainRowsTest < Minitest::Test
 
   def names_of(root) = JSON.parse(encode(root).body)["data"].map { |user| user.dig("attributes", "name") }
 
-  def encode(root, encoder: Ruby)
-    plan, row_set = build(root)
+  def seen(times)
+    rows = times.each_with_index.map { |time, index| [index, time] }
+    JSON.parse(encode(draft("users", { id: :integer, seen: :datetime }, rows)).body)["data"].map { |user| user.dig("attributes", "seen") }
+  end
+
+  def encode(root, encoder: Ruby, format: :json_api)
+    plan, row_set = build(root, format: format)
     encoder.encode(row_set, Castellan::Serialize::Template.new(plan))
   end
 
   def plain?(row_set, template)
     table = row_set.tables.first
-    !Ruby::PlainRows.of(table, Castellan::Serialize::NodeRows.new(table, template.nodes.first), template).nil?
+    !Ruby::PlainRows.of(table, Castellan::Serialize::NodeRows.new(table, template.nodes.first), template) { nil }.nil?
   end
 
   def objects

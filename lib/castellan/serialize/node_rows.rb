@@ -52,7 +52,7 @@ module Castellan
 
       # @return [Array<Object>] one value a row
       def column(position)
-        @columns[position] ||= NodeRows.column(@table.rows, position)
+        @columns[position] ||= transposed ? transposed[position] : NodeRows.column(@table.rows, position)
       end
 
       # Column by column, because that is far quicker than value by value.
@@ -114,6 +114,16 @@ module Castellan
       end
 
       private
+
+      # @return [Array<Array>, false] all columns at once, where each row has all of them
+      def transposed
+        return @transposed unless @transposed.nil?
+
+        rows = @table.rows
+        @transposed = rows.is_a?(Array) && rows.any? && rows.transpose
+      rescue IndexError
+        @transposed = false
+      end
 
       def plain_member?(member, position)
         member.hole.nil? && member.column && coders[member.column] && computed(position).nil?

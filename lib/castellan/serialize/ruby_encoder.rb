@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "ruby_encoder/irregular"
+require_relative "ruby_encoder/times"
 require_relative "ruby_encoder/plain_rows"
 
 module Castellan
@@ -78,7 +79,7 @@ module Castellan
       private
 
       def start
-        @body = String.new(encoding: Encoding::UTF_8)
+        @body = +""
         @holes = []
       end
 
@@ -110,7 +111,7 @@ module Castellan
       # @return [PlainRows, nil]
       def plain(section)
         index = section.parts.index
-        @plain[index] = PlainRows.of(@tables[index], section, @template) || false if @plain[index].nil?
+        @plain[index] = PlainRows.of(@tables[index], section, @template) { |child| plain(@sections[child]) } || false if @plain[index].nil?
         @plain[index] || nil
       end
 
@@ -137,7 +138,19 @@ module Castellan
       # @return [Array<Array(NodeRows, Integer)>] what these primary records lead to
       def reached(root, numbers)
         forget(root, numbers)
-        numbers.each_with_object([]) { |number, found| walk(root, number, found) }
+        found = []
+        numbers.each do |number|
+          before = found.size
+          walk(root, number, found)
+          break if found.size == before && nothing_new?(root)
+        end
+        found
+      end
+
+      # Whether each record that any of these rows leads to has been met.
+      def nothing_new?(section)
+        plain = plain(section) or return false
+        section.parts.edges.all? { |edge| edge.children.none? || @walked[edge.child].size >= plain.links(edge).distinct }
       end
 
       # The primary data counts as written; nothing has been walked.

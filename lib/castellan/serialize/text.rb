@@ -43,9 +43,18 @@ module Castellan
         outside = extra.reduce({}, :merge)
         @escapes = CONTROLS.merge(SHORT, outside).freeze
         @pattern = Regexp.union(/["\\\x00-\x1f]/, *outside.keys)
+        ascii, @rare = outside.keys.partition(&:ascii_only?)
+        @quick = /["\\\x00-\x1f#{ascii.join}]/
+        @rare.freeze
         @outside = outside.freeze
         @outside_pattern = outside.empty? ? nil : Regexp.union(*outside.keys)
         freeze
+      end
+
+      # @param string [String] UTF-8 or ASCII
+      # @return [Boolean] whether it is JSON as it stands, but for the quotes around it
+      def bare?(string)
+        string.valid_encoding? && !special?(string)
       end
 
       # @param buffer [String] UTF-8, appended to
@@ -60,7 +69,7 @@ module Castellan
       # @raise [Unwritable] when it is not UTF-8
       def quoted(string)
         text = string.encoding == Encoding::UTF_8 && string.valid_encoding? ? string : Text.utf8(string)
-        text = text.gsub(@pattern, @escapes) if text.match?(@pattern)
+        text = text.gsub(@pattern, @escapes) if special?(text)
         "\"#{text}\""
       end
 
@@ -73,6 +82,12 @@ module Castellan
         text = text.gsub(@outside_pattern, @outside) if @outside_pattern&.match?(text)
         buffer << text
       end
+
+      # A class of ASCII characters is looked for fifty times as fast as one with others in it.
+      def special?(text)
+        text.match?(@quick) || (!text.ascii_only? && @rare.any? { |character| text.include?(character) })
+      end
+      private :special?
 
       ALL = { json: new, rails: new(SEPARATORS), rails_html: new(SEPARATORS, MARKUP) }.freeze
       private_constant :ALL

@@ -15,11 +15,16 @@ module Castellan
       # @param text [Text]
       # @return [Array<String, nil>]
       def call(values, coder, text)
-        case coder
-        when :text then values.map { |value| value.is_a?(String) ? quoted(value, text) : written(value, coder, text) }
-        when :datetime then values.map { |value| value.is_a?(String) ? time(value) : written(value, coder, text) }
-        else values.map { |value| written(value, coder, text) }
-        end
+        return values.map { |value| value.is_a?(String) ? quoted(value, text) : one(value, coder, text) } if coder == :text
+
+        values.map { |value| one(value, coder, text) }
+      end
+
+      # @return [String, nil]
+      def one(value, coder, text)
+        value.nil? ? "null" : Values.append(+"", coder, value, text)
+      rescue Unwritable
+        nil
       end
 
       def quoted(value, text)
@@ -27,21 +32,7 @@ module Castellan
       rescue Unwritable
         nil
       end
-
-      def time(value)
-        "\"#{Timestamp.datetime(value)}\""
-      rescue Unwritable
-        nil
-      end
-
-      def written(value, coder, text)
-        return "null" if value.nil?
-
-        Values.append(String.new(encoding: Encoding::UTF_8), coder, value, text)
-      rescue Unwritable
-        nil
-      end
-      private_class_method :quoted, :time, :written
+      private_class_method :quoted
     end
   end
 end

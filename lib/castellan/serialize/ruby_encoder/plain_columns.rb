@@ -12,7 +12,8 @@ module Castellan
         # One text a row; `open` and `close` stand around each.
         Column = Struct.new(:texts, :open, :close)
         INTEGERS = [20, 21, 23].freeze # the types int8, int2 and int4 in pg_type
-        private_constant :INTEGERS
+        BOOLEANS = { true => "true", "t" => "true", 1 => "true", false => "false", "f" => "false", 0 => "false", nil => "null" }.freeze
+        private_constant :INTEGERS, :BOOLEANS
 
         # @return [Text]
         # @return [Integer]
@@ -30,10 +31,16 @@ module Castellan
         def ids
           @ids ||= begin
             texts = id_texts
-            raise Unwritable.new(:id, "") if texts.include?("")
+            raise Unwritable.new(:id, "") unless texts.all? && (id_numbers || !texts.include?(""))
 
-            bare?(texts) ? Column.new(texts, '"', '"') : Column.new(texts.map { |id| text.quoted(id) }, "", "")
+            id_numbers || bare?(texts) ? Column.new(texts, '"', '"') : Column.new(texts.map { |id| text.quoted(id) }, "", "")
           end
+        end
+
+        # @return [Column] as the nested format has them: numbers are numbers there
+        # @raise [Unwritable]
+        def nested_ids
+          @section.coder(0) == :integer ? column(0, :integer) : ids
         end
 
         # @return [Array<String>]
@@ -46,6 +53,15 @@ module Castellan
           return @id_numbers if defined?(@id_numbers)
 
           @id_numbers = PlainColumns.numbers(@table.rows, [0])&.first
+        end
+
+        # @param id [Object] a linked one, as the driver gave it
+        # @return [Integer, nil] the first row that has it
+        def number_of(id)
+          return @section.number_of(Values.id(id)) unless id.is_a?(Integer) && id_numbers
+
+          @numbers ||= id_numbers.each_with_index.reverse_each.to_h
+          @numbers[id]
         end
 
         # @param member [Template::MemberParts]
@@ -96,11 +112,28 @@ module Castellan
         def column(position, coder)
           values = values(position)
           case coder
-          when :text then return Column.new(values, '"', '"') if strings?(values) && bare?(values)
-          when :datetime then return Column.new(values.map { |value| Timestamp.datetime(value) }, '"', '"') if strings?(values)
-          when :integer then return Column.new(values, "", "") if integers?(@table.rows, position) && values.all?
+          when :text then texts(values)
+          when :datetime then Column.new(Times.texts(values), "", "")
+          when :integer then integers(values, position)
+          when :boolean then written(values.map { |value| BOOLEANS[value] || WrittenColumn.one(value, coder, text) })
+          else written(WrittenColumn.call(values, coder, text))
           end
-          written(WrittenColumn.call(values, coder, text))
+        end
+
+        # Only text stands in a PostgreSQL column of text, and what is null.
+        def texts(values)
+          strings = values.compact
+          return written(WrittenColumn.call(values, :text, text)) unless strings?(strings) && bare?(strings)
+          return Column.new(values, '"', '"') if strings.size == values.size
+
+          Column.new(values.map { |value| value ? "\"#{value}\"" : "null" }, "", "")
+        end
+
+        def integers(values, position)
+          return Column.new(values.all? ? values : values.map { |value| value || "null" }, "", "") if integers?(@table.rows, position)
+          return written(WrittenColumn.call(values, :integer, text)) unless values.all? { |value| value.nil? || value.is_a?(Integer) }
+
+          Column.new(values.map { |value| value ? value.to_s : "null" }, "", "")
         end
 
         def integers?(rows, position)
@@ -108,14 +141,18 @@ module Castellan
         end
 
         def strings?(values)
-          @table.rows.is_a?(Array) ? values.all?(String) : values.all?
+          !@table.rows.is_a?(Array) || values.all?(String)
         end
 
-        # With a space between them, so that the bytes of two texts cannot make up a character.
         def bare?(strings)
-          all = strings.join(" ")
-          (all.encoding == Encoding::UTF_8 || all.ascii_only?) && text.quoted(all).bytesize == all.bytesize + 2
-        rescue ::EncodingError, Unwritable
+          return true if strings.empty?
+
+          all = strings.join
+          return text.bare?(all) if all.ascii_only?
+
+          all = strings.join(" ") # so that the bytes of two texts cannot make up a character
+          all.encoding == Encoding::UTF_8 && text.bare?(all)
+        rescue ::EncodingError
           false
         end
 
@@ -126,7 +163,7 @@ module Castellan
         end
 
         def json(json)
-          text.append_json(String.new(encoding: Encoding::UTF_8), json)
+          text.append_json(+"", json)
         end
       end
     end

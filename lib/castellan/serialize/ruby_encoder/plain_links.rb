@@ -3,7 +3,8 @@
 module Castellan
   module Serialize
     class RubyEncoder
-      # The linkage of one relationship, row by row: the bytes of each linked id are made once, however many rows are linked to it.
+      # The links of one relationship, row by row: the bytes of each linked id, or of each nested record, are made once, however many
+      # rows are linked to it.
       #
       #   links = PlainLinks.new(edge, table.links[0], columns)
       #   links.column.texts   # => ['{"type":"roles","id":"3"},{"type":"roles","id":"4"}', "", …] between "[" and "]"
@@ -15,10 +16,12 @@ module Castellan
         # @param edge [Template::EdgeParts]
         # @param link [Object, nil] see {Plan::RowSet::Table}
         # @param columns [PlainColumns]
+        # @param nested [PlainRows, nil] the related rows, where they are written in place of linkage
         # @raise [Unwritable]
-        def initialize(edge, link, columns)
+        def initialize(edge, link, columns, nested = nil)
           @edge = edge
           @columns = columns
+          @nested = nested
           @ids = {}.compare_by_identity
           @written = Hash.new { |written, id| written[id] = fragment(id) }
           @rows = rows(link)
@@ -44,10 +47,13 @@ module Castellan
 
         private
 
+        # @return [String, nil] nil where a record that would be nested is not there
         def fragment(id)
-          id = Values.id(id)
-          fragment = "#{@edge.link}#{@columns.text.quoted(id)}#{@edge.link_end}"
-          @ids[fragment] = id
+          return @nested.text_of(id) if @nested
+
+          text = Values.id(id)
+          fragment = "#{@edge.link}#{id.is_a?(Integer) ? "\"#{text}\"" : @columns.text.quoted(text)}#{@edge.link_end}"
+          @ids[fragment] = text
           fragment
         end
 
@@ -63,11 +69,12 @@ module Castellan
         def in_column(link)
           @columns.values(link.position).map do |value|
             next if value.nil? || value == ""
-            next [@written[value]] unless @edge.to_many && value.is_a?(String)
+            next @written[value]&.then { |fragment| [fragment] } unless @edge.to_many && value.is_a?(String)
 
             found = Values.id(value).split(",")
             found.delete("")
-            found.map { |id| @written[id] } unless found.empty?
+            found = found.filter_map { |id| @written[id] }
+            found unless found.empty?
           end
         end
 
@@ -80,8 +87,13 @@ module Castellan
         # @return [Array(Array, Array, Array), nil] the ids of the rows, those of the links' parents and the related ones
         def by_number(link)
           own = @columns.id_numbers or return
-          found = link.is_a?(Plan::RowSet::Lists) ? link.columns : PlainColumns.numbers(link.rows, positions(link))
+          found = link.is_a?(Plan::RowSet::Lists) ? integers(link) : PlainColumns.numbers(link.rows, positions(link))
           [own, *found] if found
+        end
+
+        def integers(lists)
+          rows = lists.rows.is_a?(Array) ? lists.rows : lists.rows.values
+          rows.first.map { |text| text ? JSON.parse(text.sub(/\A\{(.*)\}\z/m, '[\1]')) : NOTHING }
         end
 
         # Ids compare by their text.
@@ -95,19 +107,30 @@ module Castellan
           [link.parent_position, link.related_position]
         end
 
-        # Most links come parent by parent.
+        # @return [Hash{Object => Array<String>}] by parent
         def lists(parents, related)
-          lists = {}
-          many = @edge.to_many
-          last = list = nil
-          related.each_with_index do |id, index|
-            parent = parents[index]
-            next if id.nil? || parent.nil?
+          parents, related = without_nothing(parents, related) unless related.all? && parents.all?
+          lists = pieces(parents, related.map(&@written))
+          lists.each_value { |found| found.slice!(1..) } unless @edge.to_many
+          @nested ? lists.each_value(&:compact!).delete_if { |_, found| found.empty? } : lists
+        end
 
-            list = lists[last = parent] ||= [] if parent != last
-            list << @written[id] if many || list.empty?
+        # Most links come parent by parent: theirs are a piece of the list.
+        def pieces(parents, fragments)
+          pieces = {}
+          index = 0
+          while index < parents.size
+            parent = parents[first = index]
+            index += 1 while parents[index] == parent
+            piece = fragments[first, index - first]
+            pieces[parent] = pieces[parent] ? pieces[parent] + piece : piece
           end
-          lists
+          pieces
+        end
+
+        def without_nothing(parents, related)
+          pairs = parents.zip(related).select(&:all?)
+          [pairs.map(&:first), pairs.map(&:last)]
         end
       end
     end
