@@ -229,6 +229,14 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
+  def test_a_path_of_two_thousand_letters_leaves_room_for_the_rest
+    visit("/requests/long", width: 360, others: [Profiles.slow(id: "long", path: "/#{"a" * 2_000}")]) do |page|
+      assert_operator page.evaluate("document.querySelector('.hero .line').getBoundingClientRect().height"), :<, 90
+      assert_includes page.at_css(".facts").text, "a" * 2_000
+      assert_equal 0, page.evaluate(WIDER)
+    end
+  end
+
   def test_a_theme_is_chosen_and_kept
     visit("/requests/slow", scheme: "light") do |page|
       assert_equal [true, "rgb(245, 246, 244)"], ground(page)

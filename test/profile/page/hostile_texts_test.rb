@@ -79,7 +79,7 @@ class ProfilePageHostileTextsTest < Minitest::Test
 
   def visit(**options)
     results = Profiles.kept(hostile("hostile"), hostile("other"))
-    application = Castellan::Profile::Page.new(store: results)
+    application = Castellan::Profile::Page.new(store: results, evidence: method(:evidence))
     Castellan::TestServers.puma(->(env) { shown(application.call(env)) }) do |base|
       browse(**options) do |page|
         watch_dialogs(page)
@@ -115,6 +115,11 @@ class ProfilePageHostileTextsTest < Minitest::Test
        ...[...document.querySelectorAll("*")].filter((one) => [...one.attributes].some(acts))].map((one) => one.outerHTML.slice(0, 200));
       })()
     JS
+  end
+
+  def evidence
+    texts = PAYLOADS.cycle
+    findings(-> { texts.next.dup.force_encoding("UTF-8").scrub }).map { |finding| Castellan::Finding.new(**finding) }
   end
 
   # Every text of a profile is a hostile one.

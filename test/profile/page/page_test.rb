@@ -198,6 +198,11 @@ class ProfilePageTest < Minitest::Test
     assert_equal([true, false], rows.map { |row| row.include?('class="bar') })
   end
 
+  def test_where_nothing_was_answered_there_is_no_size
+    body = get("/requests/broken", Profiles.kept(Profiles.fast(id: "broken", status: nil, exception: "KeyError", response_bytes: 0))).body
+    assert_match(%r{Response</dt><dd>–</dd><dd class="small">nothing was answered}, body)
+  end
+
   def test_an_empty_list_says_what_to_do
     assert_includes get("", Profiles.kept).body, "Nothing was profiled yet"
   end

@@ -27,6 +27,15 @@ class ProfilePageValuesTest < Minitest::Test
     assert_equal "SELECT authentication_tokens", group.label
   end
 
+  def test_rows_that_no_driver_told_are_not_none
+    untold, none = [nil, 0].map do |rows|
+      Profiles.fast(queries: [Profiles.query("select 1", 0, 1_000, nil, rows: rows)], totals: { queries: 1, cached_queries: 0, rows: 0 })
+    end
+    assert_equal [nil, 0, 162], [untold, none, Profiles.fast].map { |result| Page::Figures.rows(result) }
+    rows = Page::Comparison.new(Profiles.fast, untold).figures.find { |figure| figure.name == "Rows" }
+    assert_equal [162, nil, nil], [rows.before, rows.after, rows.verdict]
+  end
+
   def test_a_statement_is_labelled_by_what_it_does_and_to_which_table
     statements = ['INSERT INTO "users" (a) VALUES (?)', "UPDATE `posts` SET a = ?", "delete from public.tags", "BEGIN", ""]
     assert_equal ["INSERT users", "UPDATE posts", "DELETE public.tags", "BEGIN", ""],
@@ -55,6 +64,8 @@ class ProfilePageValuesTest < Minitest::Test
     assert_match(/depth cpu/, headline(Profiles.fast).next_step)
     assert_equal "Nothing stands out, and it is fast.", headline(Profiles.fast(duration_ns: 900_000)).text
     assert_includes headline(Profiles.slow(exception: "KeyError: a")).text, "KeyError: a"
+    assert_nil headline(Profiles.fast(exception: "KeyError: a")).next_step
+    assert_nil headline(Profiles.fast(duration_ns: 900_000)).next_step
   end
 
   def test_findings_that_one_change_mends_name_all_that_it_loads

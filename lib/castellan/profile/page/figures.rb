@@ -52,6 +52,13 @@ module Castellan
         # @return [String]
         def times(factor) = "#{factor >= 10 ? count(factor.round) : format("%.1f", factor)} ×"
 
+        # @param result [Result]
+        # @return [Integer, nil] the rows that its queries read, nil where no driver said
+        def rows(result)
+          known = result.totals[:rows].to_i.positive? || result.queries.empty? || result.queries.any? { |query| query[:rows] }
+          result.totals[:rows] if known
+        end
+
         # @return [String] how much of the whole that is
         def share(part, whole)
           percent = 100.0 * part / whole

@@ -34,6 +34,7 @@ module Castellan
         # @return [String, nil]
         def next_step
           return @groups.filter_map(&:fix).first if @groups.any?
+          return if @result.exception || @result.duration_ns < SLOW_NS
 
           "a profile of depth cpu shows which lines take the time" if part&.kind == "outside" && @result.flame.nil?
         end

@@ -91,6 +91,9 @@ module Castellan
           "process-wide, #{others.zero? ? "no other request ran" : "with #{counted(others, "other request")}"}"
         end
 
+        # @return [Integer, nil] nil where no driver says how many rows it gives
+        def rows = Figures.rows(result)
+
         # "document hit" and how often
         def cache_outcomes = result.cache.map { |event| "#{event[:layer]} #{event[:outcome]}" }.tally
 
