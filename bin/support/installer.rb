@@ -11,8 +11,8 @@ module Castellan
   #   Castellan::Installer.new.servers       # PostgreSQL, Redis, memcached, Varnish, nginx, Chromium
   #   Castellan::Installer.new.compile       # the C extension
   #
-  # Needs Ruby, Bundler and a C compiler, nothing else. Gems go to the system's directory where it can be written to, else
-  # to vendor/bundle of this checkout (shared by all Gemfiles, so that each gem is compiled once). A path that the user
+  # Needs Ruby, Bundler and a C compiler, nothing else. Gems that are missing go to the system's directory where it can be written
+  # to, else to vendor/bundle of this checkout (shared by all Gemfiles, so that each gem is compiled once). A path that the user
   # configured in Bundler is respected. Runs nothing at all where nothing is missing.
   class Installer
     ROOT = File.expand_path("../..", __dir__)
@@ -60,12 +60,16 @@ module Castellan
 
     def bundle(gemfile)
       env = { "BUNDLE_GEMFILE" => gemfile }
+      return if there?(env)
+
       keep_gems_in_checkout(env) unless writable?(Gem.dir)
-      return if run(env, RbConfig.ruby, "-S", "bundle", "check", out: File::NULL, err: File::NULL)
+      return if there?(env)
 
       @out.puts "Installing the gems of #{gemfile.delete_prefix("#{@root}/")} …"
       run(env, RbConfig.ruby, "-S", "bundle", "install", "--quiet", "--jobs", "4", "--retry", RETRIES.to_s) || stop(advice(gemfile))
     end
+
+    def there?(env) = run(env, RbConfig.ruby, "-S", "bundle", "check", out: File::NULL, err: File::NULL)
 
     # Bundler's local configuration of each Gemfile; nothing is changed where the user has chosen a path.
     def keep_gems_in_checkout(env)
