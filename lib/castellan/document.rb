@@ -191,6 +191,11 @@ module Castellan
       @id.nil?
     end
 
+    # @return [Array<Object>] the records of the primary data, for {Verify}
+    def records
+      @adapter.load(paged, whole: true)
+    end
+
     # @return [Serialize::Output] written anew from rows; from models inside `Castellan.verify`, where those say something else
     def write
       verification = Document.verification
@@ -295,7 +300,7 @@ module Castellan
     def ordered
       return @adapter.by_ids(narrowed, possible_ids, definition.id_column) if @id
 
-      request.sort.empty? && request.page.nil? ? narrowed : @adapter.order(narrowed, request.sort)
+      request.sort.empty? && request.page.nil? ? narrowed : @adapter.order(narrowed, request.sort, key: definition.id_column)
     end
 
     # What is no text identifies nothing, and what is no UUID is no id of a column of those: PostgreSQL would refuse to compare them.

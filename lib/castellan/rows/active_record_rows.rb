@@ -98,6 +98,7 @@ module Castellan
       # @param ids [Array<String, Integer>]
       # @return [ActiveRecord::Relation, ChosenIds] the latter where the scope adds nothing to the model
       def by_ids(scope, ids, column = primary_key)
+        scope = limited(scope)
         return by_several(scope, ids, column) if column.is_a?(Array)
 
         coder = coder(column)
@@ -108,25 +109,31 @@ module Castellan
       end
 
       # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; empty keeps the scope's own order
+      # @param key [Symbol, Array<Symbol>, nil] what identifies a row where there is no primary key (of a view)
       # @return [ActiveRecord::Relation] with the primary key as the last column, so that pages never overlap
-      def order(scope, order)
+      def order(scope, order, key: nil)
         scope = relation(scope)
+        scope = limited(scope) if order.any?
         terms = order.map { |column, direction| attribute(column).public_send(direction) }
-        keys = Array(model.primary_key).map(&:to_sym) - order.map { |column, _| column.to_sym }
+        keys = Array(model.primary_key || key).map(&:to_sym) - order.map { |column, _| column.to_sym }
         terms.concat(keys.map { |key| attribute(key).asc })
+        return scope if terms.empty?
+
         order.empty? ? scope.order(*terms) : scope.reorder(*terms)
       end
 
-      # @return [ActiveRecord::Relation]
+      # @return [ActiveRecord::Relation] a page of what the scope's own limit leaves
       def page(scope, limit:, offset:)
-        scope = relation(scope).limit(limit) if limit
-        scope = relation(scope).offset(offset) if offset&.positive?
+        scope = relation(scope)
+        limit, offset = Window.within(scope.limit_value, scope.offset_value, limit, offset)
+        scope = scope.limit(limit) if limit
+        scope = scope.offset(offset) if offset.positive?
         scope
       end
 
       # @return [Integer] how many different rows there are, with the scope's own limit
       def count(scope)
-        once = RelationSql.once(relation(scope)).unscope(:order)
+        once = RelationSql.once(relation(scope)).unscope(:order, :lock)
         once.limit_value || once.offset_value ? model.unscoped.from(once.select(primary_key), :castellan_counted).count : once.count
       end
 
@@ -161,9 +168,12 @@ module Castellan
       end
 
       # The records of a scope, for blocks that need them: one statement through the caller's relation, each record once.
+      # @param whole [Boolean] with all columns, whichever the scope selects; not where it gives one another meaning
       # @return [Array<ActiveRecord::Base>]
-      def load(scope)
-        RelationSql.records(relation(scope)).to_a.uniq
+      def load(scope, whole: false)
+        scope = relation(scope)
+        scope = ExpandedOrder.of(scope).except(:select) if whole && !renames?(scope)
+        RelationSql.records(scope).to_a.uniq
       end
 
       # @return [Array<ActiveRecord::Base>] of these ids, whatever the default scope says: what an association led to is there
@@ -345,6 +355,11 @@ module Castellan
         values.empty? ? scope.none : scope.where(columns.map(&:name) => values)
       end
 
+      # What is asked of a scope with a limit is asked of the rows that the limit leaves.
+      def limited(scope)
+        scope.is_a?(::ActiveRecord::Relation) && (scope.limit_value || scope.offset_value) ? RelationSql.chosen(scope) : scope
+      end
+
       def relation(scope)
         scope.is_a?(ChosenIds) ? scope.relation : scope
       end
@@ -416,6 +431,7 @@ require_relative "active_record_rows/statement_error"
 require_relative "active_record_rows/subclasses"
 require_relative "active_record_rows/column_types"
 require_relative "active_record_rows/order_of_joined"
+require_relative "active_record_rows/expanded_order"
 require_relative "active_record_rows/relation_sql"
 require_relative "active_record_rows/lazy_statement"
 require_relative "active_record_rows/constant_scope"

@@ -43,8 +43,8 @@ module Castellan
         @adapter.session do |session|
           rows = session.rows(@sql, scope.ids, kept: true, indexed: @indexed)
           retype = ->(index) { ComputedMembers.new(NodeReader.new(@node, @adapter, NONE), rows, session, viewer).retyped(index) }
-          Plan::RowSet.new([Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: NOTHING, computed: NONE,
-                                                        retype: retype)])
+          table = Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: NOTHING, computed: NONE, retype: retype)
+          Plan::RowSet.new([table])
         end
       end
     end

@@ -106,6 +106,7 @@ module Castellan
       # @param ids [Array<String, Integer>]
       # @return [Sequel::Dataset, ChosenIds] the latter where the scope adds nothing to the model
       def by_ids(scope, ids, column = primary_key)
+        scope = limited(scope)
         return by_several(scope, ids, column) if column.is_a?(Array)
         return scope.where(qualify(column) => possible(ids, column)) unless integer?(column)
 
@@ -116,20 +117,26 @@ module Castellan
       end
 
       # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; empty keeps the scope's own order
-      # @return [Sequel::Dataset] with the primary key as the last column, so that pages never overlap; a view has none
-      def order(scope, order)
+      # @param key [Symbol, Array<Symbol>, nil] what identifies a row where there is no primary key (of a view)
+      # @return [Sequel::Dataset] with the primary key as the last column, so that pages never overlap
+      def order(scope, order, key: nil)
         scope = dataset(scope)
+        scope = limited(scope) if order.any?
         terms = order.map { |column, direction| direction.to_sym == :desc ? ::Sequel.desc(qualify(column)) : ::Sequel.asc(qualify(column)) }
-        terms.concat((keys - order.map { |column, _| column.to_sym }).map { |key| qualify(key) })
-        return scope.order_append(*terms) if order.empty?
+        terms.concat(((keys.empty? ? Array(key) : keys) - order.map { |column, _| column.to_sym }).map { |key| qualify(key) })
+        return terms.empty? ? scope : scope.order_append(*terms) if order.empty?
 
         scope.order(*terms)
       end
 
-      # @return [Sequel::Dataset]
+      # @return [Sequel::Dataset] a page of what the scope's own limit leaves
       def page(scope, limit:, offset:)
-        scope = dataset(scope).limit(limit) if limit
-        scope = dataset(scope).offset(offset) if offset&.positive?
+        scope = dataset(scope)
+        limit, offset = Window.within(scope.opts[:limit], scope.opts[:offset], limit, offset)
+        return scope.where(false) if limit&.zero?
+
+        scope = scope.limit(limit) if limit
+        scope = scope.offset(offset) if offset.positive?
         scope
       end
 
@@ -168,7 +175,7 @@ module Castellan
 
       # The records of a scope (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.
       # @return [Array<Sequel::Model, Hash>]
-      def load(scope)
+      def load(scope, whole: false) # rubocop:disable Lint/UnusedMethodArgument -- all columns are there
         DatasetSql.records(dataset(scope), primary_key).all
       end
 
@@ -339,6 +346,12 @@ module Castellan
 
       def by_several(dataset, ids, columns)
         dataset.where(columns.map { |column| qualify(column) } => RecordIds.divided(ids, columns, self))
+      end
+
+      # What is asked of a dataset with a limit is asked of the rows that the limit leaves.
+      def limited(scope)
+        limited = scope.is_a?(::Sequel::Dataset) && (scope.opts[:limit] || scope.opts[:offset])
+        limited ? DatasetSql.chosen(scope, primary_key) : scope
       end
 
       def dataset(scope)

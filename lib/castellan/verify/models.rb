@@ -41,10 +41,10 @@ module Castellan
 
       def primary
         scope = @document.paged
-        scope = scope.relation if scope.is_a?(Rows::ChosenIds)
-        return scope.klass.uncached { scope.except(:select).to_a.uniq } if scope.respond_to?(:klass)
+        return scope.to_a if scope.is_a?(Rows::Records)
 
-        scope.respond_to?(:all) ? scope.all.uniq : scope.to_a
+        scope = scope.relation if scope.is_a?(Rows::ChosenIds)
+        scope.respond_to?(:klass) ? scope.klass.uncached { @document.records } : @document.records
       end
 
       def nested

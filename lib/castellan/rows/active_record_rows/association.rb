@@ -209,7 +209,14 @@ module Castellan
           elsif scopes(@reflection).any? { |scope| scope.arity != 0 } then "its scope takes the owner"
           elsif @reflection.options[:disable_joins] then "disable_joins: true makes several statements of it"
           elsif OwnerKey.value(owner_key_type).nil? then "the type of #{owner_key} (#{owner_key_type}) cannot be a key here"
+          elsif renames? then "its scope selects something else under a column's name"
           end
+        end
+
+        def renames?
+          scopes(@reflection).any? && RelationSql.renames?(owner_record.association(name).scope)
+        rescue StandardError
+          false # it needs what only a request has
         end
 
         def keys(reflection)

@@ -33,9 +33,16 @@ module Castellan
         # A relation that may answer a row twice becomes `WHERE id IN (the relation)`, in the relation's order and with its limit.
         # @return [ActiveRecord::Relation]
         def once(relation)
-          plain = relation.except(:includes, :preload, :eager_load, :references)
+          plain = ExpandedOrder.of(relation).except(:includes, :preload, :eager_load, :references)
           plain = plain.left_outer_joins(*joined(relation)) if relation.eager_loading?
           multiplies?(plain) ? within(plain) : plain.except(:select)
+        end
+
+        # The rows that its limit leaves, for whoever wants them in another order.
+        # @return [ActiveRecord::Relation]
+        def chosen(relation)
+          model = relation.klass
+          model.unscoped.where(key(model) => once(relation).reselect(model.arel_table[key(model)]))
         end
 
         # @return [Boolean] whether one of the selected expressions has the name of a column
@@ -62,17 +69,19 @@ module Castellan
 
         def within(relation)
           model = relation.klass
-          key = model.primary_key
-          unless key.is_a?(String)
-            raise DeclarationError,
-                  "#{model}: a scope with a join, DISTINCT or GROUP BY needs a primary key of one column"
-          end
-
+          key = key(model)
           joined = OrderOfJoined.needed?(relation)
           return OrderOfJoined.apply(relation, key).merge(relation.only(*(WINDOW - [:order]))) if joined
 
           ids = relation.unscope(:order, :limit, :offset, :select).except(:distinct)
           model.unscoped.where(key => ids.reselect(model.arel_table[key])).merge(window(relation))
+        end
+
+        def key(model)
+          key = model.primary_key
+          return key if key.is_a?(String)
+
+          raise DeclarationError, "#{model}: a scope with a join, DISTINCT, GROUP BY or LIMIT needs a primary key of one column"
         end
 
         # What the outer statement keeps: order, limit and offset.

@@ -21,9 +21,25 @@ module Castellan
         # A dataset that may answer a row twice becomes `WHERE id IN (the dataset)`, in the dataset's order and with its limit.
         # @return [Sequel::Dataset]
         def once(dataset, key)
+          dataset = expanded(dataset)
           return dataset unless key && multiplies?(dataset)
 
           among(dataset, key, dataset.db.from(dataset.first_source))
+        end
+
+        # A name that the dataset's SELECT gives is not there when other columns are read: what stands behind it is.
+        def expanded(dataset)
+          selected = Array(dataset.opts[:select]).grep(::Sequel::SQL::AliasedExpression).to_h { |one| [one.alias.to_sym, one.expression] }
+          return dataset if selected.empty? || dataset.opts[:order].nil?
+
+          dataset.order(*dataset.opts[:order].map { |term| behind(term, selected) })
+        end
+
+        def behind(term, selected)
+          return selected.fetch(term, term) if term.is_a?(Symbol)
+          return term unless term.is_a?(::Sequel::SQL::OrderedExpression)
+
+          ::Sequel::SQL::OrderedExpression.new(behind(term.expression, selected), term.descending, nulls: term.nulls)
         end
 
         def bare(dataset)
@@ -36,6 +52,16 @@ module Castellan
           return dataset unless key && multiplies?(dataset)
 
           among(dataset, key, dataset.respond_to?(:model) ? dataset.model.dataset : dataset.db.from(dataset.first_source))
+        end
+
+        # The rows that its limit leaves, for whoever wants them in another order.
+        # @return [Sequel::Dataset]
+        def chosen(dataset, key)
+          key or raise DeclarationError, "#{dataset.first_source_alias}: a dataset with LIMIT needs a primary key of one column for that"
+
+          id = ::Sequel.qualify(dataset.first_source_alias, key)
+          all = dataset.respond_to?(:model) ? dataset.model.dataset.unfiltered.unordered : dataset.db.from(dataset.first_source)
+          all.where(id => once(dataset, key).select(id))
         end
 
         # @param all [Sequel::Dataset] of the same rows, without a condition

@@ -1,0 +1,69 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class ActiveRecordRows
+      # A relation that is ordered by a name it gave in its SELECT, ordered by what stands behind that name: rows are read by another
+      # SELECT, which has no such name.
+      #
+      #   ExpandedOrder.of(User.select("users.*, age * 2 AS twice").order("twice DESC"))   # ORDER BY (age * 2) DESC
+      module ExpandedOrder
+        # What is between parentheses or quotes is one piece; commas divide the others.
+        PIECES = /(?:\((?:[^()]|\g<0>)*\)|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|[^,()'"`])+/
+        NAMED = /\A(?<expression>.+?)\s+(?:AS\s+)?["`]?(?<name>\w+)["`]?\s*\z/im
+        private_constant :PIECES, :NAMED
+
+        module_function
+
+        # @param relation [ActiveRecord::Relation]
+        # @return [ActiveRecord::Relation]
+        def of(relation)
+          return relation if relation.select_values.empty? || relation.order_values.empty?
+
+          names = names(relation)
+          names.empty? ? relation : relation.except(:order).order(*relation.order_values.map { |term| expanded(term, names) })
+        end
+
+        # @return [Hash{String => String}] what is selected under a name that no column has
+        def names(relation)
+          found = relation.select_values.flat_map { |selected| named(selected, relation.klass) }.to_h
+          found.except(*relation.klass.column_names)
+        end
+        private_class_method :names
+
+        def named(selected, model)
+          case selected
+          when Arel::Nodes::As then [[selected.right.to_s, text(selected.left, model)]]
+          when String then selected.scan(PIECES).filter_map { |piece| NAMED.match(piece.strip)&.values_at(:name, :expression) }
+          else []
+          end
+        end
+        private_class_method :named
+
+        def text(expression, model)
+          return expression if expression.is_a?(String)
+
+          model.unscoped.select(expression).to_sql.delete_prefix("SELECT ").delete_suffix(" FROM #{model.quoted_table_name}")
+        end
+        private_class_method :text
+
+        def expanded(term, names)
+          case term
+          when Arel::Nodes::Ordering
+            term.expr.is_a?(String) ? term.class.new(Arel.sql(replaced(term.expr, names))) : term
+          when String then Arel.sql(replaced(term, names))
+          else term
+          end
+        end
+        private_class_method :expanded
+
+        def replaced(text, names)
+          names.reduce(text) do |order, (name, expression)|
+            order.gsub(/(?<![\w.'"`])["`]?#{Regexp.escape(name)}["`]?(?![\w.('"`])/i) { "(#{expression})" }
+          end
+        end
+        private_class_method :replaced
+      end
+    end
+  end
+end

@@ -1,0 +1,196 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "sequel"
+require_relative "../rows/active_record_world"
+
+# What the caller's relation says holds for its document, whatever a client asks: its limit, its order by a name of its own SELECT.
+module ScopesOfTheCallerContract
+  # Scribes, posts and comments in tables of their own.
+  module World
+    def self.of(base)
+      base.connection.create_table(:scribes) { |table| table.string(:name) }
+      base.connection.create_table(:scrolls) { |table| table.belongs_to(:scribe) && table.string(:title) }
+      base.connection.create_table(:stains) { |table| table.belongs_to(:scroll) }
+      base.connection.execute("CREATE VIEW scroll_titles AS SELECT title AS shown, scribe_id FROM scrolls")
+      world = ScopesOfTheCallerContract.const_set(:"On#{base.module_parent_name}", Module.new)
+      scribe = world.const_set(:Scribe, Class.new(base) { self.table_name = "scribes" })
+      scroll = world.const_set(:Scroll, Class.new(base) { self.table_name = "scrolls" })
+      stain = world.const_set(:Stain, Class.new(base) { self.table_name = "stains" })
+      scroll.belongs_to :scribe, class_name: scribe.name
+      scroll.has_many :stains, class_name: stain.name
+      stain.belongs_to :scroll, class_name: scroll.name
+      scribe.has_many :shouted, -> { select("scrolls.*, upper(title) AS title").order(:id) }, class_name: scroll.name
+      world
+    end
+  end
+
+  def setup
+    [world::Stain, world::Scroll, world::Scribe].each(&:delete_all)
+    ada, alan = %w[Ada Alan].map { |name| world::Scribe.create!(name: name) }
+    @scrolls = Array.new(6) { |index| world::Scroll.create!(scribe: index.even? ? ada : alan, title: "Post #{5 - index}") }
+    @scrolls.each_with_index { |post, index| ((index * 2) % 5).times { world::Stain.create!(scroll: post) } }
+  end
+
+  def test_a_page_is_of_what_the_scopes_own_limit_leaves
+    scope = world::Scroll.order(:id).limit(4).offset(1)
+    assert_equal ids(@scrolls[1, 4]), (1..3).flat_map { |number| paged(scope, page: { number: number }) }
+    assert_equal [[], 0], [paged(world::Scroll.limit(0)), total(world::Scroll.limit(0))]
+    assert_equal 4, total(scope)
+  end
+
+  def test_another_order_of_a_limited_scope_is_of_the_same_rows
+    assert_equal ids(@scrolls[1, 4].reverse), paged(world::Scroll.order(:id).limit(4).offset(1), sort: "title", page: { size: 9 })
+    joined = world::Scroll.joins(:stains).order(:id).limit(2)
+    assert_equal ids(@scrolls[1, 2].reverse), paged(joined, sort: "title", page: { size: 9 })
+  end
+
+  def test_what_a_limit_leaves_out_is_not_found_by_id
+    scope = world::Scroll.order(:id).limit(2).offset(1)
+    resource = resource(world::Scroll)
+    assert_equal([404, 200, 200, 404], @scrolls.first(4).map { |post| resource.document(scope, id: post.id).status })
+  end
+
+  def test_an_order_by_a_name_of_the_select
+    table = world::Scroll.arel_table
+    [world::Scroll.select("scrolls.*, title AS shown").order("shown"),
+     world::Scroll.select("scrolls.*, title shown").order(shown: :desc),
+     world::Scroll.select("scrolls.*, coalesce(title, 'a, b') AS shown").order("shown DESC", :id).limit(3),
+     world::Scroll.select(table[Arel.star], table[:title].as("shown")).order(Arel.sql("shown desc")),
+     world::Scroll.joins(:scribe).select("scrolls.*, scribes.name AS author_name").order("author_name DESC, scrolls.id").limit(4),
+     world::Scroll.left_joins(:stains).select("scrolls.*, COUNT(stains.id) AS times").group("scrolls.id").order("times DESC, scrolls.id"),
+     world::Scroll.joins(:stains).select("scrolls.*, COUNT(stains.id) AS times").group("scrolls.id").order(times: :desc, id: :asc).limit(2)]
+      .each { |scope| assert_same_order(scope) }
+  end
+
+  # A view has no key: its pages are in the order of what the declaration says identifies a row.
+  def test_pages_of_a_view_without_a_key
+    view = Class.new(world::Scroll.superclass) { self.table_name = "scroll_titles" }
+    resource = Class.new(Castellan::Resource) do
+      model view
+      type "titles"
+      id :shown
+      page size: 4, max_size: 9, count: true
+    end
+    pages = (1..2).map { |number| read(resource.render(page: { number: number })) }
+    assert_equal [["Post 0", "Post 1", "Post 2", "Post 3"], ["Post 4", "Post 5"]], pages
+    assert_equal 6, JSON.parse(resource.render)["meta"]["total"]
+  end
+
+  def test_a_locked_scope_is_counted
+    assert_equal 6, total(world::Scroll.lock)
+  end
+
+  def test_verify_knows_what_the_caller_selects_and_that_a_join_never_multiplies
+    multiplied = world::Scroll.joins(:stains).order(:id).limit(2)
+    [world::Scroll.select("scrolls.*, 'shown' AS title"), world::Scroll.select(:id), multiplied].each do |scope|
+      result = Castellan.verify { resource(world::Scroll).render(scope) }
+      assert_predicate result, :same?, "#{scope.to_sql}\n#{result}"
+    end
+  end
+
+  # An association whose scope selects something else under a column's name is read through models, which answer that.
+  def test_a_renaming_association
+    scrolls = resource(world::Scroll)
+    scribes = resource(world::Scribe) { has_many :shouted, resource: scrolls }
+    included = JSON.parse(scribes.render(world::Scribe.order(:id), include: :shouted))["included"]
+    written = included.map { |object| object["attributes"]["title"] }
+    assert_equal world::Scribe.order(:id).flat_map { |scribe| scribe.shouted.map(&:title) }, written
+    assert_includes scribes.document(include: :shouted).explain, "selects something else"
+  end
+
+  private
+
+  def assert_same_order(scope)
+    expected = ids(scope.to_a)
+    resource = resource(world::Scroll)
+    assert_equal expected, read(resource.render(scope)), scope.to_sql
+    assert_equal expected, read(resource.document(scope).stream.each.to_a.join), scope.to_sql
+    assert_equal expected, paged(scope, page: { size: 9 }), scope.to_sql
+    assert_equal expected.size, total(scope), scope.to_sql
+  end
+
+  def ids(records) = records.map { |record| record.id.to_s }
+  def read(text) = JSON.parse(text)["data"].map { |object| object["id"] }
+  def paged(scope, **asked) = read(divided.render(scope, **asked))
+  def total(scope) = JSON.parse(divided.render(scope))["meta"]["total"]
+
+  def divided
+    resource(world::Scroll) do
+      sort :title
+      page size: 2, max_size: 9, count: true
+    end
+  end
+
+  def resource(model, &block)
+    Class.new(Castellan::Resource) do
+      model model
+      type model.table_name
+      attributes :title if model.column_names.include?("title")
+      class_exec(&block) if block
+    end
+  end
+end
+
+class ScopesOfTheCallerOnSqliteTest < Minitest::Test
+  include ScopesOfTheCallerContract
+
+  def self.world = @world ||= World.of(ActiveRecordWorld.sqlite::Base)
+  def world = self.class.world
+end
+
+class ScopesOfTheCallerOnPostgresTest < Minitest::Test
+  include ScopesOfTheCallerContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def self.world = @world ||= World.of(ActiveRecordWorld.postgres::Base)
+  def world = self.class.world
+end
+
+# The same of a dataset of Sequel.
+class DatasetsOfTheCallerTest < Minitest::Test
+  def setup
+    @database = Sequel.sqlite
+    @database.create_table(:letters) {
+      primary_key :id
+      String :subject
+    }
+    @database[:letters].multi_insert(Array.new(6) { |index| { subject: "Letter #{5 - index}" } })
+    model = @model = Class.new(Sequel::Model(@database[:letters]))
+    @resource = Class.new(Castellan::Resource) do
+      model model
+      type "letters"
+      attributes :subject
+      sort :subject
+      page size: 2, max_size: 9, count: true
+    end
+  end
+
+  def teardown
+    @database.disconnect
+  end
+
+  def test_its_own_limit_holds
+    scope = @model.order(:id).limit(4).offset(1)
+    assert_equal %w[2 3 4 5], (1..3).flat_map { |number| ids(scope, page: { number: number }) }
+    assert_equal %w[5 4 3 2], ids(scope, sort: "subject", page: { size: 9 })
+    assert_equal 4, JSON.parse(@resource.render(scope))["meta"]["total"]
+    assert_equal([404, 200, 404], [1, 2, 6].map { |id| @resource.document(scope, id: id).status })
+    assert_empty ids(scope, page: { number: 4 })
+  end
+
+  def test_an_order_by_a_name_of_its_select
+    scope = @model.select_all(:letters).select_append(Sequel.function(:upper, :subject).as(:shown)).order(Sequel.desc(:shown), :id)
+    assert_equal scope.map { |letter| letter.id.to_s }, ids(scope, page: { size: 9 })
+    plain = Class.new(Castellan::Resource).tap { |resource| resource.type("letters") && resource.model(@model) && resource.attributes(:subject) }
+    assert_equal scope.map { |letter| letter.id.to_s }, JSON.parse(plain.render(scope))["data"].map { |object| object["id"] }
+  end
+
+  private
+
+  def ids(scope, **asked) = JSON.parse(@resource.render(scope, **asked))["data"].map { |object| object["id"] }
+end
