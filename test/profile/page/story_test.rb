@@ -61,9 +61,9 @@ class ProfilePageStoryTest < Minitest::Test
   def see_each_step_beside_the_one_before(page, story)
     page.go_to(story.page)
     steps = story.steps.map { |step| story.ids.fetch(step["id"]) }
-    links = page.css("tr[data-id] .picks > a").map { |link| URI.decode_www_form(URI(link.attribute("href")).query).map(&:last) }
+    links = page.css("tr[data-id] a.step").map { |link| URI.decode_www_form(URI(link.attribute("href")).query).map(&:last) }
     assert_equal [], steps.each_cons(2).to_a - links
-    press(page, "tr[data-id='#{steps.last}'] .picks > a")
+    press(page, "tr[data-id='#{steps.last}'] a.step")
     await(page, "document.querySelector('.sides')")
     story.comparisons.each do |before, after|
       page.go_to("#{story.page}/compare?a=#{story.ids.fetch(before)}&b=#{story.ids.fetch(after)}")

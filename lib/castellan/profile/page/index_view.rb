@@ -96,7 +96,7 @@ module Castellan
         def compare_link(one)
           other = before(one) or return
           said = "#{other.endpoint || other.path}, #{duration(other.duration_ns)}, #{counted(other.queries, "query")}"
-          tag(:a, "with the one before", href: url("/compare", a: other.id, b: one.id), title: said, class: "small")
+          tag(:a, "compare with previous", href: url("/compare", a: other.id, b: one.id), title: said, class: "step")
         end
 
         def radio(side, id)
