@@ -26,6 +26,24 @@ class UpdatedAtVersionsTest < Minitest::Test
     forget(database)
   end
 
+  def test_a_database_that_does_not_answer_in_time_has_no_version
+    needs :postgres
+    url = Castellan::TestServers.postgres_url
+    database, other = Array.new(2) { Sequel.connect(url) }
+    database.run("CREATE TABLE posts (id integer PRIMARY KEY, updated_at timestamp)")
+    versions = Castellan::Versions::UpdatedAtVersions.new(database)
+    other.transaction do
+      other.run("LOCK TABLE posts")
+      database.synchronize do
+        database.run("SET statement_timeout = 20")
+        assert_nil current(versions, "posts")
+      end
+    end
+    assert_equal "0-", current(versions, "posts")
+  ensure
+    [database, other].each { |one| forget(one) }
+  end
+
   private
 
   def check(database)

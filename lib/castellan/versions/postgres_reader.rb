@@ -13,6 +13,7 @@ module Castellan
     # Behind a pooler that gives each transaction another connection (PgBouncer in its older versions), say `prepared: false`.
     class PostgresReader
       ERROR = PG::Error
+      UNKNOWN = [PG::UndefinedTable, PG::UndefinedColumn, PG::InvalidSchemaName].freeze # what a statement names is not there
       LIMIT = 256 # statements a connection; further ones are sent unprepared
 
       def initialize(prepared:)

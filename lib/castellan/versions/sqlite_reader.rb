@@ -18,6 +18,7 @@ module Castellan
     # Before version 2 of the sqlite3 gem a database cannot be closed while it has statements, so there each is prepared anew.
     class SQLiteReader
       ERROR = SQLite3::Exception
+      UNKNOWN = [SQLite3::SQLException].freeze # what a statement names is not there
       LIMIT = 256
       KEEPS_STATEMENTS = SQLite3::VERSION.to_i >= 2
       CHECKED = :@castellan_checked

@@ -24,7 +24,8 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>] the record of a dependency is not looked at
-      # @return [String, nil] nil inside a PostgreSQL transaction that has itself written
+      # @return [String, nil] nil inside a PostgreSQL transaction that has itself written, and when the database fails: the query for
+      #   the data says why
       # @raise [ConfigurationError] when a table or its column is not there
       def current(dependencies)
         return if Castellan.off?
@@ -40,9 +41,11 @@ module Castellan
       def read(kind, sql)
         reader = kind.new(prepared: false)
         @connections.with { |raw| @connections.observe(raw, sql) { reader.value(raw, nil, sql) } }
-      rescue kind::ERROR => error
+      rescue *kind::UNKNOWN => error
         raise ConfigurationError, "the version by #{@column} cannot be read: #{error.message.lines.first&.chomp}; " \
                                   "name another column:, or use ExactVersions or CommitVersions"
+      rescue kind::ERROR
+        nil
       end
 
       def sql(tables, postgres)
