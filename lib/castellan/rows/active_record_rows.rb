@@ -190,7 +190,20 @@ module Castellan
 
       # @yieldparam session [Session] good inside the block
       def session
-        @connection.lease { |connection| yield Session.new(connection, @name, dialect) }
+        @connection.lease { |connection| yield Session.new(connection, statement_name, dialect) }
+      end
+
+      # @return [String] what the statements of these rows are called in the log
+      attr_reader :statement_name
+
+      # @return [Boolean] whether a session of these rows is one of the other's as well
+      def shares?(other)
+        same_database?(other)
+      end
+
+      # @return [Boolean] whether SELECTs that are asked at the same time may go to the database together
+      def overlaps?
+        dialect.name == :postgres && PostgresPipeline.possible?
       end
 
       # @param joins [String, nil] see {JoinedPaths}
@@ -408,7 +421,7 @@ module Castellan
       def learn(connection)
         @dialect = Dialect.for(DIALECTS.fetch(connection.adapter_name, :other))
         @table_sql = model.quoted_table_name
-        @name = "#{model.name} Castellan"
+        @statement_name = "#{model.name} Castellan".freeze
         @quoted = model.column_names.to_h { |name| [name, connection.quote_column_name(name)] }.freeze
         @names = { **model.column_names.to_h { |name| [name, name] }, **model.attribute_aliases }
         @names = @names.merge(@names.transform_keys(&:to_sym)).freeze

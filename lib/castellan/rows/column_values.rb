@@ -2,13 +2,17 @@
 
 module Castellan
   module Rows
-    # One column of rows, whether they are arrays or a PG::Result in text format. For adapters' sessions.
+    # One column of rows, whether they are arrays or a PG::Result in text format. Of itself, and for adapters' sessions.
     #
-    #   session.ids(rows, 0)      # => [1, 2]      integers of integer columns, without nil
-    #   session.column(rows, 1)   # => ["a", nil]  as the driver gave them
+    #   ColumnValues.ids(rows, 0)      # => [1, 2]      integers of integer columns, without nil
+    #   ColumnValues.column(rows, 1)   # => ["a", nil]  as the driver gave them
     module ColumnValues
+      extend self
+
       INTEGERS = [20, 21, 23].freeze # the types int8, int2 and int4 in pg_type
-      private_constant :INTEGERS
+      MAPS = {} # rubocop:disable Style/MutableConstant -- few: by the widths of rows and the places of ids in them
+      MOST_MAPS = 500
+      private_constant :INTEGERS, :MAPS, :MOST_MAPS
 
       # @return [Array<Integer, String>]
       def ids(rows, position)
@@ -28,10 +32,15 @@ module Castellan
       # Decoded by the driver, so that no string is made of an id; the rows stay text for whoever reads them next.
       def as_integers(rows, position)
         texts = rows.type_map
-        rows.type_map = PG::TypeMapByColumn.new(Array.new(rows.nfields) { |index| PG::TextDecoder::Integer.new if index == position })
+        rows.type_map = MAPS[[rows.nfields, position]] || map_of(rows.nfields, position)
         rows.column_values(position)
       ensure
         rows.type_map = texts
+      end
+
+      def map_of(width, position)
+        map = PG::TypeMapByColumn.new(Array.new(width) { |index| PG::TextDecoder::Integer.new if index == position })
+        MAPS.size < MOST_MAPS ? MAPS[[width, position].freeze] = map : map
       end
     end
   end

@@ -41,9 +41,12 @@ module Castellan
       rescue StandardError
         nil # the first error says which value it is
       end
+      alias call retyped
 
       # @return [Plan::RowSet::Asides, nil]
       def asides
+        return if node.asides.empty?
+
         Asides.of(node, adapter, -> { ids }) { |aside| computed(aside.computed, aside.positions) }
       end
 

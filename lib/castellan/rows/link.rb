@@ -18,7 +18,8 @@ module Castellan
       NOTHING = [].freeze
       # From so many parents on, their pairs come as two arrays: a row for each costs the server and the driver more than the ids do.
       MANY = 50
-      private_constant :LIST, :NOTHING, :MANY
+      SELECTS = %i[own_rows pairs lateral].freeze
+      private_constant :LIST, :NOTHING, :MANY, :SELECTS
 
       # @return [Plan::Node::Edge]
       # @return [Object] the association
@@ -65,6 +66,11 @@ module Castellan
       # @return [String, nil] the same as pairs_sql, as one row of two arrays of integers; nil where rows do as well
       def lists_sql(parents)
         @lists_sql if parents >= MANY
+      end
+
+      # @return [Boolean] whether the links take a SELECT of their own
+      def select?
+        SELECTS.include?(kind)
       end
 
       # @return [Boolean]

@@ -29,8 +29,14 @@ module Castellan
         @ends = node.columns.map { |column| adapter.at(column.path) }
         @joined = kept.fetch(node.columns) { JoinedPaths.of(node, adapter) }
         @positions = links.map { |link| link ? link.expressions.map { |expression| further(expression) } : NOTHING }
+        @selects = links.any? { |link| link&.select? }
         @width = @expressions.size
         @computes = node.members.any? { |member| member.attribute.source == :computed }
+      end
+
+      # @return [Boolean] whether some of the links take a SELECT of their own
+      def selects?
+        @selects
       end
 
       # @return [Boolean] whether a block computes one of the members

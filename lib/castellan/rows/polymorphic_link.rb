@@ -29,6 +29,11 @@ module Castellan
         :polymorphic
       end
 
+      # @return [Boolean] whether the links take a SELECT of their own
+      def select?
+        false
+      end
+
       # @return [Boolean] whether it means the same in each request
       def stable?
         edge.relationship.definitions.none? { |definition| scoped?(definition) }

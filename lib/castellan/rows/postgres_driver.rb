@@ -34,9 +34,24 @@ module Castellan
       # @return [PG::Result]
       # @raise [PG::Error]
       def rows(connection, sql, ids, prepared: false, indexed: false)
-        values = ids ? [bind(ids)] : NONE
-        prepared &&= sql.bytesize <= LONGEST && (ids.nil? || ids.size <= (indexed ? MOST_IDS : MANY_IDS))
-        result = prepared ? PreparedStatements.of(connection).exec(sql, values) : connection.exec_params(sql, values)
+        values = values(ids)
+        prepared &&= prepares?(sql, ids, indexed)
+        texts(prepared ? PreparedStatements.of(connection).exec(sql, values) : connection.exec_params(sql, values))
+      end
+
+      # @return [Array<String>] what goes with the text
+      def values(ids)
+        ids ? [bind(ids)] : NONE
+      end
+
+      # @return [Boolean] whether a text that comes again is to be prepared for so many ids
+      def prepares?(sql, ids, indexed)
+        sql.bytesize <= LONGEST && (ids.nil? || ids.size <= (indexed ? MOST_IDS : MANY_IDS))
+      end
+
+      # @param result [PG::Result]
+      # @return [PG::Result] whose values are read as text, whatever the connection's own types are
+      def texts(result)
         result.type_map = TEXTS
         result
       end

@@ -54,23 +54,34 @@ module Castellan
       # @return [PG::Result]
       # @raise [PG::Error]
       def exec(sql, values)
-        known = @names.delete(sql)
-        return first(sql, values) if known.nil?
-
-        @names[sql] = known
-        @connection.exec_prepared(known || prepare(sql), values)
+        name = name(sql)
+        name ? @connection.exec_prepared(name, values) : @connection.exec_params(sql, values)
       rescue PG::Error => error
-        raise unless forget?(sql, error) && @connection.transaction_status == PG::PQTRANS_IDLE
+        raise unless name && forgotten?(sql, error)
 
         @connection.exec_params(sql, values)
+      end
+
+      # @return [String, nil] under which the text is prepared now; nil the first time that it comes
+      # @raise [PG::Error]
+      def name(sql)
+        known = @names.delete(sql)
+        if known.nil?
+          @names[sql] = false if room?
+          return
+        end
+        @names[sql] = known
+        known || prepare(sql)
+      rescue PG::Error => error
+        raise unless forgotten?(sql, error)
+      end
+
+      # @return [Boolean] whether the error is of a statement that the server no longer has or runs, and it can be asked once more
+      def forgotten?(sql, error)
+        forget?(sql, error) && @connection.transaction_status == PG::PQTRANS_IDLE
       end
 
       private
-
-      def first(sql, values)
-        @names[sql] = false if room?
-        @connection.exec_params(sql, values)
-      end
 
       def prepare(sql)
         name = "castellan_rows_#{@count += 1}"

@@ -10,6 +10,9 @@ module Castellan
     # The related records of a level are read once each, however many parents they have. A type that rows cannot say (see
     # {ModelReasons}) is loaded as models, in one statement.
     class Reader
+      NOTHING = [].freeze
+      private_constant :NOTHING
+
       def initialize(plan, adapter)
         @plan = plan
         @adapter = adapter
@@ -28,6 +31,7 @@ module Castellan
       def call(scope, viewer: nil)
         reading = Reading.new(viewer)
         primary(scope, reading)
+        reading.run
         Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
       end
 
@@ -45,17 +49,23 @@ module Castellan
         reading.tables[node] = RecordReader.new(self, node, records, reading).table
       end
 
-      # Reads the rows of a node by its ids, or its records where rows do not say all of it.
+      # Asks for the rows of a node by its ids, or reads its records where rows do not say all of it.
       # @param ids [Array<Object>]
-      def by_ids(node, ids, reading)
-        adapter = adapter_of(node)
-        return records(node, load(node, ids), reading) if @models[node]
+      # @yieldparam table [Plan::RowSet::Table] once its rows are there
+      def by_ids(node, ids, reading, &found)
+        return by_records(node, ids, reading, &found) if @models[node]
 
-        child = reader(node)
+        reader = reader(node)
+        return fill(reader, NOTHING, reading, &found) if ids.empty?
+
+        adapter = reader.adapter
+        linkage = linkage(reader, reading)
         indexed = node.definition.id_column == adapter.primary_key
-        fill(child, reading) do |session|
-          ids.empty? ? [] : session.rows(child.by_ids_sql, ids, kept: kept?(node, adapter), indexed: indexed)
-        end
+        kept = kept?(node) && adapter.constant_by_ids?
+        reading.ask(Question.new(adapter, reader.by_ids_sql, ids, kept, indexed) { |rows|
+          fill(reader, rows, reading, linkage, &found)
+        })
+        linkage.foresee(ids) if indexed && reader.selects? && adapter.respond_to?(:overlaps?) && adapter.overlaps?
       end
 
       # Reads the related rows of several types by their ids.
@@ -75,13 +85,47 @@ module Castellan
       # @yieldparam coders [Array<Symbol, nil>]
       def part(node, adapter, ids, reading)
         reader = NodeReader.new(node, adapter, @kept, @models)
-        adapter.session do |session|
-          rows = ids.empty? ? [] : session.rows(reader.by_ids_sql, ids)
-          yield rows, links(reader, rows, session, reading), reader.coders
-        end
+        rows = NOTHING
+        reading.ask(Question.new(adapter, reader.by_ids_sql, ids) { |found| rows = found }) unless ids.empty?
+        reading.run
+        links = links(reader, rows, reading)
+        reading.run
+        yield rows, links, reader.coders
+      end
+
+      # @param node [Plan::Node]
+      # @return [NodeReader]
+      def reader(node)
+        @kept[node] || NodeReader.new(node, @adapters.fetch(node), @kept, @models)
+      end
+
+      # @param part [Plan::Node, Plan::Node::Edge]
+      # @return [Boolean] whether its text is the same in each request
+      def kept?(part)
+        @kept.key?(part)
+      end
+
+      # Makes the table of rows that were read, and asks for what they lead to.
+      # @yieldparam table [Plan::RowSet::Table]
+      def fill(reader, rows, reading, linkage = linkage(reader, reading))
+        members = ComputedMembers.new(reader, rows, ColumnValues, reading.viewer)
+        table = Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: members.coders, links: NOTHING, computed: members.to_h,
+                                        asides: members.asides, retype: members)
+        reading.tables[reader.node] = table
+        yield table if block_given?
+        table.links = linkage.of(rows) if linkage
       end
 
       private
+
+      def linkage(reader, reading)
+        Linkage.new(self, reader, reading) unless reader.links.empty?
+      end
+
+      def links(reader, rows, reading)
+        linkage = linkage(reader, reading)
+        linkage ? linkage.of(rows) : NOTHING
+      end
 
       # What stands in a column of text that holds ids of several types.
       def key_values(node, ids)
@@ -103,14 +147,6 @@ module Castellan
         association && association.reason.nil? ? association.adapter : ObjectRows.new
       end
 
-      def reader(node)
-        @kept[node] || NodeReader.new(node, @adapters.fetch(node), @kept, @models)
-      end
-
-      def kept?(node, adapter)
-        @kept.key?(node) && adapter.constant_by_ids?
-      end
-
       def primary(scope, reading)
         root = @plan.root
         return records(root, scope.to_a, reading) if scope.is_a?(Records)
@@ -120,82 +156,17 @@ module Castellan
         scope = scope.relation if scope.is_a?(ChosenIds)
         reader = reader(root)
         statement = reader.sql(joinable: @adapter.joinable?(scope)) { |list, joins| @adapter.select_sql(scope, list, joins) }
-        fill(reader, reading) { |session| session.rows(statement, kept: true) }
+        reading.ask(Question.new(@adapter, statement, nil, true) { |rows| fill(reader, rows, reading) })
       end
 
-      def load(node, ids)
-        ids.empty? ? [] : adapter_of(node).load_by_ids(ids, node.definition.id_column)
+      def by_records(node, ids, reading)
+        found = ids.empty? ? ids : adapter_of(node).load_by_ids(ids, node.definition.id_column)
+        table = records(node, found, reading)
+        yield table if block_given?
       end
 
       def preloads(node)
         node.members.flat_map { |member| member.attribute.preloads }.uniq
-      end
-
-      def fill(reader, reading)
-        reader.adapter.session do |session|
-          rows = yield session
-          members = ComputedMembers.new(reader, rows, session, reading.viewer)
-          reading.tables[reader.node] =
-            Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: members.coders, links: links(reader, rows, session, reading),
-                                    computed: members.to_h, asides: members.asides, retype: members.method(:retyped))
-        end
-      end
-
-      def links(reader, rows, session, reading)
-        Array.new(reader.links.size) { |index| link(reader, index, rows, session, reading) }
-      end
-
-      def link(reader, index, rows, session, reading)
-        link = reader.links[index]
-        return unless link
-        return own_rows(link, rows, session, reading) if link.kind == :own_rows
-        return polymorphic(link, reader.positions(index), rows, session, reading) if link.kind == :polymorphic
-
-        found = reader.in_column(index) || link.association.adapter.session { |other| pairs(link, reading.ids(rows, session), other) }
-        return found unless link.edge.node
-
-        ids = related_ids(link, found, rows, session)
-        child = by_ids(link.edge.node, ids, reading)
-        link.loose ? Dangling.dropped(found, rows, child.rows, ids, session) : found
-      end
-
-      def polymorphic(link, positions, rows, session, reading)
-        found = link.rows(*[0, *positions].map { |position| session.column(rows, position) })
-        of_several_types(link.edge, found, reading)
-      end
-
-      def pairs(link, ids, session)
-        return Plan::RowSet::Pairs.new([], 0, 1) if ids.empty?
-
-        kept = @kept.key?(link.edge)
-        lists = link.lists_sql(ids.size)
-        rows = session.rows(lists || link.pairs_sql, ids, kept: kept, indexed: kept && link.indexed)
-        lists ? Plan::RowSet::Lists.new(rows) : Plan::RowSet::Pairs.new(rows, 0, 1)
-      end
-
-      # Rows of a has_many carry the key of their parent: they are their own links.
-      def own_rows(link, parents, session, reading)
-        child = reader(link.edge.node)
-        ids = reading.ids(parents, session)
-        kept = @kept.key?(child.node) && @kept.key?(link.edge)
-        fill(child, reading) do |other|
-          ids.empty? ? [] : other.rows(child.own_rows_sql(link), ids, kept: kept, indexed: kept && link.indexed)
-        end
-        Plan::RowSet::Pairs.new(reading.tables[child.node].rows, child.key_position(link), 0)
-      end
-
-      def related_ids(link, found, rows, session)
-        return IdList.distinct(found.related_text) if found.is_a?(Plan::RowSet::Lists)
-        return session.ids(found.rows, found.related_position).uniq if found.is_a?(Plan::RowSet::Pairs)
-
-        ids = session.ids(rows, found.position)
-        return ids.uniq unless link.kind == :grouped
-
-        split(ids, link.association.adapter.integer?(link.edge.node.definition.id_column))
-      end
-
-      def split(grouped, integer)
-        integer ? IdList.distinct(grouped) : grouped.uniq.join(",").split(",").uniq
       end
     end
   end

@@ -2,7 +2,13 @@
 
 module Castellan
   module Rows
-    # What one run of a plan has read so far, and for whom. Of one request and one thread.
+    # What one run of a plan has read so far, and for whom; and what is to be read next. Of one request and one thread.
+    #
+    #   reading.ask(Question.new(adapter, sql, [1, 2]) { |rows, session| … })
+    #   reading.run    # sends what was asked, and what is asked meanwhile
+    #
+    # SELECTs that wait at the same time need nothing of each other, so those of one database go to it together: a document costs as many
+    # round trips as its include is deep, however many relationships there are.
     class Reading
       # @return [Object, nil] given to the blocks that take it
       # @return [Hash{Plan::Node => Plan::RowSet::Table}] by identity
@@ -11,14 +17,49 @@ module Castellan
       def initialize(viewer)
         @viewer = viewer
         @tables = {}.compare_by_identity
+        @asked = []
       end
 
-      # @param rows [Array<Array>, PG::Result]
-      # @param session [ColumnValues]
-      # @return [Array<Integer, String>, IdList] those of the first column, read once for all relationships
-      def ids(rows, session)
-        @ids ||= {}.compare_by_identity
-        @ids[rows] ||= IdList.of(rows) || session.ids(rows, 0)
+      # @param question [Question] answered by {#run}
+      # @return [Question]
+      def ask(question)
+        @asked << question
+        question
+      end
+
+      # One connection is held from the first answer to the last.
+      def run
+        return if @asked.empty?
+        return answer if @session
+
+        @lead = @asked.first.adapter
+        @lead.session do |session|
+          @session = session
+          answer
+        ensure
+          @session = nil
+        end
+      end
+
+      private
+
+      def answer
+        until @asked.empty?
+          asked = @asked
+          @asked = []
+          asked.all? { |question| here?(question.adapter) } ? @session.answer(asked) : apart(asked)
+          asked.each(&:use)
+        end
+      end
+
+      def apart(asked)
+        here, elsewhere = asked.partition { |question| here?(question.adapter) }
+        @session.answer(here)
+        elsewhere.each { |question| question.adapter.session { |session| session.answer([question]) } }
+      end
+
+      def here?(adapter)
+        adapter.equal?(@lead) || (@lead.respond_to?(:shares?) && @lead.shares?(adapter))
       end
     end
   end

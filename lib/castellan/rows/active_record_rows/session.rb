@@ -24,6 +24,19 @@ module Castellan
           @dialect = dialect
         end
 
+        # Asks them in one round trip where that is possible. An event's duration is then the time that its answer was waited for
+        # after the one before, so those of one round trip add up to what it took.
+        # @param questions [Array<Question>] each gets its rows
+        def answer(questions)
+          @pipeline = pipeline(questions) if questions.size > 1 && pipelines?
+          questions.each do |question|
+            @name = question.adapter.statement_name
+            question.rows = rows(question.sql, question.ids, kept: question.kept, indexed: question.indexed)
+          end
+        ensure
+          @pipeline = @pipeline&.close
+        end
+
         # @param sql [String]
         # @param ids [Array<Integer, String>, nil] the ids that the text's one placeholder stands for
         # @param kept [Boolean] whether the text is one of few that come again: it runs prepared where ActiveRecord's would
@@ -54,7 +67,20 @@ module Castellan
 
         # A scope of one connection may have turned prepared statements off (`unprepared_statement`), as `prepared_statements: false` has.
         def postgres(sql, ids, kept, indexed)
+          return PostgresDriver.texts(@pipeline.result) if @pipeline
+
           PostgresDriver.rows(@connection.raw_connection, sql, ids, prepared: kept && @connection.prepared_statements, indexed: indexed)
+        end
+
+        # Nor where each text is another one.
+        def pipelines?
+          @dialect.name == :postgres && PostgresPipeline.possible? && @connection.prepared_statements &&
+            ::ActiveRecord.query_transformers.empty?
+        end
+
+        def pipeline(questions)
+          questions.each { |question| refuse(question.sql) if @connection.write_query?(question.sql) }
+          PostgresPipeline.new(@connection.raw_connection, questions)
         end
 
         def sqlite(sql, ids, kept)

@@ -21,6 +21,13 @@ module Castellan
           @prepares = prepares
         end
 
+        # @param questions [Array<Question>] each gets its rows
+        def answer(questions)
+          questions.each do |question|
+            question.rows = rows(question.sql, question.ids, kept: question.kept, indexed: question.indexed)
+          end
+        end
+
         # @param sql [String]
         # @param ids [Array<Integer, String>, nil] the ids that the text's one placeholder stands for
         # @param kept [Boolean] whether the text is one of few that come again

@@ -1,0 +1,130 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # The links of one table that is being read, and what they lead to: asks for what takes a SELECT of its own, and puts the answers in
+    # their places. Of one reading.
+    #
+    #   linkage = Linkage.new(reader, node_reader, reading)
+    #   linkage.foresee([7])    # the rows are asked for by these ids: so may their links be, at the same time
+    #   linkage.of(rows)        # => the links, see {Plan::RowSet::Table}; all there when the reading has run
+    class Linkage
+      NOTHING = [].freeze
+      private_constant :NOTHING
+
+      # @param reader [Reader] of the plan
+      # @param node_reader [NodeReader] of the table
+      def initialize(reader, node_reader, reading)
+        @reader = reader
+        @node_reader = node_reader
+        @reading = reading
+        @links = Array.new(node_reader.links.size)
+      end
+
+      # @param ids [Array<Object>, IdList]
+      def foresee(ids)
+        @foreseen = ask(ids)
+        @expected = ids.size
+      end
+
+      # @return [Array<Object, nil>]
+      def of(rows)
+        @rows = rows
+        missing if @foreseen.nil? || size != @expected
+        @node_reader.links.each_with_index { |link, index| in_row(index, link) if link && !link.select? }
+        @links
+      end
+
+      private
+
+      # Where not all rows are there, what was asked for the others must not be written.
+      def missing
+        @foreseen&.each(&:drop)
+        ask(@rows.is_a?(Array) ? ColumnValues.ids(@rows, 0) : IdList.of(@rows) || ColumnValues.ids(@rows, 0)) if @node_reader.selects?
+      end
+
+      def ask(ids)
+        asked = []
+        @node_reader.links.each_with_index do |link, index|
+          question = question(index, link, ids) if link&.select?
+          asked << question if question
+        end
+        asked
+      end
+
+      def question(index, link, ids)
+        link.kind == :own_rows ? own_rows(index, link, ids) : pairs(index, link, ids)
+      end
+
+      def pairs(index, link, ids)
+        return nothing { lead(index, link, Plan::RowSet::Pairs.new(NOTHING, 0, 1)) } if ids.empty?
+
+        lists = link.lists_sql(ids.size)
+        kept = @reader.kept?(link.edge)
+        @reading.ask(Question.new(link.association.adapter, lists || link.pairs_sql, ids, kept, kept && link.indexed) { |rows|
+          lead(index, link, lists ? Plan::RowSet::Lists.new(rows) : Plan::RowSet::Pairs.new(rows, 0, 1))
+        })
+      end
+
+      # Rows of a has_many carry the key of their parent: they are their own links.
+      def own_rows(index, link, ids)
+        child = @reader.reader(link.edge.node)
+        return nothing { own_links(index, link, child, NOTHING) } if ids.empty?
+
+        kept = @reader.kept?(child.node) && @reader.kept?(link.edge)
+        @reading.ask(Question.new(child.adapter, child.own_rows_sql(link), ids, kept, kept && link.indexed) { |rows|
+          own_links(index, link, child, rows)
+        })
+      end
+
+      def own_links(index, link, child, rows)
+        @reader.fill(child, rows, @reading)
+        @links[index] = Plan::RowSet::Pairs.new(rows, child.key_position(link), 0)
+      end
+
+      def in_row(index, link)
+        return lead(index, link, @node_reader.in_column(index)) unless link.kind == :polymorphic
+
+        found = link.rows(*[0, *@node_reader.positions(index)].map { |position| ColumnValues.column(@rows, position) })
+        @links[index] = @reader.of_several_types(link.edge, found, @reading)
+      end
+
+      def lead(index, link, found)
+        @links[index] = found
+        return unless link.edge.node
+
+        ids = related_ids(link, found)
+        return @reader.by_ids(link.edge.node, ids, @reading) unless link.loose
+
+        @reader.by_ids(link.edge.node, ids, @reading) do |related|
+          @links[index] = Dangling.dropped(found, @rows, related.rows, ids, ColumnValues)
+        end
+      end
+
+      # What is known without a question.
+      def nothing
+        yield
+        nil
+      end
+
+      def related_ids(link, found)
+        case found
+        when Plan::RowSet::Lists then IdList.distinct(found.related_text)
+        when Plan::RowSet::Pairs then ColumnValues.ids(found.rows, found.related_position).uniq
+        else in_column_ids(link, ColumnValues.ids(@rows, found.position))
+        end
+      end
+
+      def in_column_ids(link, values)
+        return values.uniq unless link.kind == :grouped
+        return IdList.distinct(values) if link.association.adapter.integer?(link.edge.node.definition.id_column)
+
+        values.uniq.join(",").split(",").uniq
+      end
+
+      def size
+        @rows.is_a?(Array) ? @rows.size : @rows.ntuples
+      end
+    end
+  end
+end

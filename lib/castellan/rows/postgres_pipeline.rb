@@ -1,0 +1,120 @@
+# frozen_string_literal: true
+
+require "pg"
+
+module Castellan
+  module Rows
+    # Several SELECTs in one round trip, where the pg gem and its libpq know pipelines (1.5, 14). All are sent at once; each answer is
+    # taken in the order of the SELECTs, while the server runs the next.
+    #
+    #   pipeline = PostgresPipeline.new(connection, questions)
+    #   pipeline.result   # => PG::Result
+    #   pipeline.result
+    #   pipeline.close    # in `ensure`
+    #
+    # With the last answer, or an error, the connection is as it was before: no pipeline, no answer left. After an error the server runs
+    # none of the rest, as if it had not been sent. Who is interrupted (Timeout, Thread#kill) closes: what runs is cancelled, which ends
+    # a transaction as any error does; a connection that cannot be brought back is shut.
+    class PostgresPipeline
+      # @return [Boolean] whether the driver can
+      def self.possible?
+        PG::Connection.method_defined?(:enter_pipeline_mode) && PG::Connection.method_defined?(:get_last_result)
+      end
+
+      # @param connection [PG::Connection]
+      # @param questions [Array<Question>] one or more
+      def initialize(connection, questions)
+        @connection = connection
+        @asked = questions
+        @taken = 0
+      end
+
+      # @return [PG::Result] of the next SELECT
+      # @raise [PG::Error]
+      def result
+        return again if @taken.positive? && !@open
+
+        start if @taken.zero?
+        result = @connection.get_last_result or raise PG::ConnectionBad, "the connection ended before its answers"
+        leave if (@taken += 1) == @asked.size
+        result
+      rescue PG::Error => error
+        leave if @open
+        retried(error)
+      end
+
+      # Nothing to do where the last answer was taken.
+      def close
+        return unless @open
+
+        @connection.cancel
+        leave
+      rescue PG::Error
+        nil
+      ensure
+        @connection.finish if @open && !@connection.finished?
+      end
+
+      private
+
+      def start
+        names = @asked.map { |question| statements.name(question.sql) if prepared?(question) }
+        @connection.discard_results
+        @open = true
+        @connection.enter_pipeline_mode
+        @asked.each_with_index { |question, index| post(names[index], question) }
+        sync
+      end
+
+      def statements
+        @statements ||= PreparedStatements.of(@connection)
+      end
+
+      def prepared?(question)
+        question.kept && PostgresDriver.prepares?(question.sql, question.ids, question.indexed)
+      end
+
+      def post(name, question)
+        values = PostgresDriver.values(question.ids)
+        name ? @connection.send_query_prepared(name, values) : @connection.send_query_params(question.sql, values)
+      end
+
+      # Reads whatever is left.
+      def leave
+        return @open = false if @connection.status == PG::CONNECTION_BAD # begun anew, it is in no pipeline
+
+        sync unless @synced || @connection.pipeline_status == PG::PQ_PIPELINE_OFF
+        nil until @connection.pipeline_status == PG::PQ_PIPELINE_OFF || ended?(@connection.get_result)
+        @connection.exit_pipeline_mode
+        @open = false
+      end
+
+      def sync
+        @synced = true
+        @connection.pipeline_sync
+      end
+
+      def ended?(result)
+        return @connection.status == PG::CONNECTION_BAD unless result
+
+        result.result_status == PG::PGRES_PIPELINE_SYNC
+      end
+
+      # What the server no longer has prepared is asked once more as it is.
+      def retried(error)
+        question = @asked[@taken]
+        raise error unless question && statements.forgotten?(question.sql, error)
+
+        again
+      end
+
+      # The rest, one by one.
+      def again
+        question = @asked[@taken]
+        @taken += 1
+        values = PostgresDriver.values(question.ids)
+        prepared?(question) ? statements.exec(question.sql, values) : @connection.exec_params(question.sql, values)
+      end
+    end
+  end
+end

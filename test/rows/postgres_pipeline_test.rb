@@ -1,0 +1,304 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "json"
+require "timeout"
+require_relative "active_record_world"
+
+# SELECTs that need nothing of each other go to PostgreSQL together; whatever happens to them, the connection is as it was.
+class PostgresPipelineTest < Minitest::Test
+  FAILING = "SELECT 1 / (id - 1) FROM generate_series(1, 1) id"
+  LOCK = "SELECT pg_advisory_lock(4711)::text"
+
+  def self.resources = @resources ||= {}
+
+  def setup
+    needs :postgres
+    skip "this pg has no pipelines" unless Castellan::Rows::PostgresPipeline.possible?
+  end
+
+  def teardown
+    @other&.close
+  end
+
+  def test_answers_come_in_the_order_of_the_questions
+    assert_equal 1, round_trips { assert_equal [["one"], ["two"], []], answers("SELECT 'one'", "SELECT 'two'", "SELECT 3 WHERE false") }
+    assert_as_before
+  end
+
+  def test_one_question_takes_no_pipeline
+    assert_equal 0, round_trips { assert_equal [["one"]], answers("SELECT 'one'") }
+  end
+
+  def test_ids_and_prepared_statements
+    sql = "SELECT n FROM unnest($1::bigint[]) n ORDER BY n"
+    3.times do
+      questions = [question(sql, ids: [3, 2], kept: true), question(sql, ids: [1], kept: true), question("SELECT 1 = 2", kept: true)]
+      session { |session| session.answer(questions) }
+      assert_equal [[%w[2], %w[3]], [%w[1]], [%w[f]]], questions.map { |one| one.rows.values }
+    end
+    assert_equal 1, raw.exec("SELECT count(*) FROM pg_prepared_statements WHERE statement = '#{sql}'").getvalue(0, 0).to_i
+  end
+
+  def test_each_statement_is_told_once_with_its_rows
+    told = events { answers("SELECT 1 AS told", "SELECT 2 AS told UNION SELECT 3") }
+    rows = told.map { |payload| payload.values_at(:sql, :row_count) }
+    assert_equal [["SELECT 1 AS told", 1], ["SELECT 2 AS told UNION SELECT 3", 2]], rows
+    assert_equal [adapter.statement_name], told.map { |payload| payload[:name] }.uniq
+  end
+
+  def test_an_error_is_the_statements_own_and_ends_the_rest
+    told = events do
+      error = assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", FAILING, "SELECT nextval('users_id_seq')") }
+      assert_kind_of PG::DivisionByZero, error.cause
+      assert_equal FAILING, error.sql
+    end
+    assert_equal ["SELECT 1", FAILING], told.map { |payload| payload[:sql] }
+    assert_as_before
+  end
+
+  def test_an_error_ends_the_callers_transaction_as_any_other_does
+    base.transaction do
+      assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", FAILING, "SELECT 2") }
+      assert_as_before(PG::PQTRANS_INERROR)
+      assert_kind_of PG::InFailedSqlTransaction, assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", "SELECT 2") }.cause
+      assert_as_before(PG::PQTRANS_INERROR)
+      raise ActiveRecord::Rollback
+    end
+    assert_as_before
+  end
+
+  def test_a_savepoint_is_gone_back_to
+    base.transaction do
+      assert_raises(ActiveRecord::StatementInvalid) { base.transaction(requires_new: true) { answers("SELECT 1", FAILING, "SELECT 2") } }
+      assert_as_before(PG::PQTRANS_INTRANS)
+      assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2")
+    end
+    assert_as_before
+  end
+
+  def test_statement_timeout
+    held do
+      base.transaction do
+        base.connection.execute("SET LOCAL statement_timeout = 50")
+        assert_raises(ActiveRecord::QueryCanceled) { answers("SELECT 1", LOCK, "SELECT 2") }
+        raise ActiveRecord::Rollback
+      end
+    end
+    assert_as_before
+  end
+
+  def test_a_connection_that_the_server_ends
+    ending = "SELECT pg_terminate_backend(pg_backend_pid())"
+    expected = assert_raises(ActiveRecord::ActiveRecordError) { answers(ending) }
+    reconnect
+    error = assert_raises(ActiveRecord::ActiveRecordError) { answers("SELECT 1", ending, "SELECT 2") }
+    assert_equal [expected.class, expected.cause.class], [error.class, error.cause.class]
+    reconnect
+    assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2")
+    assert_as_before
+  end
+
+  def test_timeout
+    held { assert_raises(Timeout::Error) { Timeout.timeout(0.05) { answers("SELECT 1", LOCK, "SELECT 2") } } }
+    assert_as_before
+    assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2")
+  end
+
+  def test_a_timeout_inside_a_transaction
+    held { assert_raises(Timeout::Error) { base.transaction { Timeout.timeout(0.05) { answers("SELECT 1", LOCK, "SELECT 2") } } } }
+    assert_as_before
+  end
+
+  def test_a_thread_that_is_killed
+    held do
+      connection = nil
+      thread = Thread.new do
+        connection = base.connection.raw_connection
+        answers("SELECT 1", LOCK, "SELECT 2")
+      end
+      Thread.pass until waiting?
+      thread.kill.join
+      assert_as_before(PG::PQTRANS_IDLE, connection)
+      base.connection_pool.reap
+    end
+  end
+
+  def test_a_subscriber_that_fails
+    failing = ->(*) { raise "no" }
+    assert_raises(ActiveSupport::Notifications::InstrumentationSubscriberError, RuntimeError) do
+      ActiveSupport::Notifications.subscribed(failing, "sql.active_record") { answers("SELECT 1", "SELECT 2", "SELECT 3") }
+    end
+    assert_as_before
+  end
+
+  def test_statements_that_the_server_dropped_are_asked_again
+    3.times { answers("SELECT 'a'", "SELECT 'b'", "SELECT 'c'", kept: true) }
+    raw.exec("DISCARD ALL")
+    3.times { assert_equal [["a"], ["b"], ["c"]], answers("SELECT 'a'", "SELECT 'b'", "SELECT 'c'", kept: true) }
+    assert_as_before
+  end
+
+  def test_an_answer_that_nobody_took_is_no_trouble
+    raw.send_query("SELECT 7")
+    assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2")
+  end
+
+  def test_nothing_is_sent_with_a_write
+    ActiveRecord::Base.while_preventing_writes do
+      told = events { assert_raises(ActiveRecord::ReadOnlyError) { answers("SELECT 1", "DELETE FROM users") } }
+      assert_empty told
+    end
+    assert_as_before
+  end
+
+  def test_without_prepared_statements_one_goes_after_the_other
+    base.connection.unprepared_statement { assert_equal 0, round_trips { assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2") } }
+  end
+
+  def test_query_transformers_hold
+    ActiveRecord.query_transformers << ->(sql, _connection) { "#{sql} /* tagged */" }
+    told = events { assert_equal 0, round_trips { assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2") } }
+    assert_equal ["SELECT 1 /* tagged */", "SELECT 2 /* tagged */"], told.map { |payload| payload[:sql] }
+  ensure
+    ActiveRecord.query_transformers.pop
+  end
+
+  def test_round_trips_are_the_depth_of_the_include_tree
+    rolled_back do
+      users = people
+      2.times { document(world::User.where(id: users), %w[roles posts.comments groups]) }
+      told = events { assert_equal 2, round_trips { document(world::User.where(id: users), %w[roles posts.comments groups]) } }
+      assert_equal 7, told.size
+    end
+  end
+
+  def test_links_of_records_that_are_asked_for_by_id_are_asked_for_with_them
+    rolled_back do
+      users = people
+      assert_equal(2, round_trips { assert_equal %w[groups posts roles], included(users.first) })
+    end
+  end
+
+  def test_what_is_linked_to_a_record_that_is_not_there_is_not_written
+    rolled_back do
+      users = people
+      world::User.where(id: users.last).delete_all
+      assert_empty included(users.last)
+      adapter = Castellan::Rows.for(world::User)
+      document = user_resource.document(world::User.all, include: %w[roles posts groups])
+      row_set = adapter.fetch(document.plan, adapter.by_ids(world::User.all, users))
+      assert_equal(["1"] * 3, row_set.tables.drop(1).map { |table| table.rows.ntuples.to_s })
+      row_set.give_up
+    end
+  end
+
+  private
+
+  def world = ActiveRecordWorld.postgres
+  def base = world::Base
+  def raw = base.connection.raw_connection
+  def adapter = Castellan::Rows.for(world::User)
+  def session(&block) = adapter.session(&block)
+
+  def question(sql, ids: nil, kept: false)
+    Castellan::Rows::Question.new(adapter, sql, ids, kept)
+  end
+
+  # @return [Array<Array<String>>] the first column of each
+  def answers(*texts, kept: false)
+    questions = texts.map { |sql| question(sql, kept: kept) }
+    session { |session| session.answer(questions) }
+    questions.map { |one| one.rows.column_values(0) }
+  end
+
+  def assert_as_before(status = PG::PQTRANS_IDLE, connection = raw)
+    assert_equal PG::PQ_PIPELINE_OFF, connection.pipeline_status
+    assert_equal status, connection.transaction_status
+    assert_nil connection.get_result
+    assert_equal "seven", connection.exec("SELECT 'seven'").getvalue(0, 0) if status == PG::PQTRANS_IDLE
+  end
+
+  def events(&block)
+    told = []
+    ActiveSupport::Notifications.subscribed(->(*, payload) { told << payload if payload[:name].to_s.end_with?("Castellan") },
+                                            "sql.active_record", &block)
+    told
+  end
+
+  def round_trips(&block)
+    count = 0
+    trace = TracePoint.new(:c_call) { |point| count += 1 if point.method_id == :enter_pipeline_mode }
+    trace.enable(&block)
+    count
+  end
+
+  # Holds the lock that {LOCK} waits for.
+  def held
+    other.exec("SELECT pg_advisory_lock(4711)")
+    yield
+  ensure
+    other.exec("SELECT pg_advisory_unlock_all()")
+  end
+
+  def other
+    @other ||= PG.connect(Castellan::TestServers.postgres_url.sub(%r{/\w+\z}, "/#{raw.db}"))
+  end
+
+  def waiting?
+    other.exec("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").getvalue(0, 0) == "1"
+  end
+
+  # As an application that has been told that its connection is gone.
+  def reconnect
+    base.connection.reconnect!
+  end
+
+  def rolled_back
+    base.transaction do
+      yield
+      raise ActiveRecord::Rollback
+    end
+  end
+
+  # @return [Array<Integer>] two users with a role, a group and a post with a comment each
+  def people
+    Array.new(2) do |index|
+      user = world::User.create!(email: "#{index}@example.com", first_name: "A", last_name: "B")
+      user.assignments.create!(role: world::Role.create!(title: "r#{index}"))
+      user.groups << world::Group.create!(name: "g#{index}")
+      world::Comment.create!(post: world::Post.create!(author: user, title: "t"), body: "b")
+      user.id
+    end
+  end
+
+  def user_resource
+    self.class.resources[world] ||= build
+  end
+
+  def build
+    models = world
+    resources = Module.new
+    resources.const_set(:CommentResource, Class.new(Castellan::Resource) { model(models::Comment) && attributes(:body) })
+    resources.const_set(:RoleResource, Class.new(Castellan::Resource) { model(models::Role) && attributes(:title) })
+    resources.const_set(:GroupResource, Class.new(Castellan::Resource) { model(models::Group) && attributes(:name) })
+    comment, role, group = %i[CommentResource RoleResource GroupResource].map { |name| resources.const_get(name) }
+    post = Class.new(Castellan::Resource) { model(models::Post) && attributes(:title) && has_many(:comments, resource: comment) }
+    resources.const_set(:PostResource, post)
+    Class.new(Castellan::Resource) do
+      model(models::User)
+      attributes :email
+      has_many :roles, resource: role
+      has_many :groups, resource: group
+      has_many :posts, resource: post
+    end
+  end
+
+  def document(scope, include, **options)
+    JSON.parse(user_resource.render(scope, include: include, **options))
+  end
+
+  def included(id)
+    document(nil, %w[roles posts groups], id: id).fetch("included", []).map { |one| one["type"].split("_").last }.sort
+  end
+end
