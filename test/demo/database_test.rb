@@ -22,6 +22,11 @@ class DatabaseTest < Minitest::Test
     refute_includes out.string, "secret"
   end
 
+  def test_what_is_told_of_it_has_no_password
+    { "postgres://ada:s@cret@db.example/x" => "postgres://db.example/x", "postgres:///x?user=ada&password=secret&a=b" =>
+      "postgres:///x?user=ada&password=…&a=b" }.each { |url, told| assert_equal told, Database.new(url).to_s }
+  end
+
   def test_a_server_that_listens_is_taken
     server = TCPServer.new("127.0.0.1", 0)
     url = "postgres://127.0.0.1:#{server.addr[1]}/x"

@@ -102,6 +102,7 @@ class ReportTest < Minitest::Test
 
   def test_no_password_is_printed
     assert_equal "postgres://db.example/x", Doctor::Databases.without_password("postgres://ada:secret@db.example/x")
+    assert_equal "postgres://db.example/x", Doctor::Databases.without_password("postgres://ada:s@cret@db.example/x")
   end
 
   private

@@ -67,7 +67,7 @@ module Castellan
 
       # @return [String] without user and password
       def to_s
-        url ? url.sub(%r{//[^/@]*@}, "//") : "SQLite"
+        url ? url.sub(%r{//[^/]*@}, "//").sub(/([?&]password=)[^&]*/, '\1…') : "SQLite"
       end
     end
   end

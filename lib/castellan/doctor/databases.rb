@@ -146,7 +146,7 @@ module Castellan
 
       # @return [String]
       def without_password(name)
-        name.to_s.sub(%r{//[^/@]*@}, "//").sub(/([?&]password=)[^&]*/, '\1…')
+        name.to_s.sub(%r{//[^/]*@}, "//").sub(/([?&]password=)[^&]*/, '\1…')
       end
 
       # @raise [Unwell] with what the driver said, whatever its class: a wrong configuration is an ArgumentError
