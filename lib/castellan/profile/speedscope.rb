@@ -6,7 +6,9 @@ module Castellan
     #
     #   Speedscope.of([[[["User#name", "app/models/user.rb", 4]], 1_000]], name: "GET /users", unit: "nanoseconds")
     #
-    # A stack is a list of frames from the outermost to the innermost, a frame its name, path and line (or nil). Pure function.
+    # A stack is a list of frames from the outermost to the innermost, a frame its name, path and line (or nil). The outermost frames that
+    # all stacks share, and that are not the application's (thirty of Rack and Rails before the first that differs), are left out but
+    # for the last of them. Pure function.
     module Speedscope
       SCHEMA = "https://www.speedscope.app/file-format-schema.json"
       MOST = 20_000 # stacks
@@ -19,13 +21,30 @@ module Castellan
       # @return [Hash{String => Object}]
       def of(stacks, name:, unit:)
         numbers = {}
-        samples = stacks.first(MOST).map { |stack, _| stack.map { |frame| numbers[frame] ||= numbers.size } }
-        weights = stacks.first(MOST).map(&:last)
+        stacks = without_shared(stacks.first(MOST))
+        samples = stacks.map { |stack, _| stack.map { |frame| numbers[frame] ||= numbers.size } }
+        weights = stacks.map(&:last)
         { "$schema" => SCHEMA, "exporter" => "castellan #{VERSION}", "name" => name, "activeProfileIndex" => 0,
           "shared" => { "frames" => numbers.keys.map { |frame| frame(*frame) } },
           "profiles" => [{ "type" => "sampled", "name" => name, "unit" => unit, "startValue" => 0, "endValue" => weights.sum,
                            "samples" => samples, "weights" => weights }] }
       end
+
+      # A stack of one frame without a file is none of the program's: the garbage collector's.
+      def without_shared(stacks)
+        running = stacks.map(&:first).reject { |stack| stack.empty? || (stack.size == 1 && stack.first[1].nil?) }
+        shortest = running.min_by(&:size) or return stacks
+        shared = shortest.each_index.take_while do |index|
+          !application?(shortest[index]) && running.all? { |stack| stack[index] == shortest[index] }
+        end
+        return stacks if shared.size < 2
+
+        stacks.map { |stack, weight| [stack.size > shared.size - 1 ? stack.drop(shared.size - 1) : stack, weight] }
+      end
+      private_class_method :without_shared
+
+      def application?(frame) = !frame[1].nil? && CallSite.application?(frame[1])
+      private_class_method :application?
 
       def frame(name, file, line)
         file &&= Redaction.text(file).delete_prefix("#{CallSite.root}/")
