@@ -29,6 +29,8 @@ static void section_free(struct section *section)
         free(section->links[edge].rows);
         free(section->links[edge].found);
         free(section->links[edge].targets);
+        free(section->links[edge].found_kinds);
+        free(section->links[edge].kinds);
         free(section->links[edge].fragments);
     }
 }
@@ -187,6 +189,7 @@ void Init_encoder(VALUE castellan)
     id_position = rb_intern("position");
     id_parent_position = rb_intern("parent_position");
     id_related_position = rb_intern("related_position");
+    id_kind_position = rb_intern("kind_position");
     id_pairs = rb_intern("pairs");
     id_write = rb_intern("write");
     id_refuse = rb_intern("refuse");

@@ -14,7 +14,7 @@ enum coder { CODER_NONE, CODER_INTEGER, CODER_TEXT, CODER_BOOLEAN, CODER_FLOAT, 
 
 static const char *const coder_names[CODER_COUNT] = { NULL, "integer", "text", "boolean", "float", "decimal", "date", "datetime", "json" };
 static VALUE coder_symbols[CODER_COUNT];
-static ID id_rows, id_coders, id_links, id_computed, id_asides, id_after, id_members, id_edges, id_edges_after, id_position, id_parent_position, id_related_position, id_pairs;
+static ID id_rows, id_coders, id_links, id_computed, id_asides, id_after, id_members, id_edges, id_edges_after, id_position, id_parent_position, id_related_position, id_kind_position, id_pairs;
 static ID id_write, id_refuse, id_id_text, id_unknown_coder;
 
 /* One end of a pair: the related id where that is a number (else the pair has it), and the row with that id. */
@@ -38,11 +38,12 @@ struct links {
     bool grouped;        /* in rows of their own; else in a column of the parent */
     long column;         /* of the parent, when not grouped */
     struct source pairs; /* of lists only how many there are */
-    long parent, related;
+    long parent, related, kind; /* columns of the pairs; -1: all are of the first type */
     int64_t *parents;    /* of lists: the parent of each pair */
     int32_t *rows;       /* of each pair the row of its parent, -1 where there is none */
     struct link_target *found;   /* of each pair */
     struct link_target *targets; /* the same, sorted by the rows of their parents */
+    int16_t *found_kinds, *kinds; /* the type of each, where there are several: of `found` and of `targets` */
     int32_t *starts;     /* for each row of the parent, where its targets begin; one more at the end */
     struct fragment *fragments;  /* by id */
     VALUE shown;         /* an Array that says for each row whether the relationship is written, or nil */

@@ -102,12 +102,30 @@ static inline bool encoder_reach(struct encoder *encoder, struct section *relate
     return true;
 }
 
+/* A relationship to several types: each target says which node it is in. */
+static void encoder_walk_kinds(struct encoder *encoder, struct section *section, long row, long edge)
+{
+    struct link_range range = links_of(encoder, section, row, edge);
+    for (; range.at < range.end; range.at++) {
+        long child = links_node(section, edge, range.at);
+        struct section *related = &encoder->sections[child];
+        if (child < 0) continue;
+        if (!related->walked) related->walked = encoder_allocate((size_t)related->source.size, sizeof(uint32_t));
+        encoder_reach(encoder, related, section->links[edge].targets[range.at].row);
+    }
+}
+
 static void encoder_walk(struct encoder *encoder, struct section *section, long row)
 {
     for (long edge = 0; edge < section->parts->edge_count; edge++) {
         long child = section->parts->edges[edge].child;
         struct section *related = &encoder->sections[child];
-        if (child < 0 || !encoder_shown(section->links[edge].shown, row)) continue;
+        if (!encoder_shown(section->links[edge].shown, row)) continue;
+        if (section->parts->edges[edge].kind_count > 1 && section->links[edge].grouped) {
+            encoder_walk_kinds(encoder, section, row, edge);
+            continue;
+        }
+        if (child < 0) continue;
         if (!related->walked) related->walked = encoder_allocate((size_t)related->source.size, sizeof(uint32_t));
         if (section->links[edge].grouped) {
             struct link_range range = links_of(encoder, section, row, edge);

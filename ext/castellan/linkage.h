@@ -8,11 +8,12 @@
 
 static void encoder_write(struct encoder *encoder, struct section *section, long row);
 
-static void encoder_link(struct encoder *encoder, struct section *section, long row, long edge, const struct record_id *id)
+/* `link`: what stands before the id, by its type. */
+static void encoder_link(struct encoder *encoder, struct section *section, long row, long edge, const struct bytes *link, const struct record_id *id)
 {
     const struct edge_parts *parts = &section->parts->edges[edge];
     struct buffer *buffer = &encoder->buffer;
-    buffer_append(buffer, parts->link.text, parts->link.length);
+    buffer_append(buffer, link->text, link->length);
     if (!id_append(encoder, id)) {
         VALUE wrong = id_string(id);
         encoder_refuse(encoder, section, 2, edge, section_id_string(encoder, section, row), wrong);
@@ -43,12 +44,13 @@ static struct fragment *encoder_fragment(struct links *links, const struct edge_
     return fragment;
 }
 
-/* A linked record, and the comma before it unless it is the first. */
-static void encoder_target(struct encoder *encoder, struct section *section, long row, long edge, const struct link_target *target, bool first)
+/* A linked record, and the comma before it unless it is the first. Fragments are of one type. */
+static void encoder_target(struct encoder *encoder, struct section *section, long row, long edge, const struct link_target *target,
+                           const struct bytes *link, bool first)
 {
     struct links *links = &section->links[edge];
     struct buffer *buffer = &encoder->buffer;
-    struct fragment *fragment = target->pair < 0 ? encoder_fragment(links, &section->parts->edges[edge], target->integer) : NULL;
+    struct fragment *fragment = target->pair < 0 && !links->kinds ? encoder_fragment(links, &section->parts->edges[edge], target->integer) : NULL;
     if (fragment) {
         buffer_reserve(buffer, sizeof(fragment->bytes));
         memcpy(buffer_end(buffer), fragment->bytes + first, sizeof(fragment->bytes) - 1); /* of one length, so that it is no call */
@@ -58,7 +60,7 @@ static void encoder_target(struct encoder *encoder, struct section *section, lon
         struct record_id id = { .number = true, .integer = target->integer, .keep = Qnil };
         if (!first) buffer_byte(buffer, ',');
         if (target->pair >= 0) id = links_id(encoder, section, edge, &links->pairs, target->pair, links->related);
-        encoder_link(encoder, section, row, edge, &id);
+        encoder_link(encoder, section, row, edge, link, &id);
         RB_GC_GUARD(id.keep);
     }
 }
@@ -67,17 +69,18 @@ static void encoder_target(struct encoder *encoder, struct section *section, lon
 static bool encoder_grouped_links(struct encoder *encoder, struct section *section, long row, long edge)
 {
     struct link_range range = links_of(encoder, section, row, edge);
-    const struct link_target *targets = section->links[edge].targets;
+    const struct edge_parts *parts = &section->parts->edges[edge];
+    const struct links *links = &section->links[edge];
     bool any = false;
     for (; range.at < range.end; range.at++) {
-        const struct link_target *target = &targets[range.at];
+        const struct link_target *target = &links->targets[range.at];
         if (!encoder->template->nested) {
-            encoder_target(encoder, section, row, edge, target, !any);
+            encoder_target(encoder, section, row, edge, target, links->kinds ? &parts->kinds[links->kinds[range.at]].link : &parts->link, !any);
         }
         else {
             if (target->row < 0) continue;
             if (any) buffer_byte(&encoder->buffer, ',');
-            encoder_write(encoder, &encoder->sections[section->parts->edges[edge].child], target->row);
+            encoder_write(encoder, &encoder->sections[links_node(section, edge, range.at)], target->row);
         }
         any = true;
     }
@@ -93,7 +96,7 @@ static bool encoder_column_links(struct encoder *encoder, struct section *sectio
     while (column_next(encoder, section, row, edge, &walk)) {
         long related = -1;
         if (encoder->template->nested) {
-            related = section_row(encoder, &encoder->sections[parts->child], &walk.id);
+            related = parts->child < 0 ? -1 : section_row(encoder, &encoder->sections[parts->child], &walk.id);
             if (related < 0) continue;
         }
         if (encoder->template->nested) {
@@ -103,11 +106,11 @@ static bool encoder_column_links(struct encoder *encoder, struct section *sectio
         }
         else if (walk.id.number) {
             struct link_target target = { walk.id.integer, -1, -1 };
-            encoder_target(encoder, section, row, edge, &target, !any);
+            encoder_target(encoder, section, row, edge, &target, &parts->link, !any);
         }
         else {
             if (any) buffer_byte(&encoder->buffer, ',');
-            encoder_link(encoder, section, row, edge, &walk.id);
+            encoder_link(encoder, section, row, edge, &parts->link, &walk.id);
         }
         any = true;
         if (!parts->to_many) break;

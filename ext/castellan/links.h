@@ -17,14 +17,29 @@ static struct record_id links_id(struct encoder *encoder, struct section *sectio
     return id;
 }
 
+/* The node that the records of a pair are in, -1 where there is none. Where there are several types, which one is noted. */
+static long links_child(struct section *section, long edge, long pair)
+{
+    const struct edge_parts *parts = &section->parts->edges[edge];
+    struct links *links = &section->links[edge];
+    struct cell cell;
+    long kind;
+    if (!links->found_kinds) return parts->child;
+    cell = source_cell(&links->pairs, pair, links->kind);
+    kind = cell.kind == CELL_VALUE && FIXNUM_P(cell.value) ? FIX2LONG(cell.value) : -1;
+    if (kind < 0 || kind >= parts->kind_count) rb_raise(rb_eArgError, "a link to a type that is none of %ld", parts->kind_count);
+    links->found_kinds[pair] = (int16_t)kind;
+    return parts->kinds[kind].child;
+}
+
 /* Reads the pairs; counts[row + 1] is how many a row of the parents has. */
 static void links_read_pairs(struct encoder *encoder, struct section *section, long edge, int32_t *counts)
 {
     struct links *links = &section->links[edge];
-    long child = section->parts->edges[edge].child;
     struct record_id previous = { .number = false };
     long parent = -1;
     for (long pair = 0; pair < links->pairs.size; pair++) {
+        long child = links_child(section, edge, pair);
         struct record_id id = links_id(encoder, section, edge, &links->pairs, pair, links->related);
         struct link_target *target = &links->found[pair];
         links->rows[pair] = -1;
@@ -67,10 +82,19 @@ static void links_find_lists(struct encoder *encoder, struct section *section, l
 static void links_group(struct encoder *encoder, struct section *section, long edge)
 {
     struct links *links = &section->links[edge];
-    long pairs = links->pairs.size, rows = section->source.size, child = section->parts->edges[edge].child;
+    const struct edge_parts *parts = &section->parts->edges[edge];
+    long pairs = links->pairs.size, rows = section->source.size;
+    bool several = parts->kind_count > 1 && !links->parents && links->kind >= 0;
     if (links->targets) return;
-    section_index(encoder, section); /* both while no id is held */
-    if (child >= 0) section_index(encoder, &encoder->sections[child]);
+    section_index(encoder, section); /* all of them while no id is held */
+    if (parts->child >= 0) section_index(encoder, &encoder->sections[parts->child]);
+    for (long kind = 0; several && kind < parts->kind_count; kind++) {
+        if (parts->kinds[kind].child >= 0) section_index(encoder, &encoder->sections[parts->kinds[kind].child]);
+    }
+    if (several) {
+        links->found_kinds = encoder_allocate((size_t)pairs, sizeof(int16_t));
+        links->kinds = encoder_allocate((size_t)pairs, sizeof(int16_t));
+    }
     links->starts = encoder_allocate((size_t)rows + 1, sizeof(int32_t));
     links->rows = encoder_allocate((size_t)pairs, sizeof(int32_t));
     if (!links->found) links->found = encoder_allocate((size_t)pairs, sizeof(struct link_target));
@@ -79,7 +103,11 @@ static void links_group(struct encoder *encoder, struct section *section, long e
     links->targets = encoder_allocate((size_t)pairs, sizeof(struct link_target));
     for (long row = 0; row < rows; row++) links->starts[row + 1] += links->starts[row];
     for (long pair = 0; pair < pairs; pair++) {
-        if (links->rows[pair] >= 0) links->targets[links->starts[links->rows[pair]]++] = links->found[pair];
+        int32_t place;
+        if (links->rows[pair] < 0) continue;
+        place = links->starts[links->rows[pair]]++;
+        links->targets[place] = links->found[pair];
+        if (several) links->kinds[place] = links->found_kinds[pair];
     }
     for (long row = rows; row > 0; row--) links->starts[row] = links->starts[row - 1];
     links->starts[0] = 0;
@@ -100,6 +128,14 @@ static struct link_range links_of(struct encoder *encoder, struct section *secti
     range.end = links->starts[row + 1];
     if (!section->parts->edges[edge].to_many && range.end > range.at) range.end = range.at + 1;
     return range;
+}
+
+/* The node that a target's record is in. */
+static inline long links_node(const struct section *section, long edge, long at)
+{
+    const struct edge_parts *parts = &section->parts->edges[edge];
+    const int16_t *kinds = section->links[edge].kinds;
+    return kinds ? parts->kinds[kinds[at]].child : parts->child;
 }
 
 /* Goes through the ids of a column "1,2,3": up to `at` they have been read. Whoever may have called Ruby says that the column has to be

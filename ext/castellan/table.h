@@ -66,6 +66,7 @@ static void section_links(struct section *section, VALUE links)
         target->pairs = source_of(rb_funcall(link, id_rows, 0));
         target->parent = NUM2LONG(rb_funcall(link, id_parent_position, 0));
         target->related = NUM2LONG(rb_funcall(link, id_related_position, 0));
+        target->kind = template_index(rb_funcall(link, id_kind_position, 0));
         target->grouped = true;
         if (target->pairs.size > INT32_MAX / 2) rb_raise(rb_eArgError, "more than %d links in one document", INT32_MAX / 2);
         RB_GC_GUARD(link);

@@ -19,9 +19,17 @@ struct member_parts {
     long hole;    /* -1: none */
 };
 
+/* What a relationship to several types writes and leads to for one of them. */
+struct kind_parts {
+    struct bytes link;
+    long child;     /* -1: linkage only */
+};
+
 struct edge_parts {
     struct bytes before, name, link, link_end; /* of a linked record: what stands before and after its id */
     long child;     /* -1: linkage only */
+    long kind_count;          /* 1, or of how many types the linked records are; `link` and `child` are those of the first */
+    struct kind_parts *kinds; /* NULL where there is one */
     long position;  /* in the node's links */
     bool to_many;
     bool written;   /* false: it only leads to included records */
@@ -53,6 +61,7 @@ static void template_free(void *pointer)
 {
     struct template *template = pointer;
     for (long i = 0; template->nodes && i < template->node_count; i++) {
+        for (long j = 0; template->nodes[i].edges && j < template->nodes[i].edge_count; j++) xfree(template->nodes[i].edges[j].kinds);
         xfree(template->nodes[i].members);
         xfree(template->nodes[i].edges);
     }
@@ -103,6 +112,29 @@ static void template_member(struct template *template, struct member_parts *part
     parts->hole = template_index(template_read(member, "hole"));
 }
 
+static long template_child(const struct template *template, VALUE number)
+{
+    long child = template_index(number);
+    if (child >= template->node_count) rb_raise(rb_eArgError, "an edge leads to node %ld of %ld", child, template->node_count);
+    return child;
+}
+
+static void template_kinds(struct template *template, struct edge_parts *parts, VALUE edge)
+{
+    VALUE links = rb_convert_type(template_read(edge, "links"), T_ARRAY, "Array", "to_ary");
+    VALUE children = rb_convert_type(template_read(edge, "children"), T_ARRAY, "Array", "to_ary");
+    parts->kind_count = RARRAY_LEN(links);
+    if (parts->kind_count > INT16_MAX) rb_raise(rb_eArgError, "a relationship to %ld types", parts->kind_count);
+    if (parts->kind_count <= 1) return;
+    if (!parts->kinds) parts->kinds = ZALLOC_N(struct kind_parts, parts->kind_count);
+    for (long i = 0; i < parts->kind_count; i++) {
+        parts->kinds[i].link = template_keep(template, rb_ary_entry(links, i));
+        parts->kinds[i].child = template_child(template, rb_ary_entry(children, i));
+    }
+    RB_GC_GUARD(links);
+    RB_GC_GUARD(children);
+}
+
 static void template_edge(struct template *template, struct edge_parts *parts, VALUE edge)
 {
     VALUE before = template_read(edge, "before");
@@ -112,10 +144,10 @@ static void template_edge(struct template *template, struct edge_parts *parts, V
     parts->data = RTEST(template_read(edge, "data"));
     parts->link = template_keep(template, template_read(edge, "link"));
     parts->link_end = template_keep(template, template_read(edge, "link_end"));
-    parts->child = template_index(template_read(edge, "child"));
+    parts->child = template_child(template, template_read(edge, "child"));
+    template_kinds(template, parts, edge);
     parts->position = template_index(template_read(edge, "position"));
     parts->to_many = RTEST(template_read(edge, "to_many"));
-    if (parts->child >= template->node_count) rb_raise(rb_eArgError, "an edge leads to node %ld of %ld", parts->child, template->node_count);
 }
 
 static void template_node(struct template *template, struct node_parts *parts, VALUE node)

@@ -15,6 +15,7 @@ module Castellan
     Lists = Plan::RowSet::Lists
     # `asides` is a Plan::RowSet::Asides, or nil: conditions, links and meta objects.
     Draft = Struct.new(:type, :coders, :rows, :edges, :asides)
+    # `type` and `to` are arrays where the records are of several types; the pairs then have a third column, the position of the type.
     DraftEdge = Struct.new(:name, :links, :many, :type, :to, :written)
     Definition = Struct.new(:type)
     Target = Struct.new(:definition)
@@ -39,12 +40,19 @@ module Castellan
     private
 
     def node(draft, drafts)
-      edges = draft.edges.map { |edge| Plan::Node::Edge.new(relationship(edge), edge.to && node(edge.to, drafts), edge.written) }
+      edges = draft.edges.map { |edge| plan_edge(edge, drafts) }
       stored = draft.coders.reject { |_, coder| coder == :viewer || coder.is_a?(Array) }.keys
       node = Plan::Node.new(definition: Definition.new(draft.type), path: "", columns: stored.map { |name| Plan::Column.new([], name) },
                             members: members(draft, stored), edges:, asides: asides(draft.asides))
       drafts[node] = draft
       node
+    end
+
+    def plan_edge(edge, drafts)
+      return Plan::Node::Edge.new(relationship(edge), edge.to && node(edge.to, drafts), edge.written) unless edge.type.is_a?(Array)
+
+      nodes = edge.to.map { |to| to && node(to, drafts) }
+      Plan::Node::Edge.new(relationship(edge), nil, edge.written, true, nodes)
     end
 
     # What a plan says of them: that there are such.
@@ -65,8 +73,9 @@ module Castellan
 
     def relationship(edge)
       macro = edge.many ? :has_many : :belongs_to
-      target = Target.new(Definition.new(edge.type))
-      Resource::Relationship.new(name: edge.name, key: edge.name.to_s, macro:, owner: nil, resource: -> { target }, location: "draft")
+      targets = Array(edge.type).map { |type| Target.new(Definition.new(type)).then { |target| -> { target } } }
+      Resource::Relationship.new(name: edge.name, key: edge.name.to_s, macro:, owner: nil, location: "draft",
+                                 resource: edge.type.is_a?(Array) ? targets : targets.first)
     end
 
     def table(node, draft)

@@ -168,6 +168,22 @@ module Castellan
       assert_equal [%w[users 3]], included(users)
     end
 
+    def test_a_relationship_to_several_types
+      files = draft("files", { id: :integer, name: :text }, [[5, "a.txt"], [6, "b.txt"]])
+      notes = draft("notes", { id: :text }, [["5"], ["x"]])
+      pairs = [[1, 5, 0], [1, 5, 1], [2, "x", 1], [1, 7, 0], [1, 3, 2], [nil, 6, 0], [2, nil, 0]]
+      root = draft("mails", { id: :integer }, [[1], [2], [3]],
+                   edges: [edge(:parts, Pairs.new(pairs, 0, 1, 2), many: true, type: %w[files notes links], to: [files, notes, nil]),
+                           edge(:first, Pairs.new(pairs, 0, 1, 2), type: %w[files notes links], to: [nil, nil, nil])])
+      found = data(root).map { |mail| mail["relationships"] }
+      assert_equal [[%w[files 5], %w[notes 5], %w[files 7], %w[links 3]], [%w[notes x]], []],
+                   found.map { |mail| mail["parts"]["data"].map(&:values) }
+      assert_equal [%w[files 5], %w[notes x], nil], found.map { |mail| mail["first"]["data"]&.values }
+      assert_equal [%w[files 5], %w[notes 5], %w[notes x]], included(root)
+      assert_equal '[{"id":1,"parts":[{"id":5,"name":"a.txt"},{"id":"5"}]},{"id":2,"parts":[{"id":"x"}]},{"id":3,"parts":[]}]',
+                   write(root, format: :nested).body
+    end
+
     def test_nested_records_are_written_wherever_they_belong
       people = draft("people", { id: :integer, name: :text }, [[5, "Ada"]])
       comments = draft("comments", { id: :integer }, [[10, 1, 5], [11, 1, nil], [12, 2, 5]],

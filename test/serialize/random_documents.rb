@@ -29,7 +29,7 @@ module Castellan
     AFTER = ["", ",\"links\":{\"self\":\"/a?b=1&c=<d>\"}", ",\"meta\":{\"é\":[null]}", ",\"links\":{},\"meta\":{\"a\":\"\u2028\"}"].freeze
     COMPUTED = ["1", "\"x\"", '{"a":"</b>"}', "null", "\"é\""].freeze
 
-    # @param asides [Boolean] whether some rows leave members out, or have links and meta objects
+    # @param asides [Boolean] whether some rows leave members out, or have links and meta objects, or relationships to several types
     def initialize(random, asides: true)
       @random = random
       @asides = asides
@@ -76,10 +76,20 @@ module Castellan
     end
 
     def link(rows, number, depth, ids)
+      return to_several(rows, number, depth, ids) if @asides && @random.rand < 0.2
+
       many = @random.rand < 0.6
       to = draft(depth - 1, ids:) if @random.rand < 0.7
       links = links(rows, to, many, ids)
       edge(:"edge #{number}", links, type: to ? to.type : pick(TYPES), many:, to:, written: to.nil? || @random.rand < 0.9)
+    end
+
+    def to_several(rows, number, depth, ids)
+      to = Array.new(@random.rand(1..3)) { draft(depth - 1, ids:) if @random.rand < 0.7 }
+      parents = rows.map(&:first) + [99, nil, "none"]
+      list = Array.new(@random.rand(0..12)) { [pick(parents), @random.rand(to.size), pick([nil, *ids])] }
+      edge(:"edge #{number}", Pairs.new(list, 0, 2, 1), type: to.map { |one| one ? one.type : pick(TYPES) }, to:, many: @random.rand < 0.6,
+                                                        written: to.none? || @random.rand < 0.9)
     end
 
     def links(rows, to, many, ids)

@@ -7,14 +7,11 @@ module Castellan
     #   NativeEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
     #
     # Values pass from the driver's rows, or from PostgreSQL's own memory, to the document without a Ruby object each. What
-    # is rare is left to Ruby through the methods below, so that it is decided in one place. A plan with a relationship to records of
-    # several types is left to {RubyEncoder} as a whole.
+    # is rare is left to Ruby through the methods below, so that it is decided in one place.
     class NativeEncoder
       class << self
         # See {RubyEncoder.encode}.
         def encode(row_set, template, single: false, tail: "")
-          return RubyEncoder.encode(row_set, template, single: single, tail: tail) unless template.compiled
-
           SecondLook.at(row_set) do |tables|
             holes = []
             Output.new(Native.encode(template, tables, single, tail, holes), holes)
@@ -23,15 +20,11 @@ module Castellan
 
         # See {RubyEncoder.encode_each}.
         def encode_each(row_set, template)
-          return RubyEncoder.encode_each(row_set, template) unless template.compiled
-
           SecondLook.at(row_set) { |tables| Native.encode_each(template, tables) }
         end
 
         # See {RubyEncoder.encode_part}.
         def encode_part(row_set, template)
-          return RubyEncoder.encode_part(row_set, template) unless template.compiled
-
           SecondLook.at(row_set) do |tables|
             holes = []
             found = []

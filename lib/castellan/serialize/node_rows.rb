@@ -102,8 +102,9 @@ module Castellan
         return linked(number, edge).map { |id| [0, id] } unless link.is_a?(Plan::RowSet::Pairs) && link.kind_position
 
         @kinds ||= {}
-        kinds = @kinds[edge.position] ||= link.rows.group_by { |row| Values.id(row[link.parent_position]) }
-        kinds.fetch(id(number), []).filter_map { |row| target(row, link) }
+        kinds = @kinds[edge.position] ||= link.rows.group_by { |row| Values.id(row[link.parent_position]) }.except("")
+        found = kinds.fetch(id(number), []).filter_map { |row| target(row, link) }
+        edge.to_many ? found : found.first(1)
       rescue Unwritable => error
         raise Unwritable.locate(error, type: parts.type, id: id(number), member: edge.key)
       end

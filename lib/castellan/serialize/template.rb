@@ -38,18 +38,13 @@ module Castellan
         @text = Text.for(escape)
         @hole = -1
         @nodes = plan.nodes.each_with_index.map { |node, index| parts(node, index) }.freeze
-        @compiled = Serialize.native? && !several_types? ? NativeEncoder.compile(self) : nil
+        @compiled = Serialize.native? ? NativeEncoder.compile(self) : nil
         freeze
       end
 
       # @return [Boolean]
       def nested?
         plan.format == :nested
-      end
-
-      # @return [Boolean] whether a relationship leads to records of several types, which the C encoder does not know
-      def several_types?
-        plan.nodes.any? { |node| node.edges.any?(&:alternatives) }
       end
 
       # @return [Boolean]
