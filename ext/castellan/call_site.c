@@ -80,66 +80,106 @@ static void frame_label(VALUE site, VALUE frame)
 }
 
 /*
- * Stacks that were met: a loop asks from the same frames and lines again and again. The frames are kept alive and where they are, so
- * that an address stays theirs.
+ * Stacks that were met: a loop asks from the same frames and lines again and again. Of a stack that is known by its frames only those
+ * lines are asked for that are the application's: to find a line takes several times as long as to find a frame. The frames are kept
+ * alive and where they are, so that an address stays theirs.
  */
-#define STACKS 16
+#define BUCKETS 8
+#define WAYS 4
 #define ALIKE 24 /* so many of the innermost frames say where a stack is looked for; all are compared */
 
 struct stack {
     int count; /* how many frames were looked at; 0 where nothing is kept */
     int whole; /* whether these are all that there are */
+    int places; /* how many of them are the application's */
     long most;
     VALUE sites;
     VALUE *frames;
-    int *lines;
+    int *lines; /* of the application's frames: the place among the frames and the line, in turns */
 };
 
-static struct stack stacks[STACKS];
+struct bucket {
+    struct stack stacks[WAYS];
+    int next; /* to be replaced */
+};
+
+static struct bucket buckets[BUCKETS];
 static VALUE stacks_kept = Qnil;
 
-static void stacks_mark(void *_stacks)
+static void stacks_mark(void *_buckets)
 {
-    (void)_stacks;
-    for (int i = 0; i < STACKS; i++) {
-        if (stacks[i].count == 0) continue;
-        rb_gc_mark(stacks[i].sites);
-        for (int j = 0; j < stacks[i].count; j++) rb_gc_mark(stacks[i].frames[j]);
+    (void)_buckets;
+    for (int i = 0; i < BUCKETS * WAYS; i++) {
+        const struct stack *stack = &buckets[i / WAYS].stacks[i % WAYS];
+        if (stack->count == 0) continue;
+        rb_gc_mark(stack->sites);
+        for (int j = 0; j < stack->count; j++) rb_gc_mark(stack->frames[j]);
     }
 }
 
 static const rb_data_type_t stacks_type = {"Castellan::NativeCallSite stacks", {stacks_mark, NULL, NULL}, 0, 0, 0};
 
-static struct stack *stack_of(int count, const VALUE *frames, const int *lines)
+static struct bucket *bucket_of(int count, const VALUE *frames)
 {
     unsigned long hash = 0;
     if (count > ALIKE) count = ALIKE;
-    for (int i = 0; i < count; i++) hash = hash * 31 + (frames[i] >> 3) + (unsigned long)lines[i];
-    return &stacks[(hash ^ hash >> 7 ^ hash >> 17) % STACKS];
+    for (int i = 0; i < count; i++) hash = hash * 31 + (frames[i] >> 3);
+    return &buckets[(hash ^ hash >> 7 ^ hash >> 17) % BUCKETS];
 }
 
-static int stack_met(const struct stack *stack, long most, int count, const VALUE *frames, const int *lines)
+static int frames_met(const struct stack *stack, long most, int count, const VALUE *frames)
 {
     return stack->count > 0 && stack->most == most && (stack->whole ? count == stack->count : count >= stack->count) &&
-           memcmp(stack->frames, frames, (size_t)stack->count * sizeof(VALUE)) == 0 &&
-           memcmp(stack->lines, lines, (size_t)stack->count * sizeof(int)) == 0;
+           memcmp(stack->frames, frames, (size_t)stack->count * sizeof(VALUE)) == 0;
 }
 
-static void stack_keep(struct stack *stack, VALUE sites, long most, int count, int whole, const VALUE *frames, const int *lines)
+static int lines_met(const struct stack *stack, const int *lines)
 {
+    for (int i = 0; i < stack->places; i++) {
+        if (lines[stack->lines[2 * i]] != stack->lines[2 * i + 1]) return 0;
+    }
+    return 1;
+}
+
+/* `lines` is there to be written to. */
+static const struct stack *stack_met(const struct bucket *bucket, long most, int count, VALUE *frames, int *lines)
+{
+    int known = 0;
+    for (int i = 0; i < WAYS; i++) {
+        const struct stack *stack = &bucket->stacks[i];
+        if (!frames_met(stack, most, count, frames)) continue;
+
+        int needed = stack->places ? stack->lines[2 * (stack->places - 1)] + 1 : 0;
+        if (needed > known) known = rb_profile_frames(0, needed, frames, lines);
+        if (known >= needed && lines_met(stack, lines)) return stack;
+    }
+    return NULL;
+}
+
+static void stack_keep(struct bucket *bucket, VALUE sites, long most, int count, int whole, const VALUE *frames, const int *lines,
+                       const char *ours)
+{
+    struct stack *stack = &bucket->stacks[bucket->next];
+    bucket->next = (bucket->next + 1) % WAYS;
     stack->count = 0;
     REALLOC_N(stack->frames, VALUE, count); /* may collect garbage: nothing is kept meanwhile */
-    REALLOC_N(stack->lines, int, count);
+    REALLOC_N(stack->lines, int, 2 * count);
     memcpy(stack->frames, frames, (size_t)count * sizeof(VALUE));
-    memcpy(stack->lines, lines, (size_t)count * sizeof(int));
+    stack->places = 0;
+    for (int i = 0; i < count; i++) {
+        if (!ours[i]) continue;
+        stack->lines[2 * stack->places] = i;
+        stack->lines[2 * stack->places++ + 1] = lines[i];
+    }
     stack->sites = sites;
     stack->most = most;
     stack->whole = whole;
     stack->count = count;
 }
 
-/* The sites among `count` frames, from the innermost on; returns how many frames were looked at before it was enough. */
-static int sites_among(VALUE self, VALUE sites, long most, int count, const VALUE *frames, const int *lines)
+/* The sites among `count` frames, from the innermost on, and which of the frames are `ours`; returns how many frames were looked at
+   before it was enough. */
+static int sites_among(VALUE self, VALUE sites, long most, int count, const VALUE *frames, const int *lines, char *ours)
 {
     VALUE last = Qnil;
     int foreign = 0;
@@ -147,6 +187,7 @@ static int sites_among(VALUE self, VALUE sites, long most, int count, const VALU
     for (int seen = 0; seen < count; seen++) {
         VALUE path = rb_profile_frame_path(frames[seen]);
         long number = RB_TYPE_P(path, T_STRING) ? path_number(self, path) : 0;
+        ours[seen] = number > 0;
         if (number <= 0 || lines[seen] <= 0) { /* below the first line of a program lies a frame without one */
             if (++foreign > GAP && RARRAY_LEN(sites) > 0) return seen + 1;
             continue;
@@ -162,30 +203,37 @@ static int sites_among(VALUE self, VALUE sites, long most, int count, const VALU
     return count + 1; /* it would have gone on */
 }
 
-/* Castellan::NativeCallSite#frames */
-static VALUE call_site_frames(VALUE self, VALUE limit)
+VALUE castellan_call_site_frames(VALUE self, long most)
 {
     static int usual_for_frames = 2 * SHALLOWEST;
     VALUE frames[DEEPEST];
     int lines[DEEPEST];
-    long most = NUM2LONG(limit);
+    char ours[DEEPEST];
 
     for (int depth = usual_for_frames;; depth = depth * 2 < DEEPEST ? depth * 2 : DEEPEST) {
-        int count = rb_profile_frames(0, depth, frames, lines);
-        struct stack *stack = stack_of(count, frames, lines);
-        if (stack_met(stack, most, count, frames, lines)) return stack->sites;
+        int count = rb_profile_frames(0, depth, frames, NULL);
+        struct bucket *bucket = bucket_of(count, frames);
+        const struct stack *met = stack_met(bucket, most, count, frames, lines);
+        if (met) return met->sites;
 
+        rb_profile_frames(0, depth, frames, lines);
         VALUE sites = rb_ary_new();
-        int seen = sites_among(self, sites, most, count, frames, lines);
+        int seen = sites_among(self, sites, most, count, frames, lines, ours);
         int whole = seen > count;
         if (!whole || count < depth || depth == DEEPEST) {
             if (whole) seen = count;
             usual_for_frames = seen < DEEPEST - 8 ? seen + 8 : DEEPEST;
-            stack_keep(stack, rb_ary_freeze(sites), most, seen, whole, frames, lines);
+            stack_keep(bucket, rb_ary_freeze(sites), most, seen, whole, frames, lines, ours);
             RB_GC_GUARD(sites);
             return sites;
         }
     }
+}
+
+/* Castellan::NativeCallSite#frames */
+static VALUE call_site_frames(VALUE self, VALUE limit)
+{
+    return castellan_call_site_frames(self, NUM2LONG(limit));
 }
 
 /* Castellan::NativeCallSite#label */
@@ -205,7 +253,7 @@ void Init_call_site(VALUE castellan)
     labels = rb_hash_new();
 
     rb_gc_register_address(&stacks_kept);
-    stacks_kept = TypedData_Wrap_Struct(rb_cObject, &stacks_type, stacks); /* without a pointer nobody marks */
+    stacks_kept = TypedData_Wrap_Struct(rb_cObject, &stacks_type, buckets); /* without a pointer nobody marks */
 
     VALUE native = rb_define_module_under(castellan, "NativeCallSite");
     rb_define_method(native, "current", castellan_call_site, 0);

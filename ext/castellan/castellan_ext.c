@@ -6,6 +6,7 @@
 #include "encoder.h"
 #include "fingerprint.h"
 #include "listener.h"
+#include "log.h"
 #include "tally.h"
 
 void Init_castellan_ext(void)
@@ -14,6 +15,7 @@ void Init_castellan_ext(void)
     Init_encoder(castellan);
     Init_call_site(castellan);
     Init_tally(castellan);
+    Init_log(castellan);
     Init_listener(castellan);
     Init_allocations(castellan);
     Init_fingerprint(castellan);

@@ -4,6 +4,7 @@
  * hold the same in Ruby.
  */
 #include "listener.h"
+#include "log.h"
 #include "tally.h"
 #include "ruby/fiber/scheduler.h"
 
@@ -44,6 +45,8 @@ static VALUE listener_call(VALUE self, VALUE event, VALUE started, VALUE finishe
 
     if (castellan_tally_p(listener)) {
         castellan_tally_count(listener, sql, name, started_ns, duration_ns, cached == Qtrue, binds);
+    } else if (castellan_log_p(listener)) {
+        castellan_log_add(listener, sql, name, started_ns, duration_ns, cached == Qtrue, rb_hash_lookup(payload, sym_rows), binds);
     } else {
         rb_funcall(listener, id_query, 7, sql, name, LL2NUM(started_ns), LL2NUM(duration_ns), cached,
                    rb_hash_lookup(payload, sym_rows), binds);

@@ -9,10 +9,13 @@ module Castellan
     #   Instrument.record(recorder) { User.all.each(&:employee) }
     #   recorder.exclusive(:sql)   # => 812_000 nanoseconds
     #
-    # While the work runs, a statement is only noted, with its frames: a few places in a flat array and no object. What the tally does not
-    # need at once is done when BATCH are noted or somebody asks, because to do it in one go takes a third of the time that it takes
-    # between two pieces of the application. Long texts are not held so long; with `batch: 1` no text of the application's is, so that
-    # what is counted as retained is the application's. Hashes and texts are made by {QueryRows} when the work is over.
+    # Statements are counted and kept by the C extension where that is built (ext/castellan/log.c, {#listener}): no object for a statement.
+    # Hashes and texts are made by {QueryRows} when the work is over.
+    #
+    # Without it, and with `batch: 1`, the methods here do the same. While the work runs, a statement is only noted, with its frames: a few
+    # places in a flat array. What the tally does not need at once is done when BATCH are noted or somebody asks, because to do it in one
+    # go takes a third of the time that it takes between two pieces of the application. Long texts are not held so long; with `batch: 1`
+    # no text of the application's is, so that what is counted as retained is the application's.
     #
     # Past MOST statements only numbers are kept. A mistake in here must not reach the application: it stops the recorder, and {#failure}
     # says so. Statements of threads that are started meanwhile are kept by recorders of their own ({#strand}) and added up; time is that
@@ -28,15 +31,15 @@ module Castellan
       NOTED = 10 # places that anything takes until it is counted
       LONG = 2_000
       NOTHING = [].freeze
-      private_constant :NOTED, :LONG, :NOTHING
-
-      # @return [StandardError, nil]
-      attr_reader :failure
+      NATIVE = Castellan.const_defined?(:NativeLog)
+      private_constant :NOTED, :LONG, :NOTHING, :NATIVE
 
       # @param literals [Boolean] whether texts are kept with the values in them
       # @param batch [Integer] how many statements are noted before they are counted
-      def initialize(literals: false, batch: BATCH, **options)
-        super(**options)
+      # @param native [Boolean] whether the extension counts, where it is there
+      def initialize(literals: false, batch: BATCH, native: true, **options)
+        super(native: native && NATIVE && batch > 1, **options)
+        @kept = NativeLog.new(@native, self, MOST, FRAMES, literals) if @native
         @literals = literals
         @batch = batch
         @most_noted = batch * NOTED
@@ -48,15 +51,22 @@ module Castellan
         @spans = []
         @threads = []
         @left_out = @spans_left_out = @view_ns = @queries = @cached_queries = @rows = 0
-        @nesting = Nesting.new
+        @nesting = @kept || Nesting.new
         @lock = Mutex.new
       end
+
+      # @return [StandardError, nil]
+      def failure = @failure || @kept&.failure
+
+      # @return [#query] whom a recording tells: the C extension at once, where that keeps the statements
+      def listener = @kept || self
 
       # @return [Recorder] for a thread that is started now
       def strand
         return @threads.last if @threads.size >= MOST_STRANDS
 
-        strand = Recorder.new(literals: @literals, batch: @batch, slow_ns: singles.slow_ns, order: @native ? @native.order : @order)
+        strand = Recorder.new(literals: @literals, batch: @batch, native: !@kept.nil?, slow_ns: singles.slow_ns,
+                              order: @native ? @native.order : @order)
         @strands += [strand]
         @threads << strand
         strand
@@ -64,6 +74,7 @@ module Castellan
 
       # Told by {Recording#query}.
       def query(sql, name, started_ns, duration_ns, cached, rows, binds = nil)
+        return @kept.query(sql, name, started_ns, duration_ns, cached, rows, binds) if @kept
         return if @failure
 
         super
@@ -77,12 +88,16 @@ module Castellan
 
       # Told by {Recording#enter}.
       def enter(owner, association)
+        return @kept.enter(owner, association) if @kept
+
         super
         @walks.push(owner, association)
       end
 
       # Told by {Recording#leave}.
       def leave
+        return @kept.leave if @kept
+
         super
         @walks.pop
         @walks.pop
@@ -109,7 +124,8 @@ module Castellan
       # @return [Array] see FIELDS
       def log
         count
-        @threads.empty? ? @log : [@log, *@threads.map(&:log)].flatten(1)
+        own = @kept ? @kept.entries : @log
+        @threads.empty? ? own : [own, *@threads.map(&:log)].flatten(1)
       end
 
       # @return [Array<Array>] layer, outcome, start, duration
@@ -122,13 +138,14 @@ module Castellan
       def spans_left_out = count && @spans_left_out
 
       # @return [Integer] how many statements are counted and not kept
-      def left_out = count && @threads.sum(@left_out, &:left_out)
+      def left_out = count && @threads.sum(@kept ? @kept.left_out : @left_out, &:left_out)
 
       # @return [Hash{Symbol => Integer}] queries, cached queries and rows of all statements that are work of the application:
       #   transactions and what the ORM asks of the schema are not
       def totals
         count
-        sums = @threads.map { |strand| strand.totals.values }.push([@queries, @cached_queries, @rows]).transpose.map(&:sum)
+        own = @kept ? @kept.totals : [@queries, @cached_queries, @rows]
+        sums = @threads.map { |strand| strand.totals.values }.push(own).transpose.map(&:sum)
         { queries: sums[0], cached_queries: sums[1], rows: sums[2] }
       end
 
@@ -139,7 +156,7 @@ module Castellan
 
       def note(kind, one, two, started_ns, duration_ns)
         @noted.push(kind, one, two, started_ns, duration_ns, nil, nil, nil, nil, nil)
-        count if @noted.size >= @most_noted
+        count if @kept || @noted.size >= @most_noted # what lies within is told to the extension at once
       end
 
       # Counts what was noted, in the order in which it was told.
@@ -170,9 +187,7 @@ module Castellan
       def statement(noted, index)
         sql = noted[index + 1]
         @nesting.add(:sql, noted[index + 3], noted[index + 4])
-        fingerprint = @fingerprints[sql]
-        fingerprint = remember(sql, noted[index + 2]) if fingerprint.nil?
-        return unless fingerprint
+        fingerprint = fingerprint_of(sql, noted[index + 2]) or return
 
         noted[index + 5] ? @cached_queries += 1 : @queries += 1
         @rows += noted[index + 6] if noted[index + 6]
@@ -194,8 +209,13 @@ module Castellan
         list(@spans, [kind, name, started_ns, duration_ns])
       end
 
-      # A statement that writes many rows at once is none for a tally, and one for a profile.
+      # A statement that writes many rows at once is none for a tally, and one for a profile. Called by the extension, too.
       # @return [String, false] none for what is not work of the application
+      def fingerprint_of(sql, name)
+        fingerprint = @fingerprints[sql]
+        fingerprint.nil? ? remember(sql, name) : fingerprint
+      end
+
       def remember(sql, name)
         fingerprint = Fingerprint.of(sql)
         fingerprint = false unless Detect::Shape.of(fingerprint, name)

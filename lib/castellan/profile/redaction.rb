@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "uri"
+
 module Castellan
   module Profile
     # What of a request line and its headers may be kept: a chosen few headers, and parameters without the values of secret ones.
