@@ -80,7 +80,14 @@ class ProfileMiddlewareTest < Minitest::Test
   def test_server_timing_says_what_was_known
     profiled { careless }
     header = get("/books").headers["server-timing"]
-    assert_match(/\Adb;dur=[\d.]+;desc="13 queries, 1 repeated", gc;dur=[\d.]+, app;dur=[\d.]+, total;dur=[\d.]+\z/, header)
+    assert_match(/\Adb;dur=[\d.]+;desc="13 queries, 1 repeated", gc;dur=[\d.]+, app;dur=[\d.]+, total;dur=[\d.]+, profile;desc=/, header)
+  end
+
+  def test_server_timing_names_the_profile
+    profiled { careless }
+    id = get("/books")["server-timing"][/, profile;desc="([\w-]+)"\z/, 1]
+    assert_equal result.id, id
+    assert_equal 200, get("/castellan/requests/#{id}").status
   end
 
   def test_what_the_application_says_in_server_timing_stays

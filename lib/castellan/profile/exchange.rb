@@ -124,7 +124,7 @@ module Castellan
       def with_timing(headers)
         looks = @session.recorder.looks.map { |layer, outcome| [layer, outcome] }
         text = ServerTiming.of(@session.parts, total_ns: @session.duration_ns, queries: @session.recorder.totals[:queries],
-                                               repeated: @session.recorder.repeated, looks: looks)
+                                               repeated: @session.recorder.repeated, looks: looks, id: @session.id)
         ServerTiming.added(headers, text)
       end
 

@@ -7,7 +7,8 @@ module Castellan
     #   ServerTiming.of(parts, queries: 52, repeated: 1, looks: [[:document, :miss]])
     #   # => 'db;dur=12.3;desc="52 queries, 1 repeated", cache;dur=0.1;desc="document miss", gc;dur=0, app;dur=31.0, total;dur=43.4'
     #
-    # It says what was known when the headers left. Pure functions; at most LONGEST bytes, of visible ASCII.
+    # It says what was known when the headers left and, with `id:`, where the rest will be: `profile;desc="…"`, of /castellan/requests/….
+    # Pure functions; at most LONGEST bytes, of visible ASCII.
     module ServerTiming
       HEADER = "server-timing"
       LONGEST = 1_000
@@ -20,12 +21,14 @@ module Castellan
       # @param queries [Integer]
       # @param repeated [Integer] how many statements were sent more than once but for their values
       # @param looks [Array<Array>] layer and outcome
+      # @param id [String, nil] of the profile
       # @return [String]
-      def of(parts, total_ns:, queries:, repeated: 0, looks: [])
+      def of(parts, total_ns:, queries:, repeated: 0, looks: [], id: nil)
         entries = [entry("db", parts[:sql_ns], database(queries, repeated))]
         entries << entry("render", parts[:render_ns]) if parts[:render_ns].positive?
         entries << entry("cache", parts[:cache_ns], answers(looks)) if looks.any?
         entries.push(entry("gc", parts[:gc_ns]), entry("app", parts[:outside_ns]), entry("total", total_ns))
+        entries << %(profile;desc="#{id}") if id
         entries.join(", ")
       end
 

@@ -53,6 +53,9 @@ module Castellan
         end
       end
 
+      # @return [String] of the result, known before there is one
+      def id = @id ||= SecureRandom.urlsafe_base64(12)
+
       # Ends what only one may have at a time, before the rest.
       def end_sampling
         @sampled ||= @sampling.finish
@@ -89,7 +92,7 @@ module Castellan
       def finish(**members)
         close
         notes = [*@notes, *@sampling.notes, *own_notes, *members.delete(:notes)]
-        Result.new(id: SecureRandom.urlsafe_base64(12), at: @at, duration_ns: duration_ns, parts: parts, objects: objects,
+        Result.new(id: id, at: @at, duration_ns: duration_ns, parts: parts, objects: objects,
                    queries: QueryRows.new(@recorder, findings, from_ns: @started_ns, literals: @literals).to_a,
                    cache: looks, spans: spans, findings: findings.map { |finding| plain(finding) }, depth: @depth, notes: notes,
                    totals: @recorder.totals, truncated: { queries: @recorder.left_out, bytes: false }, **end_sampling, **members)

@@ -112,6 +112,17 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
+  def test_what_has_come_in_can_be_chosen
+    visit("") do |page, results|
+      results.add(Profiles.fast(id: "new", endpoint: "GET <new>#index", status: 418))
+      await(page, "document.querySelector('tr[data-id=new]')")
+      choose(page, "endpoint", "GET <new>#index")
+      choose(page, "status", "418")
+      await(page, "document.querySelectorAll('tr[data-id]').length === 1")
+      assert_equal "?endpoint=GET+%3Cnew%3E%23index&status=418", page.evaluate("location.search")
+    end
+  end
+
   def test_an_unchanged_list_costs_a_304
     visit("") do |page|
       await(page, "performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('/latest')).length >= 2")

@@ -115,6 +115,26 @@ class ProfilePageServedTest < Minitest::Test
     end
   end
 
+  def test_the_badge_leads_each_request_to_its_own_profile
+    serve do |base|
+      browse("#{base}/front") do |page|
+        await(page, "document.querySelector('castellan-badge')")
+        page.evaluate_async(<<~JS, 20)
+          (async () => { for (const page of [1, 2, 2]) await (await fetch(`/users?page=${page}`)).text(); arguments[0](); })()
+        JS
+        await(page, "document.querySelector('castellan-badge').shadowRoot.querySelector('summary').textContent.includes('4 requests')")
+        page.evaluate("document.querySelector('castellan-badge').shadowRoot.querySelector('summary').click()")
+        links = "[...document.querySelector('castellan-badge').shadowRoot.querySelectorAll('a')]"
+        await(page, "#{links}.length === 4 && #{links}.every((link) => /requests\\/[\\w-]+$/.test(link.href))")
+        found = page.evaluate("#{links}.map((link) => [link.textContent, link.href])")
+        assert_equal %w[/users?page=2 /users?page=2 /users?page=1 /front], found.map(&:first)
+        assert_equal 4, found.map(&:last).uniq.size
+        page.go_to(found[2].last)
+        assert_includes page.at_css(".line").text, "/users?page=1"
+      end
+    end
+  end
+
   def test_a_signed_link_lets_somebody_else_in_and_leaves_no_token_in_the_address
     serve(secret: "a secret of thirty-two bytes or more") do |base|
       link = shared_link(base)

@@ -2,8 +2,8 @@
 //
 //   <script src="/castellan/badge.js" defer></script>
 //
-// It reads the Server-Timing that Castellan sends to whoever is authorised; nobody else sees a badge. Needs script-src
-// and connect-src of the own origin, and nothing inline. Keep it off with localStorage["castellan-badge"] = "off".
+// It reads the Server-Timing that Castellan sends to whoever is authorised; nobody else sees a badge. Needs script-src of
+// the own origin, and nothing inline. Keep it off with localStorage["castellan-badge"] = "off".
 (() => {
   "use strict";
   const base = new URL(".", document.currentScript.src).pathname.replace(/\/$/, "");
@@ -45,13 +45,14 @@
 
   const repeated = (entry) => /repeated/.test(timing(entry, "db").description);
 
-  const line = (entry, profiles) => {
+  // The header names the profile.
+  const line = (entry) => {
     const item = document.createElement("li");
     const link = document.createElement("a");
-    const path = new URL(entry.name).pathname;
-    const profile = profiles.find((one) => one.path === path);
-    link.href = profile ? `${base}/requests/${encodeURIComponent(profile.id)}` : base;
-    link.textContent = path;
+    const { pathname, search } = new URL(entry.name);
+    const id = timing(entry, "profile")?.description;
+    link.href = id ? `${base}/requests/${encodeURIComponent(id)}` : base;
+    link.textContent = `${pathname}${search}`;
     const figures = document.createElement("span");
     figures.textContent = `${ms(timing(entry, "total").duration)}, ${timing(entry, "db").description}`;
     if (repeated(entry)) figures.className = "repeated";
@@ -59,12 +60,7 @@
     return item;
   };
 
-  // The profiles are asked for only when somebody opens the badge.
-  const draw = async () => {
-    let profiles = [];
-    try { profiles = await (await fetch(`${base}/requests.json`)).json(); } catch { /* the links lead to the list then */ }
-    parts.list.replaceChildren(...seen.slice(-MOST).reverse().map((entry) => line(entry, profiles)));
-  };
+  const draw = () => parts.list.replaceChildren(...seen.slice(-MOST).reverse().map(line));
 
   const show = () => {
     parts ||= build();

@@ -119,6 +119,14 @@
     if (row) all("a, input, button", row)[place[1]]?.focus({ preventScroll: true });
   };
 
+  // What has come in can be chosen.
+  const offer = () => ["endpoint", "status"].forEach((name) => {
+    const select = filter.elements[name];
+    const known = new Set([...select.options].map((option) => option.value));
+    const come = new Set(all("tr[data-id]", list).map((row) => row.dataset[name]));
+    [...come].filter((value) => value && !known.has(value)).sort().forEach((value) => select.add(new Option(value, value)));
+  });
+
   const state = (text) => { liveText.textContent = text; };
 
   const ask = async () => {
@@ -126,7 +134,7 @@
     try {
       const response = await fetch(`${list.dataset.latest}${query()}`, { headers: validator ? { "If-None-Match": validator } : {} });
       if (number !== asked) return;
-      if (response.status === 200) { validator = response.headers.get("ETag"); show(await response.text()); }
+      if (response.status === 200) { validator = response.headers.get("ETag"); show(await response.text()); offer(); }
       state(response.ok || response.status === 304 ? "live" : `the server answers ${response.status}`);
     } catch {
       if (number === asked) state("the server does not answer");
