@@ -90,6 +90,14 @@ class RecordingTest < Minitest::Test
     assert_equal ["thread"], observer.seen
   end
 
+  def test_what_a_class_says_it_wants_is_what_its_instances_answer_to
+    [Castellan::Detect::Tally, Castellan::Detect::Production::MeteredTally, Castellan::Profile::Recorder].each do |type|
+      observer = type.new
+      assert_equal Recording::Wants.of(observer), observer.wants, type
+      assert_equal type.method_defined?(:span), Recording.new(observer, nil).watches_spans?, type
+    end
+  end
+
   private
 
   def tell(sql) = Recording.current.query(sql, nil, 0, 1, false, nil, [1])

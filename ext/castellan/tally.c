@@ -58,7 +58,7 @@ struct group {
     int fingerprint, next;
     int site_count, site_room, site;
     int digest_count, pieces_told;
-    char waited, settled, has_pieces;
+    char waited, settled, has_pieces, writes;
     char later; /* whether the values of the first statement are still to be compared: most shapes are sent once */
 };
 
@@ -255,6 +255,7 @@ static int new_group(struct tally *tally, VALUE shape, int fingerprint, int flag
     group->owner = tally->owner;
     group->association = tally->association;
     group->pieces = group->sql = group->binds = Qnil;
+    group->writes = (flags & WRITES) != 0;
     group->has_pieces = (flags & HAS_PIECES) && NIL_P(group->association);
     group->order = ++tally->order;
     group->waited = 1;
@@ -536,6 +537,23 @@ static VALUE tally_repeats(VALUE self, VALUE times, VALUE min_ns)
     return Qfalse;
 }
 
+/* Whether there is nothing to look at: no shape was sent twice, nothing was written, and no association was walked for two shapes.
+ * Where it is false, Detect::Verdict knows. */
+static VALUE tally_once(VALUE self)
+{
+    const struct tally *tally = tally_of(self);
+    for (int index = 0; index < tally->group_count; index++) {
+        const struct group *group = &tally->groups[index];
+        if (group->count > 1 || group->writes) return Qfalse;
+
+        for (int before = 0; before < index && !NIL_P(group->association); before++) {
+            const struct group *other = &tally->groups[before];
+            if (other->association == group->association && other->owner == group->owner) return Qfalse;
+        }
+    }
+    return Qtrue;
+}
+
 static VALUE sites_of(const struct group *group)
 {
     VALUE sites = rb_hash_new();
@@ -630,6 +648,7 @@ void Init_tally(VALUE castellan)
     rb_define_method(native, "site_of", tally_site_of, 1);
     rb_define_method(native, "slept", tally_slept, 0);
     rb_define_method(native, "repeats?", tally_repeats, 2);
+    rb_define_method(native, "once?", tally_once, 0);
     rb_define_method(native, "groups", tally_groups, 0);
     rb_define_method(native, "loads", tally_loads, 0);
     rb_define_method(native, "shape", tally_shape, 0);

@@ -35,6 +35,7 @@ module Castellan
     LOCK = Mutex.new
     private_constant :LOCK
     @subscriptions = 0
+    @files = nil # how many were loaded when all that was there was attached to
 
     class << self
       # @return [void]
@@ -51,19 +52,25 @@ module Castellan
           next if @subscriptions.zero?
 
           @subscriptions -= 1
-          INSTRUMENTS.each(&:detach) if @subscriptions.zero?
+          detach if @subscriptions.zero?
         end
       end
 
       # @return [Boolean]
       def subscribed? = @subscriptions.positive?
 
-      # Attaches to what has been loaded since. Cheap when there is nothing new.
+      # Attaches to what has been loaded since. For every watched request, so it looks no further where no file was loaded: to ask
+      # each instrument calls twenty methods, whose code the request before has pushed out of the caches of the processor.
       # @return [void]
       def attach
-        return if INSTRUMENTS.all? { |instrument| instrument.attached? || !instrument.loaded? }
+        return if $LOADED_FEATURES.size == @files
 
-        LOCK.synchronize { INSTRUMENTS.each(&:attach) if subscribed? }
+        LOCK.synchronize do
+          next unless subscribed?
+
+          @files = $LOADED_FEATURES.size
+          INSTRUMENTS.each(&:attach)
+        end
       end
 
       # Tells the observers that ask for it (`respond_to?(:joined)`) of records that came by a JOIN, each in several rows.
@@ -92,6 +99,13 @@ module Castellan
         ensure
           unsubscribe
         end
+      end
+
+      private
+
+      def detach
+        @files = nil
+        INSTRUMENTS.each(&:detach)
       end
     end
   end

@@ -22,6 +22,26 @@ module Castellan
   # inherited fiber storage (3.2) that is used, and threads started inside a recording belong to it as well; on 3.1 hand
   # it over: `recording = Recording.current; Thread.new { Recording.resume(recording) { … } }`.
   class Recording
+    # What an observer asks to be told, and whether it names another that is to be told. One that is made for each request knows it of
+    # its class (`observer.wants`), because to find it out takes longer than all else that a recording does.
+    Wants = Struct.new(:listener, :binds, :loads, :accesses, :spans) do
+      # @param type [Class]
+      # @return [Wants] of its instances
+      def self.of_class(type)
+        listener, *rest = MESSAGES.map { |name| type.method_defined?(name) }
+        new(listener, type.instance_method(:query).arity == -7, *rest).freeze
+      end
+
+      # @param observer [#query]
+      # @return [Wants]
+      def self.of(observer)
+        listener, *rest = MESSAGES.map { |name| observer.respond_to?(name) }
+        new(listener, observer.method(:query).arity == -7, *rest)
+      end
+    end
+    MESSAGES = %i[listener loaded enter span].freeze
+    private_constant :MESSAGES
+
     KEY = :castellan_recording
     INHERITED = Fiber.respond_to?(:[])
     private_constant :KEY, :INHERITED
@@ -79,23 +99,27 @@ module Castellan
 
       # Makes a recording that was opened elsewhere the current one, for a thread or a lazy body that works for it.
       def resume(recording)
-        before = current
-        self.current = recording
-        yield
-      ensure
-        self.current = before
+        return resume_fiber(recording) { yield } if INHERITED || Fiber.scheduler
+
+        thread = Thread.current
+        begin
+          before = thread.thread_variable_get(KEY)
+          thread.thread_variable_set(KEY, recording)
+          yield
+        ensure
+          thread.thread_variable_set(KEY, before)
+        end
       end
 
       private
 
-      def current=(recording)
-        if INHERITED
-          Fiber[KEY] = recording
-        elsif Fiber.scheduler.nil?
-          Thread.current.thread_variable_set(KEY, recording)
-        else
-          Thread.current[KEY] = recording
-        end
+      def resume_fiber(recording)
+        place = INHERITED ? Fiber : Thread.current
+        before = place[KEY]
+        place[KEY] = recording
+        yield
+      ensure
+        place[KEY] = before
       end
     end
 
@@ -112,27 +136,21 @@ module Castellan
     def initialize(observer, parent)
       @observer = observer
       @parent = parent
-      @told = observer.respond_to?(:listener) ? observer.listener : observer
-      @binds = observer.method(:query).arity == -7
-      @loads = observer.respond_to?(:loaded)
-      @accesses = observer.respond_to?(:enter)
-      @spans = observer.respond_to?(:span)
-      @listener = @binds && parent.nil? ? @told : self
-      @watches_loads = @loads || (parent&.watches_loads? || false)
-      @watches_accesses = @accesses || (parent&.watches_accesses? || false)
-      @walker = (parent ? self : @told) if @watches_accesses
-      @watches_spans = @spans || (parent&.watches_spans? || false)
+      @wants = wants = observer.respond_to?(:wants) ? observer.wants : Wants.of(observer)
+      @told = told = wants.listener ? observer.listener : observer
+      @listener = wants.binds && parent.nil? ? told : self
+      @walker = parent ? self : told if wants.accesses || parent&.watches_accesses?
       freeze
     end
 
     # @return [Boolean] whether somebody wants to know of {#loaded}; saves an instrument the look at the call site
-    def watches_loads? = @watches_loads
+    def watches_loads? = @wants.loads || (@parent ? @parent.watches_loads? : false)
 
     # @return [Boolean] whether somebody wants to know of {#enter}
-    def watches_accesses? = @watches_accesses
+    def watches_accesses? = !@walker.nil?
 
     # @return [Boolean] whether somebody wants to know of {#cache} and {#span}
-    def watches_spans? = @watches_spans
+    def watches_spans? = @wants.spans || (@parent ? @parent.watches_spans? : false)
 
     # Tells each observer of a statement that ended. Positional and without an object, because this runs for every query.
     # An observer whose `query` takes a seventh, optional argument is handed the values bound to the statement.
@@ -156,7 +174,7 @@ module Castellan
     # @param count [Integer]
     # @param site [Integer, nil] see {CallSite}
     def loaded(model, count, site)
-      @told.loaded(model, count, site) if @loads
+      @told.loaded(model, count, site) if @wants.loads
       parent&.loaded(model, count, site)
     end
 
@@ -165,13 +183,13 @@ module Castellan
     # @param model [Class] the class that declares it
     # @param association [Symbol]
     def enter(model, association)
-      @told.enter(model, association) if @accesses
+      @told.enter(model, association) if @wants.accesses
       parent&.enter(model, association)
     end
 
     # Ends what {#enter} began.
     def leave
-      @told.leave if @accesses
+      @told.leave if @wants.accesses
       parent&.leave
     end
 
@@ -194,7 +212,7 @@ module Castellan
     # @param started_ns [Integer] monotonic
     # @param duration_ns [Integer]
     def cache(layer, outcome, started_ns, duration_ns)
-      @observer.cache(layer, outcome, started_ns, duration_ns) if @spans
+      @observer.cache(layer, outcome, started_ns, duration_ns) if @wants.spans
       parent&.cache(layer, outcome, started_ns, duration_ns)
     end
 
@@ -204,14 +222,14 @@ module Castellan
     # @param started_ns [Integer] monotonic
     # @param duration_ns [Integer]
     def span(kind, name, started_ns, duration_ns)
-      @observer.span(kind, name, started_ns, duration_ns) if @spans
+      @observer.span(kind, name, started_ns, duration_ns) if @wants.spans
       parent&.span(kind, name, started_ns, duration_ns)
     end
 
     protected
 
     def tell(sql, name, started_ns, duration_ns, cached, rows, binds)
-      if @binds
+      if @wants.binds
         @told.query(sql, name, started_ns, duration_ns, cached, rows, binds)
       else
         @told.query(sql, name, started_ns, duration_ns, cached, rows)

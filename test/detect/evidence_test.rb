@@ -118,6 +118,15 @@ class DetectEvidenceTest < Minitest::Test
     assert_includes error.message, "2 or more"
   end
 
+  def test_of_many_requests_its_share_is_looked_at
+    looked = [0, 0.1, 1].to_h do |share|
+      sampled = Castellan::Detect::Evidence::Sampled.new(share)
+      [share, Array.new(2_000) { sampled.begin&.tap { |use| sampled.finish(use, Castellan::Detect::Tally.new) } }.compact.size]
+    end
+    assert_equal [0, 2_000], looked.values_at(0, 1)
+    assert_in_delta 200, looked[0.1], 90 # six times as far as it scatters
+  end
+
   private
 
   def listeners

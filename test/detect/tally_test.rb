@@ -35,6 +35,28 @@ class DetectTallyTest < Minitest::Test
     plain(ruby).zip(plain(native)) { |one, other| assert_equal one, other }
   end
 
+  def test_what_is_once_is_no_finding
+    known = Array.new(400) { |seed| tallies.first.tap { |tally| tell(tally, Random.new(seed), 1 + (seed % 7)) } }.select(&:once?)
+    assert_operator known.size, :>, 50
+    known.each { |tally| assert_empty findings(tally) }
+  end
+
+  def test_what_is_asked_twice_written_or_slow_is_not_once
+    assert_predicate Tally.new.tap { |tally| READS[0, 2].each { |sql| here(tally, sql, 0, 1, false, [1]) } }, :once?
+    refute_predicate Tally.new.tap { |tally| 2.times { here(tally, READS[0], 0, 1, false, [1]) } }, :once?
+    refute_predicate Tally.new.tap { |tally| here(tally, WRITES[0], 0, 1, false, [1]) }, :once?
+    refute_predicate Tally.new.tap { |tally| here(tally, READS[0], 0, 600_000_000, false, [1]) }, :once?
+    refute_predicate Tally.new.tap { |tally| here(tally.strand, READS[0], 0, 1, false, [1]) }, :once?
+    refute_predicate Tally.new(native: false), :once?
+  end
+
+  def test_one_association_that_asks_two_tables_is_not_once
+    tally = Tally.new
+    tally.enter(MODELS[0], :subject)
+    2.times { |number| here(tally, READS[number], 0, 1, false, [1]) }
+    refute_predicate tally, :once?
+  end
+
   def test_a_text_that_was_forgotten_belongs_to_its_group
     tallies.each do |tally|
       6_000.times do |number|

@@ -2,6 +2,7 @@
 
 require "test_helper"
 require "open3"
+require "tmpdir"
 require_relative "../detect/active_record_world"
 require_relative "../detect/sequel_world"
 
@@ -53,6 +54,20 @@ class InstrumentTest < Minitest::Test
       print counter.queries
     RUBY
     assert_equal "1", output
+  end
+
+  def test_it_looks_for_libraries_only_where_a_file_was_loaded
+    Instrument.subscribe
+    Instrument::SleepInstrument.detach
+    Instrument.attach
+    refute_predicate Instrument::SleepInstrument, :attached?
+    Dir.mktmpdir do |directory|
+      require File.join(directory, "later.rb").tap { |file| File.write(file, "") }
+    end
+    Instrument.attach
+    assert_predicate Instrument::SleepInstrument, :attached?
+  ensure
+    Instrument.unsubscribe
   end
 
   def test_it_is_required_without_a_library

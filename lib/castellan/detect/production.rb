@@ -113,7 +113,7 @@ module Castellan
 
       def watch?
         return false if @stopped
-        return @sample >= 1 || rand < @sample unless resting?
+        return @sample >= 1 || rand < @sample unless @breaker.open?
 
         @breaker.rest
         false
@@ -131,15 +131,19 @@ module Castellan
 
       def judge(tally, use, env, duration_ns)
         started = Clock.monotonic_ns
+        look(tally, use, env) if use || !tally.once?
+      rescue StandardError => error
+        log(env, "Castellan's detector failed: #{error.full_message(highlight: false)}")
+      ensure
+        spend(tally, Clock.monotonic_ns - started + (use ? use.spent_ns : 0), duration_ns, env)
+      end
+
+      def look(tally, use, env)
         vain = use ? @evidence.finish(use, tally) : []
         found = @judgements.of(tally)
         @evidence.leave_alone(found.map(&:first)) if found.any?
         found += vain.map { |finding| [finding, 1, 0] }
         keep(found, Endpoint.of(env), env) if found.any?
-      rescue StandardError => error
-        log(env, "Castellan's detector failed: #{error.full_message(highlight: false)}")
-      ensure
-        spend(tally, Clock.monotonic_ns - started + (use ? use.spent_ns : 0), duration_ns, env)
       end
 
       def spend(tally, verdict_ns, duration_ns, env)

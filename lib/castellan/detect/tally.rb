@@ -57,20 +57,26 @@ module Castellan
         [shape, READS | (shape.pieces? ? HAS_PIECES : 0) | (shape.joins? ? JOINS : 0)]
       end
 
+      # @return [Recording::Wants] the same for all that are made of a class
+      def self.wants = @wants ||= Recording::Wants.of_class(self)
+
       # @return [Boolean] whether a write is of many rows at once
       def self.bulk?(shape, sql) = shape.bulk? || sql.match?(SEVERAL_ROWS)
 
       # @return [Boolean] whether the extension counts, where it is there; not for what looks at the counting itself
-      def self.native? = equal?(Tally)
+      def self.native? = false
 
       # @param slow_ns [Integer, nil] from how long one statement is slow; nil: none is
       # @param order [Integer] how much had been seen before
       # @param native [Boolean] whether the extension counts, where it is there
-      def initialize(slow_ns: SLOW_NS, order: 0, native: self.class.native?)
+      def initialize(slow_ns: SLOW_NS, order: 0, native: instance_of?(Tally) || self.class.native?)
         @slow_after = slow_ns
         @strands = NONE
         native && NATIVE ? @native = NativeTally.new(self, slow_ns, order) : count_in_ruby(slow_ns, order)
       end
+
+      # @return [Recording::Wants] what a recording must tell it
+      def wants = self.class.wants
 
       # @return [#query] whom a recording tells: the C extension at once, where nothing is counted besides
       def listener = @native && instance_of?(Tally) ? @native : self
@@ -168,6 +174,11 @@ module Castellan
 
         groups.any? { |group| group.count >= times && group.span_ns >= min_ns }
       end
+
+      # The first look at a request, and for most the last: makes nothing.
+      # @return [Boolean] whether nothing can be a finding: no statement and no association was asked twice, nothing was written and
+      #   nothing was slow. Where it is false, {Verdict} knows.
+      def once? = @native && @strands.empty? && @singles.nil? ? @native.once? : false
 
       # @return [Array<Load>]
       def loads

@@ -23,6 +23,7 @@ module Castellan
 
           @evidence = Evidence.new(requests: requests, listen: false)
           @told = {}
+          @passing = passing
           @lock = Mutex.new
         end
 
@@ -30,8 +31,9 @@ module Castellan
         # @param metered [Boolean] whether it must know what it costs
         # @return [EagerUse, nil]
         def begin(metered: false)
-          return if @share.zero? || (@share < 1 && rand >= @share)
+          return if @share.zero? || (@passing -= 1) >= 0
 
+          @passing = passing
           Instrument::EagerInstrument.subscribe
           metered ? MeteredUse.new : EagerUse.new
         end
@@ -67,6 +69,12 @@ module Castellan
         # @param finding [Finding]
         # @return [Boolean] whether it is of another kind, or is still true
         def holds?(finding) = !KINDS.include?(finding.kind) || @evidence.holds?(finding)
+
+        private
+
+        # How many requests pass until the next: as many as if each had been drawn for by itself, but one number is drawn for all of them.
+        # Threads that count at the same moment may count one request less, which changes no share.
+        def passing = @share.between?(Float::MIN, 1.0.prev_float) ? (Math.log(1 - rand) / Math.log(1 - @share)).floor : 0
 
         KINDS = %i[unused_eager_load counter_cache].freeze
         private_constant :KINDS
