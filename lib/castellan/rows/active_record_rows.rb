@@ -134,7 +134,7 @@ module Castellan
       # @return [Integer] how many different rows there are, with the scope's own limit
       def count(scope)
         once = RelationSql.once(relation(scope)).unscope(:order, :lock)
-        once.limit_value || once.offset_value ? model.unscoped.from(once.select(primary_key), :castellan_counted).count : once.count
+        once.limit_value || once.offset_value ? model.unscoped.from(once.select(*model.primary_key), :castellan_counted).count : once.count
       end
 
       # @return [Array<String>] the ids of the scope's rows, as text, in its order

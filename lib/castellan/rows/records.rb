@@ -13,10 +13,17 @@ module Castellan
       # @param object what was given to {Resource.document}
       # @return [Records]
       def self.of(object)
-        return new(object.to_a) if list?(object)
+        return new(once(object)) if list?(object)
 
         new([object], single: true)
       end
+
+      # A relation with a join may hold a record several times; read as rows it would be there once.
+      def self.once(object)
+        joined = object.respond_to?(:joins_values) && (object.joins_values.any? || object.left_outer_joins_values.any?)
+        joined ? object.to_a.uniq : object.to_a
+      end
+      private_class_method :once
 
       # @return [Boolean] whether it holds several; a Hash and a Struct are one record
       def self.list?(object)

@@ -123,7 +123,7 @@ module Castellan
         scope = dataset(scope)
         scope = limited(scope) if order.any?
         terms = order.map { |column, direction| direction.to_sym == :desc ? ::Sequel.desc(qualify(column)) : ::Sequel.asc(qualify(column)) }
-        terms.concat(((keys.empty? ? Array(key) : keys) - order.map { |column, _| column.to_sym }).map { |key| qualify(key) })
+        terms.concat(((keys || Array(key)) - order.map { |column, _| column.to_sym }).map { |key| qualify(key) })
         return terms.empty? ? scope : scope.order_append(*terms) if order.empty?
 
         scope.order(*terms)
@@ -142,7 +142,7 @@ module Castellan
 
       # @return [Integer] how many different rows there are, with the scope's own limit
       def count(scope)
-        DatasetSql.once(dataset(scope), primary_key).count
+        DatasetSql.once(dataset(scope), keys).count
       end
 
       # @return [Array<String>] the ids of the scope's rows, as text, in its order
@@ -153,7 +153,7 @@ module Castellan
       # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text
       # @return [String] the exact SQL of the scope, for this request
       def scope_key(scope, plan = nil)
-        sql = DatasetSql.once(dataset(scope), primary_key).sql
+        sql = DatasetSql.once(dataset(scope), keys).sql
         plan ? [sql, *tables_read(plan).scopes].join("\n") : sql
       end
 
@@ -176,7 +176,7 @@ module Castellan
       # The records of a scope (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.
       # @return [Array<Sequel::Model, Hash>]
       def load(scope, whole: false) # rubocop:disable Lint/UnusedMethodArgument -- all columns are there
-        DatasetSql.records(dataset(scope), primary_key).all
+        DatasetSql.records(dataset(scope), keys).all
       end
 
       # @return [Array<Sequel::Model, Hash>] of these ids
@@ -198,7 +198,7 @@ module Castellan
 
       # @return [String] SELECT of that list for the scope, with no row twice
       def select_sql(scope, list, _joins = nil)
-        DatasetSql.select(DatasetSql.once(dataset(scope), primary_key), list)
+        DatasetSql.select(DatasetSql.once(dataset(scope), keys), list)
       end
 
       # @return [Boolean] paths are read by subqueries here
@@ -339,9 +339,10 @@ module Castellan
         end
       end
 
-      # The columns of the primary key.
+      # @return [Array<Symbol>, nil] the columns of the primary key
       def keys
-        Array(model? ? model.primary_key : primary_key)
+        keys = Array(model? ? model.primary_key : primary_key)
+        keys if keys.any?
       end
 
       def by_several(dataset, ids, columns)
@@ -351,7 +352,7 @@ module Castellan
       # What is asked of a dataset with a limit is asked of the rows that the limit leaves.
       def limited(scope)
         limited = scope.is_a?(::Sequel::Dataset) && (scope.opts[:limit] || scope.opts[:offset])
-        limited ? DatasetSql.chosen(scope, primary_key) : scope
+        limited ? DatasetSql.chosen(scope, keys) : scope
       end
 
       def dataset(scope)

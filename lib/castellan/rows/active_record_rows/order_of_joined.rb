@@ -7,7 +7,7 @@ module Castellan
       #
       #   OrderOfJoined.needed?(User.joins(:roles).order("roles.title"))        # => true
       #   OrderOfJoined.needed?(User.joins(:roles).order(:last_name))           # => false
-      #   OrderOfJoined.apply(User.joins(:roles).order("roles.title"), "id")    # => users, joined with the places of their ids
+      #   OrderOfJoined.apply(User.joins(:roles).order("roles.title"), ["id"])   # => users, joined with the places of their ids
       #
       # What is not surely a column of the model's own table counts as another's: that costs a window function, never a wrong order.
       module OrderOfJoined
@@ -24,14 +24,16 @@ module Castellan
         end
 
         # @param relation [ActiveRecord::Relation]
-        # @param key [String] the primary key
+        # @param keys [Array<String>] the columns of the primary key
         # @return [ActiveRecord::Relation] without the relation's limit and offset
-        def apply(relation, key)
+        def apply(relation, keys)
           model = relation.klass
+          names = keys.size == 1 ? { "id" => keys.first } : keys.each_with_index.to_h { |key, index| ["id#{index}", key] }
           ids = relation.unscope(:order, :limit, :offset, :select).except(:distinct)
-          ids = ids.reselect(model.arel_table[key].as("id"), place(relation))
-          places = Arel.sql("(SELECT id, MIN(place) AS place FROM (#{ids.to_sql}) castellan_placed GROUP BY id) #{PLACES.name}")
-          same = Arel::Nodes::On.new(PLACES[:id].eq(model.arel_table[key]))
+          ids = ids.reselect(*names.map { |name, key| model.arel_table[key].as(name) }, place(relation))
+          list = names.keys.join(", ")
+          places = Arel.sql("(SELECT #{list}, MIN(place) AS place FROM (#{ids.to_sql}) castellan_placed GROUP BY #{list}) #{PLACES.name}")
+          same = Arel::Nodes::On.new(names.map { |name, key| PLACES[name].eq(model.arel_table[key]) }.reduce(:and))
           model.unscoped.joins(Arel::Nodes::InnerJoin.new(places, same)).order(PLACES[:place].asc)
         end
 

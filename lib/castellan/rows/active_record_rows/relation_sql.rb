@@ -41,8 +41,7 @@ module Castellan
         # The rows that its limit leaves, for whoever wants them in another order.
         # @return [ActiveRecord::Relation]
         def chosen(relation)
-          model = relation.klass
-          model.unscoped.where(key(model) => once(relation).reselect(model.arel_table[key(model)]))
+          among(relation.klass, once(relation))
         end
 
         # @return [Boolean] whether one of the selected expressions has the name of a column
@@ -69,19 +68,27 @@ module Castellan
 
         def within(relation)
           model = relation.klass
-          key = key(model)
           joined = OrderOfJoined.needed?(relation)
-          return OrderOfJoined.apply(relation, key).merge(relation.only(*(WINDOW - [:order]))) if joined
+          return OrderOfJoined.apply(relation, keys(model)).merge(relation.only(*(WINDOW - [:order]))) if joined
 
-          ids = relation.unscope(:order, :limit, :offset, :select).except(:distinct)
-          model.unscoped.where(key => ids.reselect(model.arel_table[key])).merge(window(relation))
+          among(model, relation.unscope(:order, :limit, :offset, :select).except(:distinct)).merge(window(relation))
         end
 
-        def key(model)
-          key = model.primary_key
-          return key if key.is_a?(String)
+        # @param chosen [ActiveRecord::Relation] of the same rows
+        # @return [ActiveRecord::Relation] of the rows that are in it
+        def among(model, chosen)
+          columns = keys(model).map { |key| model.arel_table[key] }
+          ids = chosen.reselect(*columns)
+          return model.unscoped.where(columns.first.name => ids) if columns.size == 1
 
-          raise DeclarationError, "#{model}: a scope with a join, DISTINCT, GROUP BY or LIMIT needs a primary key of one column"
+          model.unscoped.where(Arel::Nodes::In.new(Arel::Nodes::Grouping.new(columns), ids.arel.ast))
+        end
+
+        def keys(model)
+          keys = Array(model.primary_key)
+          return keys if keys.any?
+
+          raise DeclarationError, "#{model}: a scope with a join, DISTINCT, GROUP BY or LIMIT needs a primary key (a view has none)"
         end
 
         # What the outer statement keeps: order, limit and offset.

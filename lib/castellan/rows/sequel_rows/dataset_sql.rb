@@ -57,28 +57,37 @@ module Castellan
         # The rows that its limit leaves, for whoever wants them in another order.
         # @return [Sequel::Dataset]
         def chosen(dataset, key)
-          key or raise DeclarationError, "#{dataset.first_source_alias}: a dataset with LIMIT needs a primary key of one column for that"
+          key or raise DeclarationError, "#{dataset.first_source_alias}: a dataset with LIMIT needs a primary key (a view has none)"
 
-          id = ::Sequel.qualify(dataset.first_source_alias, key)
           all = dataset.respond_to?(:model) ? dataset.model.dataset.unfiltered.unordered : dataset.db.from(dataset.first_source)
-          all.where(id => once(dataset, key).select(id))
+          found(all, ids(dataset, key), once(dataset, key))
         end
 
         # @param all [Sequel::Dataset] of the same rows, without a condition
         # @return [Sequel::Dataset] of the rows that are in the dataset, in its order and with its limit
         def among(dataset, key, all)
-          id = ::Sequel.qualify(dataset.first_source_alias, key)
-          return all.where(id => bare(dataset).select(id)).clone(dataset.opts.slice(*WINDOW)) unless joined_order?(dataset)
+          ids = ids(dataset, key)
+          return found(all, ids, bare(dataset)).clone(dataset.opts.slice(*WINDOW)) unless joined_order?(dataset)
 
-          placed = all.join(places(dataset, id).as(PLACES), { id: id }, qualify: :symbol)
+          names = ids.each_with_index.to_h { |id, index| [:"id#{index}", id] }
+          placed = all.join(places(dataset, names).as(PLACES), names, qualify: :symbol)
           placed.select_all(dataset.first_source_alias).order(::Sequel.qualify(PLACES, :place)).clone(dataset.opts.slice(:limit, :offset))
         end
 
+        # @return [Array<Sequel::SQL::QualifiedIdentifier>] the columns of the primary key
+        def ids(dataset, key)
+          Array(key).map { |column| ::Sequel.qualify(dataset.first_source_alias, column) }
+        end
+
+        def found(all, ids, chosen)
+          all.where((ids.size == 1 ? ids.first : ids) => chosen.select(*ids))
+        end
+
         # Where each row comes first in the order that joined tables give.
-        def places(dataset, id)
+        def places(dataset, names)
           place = ::Sequel.function(:row_number).over(order: dataset.opts[:order])
-          ids = bare(dataset).select(id.as(:id), place.as(:place))
-          dataset.db.from(ids.as(:castellan_placed)).group(:id).select(:id, ::Sequel.function(:min, :place).as(:place))
+          ids = bare(dataset).select(*names.map { |name, id| id.as(name) }, place.as(:place))
+          dataset.db.from(ids.as(:castellan_placed)).group(*names.keys).select(*names.keys, ::Sequel.function(:min, :place).as(:place))
         end
 
         # What is not surely a column of the rows' own table counts as another's: that costs a window function, never a wrong order.

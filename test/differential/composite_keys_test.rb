@@ -1,0 +1,151 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "sequel"
+require_relative "../rows/active_record_world"
+
+# Scopes of a model whose key has several columns: a join, DISTINCT, GROUP BY or LIMIT, with pages, a count and an order.
+module CompositeKeysContract
+  module World
+    def self.of(base)
+      base.connection.create_table(:shops) { |table| table.string(:name) }
+      base.connection.create_table(:receipts, primary_key: %i[shop_id number]) do |table|
+        table.integer :shop_id
+        table.integer :number
+        table.string :note
+      end
+      base.connection.create_table(:receipt_lines) { |table| table.integer(:shop_id) && table.integer(:number) }
+      receipt = Class.new(base) { self.table_name = "receipts" }
+      CompositeKeysContract.const_set(:"#{base.module_parent_name}Receipt", receipt)
+      shop = CompositeKeysContract.const_set(:"#{base.module_parent_name}Shop", Class.new(base) { self.table_name = "shops" })
+      receipt.belongs_to :shop, class_name: shop.name
+      receipt
+    end
+  end
+
+  LINES = "JOIN receipt_lines ON receipt_lines.shop_id = receipts.shop_id AND receipt_lines.number = receipts.number"
+
+  def setup
+    receipts.delete_all
+    base.connection.execute("DELETE FROM receipt_lines")
+    6.times { |index| receipts.create!(shop: shops[index % 2], number: index, note: "Note #{5 - index}") }
+    receipts.all.each { |receipt| 2.times { insert_line(receipt) } }
+  end
+
+  def test_each_row_comes_once_in_the_scopes_order_and_its_limit_counts_rows
+    scopes.each do |name, scope|
+      expected = scope.to_a.uniq.map { |receipt| receipt.id.join("_") }
+      assert_equal [expected, expected], [scope, scope.spawn].map { |one| read(plain.render(one)) }, "#{name}, loaded and not"
+      assert_equal expected.first(3), read(plain.render(scope.limit(3))), name
+      assert_equal expected, (1..3).flat_map { |number| read(divided.render(scope, page: { number: number })) }, name
+      assert_equal 6, JSON.parse(divided.render(scope))["meta"]["total"], name
+    end
+  end
+
+  def test_what_a_limit_leaves_can_be_sorted_and_asked_for_by_id
+    scope = receipts.order(:number).limit(3)
+    first = scope.to_a.map { |receipt| receipt.id.join("_") }
+    assert_equal first.reverse, read(divided.render(scope, sort: "note", page: { size: 9 }))
+    assert_equal 3, JSON.parse(divided.render(scope))["meta"]["total"]
+    last = receipts.order(:number).last.id.join("_")
+    assert_equal([200, 404], [first.first, last].map { |id| plain.document(scope, id: id).status })
+  end
+
+  private
+
+  def scopes
+    { join: receipts.joins(LINES).order(:number), distinct: receipts.joins(LINES).distinct.order(:number),
+      order_of_joined: receipts.joins(:shop).order("shops.name DESC, receipts.number"), eager: receipts.eager_load(:shop).order(:number),
+      group: receipts.group(:shop_id, :number).order(:number) }
+  end
+
+  def base = receipts.superclass
+  def shops = @shops ||= %w[Ada Alan].map { |name| receipts.reflect_on_association(:shop).klass.create!(name: name) }
+  def insert_line(receipt) = base.connection.execute("INSERT INTO receipt_lines (shop_id, number) VALUES (#{receipt.id.join(", ")})")
+  def read(text) = JSON.parse(text)["data"].map { |object| object["id"] }
+
+  def plain
+    model = receipts
+    Class.new(Castellan::Resource) do
+      model model
+      type "receipts"
+      attributes :note
+    end
+  end
+
+  def divided
+    Class.new(plain) do
+      sort :note
+      page size: 2, max_size: 9, count: true
+    end
+  end
+end
+
+class CompositeKeysOnSqliteTest < Minitest::Test
+  include CompositeKeysContract
+
+  def self.receipts = @receipts ||= World.of(ActiveRecordWorld.sqlite::Base)
+  def receipts = self.class.receipts
+end
+
+class CompositeKeysOnPostgresTest < Minitest::Test
+  include CompositeKeysContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def self.receipts = @receipts ||= World.of(ActiveRecordWorld.postgres::Base)
+  def receipts = self.class.receipts
+end
+
+# The same of a model of Sequel.
+class CompositeKeysOfSequelTest < Minitest::Test
+  def setup
+    @database = Sequel.sqlite
+    @database.create_table(:receipts) {
+      Integer :shop_id
+      Integer :number
+      String :note
+      primary_key %i[shop_id number]
+    }
+    @database.create_table(:lines) {
+      Integer :shop
+      Integer :receipt
+      Integer :place
+    }
+    4.times do |index|
+      @database[:receipts].insert(shop_id: index % 2, number: index, note: "Note #{3 - index}")
+      2.times { @database[:lines].insert(shop: index % 2, receipt: index, place: -index) }
+    end
+    model = @model = Class.new(Sequel::Model(@database[:receipts])) { set_primary_key %i[shop_id number] }
+    @resource = Class.new(Castellan::Resource) do
+      model model
+      type "receipts"
+      attributes :note
+      sort :note
+      page size: 2, max_size: 9, count: true
+    end
+  end
+
+  def teardown
+    @database.disconnect
+  end
+
+  def test_each_row_comes_once
+    joined = @model.join(:lines, shop: :shop_id, receipt: :number).select_all(:receipts)
+    assert_equal %w[0_0 1_1 0_2 1_3], pages(joined.order(Sequel[:receipts][:number]))
+    assert_equal %w[1_3 0_2 1_1 0_0], pages(joined.order(Sequel[:lines][:place]))
+    assert_equal 4, JSON.parse(@resource.render(joined))["meta"]["total"]
+  end
+
+  def test_what_a_limit_leaves_can_be_sorted
+    assert_equal %w[0_2 1_1], ids(@model.order(:number).limit(2, 1), sort: "note")
+  end
+
+  private
+
+  def pages(scope) = (1..2).flat_map { |number| ids(scope, page: { number: number }) }
+  def ids(scope, **asked) = JSON.parse(@resource.render(scope, **asked))["data"].map { |object| object["id"] }
+end
