@@ -25,6 +25,43 @@ class DetectAdviceTest < Minitest::Test
     assert_equal 3, statements { Node.preload(children: :children).find(1).children.map { |child| child.children.map(&:id) } }
   end
 
+  def test_a_tree_below_several_records_is_loaded_level_by_level
+    finding = only { Node.where(parent_id: 1).map(&:tree) }
+    assert_includes finding.fix, "add .preload(children: { children: :children }) where the nodes are loaded: "
+    assert_includes finding.fix, "#{finding.parent_location} (as deep as the records go"
+    assert_equal 3, statements { Node.where(parent_id: 1).preload(children: { children: :children }).map(&:tree) }
+    trees = -> { Node.where(parent_id: 1).map(&:tree) }
+    assert_predicate Castellan::Doctor.try(only(&trees), &trees), :accepted?
+  end
+
+  def test_a_name_that_is_taken_is_not_proposed
+    World::User.class_eval { def last_token = tokens.order(:id).last }
+    finding = only { World::User.all.map(&:last_token) }
+    assert_includes finding.fix, "has_one :preloaded_last_token, "
+  ensure
+    World::User.class_eval { remove_method :last_token }
+  end
+
+  def test_a_row_is_known_by_the_columns_that_the_statement_names
+    { "(name) do update" => "upsert_all(rows, unique_by: :name)", "(name, id) do update" => "upsert_all(rows, unique_by: [:name, :id])",
+      "(id) do update" => "upsert_all(rows)", "do nothing" => "insert_all(rows)" }.each do |conflict, code|
+      shape = Castellan::Detect::Shape.of("insert into tags (name) values (?) on conflict #{conflict}")
+      assert_equal "#{World::Tag}.#{code}", Castellan::Detect::ActiveRecordModels.insert_many(World::Tag, shape)
+    end
+    World::Base.transaction do
+      assert_includes only { 3.times { |number| World::Tag.create!(name: "m #{number}") } }.fix, "Tag.insert_all!(rows)"
+      raise ActiveRecord::Rollback
+    end
+  end
+
+  def test_a_look_up_by_a_key_that_a_record_holds_can_go_through_the_association
+    finding = only { World::Post.all.map { |post| World::User.find(post.user_id) } }
+    at = "#{finding.location[/.*:/]}#{__LINE__ - 1}"
+    assert_equal [nil, at, at], [finding.association, finding.location, finding.parent_location]
+    assert_includes finding.fix, "User.where(id: values).index_by(&:id); or add .preload(:user) where the posts are loaded: #{at} " \
+                                 "and read .user at #{at}"
+  end
+
   def test_children_of_many_are_preloaded_where_they_are_on_one_line
     assert_includes only { Node.all.map { |node| node.children.to_a } }.fix, "add .preload(:children) where"
   end

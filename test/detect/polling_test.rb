@@ -5,6 +5,14 @@ require_relative "active_record_world"
 class DetectPollingTest < Minitest::Test
   World = ActiveRecordWorld
 
+  def test_the_same_statement_in_another_schema_is_another_question
+    [true, false].each do |native|
+      assert_empty asked(native) { |number| "SET search_path TO tenant_#{number}, public" }
+      assert_empty asked(native) { |number| "SELECT set_config('app.tenant', '#{number}', true)" }
+      assert_equal [:duplicate], asked(native) { |number| "SET statement_timeout = #{number}" }.map(&:kind)
+    end
+  end
+
   def test_who_sleeps_before_asking_the_same_again_waits_for_something
     assert_empty(watch { 3.times { World::User.exists?(name: "ready") || sleep(1e-9) } })
     assert_empty(watch { 2.times { World::User.exists?(name: "ready") || sleep(1e-9) } })
@@ -58,6 +66,15 @@ class DetectPollingTest < Minitest::Test
   end
 
   private
+
+  # What is found when something else is sent before each of three equal statements.
+  def asked(native)
+    tally = Castellan::Detect::Tally.new(native: native)
+    3.times do |number|
+      [yield(number), "SELECT count(*) FROM settings"].each { |sql| tally.query(sql, nil, number, 1, false, 1) }
+    end
+    Castellan::Detect::Verdict.new(tally).findings
+  end
 
   def watch(&block) = Castellan::Detect.watch(&block)
 

@@ -58,7 +58,7 @@ class DetectSequelTest < Minitest::Test
   def test_datasets_without_a_model_are_seen
     finding = only { [1, 2, 3].each { |id| World::DB[:posts_tags].where(post_id: id).all } }
     assert_equal :n_plus_one, finding.kind
-    assert_equal "no model of the table posts_tags is known", finding.fix_refused
+    assert_match(/\Acollect the values before the loop at \S+ and ask once, with post_id IN \(…\) in place of post_id = … /, finding.fix)
   end
 
   def test_eager_loading_batches_and_polling_are_no_finding

@@ -58,12 +58,11 @@ module Castellan
         # @param scope [String] "where(on_behalf: false).order(id: :desc)"
         def scoped(macro, name, link, scope)
           reflection = link.model.reflect_on_association(link.name)
+          return joined(name, link, scope, reflection) if reflection.macro == :has_and_belongs_to_many
+
           through = ", through: :#{reflection.options[:through]}, source: :#{reflection.source_reflection.name}" if link.through
           "#{macro} :#{name}, -> { #{scope} }#{through || class_and_key(link)}"
         end
-
-        # @return [Boolean] whether an association with a scope can be declared beside this one
-        def scopable?(link) = link.model.reflect_on_association(link.name).macro != :has_and_belongs_to_many
 
         # A model of the table may be of a database that is not connected to: nothing is known of its columns.
         def column?(model, name) = asked { model.column_names.include?(name) } || false
@@ -71,11 +70,32 @@ module Castellan
         def order(columns) = "order(#{columns})"
         def primary_key(model) = asked { model.primary_key }.to_s
 
-        def insert_many(model, conflict = nil) = "#{model.name}.#{conflict == "update" ? "upsert_all" : "insert_all"}(rows)"
+        # What is inserted although it may be there is told by the statement; without that `insert_all` would say nothing of it.
+        # @param shape [Shape] of one INSERT
+        def insert_many(model, shape)
+          case shape.conflict
+          when nil then "#{model.name}.insert_all!(rows)"
+          when "update" then "#{model.name}.upsert_all(rows#{unique_by(model, shape.conflict_columns)})"
+          else "#{model.name}.insert_all(rows)"
+          end
+        end
+
         def update_many(model) = "#{model.name}.where(…).update_all(…), or #{model.name}.upsert_all(rows) where the values differ"
         def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete_all"
 
         private
+
+        def joined(name, link, scope, reflection)
+          options = reflection.options.slice(:foreign_key, :association_foreign_key).map { |key, value| ", #{key}: #{value.inspect}" }
+          "has_and_belongs_to_many :#{name}, -> { #{scope} }, class_name: #{link.target.name.inspect}, " \
+            "join_table: #{reflection.join_table.inspect}#{options.join}"
+        end
+
+        def unique_by(model, columns)
+          return if columns.empty? || columns == [primary_key(model)]
+
+          ", unique_by: #{columns.one? ? columns.first.to_sym.inspect : columns.map(&:to_sym).inspect}"
+        end
 
         def asked
           yield
@@ -84,13 +104,14 @@ module Castellan
         end
 
         def make(owner, reflection)
-          return Link.new(name: reflection.name, model: owner, to: :one) if reflection.polymorphic?
+          return Link.new(name: reflection.name, model: owner, declared: reflection.active_record, to: :one) if reflection.polymorphic?
 
           root = reflection
           root = root.through_reflection while root.through_reflection?
-          Link.new(name: reflection.name, model: owner, target: reflection.klass, table: last_part(reflection.klass.table_name),
-                   keys: keys_of(root), type: root.type, to: reflection.collection? ? :many : :one, foreign: !root.belongs_to?,
-                   through: through(reflection, root))
+          Link.new(name: reflection.name, model: owner, declared: reflection.active_record, target: reflection.klass,
+                   table: last_part(reflection.klass.table_name), keys: keys_of(root), type: root.type,
+                   to: reflection.collection? ? :many : :one, foreign: !root.belongs_to?,
+                   held: (reflection.foreign_key.to_s if reflection.belongs_to?), through: through(reflection, root))
         rescue NameError, ArgumentError, ActiveRecord::ActiveRecordError
           nil # an association to a class that is not there leads nowhere
         end

@@ -15,27 +15,47 @@ module Castellan
         @shape = one.group.shape
         @models = @shape.sequel? ? SequelModels : ActiveRecordModels
         @source = WrittenCall.at(one.site)
-        @model = Words.named(@shape.models, @source)
+        @model = asked_of(Words.named(@shape.models, @source))
+        @equal = @shape.equal.uniq
+        @equal -= [@model.inheritance_column] if @models == ActiveRecordModels && @model && @model.base_class != @model
       end
 
       # @return [Cure]
       def cure
+        return modelless if @model.nil?
+
         reason = refusal
         return Cure.refused(reason) if reason
 
-        Cure.new(text: "collect the values before the loop at #{at} and ask once: #{code}",
+        Cure.new(text: "collect the values before the loop at #{at} and ask once: #{code}#{through_association}",
                  remedy: ({ together: column, of: @model.name } unless code.include?("…")))
       end
 
       private
 
+      # The subclass that the statement names, where it does: that chooses by the column of the class's name.
+      def asked_of(model)
+        named = @shape.model && model && Object.const_get(@shape.model)
+        named.is_a?(Class) && named < model && named.base_class == model ? named : model
+      rescue NameError
+        model
+      end
+
       def at = CallSite.location(@one.site)
 
+      # Where the values are keys that the records of one load hold.
+      def through_association
+        return if @one.held.nil? || @shape.calculation? || @shape.existence?
+
+        preload = Detect.models(@one.held.model).preload(Preload.path([*@one.parent.path, @one.held.name]))
+        "; or add .#{preload} where the #{Words.plural(@one.parent.model)} are loaded: #{CallSite.location(@one.parent.site)} " \
+          "and read .#{@one.held.name} at #{at}"
+      end
+
       def refusal
-        if @model.nil? then "no model of the table #{@shape.table || "it reads"} is known"
-        elsif @shape.equal.empty? then "the statement has no condition of the form column = value"
+        if @equal.empty? then "the statement has no condition of the form column = value"
         elsif @shape.tables.size > 1 then "it reads #{@shape.tables.join(", ")}: ask for all at once, with a list of values in place of one"
-        elsif column.nil? then "it has conditions on #{@shape.equal.join(", ")}, and #{at} does not show which changes"
+        elsif column.nil? then "it has conditions on #{@equal.join(", ")}, and #{at} does not show which changes"
         elsif !@models.column?(@model, column) then "#{column} is no column of #{@model.name}"
         elsif code.nil? then "this calculation is not understood: ask for all at once, grouped by #{column}"
         elsif @shape.locks? || WrittenCall.locks?(@source) then locked
@@ -47,21 +67,30 @@ module Castellan
           "transaction: #{Bulk.of(@models).locked(@model, column)}"
       end
 
+      # Without a model there is no code to write, but it can be asked at once all the same.
+      def modelless
+        return Cure.refused("no model of the table #{@shape.table || "it reads"} is known") if @shape.table.nil? || column.nil?
+
+        counted = " and GROUP BY #{column}" if @shape.calculation?
+        Cure.new(text: "collect the values before the loop at #{at} and ask once, with #{column} IN (…) in place of #{column} = …" \
+                       "#{counted} (no model of the table #{@shape.table} is known)")
+      end
+
       # The one that changes.
       def column
-        @shape.equal.uniq.size == 1 ? @shape.equal.first : (changing.first if changing.size == 1)
+        @equal.size == 1 ? @equal.first : (changing.first if changing.size == 1)
       end
 
       # What was seen to change, else what is not written with a literal.
       def changing
-        @changing ||= varying.any? ? @shape.equal.uniq & varying : @shape.equal.uniq - constant.keys
+        @changing ||= varying.any? ? @equal & varying : @equal - constant.keys
       end
 
       def varying = @one.group.pieces&.varying.to_a
 
       # @return [Hash{String => String}] columns and the literals that they must equal
       def constant
-        @constant ||= @shape.equal.to_h { |name| [name, WrittenCall.literal(@source, name)] }.compact
+        @constant ||= @equal.to_h { |name| [name, WrittenCall.literal(@source, name)] }.compact
       end
 
       def code
@@ -76,7 +105,7 @@ module Castellan
 
       # A condition that is no equation is left to the reader.
       def conditions
-        known = @shape.equal.uniq - [column]
+        known = @equal - [column]
         further = known.map { |name| "#{name}: #{constant.fetch(name, "…")}" }
         [further.any? ? "where(#{further.join(", ")})" : "", @shape.compares? ? "where(…)" : ""].reject(&:empty?).join(".")
       end

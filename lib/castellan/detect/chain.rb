@@ -83,7 +83,7 @@ module Castellan
       end
     end
     Chain::LIBRARY = %w[ActiveRecord::Base Sequel::Model Object].freeze
-    Chain::SCOPES = "where\\.not|where|not|order|reorder|rewhere|exclude|reverse_order|reverse|filter|limit"
+    Chain::SCOPES = "where\\.(?:not|missing|associated)|where|not|order|reorder|rewhere|exclude|reverse_order|reverse|filter|limit"
     Chain::ARGUMENTS = /(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))?/
     Chain::CALL = /\A&?\.(#{Chain::SCOPES})#{Chain::ARGUMENTS}/
     Chain::FINDER = /\A&?\.(\w+[?!]?)#{Chain::ARGUMENTS}/

@@ -10,6 +10,9 @@ module Castellan
     # Associations that are missing at one load are written as one call. Where no preload can help it says why instead. Every kind
     # of text is tested by applying it and counting again (test/detect/fixes).
     class Fix
+      MOST_LEVELS = 3
+      private_constant :MOST_LEVELS
+
       def initialize(cases)
         @cases = cases
         @cures = {}.compare_by_identity
@@ -53,6 +56,8 @@ module Castellan
         return Cure.refused("nobody knows where the #{Words.plural(one.link.model)} were loaded") unless one.parent || walked?(one)
         return unseen(one) unless one.parent
         return recursive(one) if recursive?(one)
+        return deep(one) if deep?(one)
+        return anew(one) if anew?(one)
 
         addable?(one) ? association_with(one, merged(one)) : alone(one)
       end
@@ -69,6 +74,35 @@ module Castellan
         Cure.refused("#{one.link} is walked at #{CallSite.location(one.site)} by a method that calls itself, and a preload there asks " \
                      "again: add .#{deep}, as deep as the tree goes, where its first record is loaded, or read the tree at once, by " \
                      "WITH RECURSIVE")
+      end
+
+      # Whether a tree or a list is followed from record to record, so that more were asked than had been loaded.
+      def deep?(one)
+        return false unless walked?(one) && one.link.target && one.parent.path.empty? && (one.parent.also.to_a - [one.site]).empty?
+
+        one.parent.count && one.count > one.parent.count && (one.link.target <= one.link.model || one.link.model <= one.link.target)
+      end
+
+      # What is loaded of nothing asks nothing, so one level more than there are does no harm.
+      def deep(one)
+        levels = one.link.to == :one ? (one.count.to_f / one.parent.count).ceil : MOST_LEVELS
+        root = one.dup.tap { |first| first.parent = one.parent.dup.tap { |parent| parent.also = nil } }
+        Loading.new(root, Preload.path([one.link.name] * levels.clamp(2, MOST_LEVELS)))
+               .cure(after: " (as deep as the records go; or read the tree at once, by WITH RECURSIVE)")
+      end
+
+      # What is asked for although it is loaded: `user.posts.reload`, or Sequel's `user.posts { |dataset| … }`.
+      def anew?(one)
+        name = Regexp.escape(one.link.name.to_s)
+        block = "|#{name} \\{ \\|" unless one.models == ActiveRecordModels
+        walked?(one) && WrittenCall.at(one.site).match?(/\.(?:#{name}(?:\.reload\b|\(reload: true\))|reload_#{name}\b#{block})/)
+      end
+
+      def anew(one)
+        eager = "and then add .#{one.models.preload(Preload.path([*one.parent.path, one.link.name]))} where the " \
+                "#{Words.plural(one.parent.model)} are loaded: #{CallSite.location(one.parent.site)}"
+        Cure.refused("#{one.link} is asked for anew at #{CallSite.location(one.site)}, by a reload or with a block, whatever is loaded: " \
+                     "read it without, #{eager}")
       end
 
       # The cure without those of other cases.
@@ -99,7 +133,7 @@ module Castellan
 
       def at_once(shape, models, model)
         case shape.verb
-        when "insert" then models.insert_many(model, shape.conflict)
+        when "insert" then models.insert_many(model, shape)
         when "delete" then delete_at_once(shape, models, model)
         else models.update_many(model)
         end

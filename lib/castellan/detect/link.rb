@@ -8,21 +8,30 @@ module Castellan
     #
     # `key` is the column that must equal something of the owner when the association is asked for one record at a time:
     # in the target's table, or in the one it goes `through`; `keys` are all of them where it is composite. `to` is :one or
-    # :many; `type` is the column that names the model of a polymorphic owner.
-    Link = Struct.new(:name, :model, :target, :table, :key, :keys, :to, :through, :foreign, :type, keyword_init: true) do
+    # :many; `type` is the column that names the model of a polymorphic owner; `declared` the class in whose source it stands, which for
+    # a subclass is its superclass; `held` the column of the owner that holds the target's key, where the owner does.
+    Link = Struct.new(:name, :model, :declared, :target, :table, :key, :keys, :to, :through, :foreign, :held, :type, keyword_init: true) do
       def initialize(key: nil, keys: [key].compact, **rest)
         super(key: key || keys.first, keys: keys, **rest)
         freeze
       end
 
       # @return [String] "User#roles"
-      def to_s = "#{model.name || "(no name)"}##{name}"
+      def to_s = "#{(declared || model).name || "(no name)"}##{name}"
 
       # @param shape [Shape]
       # @return [Boolean] whether a statement asks for this association of one owner. Never of the side that holds the
       #   key: a look-up by primary key can come from anywhere.
       def asked_by?(shape)
         foreign && shape.table == table && (keys - shape.equal).empty? && (through.nil? || shape.tables.include?(through))
+      end
+
+      # @param source [String]
+      # @return [Boolean] whether a statement looks up the record whose key the owner holds, with the key as it is written there
+      def held_by?(shape, source)
+        return false unless held && target && shape.table == table && shape.equal == keys
+
+        source.match?(/(?:[.&]|\[:?["']?)#{Regexp.escape(held)}\b/)
       end
 
       # @return [Boolean] whether the key has several columns

@@ -43,6 +43,18 @@ module Castellan
         fitting(group).select { |other| other != link && other.model == link.model && rank(other, group) == rank(link, group) }
       end
 
+      # @return [Link, nil] the association that a look-up stands for, by a key that the line takes from a record: `Tag.find(post.tag_id)`
+      def held(group)
+        return if group.association || group.busiest.nil?
+
+        source = WrittenCall.at(group.busiest)
+        candidates.find { |link| link.held_by?(group.shape, source) }
+      end
+
+      # @return [Boolean] whether a model that took part has an association to this table, whose lists overlap when it is preloaded
+      #   for one batch after the other
+      def led_to?(group) = models.any? { |model| Detect.models(model).leads_to?(model, group.shape.table) }
+
       # @return [Boolean] whether a list may have been asked for to preload an association of what another group read
       def preloads?(other, group)
         models = group.shape.sequel? ? SequelModels : ActiveRecordModels
@@ -53,7 +65,19 @@ module Castellan
 
       def witnessed(group) = group.association && Detect.models(group.owner)&.link(group.owner, group.association)
 
-      def fitting(group) = candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) }
+      def fitting(group)
+        candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) && kin?(link, group.shape) }
+      end
+
+      # Of one table another subclass may be asked for than an association leads to.
+      def kin?(link, shape)
+        model = shape.model && Object.const_get(shape.model)
+        return true unless Detect.models(model) && link.target
+
+        model <= link.target || link.target <= model || model.table_name != link.target.table_name
+      rescue NameError
+        true
+      end
 
       def rank(link, group)
         scoped = (@scoped ||= {}.compare_by_identity)[link] ||= ScopeColumns.of(link)
@@ -70,7 +94,7 @@ module Castellan
 
       def named?(link, group)
         source = CallSite.source(group.busiest) if group.busiest
-        source.to_s.match?(/\b#{Regexp.escape(link.name.to_s)}\b/)
+        source.to_s.match?(/\b#{Regexp.escape(link.name.to_s)}(?:_dataset)?\b/)
       end
 
       def models = [*loaded, *walked_to, *looked_up, *streamed].uniq

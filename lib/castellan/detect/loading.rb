@@ -10,6 +10,9 @@ module Castellan
     # Where the call cannot simply be added it says what can be written: records of raw SQL, an association that only a
     # subclass has.
     class Loading
+      RAW = /(?:\b((?:[A-Z]\w*::)*[A-Z]\w*)\.)?find_by_sql\b/
+      private_constant :RAW
+
       # @param one [Verdict::Case] with a link and a parent
       # @param tree [Hash] see {Preload}
       def initialize(one, tree = Preload.path([*one.parent.path, one.link.name]))
@@ -24,6 +27,7 @@ module Castellan
       # @return [Cure]
       def cure(before: "", after: "", **remedy)
         return placeless if @parent.site.nil?
+        return one_by_one if paged_each?
         return refused if alone? && !active_record?
 
         remedy[:only] = @one.link.model.name if alone?
@@ -61,7 +65,7 @@ module Castellan
       def active_record? = models == ActiveRecordModels
       def parents = Words.plural(@parent.model)
 
-      def call = "#{models.preload(@tree)}#{models.unlisted unless @parent.count}"
+      def call = "#{models.preload(@tree)}#{models.unlisted unless @parent.count || @parent.path.any?}"
 
       def places
         [@parent.site, *@parent.also].map { |site| CallSite.location(site) }.join(" and ")
@@ -69,7 +73,14 @@ module Castellan
 
       def also = @parent.also.to_a.map { |site| CallSite.location(site) }
 
-      def raw? = active_record? && WrittenCall.at(@parent.site).include?("find_by_sql")
+      def raw?
+        active_record? && WrittenCall.at(@parent.site).scan(RAW).any? { |receiver,| receiver.nil? || loads?(receiver) }
+      end
+
+      # Another model's may stand on the same line. A constant may be called by several names, but for its last part.
+      def loads?(receiver)
+        [@parent.model, loaded].any? { |model| model.name.to_s[/\w+\z/] == receiver[/\w+\z/] }
+      end
 
       def from_raw
         "write #{@parent.model.name}.from(\"(…) #{@parent.model.table_name}\").#{call} instead of find_by_sql where the #{parents} " \
@@ -102,6 +113,14 @@ module Castellan
         first = "add .#{models.preload(Preload.path(way))} and " if way.any?
         "#{first}load :#{name} for the #{Words.plural(@one.link.model)} alone where the #{Words.plural(loaded)} are loaded: #{places}: " \
           "ActiveRecord::Associations::Preloader.new(records: #{records}.grep(#{@one.link.model.name}), associations: :#{name}).call"
+      end
+
+      # Sequel reads a page after the other, but gives one record at a time.
+      def paged_each? = !active_record? && @parent.count.nil? && WrittenCall.at(@parent.site).include?(".paged_each")
+
+      def one_by_one
+        Cure.refused("paged_each loads nothing eagerly: read the #{parents} a page at a time at #{places}, by " \
+                     "#{models.preload(@tree)} and .where { #{models.primary_key(@parent.model)} > last }.limit(…).all")
       end
 
       # A fiber that a library makes has no line of the application.

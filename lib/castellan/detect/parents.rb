@@ -32,7 +32,7 @@ module Castellan
         return if depth > DEEPEST
 
         load = load_before(owner, group)
-        return through_group(owner, group, depth) || streamed(owner, group) if load.nil?
+        return through_group(owner, group, depth) || joined(owner, group) || streamed(owner, group) if load.nil?
 
         load.times > 1 ? through_group(owner, group, depth) || here(load, owner, group) : from_root(load, owner, group)
       end
@@ -121,22 +121,40 @@ module Castellan
         Detect.models(owner)&.of_table(walk.shape.table).to_a.any? { |model| fits?(model.name, owner) }
       end
 
+      # What comes by a JOIN is told as loads of the first model only: the statement names the other tables.
+      def joined(owner, group)
+        joins = @groups.select { |other| other.before?(group) && other.shape.tables.size > 1 && !other.shape.write? }
+        joins.each do |other|
+          load = @loads.find { |one| other.sites.key?(one.site) } or next
+          root = Object.const_get(load.model)
+          names = path_between(root, owner, other.shape.tables) or next
+          return Parent.new(model: root, site: load.site, count: nil, path: names)
+        end
+        nil
+      rescue NameError
+        nil
+      end
+
       # Records that were taken one by one from a statement (Sequel's `each`) are never told as loaded: the statement is known.
       def streamed(owner, group)
-        models = Detect.models(owner) or return
+        models = Detect.models(owner)
+        return unless models == SequelModels
+
         statement = @groups.find { |other| other.before?(group) && other.association.nil? && reads_all?(other.shape, models, owner) }
         Parent.new(model: owner, site: statement.sites.keys.first, count: nil, path: []) if statement
       end
 
       def reads_all?(shape, models, owner)
-        !shape.write? && !shape.single? && !shape.calculation? && !shape.existence? && models.of_table(shape.table).include?(owner)
+        several = !shape.single? || shape.paged?
+        several && !shape.write? && !shape.calculation? && !shape.existence? && models.of_table(shape.table).include?(owner)
       end
 
-      # Breadth first over the associations that lead to models loaded in this recording; those that go through another
+      # Breadth first over the associations that lead to models loaded in this recording, or to tables that were joined; those
+      # that go through another
       # only where nothing else leads there, because what is on the way is loaded as well; a polymorphic one at last.
-      def path_between(root, owner)
+      def path_between(root, owner, joined = nil)
         models = Detect.models(root) or return
-        search(models, root, owner, false) || search(models, root, owner, true) || anywhere(models, root)
+        search(models, root, owner, false, joined) || search(models, root, owner, true, joined) || (anywhere(models, root) unless joined)
       end
 
       def anywhere(models, root)
@@ -144,11 +162,11 @@ module Castellan
         names if names.size == 1
       end
 
-      def search(models, root, owner, through)
+      def search(models, root, owner, through, joined)
         paths = [[root, []]]
         seen = [root]
         while (model, names = paths.shift)
-          links_to_loaded(models, model, through).each do |link|
+          links_to_loaded(models, model, through, joined).each do |link|
             return [*names, link.name] if fits?(link.target.name, owner)
             next if seen.include?(link.target) || names.size >= DEEPEST
 
@@ -159,9 +177,10 @@ module Castellan
         nil
       end
 
-      def links_to_loaded(models, model, through)
+      def links_to_loaded(models, model, through, joined)
         models.links(model).select do |link|
-          (through || link.through.nil?) && link.target && @loads.any? { |load| fits?(load.model, link.target) }
+          (through || link.through.nil?) && link.target &&
+            (joined ? joined.include?(link.table) : @loads.any? { |load| fits?(load.model, link.target) })
         end
       end
     end

@@ -94,8 +94,21 @@ module Castellan
       end
 
       def otherwise
-        Cure.refused("#{@link} is asked for with .#{@chain.finder} at #{at}, which a preload of it does not answer: declare an " \
-                     "association that has it in its scope, and preload that")
+        code = grouped_further
+        return Cure.new(text: "calculate for all at once, before the loop at #{at}: #{code} (what is missing there has none)") if code
+
+        advice = if @shape.calculation? then "calculate for all in one query, grouped by #{@link.key}"
+                 else "declare an association that has it in its scope, and preload that"
+                 end
+        Cure.refused("#{@link} is asked for with .#{@chain.finder} at #{at}, which a preload of it does not answer: #{advice}")
+      end
+
+      # What is counted by a column of each record's can be counted by two of all records'.
+      def grouped_further
+        columns = @chain.arguments.to_s[/\A\((:\w+(?:, :\w+)*)\)\z/, 1] if @chain.finder == "group"
+        return unless columns && @shape.calculation? && groupable? && @chain.constant?
+
+        group&.sub(/\.group\(:\w+/) { |key| "#{key}, #{columns}" }
       end
 
       # Without the association on the line its conditions are looked for one by one.
@@ -106,7 +119,7 @@ module Castellan
       # Sequel takes as many of each as the association says.
       def limited
         number = @shape.sequel? && @chain&.limit
-        return declaration(:"first_#{@link.name}", :many, limit: number) if number && @one.models.scopable?(@link)
+        return declaration(free(:"first_#{@link.name}"), :many, limit: number) if number
 
         Cure.refused("a limit for each record of #{@link} becomes a limit for all of them when it is preloaded, and without it all are " \
                      "read; rank the rows in the database, by ROW_NUMBER() or LATERAL")
@@ -206,14 +219,12 @@ module Castellan
         return loading.cure if reads_loaded? || (@chain.nil? && @source.include?("_ids"))
 
         first = ".first" if @shape.single? && @link.to == :many
-        loading.cure(after: " and read .#{@link.name}#{first}#{column} at #{at}", read: @link.name)
+        loading.cure(after: " and read .#{@link.name}#{first}#{column}#{mapped} at #{at}", read: @link.name)
       end
 
       # An association of its own, which holds what was asked for. One through a collection must be a collection, too.
       def chosen(call = self.call)
-        return Cure.refused("no association can be declared through the join table of #{@link}") unless @one.models.scopable?(@link)
-
-        one?(call) ? declaration(single_name, :one) : declaration(:"chosen_#{@link.name}", :many, call: call)
+        one?(call) ? declaration(single_name, :one) : declaration(free(:"chosen_#{@link.name}"), :many, call: call)
       end
 
       def declaration(name, to, call: nil, **limit)
@@ -227,7 +238,7 @@ module Castellan
       # What is still to be called on the association, because it holds more or other things than the line asks for.
       def call
         return "#{@chain.finder}#{@chain.arguments}" if %w[pluck pick].include?(@chain&.finder)
-        return "map#{@chain.arguments.to_s.sub(":", "&:")}" if @chain&.finder == "select_map"
+        return mapped.delete_prefix(".") if mapped
 
         "first" if @shape.single? && @link.through
       end
@@ -235,16 +246,23 @@ module Castellan
       # Sequel's `get` wants one column of the first.
       def column = (@chain.arguments.to_s.sub(/\A\(:(\w+)\)\z/, '&.\1') if @chain&.finder == "get")
 
+      # Its `select_map` wants one of each.
+      def mapped
+        return unless %w[select_map select_order_map].include?(@chain&.finder)
+
+        @chain.arguments.to_s[/\A\(:\w+\)\z/] ? ".map(#{@chain.arguments[1..-2].sub(":", "&:")})" : ".map { … }"
+      end
+
       def one?(call) = @shape.single? && call.nil?
 
-      # Where something is left to the reader there is nothing to try.
+      # Where something is left to the reader, or a join would be made a model of, there is nothing to try.
       def complete(code, cure)
-        code.include?("…") ? Cure.new(text: cure.text, refused: cure.refused) : cure
+        code.include?("…") || code.start_with?("has_and_belongs_to_many") ? Cure.new(text: cure.text, refused: cure.refused) : cure
       end
 
       # The class whose source has the association; the key is named after it.
       def declaring
-        ActiveRecordModels.model?(@link.model) ? @link.model.reflect_on_association(@link.name).active_record : @link.model
+        @link.declared || @link.model
       end
 
       # The order is the statement's own, because `last` turns round the one that is written.
@@ -264,7 +282,14 @@ module Castellan
       def single_name
         prefix = @shape.last? ? "last" : "first"
         prefix = "chosen" if @chain&.finder.to_s.match?(/take|find_by/)
-        :"#{prefix}_#{Words.singular(@link.target)}"
+        free(:"#{prefix}_#{Words.singular(@link.target)}")
+      end
+
+      # A name that the class has no method of: one of its own may be the one that asks.
+      def free(name)
+        ["", "preloaded_", "separately_preloaded_"].map { |prefix| :"#{prefix}#{name}" }.find do |free|
+          !declaring.method_defined?(free) && !declaring.private_method_defined?(free)
+        end || name
       end
     end
   end

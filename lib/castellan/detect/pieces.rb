@@ -18,10 +18,14 @@ module Castellan
       NAME = /["`\[]?(\w+)["`\]]?/
       VALUE = /\?\d*|\$\d+|'(?:[^']|'')*'|-?\d[\d.]*|true\b|false\b/i
       CONDITION = /(?:#{NAME}\s*\.\s*)?#{NAME}\s*(=|>=?|<=?|\bbetween\b)\s*\(?(#{VALUE})/i
+      # (placed_on, id) > ('2026-01-31', 7)
+      ROW = /\(((?:\s*#{NAME}\s*\.)?\s*#{NAME}\s*(?:,[^()]*)?)\)\s*(>=?|<=?)\s*\(([^()]*)\)/
       LIMIT = /\blimit\s+(#{VALUE})/i
       LIST = /\b(?:in|any)\s*\(\s*(?!select\b)([^()]*)\)/i
 
       MOST = 12
+      # A list of fewer may be one record's.
+      SHORT = 5
 
       # @return [Array<String>] columns that must equal another value each time, or one of several
       attr_reader :varying
@@ -29,6 +33,7 @@ module Castellan
       def initialize
         @varying = []
         @widths = []
+        @short = []
         @steady = true
         @ones = true
         @read = 0
@@ -44,6 +49,9 @@ module Castellan
         read(@sql, @binds) if @read.zero?
         read(sql, binds)
       end
+
+      # @return [Boolean] whether short lists have values in common, which slices of a set have not
+      def shared? = @short.uniq.size < @short.size
 
       # @return [Pieces] what is known of these statements and those of another thread
       def merge(other) = dup.tap { |pieces| pieces.take(other) }
@@ -65,11 +73,12 @@ module Castellan
 
       protected
 
-      attr_reader :sql, :binds, :widths, :steady, :ones
+      attr_reader :sql, :binds, :widths, :short, :steady, :ones
 
       def take(other)
         @varying |= other.varying
         @widths += other.widths
+        @short += other.short
         @steady &&= other.steady
         @ones &&= other.ones
         add(other.sql, other.binds) if other.sql
@@ -84,7 +93,7 @@ module Castellan
 
       def read(sql, binds)
         @read += 1
-        @widths += [width(sql, binds)] if sql.match?(LIST)
+        list(sql, binds) if sql.match?(LIST)
         @ones &&= limit(sql, binds) == 1
         conditions = conditions(sql, binds)
         compare(conditions) if @before
@@ -97,10 +106,17 @@ module Castellan
         first > 1 && @widths[0..-2].all?(first) && @widths.last <= first
       end
 
-      def width(sql, binds)
-        list = sql[LIST, 1].strip
-        list = value(list, sql, binds, sql.index(LIST)).to_s if list.match?(/\A\$\d+\z/) # an array of PostgreSQL's is one value
-        list.count(",") + 1
+      def list(sql, binds)
+        list = sql[LIST, 1]
+        offset = sql.index(LIST) + sql[LIST].rindex(list)
+        list = value(list.strip, sql, binds, offset).to_s if list.strip.match?(/\A\$\d+\z/) # an array of PostgreSQL's is one value
+        width = list.count(",") + 1
+        @widths += [width]
+        @short += values(list, sql, binds, offset) if width < SHORT
+      end
+
+      def values(list, sql, binds, offset)
+        list.to_enum(:scan, VALUE).map { value(Regexp.last_match[0], sql, binds, offset + Regexp.last_match.begin(0)) }
       end
 
       def limit(sql, binds)
@@ -112,6 +128,16 @@ module Castellan
         found = []
         sql.scan(CONDITION) do |_table, column, operator, literal|
           found << [column.downcase, operator, value(literal, sql, binds, Regexp.last_match.begin(4))]
+        end
+        sql.include?(",") ? found + rows(sql, binds) : found
+      end
+
+      # Two rows are compared value by value, the first that differs decides.
+      def rows(sql, binds)
+        found = []
+        sql.scan(ROW) do
+          match = Regexp.last_match
+          found << [match[1].downcase, match[4], values(match[5], sql, binds, match.begin(5))]
         end
         found
       end
@@ -130,15 +156,16 @@ module Castellan
         conditions.zip(@before) do |(column, operator, value), (_column, _operator, before)|
           next if value == before
 
-          operator == "=" ? @varying |= [column] - ranged : step(value, before)
+          operator == "=" ? @varying |= [column] - ranged : step(value, before, column)
         end
       end
 
-      # Who fetches a set by its keys goes through them in one direction.
-      def step(value, before)
+      # Who fetches a set by its keys goes through them in one direction, and through another set from its beginning.
+      def step(value, before, column)
         direction = value <=> before
         @direction ||= direction
-        @steady = false if direction.nil? || direction != @direction
+        first = (@first ||= {})[column] ||= before
+        @steady = false if direction.nil? || (direction != @direction && (value <=> first) != 0)
       end
     end
   end

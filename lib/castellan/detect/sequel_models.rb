@@ -41,13 +41,13 @@ module Castellan
         # The association to declare for chosen records.
         # @param limit [Integer, nil] how many of each
         def scoped(macro, name, link, scope, limit = nil)
-          key = link.model.association_reflection(link.name)[:key]
-          options = { class: link.target.name, key: key, limit: limit }.compact.map { |option, value| "#{option}: #{value.inspect}" }
+          reflection = link.model.association_reflection(link.name)
+          names = link.through ? %i[join_table left_key right_key] : %i[key]
+          options = { class: link.target.name, **reflection.slice(*names), limit: limit }.compact
+          options = options.map { |option, value| "#{option}: #{value.inspect}" }
+          macro = "many_to_many" if link.through
           "#{macro}(:#{name}, #{options.join(", ")})#{" { |dataset| dataset.#{scope} }" unless scope.empty?}"
         end
-
-        # @return [Boolean] whether an association with a block can be declared beside this one
-        def scopable?(link) = link.through.nil?
 
         def column?(model, name) = model.columns.include?(name.to_sym)
         def macro(to) = to == :one ? "one_to_one" : "one_to_many"
@@ -58,7 +58,7 @@ module Castellan
           "order(#{columns.map { |name, way| way == "desc" ? "Sequel.desc(:#{name})" : ":#{name}" }.join(", ")})"
         end
 
-        def insert_many(model, conflict = nil) = "#{model.name}.#{"dataset.insert_conflict(…)." if conflict}multi_insert(rows)"
+        def insert_many(model, shape) = "#{model.name}.#{"dataset.insert_conflict(…)." if shape.conflict}multi_insert(rows)"
         def update_many(model) = "#{model.name}.where(…).update(…)"
         def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete"
 
@@ -68,8 +68,10 @@ module Castellan
 
         def make(owner, reflection)
           join = reflection[:join_table]
-          Link.new(name: reflection[:name], model: owner, target: reflection.associated_class, table: table_of(reflection.associated_class),
-                   keys: keys_of(reflection), to: reflection.returns_array? ? :many : :one, foreign: reflection[:type] != :many_to_one,
+          Link.new(name: reflection[:name], model: owner, declared: reflection[:model], target: reflection.associated_class,
+                   table: table_of(reflection.associated_class), keys: keys_of(reflection),
+                   to: reflection.returns_array? ? :many : :one, foreign: reflection[:type] != :many_to_one,
+                   held: (reflection[:key].to_s if reflection[:type] == :many_to_one && reflection[:key].is_a?(Symbol)),
                    through: (last_part(join) if join))
         rescue NameError, Sequel::Error
           nil # an association to a class that is not there leads nowhere

@@ -17,12 +17,17 @@ module Castellan
       NAMES = 500
       EQUAL = /(?:\b(\w+)\.)?\b(\w+)\)? = \(?\?/
       PAGED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
+      PAGED_BY_SEVERAL = /\((?:\w+\.)?(\w+)(?:, (?:\w+\.)?\w+)+\) (?:>|>=|<|<=) \(\?.* order by (?:\w+\.)?\1\b.* limit \?/
       NUMBERED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=) \(?\?.*\b\1\)? (?:<|<=) \(?\?|\bbetween \? and \?/
       CONDITION = /(?:=|<|>|\blike|\bin|\bany|\bbetween) \(?\?/
+      # A sign may stand without space; an arrow or a cast is none.
+      SIGN = /(?<=[\w)]) ?(=|<>|!=|>=|<=|>|<) ?(?=[\w(?])/
       # No work that could be done at once, or none at all: cursors, locks, sequences, settings, what was written last.
       NOT_REPEATABLE = /\A(?:fetch|move|declare|close|copy|listen|unlisten|notify|lock|prepare|deallocate|attach|detach|use|kill)\b|
                         \Aselect\ (?:pg_\w+|set_config|nextval|currval|setval|lastval|last_insert_rowid|last_insert_id|changes|get_lock|
                         release_lock)\s?\(/x
+      # After it the same statement is about other rows: another schema, database or role, or a setting that policies read.
+      SWITCH = /\A(?:set (?:session |local )?(?:search_path|schema|role|session authorization|\w+\.\w+)\b|use \w|select set_config\s?\()/
       # Answers that may be others although nothing was written.
       VOLATILE = /\b(?:random|rand|now|clock_timestamp|statement_timestamp|uuid|gen_random_uuid|newid|randomblob)\s?\(|
                   \bcurrent_(?:timestamp|time|date)\b|\bfor\ (?:no\ key\ )?(?:update|share)\b/x
@@ -38,6 +43,9 @@ module Castellan
           named[fingerprint] = counted?(fingerprint, name) ? new(fingerprint, name) : nil
         end
       end
+
+      # @return [Boolean] whether what is asked from now on is answered from another schema or by another role
+      def self.switches?(fingerprint) = fingerprint.match?(SWITCH)
 
       # By the statement's name first: two models, or two ORMs, may send the same text.
       def self.remember(name)
@@ -62,6 +70,7 @@ module Castellan
 
       def initialize(fingerprint, name = nil)
         @fingerprint = fingerprint
+        @text = fingerprint.gsub(SIGN, ' \1 ').freeze
         @sequel = name == Instrument::SequelInstrument::NAME
         @model = name[/\A[A-Z]\S*(?= )/] unless @sequel || name.nil?
         @verb = fingerprint[/\A\(*(\w+)/, 1]
@@ -69,9 +78,9 @@ module Castellan
         @table = @tables.first
         @equal = equal_columns.freeze
         @write = %w[insert update delete merge].include?(@verb)
-        @listed = fingerprint.match?(/(?:\bin|= any) \(\?\)/)
+        @listed = @text.match?(/(?:\bin|= ?any) ?\(\?\)/)
         @batch = !@write && piecewise?
-        @pieces = !@write && (@batch || fingerprint.scan(CONDITION).size > 1 || fingerprint.match?(/ [<>]=? \(?\?/))
+        @pieces = !@write && (@batch || @text.scan(CONDITION).size > 1 || @text.match?(/ [<>]=? \(?\?/))
         freeze
       end
 
@@ -81,9 +90,10 @@ module Castellan
       # @return [String, nil] the model that ActiveRecord names with the statement ("Post Load")
       attr_reader :model
 
-      # @return [Array<Class>] the models of the table, the one that the statement names first
+      # @return [Array<Class>] the models of the table: first the one that the statement names, then one that is named after the table
       def models
-        (sequel? ? SequelModels : ActiveRecordModels).of_table(table).partition { |found| found.name == model }.flatten
+        found = (sequel? ? SequelModels : ActiveRecordModels).of_table(table)
+        found.each_with_index.sort_by { |one, place| [one.name == model ? 0 : 1, Words.table?(one, table) ? 0 : 1, place] }.map(&:first)
       end
 
       # @return [Boolean] whether Sequel sent it, so that its models are meant where ActiveRecord has some of the same table
@@ -100,7 +110,7 @@ module Castellan
       def joins? = fingerprint.include?(" as t0_r0")
 
       # @return [Boolean] whether it asks for the next rows of an order
-      def paged? = fingerprint.match?(PAGED) || fingerprint.match?(/ offset \?/)
+      def paged? = @text.match?(PAGED) || @text.match?(PAGED_BY_SEVERAL) || @text.match?(/ offset \?/)
 
       # @return [Boolean] whether it locks the rows that it reads
       def locks? = fingerprint.match?(/\bfor (?:no key )?(?:update|share)\b/)
@@ -110,9 +120,12 @@ module Castellan
         fingerprint[/\Ainsert or (\w+)/, 1] || fingerprint[/\bon (?:conflict|duplicate key)\b.*?\b(nothing|update)\b/, 1]
       end
 
+      # @return [Array<String>] the columns by which an INSERT knows such a row
+      def conflict_columns = fingerprint[/\bon conflict \(([\w, ]+)\)/, 1].to_s.split(", ")
+
       # @return [Boolean] whether it has conditions that are no equations
       def compares?
-        chosen = fingerprint[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
+        chosen = @text[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
         chosen.gsub(EQUAL, "").match?(/[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/)
       end
 
@@ -120,7 +133,7 @@ module Castellan
       def listed? = @listed
 
       # @return [Boolean] whether it asks for what lies between two values
-      def ranged? = fingerprint.match?(NUMBERED)
+      def ranged? = @text.match?(NUMBERED)
 
       # @return [Boolean] whether it writes many rows at once
       def bulk? = write? && (listed? || ranged?) && !equal.include?("id")
@@ -154,7 +167,7 @@ module Castellan
 
       # Only of the part that chooses: what an UPDATE sets is no condition.
       def equal_columns
-        conditions = fingerprint[/ where (.*)/m, 1] or return []
+        conditions = @text[/ where (.*)/m, 1] or return []
 
         conditions.scan(EQUAL).filter_map { |table, column| column if table.nil? || tables.include?(table) }
       end

@@ -51,7 +51,9 @@ module Castellan
       # Asked by the C extension, once for a text.
       # @return [Array(Shape, Integer), nil] none for what is not counted
       def self.read(sql, name)
-        shape = Shape.of(Fingerprint.of(sql), name) or return
+        fingerprint = Fingerprint.of(sql)
+        shape = Shape.of(fingerprint, name)
+        return ([Shape.new(fingerprint), WRITES_BULK] if Shape.switches?(fingerprint)) if shape.nil?
         return [shape, bulk?(shape, sql) ? WRITES_BULK : WRITES] if shape.write?
 
         [shape, READS | (shape.pieces? ? HAS_PIECES : 0) | (shape.joins? ? JOINS : 0)]
@@ -235,8 +237,9 @@ module Castellan
 
       # @return [Text, false, nil] none for what is not counted
       def read(sql, name)
-        shape = Shape.of(Fingerprint.of(sql), name)
-        return keep(sql, false) if shape.nil?
+        fingerprint = Fingerprint.of(sql)
+        shape = Shape.of(fingerprint, name)
+        return Shape.switches?(fingerprint) ? bulk(Shape.new(fingerprint)) : keep(sql, false) if shape.nil?
 
         return bulk(shape) if shape.write? && Tally.bulk?(shape, sql)
 
@@ -271,9 +274,10 @@ module Castellan
         group.pieces&.add(sql, binds)
       end
 
+      # What is written of no known table, as when the schema is switched, may be any.
       def written(shape)
         tables = shape.tables
-        tables.size == 1 ? @written[tables.first] : tables.sum { |table| @written[table] }
+        @written[nil] + (tables.size == 1 ? @written[tables.first] : tables.sum { |table| @written[table] })
       end
 
       def group_of(text)

@@ -12,7 +12,8 @@ module Castellan
     # to its last. Reads source files and models, so it belongs after the work and not into it.
     class Verdict
       # A group that will be reported, with what was found out about it.
-      Case = Struct.new(:kind, :group, :site, :link, :parent, :models, :rivals, keyword_init: true) do
+      # `held` is the association that a look-up could have gone through.
+      Case = Struct.new(:kind, :group, :site, :link, :held, :parent, :models, :rivals, keyword_init: true) do
         def count = group.count
         def cached = group.cached
         def total_ns = group.total_ns
@@ -96,9 +97,28 @@ module Castellan
       def judge_statement(group, link = nil)
         site = crowded(group, link)
         return if site && group.polling?
-        return new_case(:n_plus_one, group, site) if site && group.different > 1
+        return look_up(group, site) if site && group.different > 1
 
-        new_case(:duplicate, group, group.busiest) if again(group, site) >= @repeats - 1 && !group.shape.volatile?
+        return if group.shape.volatile? || first_page?(group) || WrittenCall.locks?(WrittenCall.at(group.busiest))
+
+        new_case(:duplicate, group, group.busiest) if again(group, site) >= @repeats - 1
+      end
+
+      # Where the keys come from records that were loaded together, these are told as well.
+      def look_up(group, site)
+        held = @links.held(group)
+        parent = held && @parents.of(held.model, group)
+        parent&.site ? new_case(:n_plus_one, group, site, parent: parent, held: held) : new_case(:n_plus_one, group, site)
+      end
+
+      # A set that is read in batches twice begins twice; its other pages are no finding either.
+      def first_page?(group)
+        return false unless group.shape.single? && group.shape.order
+
+        @tally.groups.any? do |other|
+          other.shape.table == group.shape.table && other.shape.paged? && other.shape.order == group.shape.order &&
+            other.sites.keys.intersect?(group.sites.keys) && piecewise?(other)
+        end
       end
 
       # What is asked at two places, before and after something was written, may have changed by a trigger or a cascade.
@@ -115,8 +135,15 @@ module Castellan
       def whole?(group)
         shape = group.shape
         return false unless group.pieces.batch?(shape, siblings(group), group.count)
+        return false if shape.listed? && group.pieces.shared? && !overlapping?(group)
 
         !shape.calculation? || shape.listed? || before(group).any? { |other| other.shape.table == shape.table && other.shape.paged? }
+      end
+
+      # Whether lists with values in common may be of batches: what belongs to the records of each batch.
+      def overlapping?(group)
+        @links.led_to?(group) ||
+          @tally.groups.any? { |other| other.shape.paged? && !other.equal?(group) && other.sites.keys.intersect?(group.sites.keys) }
       end
 
       def siblings(group) = @tally.loads.select { |load| load.order < group.order }.map(&:count)

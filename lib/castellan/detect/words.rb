@@ -27,6 +27,12 @@ module Castellan
       # @return [String]
       def singular(model) = last(model).gsub(BOUNDARY, "_").downcase
 
+      # @return [Boolean] whether a table has its name from this model, as far as names of tables go
+      def table?(model, table)
+        words = [plural(model), last(model).gsub(BOUNDARY, " ").downcase].map { |word| word.tr(" ", "_") }
+        words.any? { |word| table == word || table.to_s.end_with?("_#{word}") }
+      end
+
       # Several models may have one table.
       # @param models [Array<Class>]
       # @param source [String]

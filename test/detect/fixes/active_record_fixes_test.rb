@@ -94,6 +94,24 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_tried(work, [finding], measured(work), applied)
   end
 
+  def test_sql_of_another_model_at_the_line_is_not_taken_for_the_load
+    sql = "['SELECT * FROM zoo_room_keys WHERE keeper_id = ?', keeper.id]"
+    work = unit("World::Keeper.order(:id).map { |keeper| World::RoomKey.find_by_sql(#{sql}).size }")
+    assert_match(/\Aadd \.preload\(:room_keys\) where the keepers are loaded/, only_finding(work).fix)
+  end
+
+  def test_chosen_records_behind_a_join_table_become_an_association_of_their_own
+    { "where(name: 'trick 1')" => ".map(&:id)", "exists?(name: 'trick 1')" => "", "order(name: :desc).first" => ".id" }.each do |code, rest|
+      work = unit("World::Animal.order(:id).map do |animal|", "animal.tricks.#{code}#{rest}", "end")
+      finding = only_finding(work)
+      before = measured(work)
+      applied = run_copy(work) { |copy| Written.new(finding.fix, copy, /World::Animal/, "tricks.#{code}").call }
+      assert_equal [nil, before.result, []], [applied.error, applied.result, applied.findings], finding.fix
+      assert_includes 2..3, applied.queries, finding.fix
+      assert_includes Castellan::Doctor.try(finding) { work.call }.to_s, "not tried: an association through a join table"
+    end
+  end
+
   def test_one_chosen_record_becomes_an_association_of_its_own
     { "#{KEY}.last" => "has_one :last_room_key, -> { where(lost: false).order(id: :desc) }", "room_keys.last" => "-> { order(id: :desc) }",
       "room_keys.order(door: :desc).last" => "has_one :first_room_key, -> { order(door: :asc) }",
@@ -165,7 +183,7 @@ class ActiveRecordFixesTest < Minitest::Test
   end
 
   def test_what_is_another_query_than_the_association_is_not_said_to_be_preloaded
-    ["joins(:keeper).map(&:door)", "select(:id).map(&:id)", "group(:lost).count", "distinct.count(:door)", "includes(:keeper).map(&:door)"]
+    ["joins(:keeper).map(&:door)", "select(:id).map(&:id)", "distinct.count(:door)", "includes(:keeper).map(&:door)"]
       .each do |code|
         reason = assert_refused(unit(KEEPERS, "keeper.room_keys.#{code}", "end"), ".preload(:room_keys)")
         assert_includes reason, "is asked for with .#{code[/\w+/]} at"
@@ -195,6 +213,16 @@ class ActiveRecordFixesTest < Minitest::Test
     grouped = findings.map { |finding| finding.fix[/\w+::RoomKey\..*?count/] }
     assert_equal [".where(lost: false).group(:keeper_id).count", ".group(:keeper_id).count"], grouped.map { |code| code[/\)(\..*)/, 1] }
     assert_match(/\Aadd \.preload\(:room_keys\)/, findings.last.fix)
+  end
+
+  def test_a_calculation_for_each_group_is_grouped_by_two_columns
+    fix = only_finding(unit(KEEPERS, "keeper.room_keys.group(:lost).count", "end")).fix
+    found, queries = evaluate(fix[/: (ActiveRecordZoo.*) \(what/, 1], values: World::Keeper.ids)
+    assert_equal 1, queries
+    World::Keeper.order(:id).each do |keeper|
+      expected = keeper.room_keys.group(:lost).count
+      assert_equal expected, found.select { |(id, _lost), _count| id == keeper.id }.transform_keys(&:last), fix
+    end
   end
 
   def test_a_grouped_calculation_answers_for_each
@@ -248,7 +276,7 @@ class ActiveRecordFixesTest < Minitest::Test
   end
 
   def test_writes_one_by_one_become_one_statement
-    { "World::Trick.create!(name: value.to_s)" => [[{ name: "a" }, { name: "b" }], "insert_all"],
+    { "World::Trick.create!(name: value.to_s)" => [[{ name: "a" }, { name: "b" }], "insert_all!"],
       "World::Trick.find(value).update!(name: 'new')" => [[{ id: 1, name: "a" }, { id: 2, name: "b" }], "upsert_all"],
       "World::Trick.delete(value)" => [[1, 2], "delete_all"] }.each do |code, (rows, method)|
       fix = rolled_back { findings_of(unit("[1, 2].each do |value|", code, "end")).find { |one| one.kind == :write_loop }.fix }

@@ -164,9 +164,18 @@ class SequelFixesTest < Minitest::Test
     refused.each do |code, reason|
       assert_includes assert_refused(unit(KEEPERS, "keeper.#{KEYS}.#{code}", "end"), ".eager(:room_keys)"), reason
     end
+  end
+
+  def test_what_hangs_from_records_that_came_by_a_join_is_loaded_from_their_root
     graph = "World::Keeper.eager_graph(:animals).order(Sequel[:szoo_keepers][:id]).all.map do |keeper|"
-    finding = only_finding(unit(graph, "keeper.animals.map { |animal| animal.meals.map(&:id) }", "end"))
-    assert_equal "no load of several animals was seen, to which meals could be added", finding.fix_refused
+    work = unit(graph, "keeper.animals.map { |animal| animal.meals.map(&:id) }", "end")
+    finding = only_finding(work)
+    before = measured(work)
+    assert_match(/\Aadd \.eager\(animals: :meals\) where the keepers are loaded: \S+:2\z/, finding.fix)
+    applied = run_copy(work) { |copy| copy.lines[0] = copy.lines[0].sub("World::Keeper", "World::Keeper.eager(animals: :meals)") }
+    assert_equal [before.result, 3, []], [applied.result, applied.queries, applied.findings]
+    # The trial finds the animals that came by the JOIN and asks for the meals only.
+    assert_predicate Castellan::Doctor.try(finding) { work.call }, :accepted?
   end
 
   def test_writes_one_by_one_become_one_statement

@@ -37,9 +37,10 @@ module Castellan
         KEY = "castellan_key"
         VALUE = /'(?:[^']|'')*'|-?\d[\d.]*|\btrue\b|\bfalse\b/i
         PLACEHOLDER = /'(?:[^']|'')*'|"[^"]*"|\$(\d+)|\?/
+        COMMENT = %r{'(?:[^']|'')*'|"[^"]*"|(\s*/\*.*?\*/|\s*--[^\n]*)}m
         LIMIT_ONE = /\s+LIMIT 1\s*\z/i
         CALCULATION = /\Aselect (count|sum|avg|min|max)\(/
-        private_constant :VALUE, :PLACEHOLDER, :LIMIT_ONE, :CALCULATION
+        private_constant :VALUE, :PLACEHOLDER, :COMMENT, :LIMIT_ONE, :CALCULATION
 
         # @param finding [Finding]
         # @return [Boolean] whether its fix can be tried like that
@@ -80,7 +81,7 @@ module Castellan
         # @return [void]
         def reset
           @found = nil
-          @chained = false
+          @chained = @answered = false
           @kept = {}
         end
 
@@ -96,7 +97,13 @@ module Castellan
         def model = Object.const_get(@finding.remedy[:of])
 
         # @return what the block gave for the same text before
-        def keep(text) = @kept.fetch(text) { @kept[text] = yield }
+        def keep(text)
+          @answered = true
+          @kept.fetch(text) { @kept[text] = yield }
+        end
+
+        # @return [Boolean] whether any statement was answered; how some are sent nothing in between can answer them
+        def answered? = @answered
 
         # Whether each value stood in the answer to the one before, as when one goes from record to record: then they cannot be collected.
         # @return [Boolean]
@@ -107,8 +114,10 @@ module Castellan
         # @yield [String] the statement for all values
         # @return [Array, nil]
         def answer(text, literal, &ask)
+          text = bare(text)
           value = text[@condition, 2] or return
           @found ||= look_up(text, literal, &ask)
+          @answered = true
           return if chained?
 
           rows = @found.fetch(value) { missing or return }
@@ -117,8 +126,12 @@ module Castellan
 
         private
 
+        # A comment at the end stands behind what is rewritten there.
+        def bare(text) = text.gsub(COMMENT) { |part| Regexp.last_match(1) ? "" : part }
+
         def look_up(text, literal)
-          values = [*@statements.map { |sql, binds| literal.call(sql, binds) }, text].filter_map { |one| one[@condition, 2] }.uniq
+          texts = @statements.map { |sql, binds| bare(literal.call(sql, binds)) }
+          values = [*texts, text].filter_map { |one| one[@condition, 2] }.uniq
           found = yield(bulk(text, values)).group_by(&:first).transform_values { |pairs| pairs.map(&:last) }
           steps = values.each_cons(2)
           @chained = steps.any? && steps.all? { |one, following| holds?(found[one], following.delete("'")) }

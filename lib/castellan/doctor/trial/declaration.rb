@@ -14,7 +14,7 @@ module Castellan
       class Declaration
         # Takes down what the code declares.
         class Notes
-          MACROS = %i[has_one has_many one_to_one one_to_many].freeze
+          MACROS = %i[has_one has_many one_to_one one_to_many many_to_many].freeze
           private_constant :MACROS
 
           attr_reader :macro, :name, :scope, :options, :block

@@ -14,8 +14,9 @@ module Castellan
         MORE_OBJECTS = 5_000
         MORE_NS = 5_000_000
         SAFE = %w[GET HEAD].freeze
+        UNANSWERED = "nothing can answer these statements in their place, as they are sent, so that the line must be rewritten"
         CHAINED = "each value stands in the answer to the one before, so that they cannot be collected before the loop"
-        private_constant :MORE, :MORE_OBJECTS, :MORE_NS, :SAFE, :CHAINED
+        private_constant :MORE, :MORE_OBJECTS, :MORE_NS, :SAFE, :CHAINED, :UNANSWERED
 
         # @param findings [Array<Finding>] what one change mends
         # @yield the work
@@ -50,7 +51,7 @@ module Castellan
 
         def incomparable(before, masked)
           if before.asked < 2
-            "what was found is not repeated when the work runs again; was something kept meanwhile?"
+            "what was found is not repeated when the work runs again; was something kept meanwhile, or asked by another thread?"
           elsif masked.any? { |place| place == Outcome::WHOLE || place.start_with?("status") }
             "two runs without the fix answer differently as a whole, so nothing says whether the fix changes the answer"
           elsif (lost = located(before.places).index(nil))
@@ -63,6 +64,7 @@ module Castellan
           warm, after = Array.new(2) { run(injection) }
           return trial(before: before.measurement, masked: masked, reason: rewritten(injection)) if injection.unread
           return trial(before: before.measurement, masked: masked, reason: CHAINED) if injection.chained?
+          return trial(before: before.measurement, masked: masked, reason: UNANSWERED) if injection.unanswered?
 
           differences = [warm, after].flat_map { |one| before.outcome.differences(one.outcome, masked: masked) }.uniq
           trial(before: before.measurement, after: after.measurement, same: differences.empty?, masked: masked, how: how,

@@ -117,6 +117,9 @@ module Castellan
         # @return [Boolean] whether look-ups could not be answered at once, because each needs the answer to the one before
         def chained? = @at_once.any?(&:chained?)
 
+        # @return [Boolean] whether there are look-ups to answer, of which none came by where they can be answered
+        def unanswered? = @at_once.any? && @at_once.none?(&:answered?)
+
         # @return [String, nil] a line that should have read an association in another way, but does not read it at all
         def unread = @readings.find { |one| !@read[one] }&.location
 

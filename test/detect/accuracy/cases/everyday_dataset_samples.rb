@@ -251,6 +251,40 @@ module Accuracy
           Employee.where(user_id: user.id).update(number: number) #=> write_loop 3
         end
       end
+
+      kind "statements as people write them"
+      sample "without a space around the sign" do
+        [1, 2, 3].each { |id| DB["SELECT name FROM users WHERE id=#{id}"].first } #=> n_plus_one 3
+      end
+      sample "pages by two columns" do
+        last = [0, 0]
+        pages = Comment.order(:post_id, :id).limit(7)
+        while (rows = pages.where(Sequel.lit("(post_id, id) > (?, ?)", *last)).select_map(%i[post_id id])).any?
+          last = rows.last
+        end
+      end
+      sample "a list of each that others have as well, while they are read" do
+        User.order(:id).each { |user| Tag.where(id: [(user.id % 3) + 1, (user.id % 2) + 4]).all } #=> n_plus_one 5
+      end
+      sample "lists that have nothing in common" do
+        Comment.select_order_map(:id).each_slice(3) { |ids| Comment.where(id: ids).all }
+      end
+
+      kind "ways around an association"
+      sample "a condition on an association that another is declared with" do
+        User.order(:id).all.each { |user| user.posts_dataset.where(published: true).all } #=> n_plus_one 5 User#posts
+      end
+      sample "the first level by a JOIN, the second not" do
+        User.eager_graph(:posts).all.each do |user|
+          user.posts.each { |post| post.comments.size } #=> n_plus_one 10 Post#comments
+        end
+      end
+      sample "the record whose key a record holds" do
+        Comment.order(:id).all.each { |comment| User[comment.author_id] } #=> n_plus_one 30
+      end
+      sample "a page after the other, one record at a time" do
+        Employee.order(:id).paged_each(rows_per_fetch: 2) { |employee| employee.user } #=> n_plus_one 5 Employee#user
+      end
     end
   end
 end

@@ -436,6 +436,64 @@ module Accuracy
         3.times { queue << 1 }
         3.times { queue.pop && Token.exists?(secret: "done") } #=> duplicate 3
       end
+
+      kind "statements as people write them"
+      sample "without a space around the sign" do
+        [1, 2, 3].each { |id| Base.connection.select_value("SELECT name FROM users WHERE id=#{id}") } #=> n_plus_one 3
+      end
+      sample "pages, without a space around the sign" do
+        last = 0
+        while (ids = Base.connection.select_values("SELECT id FROM comments WHERE id>#{last} ORDER BY id LIMIT 7")).any?
+          last = ids.last
+        end
+      end
+      sample "pages by two columns" do
+        last = [0, 0]
+        while (rows = Comment.where("(post_id, id) > (?, ?)", *last).order(:post_id, :id).limit(7).pluck(:post_id, :id)).any?
+          last = rows.last
+        end
+      end
+      sample "pages by two columns, backwards" do
+        last = [99, 999]
+        while (rows = Comment.where("(post_id, id) < (?, ?)", *last).order(post_id: :desc, id: :desc).limit(7).pluck(:post_id, :id)).any?
+          last = rows.last
+        end
+      end
+      sample "the next by two columns, of each" do
+        Post.order(:id).each do |post|
+          Comment.where("(post_id, id) > (?, ?)", post.id, 0).order(:post_id, :id).limit(1).pick(:body) #=> n_plus_one 10
+        end
+      end
+      sample "one set in batches, twice" do
+        Post.find_each(batch_size: 3, &:title)
+        Post.includes(:comments).find_each(batch_size: 3) { |post| post.comments.size }
+      end
+      sample "one set in batches, twice at one line" do
+        2.times { Post.find_each(batch_size: 3, &:title) }
+      end
+      sample "batches, and the same count between them" do
+        Post.find_each(batch_size: 3) { Tag.count } #=> duplicate 10
+      end
+      sample "a list of each that others have as well" do
+        User.order(:id).ids.each { |id| Tag.where(id: [id % 3 + 1, id % 2 + 4]).to_a } #=> n_plus_one 5
+      end
+
+      kind "ways around an association"
+      sample "the record whose key a record holds" do
+        Comment.order(:id).each { |comment| User.find(comment.author_id) } #=> n_plus_one 30
+      end
+      sample "the first level by a JOIN, the second not" do
+        User.eager_load(:posts).order(:id).each do |user|
+          user.posts.each { |post| post.comments.to_a } #=> n_plus_one 10 Post#comments
+        end
+      end
+      sample "a calculation on an association of the superclass" do
+        Dog.order(:id).to_a.each { |dog| dog.visits.count } #=> n_plus_one 3 Animal#visits
+      end
+      sample "up a tree, from all leaves" do
+        up = ->(category) { category.parent ? up.call(category.parent) : category } #=> n_plus_one 8 Category#parent
+        Category.where.not(id: Category.where.not(parent_id: nil).select(:parent_id)).order(:id).to_a.each(&up)
+      end
     end
   end
 end
