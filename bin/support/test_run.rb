@@ -20,6 +20,8 @@ module Castellan
     OLDER_RAILS = "gemfiles/rails_7_1.gemfile"
     TOUCHES_RAILS = "test/{rows,instrument,detect,versions,keeper,document,serializer,compat,generators}/**/*_test.rb " \
                     "test/{document,contract,railtie}_test.rb"
+    # Of these, those that ask an example, which is a process with Rails of its own whatever the tests' is.
+    RAILS_OF_THEIR_OWN = "test/detect/**/users_example*_test.rb"
     # Each has servers of its own, so no more than four.
     PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { Etc.nprocessors.clamp(1, 4) })
     private_constant :LOADER
@@ -64,7 +66,8 @@ module Castellan
     def all_files = Dir[File.join(Installer::ROOT, "test/**/*_test.rb")]
     # gcc prints the bare name of a library that it does not have.
     def sanitizer? = `gcc -print-file-name=libasan.so 2>&1`.start_with?("/")
-    def rails_files = TOUCHES_RAILS.split.flat_map { |pattern| Dir[File.join(Installer::ROOT, pattern)] }
+    def rails_files = files_of(TOUCHES_RAILS) - files_of(RAILS_OF_THEIR_OWN)
+    def files_of(patterns) = patterns.split.flat_map { |pattern| Dir[File.join(Installer::ROOT, pattern)] }
     def ci? = ENV["CI"] == "true"
 
     def rake(*arguments)
