@@ -3,6 +3,7 @@
 require "test_helper"
 require "sequel"
 require_relative "../rows/active_record_world"
+require_relative "../rows/sequel_world"
 
 # What the caller's relation says holds for its document, whatever a client asks: its limit, its order by a name of its own SELECT.
 module ScopesOfTheCallerContract
@@ -188,6 +189,22 @@ class DatasetsOfTheCallerTest < Minitest::Test
     assert_equal scope.map { |letter| letter.id.to_s }, ids(scope, page: { size: 9 })
     plain = Class.new(Castellan::Resource).tap { |resource| resource.type("letters") && resource.model(@model) && resource.attributes(:subject) }
     assert_equal scope.map { |letter| letter.id.to_s }, JSON.parse(plain.render(scope))["data"].map { |object| object["id"] }
+  end
+
+  def test_an_order_by_a_name_of_a_group
+    count = Sequel.function(:max, Sequel[:letters][:subject]).as(:most)
+    scope = @model.join(Sequel[:letters].as(:others), id: :id).select_all(:letters).select_append(count)
+    scope = scope.group(Sequel[:letters][:id]).order(Sequel.desc(:most))
+    plain = Class.new(@resource) { page size: 9 }
+    assert_equal scope.map { |letter| letter.id.to_s }, ids(scope, page: { size: 9 })
+    result = Castellan.verify { plain.render(scope) }
+    assert_predicate result, :same?, result.to_s
+  end
+
+  def test_a_locked_dataset_is_counted_without_the_lock
+    needs :postgres
+    tags = SequelWorld.postgres::Tag
+    assert_equal tags.count, Castellan::Rows::SequelRows.for(tags).count(tags.for_update)
   end
 
   private

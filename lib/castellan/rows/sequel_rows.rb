@@ -142,7 +142,7 @@ module Castellan
 
       # @return [Integer] how many different rows there are, with the scope's own limit
       def count(scope)
-        DatasetSql.once(dataset(scope), keys).count
+        DatasetSql.once(dataset(scope), keys).clone(lock: nil).count
       end
 
       # @return [Array<String>] the ids of the scope's rows, as text, in its order

@@ -51,7 +51,7 @@ module Castellan
         def records(dataset, key)
           return dataset unless key && multiplies?(dataset)
 
-          among(dataset, key, dataset.respond_to?(:model) ? dataset.model.dataset : dataset.db.from(dataset.first_source))
+          among(expanded(dataset), key, dataset.respond_to?(:model) ? dataset.model.dataset : dataset.db.from(dataset.first_source))
         end
 
         # The rows that its limit leaves, for whoever wants them in another order.
