@@ -53,7 +53,7 @@ module Castellan
       # @param limit [Integer]
       # @param after [Integer, nil] only those with a greater number: what has come since
       # @param endpoint [String, nil] as {Result#endpoint}
-      # @param status [Integer, String, nil] 404, or "4xx"
+      # @param status [Integer, String, nil] 404, "4xx", or "none" where nothing was answered
       # @return [Array<Summary>] the newest first; at most MOST_LOOKED_AT are looked at
       def latest(limit: 50, after: nil, endpoint: nil, status: nil)
         rescuing([]) do
@@ -101,6 +101,7 @@ module Castellan
       def status?(summary, status)
         case status
         when nil, "" then true
+        when "none" then summary.status.nil?
         when /\A(\d)xx\z/ then summary.status.to_i / 100 == Regexp.last_match(1).to_i
         else summary.status.to_s == status.to_s
         end

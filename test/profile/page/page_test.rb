@@ -198,6 +198,13 @@ class ProfilePageTest < Minitest::Test
     assert_equal([true, false], rows.map { |row| row.include?('class="bar') })
   end
 
+  def test_what_was_not_answered_can_be_chosen
+    results = Profiles.kept(Profiles.fast, Profiles.fast(id: "broken", status: nil, exception: "KeyError"))
+    assert_includes get("", results).body, '<option value="none">none</option>'
+    assert_equal ["broken"], ids("?status=none", results)
+    refute_includes get("", Profiles.kept(Profiles.fast)).body, '<option value="none">'
+  end
+
   def test_where_nothing_was_answered_there_is_no_size
     body = get("/requests/broken", Profiles.kept(Profiles.fast(id: "broken", status: nil, exception: "KeyError", response_bytes: 0))).body
     assert_match(%r{Response</dt><dd>–</dd><dd class="small">nothing was answered}, body)

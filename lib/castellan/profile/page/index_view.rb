@@ -47,7 +47,10 @@ module Castellan
         def cut? = summaries.size >= @limit
 
         # To choose from: classes of statuses, those that are listed, and the one that was asked for.
-        def statuses = [*CLASSES, *summaries.filter_map(&:status).uniq.sort.map(&:to_s), @filter[:status]].compact.uniq
+        def statuses
+          listed = summaries.map(&:status).uniq
+          [*CLASSES, *listed.compact.sort.map(&:to_s), ("none" if listed.include?(nil)), @filter[:status]].compact.uniq
+        end
 
         # Memory and samples make a request slow, so what was profiled deeper says nothing of what is slow.
         def undisturbed
