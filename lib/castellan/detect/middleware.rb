@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "castellan/detect/known_verdicts"
+
 module Castellan
   module Detect
     # Watches each request for repeated queries: findings go to the log, into the response header `castellan-findings` and, where
@@ -38,7 +40,7 @@ module Castellan
         @authorize = authorize || ->(_env) { environment != "production" }
         @logger = logger
         @json_lines = json_lines
-        @limits = { repeats: Integer(repeats), min_ns: (min_ms * 1_000_000).to_i }
+        @verdicts = KnownVerdicts.new(repeats: Integer(repeats), min_ns: (min_ms * 1_000_000).to_i)
         @slow_ns = slow_ms && (slow_ms * 1_000_000).to_i
         @evidence = evidence.is_a?(Evidence::Sampled) ? evidence : Evidence::Sampled.new(evidence)
         @report = report
@@ -78,7 +80,7 @@ module Castellan
       def findings_of(tally, env)
         return NONE if tally.once?
 
-        Verdict.new(tally, **@limits).findings
+        @verdicts.findings(tally)
       rescue StandardError => error
         log(env, "Castellan's detector failed and is silent for this request: #{error.full_message(highlight: false)}")
         []
