@@ -7,7 +7,8 @@ module Castellan
     #
     #   QueryRows.new(recorder, findings, from_ns: started_ns).to_a   # => [{ at_ns: 120_000, sql: "select …", … }]
     #
-    # Texts are shared: a hundred statements of one shape from one line are a hundred hashes and one text each.
+    # Texts are shared: a hundred statements of one shape from one line are a hundred hashes and one text each. A recorder shares them, too,
+    # so what was made of one is looked up by the object and not by its bytes.
     class QueryRows
       LONGEST = 10_000
 
@@ -19,24 +20,26 @@ module Castellan
         @findings = findings
         @from_ns = from_ns
         @literals = literals
-        @frames = Hash.new { |frames, sites| frames[sites] = sites.map { |site| CallSite.frame(site) }.freeze }
-        @indexes = {}
-        @cut = {}
+        @frames = Hash.new { |frames, sites| frames[sites] = sites.map { |site| CallSite.frame(site) }.freeze }.compare_by_identity
+        @cut = Hash.new { |cuts, text| cuts[text] = cut(text) }.compare_by_identity
+        @indexes = {}.compare_by_identity
       end
 
       # @return [Array<Hash>] in the order in which the statements began
       def to_a
-        rows = []
-        @recorder.log.each_slice(Recorder::FIELDS) { |entry| rows << row(*entry) }
+        log = @recorder.log
+        rows = Array.new(log.size / Recorder::FIELDS) { |number| row(log, number * Recorder::FIELDS) }
         sorted?(rows) ? rows : rows.sort_by { |row| row[:at_ns] }
       end
 
       private
 
-      def row(sql, fingerprint, started_ns, duration_ns, rows, cached, sites, owner, association)
-        shape = cut(fingerprint)
-        { at_ns: started_ns - @from_ns, duration_ns: duration_ns, rows: rows, cached: cached, sql: @literals ? cut(sql) : shape,
-          fingerprint: shape, frames: @frames[sites], finding: index(fingerprint, owner, association) }
+      def row(log, at)
+        fingerprint = log[at + 1]
+        shape = @cut[fingerprint]
+        { at_ns: log[at + 2] - @from_ns, duration_ns: log[at + 3], rows: log[at + 4], cached: log[at + 5],
+          sql: @literals ? @cut[log[at]] : shape, fingerprint: shape, frames: @frames[log[at + 6]],
+          finding: index(fingerprint, log[at + 7], log[at + 8]) }
       end
 
       # Statements are told when they end, so only those that lie within another come before it.
@@ -48,9 +51,11 @@ module Castellan
       def index(fingerprint, owner, association)
         return if @findings.empty?
 
-        through = "#{owner}##{association}" if association
-        indexes = @indexes[fingerprint] ||= {}
-        indexes.fetch(through) { indexes[through] = @findings.index { |finding| of?(finding, fingerprint, through) } }
+        walks = (@indexes[fingerprint] ||= {}.compare_by_identity)[owner] ||= {}
+        walks.fetch(association) do
+          through = "#{owner}##{association}" if association
+          walks[association] = @findings.index { |finding| of?(finding, fingerprint, through) }
+        end
       end
 
       def of?(finding, fingerprint, through)
@@ -60,10 +65,8 @@ module Castellan
       end
 
       def cut(text)
-        @cut[text] ||= begin
-          short = text.bytesize > LONGEST ? "#{text.byteslice(0, LONGEST).scrub("")} …" : text
-          short.encoding == Encoding::UTF_8 && short.valid_encoding? ? -short : -short.dup.force_encoding(Encoding::UTF_8).scrub("?")
-        end
+        short = text.bytesize > LONGEST ? "#{text.byteslice(0, LONGEST).scrub("")} …" : text
+        short.encoding == Encoding::UTF_8 && short.valid_encoding? ? -short : -short.dup.force_encoding(Encoding::UTF_8).scrub("?")
       end
     end
   end
