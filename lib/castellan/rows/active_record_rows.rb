@@ -142,11 +142,11 @@ module Castellan
         session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
       end
 
-      # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text, and the zone of times
+      # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text, the zone of times and the shard
       # @return [String] the exact SQL of the scope, for this request
       def scope_key(scope, plan = nil)
         sql = relation(scope).to_sql # the relation keeps it: a relation that is used again costs nothing
-        plan ? [sql, *tables_read(plan).scopes, ::Time.zone&.name].join("\n") : sql
+        plan ? [sql, *tables_read(plan).scopes, ::Time.zone&.name, model.current_shard].join("\n") : sql
       end
 
       # @return [Array<String>, nil] every table that the plan's statements read; nil when that cannot be known

@@ -91,8 +91,13 @@ module Castellan
       end
 
       # @return [Boolean] whether it can be given to {#fetch}
+      # @raise [ConfigurationError] for a dataset of a certain server: what it leads to would be read from another
       def scope?(object)
-        object.is_a?(::Sequel::Dataset) && object.first_source_alias == @dataset.first_source_alias
+        return false unless object.is_a?(::Sequel::Dataset) && object.first_source_alias == @dataset.first_source_alias
+        return true if [nil, :default, :read_only].include?(object.opts[:server])
+
+        raise ConfigurationError, "a dataset of server #{object.opts[:server].inspect} cannot be read as rows: write the document inside " \
+                                  "DB.with_server(#{object.opts[:server].inspect}) { … } (Sequel's extension server_block)"
       end
 
       # @return [Boolean] whether the caller selects something else under a column's name: only the records know what they answer then

@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "fileutils"
+require "sequel"
+require "tmpdir"
+
+# A document is of the shard that the application is connected to, kept or not.
+class ShardsTest < Minitest::Test
+  class Record < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Notice < Record; end
+
+  class NoticeResource < Castellan::Resource
+    model Notice
+    type "notices"
+    attributes :title
+    cache :exact, expires_in: 60
+  end
+
+  def setup
+    @directory = Dir.mktmpdir("castellan-shards")
+    @before = ActiveRecord::Base.configurations
+    one, two = %w[one two].map { |name| { adapter: "sqlite3", database: File.join(@directory, name) } }
+    ActiveRecord::Base.configurations = { ActiveRecord::ConnectionHandling::DEFAULT_ENV.call => { "one" => one, "two" => two } }
+    Record.connects_to(shards: { default: { writing: :one }, two: { writing: :two } })
+    Record.connection.create_table(:notices) { |table| table.string(:title) }
+    @versions = Castellan::Versions::ExactVersions.new(Record)
+    @versions.install(%w[notices])
+    Record.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    FileUtils.cp(File.join(@directory, "one"), File.join(@directory, "two"))
+  end
+
+  def teardown
+    on_two { Record.connection_pool.disconnect! }
+    Record.connection_handler.remove_connection_pool(Record.name, role: :writing, shard: :two)
+    forget(Record)
+    ActiveRecord::Base.configurations = @before
+    FileUtils.remove_entry(@directory)
+  end
+
+  # Versions that a store keeps are the same on all shards.
+  def test_what_is_kept_of_one_shard_is_not_served_for_another
+    Notice.create!(title: "of one")
+    on_two { Notice.create!(title: "of two") }
+    [@versions, Castellan::Versions::CommitVersions.new(Castellan::Store::MemoryStore.new)].each do |versions|
+      keeper = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: versions)
+      2.times { assert_equal(["of one", "of two"], [title(keeper), on_two { title(keeper) }]) }
+      refute_equal NoticeResource.document(keeper: keeper).etag, on_two { NoticeResource.document(keeper: keeper).etag }
+    end
+  end
+
+  def test_a_dataset_of_a_server_is_refused_and_the_block_is_read
+    database = Sequel.connect("sqlite:/", servers: { two: {} })
+    database.extension(:server_block)
+    [nil, :two].each { |server| fill(database, server) }
+    model = Class.new(Sequel::Model(database[:notices]))
+    resource = Class.new(Castellan::Resource).tap { |one| one.model(model) && one.type("notices") && one.attributes(:title) }
+    error = assert_raises(Castellan::ConfigurationError) { resource.render(model.dataset.server(:two)) }
+    assert_includes error.message, "with_server(:two)"
+    assert_includes resource.render, "of default"
+    assert_includes database.with_server(:two) { resource.render }, "of two"
+  ensure
+    forget(database)
+  end
+
+  private
+
+  def on_two(&block) = Record.connected_to(shard: :two, role: :writing, &block)
+  def title(keeper) = JSON.parse(NoticeResource.document(keeper: keeper).to_json)["data"][0]["attributes"]["title"]
+
+  def fill(database, server)
+    database.with_server(server || :default) do
+      database.create_table(:notices) do
+        primary_key :id
+        String :title
+      end
+      database[:notices].insert(title: "of #{server || :default}")
+    end
+  end
+end
