@@ -19,6 +19,7 @@
 #define MOST_DIGESTS 32 /* these as in group.rb */
 #define ALL_SITES 16
 #define STEADY 5
+#define MOST_FRAMES 50
 #define SOME_SITES 7
 #define MANY 64
 #define FEW_SITES 29
@@ -49,6 +50,7 @@ struct group {
     VALUE shape, owner, association;
     VALUE pieces;
     VALUE sql, binds; /* the first statement's */
+    VALUE stack; /* the application's frames at the second statement, or nil */
     long count, cached, again, quietly, order, naps;
     long long total_ns, started_ns, ended_ns;
     struct site *sites;
@@ -113,6 +115,7 @@ static void tally_mark(void *pointer)
         rb_gc_mark(group->pieces);
         rb_gc_mark(group->sql);
         rb_gc_mark(group->binds);
+        rb_gc_mark(group->stack);
     }
 }
 
@@ -254,7 +257,7 @@ static int new_group(struct tally *tally, VALUE shape, int fingerprint, int flag
     group->shape = shape;
     group->owner = tally->owner;
     group->association = tally->association;
-    group->pieces = group->sql = group->binds = Qnil;
+    group->pieces = group->sql = group->binds = group->stack = Qnil;
     group->writes = (flags & WRITES) != 0;
     group->has_pieces = (flags & HAS_PIECES) && NIL_P(group->association);
     group->order = ++tally->order;
@@ -318,6 +321,10 @@ static void locate(struct tally *tally, int index, VALUE name)
         }
         tally->site = site;
         tally->site_of = name;
+    }
+    if (count == 2) { /* it repeats */
+        VALUE stack = castellan_call_site_frames(call_site, MOST_FRAMES);
+        tally->groups[index].stack = stack;
     }
     struct group *group = &tally->groups[index];
     if (group->site >= 0) group->sites[group->site].count++;
@@ -588,7 +595,7 @@ static VALUE tally_groups(VALUE self)
         VALUE row[] = { group.shape, group.owner, group.association, LONG2NUM(group.order), LONG2NUM(group.count),
                         LONG2NUM(group.cached), LL2NUM(group.total_ns), group.count ? LL2NUM(group.started_ns) : Qnil,
                         group.count ? LL2NUM(group.ended_ns) : Qnil, LONG2NUM(group.again), LONG2NUM(group.quietly),
-                        group.waited ? Qtrue : Qfalse, pieces, sites_of(&group), digests_of(&group) };
+                        group.waited ? Qtrue : Qfalse, pieces, sites_of(&group), digests_of(&group), group.stack };
         rb_ary_push(groups, rb_ary_new_from_values(sizeof(row) / sizeof(*row), row));
     }
     RB_GC_GUARD(self);

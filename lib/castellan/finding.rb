@@ -13,7 +13,8 @@ module Castellan
   # "path:line". `count` is the number of statements sent, `cached_count` of those that the ORM's query cache answered.
   # `association` is "User#employee". `fix` is text, or nil with `fix_refused` saying why; `preload` and `remedy` are the fix as
   # a trial applies it: what to preload at the parent's load, e.g. `{ employee: {} }`, and what else to do, e.g.
-  # `{ declare: "has_one :last_token, …", read: :last_token }`. `source` is the line of source at `location`.
+  # `{ declare: "has_one :last_token, …", read: :last_token }`. `source` is the line of source at `location`,
+  # `stack` the application's frames at one of the statements, the innermost first.
   Finding = Struct.new(:kind, :count, :cached_count, :fingerprint, :location, :parent_location, :parent_count, :parent_model,
                        :association, :total_ns, :fix, :fix_refused, :preload, :remedy, :source, :stack, keyword_init: true) do
     def initialize(**)

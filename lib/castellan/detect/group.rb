@@ -17,12 +17,15 @@ module Castellan
       SOME_SITES = 7
       MANY = 64
       FEW_SITES = 29
+      MOST_FRAMES = 50
 
       attr_reader :shape, :owner, :association, :count, :cached, :total_ns, :started_ns, :order, :again
       # @return [Integer] how often the same was asked again although no table had been written at all
       attr_reader :quietly
       # @return [Pieces, nil] what changes from statement to statement, where the shape does not say enough
       attr_reader :pieces
+      # @return [Array<Integer>, nil] the application's frames at its second statement, see {CallSite.frames}
+      attr_reader :stack
       # @return [Group, nil] one with the same fingerprint and another association
       attr_accessor :next
 
@@ -114,7 +117,8 @@ module Castellan
 
       # @param counted [Array] as ext/castellan/tally.c gives them
       def hold(*counted)
-        @count, @cached, @total_ns, @started_ns, @ended_ns, @again, @quietly, @waited, @pieces, @sites, @digests = counted
+        @count, @cached, @total_ns, @started_ns, @ended_ns, @again, @quietly, @waited, @pieces, @sites, @digests,
+          @stack = counted
       end
 
       WRITES_BITS = 32
@@ -135,6 +139,7 @@ module Castellan
         @pieces = @pieces.merge(other.pieces) if @pieces && other.pieces
         @sites = sites.merge(other.sites) { |_site, ours, theirs| ours + theirs }
         @run = 0
+        @stack ||= other.stack
         @started_ns, @ended_ns = [[@started_ns, other.started_ns].compact.min, [@ended_ns, other.ended_ns].compact.max]
         @order = [@order, other.order].min
       end
@@ -149,6 +154,7 @@ module Castellan
       def locate
         all = @sites.size > 1 ? ALL_SITES : STEADY
         move_to(CallSite.current) if @count <= all || (@count % (@count < MANY ? SOME_SITES : FEW_SITES)).zero?
+        @stack = CallSite.frames(MOST_FRAMES) if @count == 2
         @run += 1
       end
 

@@ -228,7 +228,7 @@ module Castellan
                     location: CallSite.location(one.site), association: one.link&.to_s, total_ns: one.total_ns,
                     parent_location: CallSite.location(one.parent&.site), parent_count: one.parent&.count,
                     parent_model: one.parent&.model&.name, preload: fix.tree(one), remedy: fix.remedy(one), fix: text, fix_refused: refused,
-                    source: one.site && CallSite.source(one.site))
+                    source: one.site && CallSite.source(one.site), stack: one.group.stack&.map { |site| CallSite.frame(site) }&.freeze)
       end
     end
   end
