@@ -144,6 +144,15 @@ class PostgresPipelineTest < Minitest::Test
     assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2")
   end
 
+  def test_what_others_send_afterwards_is_sent_at_once
+    assert PG::Connection.private_method_defined?(:flush_data=), "the driver sends each statement of a pipeline by itself"
+    answers("SELECT 1", "SELECT 2")
+    assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", FAILING) }
+    raw.send_query("SELECT 'sent'")
+    assert raw.block(10), "nothing was sent"
+    assert_equal "sent", raw.get_last_result.getvalue(0, 0)
+  end
+
   def test_nothing_is_sent_with_a_write
     ActiveRecord::Base.while_preventing_writes do
       told = events { assert_raises(ActiveRecord::ReadOnlyError) { answers("SELECT 1", "DELETE FROM users") } }

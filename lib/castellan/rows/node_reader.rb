@@ -55,6 +55,8 @@ module Castellan
         @list = parts(@expressions)
         @joined_list = joined_list if joins?
         @by_ids_sql = by_ids_sql if adapter.constant_by_ids?
+        @steady = coders.map { |coder| coder unless coder == :datetime }.freeze
+        @changing = @steady.each_index.reject { |index| @steady[index] }.freeze
         @kept[node] = self
       end
 
@@ -99,10 +101,20 @@ module Castellan
 
       # @return [Array<Symbol, nil>] nil where only the ORM can tell how a column's value is written
       def coders
-        Array.new(@ends.size) { |index| @ends[index].coder(node.columns[index].name) }
+        return Array.new(@ends.size) { |index| coder(index) } unless @steady
+        return @steady if @changing.empty?
+
+        coders = @steady.dup
+        @changing.each { |index| coders[index] = coder(index) }
+        coders
       end
 
       private
+
+      # That of a time depends on the zone.
+      def coder(index)
+        @ends[index].coder(node.columns[index].name)
+      end
 
       def expression(column)
         column.own? ? Correlated.column(adapter.column_sql(column.name)) : Correlated.path(adapter, column.path, column.name)

@@ -16,9 +16,14 @@ module Castellan
     # none of the rest, as if it had not been sent. Who is interrupted (Timeout, Thread#kill) closes: what runs is cancelled, which ends
     # a transaction as any error does; a connection that cannot be brought back is shut.
     class PostgresPipeline
+      POSSIBLE = PG::Connection.method_defined?(:enter_pipeline_mode)
+      # Whether the driver can be told not to send each statement by itself: that costs a call of the system each, and wakes the server.
+      GATHERS = PG::Connection.private_method_defined?(:flush_data=)
+      private_constant :POSSIBLE, :GATHERS
+
       # @return [Boolean] whether the driver can
       def self.possible?
-        PG::Connection.method_defined?(:enter_pipeline_mode) && PG::Connection.method_defined?(:get_last_result)
+        POSSIBLE
       end
 
       # @param connection [PG::Connection]
@@ -62,8 +67,19 @@ module Castellan
         @connection.discard_results
         @open = true
         @connection.enter_pipeline_mode
-        @asked.each_with_index { |question, index| post(names[index], question) }
+        gathered { @asked.each_with_index { |question, index| post(names[index], question) } }
         sync
+      end
+
+      def gathered
+        return yield if !GATHERS || @connection.nonblocking?
+
+        begin
+          @connection.send(:flush_data=, false)
+          yield
+        ensure
+          @connection.send(:flush_data=, true)
+        end
       end
 
       def statements

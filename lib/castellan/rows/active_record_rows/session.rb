@@ -46,7 +46,7 @@ module Castellan
           return @connection.select_all(ids ? literal(sql, ids) : sql, @name).rows if @dialect.name == :other
 
           text = transformed(sql)
-          refuse(text) if @connection.write_query?(text)
+          refuse(text) if @pipeline.nil? && @connection.write_query?(text)
           payload = payload(text)
           ::ActiveSupport::Notifications.instrumenter.instrument(EVENT, payload) do
             rows = run(text, ids, kept && text == sql, indexed)
