@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "record_times"
+
 module Castellan
   module Rows
     class ActiveRecordRows
@@ -74,9 +76,13 @@ module Castellan
         def values(records, column, coder)
           case coder
           when :date then dates(read_column(records, column))
-          when :datetime then read_column(records, column).map { |time| ::ActiveSupport::TimeWithZone === time ? time.utc : time } # rubocop:disable Style/CaseEquality
+          when :datetime then RecordTimes.of(records, column) { |some| times(read_column(some, column)) }
           else read_column(records, column)
           end
+        end
+
+        def times(values)
+          values.map { |time| ::ActiveSupport::TimeWithZone === time ? time.utc : time } # rubocop:disable Style/CaseEquality
         end
 
         def dates(values)

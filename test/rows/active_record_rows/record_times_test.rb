@@ -1,0 +1,101 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "../active_record_world"
+
+# Times of records are what their readers answer, whether they were read before, assigned or never looked at.
+module RecordTimesContract
+  TIMES = ["2024-01-31 10:00:00.123456", "2024-02-29 23:59:59", nil, "1969-12-31 00:00:00"].freeze
+
+  def setup
+    @connection = models::Base.connection
+    @connection.begin_transaction(joinable: false)
+    @model = models::User
+    @model.insert_all!(TIMES.each_with_index.map { |time, index| { id: 9_000 + index, email: "a", created_at: time } })
+    @resource = Class.new(Castellan::Resource) { attributes :created_at }
+    @resource.model(@model)
+    @resource.type("users")
+  end
+
+  def teardown
+    @connection.rollback_transaction
+  end
+
+  def test_never_read
+    assert_written(records)
+    assert_written(records.each(&:created_at))
+    assert_written(records.each_with_index { |record, index| record.created_at if index.odd? })
+    assert_written(records.each_with_index { |record, index| record.created_at if index.even? })
+  end
+
+  def test_assigned_and_not_saved
+    ["2024-05-06 07:08:09", "06.05.2024", "2024-05-06T07:08:09+02:00", "nonsense", nil, Time.utc(2020, 1, 2, 3, 4, 5.5r), 1].each do |value|
+      assert_written(records.each_with_index { |record, index| record.created_at = value if index == 1 })
+      assert_written(records.each { |record| record.created_at = value })
+    end
+  end
+
+  def test_assigned_and_saved
+    given = records
+    given[1].update!(created_at: "2024-05-06 07:08:09")
+    given[3].update_columns(created_at: Time.utc(2021))
+    assert_written(given)
+    assert_written([*records.first(2), @model.new(id: 1, created_at: "2024-05-06 07:08:09"), @model.new(id: 2)])
+  end
+
+  def test_chosen_by_another_expression
+    assert_written(@model.where(id: 9_000..).order(:id).select(:id, "'2024-01-31' AS created_at").to_a)
+    assert_raises(ActiveModel::MissingAttributeError) { @resource.render(@model.where(id: 9_000..).select(:id).to_a) }
+    mixed = [records.first, @model.where(id: 9_001).select(:id).first]
+    assert_raises(ActiveModel::MissingAttributeError) { @resource.render(mixed) }
+  end
+
+  private
+
+  def records = @model.where(id: 9_000..).order(:id).to_a
+
+  def assert_written(given)
+    written = JSON.parse(@resource.render(given))["data"].map { |one| one["attributes"]["created_at"] }
+    assert_equal(given.map { |record| record.created_at.as_json }, written)
+  end
+end
+
+class SQLiteRecordTimesTest < Minitest::Test
+  include RecordTimesContract
+
+  def models = ActiveRecordWorld.sqlite
+
+  def test_of_a_text_no_time_is_made
+    given = records
+    2.times { @resource.render(records) }
+    made = objects { @resource.render(given) }
+    read = records.each(&:created_at)
+    assert_operator made - objects { @resource.render(read) }, :<, given.size * 8
+  end
+
+  private
+
+  def objects
+    GC.disable
+    before = GC.stat(:total_allocated_objects)
+    yield
+    GC.stat(:total_allocated_objects) - before
+  ensure
+    GC.enable
+  end
+end
+
+class PostgresRecordTimesTest < Minitest::Test
+  include RecordTimesContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def teardown
+    super if @connection
+  end
+
+  def models = ActiveRecordWorld.postgres
+end
