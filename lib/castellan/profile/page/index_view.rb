@@ -85,9 +85,9 @@ module Castellan
           end
         end
 
-        # Where a request is a card, "Findings" stands beside the number.
+        # Where a request is a card, "Findings" stands beside it, and the number is enough.
         def findings_badge(number)
-          tag(:span, Markup.new("#{count(number)}#{tag(:span, number == 1 ? " finding" : " findings", class: "word")}"), class: "badge bad")
+          tag(:span, counted(number, "finding"), class: "badge bad found-count", data_count: count(number))
         end
 
         # What a request is most likely to be compared with: the one before of its depth and endpoint, else of its depth.
