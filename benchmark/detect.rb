@@ -90,7 +90,7 @@ module Benchmarks
         "## A request\n\nms of the processor without → with it. Objects are not collected within a request. " \
           "\"nobody\" is the same request on both sides, switched as the others are: the error of the measurement. The cost of the " \
           "events is that of many in a row, whose code and data stay in the caches of the processor; between two statements of a " \
-          "request the work of the request pushes them out, so each costs two to three times as much there, which the pairs show.\n\n" \
+          "request the work of the request pushes them out, so each costs many times as much there, which the pairs show.\n\n" \
           "| who | page | mean | p95 | p99 | max | cost of the events | paired: median, 95 % interval | goal |\n" \
           "|#{"---|" * 9}\n#{lines.join("\n")}\n"
       end
