@@ -7,7 +7,6 @@
 
 #include "buffer.h"
 #include "number.h"
-#include <stdio.h>
 
 static inline int timestamp_pair(const char *text)
 {
@@ -71,11 +70,20 @@ static inline bool timestamp_append(struct buffer *buffer, const char *text, siz
     return true;
 }
 
+/* So many digits of a number, leading zeros included. */
+static inline void timestamp_digits(char *target, int count, int number)
+{
+    while (count--) {
+        target[count] = (char)('0' + number % 10);
+        number /= 10;
+    }
+}
+
 /* A count of seconds since 1970 as the same, in the years of four digits. The days of a year are counted from March, so that the
  * one that leap years have is the last: http://howardhinnant.github.io/date_algorithms.html#civil_from_days */
 static inline bool timestamp_append_seconds(struct buffer *buffer, long long seconds, long nanoseconds)
 {
-    char text[sizeof("0000-00-00 00:00:00.000")];
+    char text[] = "0000-00-00 00:00:00.000";
     long long days = seconds / 86400 - (seconds % 86400 < 0), since_march, era, of_era, year_of_era, of_year, month, year;
     int clock = (int)(seconds - days * 86400);
     since_march = days + 719468;
@@ -87,8 +95,13 @@ static inline bool timestamp_append_seconds(struct buffer *buffer, long long sec
     month = (5 * of_year + 2) / 153;
     year = year_of_era + era * 400 + (month >= 10);
     if (year < 1 || year > 9999) return false;
-    snprintf(text, sizeof(text), "%04d-%02d-%02d %02d:%02d:%02d.%03d", (int)year, (int)(month < 10 ? month + 3 : month - 9),
-             (int)(of_year - (153 * month + 2) / 5 + 1), clock / 3600, clock / 60 % 60, clock % 60, (int)(nanoseconds / 1000000));
+    timestamp_digits(text, 4, (int)year);
+    timestamp_digits(text + 5, 2, (int)(month < 10 ? month + 3 : month - 9));
+    timestamp_digits(text + 8, 2, (int)(of_year - (153 * month + 2) / 5 + 1));
+    timestamp_digits(text + 11, 2, clock / 3600);
+    timestamp_digits(text + 14, 2, clock / 60 % 60);
+    timestamp_digits(text + 17, 2, clock % 60);
+    timestamp_digits(text + 20, 3, (int)(nanoseconds / 1000000));
     return timestamp_append(buffer, text, sizeof(text) - 1);
 }
 
