@@ -150,8 +150,8 @@ module Castellan
       end
 
       # Breadth first over the associations that lead to models loaded in this recording, or to tables that were joined; those
-      # that go through another
-      # only where nothing else leads there, because what is on the way is loaded as well; a polymorphic one at last.
+      # that go through another only where nothing else leads there, because what is on the way is loaded as well; a polymorphic
+      # one at last.
       def path_between(root, owner, joined = nil)
         models = Detect.models(root) or return
         search(models, root, owner, false, joined) || search(models, root, owner, true, joined) || (anywhere(models, root) unless joined)

@@ -102,7 +102,7 @@ module Castellan
           @kept.fetch(text) { @kept[text] = yield }
         end
 
-        # @return [Boolean] whether any statement was answered; how some are sent nothing in between can answer them
+        # @return [Boolean] whether any statement was answered: some are sent in ways that nothing can answer in their place
         def answered? = @answered
 
         # Whether each value stood in the answer to the one before, as when one goes from record to record: then they cannot be collected.
