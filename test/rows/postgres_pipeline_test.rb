@@ -31,6 +31,16 @@ class PostgresPipelineTest < Minitest::Test
     assert_equal 0, round_trips { assert_equal [["one"]], answers("SELECT 'one'") }
   end
 
+  def test_where_subscribers_ask_the_database_one_select_follows_the_other
+    ENV["CASTELLAN_PIPELINE"] = "off"
+    asking = ->(*, payload) { base.connection.raw_connection.exec("SELECT 1") if payload[:sql].end_with?("AS asked") }
+    ActiveSupport::Notifications.subscribed(asking, "sql.active_record") do
+      assert_equal 0, round_trips { assert_equal [["1"], ["2"]], answers("SELECT 1 AS asked", "SELECT 2 AS asked") }
+    end
+  ensure
+    ENV.delete("CASTELLAN_PIPELINE")
+  end
+
   def test_ids_and_prepared_statements
     sql = "SELECT n FROM unnest($1::bigint[]) n ORDER BY n"
     3.times do

@@ -15,15 +15,18 @@ module Castellan
     # With the last answer, or an error, the connection is as it was before: no pipeline, no answer left. After an error the server runs
     # none of the rest, as if it had not been sent. Who is interrupted (Timeout, Thread#kill) closes: what runs is cancelled, which ends
     # a transaction as any error does; a connection that cannot be brought back is shut.
+    #
+    # Between the answers nothing else may be asked of the connection, not by a subscriber to `sql.active_record` either. An application
+    # whose subscribers ask the database sets `CASTELLAN_PIPELINE=off`: then one SELECT follows the other.
     class PostgresPipeline
       POSSIBLE = PG::Connection.method_defined?(:enter_pipeline_mode)
       # Whether the driver can be told not to send each statement by itself: that costs a call of the system each, and wakes the server.
       GATHERS = PG::Connection.private_method_defined?(:flush_data=)
       private_constant :POSSIBLE, :GATHERS
 
-      # @return [Boolean] whether the driver can
+      # @return [Boolean] whether the driver can, and nobody forbids it
       def self.possible?
-        POSSIBLE
+        POSSIBLE && ENV["CASTELLAN_PIPELINE"] != "off"
       end
 
       # @param connection [PG::Connection]
