@@ -21,7 +21,7 @@ module Castellan
       Known = Struct.new(:findings, :parts, :times)
       private_constant :Known
 
-      def initialize(repeats:, min_ns:)
+      def initialize(repeats: 2, min_ns: 0)
         @repeats = repeats
         @min_ns = min_ns
         @known = {}

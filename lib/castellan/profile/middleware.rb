@@ -62,6 +62,7 @@ module Castellan
         @aliases = aliases
         @literals = literals
         @linger_ns = (linger * 1_000_000_000).to_i
+        @verdicts = Detect::KnownVerdicts.new
         @evidence = checked_evidence(evidence)
         @settings = Exchange::Settings.new(results: @results, redaction: Redaction.new(filter: filter, headers: headers),
                                            log: method(:log), ended: nil)
@@ -116,7 +117,8 @@ module Castellan
         depth = Depth.of(env, aliases: @aliases)
         return unless depth.name
 
-        Session.new(depth: depth.name, notes: depth.notes, traffic: @traffic, literals: @literals, linger_ns: @linger_ns)
+        Session.new(depth: depth.name, notes: depth.notes, traffic: @traffic, literals: @literals, linger_ns: @linger_ns,
+                    verdicts: @verdicts)
       rescue StandardError => error
         log(env, "Castellan's profiler could not begin: #{error.full_message(highlight: false)}")
         nil

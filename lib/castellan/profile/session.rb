@@ -25,7 +25,8 @@ module Castellan
       # @param literals [Boolean] whether statements are kept as they were sent
       # @param wait [Numeric] seconds
       # @param linger_ns [Integer] how long to listen on when it is over, see {Listening}
-      def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, wait: WAIT, linger_ns: 0)
+      # @param verdicts [Detect::KnownVerdicts, nil] on requests that are profiled again and again
+      def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, wait: WAIT, linger_ns: 0, verdicts: nil)
         @depth = depth
         @notes = notes.dup
         @traffic = traffic
@@ -33,6 +34,7 @@ module Castellan
         @recorder = Recorder.new(literals: literals, batch: depth == "memory" ? 1 : Recorder::BATCH)
         @gc_ns = 0
         @linger_ns = linger_ns
+        @verdicts = verdicts
         Listening.begin
         start(wait)
       ensure
@@ -62,7 +64,7 @@ module Castellan
       end
 
       # @return [Array<Finding>] of all that was recorded; asked for when it is over
-      def findings = @findings ||= Detect::Verdict.new(@recorder).findings
+      def findings = @findings ||= @verdicts ? @verdicts.findings(@recorder) : Detect::Verdict.new(@recorder).findings
 
       # @return [Integer] nanoseconds since it began, or until it ended
       def duration_ns = (@ended_ns || Clock.monotonic_ns) - @started_ns
