@@ -96,6 +96,26 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_match(/\Aown;dur=1, db;dur=/, headers["server-timing"])
   end
 
+  def test_no_shared_cache_may_keep_the_timing
+    said = [nil, "", "public, max-age=60", "max-age=60, private=\"set-cookie\"", "private, max-age=0", "no-store"]
+    given = said.map do |one|
+      profiled(->(_env) { [200, { "Cache-Control" => one }.compact, ["ok"]] })
+      get("/").headers["cache-control"]
+    end
+    names = 'private="server-timing"'
+    assert_equal [names, names, "public, max-age=60, #{names}", "max-age=60, private=\"set-cookie\", #{names}", "private, max-age=0",
+                  "no-store"], given
+  end
+
+  def test_a_request_that_did_the_same_is_not_judged_again
+    profiled { careless }
+    judged = 0
+    trace = TracePoint.new(:call) { |point| judged += 1 if point.method_id == :repetitions }
+    both = trace.enable { Array.new(2) { get("/books") && result.findings.map { |finding| finding.except(:total_ns) } } }
+    assert_equal both.first, both.last
+    assert_equal [1, ["n_plus_one"]], [judged, both.last.map { |finding| finding[:kind] }]
+  end
+
   def test_many_layers_and_long_names_fit_into_the_header
     parts = { sql_ns: 1, render_ns: 1, cache_ns: 1, gc_ns: 1, outside_ns: 1 }
     looks = Array.new(500) { |number| ["layer\"\\\r\n#{number}", :hit] }
@@ -110,7 +130,7 @@ class ProfileMiddlewareTest < Minitest::Test
     headers = { "content-type" => "text/plain", "x-own" => "1" }.freeze
     profiled(->(_env) { [201, headers, body] })
     status, given, sent = @middleware.call(Rack::MockRequest.env_for("/"))
-    assert_equal [201, headers], [status, given.except("server-timing")]
+    assert_equal [201, headers], [status, given.except("server-timing", "cache-control")]
     assert_same body, sent
     assert_equal 3, result.response_bytes
   end

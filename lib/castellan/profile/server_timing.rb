@@ -9,10 +9,17 @@ module Castellan
     #
     # It says what was known when the headers left and, with `id:`, where the rest will be: `profile;desc="…"`, of /castellan/requests/….
     # Pure functions; at most LONGEST bytes, of visible ASCII.
+    #
+    # It is for who was authorised, so a shared cache that may store the response is told not to store or give out this header
+    # (RFC 9111, 5.2.2.7: `private` with field names; caches that do not know names take the whole for private).
     module ServerTiming
       HEADER = "server-timing"
       LONGEST = 1_000
       MOST_LOOKS = 6
+      CACHE_CONTROL = "cache-control"
+      PRIVATE = %(private="#{HEADER}").freeze
+      UNSHARED = /(?:\A|[\s,])(?:private\s*(?:,|\z)|no-store)/i
+      private_constant :CACHE_CONTROL, :PRIVATE, :UNSHARED
 
       module_function
 
@@ -34,12 +41,25 @@ module Castellan
 
       # @param headers [Hash] of a response, which is left as it is
       # @param text [String]
-      # @return [Hash] with the header; what the application said under the same name stays
+      # @return [Hash] with the header, which is in no shared cache; what the application said under the same names stays
       def added(headers, text)
-        key = headers.key?(HEADER) ? HEADER : headers.each_key.find { |name| name.to_s.casecmp?(HEADER) } || HEADER
-        said = Array(headers[key]).reject { |one| one.to_s.empty? }
-        headers.merge(key => [*said, text].join(", "))
+        timed = appended(headers, HEADER, text)
+        UNSHARED.match?(said(headers, name(headers, CACHE_CONTROL)).join(", ")) ? timed : appended(timed, CACHE_CONTROL, PRIVATE)
       end
+
+      def appended(headers, header, text)
+        key = name(headers, header)
+        headers.merge(key => [*said(headers, key), text].join(", "))
+      end
+      private_class_method :appended
+
+      def name(headers, header)
+        headers.key?(header) ? header : headers.each_key.find { |name| name.to_s.casecmp?(header) } || header
+      end
+      private_class_method :name
+
+      def said(headers, key) = Array(headers[key]).reject { |one| one.to_s.empty? }
+      private_class_method :said
 
       def database(queries, repeated)
         text = queries == 1 ? "1 query" : "#{queries} queries"
