@@ -27,12 +27,21 @@ module Castellan
 
     # @return [String] one line for a log
     def to_s
-      text = "#{kind}: #{count} #{count == 1 ? "query" : "queries"} at #{location || "an unknown place"}"
+      text = "#{kind}: #{count} #{counted} at #{location || "an unknown place"}"
       text << " through #{association}" if association
       text << " for #{parent_count || "the"} records loaded at #{parent_location}" if parent_location
       text << format(", %.1f ms", total_ns / 1e6) if total_ns
       text << "; #{fix || "no fix: #{fix_refused}"}" if fix || fix_refused
       text
+    end
+
+    private
+
+    # What is loaded in vain is seen in many requests.
+    def counted
+      return count == 1 ? "request" : "requests" if %i[unused_eager_load counter_cache].include?(kind)
+
+      count == 1 ? "query" : "queries"
     end
   end
 end

@@ -22,6 +22,7 @@ class DetectEvidenceTest < Minitest::Test
     look { index }
     finding = only
     assert_equal [:unused_eager_load, 3, 5], finding.to_h.values_at(:kind, :count, :parent_count)
+    assert_match(/\Aunused_eager_load: 3 requests at /, finding.to_s)
     assert_equal "ActiveRecordWorld::User#posts", finding.association
     assert_equal "test/detect/evidence_test.rb:#{method(:index).source_location.last}", finding.location
     assert_equal "take :posts out of what is loaded with the users at #{finding.location}: in 3 requests nobody read it", finding.fix
