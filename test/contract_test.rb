@@ -206,4 +206,8 @@ class ContractTest < Minitest::Test
   ensure
     database&.close
   end
+
+  def test_the_driver_gathers_the_statements_of_a_pipeline
+    assert PG::Connection.private_method_defined?(:flush_data=), "each statement of a pipeline is sent by itself"
+  end
 end
