@@ -192,8 +192,22 @@ class DeclarationTest < Minitest::Test
     wrong = resource { type("articles") && belongs_to(:writer) }
     wrong.model writer
     error = assert_raises(Castellan::DeclarationError) { wrong.checked_rows }
-    assert_match(/belongs_to :writer: no resource is named like it, but writer leads to \S+Author: write resource: "\S+AuthorResource"/,
+    assert_match(/belongs_to :writer: no resource is named like it, but writer leads to \S+Author: write resource: "\S+::AuthorResource"/,
                  plain(error))
+  end
+
+  def test_of_many_resources_the_nearest_are_told
+    far = Module.new
+    Object.const_set(:FarAway, far)
+    authors = models::Author
+    5.times { |number| far.const_set("Far#{number}AuthorResource", Class.new(Castellan::Resource) { model authors }) }
+    writer = Class.new(models::Article) { belongs_to :writer, anonymous_class: authors, foreign_key: :author_id }
+    wrong = resource { type("articles") && belongs_to(:writer) }
+    wrong.model writer
+    told = plain(assert_raises(Castellan::DeclarationError) { wrong.checked_rows })[/write resource: (.*?) \(/, 1].split(" or ")
+    assert_equal [3, true], [told.size, told.first.end_with?('::AuthorResource"')], told.inspect
+  ensure
+    Object.send(:remove_const, :FarAway)
   end
 
   def test_a_polymorphic_relationship_is_told_to_name_the_resources

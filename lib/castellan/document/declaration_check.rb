@@ -9,6 +9,9 @@ module Castellan
     #   # raises DeclarationError: UserResource attribute :emial: users has no column emial (did you mean email?)
     #   # (app/resources/user_resource.rb:3)
     class DeclarationCheck
+      MOST_FITTING = 3
+      private_constant :MOST_FITTING
+
       # Checks a definition once.
       # @return [Object] the rows adapter
       # @raise [DeclarationError]
@@ -80,11 +83,18 @@ module Castellan
         relationship.resources
       rescue DeclarationError
         model = association.model unless relationship.resource_named?
-        fitting = Resource.descendants.select { |resource| resource.name && resource.declarations.model == model } if model
-        raise if fitting.nil? || fitting.empty?
+        fitting = model ? resources_of(model) : []
+        raise if fitting.empty?
 
         refuse("#{what}: no resource is named like it, but #{relationship.name} leads to #{model}: write resource: " \
-               "#{fitting.map { |resource| resource.name.inspect }.join(" or ")}", relationship.location)
+               "#{fitting.first(MOST_FITTING).map(&:inspect).join(" or ")}", relationship.location)
+      end
+
+      # @return [Array<String>] their names, those of the same module first, then the shortest
+      def resources_of(model)
+        names = Resource.descendants.filter_map { |resource| resource.name if resource.declarations.model == model }
+        modules = @definition.name.to_s.split("::")
+        names.sort_by { |name| [-name.split("::").zip(modules).take_while { |one, other| one == other }.size, name.size, name] }
       end
 
       # `has_many :roles, :notes, resource: "NoteResource"`: what fits the one does not fit the other. A single relationship may have a
