@@ -44,7 +44,7 @@ static VALUE listener_call(VALUE self, VALUE event, VALUE started, VALUE finishe
     long long started_ns = (long long)(begin * 1e9), duration_ns = (long long)((end - begin) * 1e9);
 
     if (castellan_tally_p(listener)) {
-        castellan_tally_count(listener, sql, name, started_ns, duration_ns, cached == Qtrue, binds);
+        castellan_tally_tell(listener, sql, name, started_ns, duration_ns, cached == Qtrue, binds);
     } else if (castellan_log_p(listener)) {
         castellan_log_add(listener, sql, name, started_ns, duration_ns, cached == Qtrue, rb_hash_lookup(payload, sym_rows), binds);
     } else {

@@ -74,6 +74,7 @@ struct tally {
     VALUE owner, association; /* of the walk that is going on */
     VALUE observer; /* the Tally in Ruby */
     VALUE shape; /* of the last statement, or nil */
+    VALUE failure; /* what went wrong in here: nothing is counted any more */
     VALUE site, site_of; /* where the last statement was asked for, and its name; nil where that was not looked up */
     VALUE *around;
     struct group *groups;
@@ -105,6 +106,7 @@ static void tally_mark(void *pointer)
     rb_gc_mark(tally->observer);
     rb_gc_mark(tally->shape);
     rb_gc_mark(tally->site_of);
+    rb_gc_mark(tally->failure);
     for (int index = 0; index < tally->around_count; index++) rb_gc_mark(tally->around[index]);
     for (int index = 0; index < tally->load_count; index++) rb_gc_mark(tally->loads[index].model);
     for (int index = 0; index < tally->group_count; index++) {
@@ -146,7 +148,7 @@ static VALUE tally_allocate(VALUE class)
 {
     struct tally *tally;
     VALUE self = TypedData_Make_Struct(class, struct tally, &tally_type, tally);
-    tally->owner = tally->association = tally->observer = tally->shape = tally->site = tally->site_of = Qnil;
+    tally->owner = tally->association = tally->observer = tally->shape = tally->site = tally->site_of = tally->failure = Qnil;
     return self;
 }
 
@@ -457,10 +459,39 @@ static VALUE tally_initialize(VALUE self, VALUE observer, VALUE slow_ns, VALUE o
     return self;
 }
 
+struct told {
+    VALUE self, sql, name, binds;
+    long long started_ns, duration_ns;
+    int cached, lasting;
+};
+
+static VALUE count_told(VALUE pointer)
+{
+    const struct told *told = (const struct told *)pointer;
+    count(tally_of(told->self), told->sql, told->name, told->started_ns, told->duration_ns, told->cached, told->binds, told->lasting);
+    return Qnil;
+}
+
+static VALUE failed(VALUE self, VALUE error)
+{
+    tally_of(self)->failure = error;
+    return Qnil;
+}
+
+/* A mistake in here must not reach whoever sent the statement. */
+static void tell(struct told *told)
+{
+    if (NIL_P(tally_of(told->self)->failure)) {
+        rb_rescue2(count_told, (VALUE)told, failed, told->self, rb_eStandardError, (VALUE)0);
+    }
+    RB_GC_GUARD(told->self);
+}
+
 static VALUE tally_query(int argc, VALUE *argv, VALUE self)
 {
     rb_check_arity(argc, 6, 7);
-    count(tally_of(self), argv[0], argv[1], NUM2LL(argv[2]), NUM2LL(argv[3]), RTEST(argv[4]), argc > 6 ? argv[6] : Qnil, 0);
+    struct told told = { self, argv[0], argv[1], argc > 6 ? argv[6] : Qnil, NUM2LL(argv[2]), NUM2LL(argv[3]), RTEST(argv[4]), 0 };
+    tell(&told);
     return Qnil;
 }
 
@@ -586,12 +617,13 @@ static VALUE tally_groups(VALUE self)
     VALUE groups = rb_ary_new();
     for (int index = 0; index < tally->group_count; index++) {
         if (tally->groups[index].later) compare_first(tally, index);
-        struct group group = tally->groups[index];
-        VALUE pieces = group.pieces;
-        if (NIL_P(pieces) && group.has_pieces) {
+        VALUE pieces = tally->groups[index].pieces;
+        if (NIL_P(pieces) && tally->groups[index].has_pieces) {
             pieces = rb_funcall(pieces_class, id_new, 0);
-            if (group.pieces_told) rb_funcall(pieces, id_add, 2, group.sql, group.binds);
+            const struct group *first = &tally->groups[index];
+            if (first->pieces_told) rb_funcall(pieces, id_add, 2, first->sql, first->binds);
         }
+        struct group group = tally->groups[index]; /* after the calls of Ruby: meanwhile another thread may have counted */
         VALUE row[] = { group.shape, group.owner, group.association, LONG2NUM(group.order), LONG2NUM(group.count),
                         LONG2NUM(group.cached), LL2NUM(group.total_ns), group.count ? LL2NUM(group.started_ns) : Qnil,
                         group.count ? LL2NUM(group.ended_ns) : Qnil, LONG2NUM(group.again), LONG2NUM(group.quietly),
@@ -617,11 +649,18 @@ static VALUE tally_loads(VALUE self)
 
 static VALUE tally_shape(VALUE self) { return tally_of(self)->shape; }
 static VALUE tally_order(VALUE self) { return LONG2NUM(tally_of(self)->order); }
+static VALUE tally_failure(VALUE self) { return tally_of(self)->failure; }
 static VALUE tally_told(VALUE self) { return LONG2NUM(tally_of(self)->told); }
 
 int castellan_tally_p(VALUE object)
 {
     return rb_typeddata_is_kind_of(object, &tally_type);
+}
+
+void castellan_tally_tell(VALUE self, VALUE sql, VALUE name, long long started_ns, long long duration_ns, int cached, VALUE binds)
+{
+    struct told told = { self, sql, name, binds, started_ns, duration_ns, cached, 1 };
+    tell(&told);
 }
 
 void castellan_tally_count(VALUE self, VALUE sql, VALUE name, long long started_ns, long long duration_ns, int cached, VALUE binds)
@@ -661,4 +700,5 @@ void Init_tally(VALUE castellan)
     rb_define_method(native, "shape", tally_shape, 0);
     rb_define_method(native, "order", tally_order, 0);
     rb_define_method(native, "told", tally_told, 0);
+    rb_define_method(native, "failure", tally_failure, 0);
 }

@@ -9,7 +9,10 @@ void Init_tally(VALUE castellan);
 /* Whether it is a Castellan::NativeTally. */
 int castellan_tally_p(VALUE object);
 
-/* Counts a statement whose binds stay as they are. */
+/* Counts a statement whose binds stay as they are. A mistake in counting ends it and is kept: NativeTally#failure. */
+void castellan_tally_tell(VALUE self, VALUE sql, VALUE name, long long started_ns, long long duration_ns, int cached, VALUE binds);
+
+/* The same; what goes wrong is raised. */
 void castellan_tally_count(VALUE self, VALUE sql, VALUE name, long long started_ns, long long duration_ns, int cached, VALUE binds);
 
 #endif

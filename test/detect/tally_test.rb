@@ -27,6 +27,34 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
+  def test_statements_of_any_bytes_are_counted
+    tallies.each do |tally|
+      2.times { |number| here(tally, "SELECT * FROM users WHERE name = 'a\xFF' AND id > #{number}", number, 1, false, []) }
+      here(tally, "INSERT INTO users (name) VALUES ('a\xFF')", 3, 1, false, [])
+      here(tally, nil, 4, 1, false, [])
+      assert_nil tally.failure
+      assert_equal [2, 1], tally.groups.first(2).map(&:count)
+    end
+  end
+
+  def test_a_mistake_ends_the_counting_and_reaches_nobody
+    Tally.stub(:read, ->(*) { raise "a bug" }) do
+      Castellan::Fingerprint.stub(:of, ->(*) { raise "a bug" }) do
+        tallies.each do |tally|
+          2.times { here(tally, "SELECT a_bug_#{tally.object_id} FROM users", 0, 1, false, []) }
+          assert_equal "a bug", tally.failure.message
+        end
+      end
+    end
+  end
+
+  def test_several_rows_are_told_from_what_a_user_wrote
+    shape = Castellan::Detect::Shape.new("insert into posts (title) values (?)")
+    texts = { "INSERT INTO posts (title) VALUES (1), (2)" => true, "INSERT INTO posts (title) VALUES (1)" => false,
+              "INSERT INTO posts (a), (b) SELECT 1" => false, "INSERT INTO posts (title) VALUES ('#{"values " * 20_000}')" => false }
+    assert_equal texts.values, texts.keys.map { |text| Tally.bulk?(shape, text) }
+  end
+
   def test_both_add_up_threads
     native, ruby = tallies.each do |tally|
       2.times { |number| tell(tally.strand, Random.new(number), 30) }

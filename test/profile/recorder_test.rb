@@ -12,7 +12,7 @@ class ProfileRecorderTest < Minitest::Test
   def test_it_redefines_nothing_of_a_tally_but_what_it_means_to
     own = Recorder.instance_methods(false) + Recorder.private_instance_methods(false)
     theirs = Castellan::Detect::Tally.instance_methods(false) + Castellan::Detect::Tally.private_instance_methods(false)
-    assert_equal %i[enter initialize leave listener query strand], (own & theirs).sort
+    assert_equal %i[enter failure initialize leave listener query strand], (own & theirs).sort
   end
 
   # What a recording may tell, one after the other: it begins when the last has ended, or before.

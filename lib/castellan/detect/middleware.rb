@@ -78,6 +78,7 @@ module Castellan
       end
 
       def findings_of(tally, env)
+        raise tally.failure if tally.failure
         return NONE if tally.once?
 
         @verdicts.findings(tally)

@@ -44,6 +44,8 @@ module Castellan
       # @return [void]
       def add(sql, binds)
         return if @read >= MOST
+
+        sql = sql.b unless sql.valid_encoding?
         return keep(sql, binds) unless @sql
 
         read(@sql, @binds) if @read.zero?

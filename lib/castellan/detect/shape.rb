@@ -72,7 +72,7 @@ module Castellan
         @fingerprint = fingerprint
         @text = fingerprint.gsub(SIGN, ' \1 ').freeze
         @sequel = name == Instrument::SequelInstrument::NAME
-        @model = name[/\A[A-Z]\S*(?= )/] unless @sequel || name.nil?
+        @model = name[/\A[A-Z]\S*(?= )/] if !@sequel && name.is_a?(String)
         @verb = fingerprint[/\A\(*(\w+)/, 1]
         @tables = Instrument::Counter.tables(fingerprint).map { |table| table[/\w+\z/] }.uniq.freeze
         @table = @tables.first

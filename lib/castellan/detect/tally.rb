@@ -27,7 +27,6 @@ module Castellan
       MOST_LOADS = 500
       MOST_STRANDS = 500
       NONE = [].freeze
-      SEVERAL_ROWS = /\bvalues\b.*\)\s*,\s*\(/mi
 
       # What is known of one text: its group and a number that stands for it in comparisons.
       Text = Struct.new(:group, :number, :shape, :write)
@@ -54,7 +53,7 @@ module Castellan
         fingerprint = Fingerprint.of(sql)
         shape = Shape.of(fingerprint, name)
         return ([Shape.new(fingerprint), WRITES_BULK] if Shape.switches?(fingerprint)) if shape.nil?
-        return [shape, bulk?(shape, sql) ? WRITES_BULK : WRITES] if shape.write?
+        return [shape, bulk?(shape, sql.to_s) ? WRITES_BULK : WRITES] if shape.write?
 
         [shape, READS | (shape.pieces? ? HAS_PIECES : 0) | (shape.joins? ? JOINS : 0)]
       end
@@ -63,7 +62,14 @@ module Castellan
       def self.wants = @wants ||= Recording::Wants.of_class(self)
 
       # @return [Boolean] whether a write is of many rows at once
-      def self.bulk?(shape, sql) = shape.bulk? || sql.match?(SEVERAL_ROWS)
+      def self.bulk?(shape, sql) = shape.bulk? || several_rows?(sql.valid_encoding? ? sql : sql.b)
+
+      # From the first "values" on, so that each byte is read once: the text may hold whatever a user wrote.
+      def self.several_rows?(text)
+        from = text.index(/\bvalues\b/i)
+        from ? text.match?(/\)\s*,\s*\(/, from) : false
+      end
+      private_class_method :several_rows?
 
       # @return [Boolean] whether the extension counts, where it is there; not for what looks at the counting itself
       def self.native? = false
@@ -95,21 +101,16 @@ module Castellan
         tally
       end
 
+      # @return [StandardError, nil] a mistake in here, which reaches nobody: from then on nothing was counted
+      def failure = @native ? @native.failure : @failure
+
       # Told by {Recording#query}.
       def query(sql, name, started_ns, duration_ns, cached, rows, binds = nil)
         return @native.query(sql, name, started_ns, duration_ns, cached, rows, binds) if @native
 
-        text = @texts[sql]
-        text = read(sql, name) if text.nil?
-        @text = text
-        return unless text
-
-        group = text.group
-        group = group_of(text) unless group && group.association == @association && group.owner.equal?(@owner)
-        return group&.add_cached if cached || group.nil?
-
-        learn(group, text, sql, binds) if group.add(started_ns, duration_ns, @naps)
-        slow(text.shape, duration_ns) if duration_ns >= @slow_ns
+        count_statement(sql.to_s, name, started_ns, duration_ns, cached, binds) unless @failure
+      rescue StandardError => error
+        @failure = error
       end
 
       # Told by {Recording#enter}.
@@ -201,6 +202,20 @@ module Castellan
       end
 
       private
+
+      def count_statement(sql, name, started_ns, duration_ns, cached, binds)
+        text = @texts[sql]
+        text = read(sql, name) if text.nil?
+        @text = text
+        return unless text
+
+        group = text.group
+        group = group_of(text) unless group && group.association == @association && group.owner.equal?(@owner)
+        return group&.add_cached if cached || group.nil?
+
+        learn(group, text, sql, binds) if group.add(started_ns, duration_ns, @naps)
+        slow(text.shape, duration_ns) if duration_ns >= @slow_ns
+      end
 
       def joined? = @text ? @text.shape.joins? : false
 

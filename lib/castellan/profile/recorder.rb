@@ -77,6 +77,7 @@ module Castellan
         return @kept.query(sql, name, started_ns, duration_ns, cached, rows, binds) if @kept
         return if @failure
 
+        sql = sql.to_s
         super
         sql = sql.dup unless sql.frozen? # whoever sent it may change it before it is counted
         sites = @log.size < MOST * FIELDS ? CallSite.frames(FRAMES) : NOTHING
@@ -219,7 +220,7 @@ module Castellan
       def remember(sql, name)
         fingerprint = Fingerprint.of(sql)
         fingerprint = false unless Detect::Shape.of(fingerprint, name)
-        @batch > 1 && @fingerprints.size < MOST_TEXTS ? @fingerprints[sql] = fingerprint : fingerprint
+        @batch > 1 && sql.size <= LONG && @fingerprints.size < MOST_TEXTS ? @fingerprints[sql] = fingerprint : fingerprint
       end
 
       def list(list, entry)
