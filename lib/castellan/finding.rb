@@ -25,6 +25,9 @@ module Castellan
     # @return [Boolean] whether statements repeat, and not one is slow or something is loaded in vain
     def repeats? = %i[n_plus_one duplicate write_loop].include?(kind)
 
+    # @return [Boolean] whether it adds up many requests, so that {#count} is of requests
+    def of_many_requests? = %i[unused_eager_load counter_cache].include?(kind)
+
     # @return [String] one line for a log
     def to_s
       text = "#{kind}: #{count} #{counted} at #{location || "an unknown place"}"
@@ -37,9 +40,8 @@ module Castellan
 
     private
 
-    # What is loaded in vain is seen in many requests.
     def counted
-      return count == 1 ? "request" : "requests" if %i[unused_eager_load counter_cache].include?(kind)
+      return count == 1 ? "request" : "requests" if of_many_requests?
 
       count == 1 ? "query" : "queries"
     end

@@ -126,6 +126,7 @@ class DetectEvidenceTest < Minitest::Test
     end
     assert_equal [0, 2_000], looked.values_at(0, 1)
     assert_in_delta 200, looked[0.1], 90 # six times as far as it scatters
+    assert(Array.new(20) { Castellan::Detect::Evidence::Sampled.new([1e-17, Float::MIN, 1e-10].sample).begin }.none?)
   end
 
   private

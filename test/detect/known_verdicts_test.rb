@@ -51,6 +51,25 @@ class DetectKnownVerdictsTest < Minitest::Test
     Object.send(:remove_const, :KnownVerdictsCode)
   end
 
+  def test_the_stack_is_the_requests_own
+    shared = -> { World::User.all.to_a.each(&:employee) }
+    tallies = [tally { shared.call },
+               tally { shared.call }]
+    stacks = tallies.map { |one| Castellan::Detect::Verdict.new(one).findings.first.stack }
+    refute_equal(*stacks)
+    assert_equal stacks, tallies.map { |one| @verdicts.findings(one).first.stack }
+  end
+
+  def test_a_model_that_appears_is_judged
+    asked = -> { [1, 2, 3].each { |id| World::Base.connection.select_all("SELECT * FROM employees WHERE user_id = #{id}") } }
+    fixes = Array.new(2) { @verdicts.findings(tally(&asked)).first.fix }
+    late = Class.new(World::Base) { self.table_name = "employees" }
+    World.const_set(:LateEmployee, late)
+    refute_same fixes.last, @verdicts.findings(tally(&asked)).first.fix
+  ensure
+    World.send(:remove_const, :LateEmployee)
+  end
+
   def test_after_a_while_it_is_judged_again
     fixes = Array.new(KnownVerdicts::AGAIN + 1) { @verdicts.findings(tally { employees }).first.fix }
     assert_equal [KnownVerdicts::AGAIN, 1], fixes.chunk_while { |one, other| one.equal?(other) }.map(&:size)

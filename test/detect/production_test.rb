@@ -38,6 +38,17 @@ class DetectProductionTest < Minitest::Test
     assert_match(/\Awatched 2 requests for \d+\.\d+ % of their time, rested 0 times\nGET /, watch.to_s)
   end
 
+  # Two endpoints that give what they loaded to one helper.
+  def test_each_endpoint_has_the_place_of_its_own_load
+    watch = Castellan::Detect.production(min_ms: 0)
+    shared = ->(users) { users.each(&:employee) }
+    apps = { "/one" => -> { shared.call(World::User.all.to_a) },
+             "/two" => -> { shared.call(World::User.all.to_a) } }
+    apps.each { |path, work| watch.call(->(_env) { work.call && [200, {}, []] }, Rack::MockRequest.env_for(path)) }
+    assert_equal [__LINE__ - 3, __LINE__ - 2].map { |line| "test/detect/production_test.rb:#{line}" },
+                 watch.findings.sort_by { |one| one.endpoint.to_s }.map { |one| one.finding.parent_location }
+  end
+
   def test_too_few_or_too_quick_repeats_are_no_finding
     [{ threshold: 6, min_ms: 0 }, { threshold: 5, min_ms: 60_000 }].each do |limits|
       watch = Castellan::Detect.production(**limits)

@@ -60,15 +60,18 @@ module Castellan
       end
 
       def seen(group)
-        [group.shape, group.owner, group.association, group.order, group.count, group.cached, group.again, group.quietly, group.different,
-         group.polling?, group.span_ns >= @min_ns, group.sites.to_a]
+        [group.shape, group.owner.object_id, group.association, group.order, group.count, group.cached, group.again, group.quietly, group.different,
+         group.polling?, group.span_ns >= @min_ns, group.sites.to_a, group.stack, group.count >= @repeats && models(group)]
       end
 
+      # By number, which is never given again, so that no class is kept alive that was loaded anew.
       def model(name)
-        Object.const_get(name)
+        Object.const_get(name).object_id
       rescue NameError
         nil
       end
+
+      def models(group) = group.shape.models.map(&:object_id)
 
       # When a file was written, and how long it is.
       def written(path)

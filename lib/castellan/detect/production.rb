@@ -131,6 +131,8 @@ module Castellan
 
       def judge(tally, use, env, duration_ns)
         started = Clock.monotonic_ns
+        raise tally.failure if tally.failure
+
         look(tally, use, env) if use || !tally.once?
       rescue StandardError => error
         log(env, "Castellan's detector failed: #{error.full_message(highlight: false)}")
@@ -161,7 +163,7 @@ module Castellan
         found.each do |finding, count, total_ns|
           next unless @entries.add(endpoint, finding, count, total_ns)
 
-          log(env, "#{endpoint}: #{finding}")
+          log(env, "#{endpoint}: #{finding.of_many_requests? ? finding : Finding.new(**finding.to_h, count: count, total_ns: total_ns)}")
           @seen&.call(finding, endpoint)
         end
       end

@@ -68,16 +68,22 @@ module Castellan
 
         # @param finding [Finding]
         # @return [Boolean] whether it is of another kind, or is still true
-        def holds?(finding) = !KINDS.include?(finding.kind) || @evidence.holds?(finding)
+        def holds?(finding) = !finding.of_many_requests? || @evidence.holds?(finding)
+
+        TINY = 1e-9 # so small that its logarithm is itself
+        MOST_PASSING = 1e18
+        private_constant :TINY, :MOST_PASSING
 
         private
 
         # How many requests pass until the next: as many as if each had been drawn for by itself, but one number is drawn for all of them.
         # Threads that count at the same moment may count one request less, which changes no share.
-        def passing = @share.between?(Float::MIN, 1.0.prev_float) ? (Math.log(1 - rand) / Math.log(1 - @share)).floor : 0
+        def passing
+          return 0 unless @share.between?(Float::MIN, 1.0.prev_float)
 
-        KINDS = %i[unused_eager_load counter_cache].freeze
-        private_constant :KINDS
+          drawn = @share < TINY ? -@share : Math.log(1 - @share)
+          (Math.log(1 - rand) / drawn).clamp(0, MOST_PASSING).floor
+        end
       end
     end
   end

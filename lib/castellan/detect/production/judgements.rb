@@ -48,14 +48,14 @@ module Castellan
         end
 
         def findings(tally, suspects)
-          key = suspects.map { |group| likeness(group) }
+          key = [suspects.map { |group| likeness(group) }, tally.loads.map { |load| [load.site, load.model, load.joined] }]
           known = @lock.synchronize { @judgements[key] }
           return known.findings if known && (known.times += 1) < AGAIN
 
           Verdict.new(tally, repeats: @repeats, min_ns: @min_ns).repetitions.tap { |findings| keep(key, findings) }
         end
 
-        # What a verdict looks at: what was asked, from where, and whether for the same.
+        # What was asked, from where, and whether for the same; with it, where records were loaded.
         def likeness(group)
           [group.shape.fingerprint, group.owner, group.association, group.sites.keys, group.different == 1, group.again.zero?]
         end
