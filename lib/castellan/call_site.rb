@@ -110,7 +110,7 @@ module Castellan
           @labels[site] ||= frame.base_label.dup.freeze
           sites << site
         end
-        sites
+        sites.freeze
       end
 
       # @!method frames(limit)

@@ -11,8 +11,9 @@ module Castellan
     # A token is taken from the header Castellan-Token or from the cookie that a signed link sets. With neither a block nor a token only
     # development is open, and only to this machine itself: the peer is loopback, it did not come through a proxy that says so, and the
     # Host is this machine's name, so that neither a proxy nor a rebound DNS name opens it. A container's peer is not loopback: take the
-    # link. What nobody can tell from this machine is a proxy on it that names itself nowhere, puts this machine's name into Host and
-    # speaks HTTP/1.1: whoever has one before a server in development says with a block who is let in. Frozen.
+    # link. Who asks with `Connection: close`, as nginx does with nothing but a `proxy_pass`, is not let in either. What nobody can tell
+    # from this machine is a proxy on it that names itself nowhere, puts this machine's name into Host and keeps its connections: whoever
+    # has one before a server in development says with a block who is let in. Frozen.
     class Authorization
       COOKIE = "castellan_token"
       HEADER = "HTTP_CASTELLAN_TOKEN"
@@ -20,7 +21,7 @@ module Castellan
       LOCAL_HOST = /\A(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?\z/i
       FORWARDED = %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_PORT HTTP_X_FORWARDED_SERVER
                      HTTP_FORWARDED HTTP_VIA HTTP_X_REAL_IP HTTP_X_CLIENT_IP HTTP_CLIENT_IP HTTP_TRUE_CLIENT_IP
-                     HTTP_CF_CONNECTING_IP].freeze
+                     HTTP_CF_CONNECTING_IP HTTP_X_CLUSTER_CLIENT_IP HTTP_FASTLY_CLIENT_IP HTTP_X_FORWARDED].freeze
       IN_COOKIES = /(?:\A|;\s*)castellan_token=([^;\s]+)/
       IN_LINK = /(?:\A|&)castellan_token=([^&]+)/
       private_constant :LOOPBACK, :LOCAL_HOST, :FORWARDED, :IN_COOKIES, :IN_LINK
@@ -83,8 +84,9 @@ module Castellan
           LOCAL_HOST.match?((env["HTTP_HOST"] || env["SERVER_NAME"]).to_s)
       end
 
-      # How nginx asks with nothing but a proxy_pass: it names neither itself nor its client, and the Host is the upstream's.
-      def like_nginx?(env) = env["SERVER_PROTOCOL"] == "HTTP/1.0" && env["HTTP_CONNECTION"].to_s.casecmp?("close")
+      # How nginx asks with nothing but a proxy_pass: it names neither itself nor its client, and the Host is the upstream's. Which version
+      # of HTTP it speaks is not told by every server (WEBrick tells its own).
+      def like_nginx?(env) = env["HTTP_CONNECTION"].to_s.casecmp?("close")
     end
   end
 end

@@ -20,7 +20,7 @@ module Castellan
         @findings = findings
         @from_ns = from_ns
         @literals = literals
-        @frames = Hash.new { |frames, sites| frames[sites] = sites.map { |site| CallSite.frame(site) }.freeze }.compare_by_identity
+        @frames = Hash.new { |frames, sites| frames[sites] = sites.map { |site| CallSite.frame(site) }.freeze }
         @cut = Hash.new { |cuts, text| cuts[text] = cut(text) }.compare_by_identity
         @indexes = {}.compare_by_identity
       end

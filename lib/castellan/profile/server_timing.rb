@@ -18,8 +18,9 @@ module Castellan
       MOST_LOOKS = 6
       CACHE_CONTROL = "cache-control"
       PRIVATE = %(private="#{HEADER}").freeze
-      UNSHARED = /(?:\A|[\s,])(?:private\s*(?:,|\z)|no-store)/i
-      private_constant :CACHE_CONTROL, :PRIVATE, :UNSHARED
+      UNSHARED = /(?:\A|,)\s*(?:private|no-store)\s*(?:,|\z)/i
+      QUOTED = /"(?:[^"\\]|\\.)*"/
+      private_constant :CACHE_CONTROL, :PRIVATE, :UNSHARED, :QUOTED
 
       module_function
 
@@ -44,7 +45,8 @@ module Castellan
       # @return [Hash] with the header, which is in no shared cache; what the application said under the same names stays
       def added(headers, text)
         timed = appended(headers, HEADER, text)
-        UNSHARED.match?(said(headers, name(headers, CACHE_CONTROL)).join(", ")) ? timed : appended(timed, CACHE_CONTROL, PRIVATE)
+        directives = said(headers, name(headers, CACHE_CONTROL)).join(", ").gsub(QUOTED, '""')
+        UNSHARED.match?(directives) ? timed : appended(timed, CACHE_CONTROL, PRIVATE)
       end
 
       def appended(headers, header, text)
