@@ -61,13 +61,15 @@ class DetectKnownVerdictsTest < Minitest::Test
   end
 
   def test_a_model_that_appears_is_judged
-    asked = -> { [1, 2, 3].each { |id| World::Base.connection.select_all("SELECT * FROM employees WHERE user_id = #{id}") } }
+    World::Base.connection.create_table(:late_things) { |table| table.integer(:user_id) }
+    asked = -> { [1, 2, 3].each { |id| World::Base.connection.select_all("SELECT * FROM late_things WHERE user_id = #{id}") } }
     fixes = Array.new(2) { @verdicts.findings(tally(&asked)).first.fix }
-    late = Class.new(World::Base) { self.table_name = "employees" }
-    World.const_set(:LateEmployee, late)
-    refute_same fixes.last, @verdicts.findings(tally(&asked)).first.fix
+    World.const_set(:LateThing, Class.new(World::Base) { self.table_name = "late_things" })
+    assert_same(*fixes)
+    assert_includes @verdicts.findings(tally(&asked)).first.fix, "LateThing"
   ensure
-    World.send(:remove_const, :LateEmployee)
+    World.send(:remove_const, :LateThing)
+    World::Base.connection.drop_table(:late_things)
   end
 
   def test_after_a_while_it_is_judged_again

@@ -97,7 +97,8 @@ class ProfileMiddlewareTest < Minitest::Test
   end
 
   def test_no_shared_cache_may_keep_the_timing
-    said = [nil, "", "public, max-age=60", "max-age=60, private=\"set-cookie\"", "private, max-age=0", "no-store", 'public, x="a, no-store, b"']
+    said = [nil, "", "public, max-age=60", "max-age=60, private=\"set-cookie\"", "private, max-age=0", "no-store",
+            'public, x="a, no-store, b"']
     given = said.map do |one|
       profiled(->(_env) { [200, { "Cache-Control" => one }.compact, ["ok"]] })
       get("/").headers["cache-control"]

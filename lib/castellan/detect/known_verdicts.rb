@@ -60,8 +60,9 @@ module Castellan
       end
 
       def seen(group)
-        [group.shape, group.owner.object_id, group.association, group.order, group.count, group.cached, group.again, group.quietly, group.different,
-         group.polling?, group.span_ns >= @min_ns, group.sites.to_a, group.stack, group.count >= @repeats && models(group)]
+        [group.shape, group.owner.object_id, group.association, group.order, group.count, group.cached, group.again, group.quietly,
+         group.different, group.polling?, group.span_ns >= @min_ns, group.sites.to_a, group.stack,
+         group.count >= @repeats && models(group)]
       end
 
       # By number, which is never given again, so that no class is kept alive that was loaded anew.
