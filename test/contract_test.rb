@@ -207,6 +207,15 @@ class ContractTest < Minitest::Test
     database&.close
   end
 
+  def test_sequel_says_which_server_a_block_reads
+    database = Sequel.connect("sqlite:/", servers: { two: {} }, test: false, keep_reference: false)
+    database.extension(:server_block)
+    server = -> { database.pool.send(:pick_server, :read_only) }
+    assert_equal %i[default two], [server.call, database.with_server(:two, &server)]
+  ensure
+    database.disconnect
+  end
+
   def test_the_driver_gathers_the_statements_of_a_pipeline
     assert PG::Connection.private_method_defined?(:flush_data=), "each statement of a pipeline is sent by itself"
   end

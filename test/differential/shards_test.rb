@@ -57,13 +57,26 @@ class ShardsTest < Minitest::Test
     database = Sequel.connect("sqlite:/", servers: { two: {} })
     database.extension(:server_block)
     [nil, :two].each { |server| fill(database, server) }
-    model = Class.new(Sequel::Model(database[:notices]))
-    resource = Class.new(Castellan::Resource).tap { |one| one.model(model) && one.type("notices") && one.attributes(:title) }
+    model = self.class.const_set(:Served, Class.new(Sequel::Model(database[:notices])))
+    resource = self.class.const_set(:ServedResource, Class.new(Castellan::Resource)) # without a name nothing is kept
+    resource.class_exec do
+      model model
+      type "notices"
+      attributes :title
+      cache :exact, expires_in: 60
+    end
     error = assert_raises(Castellan::ConfigurationError) { resource.render(model.dataset.server(:two)) }
     assert_includes error.message, "with_server(:two)"
     assert_includes resource.render, "of default"
     assert_includes database.with_server(:two) { resource.render }, "of two"
+    versions = Castellan::Versions::CommitVersions.new(Castellan::Store::MemoryStore.new)
+    keeper = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: versions)
+    kept = -> { resource.document(keeper: keeper) }
+    both = Array.new(2) { [kept.call.to_json, database.with_server(:two) { kept.call.to_json }] }
+    assert_equal [%w[default two]] * 2, both.map { |texts| texts.map { |text| text[/of (\w+)/, 1] } }
+    refute_equal kept.call.etag, database.with_server(:two) { kept.call.etag }
   ensure
+    %i[Served ServedResource].each { |name| self.class.send(:remove_const, name) }
     forget(database)
   end
 

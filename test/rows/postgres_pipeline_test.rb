@@ -68,6 +68,14 @@ class PostgresPipelineTest < Minitest::Test
     assert_as_before
   end
 
+  def test_what_cannot_be_prepared_is_told_of_itself
+    3.times do
+      error = assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", "SELECT nothing_here", kept: true) }
+      assert_equal "SELECT nothing_here", error.sql
+      assert_as_before
+    end
+  end
+
   def test_an_error_ends_the_callers_transaction_as_any_other_does
     base.transaction do
       assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", FAILING, "SELECT 2") }

@@ -134,7 +134,10 @@ module Castellan
       # @return [Integer] how many different rows there are, with the scope's own limit
       def count(scope)
         once = RelationSql.once(relation(scope)).unscope(:order, :lock)
-        once.limit_value || once.offset_value ? model.unscoped.from(once.select(*model.primary_key), :castellan_counted).count : once.count
+        return once.count unless once.limit_value || once.offset_value
+
+        keys = Array(model.primary_key)
+        model.unscoped.from(keys.any? ? once.select(*keys) : once, :castellan_counted).count
       end
 
       # @return [Array<String>] the ids of the scope's rows, as text, in its order

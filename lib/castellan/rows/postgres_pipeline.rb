@@ -66,12 +66,19 @@ module Castellan
       private
 
       def start
-        names = @asked.map { |question| statements.name(question.sql) if prepared?(question) }
+        names = @asked.map { |question| name(question) }
         @connection.discard_results
         @open = true
         @connection.enter_pipeline_mode
         gathered { @asked.each_with_index { |question, index| post(names[index], question) } }
         sync
+      end
+
+      # What cannot be prepared is sent as it is, so that the error is its own. In a transaction that error has ended it.
+      def name(question)
+        statements.name(question.sql) if prepared?(question)
+      rescue PG::Error
+        raise unless @connection.transaction_status == PG::PQTRANS_IDLE
       end
 
       def gathered
@@ -109,8 +116,8 @@ module Castellan
       end
 
       def sync
-        @synced = true
         @connection.pipeline_sync
+        @synced = true
       end
 
       def ended?(result)

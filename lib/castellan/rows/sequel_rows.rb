@@ -155,11 +155,11 @@ module Castellan
         session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
       end
 
-      # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text
+      # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text, and the server
       # @return [String] the exact SQL of the scope, for this request
       def scope_key(scope, plan = nil)
         sql = DatasetSql.once(dataset(scope), keys).sql
-        plan ? [sql, *tables_read(plan).scopes].join("\n") : sql
+        plan ? [sql, *tables_read(plan).scopes, server].join("\n") : sql
       end
 
       # @return [Array<String>, nil] every table that the plan's statements read; nil when that cannot be known
@@ -331,6 +331,12 @@ module Castellan
       # @!endgroup
 
       private
+
+      # Where reads go now: `with_server` changes it for a block.
+      def server
+        pool = database.pool
+        pool.send(:pick_server, :read_only) if pool.respond_to?(:pick_server, true)
+      end
 
       # What is no date or time identifies nothing: PostgreSQL would refuse to compare it.
       def possible(ids, column)

@@ -9,8 +9,10 @@ module Castellan
       #   ExpandedOrder.of(User.select("users.*, age * 2 AS twice").order("twice DESC"))   # ORDER BY (age * 2) DESC
       module ExpandedOrder
         # What is between parentheses or quotes is one piece; commas divide the others.
-        PIECES = /(?:\((?:[^()]|\g<0>)*\)|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|[^,()'"`])+/
-        NAMED = /\A(?<expression>.+?)\s+(?:AS\s+)?["`]?(?<name>\w+)["`]?\s*\z/im
+        # Atomic: a parenthesis in a literal is never tried in another way.
+        PIECES = /(?>\((?>\g<0>|,)*\)|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|[^,()'"`])++/
+        # What ends an expression is no name.
+        NAMED = /\A(?<expression>.+?)\s+(?:AS\s+)?["`]?(?!(?:\d+|end|null|true|false)\b)(?<name>\w+)["`]?\s*\z/im
         private_constant :PIECES, :NAMED
 
         module_function

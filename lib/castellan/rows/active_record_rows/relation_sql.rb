@@ -27,7 +27,7 @@ module Castellan
           return relation unless relation.limit_value || relation.offset_value
           return relation if relation.eager_loading? || !multiplies?(relation)
 
-          within(relation).merge(relation.only(:preload, :includes))
+          within(relation).merge(relation.only(:preload, :includes, *(:select if renames?(relation))))
         end
 
         # A relation that may answer a row twice becomes `WHERE id IN (the relation)`, in the relation's order and with its limit.
@@ -38,10 +38,10 @@ module Castellan
           multiplies?(plain) ? within(plain) : plain.except(:select)
         end
 
-        # The rows that its limit leaves, for whoever wants them in another order.
+        # The rows that its limit leaves, for whoever wants them in another order; what else the relation says holds.
         # @return [ActiveRecord::Relation]
         def chosen(relation)
-          among(relation.klass, once(relation))
+          relation.unscope(:order, :limit, :offset).merge(among(relation.klass, once(relation)))
         end
 
         # @return [Boolean] whether one of the selected expressions has the name of a column

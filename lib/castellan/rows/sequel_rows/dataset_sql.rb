@@ -54,13 +54,12 @@ module Castellan
           among(expanded(dataset), key, dataset.respond_to?(:model) ? dataset.model.dataset : dataset.db.from(dataset.first_source))
         end
 
-        # The rows that its limit leaves, for whoever wants them in another order.
+        # The rows that its limit leaves, for whoever wants them in another order; what else the dataset says holds.
         # @return [Sequel::Dataset]
         def chosen(dataset, key)
           key or raise DeclarationError, "#{dataset.first_source_alias}: a dataset with LIMIT needs a primary key (a view has none)"
 
-          all = dataset.respond_to?(:model) ? dataset.model.dataset.unfiltered.unordered : dataset.db.from(dataset.first_source)
-          found(all, ids(dataset, key), once(dataset, key))
+          found(dataset.unordered.unlimited, ids(dataset, key), once(dataset, key))
         end
 
         # @param all [Sequel::Dataset] of the same rows, without a condition
