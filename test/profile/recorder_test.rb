@@ -73,7 +73,7 @@ class ProfileRecorderTest < Minitest::Test
       recorder.listener.leave
       GC.start if (number % 100).zero?
     end
-    GC.verify_compaction_references(toward: :empty, double_heap: true) if GC.respond_to?(:verify_compaction_references)
+    GC.compact if GC.respond_to?(:compact)
     expected = Array.new(500) do |number|
       ["select a from b where c = '#{number}'", "select a from b where c = ?", number, :"walk#{number % 7}"]
     end
