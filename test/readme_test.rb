@@ -3,16 +3,35 @@
 require "test_helper"
 require "support/snippets"
 
-# Runs every block of the README that is marked as runnable; test/support/snippets.rb says how to mark one.
+# Runs every block of the README and of docs/ that is marked as runnable (test/support/snippets.rb says how to mark one), and looks for
+# what they refer to.
 class ReadmeTest < Minitest::Test
-  README = File.join(ROOT, "README.md")
+  PAGES = Dir.glob(%w[README.md docs/*.md], base: ROOT).freeze
 
-  (File.exist?(README) ? Castellan::Snippets.parse(File.read(README)) : []).each do |snippet|
-    define_method("test_line_#{snippet.line}_of_the_readme_runs") do
-      needs(*snippet.needs)
-      output, errors, passed = Castellan::Snippets.run(snippet, root: ROOT)
-      assert passed, "README.md:#{snippet.line}\n#{output}#{errors}"
-      assert_equal snippet.output, output if snippet.output
+  PAGES.each do |page|
+    Castellan::Snippets.parse(File.read(File.join(ROOT, page))).each do |snippet|
+      define_method("test_line_#{snippet.line}_of_#{page.tr("/.", "__")}_runs") do
+        needs(*snippet.needs)
+        output, errors, passed = Castellan::Snippets.run(snippet, root: ROOT)
+        assert passed, "#{page}:#{snippet.line}\n#{output}#{errors}"
+        assert_equal snippet.output, output if snippet.output
+      end
     end
+  end
+
+  def test_links_of_the_pages_lead_to_a_file
+    lost = PAGES.flat_map do |page|
+      links = File.read(File.join(ROOT, page)).scan(/\]\(([^)#\s]+)/).flatten.grep_v(/\A[a-z]+:/)
+      links.reject { |link| File.exist?(File.expand_path(link, File.join(ROOT, File.dirname(page)))) }.map { |link| "#{page}: #{link}" }
+    end
+    assert_empty lost
+  end
+
+  # `store/linter.rb` in docs/design.md is lib/castellan/store/linter.rb.
+  def test_files_that_the_design_names_are_there
+    named = File.read(File.join(ROOT, "docs/design.md")).scan(%r{`([a-z_/.]+/[a-z_]+\.(?:rb|c|h|md))`}).flatten.uniq
+    assert_operator named.size, :>, 30
+    there = ["", "lib/castellan/"].product(named.grep_v(%r{/x_})).select { |below, path| File.exist?(File.join(ROOT, below, path)) }
+    assert_empty named.grep_v(%r{/x_}) - there.map(&:last)
   end
 end

@@ -12,11 +12,12 @@ module Castellan
   #   <!-- output -->                 the next block is exactly what the runnable block before it prints
   #
   # A block runs in a new directory that links to everything in the checkout, with this bundle: `bundle exec castellan` and
-  # `examples/users` work, and what a block writes is thrown away. Blocks that need a server of the reader's own stay unmarked.
+  # `examples/users` work, and what a block writes is thrown away; it is called example.rb or example.sh there. Blocks that need a server
+  # of the reader's own stay unmarked.
   class Snippets
     Snippet = Struct.new(:language, :code, :line, :needs, :output, keyword_init: true)
     BLOCK = /^<!--\s*(?<mark>run|output)(?<words>[^>]*?)\s*-->\n+```(?<language>\w*)\n(?<code>.*?)^```$/m
-    COMMANDS = { "ruby" => ["ruby", "-w", "-Ilib"], "sh" => ["bash", "-euo", "pipefail"] }.freeze
+    COMMANDS = { "ruby" => ["ruby", "-w", "-Ilib", "example.rb"], "sh" => ["bash", "-euo", "pipefail", "example.sh"] }.freeze
     private_constant :BLOCK, :COMMANDS
 
     # @param markdown [String]
@@ -45,9 +46,10 @@ module Castellan
     def self.run(snippet, root:)
       Dir.mktmpdir do |dir|
         Dir.each_child(root) { |name| File.symlink(File.join(root, name), File.join(dir, name)) unless name == ".git" }
-        File.write(script = File.join(dir, "snippet.#{snippet.language}"), snippet.code)
+        command = COMMANDS.fetch(snippet.language)
+        File.write(File.join(dir, command.last), snippet.code)
         env = { "BUNDLE_GEMFILE" => File.join(root, "Gemfile") }
-        output, errors, status = Open3.capture3(env, *COMMANDS.fetch(snippet.language), script, chdir: dir, stdin_data: "")
+        output, errors, status = Open3.capture3(env, *command, chdir: dir, stdin_data: "")
         [output, errors, status.success?]
       end
     end
