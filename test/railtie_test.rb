@@ -73,6 +73,18 @@ class RailtieTest < Minitest::Test
     assert_includes body.undump, '{"type":"articles","id":"2","attributes":{"title":"Second \u003cb\u003e"}}'
   end
 
+  def test_what_a_client_asked_for_wrongly_is_no_error_of_the_server
+    output = run_app(<<~RUBY, "RAILS_ENV" => "production")
+      table; boot
+      class PlainController < ActionController::API
+        def index = render(json: ArticleResource.document(query: request.query_parameters))
+      end
+      Rails.application.routes.draw { get "/plain", to: "plain#index" }
+      p get("/plain").status, get("/plain?include=nope").status
+    RUBY
+    assert_equal %w[200 400], output.lines(chomp: true).grep(/\A\d+\z/), output
+  end
+
   def test_the_middleware_watches_in_development_alone
     code = "table; boot; puts Rails.application.middleware.map(&:name).include?('Castellan::Detect::Middleware'), get('/articles').status"
     assert_equal "true\n200\n", run_app(code, "RAILS_ENV" => "development")

@@ -4,7 +4,7 @@ require "rails/railtie"
 require "active_support/ordered_options"
 
 module Castellan
-  # Wires Castellan into a Rails application: three things, all by Rails' public configuration.
+  # Wires Castellan into a Rails application, all by Rails' public configuration.
   #
   #   config.castellan.detection = false   # in config/environments/development.rb: do not watch for repeated queries
   #   config.castellan.detection = { json_lines: "log/findings.jsonl" }   # there, too: options of the middleware
@@ -24,6 +24,7 @@ module Castellan
   # (`config.eager_load`), every resource is held against the database then, so that a wrong name is found before a request; a
   # database that does not answer yet (an image that is being built) is logged and no error. With CASTELLAN=off neither is done.
   #
+  # A {BadRequest} that no controller rescues is answered with status 400, as Rails' own is; `error.to_h` needs a `rescue_from`.
   # `render json: document` and `stale?(**document.validators)` need nothing of this. A `Castellan.app` holds the classes that it
   # was given: in routes.rb it is built anew only when Rails loads the routes again.
   class Railtie < Rails::Railtie
@@ -31,8 +32,9 @@ module Castellan
     config.castellan.detection = true
     config.castellan.profile = nil # nil is: in development
 
+    BAD_REQUESTS = %w[Castellan::BadRequest Castellan::Serializer::Error Castellan::Serializer::UnsupportedIncludeError].freeze
     SERVERS = %w[puma rackup falcon unicorn pitchfork thin].freeze
-    private_constant :SERVERS
+    private_constant :BAD_REQUESTS, :SERVERS
 
     class << self
       # @param app [Rails::Application]
@@ -106,6 +108,14 @@ module Castellan
     # Last, because in an application that is initialised already the block runs at once.
     config.after_initialize do |app|
       Railtie.check if app.config.eager_load && !Castellan.off?
+    end
+
+    # Not where there is no Action Dispatch, and after what the application says itself.
+    initializer "castellan.bad_request", before: "action_dispatch.configure" do |app|
+      if app.config.respond_to?(:action_dispatch)
+        answered = app.config.action_dispatch.rescue_responses
+        BAD_REQUESTS.each { |name| answered[name] ||= :bad_request }
+      end
     end
 
     # After the application's own initializers, which say what parameters are secret.
