@@ -9,7 +9,7 @@ module Castellan
   # What bin/test does: install what is missing, compile, check the style, run every benchmark shortly, run the tests.
   #
   #   Castellan::TestRun.new([]).call                                              # everything
-  #   Castellan::TestRun.new(%w[test/clock_test.rb -n /grow/ --seed 1]).call        # these files, these options of minitest
+  #   Castellan::TestRun.new(%w[test/recording_test.rb -n /fiber/ --seed 1]).call   # these files, these options of minitest
   #
   # The tests come last, so that their closing lines are among the last on the screen. All of them are divided among as many processes as
   # there are processors (TEST_PROCESSES=1: one), so there is a closing line for each. With CI=true a server that is not installed, and
@@ -29,6 +29,7 @@ module Castellan
     # @param arguments [Array<String>] test files or their directories, then options of minitest
     def initialize(arguments, out: $stdout)
       paths, @options = arguments.partition { |argument| File.exist?(argument) }
+      @missing = arguments.take_while { |argument| !argument.start_with?("-") } - paths
       @files = paths.map { |path| File.expand_path(path) }
                     .flat_map { |path| File.directory?(path) ? Dir[File.join(path, "**/*_test.rb")] : path }
       @out = out
@@ -36,8 +37,10 @@ module Castellan
       @skips = {}
     end
 
-    # @return [Integer] the exit status
+    # @return [Integer] the exit status: 1 when something failed, 2 when there is no such file
     def call
+      return missing if @missing.any?
+
       prepare
       failed = steps.reject { |_, step| step.call }.map(&:first)
       failed << "servers" if ci? && @left_out.any?
@@ -46,6 +49,11 @@ module Castellan
     end
 
     private
+
+    def missing
+      @out.puts "bin/test: there is no #{@missing.join(", ")}"
+      2
+    end
 
     def prepare
       Dir.chdir(Installer::ROOT)
