@@ -21,6 +21,7 @@ module Castellan
     # @return [Integer] exit status: 0, 1 when what was asked for failed, 2 when it was asked for wrongly
     def call(argv, out: $stdout, err: $stderr)
       name, *rest = argv
+      name, rest = [rest.first, ["--help"]] if name == "help" && rest.any?
       return help(out) if [nil, "help", "-h", "--help"].include?(name)
       return version(out) if ["version", "-v", "--version"].include?(name)
 

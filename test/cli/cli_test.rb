@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "castellan/cli"
+require "stringio"
+
+# Which command is called; what each does is in the tests beside this one.
+class CLITest < Minitest::Test
+  def test_help_names_every_command
+    [[], %w[help], %w[-h], %w[--help]].each do |arguments|
+      status, out, = castellan(*arguments)
+      assert_equal 0, status
+      assert_equal %w[doctor load demo], out.scan(/^  castellan (\w+)/).flatten
+    end
+  end
+
+  def test_help_of_one_command_is_that_commands
+    %w[doctor load demo siege].each do |name|
+      assert_equal castellan(name, "--help"), castellan("help", name)
+    end
+    refute_equal castellan("help"), castellan("help", "load")
+  end
+
+  def test_the_version_is_told
+    [%w[version], %w[-v], %w[--version]].each do |arguments|
+      assert_equal [0, "castellan #{Castellan::VERSION}\n", ""], castellan(*arguments)
+    end
+  end
+
+  def test_a_command_that_is_not_there_is_said_with_the_nearest
+    [%w[docter --get /], %w[help docter]].each do |arguments|
+      status, out, err = castellan(*arguments)
+      assert_equal [2, ""], [status, out]
+      assert_match(/\Acastellan: there is no command "docter".*doctor/, err)
+    end
+  end
+
+  private
+
+  def castellan(*arguments)
+    out = StringIO.new
+    err = StringIO.new
+    [Castellan::CLI.call(arguments, out: out, err: err), out.string, err.string]
+  end
+end
