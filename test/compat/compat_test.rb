@@ -16,6 +16,22 @@ class CompatTest < Minitest::Test
     assert_equal expected, run_with("jsonapi_serializer", "#{SERIALIZER} puts UserSerializer.new(ADA).to_json")
   end
 
+  def test_what_classes_tell_has_the_gems_classes_and_its_records
+    assert_equal <<~TEXT.chomp, run_with("jsonapi_serializer", <<~RUBY)
+      [true, true, true]
+      [[{:id=>"3", :type=>:role}], []]
+    TEXT
+      #{SERIALIZER}
+      class RoleSerializer; include JSONAPI::Serializer; end
+      UserSerializer.link :self, :name
+      p [UserSerializer.relationships_to_serialize[:roles].instance_of?(FastJsonapi::Relationship),
+         UserSerializer.attributes_to_serialize[:name].is_a?(FastJsonapi::Attribute), UserSerializer.data_links[:self].is_a?(FastJsonapi::Link)]
+      ADA.roles << Struct.new(:id).new(3)
+      known = Set.new
+      p Array.new(2) { UserSerializer.get_included_records(ADA, [:roles], known, {}) }
+    RUBY
+  end
+
   def test_its_errors_are_rescued_by_their_names
     assert_equal <<~TEXT.chomp, run_with("jsonapi_serializer", <<~RUBY)
       [:rolse, "UserSerializer", "rolse is not specified as a relationship on UserSerializer", true, 400]
@@ -138,7 +154,8 @@ class CompatTest < Minitest::Test
     assert_equal '["UserSerializer", UserSerializer]', run_with("jsonapi_serializer", <<~RUBY, "active_support/notifications")
       #{SERIALIZER}
       UserSerializer.include(JSONAPI::Serializer::Instrumentation)
-      ActiveSupport::Notifications.subscribe("render.jsonapi-serializer.serializable_hash") { |event| p event.payload.values }
+      name = "\#{JSONAPI::Serializer::Instrumentation::NOTIFICATION_NAMESPACE}serializable_hash"
+      ActiveSupport::Notifications.subscribe(name) { |event| p event.payload.values if event.name == "render.jsonapi-serializer.serializable_hash" }
       UserSerializer.new(ADA).serializable_hash
     RUBY
   end
@@ -150,7 +167,7 @@ class CompatTest < Minitest::Test
   end
 
   def run_program(code)
-    output, errors, status = Open3.capture3(RbConfig.ruby, "-w", "-I#{File.join(ROOT, "lib")}", "-e", "require 'json'\n#{code}")
+    output, errors, status = Open3.capture3(RbConfig.ruby, "-w", "-I#{File.join(ROOT, "lib")}", "-rjson", "-rset", "-e", code)
     assert status.success?, output + errors
     assert_empty errors.lines.grep(/castellan|-e:/), errors
     output.chomp

@@ -4,6 +4,7 @@ require "test_helper"
 require "active_support"
 require "active_support/cache"
 require "active_support/core_ext/object/json"
+require "delegate"
 require "castellan/serializer"
 
 # What Castellan::Serializer answers where jsonapi-serializer has no good answer to be compared with.
@@ -33,9 +34,35 @@ class SerializerTest < Minitest::Test
     assert_includes error.message, "UserSerializer defines record_hash, which jsonapi-serializer calls and Castellan does not"
   end
 
-  def test_included_records_are_not_had_from_the_class
-    error = assert_raises(Castellan::ConfigurationError) { define { attributes :name }.get_included_records(ada, [:roles], [], {}) }
-    assert_includes error.message, "serializable_hash[:included]"
+  def test_such_a_method_is_refused_in_a_module_too
+    helper = Module.new { def attributes_hash(*) = {} }
+    error = assert_raises(Castellan::ConfigurationError) { define { extend helper } }
+    assert_includes error.message, "UserSerializer defines attributes_hash"
+  end
+
+  def test_what_would_have_read_the_options_is_refused
+    error = assert_raises(Castellan::ConfigurationError) { define { define_method(:process_options) { |options| options } } }
+    assert_includes error.message, "UserSerializer defines process_options"
+  end
+
+  def test_a_class_may_have_its_own_way_with_includes
+    serializer = define do
+      attributes :name
+      extend(Module.new { def validate_includes!(includes) = super(includes - %i[friends.roles]) })
+    end
+    assert_empty serializer.new(ada, include: ["friends.roles"]).serializable_hash[:included]
+    error = assert_raises(Castellan::Serializer::UnsupportedIncludeError) { serializer.new(ada, include: [:friends]) }
+    assert_equal [:friends, serializer.name], [error.include_item, error.klass]
+  end
+
+  def test_what_blocks_keep_in_the_params_is_gone_with_the_document
+    serializer = define { attribute(:first) { |user, params| params[:first] ||= user.name } }
+    names = ->(*users, **options) { serializer.new(users, options).serializable_hash[:data].map { |one| one[:attributes][:first] } }
+    alan = User.new(id: 2, name: "Alan")
+    assert_equal [%w[Ada Ada], %w[Alan Alan]], [names.call(ada, alan), names.call(alan, ada)]
+    assert_equal %w[Alan], names.call(alan, meta: { a: 1 })
+    assert_equal "Ada", serializer.new(ada).serializable_hash[:data][:attributes][:first]
+    assert_equal "Alan", serializer.new(alan).serializable_hash[:data][:attributes][:first]
   end
 
   def test_to_hash_is_what_it_is_in_jsonapi_serializer
@@ -128,6 +155,49 @@ class SerializerTest < Minitest::Test
     end
     serializer.new(ada, fields: { user: %i[name] }).serializable_hash
     assert_equal [{ expires_in: 60, namespace: "jsonapi-serializer-#{serializer.name}-fieldset:name", version: 7 }], seen
+  end
+
+  def test_the_namespace_of_a_shared_store_is_kept
+    shared = ActiveSupport::Cache::MemoryStore.new
+    names = %w[shop blog].map do |application|
+      store = Class.new(SimpleDelegator) { define_method(:options) { { namespace: application } } }.new(shared)
+      serializer = define do
+        cache_options store: store
+        attribute(:name) { application }
+      end
+      attributes_of(serializer, ada)[:name]
+    end
+    assert_equal %w[shop blog], names
+  end
+
+  def test_nothing_is_kept_for_a_class_without_a_name
+    serializer = Class.new do
+      include Castellan::Serializer
+
+      set_type :user
+      cache_options store: ActiveSupport::Cache::MemoryStore.new
+      attributes :name
+    end
+    assert_equal %w[Ada Grace], %w[Ada Grace].map { |name| attributes_of(serializer, User.new(id: 1, name: name))[:name] }
+  end
+
+  def test_params_that_an_id_is_made_of_are_part_of_the_key
+    serializer = define do
+      cache_options store: ActiveSupport::Cache::MemoryStore.new
+      extend(Module.new { def id_from_record(user, params = {}) = "#{params[:tenant]}-#{user.id}" })
+    end
+    ids = [1, 2].map { |tenant| serializer.new(ada, params: { tenant: tenant }).serializable_hash[:data][:id] }
+    assert_equal %w[1-1 2-1], ids
+  end
+
+  def test_params_in_which_blocks_keep_something_are_a_key_all_the_same
+    asked = 0
+    serializer = define do
+      cache_options store: ActiveSupport::Cache::MemoryStore.new
+      attribute(:name) { |user, params| (params[:found] ||= -> {}) && (asked += 1) && user.name }
+    end
+    2.times { serializer.new([ada, User.new(id: 2, name: "Alan")], params: { word: "Hi" }).serializable_hash }
+    assert_equal 2, asked
   end
 
   def test_keys_of_the_cache_have_a_bounded_length

@@ -20,6 +20,9 @@ Castellan::Compat.claim("FastJsonapi::ObjectSerializer", "fast_jsonapi", nil) un
 #   UserSerializer.new(user).serialized_json
 module FastJsonapi
   MandatoryField = Castellan::Serializer::MandatoryField
+  # What `relationships_to_serialize`, `attributes_to_serialize` and `data_links` hold, for who asks for their classes.
+  Relationship = Castellan::Serializer::Relationship
+  Scalar = Attribute = Link = Castellan::Serializer::Member
 
   # {Castellan::Serializer}, with the method that fast_jsonapi has besides.
   module ObjectSerializer

@@ -41,10 +41,21 @@ module Castellan
       # @raise [ConfigurationError] for a class method that would have been called there and is not here
       def singleton_method_added(name)
         super
-        return unless HashMethods::NAMES.include?(name)
+        refuse([name] & HashMethods::NAMES)
+      end
 
-        raise ConfigurationError, "#{self.name || "a serializer"} defines #{name}, which jsonapi-serializer calls and Castellan does not" \
-                                  ": declare what it adds with attribute, link or meta"
+      # The same of a module, as a concern has it for `class_methods`.
+      # @api private
+      # @raise [ConfigurationError]
+      def extend(*modules)
+        super.tap { refuse((modules - [ClassMethods]).flat_map(&:instance_methods) & HashMethods::NAMES) }
+      end
+
+      # @api private
+      # @raise [ConfigurationError] for what jsonapi-serializer reads its options with
+      def method_added(name)
+        super
+        refuse([name] & [:process_options])
       end
 
       # @return [Symbol, nil] :movie for MovieSerializer
@@ -157,6 +168,18 @@ module Castellan
         RecordCache.options(self, options || {}, fieldset, includes_list, params)
       end
 
+      # To be overridden, with or without `super`, by who takes fewer or more.
+      # @param includes [Array<Symbol>, nil] paths
+      # @raise [UnsupportedIncludeError] for one that does not begin with a relationship
+      def validate_includes!(includes)
+        [*includes].map { |path| path.to_s.partition(".").first.to_sym }.uniq.each do |name|
+          relationship = relationships_to_serialize&.[](name)
+          raise UnsupportedIncludeError.new(name, self.name) unless relationship
+
+          relationship.static_serializer # so that one that is not there is an error now
+        end
+      end
+
       # @return [Boolean] whether it is several records; `force` if that is given
       def is_collection?(resource, force = nil)
         return force unless force.nil?
@@ -190,6 +213,13 @@ module Castellan
       end
 
       private
+
+      def refuse(names)
+        return if names.empty?
+
+        raise ConfigurationError, "#{name || "a serializer"} defines #{names.first}, which jsonapi-serializer calls and Castellan does " \
+                                  "not: declare what it adds with attribute, link or meta"
+      end
 
       # What was worked out of the declarations so far; see {Translation}.
       def changed

@@ -47,16 +47,14 @@ module Castellan
         { id: nil, type: record_type } if default_return
       end
 
-      # @raise [ConfigurationError]
-      def get_included_records(*)
-        raise ConfigurationError, "#{name} is asked for get_included_records, which jsonapi-serializer has and Castellan has not: " \
-                                  "write #{name}.new(record, include: [:author]).serializable_hash[:included]"
-      end
+      # @param known [Set<String>] "type_id" of the records that are written already; those that are found are added
+      # @param fieldsets [Hash{Symbol => Array<Symbol>}]
+      # @return [Array<Hash>, nil]
+      def get_included_records(record, includes_list, known, fieldsets, params = {})
+        return if Blank.blank?(includes_list)
 
-      # @param includes [Array<Symbol>, nil]
-      # @raise [UnsupportedIncludeError]
-      def validate_includes!(includes)
-        Options.of(self, { include: includes })
+        options = Options.new(self, { include: includes_list, fields: fieldsets, params: params })
+        Included.new(options).of(self, [record]).select { |object| known.add?("#{object[:type]}_#{object[:id]}") }
       end
 
       # @return [Hash{Symbol => Relationship}, nil] those with `cached: true`

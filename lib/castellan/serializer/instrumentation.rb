@@ -14,7 +14,9 @@ module Castellan
     #
     #   ActiveSupport::Notifications.subscribe("render.jsonapi-serializer.serializable_hash") { |event| event.payload[:name] }
     module Instrumentation
-      EVENT = "render.jsonapi-serializer.serializable_hash"
+      # What the names of events begin with.
+      NOTIFICATION_NAMESPACE = "render.jsonapi-serializer."
+      EVENT = "#{NOTIFICATION_NAMESPACE}serializable_hash".freeze
 
       # (see Serializer#serializable_hash)
       def serializable_hash

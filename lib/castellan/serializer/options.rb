@@ -23,7 +23,7 @@ module Castellan
       # @param options [Hash, nil]
       # @return [Options]
       def self.of(serializer, options)
-        Blank.blank?(options) ? NONE : new(serializer, options)
+        new(serializer, options || {})
       end
 
       def initialize(serializer, options)
@@ -34,8 +34,9 @@ module Castellan
         @meta = options[:meta]
         @links = options[:links]
         @is_collection = options[:is_collection]
-        @tree = tree_of(options[:include])
-        validate(serializer)
+        paths = paths_of(options[:include])
+        @tree = tree_of(paths)
+        serializer.validate_includes!(paths.map(&:to_sym)) if paths.any?
         freeze
       end
 
@@ -67,11 +68,15 @@ module Castellan
         value
       end
 
-      def tree_of(asked)
-        return {} if Blank.blank?(asked)
+      def paths_of(asked)
+        return [] if Blank.blank?(asked)
 
         paths = list("include", asked).reject { |path| Blank.blank?(path) }
         refuse("include", "include names more than #{MAX_PATHS} paths") if paths.size > MAX_PATHS
+        paths
+      end
+
+      def tree_of(paths)
         paths.each_with_object({}) do |path, tree|
           next tree[path] ||= {} if path.is_a?(Symbol) && !path.name.include?(".")
 
@@ -85,18 +90,6 @@ module Castellan
       def refuse(parameter, detail)
         raise BadRequest.new(detail, parameter: parameter, title: "Invalid #{parameter}")
       end
-
-      def validate(serializer)
-        tree.each_key do |name|
-          relationship = (serializer.relationships_to_serialize || {})[name]
-          raise UnsupportedIncludeError.new(name, serializer.name) unless relationship
-
-          relationship.static_serializer # so that one that is not there is an error now
-        end
-      end
-
-      NONE = new(nil, {})
-      private_constant :NONE
     end
   end
 end

@@ -10,7 +10,8 @@ module Castellan
     #   RecordCache.options(UserSerializer, { namespace: "api" }, [:email], [], {})
     #   # => { namespace: "api-UserSerializer-fieldset:email" }
     #
-    # Values of `params` that have no text of their own (a connection, a Proc) cannot be a key: then nothing is kept.
+    # Values of `params` that have no text of their own (a connection, a Proc) cannot be a key, and neither can a class without a
+    # name: then nothing is kept. Where no namespace is given, it is the store's own, in which another application's records are not.
     module RecordCache
       NAMESPACE = "jsonapi-serializer"
       LONGEST = 120
@@ -19,11 +20,13 @@ module Castellan
       class << self
         # @return [Hash, nil] nil when nothing may be kept
         def options(serializer, options, fieldset, included, params)
+          return unless serializer.name
+
           parts = [fieldset&.then { |names| "fieldset:#{names.join(",")}" }, lazy(serializer, included)]
           parts << params_of(params) if serializer_reads_params?(serializer)
           return if parts.include?(false)
 
-          { **options, namespace: [namespace(options), serializer.name || serializer.object_id, short(parts.compact)].compact.join("-") }
+          { **options, namespace: [namespace(serializer, options), serializer.name, short(parts.compact)].compact.join("-") }
         end
 
         # @return [Object] Rails.cache
@@ -36,9 +39,13 @@ module Castellan
 
         private
 
-        def namespace(options)
-          given = options[:namespace] || NAMESPACE
+        def namespace(serializer, options)
+          given = options[:namespace] || of_store(serializer.cache_store_instance) || NAMESPACE
           given.respond_to?(:call) ? given.call : given
+        end
+
+        def of_store(store)
+          store.options[:namespace] if store.respond_to?(:options) && store.options.is_a?(Hash)
         end
 
         def short(parts)
@@ -58,7 +65,11 @@ module Castellan
         def serializer_reads_params?(serializer)
           members = [*serializer.attributes_to_serialize&.values, *serializer.data_links&.values]
           kept = (serializer.relationships_to_serialize || {}).values.select(&:cached)
-          (members + kept).any?(&:params?) || two_arguments?(serializer.record_id)
+          (members + kept).any?(&:params?) || two_arguments?(serializer.record_id) || id_by_its_own_way?(serializer)
+        end
+
+        def id_by_its_own_way?(serializer)
+          serializer.method(:id_from_record).owner != ClassMethods
         end
 
         def two_arguments?(block)

@@ -110,9 +110,16 @@ module Castellan
         reached = [definition, *plan.nodes.map(&:definition)].uniq
         reached.each { |one| Document::DeclarationCheck.of(one) }
         included = plan.nodes.drop(1)
-        raise DeclarationError, "its records are there already" if @source.records? && included.any? { |node| translation(node).opaque? }
+        check_records(included) if @source.records?
       rescue BadRequest => error # more paths or levels than a resource takes
         raise DeclarationError, error.message
+      end
+
+      def check_records(included)
+        raise DeclarationError, "its records are there already" if included.any? { |node| translation(node).opaque? }
+        return if StoredRecords.linked?(@source.scope.to_a, @arrangement, @translation, @tree)
+
+        raise DeclarationError, "its records hold others that are not stored as they are"
       end
 
       def request

@@ -66,6 +66,14 @@ module Castellan
         @unlinked.nil?
       end
 
+      # @param found [Array<Object>] what a record holds in the association
+      # @return [Boolean] whether its own foreign key, which is what is linked, leads to just that
+      def linked?(record, found)
+        return true unless @association.macro == :belongs_to
+
+        found.map { |one| one.public_send(target.id_column) } == [record.public_send(@relationship.id_method_name)].compact
+      end
+
       # @return [Translation] of the related serializer and model
       def target
         @target ||= Translation.of(@relationship.static_serializer, @association.model)

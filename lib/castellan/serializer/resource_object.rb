@@ -72,14 +72,19 @@ module Castellan
       end
 
       def kept(record, linked)
-        options = @serializer.record_cache_options(@serializer.cache_store_options, @fieldset, @included, @params)
-        return written(record, @relationships, linked) unless options
+        @keeping = keeping unless defined?(@keeping)
+        return written(record, @relationships, linked) unless @keeping
 
         cached = @cached if @cached&.any?
-        object = @store.fetch(record, **options) { written(record, cached, linked) }
+        object = @store.fetch(record, **@keeping) { written(record, cached, linked) }
         return object.dup unless @uncached&.any?
 
         object.merge(relationships: (object[:relationships] || {}).merge(relationships(record, @uncached, linked)))
+      end
+
+      # The same for all records, and of the `params` as they were given: blocks may keep in them what they found.
+      def keeping
+        @serializer.record_cache_options(@serializer.cache_store_options, @fieldset, @included, @params)
       end
 
       def written(record, relationships, linked)

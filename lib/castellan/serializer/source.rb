@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "preloading"
+require_relative "stored_records"
 
 module Castellan
   module Serializer
@@ -14,9 +15,11 @@ module Castellan
       class << self
         # @return [Source, nil]
         def of(resource)
-          if relation?(resource) then new(unproxied(resource), model_of(resource))
-          elsif records?(resource) then new(Rows::Records.new(resource.to_a), resource.first.class)
-          end
+          return new(unproxied(resource), model_of(resource)) if relation?(resource)
+          return unless resource.is_a?(Array) || active_record?(resource)
+
+          records = resource.to_a
+          new(Rows::Records.new(records), records.first.class) if StoredRecords.all?(records)
         end
 
         # @return [Boolean] whether it has yet to be read, and a model is known for it
@@ -35,32 +38,22 @@ module Castellan
         # What was built in an association and not saved is known to its records alone.
         def unread?(relation)
           return false if relation.loaded?
-          return true unless relation.respond_to?(:proxy_association)
+          return true unless association?(relation)
 
           relation.proxy_association.owner.persisted? && relation.proxy_association.target.empty?
         end
 
+        # A relation that was made of an association (`posts.published`) is one like any other.
+        def association?(relation)
+          relation.is_a?(::ActiveRecord::Associations::CollectionProxy)
+        end
+
         def unproxied(resource)
-          resource.respond_to?(:proxy_association) ? resource.scope : resource
+          active_record?(resource) && association?(resource) ? resource.scope : resource
         end
 
         def model_of(resource)
           resource.respond_to?(:klass) ? resource.klass : resource.model
-        end
-
-        def records?(resource)
-          return false unless resource.is_a?(Array) || active_record?(resource)
-
-          model = resource.first.class
-          model?(model) && resource.all? { |record| record.instance_of?(model) && stored?(record) }
-        end
-
-        def model?(object)
-          (defined?(::ActiveRecord::Base) && object < ::ActiveRecord::Base) || (defined?(::Sequel::Model) && object < ::Sequel::Model)
-        end
-
-        def stored?(record)
-          record.respond_to?(:persisted?) ? record.persisted? : !record.new?
         end
       end
 
