@@ -118,6 +118,17 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
+  # The room for values is full when the statement that was begun first is compared.
+  def test_more_values_than_are_kept_are_told_in_the_middle_of_being_told
+    tallies.each do |tally|
+      value = Object.new
+      value.define_singleton_method(:hash) { 40.times { |id| tally.query("SELECT * FROM users WHERE id = ?", nil, 0, 1, false, 1, [id]) }.hash }
+      tally.query("SELECT * FROM users WHERE id = ?", nil, 0, 1, false, 1, [value])
+      assert_equal [41, 0], tally.groups.map { |group| [group.count, group.again] }.first
+      assert_includes 32..33, tally.groups.first.different
+    end
+  end
+
   def test_odd_statements_and_names
     tallies.each do |tally|
       ["", "SELECT '", "\xff\xfe SELECT", :symbol].each { |sql| tally.query(sql, :name, 0, 1, nil, nil, []) }

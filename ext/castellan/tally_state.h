@@ -1,0 +1,122 @@
+/*
+ * What a tally holds, and its memory.
+ */
+#ifndef CASTELLAN_TALLY_STATE_H
+#define CASTELLAN_TALLY_STATE_H
+
+#include "ruby.h"
+
+#define BUCKETS 64
+
+struct site {
+    VALUE site; /* Integer or nil */
+    long count;
+};
+
+struct digest {
+    st_index_t values;
+    unsigned long long writes;
+};
+
+struct group {
+    VALUE shape, owner, association;
+    VALUE pieces;
+    VALUE sql, binds; /* the first statement's */
+    VALUE stack; /* the application's frames at the second statement, or nil */
+    long count, cached, again, quietly, order, naps;
+    long long total_ns, started_ns, ended_ns;
+    struct site *sites;
+    struct digest *digests;
+    st_index_t first_text;
+    unsigned long long first_writes;
+    int fingerprint, next;
+    int site_count, site_room, site;
+    int digest_count, pieces_told;
+    char waited, settled, has_pieces, writes;
+    char later; /* whether the values of the first statement are still to be compared: most shapes are sent once */
+};
+
+struct load {
+    VALUE site, model;
+    long count, times, order;
+    int joined;
+};
+
+struct tally {
+    VALUE owner, association; /* of the walk that is going on */
+    VALUE observer; /* the Tally in Ruby */
+    VALUE shape; /* of the last statement, or nil */
+    VALUE failure; /* what went wrong in here: nothing is counted any more */
+    VALUE site, site_of; /* where the last statement was asked for, and its name; nil where that was not looked up */
+    VALUE *around;
+    struct group *groups;
+    struct load *loads;
+    long long slow_ns;
+    long order, naps, writes, told;
+    int around_count, around_room;
+    int group_count, group_room, heads;
+    int load_count, load_room;
+    int joins;
+    int buckets[BUCKETS]; /* 1 + the index of a group; 0: none */
+};
+
+static void tally_mark(void *pointer)
+{
+    const struct tally *tally = pointer;
+    rb_gc_mark(tally->owner);
+    rb_gc_mark(tally->association);
+    rb_gc_mark(tally->observer);
+    rb_gc_mark(tally->shape);
+    rb_gc_mark(tally->site_of);
+    rb_gc_mark(tally->failure);
+    for (int index = 0; index < tally->around_count; index++) rb_gc_mark(tally->around[index]);
+    for (int index = 0; index < tally->load_count; index++) rb_gc_mark(tally->loads[index].model);
+    for (int index = 0; index < tally->group_count; index++) {
+        const struct group *group = &tally->groups[index];
+        rb_gc_mark(group->shape);
+        rb_gc_mark(group->owner);
+        rb_gc_mark(group->association);
+        rb_gc_mark(group->pieces);
+        rb_gc_mark(group->sql);
+        rb_gc_mark(group->binds);
+        rb_gc_mark(group->stack);
+    }
+}
+
+static void tally_free(void *pointer)
+{
+    struct tally *tally = pointer;
+    for (int index = 0; index < tally->group_count; index++) {
+        xfree(tally->groups[index].sites);
+        xfree(tally->groups[index].digests);
+    }
+    xfree(tally->groups);
+    xfree(tally->loads);
+    xfree(tally->around);
+    xfree(tally);
+}
+
+static size_t tally_size(const void *pointer)
+{
+    const struct tally *tally = pointer;
+    return sizeof(*tally) + tally->group_room * sizeof(struct group) + tally->load_room * sizeof(struct load);
+}
+
+static const rb_data_type_t tally_type = {
+    "Castellan::NativeTally", { tally_mark, tally_free, tally_size, NULL, { NULL } }, NULL, NULL, RUBY_TYPED_FREE_IMMEDIATELY
+};
+
+static VALUE tally_allocate(VALUE class)
+{
+    struct tally *tally;
+    VALUE self = TypedData_Make_Struct(class, struct tally, &tally_type, tally);
+    tally->owner = tally->association = tally->observer = tally->shape = tally->site = tally->site_of = tally->failure = Qnil;
+    return self;
+}
+
+static struct tally *tally_of(VALUE self)
+{
+    return rb_check_typeddata(self, &tally_type);
+}
+
+#endif
