@@ -22,6 +22,6 @@ class LedgerFiguresTest < Minitest::Test
   end
 
   def test_times
-    assert_equal ["1.6 ×", "41 ×", "2,621 ×"], [1.61, 41.3, 2_620.6].map { |factor| Figures.times(factor) }
+    assert_equal ["1.6 ×", "41 ×", "2,621 ×", "0.05 ×"], [1.61, 41.3, 2_620.6, 0.0503].map { |factor| Figures.times(factor) }
   end
 end

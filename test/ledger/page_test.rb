@@ -1,35 +1,16 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/browsing"
 require "castellan/ledger"
-require "ferrum"
 require "tmpdir"
 
 # The report in a browser: charts are drawn, nothing is requested, nothing overflows a phone, everything can be read.
 class LedgerPageTest < Minitest::Test
+  include Castellan::Browsing
+
   WIDTHS = { desktop: 1280, phone: 390 }.freeze
   HOSTILE = %q(</script><img src=x onerror="document.title='owned'"><b>)
-  # For every element with text of its own: its contrast with what is behind it (WCAG 2.2, 1.4.3), where that is too low.
-  TOO_FAINT = <<~JS
-    (() => {
-      const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-      const parts = (color) => color.match(/[\\d.]+/g).map(Number);
-      const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-      const behind = (element) => {
-        for (; element; element = element.parentElement) {
-          const color = parts(getComputedStyle(element).backgroundColor);
-          if (color.length === 3 || color[3] === 1) return color;
-        }
-        return [255, 255, 255];
-      };
-      return [...document.querySelectorAll("body *:not(script):not(canvas)")]
-        .filter((element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
-        .map((element) => {
-          const [light, dark] = [luminance(parts(getComputedStyle(element).color)), luminance(behind(element))].sort((a, b) => b - a);
-          return [element.textContent.trim().slice(0, 40), (light + 0.05) / (dark + 0.05)];
-        }).filter(([, contrast]) => contrast < 4.5);
-    })()
-  JS
   DRAWN = <<~JS
     [...document.querySelectorAll("canvas")].map((canvas) => {
       const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
@@ -39,22 +20,10 @@ class LedgerPageTest < Minitest::Test
     })
   JS
 
-  VIOLATIONS = <<~JS
-    window.violations = [];
-    addEventListener("securitypolicyviolation", (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
-  JS
-
-  # One browser for all tests, a new page in a new context for each.
-  def self.browser
-    @browser ||= Ferrum::Browser.new(**Castellan::TestServers.chromium, js_errors: true).tap do |browser|
-      Minitest.after_run { browser.quit }
-    end
-  end
-
   WIDTHS.each do |name, width|
     %w[light dark].each do |scheme|
       define_method("test_reads_well_on_a_#{name}_in_the_#{scheme}") do
-        browse(report, width: width, scheme: scheme) do |page|
+        show(report, width: width, scheme: scheme) do |page|
           assert_equal [[true, true], [true, true]], page.evaluate(DRAWN), "the charts are drawn"
           assert_equal [], page.evaluate(TOO_FAINT)
           assert_operator page.evaluate("document.documentElement.scrollWidth"), :<=, width
@@ -65,15 +34,15 @@ class LedgerPageTest < Minitest::Test
   end
 
   def test_nothing_is_requested_and_nothing_is_refused
-    browse(report) do |page|
+    show(report) do |page|
       assert_equal ["file"], page.network.traffic.map { |exchange| URI(exchange.url).scheme }.uniq
       assert_equal 1, page.network.traffic.size
-      assert_equal [], page.evaluate("window.violations")
+      assert_empty violations(page)
     end
   end
 
   def test_the_charts_follow_a_change_of_the_scheme
-    browse(report) do |page|
+    show(report) do |page|
       light = page.evaluate("document.querySelector('canvas').toDataURL()")
       page.execute("window.changed = new Promise((told) => matchMedia('(prefers-color-scheme: dark)').addEventListener('change', told))")
       emulate(page, "dark")
@@ -83,7 +52,7 @@ class LedgerPageTest < Minitest::Test
   end
 
   def test_the_keyboard_reaches_links_and_tables
-    browse(report) do |page|
+    show(report) do |page|
       reached = Array.new(12) do
         page.keyboard.type(:tab)
         page.evaluate("document.activeElement.className || document.activeElement.textContent")
@@ -95,7 +64,7 @@ class LedgerPageTest < Minitest::Test
   end
 
   def test_every_figure_of_a_chart_is_in_a_table_with_headings
-    browse(report) do |page|
+    show(report) do |page|
       assert_equal "812", page.at_css("tbody tr td.lead").text
       assert_equal [true], page.evaluate("[...new Set([...document.querySelectorAll('th')].map((th) => th.hasAttribute('scope')))]")
       assert_equal [true], page.evaluate("[...new Set([...document.querySelectorAll('canvas')].map((c) => c.ariaLabel.length > 20))]")
@@ -106,7 +75,7 @@ class LedgerPageTest < Minitest::Test
     ledger = Castellan::Ledger.new
     ledger.add(story: HOSTILE, step: HOSTILE, duration_ms: 5.0, finding: HOSTILE, code: HOSTILE, wrong: HOSTILE)
     ledger.add(story: HOSTILE, step: "other", duration_ms: 4.0)
-    browse(Castellan::Ledger::Report.new(ledger, title: HOSTILE, environment: { HOSTILE => HOSTILE })) do |page|
+    show(Castellan::Ledger::Report.new(ledger, title: HOSTILE, environment: { HOSTILE => HOSTILE })) do |page|
       assert_equal HOSTILE, page.title
       assert_equal [0, 0], page.evaluate("[document.images.length, document.querySelectorAll('b').length]")
       assert_equal [[true, true]], page.evaluate(DRAWN)
@@ -115,27 +84,8 @@ class LedgerPageTest < Minitest::Test
 
   private
 
-  def browse(report, width: 1280, scheme: "light")
-    needs :chromium
-    Dir.mktmpdir do |dir|
-      path = report.write(dir, root: dir)
-      context = self.class.browser.contexts.create
-      yield open_page(context.create_page, path, width, scheme)
-    ensure
-      context&.dispose
-    end
-  end
-
-  def open_page(page, path, width, scheme)
-    page.command("Emulation.setDeviceMetricsOverride", width: width, height: 900, deviceScaleFactor: 1, mobile: width < 600)
-    emulate(page, scheme)
-    page.command("Page.addScriptToEvaluateOnNewDocument", source: VIOLATIONS)
-    page.go_to("file://#{path}")
-    page
-  end
-
-  def emulate(page, scheme)
-    page.command("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
+  def show(report, **view, &block)
+    Dir.mktmpdir { |dir| browse("file://#{report.write(dir, root: dir)}", **view, &block) }
   end
 
   def report

@@ -26,10 +26,27 @@ class LedgerReportTest < Minitest::Test
     assert_match(%r{not reached</span>\s+<span class="what">rate</span>}, report.to_html)
   end
 
-  def test_ratio_lines_are_computed_from_the_rows
-    report = Castellan::Ledger::Report.new(ledger, ratios: [{ story: "users", step: "resource", against: "baseline" },
-                                                            { story: "users", step: "resource", against: "nobody" }])
-    assert_equal ["users: resource 50 × baseline, by duration"], report.ratio_lines
+  def test_ratio_lines_are_sentences_computed_from_the_rows
+    one = { story: "users", step: "resource", against: "baseline" }
+    report = Castellan::Ledger::Report.new(ledger, ratios: [one, { **one, against: "nobody" }])
+    assert_equal ["users: “resource” is 50 × as fast as “baseline”"], report.ratio_lines
+  end
+
+  def test_each_figure_has_its_sentence
+    rows = Castellan::Ledger.new
+    rows.add(story: "posts", step: "limit", requests_per_s: 3_420.0, allocated_objects: 10, response_bytes: 100)
+    rows.add(story: "posts", step: "Rails", requests_per_s: 172.0, allocated_objects: 1_370, response_bytes: 50)
+    ratios = [["Rails", "limit", nil], ["limit", "Rails", :allocated_objects], ["Rails", "limit", :response_bytes]]
+             .map { |step, against, on| { story: "posts", step: step, against: against, on: on } }
+    assert_equal ["posts: “Rails” has 0.05 × the rate of “limit”", "posts: “limit” makes 137 × fewer objects than “Rails”",
+                  "posts: “Rails” is 2.0 × as good, by response_bytes, as “limit”"],
+                 Castellan::Ledger::Report.new(rows, ratios: ratios).ratio_lines
+  end
+
+  def test_code_in_a_step_is_shown_as_code
+    rows = Castellan::Ledger.new
+    rows.add(story: "users", step: "`includes(<:roles>)` of two", duration_ms: 2.0)
+    assert_includes Castellan::Ledger::Report.new(rows).to_html, '<span class="step"><code>includes(&lt;:roles&gt;)</code> of two</span>'
   end
 
   def test_the_headline_is_the_best_step_unless_another_is_named

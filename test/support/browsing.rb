@@ -93,6 +93,11 @@ module Castellan
       element.click
     end
 
+    # @param scheme [String] "light" or "dark"
+    def emulate(page, scheme)
+      page.command("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
+    end
+
     # @return [Array<String>] of the page and its frames
     def violations(page)
       page.frames.flat_map { |frame| frame.evaluate("window.violations || []") }
@@ -105,7 +110,7 @@ module Castellan
 
     def prepared(page, width, scheme, bypass)
       page.command("Emulation.setDeviceMetricsOverride", width: width, height: 900, deviceScaleFactor: 1, mobile: width < 600)
-      page.command("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
+      emulate(page, scheme)
       page.command("Page.addScriptToEvaluateOnNewDocument", source: REMEMBER_VIOLATIONS)
       page.command("Page.setBypassCSP", enabled: bypass)
       page

@@ -8,6 +8,7 @@ module Castellan
     #   Figures.number(3.904)  # => "3.90"
     #   Figures.bytes(436_700_000) # => "436.7 MB"
     #   Figures.times(41.26)   # => "41 ×"
+    #   Figures.times(0.0503)  # => "0.05 ×"
     module Figures
       UNITS = [["GB", 1e9], ["MB", 1e6], ["kB", 1e3]].freeze
       private_constant :UNITS
@@ -37,7 +38,9 @@ module Castellan
 
       # @return [String]
       def times(factor)
-        "#{factor >= 10 ? delimited(factor.round) : format("%.1f", factor)} ×"
+        return "#{delimited(factor.round)} ×" if factor >= 10
+
+        format(factor >= 1 ? "%.1f ×" : "%.2f ×", factor)
       end
 
       # @return [String] "1,139"

@@ -38,6 +38,9 @@ module Castellan
 
       def h(value) = ERB::Util.html_escape(value.to_s)
 
+      # As Markdown does: `code`.
+      def with_code(text) = h(text).gsub(/`([^`]+)`/, '<code>\1</code>')
+
       def file(name) = File.read(File.join(HERE, name), encoding: "UTF-8")
 
       def style = @style ||= "\n#{file("page.css")}"
@@ -117,7 +120,8 @@ module Castellan
         before = nil
         rows.map do |row|
           value = row[row.leading]
-          step = { step: row.step, value: value, text: leading(row), verdict: row.verdict, told: row.story_value, before: before }
+          step = { step: row.step.delete("`"), value: value, text: leading(row), verdict: row.verdict, told: row.story_value,
+                   before: before }
           before = value if row.step? && !row.wrong?
           step
         end

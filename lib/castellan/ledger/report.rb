@@ -67,16 +67,18 @@ module Castellan
          *section("Produced by", commands.map { |command| "    #{command}" })].join("\n")
       end
 
-      # @return [Array<String>] such as "Castellan resource is 41 × eager loaded (users, ms)"
+      # @return [Array<String>] such as "users: “Castellan resource” is 41 × as fast as “eager loaded”"
       def ratio_lines
         ratios.filter_map do |ratio|
           name = ratio[:on] || ledger.find(ratio[:story], ratio[:step])&.leading
-          factor = ledger.ratio(ratio[:story], ratio[:step], ratio[:against], on: name)
-          "#{ratio[:story]}: #{ratio[:step]} #{Figures.times(factor)} #{ratio[:against]}, by #{WORDS.fetch(name, name)}" if factor
+          factor = ledger.ratio(ratio[:story], ratio[:step], ratio[:against], on: name) or next
+          verb, object = WORDS.fetch(name) { ["is", "as good, by #{name}, as"] }
+          "#{ratio[:story]}: “#{ratio[:step]}” #{verb} #{Figures.times(factor)} #{object} “#{ratio[:against]}”"
         end
       end
 
-      WORDS = { duration_ms: "duration", requests_per_s: "requests a second", allocated_objects: "allocated objects" }.freeze
+      WORDS = { duration_ms: ["is", "as fast as"], requests_per_s: ["has", "the rate of"],
+                allocated_objects: ["makes", "fewer objects than"] }.freeze
       STATES = { true => "reached", false => "not reached", nil => "not measured" }.freeze
       private_constant :WORDS
 
