@@ -95,7 +95,7 @@ class SubclassesTest < Minitest::Test
     shown
   end
 
-  def wheels(shown, scope = nil)
-    JSON.parse(shown.render(scope))["data"].map { |one| one["attributes"]["wheels"] }
+  def wheels(shown, *scope)
+    JSON.parse(shown.render(*scope))["data"].map { |one| one["attributes"]["wheels"] }
   end
 end

@@ -31,6 +31,7 @@ module Castellan
         @positions = links.map { |link| link ? link.expressions.map { |expression| further(expression) } : NOTHING }
         @selects = links.any? { |link| link&.select? }
         @width = @expressions.size
+        @own_rows_sql = NONE
         @computes = node.members.any? { |member| member.attribute.source == :computed }
       end
 
@@ -44,9 +45,10 @@ module Castellan
         @computes
       end
 
-      # Keeps for later requests the links and columns that mean the same in each, and itself, with its texts, when all do.
+      # Keeps for later requests the links and columns that mean the same in each, and itself, with its texts, when all do. Called for
+      # what a node leads to before the node itself.
       def keep
-        links.each { |link| @kept[link.edge] = link if link&.stable? }
+        links.each { |link| keep_link(link) if link&.stable? }
         @kept[node.columns] = @joined
         stable = node.columns.each_with_index.select { |column, _| adapter.stable_path?(column.path) }
         stable.each { |column, index| @kept[column] = @expressions[index] }
@@ -78,8 +80,13 @@ module Castellan
 
       # @return [String] of the rows that carry their parent's key as a further column, for parents given as ids
       def own_rows_sql(link)
-        further = column_position(link.parent_column) ? [] : [Correlated.column(link.parent_column)]
-        around(parts(@expressions + further)) { |list| link.own_rows_sql(list) }
+        @own_rows_sql[link] || own_rows(link)
+      end
+
+      # Keeps that text.
+      # @param link [Link] the one that leads here, which means the same in each request, as these rows do
+      def keep_own_rows(link)
+        @own_rows_sql = { link => own_rows(link).freeze }.compare_by_identity.freeze
       end
 
       # @param link [Link] of the parents to these rows
@@ -110,6 +117,16 @@ module Castellan
       end
 
       private
+
+      def keep_link(link)
+        @kept[link.edge] = link
+        @kept[link.edge.node]&.keep_own_rows(link) if link.kind == :own_rows
+      end
+
+      def own_rows(link)
+        further = column_position(link.parent_column) ? [] : [Correlated.column(link.parent_column)]
+        around(parts(@expressions + further)) { |list| link.own_rows_sql(list) }
+      end
 
       # That of a time depends on the zone.
       def coder(index)

@@ -20,7 +20,7 @@ module Castellan
         @models = {}.compare_by_identity
         place(plan.root, adapter)
         @kept = {}.compare_by_identity
-        plan.nodes.each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models).keep unless @models[node] }
+        plan.nodes.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models).keep unless @models[node] }
         @kept.freeze
         freeze
       end

@@ -41,6 +41,7 @@ module Castellan
           @dialect = dialect
           model.define_attribute_methods unless model.abstract_class?
           @coders = model.column_names.to_h { |name| [name, reader_of_its_own?(name) ? nil : plain(name)] }.freeze
+          @zoned = model.column_names.to_h { |name| [name, zone_converter?(model.type_for_attribute(name))] }.freeze
           freeze
         end
 
@@ -122,11 +123,7 @@ module Castellan
           json = ::ActiveSupport::JSON::Encoding
           return false unless json.use_standard_json_time_format && json.time_precision == MILLISECONDS && default_timezone == :utc
 
-          !zoned?(name) || Time.zone.nil? || UTC_NAMES.include?(Time.zone.tzinfo.name)
-        end
-
-        def zoned?(name)
-          zone_converter?(@model.type_for_attribute(name))
+          !@zoned.fetch(name) || (zone = Time.zone).nil? || UTC_NAMES.include?(zone.tzinfo.name)
         end
 
         # A delegator, which answers is_a? for what it wraps.
