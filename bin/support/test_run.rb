@@ -24,7 +24,8 @@ module Castellan
     RAILS_OF_THEIR_OWN = "test/detect/**/users_example*_test.rb"
     # Each has servers of its own, so no more than four.
     PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { Etc.nprocessors.clamp(1, 4) })
-    private_constant :LOADER
+    SLOWEST = 10 # tests that are named before the last line
+    private_constant :LOADER, :SLOWEST
 
     # @param arguments [Array<String>] test files or their directories, then options of minitest
     def initialize(arguments, out: $stdout)
@@ -35,6 +36,7 @@ module Castellan
       @out = out
       @installer = Installer.new(out:)
       @skips = {}
+      @slowest = {}
     end
 
     # @return [Integer] the exit status: 1 when something failed, 2 when there is no such file
@@ -44,6 +46,7 @@ module Castellan
       prepare
       failed = steps.reject { |_, step| step.call }.map(&:first)
       failed << "servers" if ci? && @left_out.any?
+      @out.puts slowest if @files.empty?
       @out.puts last_line(failed)
       failed.empty? ? 0 : 1
     end
@@ -89,15 +92,24 @@ module Castellan
         running = Array.new(processes) { |number| start(files, env, File.join(directory, number.to_s), aside: number.positive?) }
         passed = running.map { |pid| Process.wait2(pid).last.success? }
         Dir[File.join(directory, "*.out")].each { |said| @out.puts File.read(said) }
-        Dir[File.join(directory, "*.skips")].each { |report| @skips.merge!(JSON.parse(File.read(report))) { |_, one, other| one + other } }
+        Dir[File.join(directory, "*.report")].each { |report| take(JSON.parse(File.read(report))) }
         passed.all?
       end
+    end
+
+    def take(report)
+      @skips.merge!(report.fetch("skips")) { |_, one, other| one + other }
+      @slowest.merge!(report.fetch("slowest")) { |_, one, other| [one, other].max }
+    end
+
+    def slowest
+      @slowest.max_by(SLOWEST) { |_, seconds| seconds }.map { |name, seconds| format("%6.1f s  %s", seconds, name) }
     end
 
     def start(files, env, name, aside:)
       command = [RbConfig.ruby, "-w", "-Ilib", "-Itest", "-e", LOADER, "--", *files, *@options]
       Bundler.with_unbundled_env do
-        Process.spawn({ "CASTELLAN_SKIPS" => "#{name}.skips", **env }, RbConfig.ruby, "-S", "bundle", "exec", *command,
+        Process.spawn({ "CASTELLAN_RUN_REPORT" => "#{name}.report", **env }, RbConfig.ruby, "-S", "bundle", "exec", *command,
                       **(aside ? { %i[out err] => "#{name}.out" } : {}))
       end
     end

@@ -2,9 +2,10 @@
 
 require "test_helper"
 require "stringio"
+require "tmpdir"
 require_relative "../../bin/support/test_run"
 
-# What bin/test does with its arguments; that it runs the tests is seen by running it.
+# What bin/test does with its arguments, and what a run tells it; that it runs the tests is seen by running it.
 class TestRunTest < Minitest::Test
   def test_a_file_that_is_not_there_is_named_before_anything_is_installed
     said = StringIO.new
@@ -12,8 +13,30 @@ class TestRunTest < Minitest::Test
     assert_equal "bin/test: there is no test/nothing_test.rb\n", said.string
   end
 
+  def test_a_run_tells_why_tests_were_skipped_and_which_took_longest
+    Dir.mktmpdir do |directory|
+      report = Castellan::RunReport.new(path = File.join(directory, "0.report"))
+      12.times { |number| report.record(result("test_#{number}", seconds: number)) }
+      2.times { |number| report.record(result("test_skipped_#{number}", seconds: 0, skip: "needs redis")) }
+      report.report
+      told = JSON.parse(File.read(path))
+      assert_equal({ "needs redis" => 2 }, told["skips"])
+      assert_equal 11.downto(2).map { |number| ["SampleTest#test_#{number}", number] }, told["slowest"].to_a
+    end
+  end
+
   def test_the_example_in_the_file_is_one
     named = File.read(File.join(ROOT, "bin/test"))[%r{test/\w+_test\.rb}]
     assert_path_exists File.join(ROOT, named)
+  end
+
+  private
+
+  def result(name, seconds:, skip: nil)
+    Minitest::Result.new(name).tap do |result|
+      result.klass = "SampleTest"
+      result.time = seconds
+      result.failures << Minitest::Skip.new(skip) if skip
+    end
   end
 end

@@ -101,9 +101,11 @@ module Castellan
       end
 
       def heading
-        "#{"Interrupted; measured so far: " if interrupted?}#{url}, #{clients} clients, keep-alive #{@keep_alive ? "on" : "off"}, " \
-          "#{connections} connections"
+        "#{"Interrupted; measured so far: " if interrupted?}#{url}, #{counted(clients, "client")}, " \
+          "keep-alive #{@keep_alive ? "on" : "off"}, #{counted(connections, "connection")}"
       end
+
+      def counted(number, noun) = "#{number} #{noun}#{"s" unless number == 1}"
 
       def lines
         {

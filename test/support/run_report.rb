@@ -1,0 +1,36 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  # Writes what bin/test tells at its end to the file named by CASTELLAN_RUN_REPORT: the reasons of all skips with how many there were,
+  # and the slowest tests with their seconds.
+  class RunReport < Minitest::AbstractReporter
+    SLOWEST = 10
+
+    def initialize(path)
+      @path = path
+      @skips = Hash.new(0)
+      @seconds = {}
+      super()
+    end
+
+    def record(result)
+      @skips[result.failure.message] += 1 if result.skipped?
+      @seconds["#{result.klass}##{result.name}"] = result.time
+    end
+
+    def report
+      File.write(@path, JSON.generate(skips: @skips, slowest: @seconds.max_by(SLOWEST) { |_, seconds| seconds }.to_h))
+    end
+  end
+end
+
+module Minitest
+  def self.plugin_castellan_init(_options)
+    path = ENV.delete("CASTELLAN_RUN_REPORT") # taken away, because programs that a test starts are no part of the run
+    reporter << Castellan::RunReport.new(path) if path
+  end
+end
+
+Minitest.extensions << "castellan"
