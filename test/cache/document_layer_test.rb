@@ -111,14 +111,29 @@ class CacheDocumentLayerTest < Minitest::Test
     store = BrokenStore.new
     lines = []
     layer = Castellan::Cache::DocumentLayer.new(store: store, log: ->(line) { lines << line })
-    store.broken = true
-    3.times { |i| assert_equal "bytes#{i}", layer.fetch("k") { "bytes#{i}" } }
-    assert_equal ["castellan: the cache is passed by, because its store fails: connection refused"], lines
-    store.broken = false
-    2.times { assert_equal "kept", layer.fetch("k") { "kept" } }
-    store.broken = true
-    layer.fetch("k") { "again" }
-    assert_equal 2, lines.size
+    Castellan::Clock.stub(:monotonic_ns, 0) do
+      store.broken = true
+      3.times { |i| assert_equal "bytes#{i}", layer.fetch("k") { "bytes#{i}" } }
+      assert_equal ["castellan: the cache is passed by, because its store fails: connection refused"], lines
+      store.broken = false
+      2.times { assert_equal "kept", layer.fetch("k") { "kept" } }
+      store.broken = true
+      layer.fetch("k") { "again" }
+      assert_equal 2, lines.size
+    end
+  end
+
+  def test_a_store_that_takes_long_to_fail_is_left_alone_for_ten_times_as_long
+    asked = 0
+    now = 0
+    late = -> { (asked += 1) && (now += 500) && raise(Castellan::StoreError, "timeout") }
+    store = Class.new(BrokenStore) { define_method(:fail_if_broken, &late) }.new
+    layer = Castellan::Cache::RecordLayer.new(store: store, log: ->(_line) {})
+    look = ->(time) { (now = time) && layer.fetch_many(%w[a]) { { "a" => "A" } } && asked }
+    Castellan::Clock.stub(:monotonic_ns, -> { now }) do
+      assert_equal 2, look.call(0), "a read that says that it fails, a write that says how long that takes"
+      assert_equal [2, 2, 3], [2_000, 5_999, 6_000].map(&look)
+    end
   end
 
   def test_switched_off_it_is_passed_by

@@ -2,19 +2,24 @@
 
 module Castellan
   module Cache
-    # A store whose failures are misses. Says so once an outage, not once a request.
+    # A store whose failures are misses. Says so once an outage, not once a request. A server that does not answer costs its timeout
+    # each time: so a store that keeps failing is left alone for ten times as long as its last failure took.
     #
     #   store = FailSafe.new(Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:1"))
     #   store.read_multi(%w[a]) # => {}, and one line on standard error
     #
     # Only {StoreError} is taken for a miss; a mistake in a store is still an error. Thread-safe.
     class FailSafe
+      REST = 10
+      private_constant :REST
+
       # @param store [Object] see {Store}
       # @param log [#call, nil] given one line; standard error by default
       def initialize(store, log: nil)
         @store = store
         @log = log || ->(line) { warn(line) }
         @failing = false
+        @rests_until_ns = 0
       end
 
       def read_multi(keys)
@@ -41,13 +46,23 @@ module Castellan
       private
 
       def guard(miss)
+        started_ns = Clock.monotonic_ns if @failing
+        return miss if started_ns && started_ns < @rests_until_ns
+
         answer = yield
         @failing = false if @failing
         answer
       rescue StoreError => error
-        @log.call("castellan: the cache is passed by, because its store fails: #{error.message}") unless @failing
-        @failing = true
+        fail_with(error, started_ns)
         miss
+      end
+
+      # The first failure of an outage was not timed: what works is not to pay for a look at the clock.
+      def fail_with(error, started_ns)
+        @log.call("castellan: the cache is passed by, because its store fails: #{error.message}") unless @failing
+        now = Clock.monotonic_ns
+        @rests_until_ns = now + ((now - started_ns) * REST) if started_ns
+        @failing = true
       end
     end
   end
