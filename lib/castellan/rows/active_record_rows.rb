@@ -3,6 +3,7 @@
 require "active_record"
 require_relative "../rows"
 require_relative "flat_reader"
+require_relative "active_record_rows/scopes"
 
 module Castellan
   module Rows
@@ -17,6 +18,9 @@ module Castellan
     # What an association answers when it is loaded lazily is the truth; what cannot be read that way (a scope that takes
     # the owner, a polymorphic belongs_to, composite keys) is refused by {#association}, at boot. Frozen.
     class ActiveRecordRows
+      include Adapter
+      include Scopes
+
       # @return [Class] the model
       # @return [Dialect]
       # @return [Instances]
@@ -77,87 +81,6 @@ module Castellan
       end
 
       # @!endgroup
-      # @!group Scopes
-
-      # @param object [Class, ActiveRecord::Relation]
-      # @return [ActiveRecord::Relation]
-      def scope(object = model)
-        object.is_a?(::ActiveRecord::Relation) ? object : object.all
-      end
-
-      # @return [Boolean] whether it can be given to {#fetch}
-      def scope?(object)
-        object.is_a?(::ActiveRecord::Relation) && object.klass <= model
-      end
-
-      # @return [Boolean] whether the caller selects something else under a column's name: only the records know what they answer then
-      def renames?(scope)
-        RelationSql.renames?(relation(scope))
-      end
-
-      # @param ids [Array<String, Integer>]
-      # @return [ActiveRecord::Relation, ChosenIds] the latter where the scope adds nothing to the model
-      def by_ids(scope, ids, column = primary_key)
-        scope = limited(scope)
-        return by_several(scope, ids, column) if column.is_a?(Array)
-
-        coder = coder(column)
-        ids = Ids.integers(ids) if coder == :integer
-        return scope.where(column => ids) unless whole?(scope) && kept_ids?(ids, column, coder)
-
-        ChosenIds.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
-      end
-
-      # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; empty keeps the scope's own order
-      # @param key [Symbol, Array<Symbol>, nil] what identifies a row where there is no primary key (of a view)
-      # @return [ActiveRecord::Relation] with the primary key as the last column, so that pages never overlap
-      def order(scope, order, key: nil)
-        scope = relation(scope)
-        scope = limited(scope) if order.any?
-        terms = order.map { |column, direction| attribute(column).public_send(direction) }
-        keys = Array(model.primary_key || key).map(&:to_sym) - order.map { |column, _| column.to_sym }
-        terms.concat(keys.map { |key| attribute(key).asc })
-        return scope if terms.empty?
-
-        order.empty? ? scope.order(*terms) : scope.reorder(*terms)
-      end
-
-      # @return [ActiveRecord::Relation] a page of what the scope's own limit leaves
-      def page(scope, limit:, offset:)
-        scope = relation(scope)
-        limit, offset = Window.within(scope.limit_value, scope.offset_value, limit, offset)
-        scope = scope.limit(limit) if limit
-        scope = scope.offset(offset) if offset.positive?
-        scope
-      end
-
-      # @return [Integer] how many different rows there are, with the scope's own limit
-      def count(scope)
-        once = RelationSql.once(relation(scope)).unscope(:order, :lock)
-        return once.count unless once.limit_value || once.offset_value
-
-        keys = Array(model.primary_key)
-        model.unscoped.from(keys.any? ? once.select(*keys) : once, :castellan_counted).count
-      end
-
-      # @return [Array<String>] the ids of the scope's rows, as text, in its order
-      def ids(scope, column = primary_key)
-        session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
-      end
-
-      # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text, the zone of times and the shard
-      # @return [String] the exact SQL of the scope, for this request
-      def scope_key(scope, plan = nil)
-        sql = relation(scope).to_sql # the relation keeps it: a relation that is used again costs nothing
-        plan ? [sql, *tables_read(plan).scopes, ::Time.zone&.name, model.current_shard].join("\n") : sql
-      end
-
-      # @return [Array<String>, nil] every table that the plan's statements read; nil when that cannot be known
-      def tables(plan, scope)
-        tables_read(plan).call(scope_key(scope))
-      end
-
-      # @!endgroup
 
       # @param plan [Plan::FetchPlan]
       # @param scope [ActiveRecord::Relation, ChosenIds, Records]
@@ -174,7 +97,7 @@ module Castellan
       # @param whole [Boolean] with all columns, whichever the scope selects; not where it gives one another meaning
       # @return [Array<ActiveRecord::Base>]
       def load(scope, whole: false)
-        scope = relation(scope)
+        scope = narrowed(scope)
         scope = ExpandedOrder.of(scope).except(:select) if whole && !renames?(scope)
         RelationSql.records(scope).to_a.uniq
       end
@@ -207,20 +130,6 @@ module Castellan
       # @return [Boolean] whether SELECTs that are asked at the same time may go to the database together
       def overlaps?
         dialect.name == :postgres && PostgresPipeline.possible?
-      end
-
-      # @param joins [String, nil] see {JoinedPaths}
-      # @return [String] SELECT of that list for the scope, with no row twice
-      def select_sql(scope, list, joins = nil)
-        once = RelationSql.once(relation(scope))
-        RelationSql.select(joins ? once.joins(joins) : once, list)
-      end
-
-      # @return [Boolean] whether a join can be added: not to rows that are locked, nor to a FROM of the caller's own, nor to rows in
-      #   no order, because a join would shuffle what everybody sees in the order in which it was written
-      def joinable?(scope)
-        relation = relation(scope)
-        relation.order_values.any? && !relation.values.keys.intersect?(%i[lock from])
       end
 
       # @return [String] SELECT of that list for ids given as one value
@@ -260,19 +169,6 @@ module Castellan
         @memo.fetch([:guarded, model.connection_specification_name]) {
           @connection.lease { |connection| connection.select_values(PostgresDriver::GUARDED, "SCHEMA") }
         }
-      end
-
-      # @return [ActiveRecordRows] the adapter at the end of a path of to-one associations
-      def at(path)
-        path.reduce(self) { |adapter, name| adapter.association(name).adapter }
-      end
-
-      # @return [Boolean] whether no scope takes part in the path
-      def stable_path?(path)
-        return true if path.empty?
-
-        association = association(path.first)
-        association.stable? && association.adapter.stable_path?(path.drop(1))
       end
 
       # @return [String] the quoted table
@@ -318,11 +214,6 @@ module Castellan
         @types.coder(column_name(column)) == :integer
       end
 
-      # @return [Boolean] whether no value of the column can hold a comma
-      def commaless?(column)
-        integer?(column) || database_type(column) == "uuid"
-      end
-
       # @return [Boolean] whether a default scope, or a type of a table of several, hides rows
       def scoped?
         model.default_scopes.any? || model.finder_needs_type_condition?
@@ -366,32 +257,6 @@ module Castellan
 
       private
 
-      def by_several(scope, ids, columns)
-        values = RecordIds.divided(ids, columns, self)
-        values.empty? ? scope.none : scope.where(columns.map(&:name) => values)
-      end
-
-      # What is asked of a scope with a limit is asked of the rows that the limit leaves.
-      def limited(scope)
-        scope.is_a?(::ActiveRecord::Relation) && (scope.limit_value || scope.offset_value) ? RelationSql.chosen(scope) : scope
-      end
-
-      def relation(scope)
-        scope.is_a?(ChosenIds) ? scope.relation : scope
-      end
-
-      # A default scope, the type of a table of several, `none`, `readonly` and a block's `scoping` are values of a relation too.
-      def whole?(scope)
-        scope.is_a?(::ActiveRecord::Relation) && scope.klass == model && scope.values.empty? && constant_by_ids?
-      end
-
-      # Where the driver and the column's type are sure to read an id in the same way.
-      def kept_ids?(ids, column, coder)
-        return coder == :integer if dialect.name == :sqlite
-
-        dialect.name == :postgres && !coder.nil? && Ids.of_type?(ids, database_type(column))
-      end
-
       def whole_indexes
         @memo.fetch([:indexes, model]) {
           @connection.lease { |connection| connection.indexes(model.table_name).select { |index| index.where.nil? } }
@@ -417,10 +282,6 @@ module Castellan
         object.is_a?(Class) && object < ::ActiveRecord::Base && Subclasses.several?(object)
       end
 
-      def tables_read(plan)
-        plan.derive([:tables_read, model]) { TablesRead.new(self, plan) }
-      end
-
       def learn(connection)
         @dialect = Dialect.for(DIALECTS.fetch(connection.adapter_name, :other))
         @table_sql = model.quoted_table_name
@@ -430,10 +291,6 @@ module Castellan
         @names = @names.merge(@names.transform_keys(&:to_sym)).freeze
         @reader = [:reader, model].freeze
         @several_classes = [:several_classes, model].freeze
-      end
-
-      def attribute(name)
-        model.arel_table[column_name(name)]
       end
     end
   end

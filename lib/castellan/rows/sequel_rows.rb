@@ -3,6 +3,7 @@
 require "sequel"
 require_relative "../rows"
 require_relative "flat_reader"
+require_relative "sequel_rows/scopes"
 
 module Castellan
   module Rows
@@ -15,6 +16,9 @@ module Castellan
     # What an association's dataset answers is the truth; one whose block or `dataset:` looks at its owner is refused by
     # {#association}, at boot. A dataset has no associations. Works with frozen databases and models. Frozen.
     class SequelRows
+      include Adapter
+      include Scopes
+
       # @return [Class, Sequel::Dataset] the model, or the dataset where there is none
       # @return [Sequel::Database]
       # @return [Dialect]
@@ -82,92 +86,6 @@ module Castellan
       end
 
       # @!endgroup
-      # @!group Scopes
-
-      # @param object [Class, Sequel::Dataset]
-      # @return [Sequel::Dataset]
-      def scope(object = model)
-        object.is_a?(::Sequel::Dataset) ? object : object.dataset
-      end
-
-      # @return [Boolean] whether it can be given to {#fetch}
-      # @raise [ConfigurationError] for a dataset of a certain server: what it leads to would be read from another
-      def scope?(object)
-        return false unless object.is_a?(::Sequel::Dataset) && object.first_source_alias == @dataset.first_source_alias
-        return true if [nil, :default, :read_only].include?(object.opts[:server])
-
-        raise ConfigurationError, "a dataset of server #{object.opts[:server].inspect} cannot be read as rows: write the document inside " \
-                                  "DB.with_server(#{object.opts[:server].inspect}) { … } (Sequel's extension server_block)"
-      end
-
-      # @return [Boolean] whether the caller selects something else under a column's name: only the records know what they answer then
-      def renames?(scope)
-        selected = dataset(scope).opts[:select]
-        return false if selected.nil? || selected == @dataset.opts[:select]
-
-        selected.any? { |one| one.is_a?(::Sequel::SQL::AliasedExpression) && columns.include?(one.alias.to_s.to_sym) }
-      end
-
-      # @param ids [Array<String, Integer>]
-      # @return [Sequel::Dataset, ChosenIds] the latter where the scope adds nothing to the model
-      def by_ids(scope, ids, column = primary_key)
-        scope = limited(scope)
-        return by_several(scope, ids, column) if column.is_a?(Array)
-        return scope.where(qualify(column) => possible(ids, column)) unless integer?(column)
-
-        ids = Ids.integers(ids)
-        return scope.where(qualify(column) => ids) unless whole?(scope) && kept_ids?(ids, column)
-
-        ChosenIds.new(scope, ids, column) { |all, chosen| all.where(qualify(column) => chosen) }
-      end
-
-      # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; empty keeps the scope's own order
-      # @param key [Symbol, Array<Symbol>, nil] what identifies a row where there is no primary key (of a view)
-      # @return [Sequel::Dataset] with the primary key as the last column, so that pages never overlap
-      def order(scope, order, key: nil)
-        scope = dataset(scope)
-        scope = limited(scope) if order.any?
-        terms = order.map { |column, direction| direction.to_sym == :desc ? ::Sequel.desc(qualify(column)) : ::Sequel.asc(qualify(column)) }
-        terms.concat(((keys || Array(key)) - order.map { |column, _| column.to_sym }).map { |key| qualify(key) })
-        return terms.empty? ? scope : scope.order_append(*terms) if order.empty?
-
-        scope.order(*terms)
-      end
-
-      # @return [Sequel::Dataset] a page of what the scope's own limit leaves
-      def page(scope, limit:, offset:)
-        scope = dataset(scope)
-        limit, offset = Window.within(scope.opts[:limit], scope.opts[:offset], limit, offset)
-        return scope.where(false) if limit&.zero?
-
-        scope = scope.limit(limit) if limit
-        scope = scope.offset(offset) if offset.positive?
-        scope
-      end
-
-      # @return [Integer] how many different rows there are, with the scope's own limit
-      def count(scope)
-        DatasetSql.once(dataset(scope), keys).clone(lock: nil).count
-      end
-
-      # @return [Array<String>] the ids of the scope's rows, as text, in its order
-      def ids(scope, column = primary_key)
-        session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
-      end
-
-      # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text, and the server
-      # @return [String] the exact SQL of the scope, for this request
-      def scope_key(scope, plan = nil)
-        sql = DatasetSql.once(dataset(scope), keys).sql
-        plan ? [sql, *tables_read(plan).scopes, server].join("\n") : sql
-      end
-
-      # @return [Array<String>, nil] every table that the plan's statements read; nil when that cannot be known
-      def tables(plan, scope)
-        tables_read(plan).call(scope_key(scope))
-      end
-
-      # @!endgroup
 
       # @param plan [Plan::FetchPlan]
       # @param scope [Sequel::Dataset, ChosenIds, Records]
@@ -181,7 +99,7 @@ module Castellan
       # The records of a scope (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.
       # @return [Array<Sequel::Model, Hash>]
       def load(scope, whole: false) # rubocop:disable Lint/UnusedMethodArgument -- all columns are there
-        DatasetSql.records(dataset(scope), keys).all
+        DatasetSql.records(narrowed(scope), keys).all
       end
 
       # @return [Array<Sequel::Model, Hash>] of these ids
@@ -199,16 +117,6 @@ module Castellan
       # @yieldparam session [Session] good inside the block
       def session
         yield Session.new(database, dialect, prepares: @prepares)
-      end
-
-      # @return [String] SELECT of that list for the scope, with no row twice
-      def select_sql(scope, list, _joins = nil)
-        DatasetSql.select(DatasetSql.once(dataset(scope), keys), list)
-      end
-
-      # @return [Boolean] paths are read by subqueries here
-      def joinable?(_scope)
-        false
       end
 
       # @return [String] SELECT of that list for ids given as one value
@@ -253,19 +161,6 @@ module Castellan
         keys.first.first if keys.size == 1
       rescue ::Sequel::Error
         nil
-      end
-
-      # @return [SequelRows] the adapter at the end of a path of to-one associations
-      def at(path)
-        path.reduce(self) { |adapter, name| adapter.association(name).adapter }
-      end
-
-      # @return [Boolean] whether no scope takes part in the path
-      def stable_path?(path)
-        return true if path.empty?
-
-        association = association(path.first)
-        association.stable? && association.adapter.stable_path?(path.drop(1))
       end
 
       # @return [String]
@@ -313,11 +208,6 @@ module Castellan
         @types.type(column) == :integer
       end
 
-      # @return [Boolean] whether no value of the column can hold a comma
-      def commaless?(column)
-        integer?(column) || database_type(column) == "uuid"
-      end
-
       # @return [Boolean]
       def same_database?(other)
         other.is_a?(SequelRows) && database.equal?(other.database)
@@ -331,56 +221,6 @@ module Castellan
       # @!endgroup
 
       private
-
-      # Where reads go now: `with_server` changes it for a block.
-      def server
-        pool = database.pool
-        pool.send(:pick_server, :read_only) if pool.respond_to?(:pick_server, true)
-      end
-
-      # What is no date or time identifies nothing: PostgreSQL would refuse to compare it.
-      def possible(ids, column)
-        type = @types.type(column)
-        return ids unless %i[date datetime time].include?(type)
-
-        ids.select do |id|
-          database.typecast_value(type, id)
-        rescue ::Sequel::InvalidValue
-          false
-        end
-      end
-
-      # @return [Array<Symbol>, nil] the columns of the primary key
-      def keys
-        keys = Array(model? ? model.primary_key : primary_key)
-        keys if keys.any?
-      end
-
-      def by_several(dataset, ids, columns)
-        dataset.where(columns.map { |column| qualify(column) } => RecordIds.divided(ids, columns, self))
-      end
-
-      # What is asked of a dataset with a limit is asked of the rows that the limit leaves.
-      def limited(scope)
-        limited = scope.is_a?(::Sequel::Dataset) && (scope.opts[:limit] || scope.opts[:offset])
-        limited ? DatasetSql.chosen(scope, keys) : scope
-      end
-
-      def dataset(scope)
-        scope.is_a?(ChosenIds) ? scope.relation : scope
-      end
-
-      def kept_ids?(ids, column)
-        dialect.name == :sqlite || Ids.of_type?(ids, database_type(column))
-      end
-
-      def whole?(scope)
-        dialect.name != :other && constant_by_ids? && scope.equal?(model.dataset)
-      end
-
-      def tables_read(plan)
-        plan.derive([:tables_read, model]) { TablesRead.new(self, plan) }
-      end
 
       # Sequel prepares nothing unless it is asked to, because a pool of connections in between may not know how.
       def prepares?

@@ -1,0 +1,124 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class ActiveRecordRows
+      # What an adapter makes of the caller's relation: narrowed to ids, in another order, a page of it, its count, its SQL.
+      #
+      #   rows = ActiveRecordRows.for(User)
+      #   rows.page(rows.order(User.where(active: true), [%i[email asc]]), limit: 20, offset: 40)
+      #   rows.select_sql(User.order(:id).limit(2), "id")   # => SELECT id FROM "users" ORDER BY "users"."id" ASC LIMIT 2
+      module Scopes
+        # @param object [Class, ActiveRecord::Relation]
+        # @return [ActiveRecord::Relation]
+        def scope(object = model)
+          object.is_a?(::ActiveRecord::Relation) ? object : object.all
+        end
+
+        # @return [Boolean] whether it can be given to {#fetch}
+        def scope?(object)
+          object.is_a?(::ActiveRecord::Relation) && object.klass <= model
+        end
+
+        # @return [Boolean] whether the caller selects something else under a column's name: only the records know what they answer then
+        def renames?(scope)
+          RelationSql.renames?(narrowed(scope))
+        end
+
+        # @param ids [Array<String, Integer>]
+        # @return [ActiveRecord::Relation, ChosenIds] the latter where the scope adds nothing to the model
+        def by_ids(scope, ids, column = primary_key)
+          scope = limited(scope)
+          return by_several(scope, ids, column) if column.is_a?(Array)
+
+          coder = coder(column)
+          ids = Ids.integers(ids) if coder == :integer
+          return scope.where(column => ids) unless whole?(scope) && kept_ids?(ids, column, coder)
+
+          ChosenIds.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
+        end
+
+        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; empty keeps the scope's own order
+        # @param key [Symbol, Array<Symbol>, nil] what identifies a row where there is no primary key (of a view)
+        # @return [ActiveRecord::Relation] with the primary key as the last column, so that pages never overlap
+        def order(scope, order, key: nil)
+          scope = narrowed(scope)
+          scope = limited(scope) if order.any?
+          terms = order.map { |column, direction| attribute(column).public_send(direction) }
+          keys = Array(model.primary_key || key).map(&:to_sym) - order.map { |column, _| column.to_sym }
+          terms.concat(keys.map { |key| attribute(key).asc })
+          return scope if terms.empty?
+
+          order.empty? ? scope.order(*terms) : scope.reorder(*terms)
+        end
+
+        # @return [ActiveRecord::Relation] a page of what the scope's own limit leaves
+        def page(scope, limit:, offset:)
+          scope = narrowed(scope)
+          limit, offset = Window.within(scope.limit_value, scope.offset_value, limit, offset)
+          scope = scope.limit(limit) if limit
+          scope = scope.offset(offset) if offset.positive?
+          scope
+        end
+
+        # @return [Integer] how many different rows there are, with the scope's own limit
+        def count(scope)
+          once = RelationSql.once(narrowed(scope)).unscope(:order, :lock)
+          return once.count unless once.limit_value || once.offset_value
+
+          keys = Array(model.primary_key)
+          model.unscoped.from(keys.any? ? once.select(*keys) : once, :castellan_counted).count
+        end
+
+        # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text, the zone of times and the shard
+        # @return [String] the exact SQL of the scope, for this request
+        def scope_key(scope, plan = nil)
+          sql = narrowed(scope).to_sql # the relation keeps it: a relation that is used again costs nothing
+          plan ? [sql, *tables_read(plan).scopes, ::Time.zone&.name, model.current_shard].join("\n") : sql
+        end
+
+        # @param joins [String, nil] see {JoinedPaths}
+        # @return [String] SELECT of that list for the scope, with no row twice
+        def select_sql(scope, list, joins = nil)
+          once = RelationSql.once(narrowed(scope))
+          RelationSql.select(joins ? once.joins(joins) : once, list)
+        end
+
+        # @return [Boolean] whether a join can be added: not to rows that are locked, nor to a FROM of the caller's own, nor to rows in
+        #   no order, because a join would shuffle what everybody sees in the order in which it was written
+        def joinable?(scope)
+          relation = narrowed(scope)
+          relation.order_values.any? && !relation.values.keys.intersect?(%i[lock from])
+        end
+
+        private
+
+        def by_several(scope, ids, columns)
+          values = RecordIds.divided(ids, columns, self)
+          values.empty? ? scope.none : scope.where(columns.map(&:name) => values)
+        end
+
+        # What is asked of a scope with a limit is asked of the rows that the limit leaves.
+        def limited(scope)
+          scope.is_a?(::ActiveRecord::Relation) && (scope.limit_value || scope.offset_value) ? RelationSql.chosen(scope) : scope
+        end
+
+        # A default scope, the type of a table of several, `none`, `readonly` and a block's `scoping` are values of a relation too.
+        def whole?(scope)
+          scope.is_a?(::ActiveRecord::Relation) && scope.klass == model && scope.values.empty? && constant_by_ids?
+        end
+
+        # Where the driver and the column's type are sure to read an id in the same way.
+        def kept_ids?(ids, column, coder)
+          return coder == :integer if dialect.name == :sqlite
+
+          dialect.name == :postgres && !coder.nil? && Ids.of_type?(ids, database_type(column))
+        end
+
+        def attribute(name)
+          model.arel_table[column_name(name)]
+        end
+      end
+    end
+  end
+end

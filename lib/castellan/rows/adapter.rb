@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # What the adapters of both ORMs answer alike: each from what it says of its own scopes, associations and columns.
+    module Adapter
+      # @return [Array<String>] the ids of the scope's rows, as text, in its order
+      def ids(scope, column = primary_key)
+        session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
+      end
+
+      # @return [Array<String>, nil] every table that the plan's statements read; nil when that cannot be known
+      def tables(plan, scope)
+        tables_read(plan).call(scope_key(scope))
+      end
+
+      # @return [Object] the adapter at the end of a path of to-one associations
+      def at(path)
+        path.reduce(self) { |adapter, name| adapter.association(name).adapter }
+      end
+
+      # @return [Boolean] whether no scope takes part in the path
+      def stable_path?(path)
+        return true if path.empty?
+
+        association = association(path.first)
+        association.stable? && association.adapter.stable_path?(path.drop(1))
+      end
+
+      # @return [Boolean] whether no value of the column can hold a comma
+      def commaless?(column)
+        integer?(column) || database_type(column) == "uuid"
+      end
+
+      private
+
+      # Where ids were chosen, the relation or dataset of them alone.
+      def narrowed(scope)
+        scope.is_a?(ChosenIds) ? scope.relation : scope
+      end
+
+      def tables_read(plan)
+        plan.derive([:tables_read, model]) { TablesRead.new(self, plan) }
+      end
+    end
+  end
+end

@@ -1,0 +1,141 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    class SequelRows
+      # What an adapter makes of the caller's dataset: narrowed to ids, in another order, a page of it, its count, its SQL.
+      #
+      #   rows = SequelRows.for(MailLog)
+      #   rows.page(rows.order(MailLog.where(in_or_out: "in"), [%i[number desc]]), limit: 20, offset: 40)
+      #   rows.select_sql(MailLog.limit(2), "id")   # => SELECT id FROM `mail_logs` LIMIT 2
+      module Scopes
+        # @param object [Class, Sequel::Dataset]
+        # @return [Sequel::Dataset]
+        def scope(object = model)
+          object.is_a?(::Sequel::Dataset) ? object : object.dataset
+        end
+
+        # @return [Boolean] whether it can be given to {#fetch}
+        # @raise [ConfigurationError] for a dataset of a certain server: what it leads to would be read from another
+        def scope?(object)
+          return false unless object.is_a?(::Sequel::Dataset) && object.first_source_alias == @dataset.first_source_alias
+          return true if [nil, :default, :read_only].include?(object.opts[:server])
+
+          raise ConfigurationError, "a dataset of server #{object.opts[:server].inspect} cannot be read as rows: write the document " \
+                                    "inside DB.with_server(#{object.opts[:server].inspect}) { … } (Sequel's extension server_block)"
+        end
+
+        # @return [Boolean] whether the caller selects something else under a column's name: only the records know what they answer then
+        def renames?(scope)
+          selected = narrowed(scope).opts[:select]
+          return false if selected.nil? || selected == @dataset.opts[:select]
+
+          selected.any? { |one| one.is_a?(::Sequel::SQL::AliasedExpression) && columns.include?(one.alias.to_s.to_sym) }
+        end
+
+        # @param ids [Array<String, Integer>]
+        # @return [Sequel::Dataset, ChosenIds] the latter where the scope adds nothing to the model
+        def by_ids(scope, ids, column = primary_key)
+          scope = limited(scope)
+          return by_several(scope, ids, column) if column.is_a?(Array)
+          return scope.where(qualify(column) => possible(ids, column)) unless integer?(column)
+
+          ids = Ids.integers(ids)
+          return scope.where(qualify(column) => ids) unless whole?(scope) && kept_ids?(ids, column)
+
+          ChosenIds.new(scope, ids, column) { |all, chosen| all.where(qualify(column) => chosen) }
+        end
+
+        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; empty keeps the scope's own order
+        # @param key [Symbol, Array<Symbol>, nil] what identifies a row where there is no primary key (of a view)
+        # @return [Sequel::Dataset] with the primary key as the last column, so that pages never overlap
+        def order(scope, order, key: nil)
+          scope = narrowed(scope)
+          scope = limited(scope) if order.any?
+          terms = order.map { |column, direction| ::Sequel.public_send(direction, qualify(column)) }
+          terms.concat(((keys || Array(key)) - order.map { |column, _| column.to_sym }).map { |key| qualify(key) })
+          return terms.empty? ? scope : scope.order_append(*terms) if order.empty?
+
+          scope.order(*terms)
+        end
+
+        # @return [Sequel::Dataset] a page of what the scope's own limit leaves
+        def page(scope, limit:, offset:)
+          scope = narrowed(scope)
+          limit, offset = Window.within(scope.opts[:limit], scope.opts[:offset], limit, offset)
+          return scope.where(false) if limit&.zero?
+
+          scope = scope.limit(limit) if limit
+          scope = scope.offset(offset) if offset.positive?
+          scope
+        end
+
+        # @return [Integer] how many different rows there are, with the scope's own limit
+        def count(scope)
+          DatasetSql.once(narrowed(scope), keys).clone(lock: nil).count
+        end
+
+        # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text, and the server
+        # @return [String] the exact SQL of the scope, for this request
+        def scope_key(scope, plan = nil)
+          sql = DatasetSql.once(narrowed(scope), keys).sql
+          plan ? [sql, *tables_read(plan).scopes, server].join("\n") : sql
+        end
+
+        # @return [String] SELECT of that list for the scope, with no row twice
+        def select_sql(scope, list, _joins = nil)
+          DatasetSql.select(DatasetSql.once(narrowed(scope), keys), list)
+        end
+
+        # @return [Boolean] paths are read by subqueries here
+        def joinable?(_scope)
+          false
+        end
+
+        private
+
+        # Where reads go now: `with_server` changes it for a block.
+        def server
+          pool = database.pool
+          pool.send(:pick_server, :read_only) if pool.respond_to?(:pick_server, true)
+        end
+
+        # What is no date or time identifies nothing: PostgreSQL would refuse to compare it.
+        def possible(ids, column)
+          type = type(column)
+          return ids unless %i[date datetime time].include?(type)
+
+          ids.select do |id|
+            database.typecast_value(type, id)
+          rescue ::Sequel::InvalidValue
+            false
+          end
+        end
+
+        # @return [Array<Symbol>, nil] the columns of the primary key
+        def keys
+          keys = Array(model? ? model.primary_key : primary_key)
+          keys if keys.any?
+        end
+
+        def by_several(dataset, ids, columns)
+          dataset.where(columns.map { |column| qualify(column) } => RecordIds.divided(ids, columns, self))
+        end
+
+        # What is asked of a dataset with a limit is asked of the rows that the limit leaves.
+        def limited(scope)
+          limited = scope.is_a?(::Sequel::Dataset) && (scope.opts[:limit] || scope.opts[:offset])
+          limited ? DatasetSql.chosen(scope, keys) : scope
+        end
+
+        def kept_ids?(ids, column)
+          dialect.name == :sqlite || Ids.of_type?(ids, database_type(column))
+        end
+
+        def whole?(scope)
+          dialect.name != :other && constant_by_ids? && scope.equal?(model.dataset)
+        end
+      end
+    end
+  end
+end
