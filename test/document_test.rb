@@ -45,6 +45,42 @@ module DocumentContract
     assert_equal [{ "total" => 7, "a" => 1 }, { "self" => "/articles" }], document.values_at("meta", "links")
   end
 
+  def test_meta_and_links_are_written_as_attributes_are
+    around = { at: Time.utc(2024, 1, 31, 10), price: BigDecimal("1.50"), text: "<a>\u2028" }
+    expected = %({"at":"2024-01-31T10:00:00.000Z","price":"1.5","text":"\\u003ca\\u003e\\u2028"})
+    written = articles.render(meta: around, links: { self: { href: "/a?b&c", meta: around } })
+    assert_includes written, %("at":"2024-01-31T10:00:00.000Z","price":"1.5","text":"\\u003ca\\u003e\\u2028"},"links")
+    assert_includes written, %("links":{"self":{"href":"/a?b\\u0026c","meta":#{expected}}})
+  end
+
+  def test_meta_and_links_that_cannot_be_written_are_told
+    error = assert_raises(Castellan::EncodingError) { articles.render(meta: { a: "\xFF" }) }
+    assert_match(/\Aarticles, meta of the document: /, error.message)
+    { meta: 5, links: ["/articles"] }.each do |member, value|
+      error = assert_raises(Castellan::ConfigurationError) { articles.document(member => value) }
+      assert_includes error.message, "#{member}: of a document must be a Hash, got #{value}"
+    end
+  end
+
+  # `document(User.find_by(email: email))`, `document(current_user&.posts)`: nobody meant all of them.
+  def test_nil_is_no_record_and_not_all_of_them
+    assert_equal ['{"data":null}', 404], [articles.render(nil), articles.document(nil).status]
+    assert_equal "null", articles.render(nil, format: :nested)
+    assert_equal articles.render(id: 99, include: "author"), articles.render(nil, include: "author", sort: "title")
+    assert_equal 404, articles.document(nil, id: 1).status
+    assert_empty(library.queries { articles.render(nil, include: "author") })
+    assert_equal articles.render, articles.render(:all)
+  end
+
+  def test_a_record_of_another_model_is_refused_unless_it_has_what_is_written
+    tag = library.models::Tag.first
+    [tag, [tag], [articles.document.records.first, nil]].each do |given|
+      error = assert_raises(Castellan::ConfigurationError) { articles.document(given) }
+      assert_match(/records that have (?:title and position|id)\b.*, got (?:#|nil)/, error.message)
+    end
+    assert_equal "1", JSON.parse(articles.render(tag, fields: { articles: "" }))["data"]["id"]
+  end
+
   def test_a_document_is_private_unless_it_is_said_to_be_for_everybody
     assert_equal "private, no-cache", articles.document.cache_control
     assert_equal "public, no-cache", articles.document.for_everybody.cache_control

@@ -57,8 +57,8 @@ module Castellan
       @adapter = adapter
       @viewer = viewer
       @id = id
-      @meta = meta
-      @links = links
+      @meta = object!("meta", meta)
+      @links = object!("links", links)
       @keeper = keeper
       @plan = Plan.compile(definition, @request)
     end
@@ -170,7 +170,7 @@ module Castellan
 
     # @return [Array] order, page, id, and what stands around the data
     def values
-      around = JSON.generate([@meta, @links]) if @meta || @links
+      around = around("meta and links", [@meta, @links]) if @meta || @links
       [request.sort, request.page, @id&.to_s, around, @link_base, Serialize.escape]
     end
 
@@ -249,9 +249,9 @@ module Castellan
 
       meta = total ? { definition.paging.count => total, **(@meta || {}) } : @meta
       text = +""
-      text << %(,"meta":#{JSON.generate(meta)}) if meta
+      text << %(,"meta":#{around("meta", meta)}) if meta
       links = @linker ? { **(@links || {}), **@linker.call(total, full?(rows)) } : @links
-      text << %(,"links":#{JSON.generate(links)}) if links
+      text << %(,"links":#{around("links", links)}) if links
       text
     end
 
@@ -261,6 +261,19 @@ module Castellan
     end
 
     private
+
+    # A time, a decimal or a record is written there as an attribute would be.
+    def around(member, value)
+      @adapter.json(value)
+    rescue ::JSON::GeneratorError, ::JSON::NestingError, ::EncodingError => error
+      raise EncodingError, "#{definition.type}, #{member} of the document: #{error.message.scrub[0, 120]}"
+    end
+
+    def object!(member, value)
+      return value if value.nil? || value.is_a?(Hash)
+
+      raise ConfigurationError, "#{member}: of a document must be a Hash, got #{value.inspect[0, 60]}"
+    end
 
     # What the kept bytes depend on, read before anything else and once; nil when nothing is kept.
     def basis
@@ -333,21 +346,20 @@ module Castellan
   class Resource
     class << self
       # The answer to one request; see {Document}. Reads nothing yet.
-      # @param scope a relation, a dataset or a model; default: all of the declared model. Or records: an array of models or of other
-      #   objects, a relation that is loaded, one record
-      # @param query [Hash, Plan::Request] a framework's raw parameters: `include`, `fields`, `filter`, `sort`, `page`; anything else is
-      #   ignored. Or what was made of them before: a request is frozen, and one that is asked again and again need not be parsed again
+      # @param scope a relation, a dataset or a model; `:all`, the default, is all of the declared model. Or records: an array of models or
+      #   of other objects, a relation that is loaded, one record; nil is no record: `{"data":null}`, status 404
+      # @param query [Hash, Plan::Request, nil] a framework's raw parameters: `include`, `fields`, `filter`, `sort`, `page`; anything else
+      #   is ignored. Or what was made of them before: a request is frozen, and one that is asked again and again need not be parsed again
       # @param viewer [Object, nil] given to per-viewer attributes
       # @param id [Object, nil] one record: a single resource object, or status 404
       # @return [Document]
       # @raise [BadRequest] naming the parameter and what is allowed
       # @raise [ConfigurationError] when the scope is of another model
-      def document(scope = nil, query: {}, viewer: nil, id: nil, meta: nil, links: nil, keeper: Document.keeper, **asked)
+      def document(scope = :all, query: {}, viewer: nil, id: nil, meta: nil, links: nil, keeper: Document.keeper, **asked)
         adapter = checked_rows
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
         if records?(scope, request, id)
-          around = { request: request, viewer: viewer, meta: meta, links: links, keeper: keeper }
-          return of_records(adapter, scope, query, asked, around)
+          return of_records(adapter, scope, request: request, viewer: viewer, meta: meta, links: links, keeper: keeper)
         end
 
         Document.new(definition, scope_of(adapter, scope), request: request, adapter: adapter, viewer: viewer, id: id, meta: meta,
@@ -355,7 +367,7 @@ module Castellan
       end
 
       # @return [String] the bytes: short for `document(…).to_json`
-      def render(scope = nil, **options)
+      def render(scope = :all, **options)
         document(scope, **options).to_json
       end
 
@@ -372,37 +384,43 @@ module Castellan
 
       # A relation that is loaded is read again only where the request narrows it.
       def records?(scope, request, id)
-        return false if scope.nil? || scope.is_a?(Class) || id
+        return false if scope == :all || scope.is_a?(Class) || (id && !scope.nil?)
         return !Rows.scope?(scope) unless scope.respond_to?(:loaded?) && scope.loaded?
 
         request.filters.empty? && request.sort.empty? && request.page.nil? && scope.klass <= definition.model
       end
 
-      def of_records(adapter, given, query, asked, around)
-        query = query.to_unsafe_h if query.respond_to?(:to_unsafe_h)
-        asked = query.to_h.transform_keys(&:to_sym).merge(asked) unless query.is_a?(Plan::Request)
-        choice = %i[filter sort page].find { |family| asked[family] }
+      def of_records(adapter, given, request:, **around)
+        choice = request.chosen.first unless given.nil?
         Plan::Parameter.refuse(choice.name, "#{choice} cannot be asked for here: the records are given") if choice
         records = Rows::Records.of(given)
-        adapter = Rows.suited(adapter, records.to_a)
-        refuse_records(records.to_a) unless adapter.model
-        Document::OfRecords.new(definition, records, adapter: adapter, **around)
+        suited = Rows.suited(adapter, records.to_a)
+        document = Document::OfRecords.new(definition, records, adapter: suited, request: request, **around)
+        refuse_records(records.to_a, readers(document.plan.root, suited)) unless suited.equal?(adapter) && adapter.model
+        document
       end
 
-      # Whatever answers for its id may be a record.
-      def refuse_records(records)
-        id = Array(definition.id_column)
-        wrong = records.find { |record| !record.is_a?(Hash) && !id.all? { |name| record.respond_to?(name) } } or return
+      # Whatever answers for its id may be a record; a record of another model has what is written of it.
+      def readers(node, adapter)
+        columns = adapter.model ? node.columns.select(&:own?).map(&:name) : [definition.id_column]
+        columns.flatten
+      end
 
+      def refuse_records(records, readers)
+        wrong = records.index { |record| !record.is_a?(Hash) && !readers.all? { |name| record.respond_to?(name) } } or return
+
+        record = records[wrong]
         raise ConfigurationError, "#{definition.name} is declared on #{definition.model.inspect[0, 60]}; give document a scope of that, " \
-                                  "or records that have #{id.join(" and ")}, got #{wrong.inspect[0, 60]}"
+                                  "or records that have #{readers.reject { |name| record.respond_to?(name) }.join(" and ")}, " \
+                                  "got #{record.inspect[0, 60]}"
       end
 
       def scope_of(adapter, scope)
         raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
           unless definition.model
 
-        scope = (scope ? adapter.scope(scope) : adapter.scope) if scope.nil? || scope.is_a?(Class)
+        scope = adapter.scope if scope == :all
+        scope = adapter.scope(scope) if scope.is_a?(Class)
         return scope if adapter.scope?(scope)
 
         raise ConfigurationError, "#{definition.name} is declared on #{definition.model.inspect[0, 60]}; give document a scope of that, " \

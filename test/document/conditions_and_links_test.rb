@@ -38,6 +38,17 @@ module ConditionsAndLinksContract
     end
   end
 
+  def test_what_is_not_for_the_viewer_is_not_told_by_the_order_either
+    resource = articles do
+      attribute :position, if: ->(viewer) { viewer }
+      sort :title, :position, default: "-position"
+    end
+    assert_equal %w[1 2], documents(resource, :all).first(2).map { |one| one["id"] }
+    assert_equal %w[7 6], documents(resource, :all, viewer: 1, query: { sort: "position" }).first(2).map { |one| one["id"] }
+    error = assert_raises(Castellan::BadRequest) { resource.document(query: { sort: "title,-position" }) }
+    assert_equal ["sort", 'articles cannot be sorted by "position" (there is: title)'], [error.parameter, error.message]
+  end
+
   def test_shapes_for_different_viewers_are_different_plans
     resource = articles { attribute :position, if: ->(viewer) { viewer } }
     plans = [1, nil, 2, nil].map { |viewer| resource.document(viewer: viewer).plan }
@@ -117,7 +128,7 @@ module ConditionsAndLinksContract
     each_source { |given| assert_equal [%w[attributes id type]], documents(resource, given).map { |one| one.keys.sort }.uniq }
     bare = Class.new(Castellan::Resource) { attributes :title, if: ->(_, _) { false }, if_columns: [] }
     bare.model(library.models::Article)
-    assert_equal [%w[id type]], documents(bare, nil).map { |one| one.keys.sort }.uniq
+    assert_equal [%w[id type]], documents(bare, :all).map { |one| one.keys.sort }.uniq
   end
 
   def test_links_and_meta_of_a_resource
@@ -166,7 +177,7 @@ module ConditionsAndLinksContract
   def test_linkage_that_is_only_written_with_its_records_is_not_read
     resource = articles { has_many :comments, :tags, lazy: true }
     assert_empty(library.queries { resource.render }.grep(/comments|tags/))
-    assert_equal [{}], documents(resource, nil).flat_map { |one| one["relationships"].values }.uniq
+    assert_equal [{}], documents(resource, :all).flat_map { |one| one["relationships"].values }.uniq
   end
 
   def test_a_block_may_read_the_record_for_a_link

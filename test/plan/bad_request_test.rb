@@ -25,11 +25,14 @@ class BadRequestTest < Minitest::Test
     { fields: { articles: "titel" } } => ["fields[articles]", "\"titel\" is not a member of articles (did you mean title?)"],
     { fields: { articles: LONG } } => ["fields[articles]", "is longer than 5000 bytes"],
     { fields: { articles: { title: 1 } } } => ["fields[articles]", "must be a list divided by commas"],
+    { fields: { articles: Array.new(1_001, "title") } } => ["fields[articles]", "names more than 1000 values"],
     { fields: { articles: "title\0" } } => ["fields[articles]", "is not valid UTF-8 text"],
     { sort: "titel" } => ["sort", "articles cannot be sorted by \"titel\" (did you mean title?)"],
     { sort: "-body" } => ["sort", "articles cannot be sorted by \"body\""],
     { sort: "title,,position" } => ["sort", "articles cannot be sorted by \"\""],
     { sort: { title: 1 } } => ["sort", "sort must be a list"],
+    { sort: Array.new(1_001, "title") } => ["sort", "names more than 1000 values"],
+    { sort: LONG.gsub("x", "title,") } => ["sort", "names more than 1000 values"],
     { filter: "x" } => ["filter", "filter must name what to filter by: filter[name]=value"],
     { filter: { tilte: "x" } } => ["filter[tilte]", "articles cannot be filtered by \"tilte\" (did you mean title?)"],
     { filter: { title: { gt: 1 } } } => ["filter[title]", "must be a list divided by commas"],
@@ -39,6 +42,8 @@ class BadRequestTest < Minitest::Test
     { page: { size: 6 } } => ["page[size]", "page[size] must be from 1 to 5, got 6"],
     { page: { size: 0 } } => ["page[size]", "page[size] must be from 1 to 5, got 0"],
     { page: { number: "two" } } => ["page[number]", "page[number] must be a whole number, got \"two\""],
+    { page: { number: ["2"] } } => ["page[number]", "page[number] must be a whole number"],
+    { page: { number: { a: 1 } } } => ["page[number]", "page[number] must be a whole number"],
     { page: { number: 999_999_999 } } => ["page[number]", "page[number] must be from 1 to"],
     { page: { after: "x" } } => ["page[after]", "only page[number] and page[size] are known"]
   }.freeze

@@ -39,7 +39,23 @@ class RequestTest < Minitest::Test
   def test_parameters_of_a_framework_are_read
     parameters = Class.new { def to_unsafe_h = { "include" => "tags", "controller" => "articles" } }.new
     assert_equal %i[tags], parse(parameters).include.keys
-    assert_raises(Castellan::BadRequest) { parse("include=tags") }
+    assert_equal parse({}).signature, parse(nil).signature
+    error = assert_raises(Castellan::BadRequest) { parse("include=tags") }
+    assert_includes error.message, "got String; Rack::Utils.parse_nested_query makes"
+  end
+
+  # `fields: params[:fields]` in a controller.
+  def test_parts_of_the_parameters_of_a_framework_are_read
+    parts = Class.new { define_method(:initialize) { |hash| @hash = hash } && define_method(:to_unsafe_h) { @hash } }
+    request = parse({}, fields: parts.new("articles" => "title"), page: parts.new("size" => "2"), filter: parts.new("title" => "x"))
+    assert_equal [%i[title], [1, 2], { "title" => %w[x] }], [request.fields.of(definition), request.page, request.filters]
+    assert_same parse({}, fields: parts.new("articles" => "title")), parse({ "fields" => { "articles" => "title" } })
+  end
+
+  def test_what_the_client_chose_is_told_from_what_is_declared
+    assert_empty parse({}).chosen
+    refute_empty parse({}).sort
+    assert_equal %i[sort page], parse({ "page" => { "size" => "2" } }, sort: "title").chosen
   end
 
   def test_plans_are_bounded_whatever_a_client_asks
@@ -76,6 +92,15 @@ class RequestTest < Minitest::Test
     assert_equal %i[title], parse({ "fields" => { "articles" => "title" } }, representation: :summary).fields.of(definition)
     error = assert_raises(Castellan::BadRequest) { parse({ "fields" => { "articles" => "position" } }, representation: :summary) }
     assert_includes error.message, "there is: author, title"
+  end
+
+  def test_what_a_representation_leaves_out_is_not_included_either
+    request = parse({ "include" => "author.articles.author" }, representation: :summary)
+    assert_equal({ author: { articles: { author: {} } } }, request.include)
+    ["tags", "author.articles.tags"].each do |path|
+      error = assert_raises(Castellan::BadRequest) { parse({ "include" => path }, representation: :summary) }
+      assert_includes error.message, "#{path} is not a relationship of articles that can be included (there is: author)"
+    end
   end
 
   def test_cycles_of_resources_are_walked_to_the_depth_that_is_asked_for

@@ -326,6 +326,6 @@ class PostgresPipelineTest < Minitest::Test
   end
 
   def included(id)
-    document(nil, %w[roles posts groups], id: id).fetch("included", []).map { |one| one["type"].split("_").last }.sort
+    document(:all, %w[roles posts groups], id: id).fetch("included", []).map { |one| one["type"].split("_").last }.sort
   end
 end

@@ -299,6 +299,15 @@ module AppContract
     assert_equal 404, get("/articles/2", "HTTP_AUTHORIZATION" => "2").first.status
   end
 
+  def test_a_scope_that_returns_nil_does_not_serve_everything
+    models = library.models
+    @app = build { resource models::ArticleResource, scope: ->(viewer) { viewer && models::Article } }
+    ["/articles", "/articles/1"].each do |path|
+      error = assert_raises(Castellan::ConfigurationError) { get(path) }
+      assert_includes error.message, "scope: of /articles returned nil; return a relation or dataset, an empty one where"
+    end
+  end
+
   # --- what is fixed
 
   def test_what_is_fixed_cannot_be_asked_for

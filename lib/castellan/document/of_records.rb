@@ -7,6 +7,7 @@ module Castellan
     #
     #   UserResource.document([ada, alan], include: "roles")
     #   UserResource.document(ada)                            # one resource
+    #   UserResource.document(User.find_by(email: email))     # one, or {"data":null} and status 404
     #   LevelResource.document([{ id: 1, title: "Keep" }])    # a resource without a model
     #
     # Nothing is filtered, sorted or divided into pages: the caller has chosen.
@@ -14,6 +15,11 @@ module Castellan
       # @return [Boolean]
       def collection?
         !@scope.single?
+      end
+
+      # @return [Integer] 404 where no record was found
+      def status
+        @scope.single? && @scope.to_a.empty? ? 404 : 200
       end
 
       # @return [nil] not known

@@ -24,14 +24,17 @@ module Castellan
 
       # @param definition [Resource::Definition]
       # @param asked [String, Symbol, Array, Hash, nil]
+      # @param only [Array<Symbol>, nil] the members of a representation of the resource's own type
       # @return [Hash{Symbol => Hash}] frozen
       # @raise [BadRequest] naming the relationship that is not there
-      def self.parse(definition, asked)
-        new(definition).call(asked)
+      def self.parse(definition, asked, only: nil)
+        new(definition, only).call(asked)
       end
 
-      def initialize(definition)
+      # @param only [Array<Symbol>, nil]
+      def initialize(definition, only)
         @definition = definition
+        @only = only
       end
 
       # @return [Hash{Symbol => Hash}]
@@ -92,11 +95,15 @@ module Castellan
 
       def named(definition, name)
         symbol = definition.member_named(name) || definition.relationships.each_key.find { |declared| declared.name == name }
-        symbol if symbol && definition.relationships.key?(symbol)
+        symbol if symbol && relationships([definition]).any? { |relationship| relationship.name == symbol }
       end
 
+      # A representation is the most that is written of a type: what it leaves out is not included either.
       def relationships(definitions)
-        definitions.flat_map { |definition| definition.relationships.values }
+        definitions.flat_map do |definition|
+          all = definition.relationships.values
+          @only && definition.type == @definition.type ? all.select { |relationship| @only.include?(relationship.name) } : all
+        end
       end
 
       # Each name by itself: two that a client wrote in different encodings cannot be joined.

@@ -9,6 +9,8 @@ module Castellan
     #
     # What a database or an error document could not take (invalid UTF-8, NUL) is a {BadRequest} here.
     module Parameter
+      # The most parts of one list: each is looked up, or is a value of a statement.
+      MOST = 1_000
       SHOWN = 60
       UTF8 = [Encoding::UTF_8, Encoding::BINARY, Encoding::US_ASCII].freeze
       private_constant :SHOWN, :UTF8
@@ -18,13 +20,17 @@ module Castellan
       # @param value [String, Symbol, Array, Object] divided by commas; an Array is taken as it is divided
       # @return [Array<String>]
       # @raise [BadRequest]
-      def list(name, value, title: "Invalid query parameter")
-        case value
-        when String then text(name, value, title: title).split(",")
-        when Array then value.map { |part| scalar(name, part, title) }
-        when Hash, nil then refuse(name, "#{name} must be a list divided by commas", title: title)
-        else [value.to_s]
-        end
+      # @param gaps [Boolean] whether what stands behind the last comma is a part, if empty
+      def list(name, value, title: "Invalid query parameter", gaps: false)
+        parts = case value
+                when String then text(name, value, title: title).split(",", gaps ? -1 : 0)
+                when Array then value
+                when Hash, nil then refuse(name, "#{name} must be a list divided by commas", title: title)
+                else [value.to_s]
+                end
+        refuse(name, "#{name} names more than #{MOST} values", title: title) if parts.size > MOST
+
+        parts.equal?(value) ? parts.map { |part| scalar(name, part, title) } : parts
       end
 
       # @return [String]

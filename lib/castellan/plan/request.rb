@@ -13,11 +13,10 @@ module Castellan
       FAMILIES = %w[include fields filter sort page].freeze
       # The highest row that a page may begin at; further is no page but a mistake or an attack.
       MAX_OFFSET = 10_000_000
-      # The most values that a filter takes: each is a value of a statement.
-      MAX_VALUES = 1_000
       NO_VALUES = {}.freeze
+      NOTHING_HIDDEN = [].freeze
       VALUES = %i[filter sort page].freeze
-      private_constant :NO_VALUES, :VALUES
+      private_constant :NO_VALUES, :NOTHING_HIDDEN, :VALUES
 
       # @return [Hash{Symbol => Hash}] see {IncludeTree}
       # @return [Fields]
@@ -25,34 +24,47 @@ module Castellan
       # @return [Hash{String => Array<String>}] filters and their values
       # @return [Array<Array(Symbol, Symbol)>] columns with :asc or :desc
       # @return [Array(Integer, Integer), nil] page number and size
+      # @return [Array<Symbol>] which of filter, sort and page were asked for: the others are the declaration's own
       # @return [String] canonical text of the shape, without the values
-      attr_reader :include, :fields, :format, :filters, :sort, :page, :signature
+      attr_reader :include, :fields, :format, :filters, :sort, :page, :chosen, :signature
 
-      # @param query [Hash, #to_unsafe_h] a framework's raw parameters
+      # @param query [Hash, #to_unsafe_h, nil] a framework's raw parameters
       # @param options what the developer fixed; it wins over the query
       # @return [Request] the same object for the same shape without values of its own
       # @raise [BadRequest]
       # @raise [ConfigurationError] for a representation or format that is not known
       def self.parse(definition, query, **options)
-        query = query.to_unsafe_h if query.respond_to?(:to_unsafe_h)
-        raise BadRequest, "the query must be parameters by name, got #{query.class}" unless query.is_a?(Hash)
+        query = plain(query)
+        unless query.nil? || query.is_a?(Hash)
+          raise BadRequest, "the query must be parameters by name, got #{query.class}; Rack::Utils.parse_nested_query makes them of a text"
+        end
 
-        FAMILIES.each { |family| options[family.to_sym] ||= query[family] || query[family.to_sym] } unless query.empty?
+        FAMILIES.each { |family| options[family.to_sym] ||= query[family] || query[family.to_sym] } unless query.nil? || query.empty?
         options.compact!
+        options.transform_values! { |asked| plain(asked) }
         return definition.derive(:plain_request) { new(definition) } if options.empty?
         return new(definition, **options) if VALUES.any? { |family| options.key?(family) }
 
         definition.derive(:known_requests) { KnownRequests.new }.fetch(options) { new(definition, **options) }
       end
 
+      # @param parameters [Object] `ActionController::Parameters` among others
+      # @return [Object] a Hash, where the framework has a class of its own for one: which of them are read is looked up in the declaration
+      def self.plain(parameters)
+        parameters.respond_to?(:to_unsafe_h) ? parameters.to_unsafe_h : parameters
+      end
+      private_class_method :plain
+
       def initialize(definition, include: nil, fields: nil, filter: nil, sort: nil, page: nil, representation: nil, format: nil)
         @definition = definition
-        @include = IncludeTree.parse(definition, include)
-        @fields = Fields.parse(definition, fields, only: representation && only(representation))
+        only = representation && only(representation)
+        @include = IncludeTree.parse(definition, include, only: only)
+        @fields = Fields.parse(definition, fields, only: only)
         @format = format ? format!(format) : definition.document_format
         @filters = filters_of(filter)
         @sort = sort_of(sort || definition.default_sort)
         @page = page_of(page)
+        @chosen = { filter: filter, sort: sort, page: page }.compact.keys.freeze
         @signature = sign
         freeze
       end
@@ -70,7 +82,10 @@ module Castellan
 
       private
 
+      # An order tells something of what it is made of.
       def hide(hidden)
+        names = chosen.include?(:sort) ? hidden.fetch(@definition, NOTHING_HIDDEN) : NOTHING_HIDDEN
+        sort.each { |column, _| refuse_sort(column.name, @definition.sorts.keys - names.map(&:name)) if names.include?(column) }
         @fields = fields.without(hidden)
         @include = pruned([@definition], include, hidden)
         @signature = signed
@@ -106,31 +121,28 @@ module Castellan
           unless @definition.filters.key?(name)
             refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{hint(name, @definition.filters.keys)}")
           end
-          [name, filter_values(parameter, values)]
+          [name, Parameter.list(parameter, values).freeze]
         end.freeze
-      end
-
-      def filter_values(parameter, values)
-        list = Parameter.list(parameter, values).freeze
-        refuse(parameter, "#{parameter} names more than #{MAX_VALUES} values") if list.size > MAX_VALUES
-
-        list
       end
 
       # A column that is named again says nothing new.
       def sort_of(sort)
         return [] if sort.nil? || sort == ""
 
-        names = sort.is_a?(String) ? Parameter.text("sort", sort).split(",", -1) : Parameter.list("sort", sort)
+        names = Parameter.list("sort", sort, gaps: true)
         names.map { |name| [sort_column(name.delete_prefix("-")), name.start_with?("-") ? :desc : :asc] }.uniq(&:first)
       end
 
       def sort_column(name)
         declared = @definition.sorts.each_key.find { |key| key == name || Resource::KeyTransform.call(key, :dash) == name || member?(key, name) }
-        refuse("sort", "#{@definition.type} cannot be sorted by #{quoted(name)}#{hint(name, @definition.sorts.keys)}") unless declared
+        refuse_sort(name, @definition.sorts.keys) unless declared
 
         attribute = @definition.attributes[declared.to_sym]
         attribute&.source == :column ? attribute.columns.first : declared.to_sym
+      end
+
+      def refuse_sort(name, allowed)
+        refuse("sort", "#{@definition.type} cannot be sorted by #{quoted(name)}#{hint(name, allowed)}")
       end
 
       def member?(key, name)
@@ -164,6 +176,7 @@ module Castellan
       def integer(parameter, value)
         return value if value.is_a?(Integer)
 
+        refuse(parameter, "#{parameter} must be a whole number") unless value.is_a?(String)
         text = Parameter.text(parameter, value)
         refuse(parameter, "#{parameter} must be a whole number, got #{Parameter.shown(text).inspect}") unless text.match?(/\A\d{1,9}\z/)
 

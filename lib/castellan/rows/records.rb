@@ -10,9 +10,10 @@ module Castellan
     #
     # A record is an instance of ActiveRecord or Sequel, any object with readers, or a Hash by names.
     class Records
-      # @param object what was given to {Resource.document}
+      # @param object what was given to {Resource.document}; nil is no record where one was looked for
       # @return [Records]
       def self.of(object)
+        return new([], single: true) if object.nil?
         return new(once(object)) if list?(object)
 
         new([object], single: true)

@@ -59,9 +59,17 @@ module Castellan
       def document_for(env, viewer, id)
         query = QueryString.parse(env["QUERY_STRING"])
         refuse_fixed(query) unless query.empty?
-        document = @resource.document(@scope&.call(viewer), viewer: viewer, id: id, **request(query))
+        document = @resource.document(scope(viewer), viewer: viewer, id: id, **request(query))
         link(document, env["SCRIPT_NAME"], query) unless id
         @authenticated ? document : document.for_everybody
+      end
+
+      # What nobody may see is a scope without records: nil may as well be a mistake.
+      def scope(viewer)
+        return :all unless @scope
+
+        @scope.call(viewer) || raise(ConfigurationError, "scope: of #{@path} returned nil; return a relation or dataset, an empty one " \
+                                                         "where the viewer may see nothing")
       end
 
       # Most clients ask for nothing but what is there, and that was parsed at boot.
