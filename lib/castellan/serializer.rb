@@ -118,8 +118,8 @@ module Castellan
     # @return [String] the document's bytes, UTF-8; takes and ignores what `render json:` gives
     def to_json(*)
       document = self.document or return JsonText.of(to_hash)
-      verification = Document.verification or return document.to_json
-      verification.check_serialized(self.class.record_type.to_s, -> { self.document.to_json }, -> { JsonText.of(to_hash) })
+      verification = Document.verification or return written(document)
+      verification.check_serialized(self.class.record_type.to_s, -> { written(self.document) }, -> { JsonText.of(to_hash) })
     end
 
     # @return [String] in words: what is read of a relation, which types need models, and why
@@ -145,6 +145,13 @@ module Castellan
 
       document = RelationDocument.new(self.class, given, @options)
       document if document.rows?
+    end
+
+    # What rows have no word for (an id that is nil, a number that is none), and what they turn out not to know, is written of records.
+    def written(document)
+      document.to_json
+    rescue EncodingError, DeclarationError
+      JsonText.of(to_hash)
     end
 
     def records

@@ -24,7 +24,7 @@ class DifferentialTest < Minitest::Test
   def test_on_postgresql
     needs :postgres
     assert_same_answers(*%w[original castellan].map do |library|
-      answers(library, "active_record", env: { "SERIALIZER_DATABASE" => Castellan::TestServers.postgres_url })
+      answers(library, "active_record", "record_states", "ids", env: { "SERIALIZER_DATABASE" => Castellan::TestServers.postgres_url })
     end)
   end
 

@@ -31,6 +31,7 @@ module SerializerCases
     end
     create_table(:covers) { |t|
       t.string :colour
+      t.string :slug
       t.integer :book_id
     }
     create_table(:tags) { |t| t.string :name }
@@ -94,7 +95,7 @@ module SerializerCases
     book = Book.create!(title: "Book \u2028 <#{number}> \"é\"", pages: 100 * number, price: number + BigDecimal("0.25"), sold: number.even?,
                         weight: number / 4.0, printed_at: Time.utc(2024, 1, 31, 10, number, 0.125r),
                         facts: { "n" => number, "list" => [1, nil] }, author: authors[number % 3], status: number % 2)
-    Cover.create!(book: book, colour: "blue") if number.odd?
+    Cover.create!(book: book, colour: "blue", slug: { 1 => "first", 3 => nil, 5 => "" }[number]) if number.odd?
     tags.first(number % 4).each { |tag| Tagging.create!(book: book, tag: tag) }
     Note.create!(about: number.even? ? book : book.author, text: "Note #{number}")
   end

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "open3"
 require "tmpdir"
 
 # Serializers in a Rails application, in a process of its own.
@@ -93,13 +92,8 @@ class SerializerInRailsTest < Minitest::Test
 
   def run_app(code)
     Dir.mktmpdir do |dir|
-      FILES.each do |path, text|
-        FileUtils.mkdir_p(File.join(dir, File.dirname(path)))
-        File.write(File.join(dir, path), text)
-      end
-      environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil }
-      output, errors, status = Open3.capture3(environment, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", "-e", BOOT + code, chdir: dir)
-      assert status.success?, output + errors
+      write_files(dir, FILES)
+      output = run_ruby("-e", BOOT + code, chdir: dir, env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil })
       output.lines.reject { |line| line.start_with?("--", "   ->") }.join
     end
   end

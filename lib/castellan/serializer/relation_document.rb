@@ -57,7 +57,7 @@ module Castellan
       end
 
       # @return [String] the document's bytes
-      # @raise [DeclarationError] where rows turn out not to know an association
+      # @raise [DeclarationError] where rows turn out not to know an association, or two records from each other
       def to_json(*)
         return pure if plain?
 
@@ -117,6 +117,9 @@ module Castellan
 
       def check_records(included)
         raise DeclarationError, "its records are there already" if included.any? { |node| translation(node).opaque? }
+
+        ids = @source.scope.to_a.map { |record| record.public_send(@translation.id_column) }
+        raise DeclarationError, "some of its records have the same id" unless ids.uniq.size == ids.size
         return if StoredRecords.linked?(@source.scope.to_a, @arrangement, @translation, @tree)
 
         raise DeclarationError, "its records hold others that are not stored as they are"
@@ -184,6 +187,8 @@ module Castellan
       def of_records
         records = @source.records? ? @source.scope.to_a : @source.load(preloads)
         ids = records.map { |record| record.public_send(@translation.id_column) }
+        refuse(@translation, "has an id that several records share") if records.uniq.size > ids.uniq.size
+
         mixed(rows(@source.records? ? @source.scope : chosen(ids)), records, ids)
       end
 

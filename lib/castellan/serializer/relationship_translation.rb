@@ -20,9 +20,18 @@ module Castellan
           name = serializer.record_id || adapter.primary_key
           return unless name.respond_to?(:to_sym) && MemberTranslation.column_reason(name.to_sym, adapter).nil?
 
-          reader = serializer.record_id ? nil : adapter.model.instance_method(:id).owner
-          name.to_sym unless reader.is_a?(Class) && reader == adapter.model
+          name.to_sym if serializer.record_id ? written_as_it_is?(name.to_sym, adapter) : id_reader_of_the_orm?(adapter)
         end
+
+        # Another column's id is Ruby's text of its value: of an enum, a time or a decimal that is not what the row has.
+        def written_as_it_is?(name, adapter)
+          name == adapter.primary_key || %i[integer text].include?(adapter.coder(name))
+        end
+
+        def id_reader_of_the_orm?(adapter)
+          adapter.model.instance_method(:id).owner != adapter.model
+        end
+        private :written_as_it_is?, :id_reader_of_the_orm?
 
         # @param relationships [Array<Relationship>]
         # @return [Symbol, nil] what makes of all their names their keys

@@ -4,7 +4,7 @@ module Castellan
   module Serializer
     # Whether records that were given tell what their rows would: only then may rows be asked for the rest.
     #
-    #   StoredRecords.all?([ada, alan])                              # => true: saved, of one model, each once
+    #   StoredRecords.all?([ada, alan])                              # => true: saved, and of one model
     #   StoredRecords.linked?([ada], arrangement, translation, {})   # => false where a role was built for her and not saved
     module StoredRecords
       class << self
@@ -12,7 +12,7 @@ module Castellan
         # @return [Boolean]
         def all?(records)
           models = records.map(&:class).uniq # not instance_of?, which a decorator answers for what is in it
-          models.size == 1 && model?(models.first) && records.all? { |record| stored?(record) } && once?(records)
+          models.size == 1 && model?(models.first) && records.all? { |record| stored?(record) }
         end
 
         # @param arrangement [Arrangement] knows which relationships are written
@@ -37,10 +37,6 @@ module Castellan
         # A record with methods of its own (extended by a module, as presenters do) answers what no row knows.
         def stored?(record)
           (record.respond_to?(:persisted?) ? record.persisted? : !record.new?) && record.singleton_methods.empty?
-        end
-
-        def once?(records)
-          records.uniq { |record| record.respond_to?(:persisted?) ? record.id : record.pk }.size == records.size
         end
 
         # @return [Array<Object>, nil] nil where nothing is loaded, built or put in place

@@ -88,7 +88,7 @@ module SerializerCases
     "with too few columns" => -> { Book.select(:id).order(:id) },
     "of another source" => -> { Book.from("(SELECT * FROM books WHERE pages > 100) AS books").order(:id) },
     "that is grouped" => -> { Book.group(:id).order(:id) },
-    "that eager-loads" => -> { Book.eager_load(:author, :tags).order(:id) },
+    "that eager-loads" => -> { Book.eager_load(:author, :cover).order(:id) },
     "with a join that finds each once" => -> { Book.joins(:author).merge(Author.where(name: "Ada Lovelace")).order(:id) },
     "that was loaded with a join that finds some twice" => -> { Book.joins(:tags).order(:id).load },
     "that is a model" => -> { Book },
