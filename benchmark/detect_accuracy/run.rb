@@ -10,20 +10,11 @@ require "active_support/backtrace_cleaner"
 require_relative "detectors"
 
 detector = DetectAccuracy::Detectors.of(ARGV.fetch(0))
-require_relative "../../test/detect/accuracy/cases/record_samples"
-require_relative "../../test/detect/accuracy/cases/unusual_record_samples"
-require_relative "../../test/detect/accuracy/cases/everyday_record_samples"
-require_relative "../../test/detect/accuracy/cases/dataset_samples"
-require_relative "../../test/detect/accuracy/cases/unusual_dataset_samples"
-require_relative "../../test/detect/accuracy/cases/everyday_dataset_samples"
-require_relative "../../test/detect/accuracy/cases/sqlite3_samples"
-require_relative "../../test/detect/accuracy/cases/pg_samples"
+require_relative "../../test/detect/accuracy/samples"
 
-sets = { Accuracy::Records => %i[RecordSamples UnusualRecordSamples EverydayRecordSamples],
-         Accuracy::Datasets => %i[DatasetSamples UnusualDatasetSamples EverydayDatasetSamples] }
-groups = sets.flat_map { |world, names| names.map { |name| [world.const_get(name), world] } }.to_h
-groups[Accuracy::Sqlite3Samples] = Accuracy::Sqlite3Samples
-groups[Accuracy::PgSamples] = Accuracy::PgSamples if ARGV[1]
+samples = %w[record dataset sqlite3 pg].to_h { |what| [what, Accuracy::Samples.load(what)] }
+worlds = { "record" => Accuracy::Records, "dataset" => Accuracy::Datasets, "sqlite3" => Accuracy::Sqlite3Samples }
+worlds["pg"] = Accuracy::PgSamples if ARGV[1]
 
 Dir.mktmpdir("castellan-accuracy") do |directory|
   database = { adapter: "sqlite3", database: File.join(directory, "records.sqlite3"), pool: 20 }
@@ -33,8 +24,8 @@ Dir.mktmpdir("castellan-accuracy") do |directory|
   Accuracy::PgSamples.connect(ARGV[1]) if ARGV[1]
 
   puts JSON.generate(version: Gem.loaded_specs.fetch(ARGV[0]).version.to_s)
-  groups.each do |samples, world|
-    samples.samples.each do |sample|
+  worlds.each do |what, world|
+    samples[what].flat_map(&:samples).each do |sample|
       said = detector.sees?(sample.group) ? detector.call(sample, world) : { found: nil }
       puts JSON.generate(said.merge(group: sample.group, kind: sample.kind, title: sample.title, expected: sample.expected.map(&:to_s),
                                     kinds: sample.expected.map(&:kind)))

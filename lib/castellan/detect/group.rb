@@ -99,6 +99,9 @@ module Castellan
       # @return [Boolean] whether its first statement began before another group's; by then it need not have ended
       def before?(other) = @started_ns && other.started_ns && @started_ns < other.started_ns
 
+      # @return [Boolean] whether its first statement began while another group's were sent
+      def between?(other) = other.before?(self) && @started_ns <= other.ended_ns
+
       # @return [Integer] how many different sets of values were asked for, as far as that was looked at
       def different = @digests.size
 

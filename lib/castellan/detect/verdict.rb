@@ -37,6 +37,7 @@ module Castellan
 
         @parents = Parents.new(@tally)
         @links = Links.new(@tally)
+        @batches = Batches.new(@tally, @links)
         cases = loops(first_pages(suspects.filter_map { |group| judge(group) }))
         fix = Fix.new(cases)
         cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fix) }
@@ -74,7 +75,7 @@ module Castellan
 
       def judge(group)
         return write_loop(group) if group.shape.write?
-        return if group.shape.batch? && piecewise?(group)
+        return if @batches.piece?(group)
 
         link = @links.of(group)
         link ? judge_walk(group, link) : judge_statement(group)
@@ -99,7 +100,7 @@ module Castellan
         return if site && group.polling?
         return look_up(group, site) if site && group.different > 1
 
-        return if group.shape.volatile? || first_page?(group) || WrittenCall.locks?(WrittenCall.at(group.busiest))
+        return if group.shape.volatile? || @batches.first?(group) || WrittenCall.locks?(WrittenCall.at(group.busiest))
 
         new_case(:duplicate, group, group.busiest) if again(group, site) >= @repeats - 1
       end
@@ -111,54 +112,8 @@ module Castellan
         parent&.site ? new_case(:n_plus_one, group, site, parent: parent, held: held) : new_case(:n_plus_one, group, site)
       end
 
-      # A set that is read in batches twice begins twice; its other pages are no finding either.
-      def first_page?(group)
-        return false unless group.shape.single? && group.shape.order
-
-        @tally.groups.any? do |other|
-          other.shape.table == group.shape.table && other.shape.paged? && other.shape.order == group.shape.order &&
-            other.sites.keys.intersect?(group.sites.keys) && piecewise?(other)
-        end
-      end
-
       # What is asked at two places, before and after something was written, may have changed by a trigger or a cascade.
       def again(group, site) = site ? group.again : group.quietly
-
-      # A large set that is fetched in pieces, or what is preloaded for each piece of one.
-      def piecewise?(group)
-        return false if @links.walk?(group) || group.different == 1
-
-        group.pieces.nil? || whole?(group) || (group.shape.listed? && companion?(group))
-      end
-
-      # What is summed up over ranges is a piece of a set only where the same set is paged.
-      def whole?(group)
-        shape = group.shape
-        return false unless group.pieces.batch?(shape, siblings(group), group.count)
-        return false if shape.listed? && group.pieces.shared? && !overlapping?(group)
-
-        !shape.calculation? || shape.listed? || before(group).any? { |other| other.shape.table == shape.table && other.shape.paged? }
-      end
-
-      # Whether lists with values in common may be of batches: what belongs to the records of each batch.
-      def overlapping?(group)
-        @links.led_to?(group) ||
-          @tally.groups.any? { |other| other.shape.paged? && !other.equal?(group) && other.sites.keys.intersect?(group.sites.keys) }
-      end
-
-      def siblings(group) = @tally.loads.select { |load| load.order < group.order }.map(&:count)
-
-      # The first page of a set is a statement of its own, so it may be one more.
-      def companion?(group)
-        before(group).any? do |other|
-          other.sites.keys.intersect?(group.sites.keys) && @links.preloads?(other, group)
-        end
-      end
-
-      # Other reads of which there are as many.
-      def before(group)
-        @tally.groups.select { |other| other.order < group.order && other.count + 1 >= group.count && !other.shape.write? }
-      end
 
       # The second page of each record's is the same finding as the first.
       def first_pages(cases)

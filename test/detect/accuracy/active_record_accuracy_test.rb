@@ -2,17 +2,14 @@
 
 require "test_helper"
 require_relative "judged"
-require_relative "cases/record_samples"
-require_relative "cases/unusual_record_samples"
-require_relative "cases/everyday_record_samples"
+require_relative "records"
 
 class ActiveRecordAccuracyTest < Minitest::Test
   DIRECTORY = Dir.mktmpdir("castellan-accuracy")
   Minitest.after_run { FileUtils.rm_rf(DIRECTORY) }
   Accuracy::Records.connect(adapter: "sqlite3", database: File.join(DIRECTORY, "records.sqlite3"), pool: 20)
 
-  [Accuracy::Records::RecordSamples, Accuracy::Records::UnusualRecordSamples,
-   Accuracy::Records::EverydayRecordSamples].flat_map(&:samples).each do |sample|
+  Accuracy::Samples.load("record").flat_map(&:samples).each do |sample|
     define_method("test_#{sample.kind}: #{sample.title}") do
       judged = Accuracy::Judged.new(sample, Accuracy::Records)
       assert judged.right?, judged.to_s

@@ -4,25 +4,20 @@
 # were, and those that were judged wrongly.
 #
 #   ruby -Ilib test/detect/accuracy/on_postgres.rb active_record postgres://…
+require_relative "judged"
+
 orm, url = ARGV
 if orm == "active_record"
-  require_relative "cases/record_samples"
-  require_relative "cases/unusual_record_samples"
-  require_relative "cases/everyday_record_samples"
+  samples = Accuracy::Samples.load("record")
   ActiveRecord.async_query_executor = :global_thread_pool
   Accuracy::Records.connect(url)
   world = Accuracy::Records
-  samples = [world::RecordSamples, world::UnusualRecordSamples, world::EverydayRecordSamples].flat_map(&:samples)
 else
   ENV["ACCURACY_SEQUEL"] = url
-  require_relative "cases/dataset_samples"
-  require_relative "cases/unusual_dataset_samples"
-  require_relative "cases/everyday_dataset_samples"
+  samples = Accuracy::Samples.load("dataset")
   world = Accuracy::Datasets
-  samples = [world::DatasetSamples, world::UnusualDatasetSamples, world::EverydayDatasetSamples].flat_map(&:samples)
 end
-require_relative "judged"
-
+samples = samples.flat_map(&:samples)
 wrong = samples.filter_map do |sample|
   judged = Accuracy::Judged.new(sample, world)
   "#{sample.name}: #{judged}" unless judged.right?

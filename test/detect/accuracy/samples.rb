@@ -59,6 +59,17 @@ module Accuracy
     # @return [Array<String>] the lines of a file
     def self.source(path) = @sources[path] ||= File.readlines(path, chomp: true)
 
+    def self.extended(samples)
+      (@modules ||= []) << samples
+    end
+
+    # @param what [String] "record", "dataset", "sqlite3" …: the end of the names of their files
+    # @return [Array<Samples>] all modules of such samples
+    def self.load(what)
+      paths = Dir[File.join(__dir__, "cases", "*#{what}_samples.rb")].each { |path| require path }
+      @modules.select { |samples| paths.include?(samples.samples.first.path) }
+    end
+
     # What all that is defined until the next `kind` has in common.
     def kind(text)
       @kind = text

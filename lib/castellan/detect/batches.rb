@@ -1,0 +1,116 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # Tells the statements that fetch a large set piece by piece, and what is preloaded for each piece, from those that are asked
+    # for record by record.
+    #
+    #   batches = Batches.new(tally, links)
+    #   batches.piece?(group)     # => true of find_each, in_batches, slices of ids, and of their preloads
+    #   batches.first?(group)     # => true of the first page of a set that is read twice
+    class Batches
+      # @param tally [Tally]
+      # @param links [Links]
+      def initialize(tally, links)
+        @groups = tally.groups
+        @loads = tally.loads
+        @links = links
+      end
+
+      # @return [Boolean] whether a large set is fetched in pieces, or this is preloaded for each piece of one
+      def piece?(group)
+        return false if @links.walk?(group)
+
+        fetched?(group) || preloaded?(group)
+      end
+
+      # A set that is read in batches twice begins twice; its other pages are no finding either.
+      def first?(group)
+        return false unless group.shape.single? && group.shape.order
+
+        @groups.any? do |other|
+          other.shape.table == group.shape.table && other.shape.paged? && other.shape.order == group.shape.order &&
+            same_site?(other, group) && other.different > 1 && fetched?(other)
+        end
+      end
+
+      private
+
+      # Whether its own conditions go on from statement to statement.
+      def fetched?(group)
+        return false if !group.shape.batch? || @links.walk?(group) || (group.count > 1 && group.different == 1)
+
+        group.pieces.nil? || whole?(group)
+      end
+
+      # What is summed up over ranges is a piece of a set only where the same set is paged.
+      def whole?(group)
+        shape = group.shape
+        return false unless group.pieces.batch?(shape, siblings(group), group.count)
+        return false if shape.listed? && group.pieces.shared? && !overlapping?(group)
+
+        !shape.calculation? || shape.listed? || before(group).any? { |other| other.shape.table == shape.table && other.shape.paged? }
+      end
+
+      # Other reads of which there are as many; the first page of a set is a statement of its own, so it may be one more.
+      def before(group)
+        @groups.select { |other| other.order < group.order && other.count + 1 >= group.count && !other.shape.write? }
+      end
+
+      # Whether lists with values in common may be of batches: what belongs to the records of each batch.
+      def overlapping?(group)
+        @links.led_to?(group) || @groups.any? { |other| other.shape.paged? && !other.equal?(group) && same_site?(other, group) }
+      end
+
+      def siblings(group) = @loads.select { |load| load.order < group.order }.map(&:count)
+
+      # Whether it is preloaded for what else was read: lists of keys for each of them, whatever that is itself, or records by keys no
+      # more often than what leads to them was read once or in pieces.
+      def preloaded?(group)
+        return false unless keyed?(group.shape)
+
+        companion?(group) || led_by_loads?(group)
+      end
+
+      def companion?(group)
+        return false unless group.shape.listed? && group.different > 1
+
+        before(group).any? { |other| same_site?(other, group) && @links.preloads?(other, group) }
+      end
+
+      # A piece may hold one key, or the same ones as another; and one load may lead to a table in several ways.
+      def led_by_loads?(group)
+        near = @groups.select { |other| meanwhile?(other, group) && !other.equal?(group) && !other.shape.write? && !@links.walk?(other) }
+        roots, rest = near.partition { |other| fetched?(other) || (other.count == 1 && same_site?(other, group)) }
+        led?(group, with_preloads(roots, rest, near), near)
+      end
+
+      # These and what is preloaded for them.
+      def with_preloads(known, rest, near)
+        led, rest = rest.partition { |group| keyed?(group.shape) && led?(group, known, near) }
+        led.empty? ? known : with_preloads(known + led, rest, near)
+      end
+
+      # Whether no more was asked than there were reads of what leads there.
+      def led?(group, known, near)
+        leading = known.select { |other| @links.preloads?(other, group) }
+        leading.uniq { |other| other.shape.table }.sum { |other| reads(other, near - [group]) } >= group.count
+      end
+
+      def keyed?(shape)
+        shape.equal.size + (shape.listed? ? 1 : 0) >= 1 && !shape.write? && !shape.single? && !shape.calculation? && !shape.existence? &&
+          !shape.volatile?
+      end
+
+      # The first page of a set is a statement of its own, and so is a last slice of one.
+      def reads(other, near)
+        near.select { |one| one.shape.table == other.shape.table && same_site?(one, other) }.sum(&:count)
+      end
+
+      # Whether it was asked for at the same line, or before the last statement of the other.
+      def meanwhile?(other, group) = same_site?(other, group) || group.between?(other)
+
+      def same_site?(one, other) = one.sites.keys.intersect?(other.sites.keys)
+    end
+  end
+end

@@ -1,0 +1,94 @@
+# frozen_string_literal: true
+
+require_relative "../records"
+
+# Correct code whose statements look like repetition, each beside the repetition that it looks like.
+module Accuracy
+  module Records
+    module LookalikeRecordSamples
+      extend Samples
+
+      GROUP = "ActiveRecord"
+
+      kind "preloads of batches"
+      sample "each batch belongs to one owner" do
+        Post.preload(:user).find_each(batch_size: 2) { |post| post.user.name }
+      end
+      sample "each batch has the same owner" do
+        Employee.preload(:office).find_each(batch_size: 2) { |employee| employee.office.name }
+      end
+      sample "two batches with the same owner" do
+        Employee.preload(:office).find_each(batch_size: 3) { |employee| employee.office.name }
+      end
+      sample "in_batches, on lines of their own" do
+        Employee.in_batches(of: 2) do |batch|
+          batch.preload(:office, user: %i[employee posts]).each do |employee|
+            employee.office.name
+            employee.user.posts.map(&:title)
+          end
+        end
+      end
+      sample "several ways to one table" do
+        Post.in_batches(of: 4) do |batch|
+          batch.preload(:user, comments: :author).each do |post|
+            post.user.name
+            post.comments.map { |comment| comment.author.name }
+          end
+        end
+      end
+      sample "slices, the last of one id" do
+        Post.ids.each_slice(3) do |ids|
+          Post.where(id: ids).preload(:user, comments: :author).each { |post| post.comments.map { |comment| comment.author.name } }
+        end
+      end
+      sample "pages by the last id" do
+        last = 0
+        until (posts = Post.where("id > ?", last).order(:id).limit(2).preload(:user).to_a).empty?
+          last = posts.map { |post| [post.user.name, post.id] }.last.last
+        end
+      end
+      sample "owners of a batch, by hand" do
+        Comment.find_in_batches(batch_size: 4) do |comments|
+          authors = User.where(id: comments.map(&:author_id)).index_by(&:id)
+          comments.each { |comment| authors.fetch(comment.author_id).name }
+        end
+      end
+      sample "a part of a batch, by hand, for each record" do
+        Comment.find_each(batch_size: 4) do |comment|
+          User.where(id: comment.author_id).to_a #=> n_plus_one 30
+        end
+      end
+      sample "the same list in each batch" do
+        Comment.find_in_batches(batch_size: 4) do |comments|
+          offices = Office.all.to_a #=> duplicate 8
+          comments.each { |comment| offices.include?(comment) }
+        end
+      end
+      sample "a page, and a look-up for each of its records" do
+        Post.where("id > ?", 0).where(published: true).order(:id).limit(2).each do |post|
+          User.where(id: post.user_id).to_a #=> n_plus_one 2
+        end
+      end
+      sample "slices, and a look-up for each of their records" do
+        User.ids.each_slice(2) do |ids|
+          User.where(id: ids).each do |user|
+            Post.where(user_id: user.id).to_a #=> n_plus_one 5 User#posts
+          end
+        end
+      end
+
+      kind "one load that leads to a table in several ways"
+      sample "owners of posts and authors of comments" do
+        Post.preload(:user, comments: :author).each { |post| [post.user.name, post.comments.map { |comment| comment.author.name }] }
+      end
+      sample "the same, of one owner" do
+        Post.where(user_id: User.first.id).preload(:user, comments: :author).each { |post| post.comments.map(&:author) }
+      end
+      sample "the same list twice by hand" do
+        2.times do
+          User.where(id: [1, 2]).to_a #=> duplicate 2
+        end
+      end
+    end
+  end
+end
