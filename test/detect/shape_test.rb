@@ -34,6 +34,11 @@ class ShapeTest < Minitest::Test
     assert_equal "", Castellan::Detect::ActiveRecordModels.primary_key(absent)
   end
 
+  def test_a_statement_that_only_sleeps_is_slow_and_not_left_out
+    ["select pg_sleep(?)", "select ? from pg_sleep(?)"].each { |text| refute_nil Castellan::Detect::Shape.of(text), text }
+    ["select pg_advisory_lock(?)", "select * from pg_class"].each { |text| assert_nil Castellan::Detect::Shape.of(text), text }
+  end
+
   private
 
   def models(name) = Castellan::Detect::Shape.of(TEXT, name).models

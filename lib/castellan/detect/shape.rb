@@ -24,8 +24,8 @@ module Castellan
       SIGN = /(?<=[\w)]) ?(=|<>|!=|>=|<=|>|<) ?(?=[\w(?])/
       # No work that could be done at once, or none at all: cursors, locks, sequences, settings, what was written last.
       NOT_REPEATABLE = /\A(?:fetch|move|declare|close|copy|listen|unlisten|notify|lock|prepare|deallocate|attach|detach|use|kill)\b|
-                        \Aselect\ (?:pg_\w+|set_config|nextval|currval|setval|lastval|last_insert_rowid|last_insert_id|changes|get_lock|
-                        release_lock)\s?\(/x
+                        \Aselect\ (?:pg_(?!sleep\b)\w+|set_config|nextval|currval|setval|lastval|last_insert_rowid|last_insert_id|changes|
+                        get_lock|release_lock)\s?\(/x
       # After it the same statement is about other rows: another schema, database or role, or a setting that policies read.
       SWITCH = /\A(?:set (?:session |local )?(?:search_path|schema|role|session authorization|\w+\.\w+)\b|use \w|select set_config\s?\()/
       # Answers that may be others although nothing was written.

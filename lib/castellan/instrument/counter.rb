@@ -58,7 +58,7 @@ module Castellan
 
       NAMES_LEFT_OUT = %w[SCHEMA TRANSACTION EXPLAIN].freeze
       LEFT_OUT = /\A(?:begin|commit|rollback|savepoint|release|set|show|pragma|explain|start\ transaction|reset|discard)\b|
-                  \b(?:from|join)\ (?:pg_catalog\.|pg_[a-z_]+|information_schema\.|sqlite_master|sqlite_schema|sqlite_temp)/x
+                  \b(?:from|join)\ (?:pg_catalog\.|pg_(?!sleep\b)[a-z_]+|information_schema\.|sqlite_master|sqlite_schema|sqlite_temp)/x
       MOST_TEXTS = 5_000
       OF_VERSIONS = /\bfrom castellan[._]/
       private_constant :NAMES_LEFT_OUT, :LEFT_OUT, :MOST_TEXTS, :OF_VERSIONS
