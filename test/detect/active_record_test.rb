@@ -54,6 +54,29 @@ class DetectActiveRecordTest < Minitest::Test
     assert_includes finding.fix, "preload(posts: { comments: :author }) where the users are loaded"
   end
 
+  def test_of_several_loads_the_one_is_told_whose_records_were_walked
+    finding = only do
+      World::Post.all.map(&:id)
+      few = World::Post.where(user_id: [1, 2]).to_a
+      World::Post.where(user_id: [1, 2, 3]).map(&:id)
+      few.each(&:user)
+    end
+    assert_equal "test/detect/active_record_test.rb:#{__LINE__ - 4}", finding.parent_location
+  end
+
+  def test_records_with_which_the_association_was_loaded_ask_nothing
+    finding = only do
+      World::Post.where(user_id: [1, 2, 3]).preload(:user).map { |post| post.user.name }
+      World::Post.where(user_id: [1, 2]).or(World::Post.where(user_id: nil)).find_each { |post| post.user.name }
+    end
+    assert_equal "test/detect/active_record_test.rb:#{__LINE__ - 2}", finding.parent_location
+    counted = only do
+      World::User.preload(:tokens).map { |user| user.tokens.size }
+      World::User.where(id: [1, 2]).map { |user| user.tokens.count + user.tokens.count }
+    end
+    assert_equal "test/detect/active_record_test.rb:#{__LINE__ - 2}", counted.parent_location
+  end
+
   def test_the_last_of_some_needs_an_association_of_its_own
     finding = only do
       World::User.all.to_a.each do |user|

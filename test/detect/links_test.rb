@@ -28,6 +28,18 @@ class DetectLinksTest < Minitest::Test
     assert_equal ["DetectLinksTest::Writer#keys", "DetectLinksTest::Writer#own_keys"], sequel
   end
 
+  def test_the_association_may_be_named_above_the_line_that_asks
+    finding = only do
+      Author.all.map do |author|
+        author.keys
+              .where(on_behalf: false)
+              .order(:secret)
+              .first
+      end
+    end
+    assert_equal "DetectLinksTest::Author#keys", finding.association
+  end
+
   def test_where_two_fit_alike_it_is_said
     finding = only { Author.all.map { |author| number_of(author, :essays) } }
     assert_equal "DetectLinksTest::Author#articles", finding.association

@@ -93,8 +93,7 @@ module Castellan
       def asked_anew?(link, group) = group.pieces.nil? || group.different == 1 || group.pieces.varies?(link.keys)
 
       def named?(link, group)
-        source = CallSite.source(group.busiest) if group.busiest
-        source.to_s.match?(/\b#{Regexp.escape(link.name.to_s)}(?:_dataset)?\b/)
+        WrittenCall.at(group.busiest).match?(/\b#{Regexp.escape(link.name.to_s)}(?:_dataset)?\b/)
       end
 
       def models = [*loaded, *walked_to, *looked_up, *streamed].uniq

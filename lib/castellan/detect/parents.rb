@@ -41,8 +41,19 @@ module Castellan
 
       def load_before(owner, group)
         fitting = @loads.select { |load| fits?(load.model, owner) }
-        fitting.select { |load| load.order < group.order }.max_by(&:count) || fitting.max_by(&:count)
+        before = fitting.select { |load| load.order < group.order }
+        (before.any? ? before : fitting).max_by { |load| [preloaded?(load, group) ? 0 : 1, walked?(load, group) ? 1 : 0, load.count] }
       end
+
+      # Whether what is asked for was loaded where these records were: then others ask.
+      def preloaded?(load, group)
+        @groups.any? do |other|
+          other.association.nil? && other.shape.table == group.shape.table && other.shape.listed? && other.sites.key?(load.site)
+        end
+      end
+
+      # Whether each of them asked once.
+      def walked?(load, group) = load.count == group.count + group.cached
 
       def fits?(name, owner)
         return true if name == owner.name
