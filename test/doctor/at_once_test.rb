@@ -32,6 +32,13 @@ class AtOnceTest < Minitest::Test
     assert_answered(-> { [1, 99].map { |id| [Zoo::RoomKey.where(keeper_id: id).sum(:door)] } }, 2, 1)
   end
 
+  def test_calculations_of_nothing_are_answered_as_well
+    assert_answered(-> { [98, 99].map { |id| Zoo::RoomKey.where(keeper_id: id).count } }, 2, 1)
+    assert_answered(-> { [98, 99].map { |id| Zoo::RoomKey.where(keeper_id: id).maximum(:door).to_s } }, 2, 1)
+    assert_answered(-> { [98, 99].map { |id| SequelZoo::RoomKey.where(keeper_id: id).count } }, 2, 1)
+    assert_answered(-> { [98, 99].map { |id| SequelZoo::RoomKey.where(keeper_id: id).max(:door).to_s } }, 2, 1)
+  end
+
   def test_sequel_is_answered_as_well
     { -> { [1, 2, 3].map { |id| SequelZoo::Keeper[id].name } } => 3, -> { [1, 2].map { |id| SequelZoo::Keeper.first(id: id).name } } => 2,
       -> { [1, 99].map { |id| SequelZoo::RoomKey.where(keeper_id: id).count } } => 2,

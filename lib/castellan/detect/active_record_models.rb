@@ -9,7 +9,8 @@ module Castellan
     module ActiveRecordModels
       # What ActiveRecord makes for has_and_belongs_to_many.
       JOIN_MODEL = /(?:\A|::)HABTM_/
-      private_constant :JOIN_MODEL
+      COMPOSITE_FOREIGN_KEYS = Gem::Version.new("7.2")
+      private_constant :JOIN_MODEL, :COMPOSITE_FOREIGN_KEYS
 
       class << self
         # @return [Boolean] whether the class is one of its models
@@ -58,7 +59,7 @@ module Castellan
         # @param scope [String] "where(on_behalf: false).order(id: :desc)"
         def scoped(macro, name, link, scope)
           reflection = link.model.reflect_on_association(link.name)
-          return joined(name, link, scope, reflection) if reflection.macro == :has_and_belongs_to_many
+          return joined(name, link, scope, reflection) if link.makes == :join_model
 
           through = ", through: :#{reflection.options[:through]}, source: :#{reflection.source_reflection.name}" if link.through
           "#{macro} :#{name}, -> { #{scope} }#{through || class_and_key(link)}"
@@ -111,16 +112,19 @@ module Castellan
           Link.new(name: reflection.name, model: owner, declared: reflection.active_record, target: reflection.klass,
                    table: last_part(reflection.klass.table_name), keys: keys_of(root), type: root.type,
                    to: reflection.collection? ? :many : :one, foreign: !root.belongs_to?,
-                   held: (reflection.foreign_key.to_s if reflection.belongs_to?), through: through(reflection, root))
+                   held: (reflection.foreign_key.to_s if reflection.belongs_to?), through: through(reflection, root),
+                   makes: (:join_model if joins?(reflection)))
         rescue NameError, ArgumentError, ActiveRecord::ActiveRecordError
           nil # an association to a class that is not there leads nowhere
         end
 
         def through(reflection, root)
-          return last_part(reflection.join_table) if reflection.macro == :has_and_belongs_to_many
+          return last_part(reflection.join_table) if joins?(reflection)
 
           last_part(root.table_name) if reflection.through_reflection?
         end
+
+        def joins?(reflection) = reflection.macro == :has_and_belongs_to_many
 
         def keys_of(reflection)
           Array(reflection.belongs_to? ? reflection.association_primary_key : reflection.foreign_key).map(&:to_s)
@@ -128,8 +132,10 @@ module Castellan
 
         def last_part(table) = table.to_s[/[^.]+\z/].to_s.downcase
 
+        # What 7.1 takes as `query_constraints` is a foreign key of several columns since, and still kept under the old name.
         def class_and_key(link)
-          options = link.model.reflect_on_association(link.name).options.slice(:foreign_key, :primary_key, :as)
+          options = link.model.reflect_on_association(link.name).options.slice(:foreign_key, :query_constraints, :primary_key, :as)
+          options = options.transform_keys(query_constraints: :foreign_key) if ActiveRecord.version >= COMPOSITE_FOREIGN_KEYS
           ", class_name: #{link.target.name.inspect}#{options.map { |key, value| ", #{key}: #{value.inspect}" }.join}"
         end
       end

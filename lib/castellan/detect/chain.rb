@@ -11,7 +11,7 @@ module Castellan
     #
     # Reads the source and not the statement, so that a finding holds what the developer wrote and no value of a query.
     # Takes what {WrittenCall} has put together of several lines.
-    Chain = Struct.new(:calls, :finder, :arguments, keyword_init: true) do
+    Chain = Struct.new(:calls, :finder, :arguments, :target, keyword_init: true) do
       # @param source [String, nil]
       # @param association [Symbol]
       # @param target [Class, nil] the model that the association leads to, whose named scopes are conditions as well
@@ -20,12 +20,12 @@ module Castellan
         rest = source && source[/\b#{Regexp.escape(association.to_s)}(?:_dataset)?\b(.*)/m, 1] or return
         calls = []
         while (call = rest.match(Chain::CALL) || named(rest, target))
-          calls << "#{call[1]}#{call[2]}"
+          calls << call.captures.join
           rest = call.post_match
         end
         finder = rest.match(Chain::FINDER)
         calls << "where#{finder[2]}" if finder && chooses?(*finder.captures)
-        new(calls: calls.freeze, finder: finder && finder[1], arguments: finder && finder[2])
+        new(calls: calls.freeze, finder: finder && finder[1], arguments: finder && finder[2], target: target)
       end
 
       # A scope that the model itself has, and not the library.
@@ -75,17 +75,24 @@ module Castellan
       # @return [Boolean] whether they are read in batches
       def batched? = %w[find_each find_in_batches in_batches paged_each].include?(finder)
 
-      # @return [Boolean] whether the conditions are written with nothing but literals
+      # @return [Boolean] whether the conditions are written with nothing but literals, and in a block with columns
       def constant?
         text = conditions.gsub(/"(?:[^"\\#]|\\.)*"|'[^']*'/, "0")
+        text = text.gsub(Chain::BLOCK) { |block| block.gsub(/[a-z_]\w*/) { |name| column?(name) ? "" : name } }
         words = text.gsub(/\b\w+:(?!:)|:\w+|(?<![\w:])(?:#{Chain::SCOPES})\b|(?:\A|\.)\w+(?=\.|\z|\()/, "").scan(/[A-Za-z_@$]\w*/)
         (words - %w[true false nil Sequel desc asc]).empty?
       end
+
+      private
+
+      def column?(name) = Detect.models(target)&.column?(target, name)
     end
     Chain::LIBRARY = %w[ActiveRecord::Base Sequel::Model Object].freeze
     Chain::SCOPES = "where\\.(?:not|missing|associated)|where|not|order|reorder|rewhere|exclude|reverse_order|reverse|filter|limit"
     Chain::ARGUMENTS = /(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))?/
-    Chain::CALL = /\A&?\.(#{Chain::SCOPES})#{Chain::ARGUMENTS}/
+    # Sequel takes conditions as a block, where columns are names.
+    Chain::BLOCK = /\s*\{[^{}|]*\}/
+    Chain::CALL = /\A&?\.(#{Chain::SCOPES})#{Chain::ARGUMENTS}(#{Chain::BLOCK})?/
     Chain::FINDER = /\A&?\.(\w+[?!]?)#{Chain::ARGUMENTS}/
   end
 end

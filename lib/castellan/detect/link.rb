@@ -9,8 +9,10 @@ module Castellan
     # `key` is the column that must equal something of the owner when the association is asked for one record at a time:
     # in the target's table, or in the one it goes `through`; `keys` are all of them where it is composite. `to` is :one or
     # :many; `type` is the column that names the model of a polymorphic owner; `declared` the class in whose source it stands, which for
-    # a subclass is its superclass; `held` the column of the owner that holds the target's key, where the owner does.
-    Link = Struct.new(:name, :model, :declared, :target, :table, :key, :keys, :to, :through, :foreign, :held, :type, keyword_init: true) do
+    # a subclass is its superclass; `held` the column of the owner that holds the target's key, where the owner does; `makes` is
+    # :join_model where declaring such an association makes a model of the table in between.
+    Link = Struct.new(:name, :model, :declared, :target, :table, :key, :keys, :to, :through, :foreign, :held, :type, :makes,
+                      keyword_init: true) do
       def initialize(key: nil, keys: [key].compact, **rest)
         super(key: key || keys.first, keys: keys, **rest)
         freeze

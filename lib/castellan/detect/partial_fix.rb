@@ -257,7 +257,9 @@ module Castellan
 
       # Where something is left to the reader, or a join would be made a model of, there is nothing to try.
       def complete(code, cure)
-        code.include?("…") || code.start_with?("has_and_belongs_to_many") ? Cure.new(text: cure.text, refused: cure.refused) : cure
+        return cure unless code.include?("…") || @link.makes
+
+        Cure.new(text: cure.text, refused: cure.refused, remedy: ({ makes: @link.makes } if @link.makes))
       end
 
       # The class whose source has the association; the key is named after it.

@@ -31,6 +31,13 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_mends(unit("World::Animal.order(:id).map do |animal|", "animal.tricks.map(&:name)", "end"), queries: 3)
   end
 
+  def test_composite_keys_are_declared_with_all_their_columns
+    pens = "World::Pen.order(:wing, :number).map do |pen|"
+    assert_mends(unit(pens, "pen.troughs.map(&:full)", "end"), queries: 2)
+    work = unit(pens, "pen.troughs.where(full: true).last.id", "end")
+    assert_includes assert_mends(work, queries: 2, reads: "troughs.where(full: true).last"), ": [:pen_wing, :pen_number]"
+  end
+
   def test_nested_associations_are_one_call_at_the_root
     work = unit(KEEPERS, "[keeper.badge.id,", "keeper.animals.map do |animal|", "[animal.meals.map { |meal| meal.feeder.name },",
                 "animal.tricks.map(&:id)]", "end]", "end")

@@ -5,7 +5,7 @@ require "active_record"
 
 # Every kind of association of ActiveRecord, on a SQLite of its own whose tables no other test has: 6 keepers with a badge, 2 keys and
 # 2 animals each; an animal has 2 meals, each fed by a keeper, 2 tricks and, when it is a lion, 1 mane; notes belong to keepers and animals;
-# keepers have a boss.
+# keepers have a boss; 4 pens of composite keys have 2 troughs each.
 #
 #   ActiveRecordZoo::Keeper.all.each(&:badge)
 module ActiveRecordZoo
@@ -69,7 +69,19 @@ module ActiveRecordZoo
     belongs_to :subject, polymorphic: true
   end
 
+  KEYS = ActiveRecord.version >= Gem::Version.new("7.2") ? :foreign_key : :query_constraints
+
+  class Pen < Base
+    self.primary_key = %i[wing number]
+    has_many :troughs, class_name: "ActiveRecordZoo::Trough", KEYS => %i[pen_wing pen_number]
+  end
+
+  class Trough < Base
+  end
+
   Base.connection.instance_eval do
+    create_table(:zoo_pens, primary_key: %i[wing number]) { |t| [t.integer(:wing), t.integer(:number)] }
+    create_table(:zoo_troughs) { |t| [t.integer(:pen_wing), t.integer(:pen_number), t.boolean(:full)] }
     create_table(:zoo_keepers) { |t| [t.string(:name), t.integer(:boss_id)] }
     create_table(:zoo_badges) { |t| t.integer(:keeper_id) }
     create_table(:zoo_room_keys) { |t| [t.integer(:keeper_id), t.boolean(:lost, default: false), t.integer(:door)] }
@@ -79,6 +91,11 @@ module ActiveRecordZoo
     create_table(:zoo_tricks) { |t| t.string(:name) }
     create_table(:zoo_animals_tricks, id: false) { |t| [t.integer(:animal_id), t.integer(:trick_id)] }
     create_table(:zoo_notes) { |t| [t.integer(:subject_id), t.string(:subject_type), t.string(:text)] }
+  end
+
+  [1, 2].product([1, 2]).each do |wing, number|
+    Pen.create!(wing: wing, number: number)
+    [true, false].each { |full| Trough.create!(pen_wing: wing, pen_number: number, full: full) }
   end
 
   boss = nil

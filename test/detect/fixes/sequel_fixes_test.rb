@@ -96,14 +96,22 @@ class SequelFixesTest < Minitest::Test
 
   def test_some_chosen_records_become_an_association_of_their_own
     { "#{KEYS}.where(lost: false).all" => "dataset.where(lost: false) }", "#{KEYS}.working.all" => "dataset.working }",
+      "#{KEYS}.where { door > 0 }.all" => "{ |dataset| dataset.where { door > 0 } }",
       "#{KEYS}.order(Sequel.desc(:door)).all" => "dataset.order(Sequel.desc(:door)) }", "#{KEYS}.limit(2).all" => "limit: 2)",
       "#{KEYS}.where(lost: false)" => "one_to_many(:chosen_room_keys," }.each do |code, declared|
       assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}.map(&:door)", "end"), queries: 2, reads: code), declared
     end
     { "#{KEYS}.where(lost: true).empty?" => ".chosen_room_keys.empty?",
-      "#{KEYS}.where(lost: false).select_map(:door)" => ".chosen_room_keys.map(&:door)" }.each do |code, read|
+      "#{KEYS}.where(lost: false).select_map(:door)" => ".chosen_room_keys.map(&:door)",
+      "#{KEYS}.select_order_map(:door)" => ".chosen_room_keys.map(&:door)" }.each do |code, read|
       assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}", "end"), queries: 2, reads: code), "read #{read} at"
     end
+  end
+
+  def test_a_block_that_takes_a_value_of_the_owner_is_no_association
+    finding = only_finding(unit(KEEPERS, "least = keeper.id", "keeper.#{KEYS}.where { door > least }.all.map(&:door)", "end"))
+    assert_nil finding.fix
+    assert_includes finding.fix_refused, "differ from record to record"
   end
 
   def test_calculations_are_read_from_what_is_loaded

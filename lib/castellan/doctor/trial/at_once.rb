@@ -61,7 +61,8 @@ module Castellan
           end
         end
 
-        # What the hooks of a library keep for the answers.
+        # What the hooks of a library keep for the answers: the names of what was selected, as strings where a row is an array and as
+        # symbols where it is a hash.
         attr_accessor :columns, :types
 
         # @return [String] the column whose values are asked for
@@ -120,7 +121,7 @@ module Castellan
           @answered = true
           return if chained?
 
-          rows = @found.fetch(value) { missing or return }
+          rows = @found.fetch(value) { missing }
           text.match?(LIMIT_ONE) ? rows.first(1) : rows
         end
 
@@ -156,9 +157,8 @@ module Castellan
         def missing
           return [] unless calculation
 
-          row = @found.values.dig(0, 0) or return
           nothing = calculation == "count" ? 0 : nil
-          [row.is_a?(Hash) ? row.transform_values { nothing } : row.map { nothing }]
+          [columns.first.is_a?(Symbol) ? columns.to_h { |name| [name, nothing] } : columns.map { nothing }]
         end
       end
     end

@@ -52,7 +52,7 @@ module Castellan
         def in_active_record
           models = [@owner, *@owner.descendants.reject { |model| model._reflections.equal?(@owner._reflections) }]
           before = models.map(&:_reflections)
-          reflection = builder.create_reflection(@owner, name, @notes.scope, @notes.options)
+          reflection = builder.create_reflection(@owner, name, @notes.scope, @notes.options.dup) # which Rails changes
           models.each { |model| ActiveRecord::Reflection.add_reflection(model, name, reflection) }
           yield
         ensure

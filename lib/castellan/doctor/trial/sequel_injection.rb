@@ -47,9 +47,11 @@ module Castellan
             super
           end
 
-          def select_map(column = nil, &block)
-            SequelInjection.declared(self) { |records| return records.map { |record| record[column] } } if column.is_a?(Symbol)
-            super
+          %i[select_map select_order_map].each do |name|
+            define_method(name) do |column = nil, &block|
+              SequelInjection.declared(self) { |records| return records.map { |record| record[column] } } if column.is_a?(Symbol)
+              super(column, &block)
+            end
           end
 
           %i[sum min max].each do |name|
@@ -160,8 +162,12 @@ module Castellan
           private
 
           def looked_up(one, dataset, sql)
+            key = AtOnce::KEY.to_sym
             one.answer(sql, ->(text, _values) { text }) do |all|
-              rows_of(dataset, all).map { |row| [dataset.literal(row[AtOnce::KEY.to_sym]), row.except(AtOnce::KEY.to_sym)] }
+              together = dataset.db.fetch(all)
+              rows = together.all
+              one.columns = together.columns - [key]
+              rows.map { |row| [dataset.literal(row[key]), row.except(key)] }
             end
           end
 

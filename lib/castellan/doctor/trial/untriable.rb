@@ -15,8 +15,8 @@ module Castellan
           wide_join: "which records are meant to come along is for the source to say",
           n_plus_one: "the values to ask for at once are collected before the loop, which must be rewritten"
         }.freeze
-        JOIN_TABLE = "an association through a join table makes a model of it, which a trial does not"
-        private_constant :WHY, :JOIN_TABLE
+        JOIN_MODEL = "an association through a join table makes a model of it, which a trial does not"
+        private_constant :WHY, :JOIN_MODEL
 
         module_function
 
@@ -34,8 +34,7 @@ module Castellan
 
         def untold(finding)
           return "the fix leaves something to fill in (…)" if finding.fix.include?("…")
-
-          return JOIN_TABLE if finding.fix.include?("has_and_belongs_to_many")
+          return JOIN_MODEL if finding.remedy.to_h[:makes] == :join_model
 
           WHY.fetch(finding.kind, "its fix changes more than what is loaded")
         end
