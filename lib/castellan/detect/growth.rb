@@ -14,8 +14,8 @@ module Castellan
     # nothing shows that the new records were part of the work: neither what it returned nor what it loaded became more.
     class Growth
       # One run: how many records there are more than at the beginning, `{ fingerprint => [statements, site] }`, the size of what was
-      # returned (nil where it has none), records loaded, nanoseconds, objects.
-      Run = Struct.new(:added, :groups, :size, :loaded, :ns, :objects, keyword_init: true)
+      # returned (nil where it has none) and whether that is in bytes, records loaded, nanoseconds, objects.
+      Run = Struct.new(:added, :groups, :size, :text, :loaded, :ns, :objects, keyword_init: true)
       NOTHING = 0.05
 
       # Does the work with n records to warm up, then with n, 2n and 4n.
@@ -48,7 +48,9 @@ module Castellan
         result = Instrument.record(tally) { work.arity.zero? ? work.call : work.call(count) }
         ns = Clock.monotonic_ns - started
         objects = GC.stat(:total_allocated_objects) - objects
-        Run.new(added: count, groups: counts(tally), size: size_of(result), loaded: tally.loads.sum(&:count), ns: ns, objects: objects)
+        text = text_of(result)
+        Run.new(added: count, groups: counts(tally), size: text ? text.bytesize : size_of(result), text: !text.nil?,
+                loaded: tally.loads.sum(&:count), ns: ns, objects: objects)
       end
       private_class_method :run
 
@@ -59,14 +61,17 @@ module Castellan
       end
       private_class_method :counts
 
-      # Of a text, of what has a body (the response of a test), of a Rack response, of a list.
-      def self.size_of(result)
-        return result.bytesize if result.is_a?(String)
-        return size_of(result.body) if result.respond_to?(:body)
-        return size_of(result.last.respond_to?(:to_ary) ? result.last.to_ary.join : nil) if response?(result)
+      # A text, that of what has a body (the response of a test), or of a Rack response.
+      def self.text_of(result)
+        return result if result.is_a?(String)
+        return text_of(result.body) if result.respond_to?(:body)
 
-        result.size if result.respond_to?(:size) && !result.is_a?(Numeric)
+        result.last.to_ary.join if response?(result) && result.last.respond_to?(:to_ary)
       end
+      private_class_method :text_of
+
+      # Of a list.
+      def self.size_of(result) = (result.size if result.respond_to?(:size) && !result.is_a?(Numeric) && !response?(result))
       private_class_method :size_of
 
       def self.response?(result) = result.is_a?(Array) && result.size == 3 && result[0].is_a?(Integer) && result[1].is_a?(Hash)
@@ -95,9 +100,9 @@ module Castellan
       end
 
       # @return [Hash{Symbol => Float, nil}] nanoseconds, objects and bytes of the result per record added; the bytes are nil where
-      #   the result has no size
+      #   the result is no text. Of so few runs the time is not exact, and may even have become less
       def costs
-        { ns: slope(&:ns), objects: slope(&:objects), bytes: (slope(&:size) if @runs.all?(&:size)) }
+        { ns: slope(&:ns), objects: slope(&:objects), bytes: (slope(&:size) if @runs.all?(&:text)) }
       end
 
       # @return [String]
@@ -120,7 +125,8 @@ module Castellan
 
       def cost
         bytes = costs[:bytes] ? format(", %.0f bytes of the result", costs[:bytes]) : ""
-        format("a record more costs %.3f ms, %.0f objects", costs[:ns] / 1e6, costs[:objects]) + bytes
+        time = costs[:ns].positive? ? format("%.3f ms", costs[:ns] / 1e6) : "no time that can be measured"
+        format("a record more costs %s, %.0f objects", time, costs[:objects]) + bytes
       end
 
       def shapes = @runs.flat_map { |run| run.groups.keys }.uniq
