@@ -15,6 +15,7 @@
 require_relative "version"
 require_relative "errors"
 require_relative "config"
+require_relative "public_url"
 require_relative "doctor/unwell"
 require_relative "doctor/output"
 require_relative "doctor/application"

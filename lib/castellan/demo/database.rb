@@ -2,6 +2,7 @@
 
 require "socket"
 require "uri"
+require_relative "../public_url"
 
 module Castellan
   module Demo
@@ -67,7 +68,7 @@ module Castellan
 
       # @return [String] without user and password
       def to_s
-        url ? url.sub(%r{//[^/]*@}, "//").sub(/([?&]password=)[^&]*/, '\1…') : "SQLite"
+        url ? PublicUrl.of(url) : "SQLite"
       end
     end
   end

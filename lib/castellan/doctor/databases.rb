@@ -18,7 +18,7 @@ module Castellan
 
         # @return [String] without user or password
         def to_s
-          "#{@pool.db_config.adapter} (#{Databases.without_password(@pool.db_config.database)}), ActiveRecord"
+          "#{@pool.db_config.adapter} (#{PublicUrl.of(@pool.db_config.database)}), ActiveRecord"
         end
 
         # @return [Integer, nil] nil when there is no such table here
@@ -70,7 +70,7 @@ module Castellan
 
         # @return [String] without user or password
         def to_s
-          "#{@database.database_type} (#{Databases.without_password(@database.opts[:database] || @database.uri)}), Sequel"
+          "#{@database.database_type} (#{PublicUrl.of(@database.opts[:database] || @database.uri)}), Sequel"
         end
 
         # (see ActiveRecordDatabase#rows)
@@ -142,11 +142,6 @@ module Castellan
 
       def sequel
         defined?(Sequel::DATABASES) ? Sequel::DATABASES.map { |database| SequelDatabase.new(database) } : []
-      end
-
-      # @return [String]
-      def without_password(name)
-        name.to_s.sub(%r{//[^/]*@}, "//").sub(/([?&]password=)[^&]*/, '\1…')
       end
 
       # @raise [Unwell] with what the driver said, whatever its class: a wrong configuration is an ArgumentError

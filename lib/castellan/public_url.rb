@@ -1,0 +1,13 @@
+# frozen_string_literal: true
+
+module Castellan
+  # The name of a database as it may be shown to anybody.
+  #
+  #   PublicUrl.of("postgres://ada:secret@db/shop?password=other")   # => "postgres://db/shop?password=…"
+  #   PublicUrl.of("db/shop.sqlite3")                                # => "db/shop.sqlite3"
+  module PublicUrl
+    # @param name [String, nil] a URL, or a path or a name
+    # @return [String] without the password, and without the user that stands before it
+    def self.of(name) = name.to_s.sub(%r{//[^/]*@}, "//").sub(/([?&]password=)[^&]*/, '\1…')
+  end
+end
