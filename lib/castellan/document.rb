@@ -377,6 +377,7 @@ module Castellan
       def checked_rows
         @checked_rows ||= Document::DeclarationCheck.of(definition).tap do
           definition.reachable.each { |reached| Document::DeclarationCheck.of(reached) }
+          Document.keeper&.learn(definition)
         end
       end
 
@@ -411,7 +412,7 @@ module Castellan
 
         record = records[wrong]
         raise ConfigurationError, "#{definition.name} is declared on #{definition.model.inspect[0, 60]}; give document a scope of that, " \
-                                  "or records that have #{readers.reject { |name| record.respond_to?(name) }.join(" and ")}, " \
+                                  "or records that have #{readers.reject { |name| record.respond_to?(name) }.join(", ")}, " \
                                   "got #{record.inspect[0, 60]}"
       end
 

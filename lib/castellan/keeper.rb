@@ -26,6 +26,13 @@ module Castellan
       @lock = Mutex.new
     end
 
+    # Reads the source of a resource, of which its keys are made, while it is what this process runs: with a first document it might be
+    # that of a later deployment.
+    # @param definition [Resource::Definition]
+    def learn(definition)
+      SourceDigest.of(definition) if definition.caching
+    end
+
     # @param document [Document]
     # @return [String, nil] a key of everything the bytes depend on, but for the viewer's own values; nil when that cannot be known
     def basis(document)

@@ -13,13 +13,31 @@ class SourceDigestTest < Minitest::Test
     end
   end
 
+  def test_the_source_is_read_when_the_resource_is_checked
+    Castellan.keep(store: Castellan::Store::NullStore.new, versions: nil)
+    Dir.mktmpdir do |directory|
+      known, unknown = Array.new(2) { resource(directory, "cache :exact") }
+      expected = digest(directory, "cache :exact")
+      known.checked_rows
+      File.write(File.join(directory, "thing.rb"), "a later deployment")
+      assert_equal expected, Castellan::Keeper::SourceDigest.of(known.definition)
+      refute_equal expected, Castellan::Keeper::SourceDigest.of(unknown.definition)
+    end
+  ensure
+    Castellan.instance_variable_set(:@keeper, nil)
+  end
+
   private
 
   def digest(directory, line)
+    Castellan::Keeper::SourceDigest.of(resource(directory, line).definition)
+  end
+
+  def resource(directory, line)
     base = load_in(directory, "base", "Class.new(Castellan::Resource) { #{line} }")
     resource = load_in(directory, "thing", "->(base) { Class.new(base) { type('things') && attributes(:name) && id(:id) } }").call(base)
     resource.define_singleton_method(:name) { "ThingResource" }
-    Castellan::Keeper::SourceDigest.of(resource.definition)
+    resource
   end
 
   # Always of the same path, which is part of the digest as well.
