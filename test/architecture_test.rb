@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "open3"
 require "support/source_tree"
 
 # Keeps docs/design.md ("Rooms") true. A failure here means: put the code into another room, or change the design and then
@@ -167,8 +166,8 @@ class ArchitectureTest < Minitest::Test
 
   def test_castellan_off_is_read_from_the_environment
     program = "print Castellan.off?"
-    assert_equal "true", ruby({ "CASTELLAN" => "off" }, "-rcastellan", "-e", program)
-    assert_equal "false", ruby({ "CASTELLAN" => nil }, "-rcastellan", "-e", program)
+    assert_equal "true", run_ruby("-rcastellan", "-e", program, env: { "CASTELLAN" => "off" })
+    assert_equal "false", run_ruby("-rcastellan", "-e", program, env: { "CASTELLAN" => nil })
   end
 
   private
@@ -222,13 +221,7 @@ class ArchitectureTest < Minitest::Test
 
   def loaded_by(feature)
     program = "before = $LOADED_FEATURES.dup; require #{feature.inspect}; puts $LOADED_FEATURES - before"
-    ruby({}, "-w", "-r#{ROOT}/test/support/raise_warnings.rb", "-e", program).lines(chomp: true)
-  end
-
-  def ruby(env, *arguments)
-    output, errors, status = Open3.capture3(env, RbConfig.ruby, "-I#{ROOT}/lib", *arguments)
-    assert status.success?, errors
-    output
+    run_ruby("-w", "-r#{ROOT}/test/support/raise_warnings.rb", "-e", program).lines(chomp: true)
   end
 
   # Without Bundler: the core needs only the standard library.

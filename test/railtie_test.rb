@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "open3"
 require "tmpdir"
 
 # Castellan in real Rails applications, each in a process of its own.
@@ -175,14 +174,8 @@ class RailtieTest < Minitest::Test
 
   def run_app(code, files: {}, **environment)
     Dir.mktmpdir do |dir|
-      FILES.merge(files).each do |path, text|
-        FileUtils.mkdir_p(File.join(dir, File.dirname(path)))
-        File.write(File.join(dir, path), text)
-      end
-      environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil }.merge(environment)
-      output, errors, status = Open3.capture3(environment, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", "-e", BOOT + code, chdir: dir)
-      assert status.success?, output + errors
-      output
+      write_files(dir, FILES.merge(files))
+      run_ruby("-e", BOOT + code, chdir: dir, env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil, **environment })
     end
   end
 end

@@ -99,10 +99,7 @@ class ExampleTest < Minitest::Test
 
   def with_example(files = {})
     Dir.mktmpdir("castellan-example-test-") do |dir|
-      { "config.ru" => RACKUP, "config/puma.rb" => PUMA, **files }.each do |path, text|
-        FileUtils.mkdir_p(File.join(dir, File.dirname(path)))
-        File.write(File.join(dir, path), text, perm: 0o755)
-      end
+      write_files(dir, { "config.ru" => RACKUP, "config/puma.rb" => PUMA, **files }, perm: 0o755)
       yield Castellan::Demo::Example.new(dir, environment: { "BUNDLE_GEMFILE" => File.join(ROOT, "Gemfile") })
     end
   end

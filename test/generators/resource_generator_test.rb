@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "open3"
 require "tmpdir"
 
 # `bin/rails generate castellan:resource`, in a fresh Rails application with a process of its own.
@@ -119,15 +118,10 @@ class ResourceGeneratorTest < Minitest::Test
 
   def run_app(code)
     Dir.mktmpdir do |dir|
-      FILES.each do |path, text|
-        FileUtils.mkdir_p(File.join(dir, File.dirname(path)))
-        File.write(File.join(dir, path), text)
-      end
+      write_files(dir, FILES)
       FileUtils.mkdir_p(File.join(dir, "app/resources"))
-      environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil }
-      output, status = Open3.capture2e(environment, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", "-e", BOOT + code, chdir: dir)
-      assert status.success?, output
-      output
+      run_ruby("-e", "$stderr.reopen($stdout)\n#{BOOT}#{code}", chdir: dir,
+               env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil })
     end
   end
 end

@@ -3,7 +3,6 @@
 require "test_helper"
 require "fileutils"
 require "json"
-require "open3"
 require "tmpdir"
 
 # The profiler in real Rails applications, each in a process of its own.
@@ -151,13 +150,8 @@ class ProfileRailsTest < Minitest::Test
   def run_app(code, directory: nil, **environment)
     return Dir.mktmpdir { |made| run_app(code, directory: made, **environment) } unless directory
 
-    FILES.each do |path, text|
-      FileUtils.mkdir_p(File.join(directory, File.dirname(path)))
-      File.write(File.join(directory, path), text)
-    end
-    environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "development", "CASTELLAN" => nil }.merge(environment.transform_keys(&:to_s))
-    output, errors, status = Open3.capture3(environment, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", "-e", BOOT + code, chdir: directory)
-    assert status.success?, output + errors
-    JSON.parse(output.lines.last)
+    write_files(directory, FILES)
+    environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "development", "CASTELLAN" => nil, **environment.transform_keys(&:to_s) }
+    JSON.parse(run_ruby("-e", BOOT + code, chdir: directory, env: environment).lines.last)
   end
 end

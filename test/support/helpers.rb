@@ -1,12 +1,17 @@
 # frozen_string_literal: true
 
+require "fileutils"
+require "open3"
+require "rbconfig"
 require "tmpdir"
 
 module Castellan
-  # What tests share: servers, ports, environment, temporary files.
+  # What tests share: servers, ports, environment, files, programs.
   #
   #   needs :postgres, :chromium
   #   with_env("CASTELLAN" => "off") { … }
+  #   Dir.mktmpdir { |dir| write_files(dir, "config.ru" => "run App\n") }
+  #   run_ruby("-w", "-e", "require 'castellan'; puts Castellan::VERSION")   # => "0.1.0\n"
   module TestHelpers
     # Goes on only where these servers (keys of TestServers::BINARIES) are installed.
     def needs(*names)
@@ -29,6 +34,24 @@ module Castellan
       yield
     ensure
       ENV.update(before)
+    end
+
+    # @param files [Hash{String => String}] paths below the directory, and their texts
+    def write_files(directory, files, perm: 0o644)
+      files.each do |path, text|
+        FileUtils.mkdir_p(File.join(directory, File.dirname(path)))
+        File.write(File.join(directory, path), text, perm: perm)
+      end
+    end
+
+    # Runs Ruby with the library of this checkout, in this bundle; the test fails where the program does.
+    # @param env [Hash] environment variables; nil deletes one
+    # @param options of Process.spawn, such as chdir:
+    # @return [String] what it printed
+    def run_ruby(*arguments, env: {}, **options)
+      output, errors, status = Open3.capture3(env, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", *arguments, **options)
+      assert status.success?, output + errors
+      output
     end
   end
 end

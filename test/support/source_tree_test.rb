@@ -56,10 +56,7 @@ class SourceTreeTest < Minitest::Test
 
   def tree
     Dir.mktmpdir do |dir|
-      FILES.each do |path, source|
-        FileUtils.mkdir_p(File.dirname(File.join(dir, path)))
-        File.write(File.join(dir, path), source)
-      end
+      write_files(dir, FILES)
       Castellan::SourceTree.new(dir).tap(&:references)
     end
   end
