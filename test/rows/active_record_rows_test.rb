@@ -6,14 +6,11 @@ require_relative "row_set_values"
 
 # What rows say is what the records say, on both databases.
 module ActiveRecordRowsContract
-  def setup
-    @connection = models::Base.connection
-    @connection.begin_transaction(joinable: false)
-    seed
-  end
+  include ActiveRecordWorld::RolledBack
 
-  def teardown
-    @connection.rollback_transaction
+  def setup
+    super
+    seed
   end
 
   def test_attributes_and_paths_are_what_the_records_answer
@@ -366,21 +363,12 @@ end
 
 class ActiveRecordRowsOnSqliteTest < Minitest::Test
   include ActiveRecordRowsContract
-
-  def models = ActiveRecordWorld.sqlite
+  include ActiveRecordWorld::OnSqlite
 end
 
 class ActiveRecordRowsOnPostgresTest < Minitest::Test
   include ActiveRecordRowsContract
-
-  def setup
-    needs :postgres
-    super
-  end
-
-  def teardown
-    super if @connection
-  end
+  include ActiveRecordWorld::OnPostgres
 
   def test_the_tables_are_not_known_where_the_database_chooses_rows_by_who_asks
     plan = plan(resource(models::User) { type "users" })
@@ -393,6 +381,4 @@ class ActiveRecordRowsOnPostgresTest < Minitest::Test
     assert_nil adapter.tables(plan, models::User.where(id: models::Employee.select(:user_id)))
     assert_equal %w[users], adapter.tables(plan, models::User.all)
   end
-
-  def models = ActiveRecordWorld.postgres
 end

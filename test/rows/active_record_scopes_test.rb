@@ -6,17 +6,14 @@ require_relative "row_set_values"
 
 # Whatever relation a controller hands over: the ids that rows answer are those that its records have.
 module ActiveRecordScopesContract
+  include ActiveRecordWorld::RolledBack
+
   def setup
-    @connection = models::Base.connection
-    @connection.begin_transaction(joinable: false)
+    super
     @users = Array.new(4) { |index| models::User.create!(email: "#{index}@example.com", last_name: (4 - index).to_s, code: "c#{index}") }
     @roles = %w[chief cook].map { |title| models::Role.create!(title: title) }
     [[0, 0], [0, 1], [1, 0], [3, 1]].each { |user, role| models::Assignment.create!(user: @users[user], role: @roles[role]) }
     @posts = Array.new(3) { |index| models::Post.create!(title: "p#{index}", author: @users[index % 2]) }
-  end
-
-  def teardown
-    @connection.rollback_transaction
   end
 
   def test_relations_of_every_kind
@@ -214,23 +211,12 @@ end
 
 class ActiveRecordScopesOnSqliteTest < Minitest::Test
   include ActiveRecordScopesContract
-
-  def models = ActiveRecordWorld.sqlite
+  include ActiveRecordWorld::OnSqlite
 end
 
 class ActiveRecordScopesOnPostgresTest < Minitest::Test
   include ActiveRecordScopesContract
-
-  def setup
-    needs :postgres
-    super
-  end
-
-  def teardown
-    super if @connection
-  end
-
-  def models = ActiveRecordWorld.postgres
+  include ActiveRecordWorld::OnPostgres
 
   def test_a_cancelled_statement_is_active_records_error
     @connection.execute("SET LOCAL statement_timeout = 50")

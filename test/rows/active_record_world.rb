@@ -10,6 +10,35 @@ Castellan::Resource && Castellan::Rows
 #
 #   ActiveRecordWorld.sqlite::User.count
 module ActiveRecordWorld
+  # Each test in a transaction that is rolled back, on a database that `models` says.
+  module RolledBack
+    def setup
+      super
+      @connection = models::Base.connection
+      @connection.begin_transaction(joinable: false)
+    end
+
+    def teardown
+      @connection&.rollback_transaction
+      super
+    end
+  end
+
+  # For the class that runs a contract on SQLite.
+  module OnSqlite
+    def models = ActiveRecordWorld.sqlite
+  end
+
+  # For the class that runs it on PostgreSQL.
+  module OnPostgres
+    def setup
+      needs :postgres
+      super
+    end
+
+    def models = ActiveRecordWorld.postgres
+  end
+
   class << self
     # @return [Module] with Base, the models, and the resources
     def sqlite

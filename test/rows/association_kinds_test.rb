@@ -6,6 +6,8 @@ require_relative "association_kinds_world"
 # Whatever kind of association: what is linked and included is what the record answers when it loads the association lazily,
 # from rows, from models that rows cannot replace, and from records that are given, loaded or not.
 module AssociationKindsContract
+  include ActiveRecordWorld::RolledBack
+
   KINDS = {
     Guest: { friend: :belongs_to, admirers: :has_many, tickets: :has_many, seats: :has_many, halls: :has_many, ticket_halls: :has_many,
              remarked_halls: :has_many, received_remarks: :has_many, first_remark: :has_one, second_remark: :has_one,
@@ -21,15 +23,11 @@ module AssociationKindsContract
                      Ticket: %i[seat] }.freeze
 
   def setup
-    @connection = world::Base.connection
-    world # makes the tables
-    @connection.begin_transaction(joinable: false)
+    super
     seed
   end
 
-  def teardown
-    @connection.rollback_transaction
-  end
+  def models = world
 
   KINDS.each do |model, associations|
     associations.each do |name, macro|
@@ -271,10 +269,6 @@ class AssociationKindsOnPostgresTest < Minitest::Test
   def setup
     needs :postgres
     super
-  end
-
-  def teardown
-    super if @connection
   end
 
   def world = AssociationKindsWorld.postgres

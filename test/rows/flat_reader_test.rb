@@ -5,14 +5,11 @@ require_relative "active_record_world"
 
 # One row by its id takes the short way; what the short way cannot say takes the long one, and both say the same.
 module FlatReaderContract
-  def setup
-    @connection = models::Base.connection
-    @connection.begin_transaction(joinable: false)
-    @users = Array.new(3) { |index| models::User.create!(email: "#{index}@example.com", last_name: "n#{index}", code: "c#{index}") }
-  end
+  include ActiveRecordWorld::RolledBack
 
-  def teardown
-    @connection.rollback_transaction
+  def setup
+    super
+    @users = Array.new(3) { |index| models::User.create!(email: "#{index}@example.com", last_name: "n#{index}", code: "c#{index}") }
   end
 
   def test_columns_of_the_table_take_the_short_way
@@ -97,21 +94,10 @@ end
 
 class FlatReaderOnSqliteTest < Minitest::Test
   include FlatReaderContract
-
-  def models = ActiveRecordWorld.sqlite
+  include ActiveRecordWorld::OnSqlite
 end
 
 class FlatReaderOnPostgresTest < Minitest::Test
   include FlatReaderContract
-
-  def setup
-    needs :postgres
-    super
-  end
-
-  def teardown
-    super if @connection
-  end
-
-  def models = ActiveRecordWorld.postgres
+  include ActiveRecordWorld::OnPostgres
 end

@@ -6,14 +6,11 @@ require_relative "sequel_world"
 
 # Documents of records that the caller has: what they have loaded is used, what they have not is read as rows.
 module RecordsContract
-  def setup
-    @connection = models::Base.connection
-    @connection.begin_transaction(joinable: false)
-    seed
-  end
+  include ActiveRecordWorld::RolledBack
 
-  def teardown
-    @connection.rollback_transaction
+  def setup
+    super
+    seed
   end
 
   INCLUDES = [nil, "roles", "posts.comments", "employee,manager,reports", "groups,latest_posts", "vehicles,last_login_token"].freeze
@@ -300,23 +297,12 @@ end
 
 class RecordsOnSqliteTest < Minitest::Test
   include RecordsContract
-
-  def models = ActiveRecordWorld.sqlite
+  include ActiveRecordWorld::OnSqlite
 end
 
 class RecordsOnPostgresTest < Minitest::Test
   include RecordsContract
-
-  def setup
-    needs :postgres
-    super
-  end
-
-  def teardown
-    super if @connection
-  end
-
-  def models = ActiveRecordWorld.postgres
+  include ActiveRecordWorld::OnPostgres
 end
 
 # Objects that no database knows.

@@ -6,6 +6,9 @@ require "sequel"
 
 # A table of several classes: what a record answers is what its own class says.
 class SubclassesTest < Minitest::Test
+  include ActiveRecordWorld::RolledBack
+  include ActiveRecordWorld::OnSqlite
+
   # Classes with names, because the column of the type holds them.
   module Fleet
     class Resource < Castellan::Resource
@@ -14,13 +17,8 @@ class SubclassesTest < Minitest::Test
     end
   end
 
-  def setup
-    @connection = ActiveRecordWorld.sqlite::Base.connection
-    @connection.begin_transaction(joinable: false)
-  end
-
   def teardown
-    @connection.rollback_transaction
+    super
     (Fleet.constants - [:Resource]).each { |name| Fleet.send(:remove_const, name) }
   end
 
@@ -50,7 +48,7 @@ class SubclassesTest < Minitest::Test
   end
 
   def test_an_association_that_a_subclass_declares_anew
-    related = ActiveRecordWorld.sqlite::User
+    related = models::User
     base.belongs_to :user, class_name: related.name, optional: true
     declare(:Rented) { belongs_to :user, -> { where(code: "none") }, class_name: related.name, optional: true }
     user = related.create!(code: "some")
@@ -81,7 +79,7 @@ class SubclassesTest < Minitest::Test
   def base
     return Fleet::Base if Fleet.const_defined?(:Base, false)
 
-    Fleet.const_set(:Base, Class.new(ActiveRecordWorld.sqlite::Base) { self.table_name = "vehicles" })
+    Fleet.const_set(:Base, Class.new(models::Base) { self.table_name = "vehicles" })
   end
 
   def declare(name, &body)

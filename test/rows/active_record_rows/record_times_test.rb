@@ -7,18 +7,15 @@ require_relative "../active_record_world"
 module RecordTimesContract
   TIMES = ["2024-01-31 10:00:00.123456", "2024-02-29 23:59:59", nil, "1969-12-31 00:00:00"].freeze
 
+  include ActiveRecordWorld::RolledBack
+
   def setup
-    @connection = models::Base.connection
-    @connection.begin_transaction(joinable: false)
+    super
     @model = models::User
     @model.insert_all!(TIMES.each_with_index.map { |time, index| { id: 9_000 + index, email: "a", created_at: time } })
     @resource = Class.new(Castellan::Resource) { attributes :created_at }
     @resource.model(@model)
     @resource.type("users")
-  end
-
-  def teardown
-    @connection.rollback_transaction
   end
 
   def test_never_read
@@ -62,8 +59,7 @@ end
 
 class SQLiteRecordTimesTest < Minitest::Test
   include RecordTimesContract
-
-  def models = ActiveRecordWorld.sqlite
+  include ActiveRecordWorld::OnSqlite
 
   def test_of_a_text_no_time_is_made
     given = records
@@ -87,15 +83,5 @@ end
 
 class PostgresRecordTimesTest < Minitest::Test
   include RecordTimesContract
-
-  def setup
-    needs :postgres
-    super
-  end
-
-  def teardown
-    super if @connection
-  end
-
-  def models = ActiveRecordWorld.postgres
+  include ActiveRecordWorld::OnPostgres
 end
