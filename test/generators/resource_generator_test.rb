@@ -120,8 +120,8 @@ class ResourceGeneratorTest < Minitest::Test
     Dir.mktmpdir do |dir|
       write_files(dir, FILES)
       FileUtils.mkdir_p(File.join(dir, "app/resources"))
-      run_ruby("-e", "$stderr.reopen($stdout)\n#{BOOT}#{code}", chdir: dir,
-               env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil })
+      environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil }
+      run_ruby("-e", "$stderr.reopen($stdout)\n#{BOOT}#{code}", chdir: dir, env: environment)
     end
   end
 end
