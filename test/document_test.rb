@@ -76,7 +76,7 @@ module DocumentContract
     tag = library.models::Tag.first
     [tag, [tag], [articles.document.records.first, nil]].each do |given|
       error = assert_raises(Castellan::ConfigurationError) { articles.document(given) }
-      assert_match(/records that have (?:title and position|id)\b.*, got (?:#|nil)/, error.message)
+      assert_match(/records that have (?:title, position|id)\b.*, got (?:#|nil)/, error.message)
     end
     assert_equal "1", JSON.parse(articles.render(tag, fields: { articles: "" }))["data"]["id"]
   end
@@ -139,4 +139,9 @@ class DocumentOnSequelTest < Minitest::Test
   include DocumentContract
 
   def library = Library.sequel(:sqlite)
+
+  def test_a_dataset_of_sql_is_refused
+    error = assert_raises(Castellan::ConfigurationError) { articles.document(library.models::DB["SELECT * FROM articles"]) }
+    assert_includes error.message, "give document a scope of that"
+  end
 end

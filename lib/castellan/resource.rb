@@ -46,9 +46,9 @@ module Castellan
         declare { |declarations, _| declarations.type = name.to_s }
       end
 
-      # @param column [Symbol] default: the model's primary key
-      def id(column)
-        declare { |declarations, _| declarations.id_column = column.to_sym }
+      # @param columns [Array<Symbol>] default: the model's primary key; the values of several are joined by "_"
+      def id(*columns)
+        declare { |declarations, location| declarations.identify(columns.flatten, location: location) }
       end
 
       # Declares attributes that are columns of the model's table.

@@ -81,8 +81,7 @@ class BadRequestTest < Minitest::Test
       named = Class.new(Castellan::Resource) { attributes :name }
       named.model(library.models::Author)
       named.id(:name)
-      pair = Class.new(named) { id :name }
-      pair.declarations.id_column = %i[id name]
+      pair = Class.new(named) { id :id, :name }
       ids = ["\xFF", "\xFF_1", "1_\0", "x\0y", "\xC3".b, "é".encode("UTF-16LE"), ""]
       [named, pair, library.models::ArticleResource].product(ids).each do |resource, id|
         assert_equal 404, resource.document(id: id).status, [resource, id].inspect

@@ -230,6 +230,26 @@ class DeclarationTest < Minitest::Test
     assert_includes error.message, "the block reads body, which it does not name: write columns: [:title, :body]"
   end
 
+  def test_an_id_of_several_columns_identifies_a_record
+    found = %i[json_api nested].map { |format| JSON.parse(render("3_Title 3", format: format) { id :id, :title }) }
+    assert_equal ["3_Title 3", "3_Title 3"], [found[0].dig("data", "id"), found[1]["id"]]
+    assert_equal '{"data":null}', render("3_Title 4") { id :id, :title }
+  end
+
+  def test_an_id_that_is_not_there_is_told_with_its_line
+    error = assert_raises(Castellan::DeclarationError) { render(1) { id :titel } }
+    assert_match(/id: articles has no column titel \(did you mean title\?\) \(#{Regexp.escape(__FILE__)}:\d+\)\z/, plain(error))
+    assert_includes assert_raises(Castellan::DeclarationError) { declare { id } }.message, "name the column that identifies a row"
+  end
+
+  def test_what_is_no_resource_is_told
+    source = models::Comment
+    [source, -> { source }, [source], { "Comment" => source }].each do |given|
+      error = assert_raises(Castellan::DeclarationError) { render(1) { has_many :comments, resource: given } }
+      assert_match(/has_many :comments: resource: .*Comment.* is no resource; name a subclass of Castellan::Resource \(/, error.message)
+    end
+  end
+
   def test_a_meta_object_may_be_written_without_braces
     assert_equal({ "version" => 1 }, JSON.parse(render(1) { meta version: 1 }).dig("data", "meta"))
   end

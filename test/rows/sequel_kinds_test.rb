@@ -101,8 +101,9 @@ module SequelKindsContract
     end
   end
 
-  # As ActiveSupport writes a value where it is loaded, which it is in these tests.
+  # As ActiveSupport writes a value where it is loaded, which it is in these tests; but a time of a machine in UTC is UTC.
   def plain(value)
+    value = value.getutc if value.instance_of?(Time) && value.zone == "UTC"
     JSON.parse(defined?(ActiveSupport::JSON) ? ActiveSupport::JSON.encode(value) : Castellan::Rows::JSONValue.text(value))
   end
 

@@ -28,7 +28,7 @@ module Castellan
 
       # @raise [DeclarationError] naming the file, the line and the nearest right name
       def call
-        Array(@definition.id_column).each { |column| column!(@adapter, column, "id", nil) }
+        Array(@definition.id_column).each { |column| column!(@adapter, column, "id", @definition.id_location) }
         @definition.attributes.each_value { |attribute| attribute!(attribute) }
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
         @definition.links.each { |name, link| computed!(link, "link #{name.inspect}") }

@@ -10,8 +10,8 @@ module Castellan
       # What is kept, for how long (seconds or nil), and in which layer.
       Caching = Struct.new(:kind, :expires_in, :layer)
 
-      attr_accessor :model, :type, :id_column, :meta
-      attr_reader :attributes, :relationships, :representations, :filters, :sorts, :default_sort, :paging, :caching,
+      attr_accessor :model, :type, :meta
+      attr_reader :id_column, :attributes, :relationships, :representations, :filters, :sorts, :default_sort, :paging, :caching,
                   :document_format, :transform, :locations, :links
 
       def initialize
@@ -29,6 +29,13 @@ module Castellan
       # @return [Declarations] for a subclass to go on from
       def copy
         dup.tap { |copy| copy.send(:unshare) }
+      end
+
+      def identify(columns, location:)
+        refuse("id: name the column that identifies a row, or several", location) if columns.empty?
+
+        @id_column = columns.size == 1 ? columns.first.to_sym : columns.map(&:to_sym).freeze
+        @locations[:id] = location
       end
 
       def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil, condition: nil)

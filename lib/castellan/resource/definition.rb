@@ -20,6 +20,7 @@ module Castellan
       # @return [Object, nil] model, dataset; nil for a resource of plain objects
       # @return [String] JSON:API type
       # @return [Symbol, Array<Symbol>] the column of the id, or the columns of a key of several, which are joined
+      # @return [String, nil] "path:line" of its declaration
       # @return [Hash{Symbol => Attribute}]
       # @return [Hash{Symbol => Relationship}]
       # @return [Hash{Symbol => Array<Symbol>}] representations
@@ -27,8 +28,8 @@ module Castellan
       # @return [Hash{String => String}] sortable names and where they were declared
       # @return [Hash{Symbol => Computed}] links of each resource object
       # @return [Computed, nil] its meta object
-      attr_reader :resource, :model, :type, :id_column, :attributes, :relationships, :representations, :filters, :sorts,
-                  :default_sort, :paging, :caching, :document_format, :members, :links, :meta
+      attr_reader :resource, :model, :type, :id_column, :id_location, :attributes, :relationships, :representations, :filters,
+                  :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta
 
       def initialize(resource, declarations)
         @resource = resource
@@ -37,6 +38,7 @@ module Castellan
         @model = declarations.model
         @type = (declarations.type || plural_name).freeze
         @id_column = declarations.id_column || primary_key
+        @id_location = declarations.locations[:id]
         @transform = declarations.transform
         @attributes = declarations.attributes.to_h { |attribute, options| [attribute, attribute(attribute, **options)] }.freeze
         @relationships = declarations.relationships.to_h { |name, options| [name, relationship(name, **options)] }.freeze

@@ -92,10 +92,17 @@ module Castellan
         end
       end
 
+      def resource_class(given)
+        return given if given.is_a?(Class) && given <= Resource
+
+        raise DeclarationError.new("#{macro} #{name.inspect}: resource: #{given.inspect[0, 60]} is no resource; name a subclass of " \
+                                   "Castellan::Resource", location: location)
+      end
+
       def find(resource)
         case resource
-        when Class then resource
-        when Proc then resource.call
+        when Class then resource_class(resource)
+        when Proc then resource_class(resource.call)
         else ResourceName.new(resource || "#{ResourceName.classify(name)}Resource", owner: @owner, location: location).resolve
         end
       end

@@ -7,7 +7,8 @@ require "time"
 
 module Castellan
   module Rows
-    # A Ruby value as JSON text where no ActiveSupport is there to say how: decimals and times as the encoder writes them.
+    # A Ruby value as JSON text: decimals and times as the encoder writes them, the rest as ActiveSupport does where that is there. A
+    # time in the zone of a machine that runs in UTC is written as UTC, which is what its column is.
     #
     #   JSONValue.text(BigDecimal("12.50"))             # => "\"12.5\""
     #   JSONValue.text(Time.utc(2024, 1, 31, 10))       # => "\"2024-01-31T10:00:00.000Z\""
@@ -19,9 +20,17 @@ module Castellan
 
       # @return [String]
       def text(value)
-        return ::ActiveSupport::JSON.encode(value) if defined?(::ActiveSupport::JSON)
+        return ::ActiveSupport::JSON.encode(in_utc(value)) if defined?(::ActiveSupport::JSON)
 
         JSON.generate(plain(value))
+      end
+
+      def in_utc(value)
+        case value
+        when Hash then value.transform_values { |inner| in_utc(inner) }
+        when Array then value.map { |inner| in_utc(inner) }
+        else value.instance_of?(Time) && value.zone == "UTC" ? value.getutc : value
+        end
       end
 
       def plain(value)

@@ -91,21 +91,31 @@ module Castellan
         defined?(::ActiveRecord::Base) && record.is_a?(::ActiveRecord::Base)
       end
 
-      # A machine's time that is UTC is written as UTC is.
       def json(value)
-        value = value.getutc if value.instance_of?(Time) && value.zone == "UTC"
+        value = walked(value) { |inner| in_utc(inner) }
         return JSON.parse(::ActiveSupport::JSON.encode([value])).first if defined?(::ActiveSupport::JSON)
 
-        JSON.parse(JSON.generate([plain(value)])).first
+        JSON.parse(JSON.generate([walked(value) { |inner| plain(inner) }])).first
+      end
+
+      def walked(value, &block)
+        case value
+        when Hash then value.to_h { |key, inner| [key.to_s, walked(inner, &block)] }
+        when Array then value.map { |inner| walked(inner, &block) }
+        else yield(value)
+        end
+      end
+
+      # A machine's time that is UTC is written as UTC is.
+      def in_utc(value)
+        value.instance_of?(Time) && value.zone == "UTC" ? value.getutc : value
       end
 
       def plain(value)
         case value
         when BigDecimal then value.to_s("F")
-        when DateTime, Time then value.to_time.then { |time| time.zone == "UTC" ? time.getutc : time }.xmlschema(3)
+        when DateTime, Time then in_utc(value.to_time).xmlschema(3)
         when Date then value.iso8601
-        when Hash then value.to_h { |key, inner| [key.to_s, plain(inner)] }
-        when Array then value.map { |inner| plain(inner) }
         else value
         end
       end

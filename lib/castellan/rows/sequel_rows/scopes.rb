@@ -18,7 +18,8 @@ module Castellan
         # @return [Boolean] whether it can be given to {#fetch}
         # @raise [ConfigurationError] for a dataset of a certain server: what it leads to would be read from another
         def scope?(object)
-          return false unless object.is_a?(::Sequel::Dataset) && object.first_source_alias == @dataset.first_source_alias
+          return false unless object.is_a?(::Sequel::Dataset) && object.opts[:from] && # SQL of the caller's own has none
+                              object.first_source_alias == @dataset.first_source_alias
           return true if [nil, :default, :read_only].include?(object.opts[:server])
 
           raise ConfigurationError, "a dataset of server #{object.opts[:server].inspect} cannot be read as rows: write the document " \

@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "sequel"
+
+# Sequel gives a time in the zone of the machine, and where that is UTC a time without an offset of its own. It is written alike
+# wherever it is read: from rows, from a record, by a block, in a meta object.
+class MachineTimesTest < Minitest::Test
+  NOON = Time.utc(2024, 1, 31, 12, 0, 0.5r)
+
+  def test_a_time_of_a_machine_in_utc_is_utc_from_rows_and_from_records
+    assert_equal ["2024-01-31T12:00:00.500Z"], written("UTC")
+  end
+
+  def test_a_time_of_another_machine_has_its_offset
+    assert_equal ["2024-01-31T13:00:00.500+01:00"], written("Europe/Berlin")
+  end
+
+  private
+
+  def written(zone)
+    with_env("TZ" => zone) do
+      model = model_of(Sequel.sqlite)
+      sources = [model.order(:id), model.all, model.first, [{ id: 1, at: model.first.at }]]
+      documents = resources(model).product(sources).map { |resource, given| JSON.parse(resource.render(given))["data"] }
+      verified = Castellan.verify { resources(model).product(sources.first(2)) { |resource, given| resource.render(given) } }
+      assert_equal [10, []], [verified.documents, verified.differences.map(&:to_s)]
+      documents.flat_map { |data| [data].flatten.flat_map { |object| [object["attributes"]["at"], object.dig("meta", "at")].compact } }.uniq
+    end
+  end
+
+  def model_of(database)
+    database.create_table(:letters) do
+      primary_key :id
+      DateTime :at
+    end
+    Class.new(Sequel::Model(database[:letters])).tap { |model| model.create(at: NOON.getlocal) }
+  end
+
+  # By a column, by a block of the row, by a block of the record, by a reader of the model's own, and in a meta object.
+  def resources(model)
+    loud = Class.new(model) { def at = super.dup }
+    [resource(model) { attributes :at }, resource(model) { attribute(:at, columns: :at) { |row| row.at } },
+     resource(model) { attribute(:at) { |letter| letter.is_a?(Hash) ? letter[:at] : letter.at } }, resource(loud) { attributes :at },
+     resource(model) { attributes(:at) && meta(columns: :at) { |row| { at: row.at } } }]
+  end
+
+  def resource(source, &body)
+    Class.new(Castellan::Resource) do
+      model source
+      type "letters"
+      class_exec(&body)
+    end
+  end
+end
