@@ -37,12 +37,10 @@ module Castellan
           owner.reflect_on_all_associations.filter_map { |reflection| make(owner, reflection) unless reflection.polymorphic? }
         end
 
-        # @return [Boolean] whether an association may lead to this table, straight or by a join
-        def leads_to?(owner, table)
-          owner.reflect_on_all_associations.any? do |reflection|
-            link = make(owner, reflection)
-            link && (link.target.nil? || [link.table, link.through].include?(table))
-          end
+        # @return [Array<String, nil>] the tables to which associations lead, straight or by a join; nil among them: to any
+        def led_to(owner)
+          links = owner.reflect_on_all_associations.filter_map { |reflection| make(owner, reflection) }
+          links.flat_map { |link| link.target ? [link.table, link.through].compact : [nil] }.uniq
         end
 
         # @return [Array<Symbol>] the associations that lead to records of several classes

@@ -13,7 +13,7 @@ module Castellan
       def initialize(one)
         @one = one
         @shape = one.group.shape
-        @models = @shape.sequel? ? SequelModels : ActiveRecordModels
+        @models = @shape.library
         @source = WrittenCall.at(one.site)
         @model = asked_of(Words.named(@shape.models, @source))
         @equal = @shape.equal.uniq

@@ -123,7 +123,7 @@ module Castellan
 
       def write_loop(one)
         shape = one.group.shape
-        models = shape.sequel? ? SequelModels : ActiveRecordModels
+        models = shape.library
         model = Words.named(shape.models, WrittenCall.at(one.site))
         return Cure.refused("no model of the table #{shape.table} is known; write several rows in one statement") if model.nil?
 

@@ -53,15 +53,26 @@ module Castellan
 
       # @return [Boolean] whether a model that took part has an association to this table, whose lists overlap when it is preloaded
       #   for one batch after the other
-      def led_to?(group) = models.any? { |model| Detect.models(model).leads_to?(model, group.shape.table) }
+      def led_to?(group) = models.any? { |model| leads_to?(Detect.models(model), model, group.shape.table) }
 
-      # @return [Boolean] whether a list may have been asked for to preload an association of what another group read
+      # @return [Boolean] whether records may have been asked for to preload an association of what another group read
       def preloads?(other, group)
-        models = group.shape.sequel? ? SequelModels : ActiveRecordModels
-        models.of_table(other.shape.table).any? { |model| models.leads_to?(model, group.shape.table) }
+        library = group.shape.library
+        key = [library, other.shape.table, group.shape.table]
+        (@preloads ||= {}).fetch(key) do
+          @preloads[key] = models_of(library, other.shape.table).any? { |model| leads_to?(library, model, group.shape.table) }
+        end
       end
 
       private
+
+      # All models are looked at to find them.
+      def models_of(library, table) = (@models_of ||= {})[[library, table]] ||= library.of_table(table)
+
+      def leads_to?(library, model, table)
+        tables = (@led_to ||= {})[model] ||= library.led_to(model)
+        tables.include?(table) || tables.include?(nil)
+      end
 
       def witnessed(group) = group.association && Detect.models(group.owner)&.link(group.owner, group.association)
 
@@ -121,8 +132,7 @@ module Castellan
       # Records that were fetched one by one, by their key.
       def looked_up
         @groups.select { |group| group.count > 1 && !group.shape.write? && group.shape.equal.size == 1 }.filter_map do |group|
-          models = group.shape.sequel? ? SequelModels : ActiveRecordModels
-          group.shape.models.find { |model| models.primary_key(model) == group.shape.equal.first }
+          group.shape.models.find { |model| group.shape.library.primary_key(model) == group.shape.equal.first }
         end
       end
     end

@@ -27,8 +27,8 @@ module Castellan
         # @return [Array<Link>]
         def links(owner) = owner.all_association_reflections.filter_map { |reflection| make(owner, reflection) }
 
-        # @return [Boolean] whether an association leads to this table, straight or by a join
-        def leads_to?(owner, table) = links(owner).any? { |link| [link.table, link.through].include?(table) }
+        # @return [Array<String>] the tables to which associations lead, straight or by a join
+        def led_to(owner) = links(owner).flat_map { |link| [link.table, link.through].compact }.uniq
 
         # @return [Array<Symbol>] none: Sequel has no such associations of its own
         def polymorphic(_owner) = []

@@ -92,12 +92,15 @@ module Castellan
 
       # @return [Array<Class>] the models of the table: first the one that the statement names, then one that is named after the table
       def models
-        found = (sequel? ? SequelModels : ActiveRecordModels).of_table(table)
+        found = library.of_table(table)
         found.each_with_index.sort_by { |one, place| [one.name == model ? 0 : 1, Words.table?(one, table) ? 0 : 1, place] }.map(&:first)
       end
 
       # @return [Boolean] whether Sequel sent it, so that its models are meant where ActiveRecord has some of the same table
       def sequel? = @sequel
+
+      # @return [Module] who knows the models that are meant
+      def library = sequel? ? SequelModels : ActiveRecordModels
 
       # @return [Boolean] whether it may be one of the statements that fetch a large set piece by piece: by key, by range,
       #   by page, or by a list of keys. {Pieces} knows whether it is.

@@ -92,7 +92,7 @@ module Castellan
       def wide_fix(single, at)
         models = Detect.models(single.model)
         preload = models.preload(single.names)
-        text = "#{single.rows} rows came for #{single.records} #{Words.plural(single.model)}: "
+        text = "#{single.rows} rows came for #{Words.counted(single.records, single.model)}: "
         filter = filtered(single, models)
         return "#{text}write .#{preload} instead of the JOIN at #{at}" if filter.nil?
 

@@ -17,9 +17,6 @@ module Castellan
         def count = group.count
         def cached = group.cached
         def total_ns = group.total_ns
-
-        # @return [String, nil] the column that has another value in each statement
-        def column = group.pieces&.varying&.first || group.shape.equal.first
       end
 
       def initialize(tally, repeats: 2, min_ns: 0)

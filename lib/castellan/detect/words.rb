@@ -24,6 +24,9 @@ module Castellan
         end
       end
 
+      # @return [String] "1 line item", "2 line items"
+      def counted(number, model) = number == 1 ? "1 #{singular(model).tr("_", " ")}" : "#{number} #{plural(model)}"
+
       # @return [String]
       def singular(model) = last(model).gsub(BOUNDARY, "_").downcase
 
