@@ -7,6 +7,7 @@
 #include "fingerprint.h"
 #include "listener.h"
 #include "log.h"
+#include "recording.h"
 #include "tally.h"
 
 void Init_castellan_ext(void)
@@ -16,6 +17,7 @@ void Init_castellan_ext(void)
     Init_call_site(castellan);
     Init_tally(castellan);
     Init_log(castellan);
+    Init_recording(castellan);
     Init_listener(castellan);
     Init_allocations(castellan);
     Init_fingerprint(castellan);

@@ -3,8 +3,7 @@
 
 #include "ruby.h"
 
-/* Defines Castellan::NativeRecording and Castellan::NativeListener; lib/castellan/recording.rb and
-   lib/castellan/instrument/active_record_instrument.rb take them in. */
+/* Defines Castellan::NativeListener; lib/castellan/instrument/active_record_instrument.rb takes it in. */
 void Init_listener(VALUE castellan);
 
 #endif

@@ -9,6 +9,7 @@
  * that call may have counted a statement itself.
  */
 #include "tally.h"
+#include "recording.h"
 #include "tally_answers.h"
 #include "tally_group.h"
 #include "tally_values.h"
@@ -16,6 +17,9 @@
 #define MOST_LOADS 500 /* as in tally.rb */
 
 static ID id_slow, id_wrote;
+static ID id_slow_after, id_strands, id_native; /* of a Tally in Ruby */
+static ID id_observer, id_parent, id_wants, id_told, id_listener, id_walker; /* of a Recording */
+static VALUE no_strands = Qnil, recording_class = Qnil, tally_wants = Qnil;
 
 static void wrote(struct tally *tally, VALUE shape)
 {
@@ -66,6 +70,8 @@ static void find_classes(void)
 
     pieces_class = rb_path2class("Castellan::Detect::Pieces");
     group_call_site = rb_path2class("Castellan::CallSite");
+    recording_class = rb_path2class("Castellan::Recording");
+    tally_wants = rb_funcall(rb_path2class("Castellan::Detect::Tally"), rb_intern("wants"), 0);
     text_reader = rb_path2class("Castellan::Detect::Tally");
 }
 
@@ -77,6 +83,26 @@ static VALUE tally_initialize(VALUE self, VALUE observer, VALUE slow_ns, VALUE o
     tally->slow_ns = NIL_P(slow_ns) ? LLONG_MAX : NUM2LL(slow_ns);
     tally->order = NUM2LONG(order);
     return self;
+}
+
+/* What Tally.recording answers without this extension, in one call: a Recording, within the current one, of a new Tally. */
+static VALUE tally_recording(VALUE native, VALUE slow_ns)
+{
+    find_classes();
+    VALUE parent = castellan_recording_current();
+    VALUE tally = rb_obj_alloc(text_reader), recording = rb_obj_alloc(recording_class);
+    VALUE self = tally_initialize(tally_allocate(native), tally, slow_ns, INT2FIX(0));
+    VALUE told = NIL_P(parent) ? self : recording;
+    rb_ivar_set(tally, id_slow_after, slow_ns);
+    rb_ivar_set(tally, id_strands, no_strands);
+    rb_ivar_set(tally, id_native, self);
+    rb_ivar_set(recording, id_observer, tally);
+    rb_ivar_set(recording, id_parent, parent);
+    rb_ivar_set(recording, id_wants, tally_wants);
+    rb_ivar_set(recording, id_told, self);
+    rb_ivar_set(recording, id_listener, told);
+    rb_ivar_set(recording, id_walker, told);
+    return rb_obj_freeze(recording);
 }
 
 struct told {
@@ -214,9 +240,23 @@ void Init_tally(VALUE castellan)
     id_slow = rb_intern("slow");
     id_written = rb_intern("written");
     id_wrote = rb_intern("wrote");
+    id_slow_after = rb_intern("@slow_after");
+    id_strands = rb_intern("@strands");
+    id_native = rb_intern("@native");
+    id_observer = rb_intern("@observer");
+    id_parent = rb_intern("@parent");
+    id_wants = rb_intern("@wants");
+    id_told = rb_intern("@told");
+    id_listener = rb_intern("@listener");
+    id_walker = rb_intern("@walker");
+    rb_gc_register_address(&no_strands);
+    rb_gc_register_address(&recording_class);
+    rb_gc_register_address(&tally_wants);
+    no_strands = rb_ary_freeze(rb_ary_new());
 
     VALUE native = rb_define_class_under(castellan, "NativeTally", rb_cObject);
     rb_define_alloc_func(native, tally_allocate);
+    rb_define_singleton_method(native, "recording", tally_recording, 1);
     rb_define_method(native, "initialize", tally_initialize, 3);
     rb_define_method(native, "query", tally_query, -1);
     rb_define_method(native, "enter", tally_enter, 2);

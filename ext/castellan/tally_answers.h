@@ -18,11 +18,13 @@ static VALUE tally_repeats(VALUE self, VALUE times, VALUE min_ns)
     return Qfalse;
 }
 
-/* Whether there is nothing to look at: no shape was sent twice, nothing was written, and no association was walked for two shapes.
- * Where it is false, Detect::Verdict knows. */
+/* Whether there is nothing to look at: no shape was sent twice, nothing was written, no association was walked for two shapes, and nothing
+ * went wrong. Where it is false, Detect::Verdict knows. */
 static VALUE tally_once(VALUE self)
 {
     const struct tally *tally = tally_of(self);
+    if (!NIL_P(tally->failure)) return Qfalse;
+
     for (int index = 0; index < tally->group_count; index++) {
         const struct group *group = &tally->groups[index];
         if (group->count > 1 || group->writes) return Qfalse;

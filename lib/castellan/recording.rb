@@ -6,7 +6,7 @@ module Castellan
   begin
     require "castellan/castellan_ext"
   rescue LoadError
-    nil # without a C compiler Recording.current is written in Ruby
+    nil # without a C compiler what is current is kept in Ruby
   end
 
   # What is being recorded right now, and for whom: the only file that knows where "current" lives.
@@ -47,19 +47,6 @@ module Castellan
     private_constant :KEY, :INHERITED
 
     class << self
-      # @!method current
-      #   @return [Recording, nil]
-      if INHERITED
-        def current = Fiber[KEY]
-      elsif Castellan.const_defined?(:NativeRecording)
-        include NativeRecording # the same as below, in one call
-      else
-        def current
-          thread = Thread.current
-          Fiber.scheduler ? thread[KEY] : thread.thread_variable_get(KEY)
-        end
-      end
-
       # Records what the block does.
       # @param observer [#query] see {#query} for what it is told
       # @return what the block returns
@@ -97,29 +84,46 @@ module Castellan
         end
       end
 
-      # Makes a recording that was opened elsewhere the current one, for a thread or a lazy body that works for it.
-      def resume(recording)
-        return resume_fiber(recording) { yield } if INHERITED || Fiber.scheduler
+      # @!method current
+      #   @return [Recording, nil]
+      # @!method resume(recording)
+      #   Makes a recording that was opened elsewhere the current one while the block runs, for a thread or a lazy body that works for it.
+      #   @return what the block returns
+      if !INHERITED && Castellan.const_defined?(:NativeRecording)
+        include NativeRecording # the same as below, in one call
+      else
+        def current
+          return Fiber[KEY] if INHERITED
 
-        thread = Thread.current
-        begin
-          before = thread.thread_variable_get(KEY)
-          thread.thread_variable_set(KEY, recording)
-          yield
-        ensure
-          thread.thread_variable_set(KEY, before)
+          thread = Thread.current
+          Fiber.scheduler ? thread[KEY] : thread.thread_variable_get(KEY)
         end
-      end
 
-      private
+        def resume(recording)
+          return resume_fiber(recording) { yield } if INHERITED || Fiber.scheduler
 
-      def resume_fiber(recording)
-        place = INHERITED ? Fiber : Thread.current
-        before = place[KEY]
-        place[KEY] = recording
-        yield
-      ensure
-        place[KEY] = before
+          thread = Thread.current
+          before = thread.thread_variable_get(KEY)
+          begin
+            thread.thread_variable_set(KEY, recording)
+            yield
+          ensure
+            thread.thread_variable_set(KEY, before)
+          end
+        end
+
+        private
+
+        def resume_fiber(recording)
+          place = INHERITED ? Fiber : Thread.current
+          before = place[KEY]
+          begin
+            place[KEY] = recording
+            yield
+          ensure
+            place[KEY] = before
+          end
+        end
       end
     end
 

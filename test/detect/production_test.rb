@@ -226,6 +226,18 @@ class DetectProductionTest < Minitest::Test
     refute_predicate Castellan::Instrument::EagerInstrument, :attached?
   end
 
+  def test_a_mistake_in_counting_is_told_and_ends_the_telling_of_reads
+    errors = StringIO.new
+    watch = Castellan::Detect.production(evidence: 1)
+    mistake = ->(*) { raise "a bug" }
+    app = ->(_env) { World::User.where(name: "of a mistake").to_a && [200, {}, []] }
+    Castellan::Detect::Tally.stub(:read, mistake) do
+      Castellan::Fingerprint.stub(:of, mistake) { watch.call(app, env.merge("rack.errors" => errors)) }
+    end
+    refute_predicate Castellan::Instrument::EagerInstrument, :attached?
+    assert_includes errors.string, "Castellan's detector failed: "
+  end
+
   def test_what_is_slow_is_for_the_application_to_say
     slow = ->(_env) { [200, {}, [World::User.count.to_s]] }
     watches = [0, nil].map { |slow_ms| Castellan::Detect.production(slow_ms: slow_ms) }

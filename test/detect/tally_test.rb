@@ -48,6 +48,21 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
+  def test_a_recording_that_is_made_in_one_call_is_as_one_that_is_put_together
+    check = lambda do
+      made = Tally.recording(7)
+      together = Castellan::Recording.new(Tally.new(slow_ns: 7), Castellan::Recording.current)
+      assert_equal members(together), members(made)
+      assert_equal members(together.observer), members(made.observer)
+      [made, together].each { |recording| recording.listener.query(READS[0], nil, 0, 7, false, 1) }
+      assert_equal plain(together.observer), plain(made.observer)
+      assert_equal [:slow_query], made.observer.single_findings.map(&:kind)
+    end
+    check.call
+    Castellan::Recording.open(Tally.new, &check)
+    assert_instance_of Castellan::Detect::Production::MeteredTally, Castellan::Detect::Production::MeteredTally.recording(nil).observer
+  end
+
   def test_several_rows_are_told_from_what_a_user_wrote
     shape = Castellan::Detect::Shape.new("insert into posts (title) values (?)")
     texts = { "INSERT INTO posts (title) VALUES (1), (2)" => true, "INSERT INTO posts (title) VALUES (1)" => false,
@@ -76,6 +91,9 @@ class DetectTallyTest < Minitest::Test
     refute_predicate Tally.new.tap { |tally| here(tally, READS[0], 0, 600_000_000, false, [1]) }, :once?
     refute_predicate Tally.new.tap { |tally| here(tally.strand, READS[0], 0, 1, false, [1]) }, :once?
     refute_predicate Tally.new(native: false), :once?
+    Tally.stub(:read, ->(*) { raise "a bug" }) do
+      refute_predicate Tally.new.tap { |tally| here(tally, "SELECT not_once", 0, 1, false, []) }, :once?
+    end
   end
 
   def test_one_association_that_asks_two_tables_is_not_once
@@ -122,8 +140,8 @@ class DetectTallyTest < Minitest::Test
   def test_more_values_than_are_kept_are_told_in_the_middle_of_being_told
     tallies.each do |tally|
       value = Object.new
-      value.define_singleton_method(:hash) { 40.times { |id| tally.query("SELECT * FROM users WHERE id = ?", nil, 0, 1, false, 1, [id]) }.hash }
-      tally.query("SELECT * FROM users WHERE id = ?", nil, 0, 1, false, 1, [value])
+      value.define_singleton_method(:hash) { 40.times { |id| tally.query(READS[0], nil, 0, 1, false, 1, [id]) }.hash }
+      tally.query(READS[0], nil, 0, 1, false, 1, [value])
       assert_equal [41, 0], tally.groups.map { |group| [group.count, group.again] }.first
       assert_includes 32..33, tally.groups.first.different
     end
@@ -152,6 +170,13 @@ class DetectTallyTest < Minitest::Test
   end
 
   private
+
+  # What an object holds: its values where they are plain, else what they are.
+  def members(object)
+    values = object.instance_variables.sort.to_h { |name| [name, object.instance_variable_get(name)] }
+    plain = [NilClass, Integer, Array, Castellan::Recording::Wants]
+    [object.class, object.frozen?, values.transform_values { |value| plain.include?(value.class) ? value : value.class }]
+  end
 
   def tallies = [Tally.new, Tally.new(native: false)]
 

@@ -60,11 +60,12 @@ module Castellan
 
       def watch(env)
         Instrument.attach
-        tally = Tally.new(slow_ns: @slow_ns)
         use = @evidence.begin
-        findings = nil
+        tally = findings = nil
         status, headers, body = within(use) do
-          WatchedRequest.call(@app, env, tally) { report(findings = all_findings(tally, use, env), env) }
+          recording = Tally.recording(@slow_ns)
+          tally = recording.observer
+          WatchedRequest.call(@app, env, recording) { report(findings = all_findings(tally, use, env), env) }
         end
         [status, with_header(headers, findings || findings_of(tally, env)), body]
       end
@@ -78,8 +79,8 @@ module Castellan
       end
 
       def findings_of(tally, env)
-        raise tally.failure if tally.failure
         return NONE if tally.once?
+        raise tally.failure if tally.failure
 
         @verdicts.findings(tally)
       rescue StandardError => error

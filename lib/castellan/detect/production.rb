@@ -37,6 +37,7 @@ module Castellan
       def initialize(threshold: 5, min_ms: 300, slow_ms: 500, sample: 1.0, evidence: 0.01, budget: 0.01, logger: nil, &seen)
         @sample = Float(sample)
         check(threshold, min_ms, budget)
+        @all = @sample >= 1
         @slow_ns = slow_ms && (slow_ms * 1_000_000).to_i
         @evidence = Evidence::Sampled.new(evidence)
         @logger = logger
@@ -44,7 +45,7 @@ module Castellan
         @judgements = Judgements.new(repeats: Integer(threshold), min_ns: (min_ms * 1_000_000).to_i)
         @entries = Entries.new
         @breaker = Breaker.new(Float(budget))
-        @telling = nil # until the first was metered
+        @telling = 0.0 # until the first was metered
         @stopped = Castellan.off?
         Instrument.subscribe
       end
@@ -73,7 +74,7 @@ module Castellan
 
         Instrument.attach
         use = @evidence.begin(metered: true)
-        use ? Recording.open(use) { watch(app, env, next_tally, use) } : watch(app, env, next_tally)
+        use ? Recording.open(use) { watch(app, env, use) } : watch(app, env)
       end
 
       # @return [Array<Entries::Entry>] what took the most time first; without what was loaded for nothing until somebody read it
@@ -113,27 +114,28 @@ module Castellan
 
       def watch?
         return false if @stopped
-        return @sample >= 1 || rand < @sample unless @breaker.open?
+        return @all || rand < @sample unless @breaker.open?
 
         @breaker.rest
         false
       end
 
-      # The first is metered, so that something is known at once.
-      def next_tally
-        (@breaker.requests % MeteredTally::EVERY).zero? ? MeteredTally.new(slow_ns: @slow_ns) : Tally.new(slow_ns: @slow_ns)
+      # What follows runs for every request, cold: the request's own work has pushed it out of the caches of the processor. So it counts how
+      # many methods it calls, above all. The first tally is metered, so that something is known at once.
+      def watch(app, env, use = nil)
+        recording = (@breaker.requests % MeteredTally::EVERY).zero? ? MeteredTally.recording(@slow_ns) : Tally.recording(@slow_ns)
+        started = Clock.monotonic_ns
+        WatchedRequest.call(app, env, recording) { over(recording.observer, use, env, Clock.monotonic_ns - started) }
       end
 
-      def watch(app, env, tally, use = nil)
-        started = Clock.monotonic_ns
-        WatchedRequest.call(app, env, tally) { judge(tally, use, env, Clock.monotonic_ns - started) }
+      # Of most requests there is nothing to judge, which takes less than to look at the clock.
+      def over(tally, use, env, duration_ns)
+        use || !tally.once? ? judge(tally, use, env, duration_ns) : spend(tally, 0, duration_ns, env)
       end
 
       def judge(tally, use, env, duration_ns)
         started = Clock.monotonic_ns
-        raise tally.failure if tally.failure
-
-        look(tally, use, env) if use || !tally.once?
+        look(tally, use, env)
       rescue StandardError => error
         log(env, "Castellan's detector failed: #{error.full_message(highlight: false)}")
       ensure
@@ -142,21 +144,23 @@ module Castellan
 
       def look(tally, use, env)
         vain = use ? @evidence.finish(use, tally) : []
+        raise tally.failure if tally.failure
+
         found = @judgements.of(tally)
         @evidence.leave_alone(found.map(&:first)) if found.any?
         found += vain.map { |finding| [finding, 1, 0] }
         keep(found, Endpoint.of(env), env) if found.any?
       end
 
-      def spend(tally, verdict_ns, duration_ns, env)
+      def spend(tally, spent_ns, duration_ns, env)
         learn(tally.spent_ns.fdiv(duration_ns)) if tally.is_a?(MeteredTally) && duration_ns.positive?
-        share = @breaker.spend(verdict_ns + (@telling.to_f * duration_ns).to_i, duration_ns)
+        share = @breaker.spend(spent_ns + (@telling * duration_ns).to_i, duration_ns)
         log(env, format("Castellan's detector took %.1f %% of the time that it watched, and rests", share * 100)) if share
       end
 
       # The share of a request that its statements take to be told, from those that were metered, the last ones above all.
       def learn(share)
-        @telling = @telling ? @telling * 0.8 + share * 0.2 : share
+        @telling = @telling.zero? ? share : @telling * 0.8 + share * 0.2
       end
 
       def keep(found, endpoint, env)

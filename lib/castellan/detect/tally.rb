@@ -61,6 +61,13 @@ module Castellan
       # @return [Recording::Wants] the same for all that are made of a class
       def self.wants = @wants ||= Recording::Wants.of_class(self)
 
+      # A new tally in a recording, for a request: there each method that is called is cold.
+      # @param slow_ns [Integer, nil] see {#initialize}
+      # @return [Recording] within what is recorded already, not yet current
+      def self.recording(slow_ns)
+        NATIVE && equal?(Tally) ? NativeTally.recording(slow_ns) : Recording.new(new(slow_ns: slow_ns), Recording.current)
+      end
+
       # @return [Boolean] whether a write is of many rows at once
       def self.bulk?(shape, sql) = shape.bulk? || several_rows?(sql.valid_encoding? ? sql : sql.b)
 
@@ -179,8 +186,8 @@ module Castellan
       end
 
       # The first look at a request, and for most the last: makes nothing.
-      # @return [Boolean] whether nothing can be a finding: no statement and no association was asked twice, nothing was written and
-      #   nothing was slow. Where it is false, {Verdict} knows.
+      # @return [Boolean] whether nothing can be a finding: no statement and no association was asked twice, nothing was written, nothing
+      #   was slow, and there is no {#failure}. Where it is false, {Verdict} knows.
       def once? = @native && @strands.empty? && @singles.nil? ? @native.once? : false
 
       # @return [Array<Load>]

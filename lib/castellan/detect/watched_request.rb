@@ -6,25 +6,25 @@ module Castellan
   module Detect
     # One request of a Rack application under a recording, from the call to the end of its body.
     #
-    #   tally = Tally.new
-    #   WatchedRequest.call(app, env, tally) { puts Verdict.new(tally).findings }   # => the response of the application
+    #   recording = Tally.recording(nil)
+    #   WatchedRequest.call(app, env, recording) { puts Verdict.new(recording.observer).findings }   # => the response of the application
     #
     # The block runs once, when the request is over: at once where all of the body is there, when the body is closed where it is made
     # while it is sent, and also when the application raises, throws or runs out of time. By then the recording is closed.
     module WatchedRequest
       class << self
-        # @param observer [#query] see {Recording#query}
+        # @param recording [Recording]
         # @yield when nothing more can come of this request
         # @return [Array] the response
-        def call(app, env, observer, &over)
-          recording = Recording.new(observer, Recording.current)
+        def call(app, env, recording, &over)
+          sent_later = false
           status, headers, body = response = Recording.resume(recording) { app.call(env) }
           return response if complete?(body)
 
-          over, later = nil, over
-          [status, headers, Body.new(body, recording, &later)]
+          sent_later = true
+          [status, headers, Body.new(body, recording, &over)]
         ensure
-          over&.call
+          over.call unless sent_later
         end
 
         private

@@ -33,7 +33,7 @@ module Castellan
         end
 
         # @return [Boolean]
-        def open? = @resting.positive?
+        def open? = @resting > 0
 
         # @return [Float] what it has cost of the time that was watched
         def share = @watched_ns.zero? ? 0.0 : @spent_ns.fdiv(@watched_ns)

@@ -1,0 +1,95 @@
+/*
+ * Where the current recording lives (Castellan::NativeRecording), where Ruby has no storage that fibers inherit. lib/castellan/recording.rb
+ * holds the same in Ruby, and asks itself where Ruby has it: C cannot read that storage.
+ */
+#include "recording.h"
+#include "ruby/fiber/scheduler.h"
+
+static VALUE recording_class = Qnil;
+static ID id_current, id_recording, id_thread_variable_get, id_thread_variable_set;
+static VALUE sym_recording;
+static int asks_ruby;
+
+/* Under a scheduler each fiber may be a request of its own. */
+struct place {
+    VALUE thread, before;
+    int of_fiber;
+};
+
+static struct place place_here(void)
+{
+    struct place place = { rb_thread_current(), Qnil, !NIL_P(rb_fiber_scheduler_get()) };
+    return place;
+}
+
+static VALUE place_get(const struct place *place)
+{
+    if (place->of_fiber) return rb_thread_local_aref(place->thread, id_recording);
+    return rb_funcallv(place->thread, id_thread_variable_get, 1, &sym_recording);
+}
+
+static void place_put(const struct place *place, VALUE recording)
+{
+    VALUE arguments[] = { sym_recording, recording };
+    if (place->of_fiber) rb_thread_local_aset(place->thread, id_recording, recording);
+    else rb_funcallv(place->thread, id_thread_variable_set, 2, arguments);
+}
+
+VALUE castellan_recording_current(void)
+{
+    if (asks_ruby) {
+        if (NIL_P(recording_class)) recording_class = rb_path2class("Castellan::Recording"); /* written in Ruby and loaded after this */
+        return rb_funcall(recording_class, id_current, 0);
+    }
+    const struct place place = place_here();
+    return place_get(&place);
+}
+
+/* Castellan::NativeRecording#current */
+static VALUE recording_current(VALUE self)
+{
+    return castellan_recording_current();
+}
+
+struct resumed {
+    struct place place;
+    VALUE recording;
+};
+
+static VALUE resumed_work(VALUE pointer)
+{
+    const struct resumed *resumed = (const struct resumed *)pointer;
+    place_put(&resumed->place, resumed->recording);
+    return rb_yield_values(0);
+}
+
+static VALUE resumed_end(VALUE pointer)
+{
+    const struct resumed *resumed = (const struct resumed *)pointer;
+    place_put(&resumed->place, resumed->place.before);
+    return Qnil;
+}
+
+/* Castellan::NativeRecording#resume */
+static VALUE recording_resume(VALUE self, VALUE recording)
+{
+    struct resumed resumed = { place_here(), recording };
+    resumed.place.before = place_get(&resumed.place);
+    return rb_ensure(resumed_work, (VALUE)&resumed, resumed_end, (VALUE)&resumed);
+}
+
+void Init_recording(VALUE castellan)
+{
+    rb_gc_register_address(&recording_class);
+    id_current = rb_intern("current");
+    id_recording = rb_intern("castellan_recording"); /* KEY of recording.rb */
+    id_thread_variable_get = rb_intern("thread_variable_get");
+    id_thread_variable_set = rb_intern("thread_variable_set");
+    sym_recording = ID2SYM(id_recording);
+    asks_ruby = rb_respond_to(rb_path2class("Fiber"), rb_intern("[]"));
+    if (asks_ruby) return;
+
+    VALUE native = rb_define_module_under(castellan, "NativeRecording");
+    rb_define_method(native, "current", recording_current, 0);
+    rb_define_method(native, "resume", recording_resume, 1);
+}
