@@ -117,7 +117,7 @@ module Castellan
 
     # @return [String] the document's bytes, UTF-8; takes and ignores what `render json:` gives
     def to_json(*)
-      document = self.document or return JsonText.of(to_hash)
+      document = self.document or return JsonText.of(hash_for_json)
       verification = Document.verification or return written(document)
       verification.check_serialized(self.class.record_type.to_s, -> { written(self.document) }, -> { JsonText.of(to_hash) })
     end
@@ -136,7 +136,16 @@ module Castellan
 
     # What a class writes over them is what is written.
     def generic?
-      method(:hash_for_collection).owner.equal?(Serializer)
+      %i[hash_for_collection to_hash].all? { |name| method(name).owner.equal?(Serializer) } && !json_of_its_own?
+    end
+
+    def json_of_its_own?
+      respond_to?(:as_json) && !method(:as_json).owner.equal?(Object)
+    end
+
+    # As ActiveSupport asks what is to be JSON.
+    def hash_for_json
+      json_of_its_own? ? as_json : to_hash
     end
 
     # @return [RelationDocument, nil] nil where the include leads through what only records know
@@ -151,7 +160,7 @@ module Castellan
     def written(document)
       document.to_json
     rescue EncodingError, DeclarationError
-      JsonText.of(to_hash)
+      JsonText.of(hash_for_json)
     end
 
     def records

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../library"
+
 # Class methods that jsonapi-serializer has and does not document, and what it has from fast_jsonapi.
 module SerializerCases
   full = ->(kit) {
@@ -77,5 +79,20 @@ module SerializerCases
       def hash_for_collection = super.merge(jsonapi: { version: "1.1" })
     end
     kit.of("MovieSerializer", movies(2))
+  end
+
+  books = { "one record" => -> { Book.find(1) }, "records" => -> { Book.order(:id).to_a }, "a relation" => -> { Book.order(:id) } }
+  {
+    "to_hash" => proc { def to_hash = super.merge(jsonapi: { version: "1.0" }) },
+    "as_json" => proc { def as_json(*) = super.merge("jsonapi" => { "version" => "1.0" }) },
+    "serializable_hash" => proc { def serializable_hash = super.merge(jsonapi: { version: "1.0" }) }
+  }.each do |name, body|
+    books.each do |what, resource|
+      add("class methods: the JSON of #{what} where #{name} is written over") do |kit|
+        kit.define("BookSerializer") { attributes :title }
+        kit.get("BookSerializer").class_eval(&body)
+        JSON.parse(kit.of("BookSerializer", resource.call).to_json)
+      end
+    end
   end
 end
