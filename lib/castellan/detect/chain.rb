@@ -28,18 +28,20 @@ module Castellan
         new(calls: calls.freeze, finder: finder && finder[1], arguments: finder && finder[2], target: target)
       end
 
-      # A scope that the model itself has, and not the library.
       def self.named(rest, target)
         call = rest.match(Chain::FINDER)
-        call if call && target.respond_to?(call[1]) && scope?(target, call[1])
+        call if call && scope?(target, call[1])
       end
       private_class_method :named
 
+      # @param target [Class, nil] a model
+      # @return [Boolean] whether the model itself has such a scope, or class method, and not the library
       def self.scope?(target, name)
+        return false unless target.is_a?(Class) && target.respond_to?(name)
+
         library = target.ancestors.find { |owner| Chain::LIBRARY.include?(owner.name) }
         !library.singleton_class.ancestors.include?(target.method(name).owner)
       end
-      private_class_method :scope?
 
       # Whether a finder is given conditions, and not a number or a column.
       def self.chooses?(name, arguments)

@@ -163,15 +163,21 @@ module Castellan
       def mentions(site, shape, link = nil)
         source = site && CallSite.source(site) or return 0
 
-        names(shape, link).map { |name| source.scan(name).tally.values.max.to_i }.max.to_i
+        named(source, shape, link).map { |words| words.tally.values.max.to_i }.max.to_i
       end
 
-      def names(shape, link)
-        return [/\.#{Regexp.escape(link.name.to_s)}\b/] if link
+      def named(source, shape, link)
+        return [source.scan(/\.#{Regexp.escape(link.name.to_s)}\b/)] if link
         return [] if shape.table.nil?
 
-        [/(?:\[:|\b(?:from|join|into|update) )#{Regexp.escape(shape.table)}\b/i,
-         *shape.models.map { |model| /\b#{model.name[/\w+\z/]}(?:\.\w+|\[)/ }]
+        [source.scan(/(?:\[:|\b(?:from|join|into|update) )#{Regexp.escape(shape.table)}\b/i),
+         *shape.models.map { |model| calls(source, model) }]
+      end
+
+      # Scopes of the model's own are one word: `[Ticket.open.count, Ticket.closed.count]` is no loop either.
+      def calls(source, model)
+        calls = source.scan(/\b#{model.name[/\w+\z/]}(?:\.(\w+)|\[)/).flatten
+        calls.map { |name| name && Chain.scope?(model, name) ? :scope : name }
       end
 
       def finding(one, fix)

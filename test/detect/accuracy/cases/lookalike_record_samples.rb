@@ -77,6 +77,19 @@ module Accuracy
         end
       end
 
+      kind "several scopes on a line"
+      sample "two states of one model" do
+        { lent: Book.lent.count, there: Book.there.count }
+      end
+      sample "two states of one model, listed" do
+        [Book.lent.to_a, Book.there.to_a]
+      end
+      sample "two states in a loop" do
+        %i[lent there].map do |state|
+          Book.where(state: state).to_a #=> n_plus_one 2
+        end
+      end
+
       kind "one load that leads to a table in several ways"
       sample "owners of posts and authors of comments" do
         Post.preload(:user, comments: :author).each { |post| [post.user.name, post.comments.map { |comment| comment.author.name }] }
