@@ -11,8 +11,8 @@ module Castellan
   #   Castellan::TestRun.new([]).call                                              # everything
   #   Castellan::TestRun.new(%w[test/recording_test.rb -n /fiber/ --seed 1]).call   # these files, these options of minitest
   #
-  # The tests come last, so that their closing lines are among the last on the screen. All of them are divided among as many processes as
-  # there are processors (TEST_PROCESSES=1: one), so there is a closing line for each. With CI=true a server that is not installed, and
+  # The tests come last, so that their closing lines are among the last on the screen. All of them are divided among several processes
+  # (TEST_PROCESSES=1: one), so there is a closing line for each. With CI=true a server that is not installed, and
   # every skipped test, is a failure.
   class TestRun
     LOADER = 'ARGV.take_while { |argument| !argument.start_with?("-") }.each { |file| require file }; ' \
@@ -22,8 +22,9 @@ module Castellan
                     "test/{document,contract,railtie}_test.rb"
     # Of these, those that ask an example, which is a process with Rails of its own whatever the tests' is.
     RAILS_OF_THEIR_OWN = "test/detect/**/users_example*_test.rb"
-    # Each has servers of its own, so no more than four.
-    PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { Etc.nprocessors.clamp(1, 4) })
+    # Tests wait for servers and browsers, which left a third of two processors idle: so one more than there are. Each has servers of its
+    # own, so no more than five.
+    PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { (Etc.nprocessors + 1).clamp(2, 5) })
     SLOWEST = 10 # tests that are named before the last line
     private_constant :LOADER, :SLOWEST
 

@@ -4,7 +4,7 @@ require "digest"
 
 module Castellan
   # Lets several processes run the tests between them: each class of tests is run by the one that comes to it first, with servers of its
-  # own. bin/test starts as many as there are processors.
+  # own. bin/test starts a few of them.
   #
   #   CASTELLAN_DIVIDED=/tmp/x ruby -Itest …   # a directory that is empty at first, the same one for all of them
   module DividedRun
