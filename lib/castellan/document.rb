@@ -170,7 +170,7 @@ module Castellan
 
     # @return [Array] order, page, id, and what stands around the data
     def values
-      around = around("meta and links", [@meta, @links]) if @meta || @links
+      around = json("meta and links", [@meta, @links]) if @meta || @links
       [request.sort, request.page, @id&.to_s, around, @link_base, Serialize.escape]
     end
 
@@ -249,9 +249,9 @@ module Castellan
 
       meta = total ? { definition.paging.count => total, **(@meta || {}) } : @meta
       text = +""
-      text << %(,"meta":#{around("meta", meta)}) if meta
+      text << %(,"meta":#{json("meta", meta)}) if meta
       links = @linker ? { **(@links || {}), **@linker.call(total, full?(rows)) } : @links
-      text << %(,"links":#{around("links", links)}) if links
+      text << %(,"links":#{json("links", links)}) if links
       text
     end
 
@@ -263,7 +263,7 @@ module Castellan
     private
 
     # A time, a decimal or a record is written there as an attribute would be.
-    def around(member, value)
+    def json(member, value)
       @adapter.json(value)
     rescue ::JSON::GeneratorError, ::JSON::NestingError, ::EncodingError => error
       raise EncodingError, "#{definition.type}, #{member} of the document: #{error.message.scrub[0, 120]}"

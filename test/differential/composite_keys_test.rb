@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "sequel"
 require_relative "../rows/active_record_world"
+require_relative "paged_dataset"
 
 # Scopes of a model whose key has several columns: a join, DISTINCT, GROUP BY or LIMIT, with pages, a count and an order.
 module CompositeKeysContract
@@ -102,8 +102,9 @@ end
 
 # The same of a model of Sequel.
 class CompositeKeysOfSequelTest < Minitest::Test
-  def setup
-    @database = Sequel.sqlite
+  include PagedDataset
+
+  def create
     @database.create_table(:receipts) {
       Integer :shop_id
       Integer :number
@@ -119,33 +120,18 @@ class CompositeKeysOfSequelTest < Minitest::Test
       @database[:receipts].insert(shop_id: index % 2, number: index, note: "Note #{3 - index}")
       2.times { @database[:lines].insert(shop: index % 2, receipt: index, place: -index) }
     end
-    model = @model = Class.new(Sequel::Model(@database[:receipts])) { set_primary_key %i[shop_id number] }
-    @resource = Class.new(Castellan::Resource) do
-      model model
-      type "receipts"
-      attributes :note
-      sort :note
-      page size: 2, max_size: 9, count: true
-    end
   end
 
-  def teardown
-    @database.disconnect
-  end
+  def model = Class.new(Sequel::Model(@database[:receipts])) { set_primary_key %i[shop_id number] }
 
   def test_each_row_comes_once
     joined = @model.join(:lines, shop: :shop_id, receipt: :number).select_all(:receipts)
-    assert_equal %w[0_0 1_1 0_2 1_3], pages(joined.order(Sequel[:receipts][:number]))
-    assert_equal %w[1_3 0_2 1_1 0_0], pages(joined.order(Sequel[:lines][:place]))
+    assert_equal %w[0_0 1_1 0_2 1_3], pages(joined.order(Sequel[:receipts][:number]), 2)
+    assert_equal %w[1_3 0_2 1_1 0_0], pages(joined.order(Sequel[:lines][:place]), 2)
     assert_equal 4, JSON.parse(@resource.render(joined))["meta"]["total"]
   end
 
   def test_what_a_limit_leaves_can_be_sorted
     assert_equal %w[0_2 1_1], ids(@model.order(:number).limit(2, 1), sort: "note")
   end
-
-  private
-
-  def pages(scope) = (1..2).flat_map { |number| ids(scope, page: { number: number }) }
-  def ids(scope, **asked) = JSON.parse(@resource.render(scope, **asked))["data"].map { |object| object["id"] }
 end

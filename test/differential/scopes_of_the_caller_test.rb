@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "sequel"
 require_relative "../rows/active_record_world"
 require_relative "../rows/sequel_world"
+require_relative "paged_dataset"
 
 # What the caller's relation says holds for its document, whatever a client asks: its limit, its order by a name of its own SELECT.
 module ScopesOfTheCallerContract
@@ -182,30 +182,21 @@ end
 
 # The same of a dataset of Sequel.
 class DatasetsOfTheCallerTest < Minitest::Test
-  def setup
-    @database = Sequel.sqlite
+  include PagedDataset
+
+  def create
     @database.create_table(:letters) {
       primary_key :id
       String :subject
     }
     @database[:letters].multi_insert(Array.new(6) { |index| { subject: "Letter #{5 - index}" } })
-    model = @model = Class.new(Sequel::Model(@database[:letters]))
-    @resource = Class.new(Castellan::Resource) do
-      model model
-      type "letters"
-      attributes :subject
-      sort :subject
-      page size: 2, max_size: 9, count: true
-    end
   end
 
-  def teardown
-    @database.disconnect
-  end
+  def model = Class.new(Sequel::Model(@database[:letters]))
 
   def test_its_own_limit_holds
     scope = @model.order(:id).limit(4).offset(1)
-    assert_equal %w[2 3 4 5], (1..3).flat_map { |number| ids(scope, page: { number: number }) }
+    assert_equal %w[2 3 4 5], pages(scope, 3)
     assert_equal %w[5 4 3 2], ids(scope, sort: "subject", page: { size: 9 })
     assert_equal 4, JSON.parse(@resource.render(scope))["meta"]["total"]
     assert_equal([404, 200, 404], [1, 2, 6].map { |id| @resource.document(scope, id: id).status })
@@ -241,8 +232,4 @@ class DatasetsOfTheCallerTest < Minitest::Test
     tags = SequelWorld.postgres::Tag
     assert_equal tags.count, Castellan::Rows::SequelRows.for(tags).count(tags.for_update)
   end
-
-  private
-
-  def ids(scope, **asked) = JSON.parse(@resource.render(scope, **asked))["data"].map { |object| object["id"] }
 end

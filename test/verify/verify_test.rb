@@ -203,7 +203,8 @@ module VerifyContract
   end
 
   def test_a_middleware_set_up_wrongly_is_refused
-    [[2, ->(_) {}, "from 0 to 1"], [0.1, nil, "must answer to call"]].each do |rate, report, text|
+    mistakes = [[2, ->(_) {}, "from 0 to 1"], ["often", ->(_) {}, "from 0 to 1, got \"often\""], [0.1, nil, "must answer to call"]]
+    mistakes.each do |rate, report, text|
       error = assert_raises(Castellan::ConfigurationError) { Castellan::Verify::Middleware.new(->(_) {}, rate: rate, report: report) }
       assert_includes error.message, text
     end

@@ -17,8 +17,8 @@ module Castellan
       # @raise [ConfigurationError]
       def initialize(app, rate:, report:, random: Random)
         @app = app
-        @rate = Float(rate)
-        raise ConfigurationError, "rate: must be from 0 to 1, got #{rate.inspect}" unless @rate.between?(0, 1)
+        @rate = Float(rate, exception: false)
+        raise ConfigurationError, "rate: must be from 0 to 1, got #{rate.inspect}" unless @rate&.between?(0, 1)
         raise ConfigurationError, "report: must answer to call, got #{report.inspect}" unless report.respond_to?(:call)
 
         @report = report

@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+require "sequel"
+
+# A model of Sequel in a database of its own, and a resource that writes its last column, sorts by it and has pages of two.
+#
+#   include PagedDataset
+#   def create = @database.create_table(:letters) { … }   # and its rows
+#   def model = Class.new(Sequel::Model(@database[:letters]))
+#   ids(@model.order(:id), sort: "subject")               # => ["6", "5"]
+module PagedDataset
+  def setup
+    @database = Sequel.sqlite
+    create
+    @model = model
+    @resource = paged(@model)
+  end
+
+  def teardown
+    @database.disconnect
+  end
+
+  private
+
+  def paged(source)
+    Class.new(Castellan::Resource) do
+      model source
+      type source.table_name
+      attributes source.columns.last
+      sort source.columns.last
+      page size: 2, max_size: 9, count: true
+    end
+  end
+
+  def ids(scope, **asked) = JSON.parse(@resource.render(scope, **asked))["data"].map { |object| object["id"] }
+
+  # The ids of the first pages, one after the other.
+  def pages(scope, number) = (1..number).flat_map { |page| ids(scope, page: { number: page }) }
+end
