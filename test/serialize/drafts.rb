@@ -18,7 +18,10 @@ module Castellan
     # `type` and `to` are arrays where the records are of several types; the pairs then have a third column, the position of the type.
     DraftEdge = Struct.new(:name, :links, :many, :type, :to, :written)
     Definition = Struct.new(:type)
-    Target = Struct.new(:definition)
+    # A resource for each type that records are linked to.
+    TARGETS = Hash.new do |known, type|
+      known[type] = Class.new(Resource).tap { |resource| resource.define_singleton_method(:definition) { Definition.new(type) } }
+    end
 
     def draft(type, coders, rows, edges: []) = Draft.new(type, coders, rows, edges)
 
@@ -73,7 +76,7 @@ module Castellan
 
     def relationship(edge)
       macro = edge.many ? :has_many : :belongs_to
-      targets = Array(edge.type).map { |type| Target.new(Definition.new(type)).then { |target| -> { target } } }
+      targets = TARGETS.values_at(*edge.type)
       Resource::Relationship.new(name: edge.name, key: edge.name.to_s, macro:, owner: nil, location: "draft",
                                  resource: edge.type.is_a?(Array) ? targets : targets.first)
     end

@@ -122,12 +122,12 @@ module Castellan
       # @return [String] what the statements of these rows are called in the log
       attr_reader :statement_name
 
-      # @return [Boolean] whether a session of these rows is one of the other's as well
+      # (see Adapter#shares?)
       def shares?(other)
         same_database?(other)
       end
 
-      # @return [Boolean] whether SELECTs that are asked at the same time may go to the database together
+      # (see Adapter#overlaps?)
       def overlaps?
         dialect.name == :postgres && PostgresPipeline.possible?
       end

@@ -14,6 +14,16 @@ module Castellan
         tables_read(plan).call(scope_key(scope))
       end
 
+      # @return [Boolean] whether a session of these rows is one of the other's as well
+      def shares?(_other)
+        false
+      end
+
+      # @return [Boolean] whether SELECTs that are asked at the same time may go to the database together
+      def overlaps?
+        false
+      end
+
       # @return [Object] the adapter at the end of a path of to-one associations
       def at(path)
         path.reduce(self) { |adapter, name| adapter.association(name).adapter }

@@ -29,7 +29,7 @@ module Castellan
         @scope = scope
         @column = column
         @size = size
-        @division = adapter.division if adapter.respond_to?(:division)
+        @division = adapter.division
       end
 
       # @return [Boolean] whether a part of the scope's rows is found by their ids
@@ -57,11 +57,6 @@ module Castellan
 
           batch = @division.apart { @division.after(scope, @adapter.cast(@column, ended.id), direction) }
         end
-      end
-
-      # Of rows as the driver gave it, of records as the model has it.
-      def key(id)
-        id.is_a?(String) ? @adapter.cast(@column, id) : id
       end
 
       def listed

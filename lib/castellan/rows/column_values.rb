@@ -2,10 +2,12 @@
 
 module Castellan
   module Rows
-    # One column of rows, whether they are arrays or a PG::Result in text format. Of itself, and for adapters' sessions.
+    # How many rows there are and what stands in one column of them, whether they are arrays or a PG::Result in text format. Of itself, and
+    # for adapters' sessions.
     #
     #   ColumnValues.ids(rows, 0)      # => [1, 2]      integers of integer columns, without nil
     #   ColumnValues.column(rows, 1)   # => ["a", nil]  as the driver gave them
+    #   ColumnValues.count(rows)       # => 2
     module ColumnValues
       extend self
 
@@ -25,6 +27,11 @@ module Castellan
         return rows.column_values(position) unless integers && INTEGERS.include?(rows.ftype(position))
 
         as_integers(rows, position)
+      end
+
+      # @return [Integer] how many rows there are
+      def count(rows)
+        rows.is_a?(Array) ? rows.size : rows.ntuples
       end
 
       private

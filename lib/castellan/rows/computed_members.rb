@@ -72,12 +72,8 @@ module Castellan
       end
 
       def computed(computed, positions)
-        rows = BlockRow.each(computed.columns, positions.map { |position| column_values(position) }, size)
+        rows = BlockRow.each(computed.columns, positions.map { |position| column_values(position) }, @session.count(@rows))
         rows.map(&Blocks.bound(computed.block, @viewer))
-      end
-
-      def size
-        @rows.is_a?(Array) ? @rows.size : @rows.ntuples
       end
 
       def column_values(position)

@@ -17,7 +17,7 @@ module Castellan
       # @param session [ColumnValues]
       # @return [Object] the same links, or pairs
       def dropped(found, parents, related, ids, session)
-        return found if (related.is_a?(Array) ? related.size : related.ntuples) == ids.size
+        return found if session.count(related) == ids.size
 
         there = session.column(related, 0).to_h { |id| [id.to_s, true] }
         found.is_a?(Plan::RowSet::InColumn) ? of_column(found, parents, there) : of_pairs(found, there, session)

@@ -30,7 +30,7 @@ module Castellan
       # @return [Array<Object, nil>]
       def of(rows)
         @rows = rows
-        missing if @foreseen.nil? || size != @expected
+        missing if @foreseen.nil? || ColumnValues.count(rows) != @expected
         @node_reader.links.each_with_index { |link, index| in_row(index, link) if link && !link.select? }
         @links
       end
@@ -120,10 +120,6 @@ module Castellan
         return IdList.distinct(values) if link.association.adapter.integer?(link.edge.node.definition.id_column)
 
         values.uniq.join(",").split(",").uniq
-      end
-
-      def size
-        @rows.is_a?(Array) ? @rows.size : @rows.ntuples
       end
     end
   end

@@ -27,6 +27,11 @@ module Castellan
         object.is_a?(Records)
       end
 
+      # @return [nil] records are not read in batches
+      def division
+        nil
+      end
+
       # @return [nil] what an object answers is asked of the object
       def association(_name)
         nil

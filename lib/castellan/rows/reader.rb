@@ -65,7 +65,7 @@ module Castellan
         reading.ask(Question.new(adapter, reader.by_ids_sql, ids, kept, indexed) { |rows|
           fill(reader, rows, reading, linkage, &found)
         })
-        linkage.foresee(ids) if indexed && reader.selects? && adapter.respond_to?(:overlaps?) && adapter.overlaps?
+        linkage.foresee(ids) if indexed && reader.selects? && adapter.overlaps?
       end
 
       # Reads the related rows of several types by their ids.

@@ -59,7 +59,7 @@ module Castellan
       end
 
       def here?(adapter)
-        adapter.equal?(@lead) || (@lead.respond_to?(:shares?) && @lead.shares?(adapter))
+        adapter.equal?(@lead) || @lead.shares?(adapter)
       end
     end
   end

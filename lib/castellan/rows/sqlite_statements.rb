@@ -17,6 +17,20 @@ module Castellan
       private_constant :LONGEST
 
       # @param connection [SQLite3::Database]
+      # @param value [String, nil] for the text's one placeholder
+      # @param prepared [Boolean] whether the text is one of few that come again
+      # @return [Array<Array>]
+      # @raise [SQLite3::Exception]
+      def self.rows(connection, sql, value, prepared: false)
+        return of(connection).rows(sql, value) if prepared
+
+        connection.prepare(sql) do |statement|
+          statement.bind_param(1, value) if value
+          statement.to_a
+        end
+      end
+
+      # @param connection [SQLite3::Database]
       # @return [SqliteStatements]
       def self.of(connection)
         connection.instance_variable_get(:@castellan_rows_statements) ||

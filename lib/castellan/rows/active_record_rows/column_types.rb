@@ -121,7 +121,8 @@ module Castellan
 
         def utc?(name)
           json = ::ActiveSupport::JSON::Encoding
-          return false unless json.use_standard_json_time_format && json.time_precision == MILLISECONDS && default_timezone == :utc
+          return false unless json.use_standard_json_time_format && json.time_precision == MILLISECONDS
+          return false unless ::ActiveRecord.default_timezone == :utc
 
           !@zoned.fetch(name) || (zone = Time.zone).nil? || UTC_NAMES.include?(zone.tzinfo.name)
         end
@@ -132,10 +133,6 @@ module Castellan
           when ::ActiveRecord::AttributeMethods::TimeZoneConversion::TimeZoneConverter then true
           else false
           end
-        end
-
-        def default_timezone
-          ::ActiveRecord.respond_to?(:default_timezone) ? ::ActiveRecord.default_timezone : ::ActiveRecord::Base.default_timezone
         end
       end
     end

@@ -50,7 +50,7 @@ module Castellan
           payload = payload(text)
           ::ActiveSupport::Notifications.instrumenter.instrument(EVENT, payload) do
             rows = run(text, ids, kept && text == sql, indexed)
-            payload[:row_count] = rows.is_a?(Array) ? rows.size : rows.ntuples
+            payload[:row_count] = count(rows)
             rows
           end
         end
@@ -85,12 +85,7 @@ module Castellan
 
         def sqlite(sql, ids, kept)
           value = @dialect.bind(ids) if ids
-          return SqliteStatements.of(@connection.raw_connection).rows(sql, value) if kept && @connection.prepared_statements
-
-          @connection.raw_connection.prepare(sql) do |statement|
-            statement.bind_param(1, value) if value
-            statement.to_a
-          end
+          SqliteStatements.rows(@connection.raw_connection, sql, value, prepared: kept && @connection.prepared_statements)
         end
 
         def payload(sql)

@@ -17,15 +17,11 @@ module Castellan
 
         # @return [Exception]
         def translate(error, sql, connection)
-          return error unless driver?(error)
+          return error unless DriverError.raised?(error)
           return lost(error, connection) if lost?(error)
           return expired(error, connection) if error.respond_to?(:result) && PreparedStatements.expired?(error)
 
-          statement_invalid(named(error)).new("#{error.class}: #{error.message}", sql: sql, binds: [], **pool(connection))
-        end
-
-        def driver?(error)
-          (defined?(::PG::Error) && error.is_a?(::PG::Error)) || (defined?(::SQLite3::Exception) && error.is_a?(::SQLite3::Exception))
+          statement_invalid(named(error)).new("#{error.class}: #{error.message}", sql: sql, binds: [], connection_pool: connection.pool)
         end
 
         def lost?(error)
@@ -34,13 +30,12 @@ module Castellan
         end
 
         def lost(error, connection)
-          known = ::ActiveRecord.const_defined?(:ConnectionFailed) ? ::ActiveRecord::ConnectionFailed : ::ActiveRecord::ConnectionNotEstablished
-          known.new("#{error.class}: #{error.message}", **pool(connection))
+          ::ActiveRecord::ConnectionFailed.new("#{error.class}: #{error.message}", connection_pool: connection.pool)
         end
 
         # Inside a transaction, which has to be begun again.
         def expired(error, connection)
-          ::ActiveRecord::PreparedStatementCacheExpired.new(error.message, **pool(connection))
+          ::ActiveRecord::PreparedStatementCacheExpired.new(error.message, connection_pool: connection.pool)
         end
 
         def named(error)
@@ -51,11 +46,6 @@ module Castellan
 
         def statement_invalid(name)
           ::ActiveRecord.const_get(name || "StatementInvalid")
-        end
-
-        # Rails 7.1 and later name the pool in their errors.
-        def pool(connection)
-          ::ActiveRecord.gem_version >= Gem::Version.new("7.1") ? { connection_pool: connection.pool } : {}
         end
       end
     end

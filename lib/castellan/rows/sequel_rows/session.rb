@@ -42,34 +42,21 @@ module Castellan
         rescue ::Sequel::Error
           raise
         rescue StandardError => error
-          raise driver?(error) ? ::Sequel.convert_exception_class(error, ::Sequel::DatabaseError) : error
+          raise DriverError.raised?(error) ? ::Sequel.convert_exception_class(error, ::Sequel::DatabaseError) : error
         end
 
         private
 
         def run(connection, sql, ids, kept, indexed)
-          return sqlite(connection, sql, ids, kept) if @dialect.name == :sqlite
+          prepared = kept && @prepares
+          return PostgresDriver.rows(connection, sql, ids, prepared: prepared, indexed: indexed) unless @dialect.name == :sqlite
 
-          PostgresDriver.rows(connection, sql, ids, prepared: kept && @prepares, indexed: indexed)
-        end
-
-        def sqlite(connection, sql, ids, kept)
-          value = @dialect.bind(ids) if ids
-          return SqliteStatements.of(connection).rows(sql, value) if kept && @prepares
-
-          connection.prepare(sql) do |statement|
-            statement.bind_param(1, value) if value
-            statement.to_a
-          end
+          SqliteStatements.rows(connection, sql, ids && @dialect.bind(ids), prepared: prepared)
         end
 
         def plain(sql, ids)
           sql = sql.gsub(Dialect::IDS) { ids.map { |id| @database.literal(id) }.join(", ") } if ids
           @database.fetch(sql).map(&:values)
-        end
-
-        def driver?(error)
-          (defined?(::PG::Error) && error.is_a?(::PG::Error)) || (defined?(::SQLite3::Exception) && error.is_a?(::SQLite3::Exception))
         end
       end
     end

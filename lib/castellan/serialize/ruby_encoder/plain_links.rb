@@ -87,13 +87,8 @@ module Castellan
         # @return [Array(Array, Array, Array), nil] the ids of the rows, those of the links' parents and the related ones
         def by_number(link)
           own = @columns.id_numbers or return
-          found = link.is_a?(Plan::RowSet::Lists) ? integers(link) : PlainColumns.numbers(link.rows, positions(link))
+          found = link.is_a?(Plan::RowSet::Lists) ? link.columns : PlainColumns.numbers(link.rows, positions(link))
           [own, *found] if found
-        end
-
-        def integers(lists)
-          rows = lists.rows.is_a?(Array) ? lists.rows : lists.rows.values
-          rows.first.map { |text| text ? JSON.parse(text.sub(/\A\{(.*)\}\z/m, '[\1]')) : NOTHING }
         end
 
         # Ids compare by their text.
