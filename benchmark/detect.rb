@@ -11,8 +11,9 @@ Benchmarks::OwnBundle.enter(__FILE__)
 #
 # Twice, because wall time scatters by more than the cost is: (1) the cost of each kind of event, 150 frames deep of which 40 belong
 # to gems, times the events of the request, as a share of the request's time; (2) the same request with and without the detector,
-# taking turns, as the median of the pairs' ratios with a 95 % interval (bootstrap). Contenders take turns, too, each in a process of
-# its own. One contender does nothing ("nobody"): its interval must hold 0, else the measurement is not to be believed.
+# taking turns, as the median of the rounds' ratios (of two pairs each, in both orders) with a 95 % interval (bootstrap). Contenders
+# take turns, too, each in a process of its own. One contender does nothing ("nobody"): its interval must hold 0, else the measurement
+# is not to be believed.
 require "bundler"
 require "etc"
 require "json"
@@ -28,7 +29,7 @@ module Benchmarks
     class Run
       SHORT = ENV["BENCH_SHORT"] == "1"
       EVENTS = SHORT ? 2_000 : 100_000
-      ROUNDS = SHORT ? 3 : 250
+      ROUNDS = SHORT ? 3 : 170
       GOALS = { ["Castellan, production", "no repetition"] => 0.5, ["Castellan, production", "N+1"] => 1.0,
                 ["Castellan, development", "no repetition"] => 3.0, ["Castellan, development", "N+1"] => 5.0 }.freeze
       EVENT_GOAL_US = 1.2
@@ -52,18 +53,18 @@ module Benchmarks
       # @return [Hash{Array(String, String) => Sample}]
       def samples
         contests = CONTESTS.transform_values { |names| Contest.start(names) }
-        pairs = Hash.new { |all, key| all[key] = [] }
-        ROUNDS.times { |round| take_turns(contests, round) { |key, pair| pairs[key] << pair } }
+        rounds = Hash.new { |all, key| all[key] = [] }
+        ROUNDS.times { |number| take_turns(contests, number) { |key, round| rounds[key] << round } }
         contests.each_value(&:stop)
-        pairs.transform_values { |list| Sample.new(list) }
+        rounds.transform_values { |list| Sample.new(list) }
       end
 
       # Bullet makes a page several times slower: one round in five is enough for it.
-      def take_turns(contests, round)
+      def take_turns(contests, number)
         contests.each do |contest, remote|
-          next if contest == "Bullet" && !SHORT && round % 5 != 0
+          next if contest == "Bullet" && !SHORT && number % 5 != 0
 
-          CONTESTS.fetch(contest).product(PAGES).each { |name, page| yield [name, page], remote.pair(name, page, round.odd?) }
+          CONTESTS.fetch(contest).product(PAGES).each { |name, page| yield [name, page], remote.round(name, page, number.odd?) }
         end
       end
 
@@ -137,7 +138,7 @@ module Benchmarks
       end
 
       def users_row(result)
-        sample = Sample.new(result.fetch("pairs"))
+        sample = Sample.new(result.fetch("pairs").map { |pair| [pair] })
         share = @events.fetch(Events::STATEMENT).first * result["queries"] / sample.mean.first / 10
         @rows.update(users_baseline_ms: sample.mean.first.round(1), users_queries: result["queries"], users_share_percent: share.round(2))
         "## The baseline of the users example\n\n" \

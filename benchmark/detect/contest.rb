@@ -8,11 +8,12 @@ module Benchmarks
     # A process that runs one page with and without one contender, whenever it is asked.
     #
     #   contest = Contest.start(["Bullet"])
-    #   contest.pair("Bullet", "N+1", false)   # => [12_000_000, 140_000_000], nanoseconds without and with it
+    #   contest.round("Bullet", "N+1", false)   # => [[12_000_000, 140_000_000], [12_100_000, 139_000_000]], ns without and with it
     #   contest.stop
     #
-    # Before a pair garbage is collected and both ways run once, so that neither pays for what the collection left cold; during it
-    # nothing is collected: what a contender leaves behind is not in its time.
+    # A round is two pairs, the second in the other order: each way runs as often after itself as the other does, and what grows from
+    # call to call falls out of their sums. Before it garbage is collected and both ways run once, so that neither pays for what the
+    # collection left cold; during it nothing is collected: what a contender leaves behind is not in its time.
     class Contest
       def self.start(names)
         asked, ask = IO.pipe
@@ -27,10 +28,10 @@ module Benchmarks
 
       # The parent's end.
       Remote = Struct.new(:pid, :ask, :answers) do
-        def pair(name, page, watched_first)
+        def round(name, page, watched_first)
           ask.puts(Marshal.dump([name, page, watched_first]).unpack1("H*"))
           line = answers.gets or abort("the process of #{name} ended")
-          line.split.map { |number| Integer(number) }
+          line.split.map { |number| Integer(number) }.each_slice(2).to_a
         end
 
         # An empty line, because the processes that were started later hold the pipe open.
@@ -54,7 +55,7 @@ module Benchmarks
         World.deep do
           while (line = asked.gets) && line != "\n"
             name, page, watched_first = Marshal.load([line.chomp].pack("H*")) # rubocop:disable Security/MarshalLoad
-            answer.puts(pair(@ways.fetch(page), name, watched_first).join(" "))
+            answer.puts(round(@ways.fetch(page), name, watched_first).join(" "))
             answer.flush
           end
         end
@@ -63,13 +64,14 @@ module Benchmarks
 
       private
 
-      def pair(ways, name, watched_first)
+      def round(ways, name, watched_first)
         order = watched_first ? [name, :plain] : [:plain, name]
         GC.start
         GC.disable
         order.each { |way| ways.fetch(way).call }
-        times = order.to_h { |way| [way, time(ways.fetch(way))] }
-        times.values_at(:plain, name)
+        [order, order.reverse].map do |turn|
+          turn.to_h { |way| [way, time(ways.fetch(way))] }.values_at(:plain, name)
+        end
       ensure
         GC.enable
       end

@@ -2,15 +2,15 @@
 
 module Benchmarks
   module Detect
-    # Pairs of times, without and with a contender.
+    # Rounds of pairs of times, without and with a contender.
     #
-    #   sample = Sample.new([[12_000_000, 12_100_000], …])
+    #   sample = Sample.new([[[12_000_000, 12_100_000], [12_100_000, 12_200_000]], …])
     #   sample.mean        # => [12.0, 12.1], ms
-    #   sample.share       # => 0.83: by how many percent the middle pair became slower
-    #   sample.interval    # => [0.5, 1.2], where 95 % of the medians of resampled pairs lie
-    Sample = Struct.new(:pairs) do
-      def plain = pairs.map(&:first).sort
-      def watched = pairs.map(&:last).sort
+    #   sample.share       # => 0.83: by how many percent the sums of the middle round differ
+    #   sample.interval    # => [0.5, 1.2], where 95 % of the medians of resampled rounds lie
+    Sample = Struct.new(:rounds) do
+      def plain = rounds.flatten(1).map(&:first).sort
+      def watched = rounds.flatten(1).map(&:last).sort
       def mean = [plain, watched].map { |times| times.sum / times.size / 1e6 }
       def percentile(share) = [plain, watched].map { |times| times[[(times.size * share / 100.0).ceil, 1].max - 1] / 1e6 }
       def max = percentile(100)
@@ -23,7 +23,7 @@ module Benchmarks
         [medians[12], medians[487]]
       end
 
-      def shares = pairs.map { |plain, watched| (watched.fdiv(plain) - 1) * 100 }
+      def shares = rounds.map { |pairs| (pairs.sum(&:last).fdiv(pairs.sum(&:first)) - 1) * 100 }
       def median(sorted) = sorted[sorted.size / 2]
     end
   end

@@ -1,0 +1,26 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "../../benchmark/detect/sample"
+
+class SampleTest < Minitest::Test
+  include Benchmarks::Detect
+
+  # Whoever comes second is slower by a tenth, and the contender costs a hundredth.
+  def test_what_the_order_costs_falls_out
+    first, second = 100, 110
+    rounds = Array.new(9) do |number|
+      pairs = [[first, second * 1.01], [second, first * 1.01]]
+      (number.odd? ? pairs.reverse : pairs).map { |pair| pair.map { |ms| (ms * 1_000_000).round } }
+    end
+    sample = Sample.new(rounds)
+    assert_in_delta 1.0, sample.share, 1e-6
+    sample.interval.each { |bound| assert_in_delta 1.0, bound, 1e-6 }
+    assert_equal [[105.0, 106.05], [110.0, 111.1]], [sample.mean, sample.max].map { |pair| pair.map { |ms| ms.round(2) } }
+  end
+
+  def test_a_round_that_was_disturbed_changes_no_median
+    calm = [[[100, 101], [100, 101]]] * 8
+    assert_in_delta 1.0, Sample.new([*calm, [[100, 900], [100, 101]]]).share, 1e-6
+  end
+end
