@@ -105,7 +105,24 @@ module StoreContract
     assert_equal 0, wrong
   end
 
+  def test_a_process_and_those_it_forks_never_read_one_anothers_bytes
+    names = Array.new(20) { |i| key("forked#{i}") }
+    store.write_multi(names.to_h { |name| [name, "#{name}=bytes"] }, ttl: 60)
+    lists = Array.new(50) { |i| names.rotate(i).first(5) }
+    right = -> { lists.all? { |some| store.read_multi(some) == some.to_h { |name| [name, "#{name}=bytes"] } } }
+    children = Array.new(2) { fork { answer_with(&right) } }
+    assert right.call
+    assert_equal [0, 0], children.map { |pid| Process.wait2(pid).last.exitstatus }
+  end
+
   private
+
+  # Of a forked process, which must not go on with the tests.
+  def answer_with
+    right = yield
+  ensure
+    exit!(right ? 0 : 1)
+  end
 
   def key(name)
     @prefix + name.b
