@@ -142,6 +142,7 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_equal "the password is hunter2", error.message
     assert_equal [nil, 1], [result.status, result.queries.size]
     assert_match(%r{\AKeyError at test/profile/middleware_test.rb:\d+\z}, result.exception)
+    assert_equal [nil, nil], [result.status, result.response_bytes]
     assert_nil Castellan::Recording.current
   end
 

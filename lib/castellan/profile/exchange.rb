@@ -40,6 +40,7 @@ module Castellan
       ensure
         unless answered
           @exception = described($!)
+          @bytes = nil
           finish
         end
       end
