@@ -33,6 +33,7 @@ module Castellan
     autoload :Nesting, "castellan/profile/nesting"
     autoload :Page, "castellan/profile/page"
     autoload :QueryRows, "castellan/profile/query_rows"
+    autoload :QueryTable, "castellan/profile/query_table"
     autoload :Recorder, "castellan/profile/recorder"
     autoload :Redaction, "castellan/profile/redaction"
     autoload :Sampling, "castellan/profile/sampling"
@@ -69,7 +70,7 @@ module Castellan
       ensure
         session.close
       end
-      session.finish
+      Result.new(**session.finish.to_h) # with its queries as an Array, once for all who ask for them
     end
     private_class_method :record
   end

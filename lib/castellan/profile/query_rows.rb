@@ -2,13 +2,12 @@
 
 module Castellan
   module Profile
-    # What a {Recorder} kept of statements as the rows of a {Result}: texts without literals, frames as texts, and the finding to which
+    # What a {Recorder} kept of statements as the queries of a {Result}: texts without literals, frames as texts, and the finding to which
     # each belongs.
     #
-    #   QueryRows.new(recorder, findings, from_ns: started_ns).to_a   # => [{ at_ns: 120_000, sql: "select …", … }]
+    #   QueryRows.new(recorder, findings, from_ns: started_ns).to_table.to_a   # => [{ at_ns: 120_000, sql: "select …", … }]
     #
-    # Texts are shared: a hundred statements of one shape from one line are a hundred hashes and one text each. A recorder shares them, too,
-    # so what was made of one is looked up by the object and not by its bytes.
+    # A recorder shares texts, so what was made of one is looked up by the object and not by its bytes.
     class QueryRows
       LONGEST = 10_000
 
@@ -20,31 +19,37 @@ module Castellan
         @findings = findings
         @from_ns = from_ns
         @literals = literals
-        @frames = Hash.new { |frames, sites| frames[sites] = sites.map { |site| CallSite.frame(site) }.freeze }
-        @cut = Hash.new { |cuts, text| cuts[text] = cut(text) }.compare_by_identity
+        @texts = []
+        @frames = []
+        @places = Hash.new { |places, text| places[text] = @texts.push(cut(text)).size - 1 }.compare_by_identity
+        @stacks = Hash.new { |stacks, sites| stacks[sites] = @frames.push(sites.map { |site| CallSite.frame(site) }).size - 1 }
         @indexes = {}.compare_by_identity
       end
 
-      # @return [Array<Hash>] in the order in which the statements began
-      def to_a
+      # @return [QueryTable] in the order in which the statements began
+      def to_table
         log = @recorder.log
-        rows = Array.new(log.size / Recorder::FIELDS) { |number| row(log, number * Recorder::FIELDS) }
-        sorted?(rows) ? rows : rows.sort_by { |row| row[:at_ns] }
+        cells = []
+        0.step(log.size - 1, Recorder::FIELDS) { |at| add(cells, log, at) }
+        QueryTable.new(texts: @texts, frames: @frames, cells: in_order(cells))
       end
 
       private
 
-      def row(log, at)
+      def add(cells, log, at)
         fingerprint = log[at + 1]
-        shape = @cut[fingerprint]
-        { at_ns: log[at + 2] - @from_ns, duration_ns: log[at + 3], rows: log[at + 4], cached: log[at + 5],
-          sql: @literals ? @cut[log[at]] : shape, fingerprint: shape, frames: @frames[log[at + 6]],
-          finding: index(fingerprint, log[at + 7], log[at + 8]) }
+        place = @places[fingerprint]
+        cells.push(log[at + 2] - @from_ns, log[at + 3], log[at + 4], log[at + 5], @literals ? @places[log[at]] : place, place,
+                   @stacks[log[at + 6]], index(fingerprint, log[at + 7], log[at + 8]))
       end
 
       # Statements are told when they end, so only those that lie within another come before it.
-      def sorted?(rows)
-        rows.each_cons(2).all? { |one, other| one[:at_ns] <= other[:at_ns] }
+      def in_order(cells)
+        width = QueryTable::WIDTH
+        last = cells.size - width
+        return cells if 0.step(last - width, width).all? { |at| cells[at] <= cells[at + width] }
+
+        cells.each_slice(width).sort_by(&:first).flatten(1)
       end
 
       # A finding is of one shape through one association; a polymorphic association is one finding of several shapes.

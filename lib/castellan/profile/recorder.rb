@@ -10,7 +10,7 @@ module Castellan
     #   recorder.exclusive(:sql)   # => 812_000 nanoseconds
     #
     # Statements are counted and kept by the C extension where that is built (ext/castellan/log.c, {#listener}): no object for a statement.
-    # Hashes and texts are made by {QueryRows} when the work is over.
+    # A table with texts is made by {QueryRows} when the work is over.
     #
     # Without it, and with `batch: 1`, the methods here do the same. While the work runs, a statement is only noted, with its frames: a few
     # places in a flat array. What the tally does not need at once is done when BATCH are noted or somebody asks, because to do it in one

@@ -41,14 +41,16 @@ module Castellan
       LIGHT = 200
       private_constant :TEXT_KEYS, :DEFAULTS, :LIGHT
 
-      attr_reader(*MEMBERS)
+      attr_reader(*(MEMBERS - [:queries]))
 
-      # @param hash [Hash] of {#to_h}, also with String keys as JSON has them
+      # @param hash [Hash] of {#to_h} or {#to_stored}, also with String keys as JSON has them
       # @return [Result]
       # @raise [ArgumentError] when it is not one
       def self.from_h(hash)
         given = hash.to_h.transform_keys(&:to_sym).slice(*MEMBERS)
-        new(**given.to_h { |name, value| [name, TEXT_KEYS.include?(name) ? value : symbolized(value)] })
+        members = given.to_h { |name, value| [name, TEXT_KEYS.include?(name) ? value : symbolized(value)] }
+        table = members[:queries]
+        new(**members, **(table.is_a?(Hash) ? { queries: QueryTable.new(**table).to_a } : {}))
       end
 
       def self.symbolized(value)
@@ -61,7 +63,7 @@ module Castellan
       private_class_method :symbolized
 
       # @param id [String]
-      # @param members [Hash] see above; what is left out is as if nothing had been recorded
+      # @param members [Hash] see above; what is left out is as if nothing had been recorded; the queries may be a {QueryTable}
       def initialize(id:, **members)
         unknown = members.keys - MEMBERS
         raise ArgumentError, "a profile has no #{unknown.first.inspect}; it has #{MEMBERS.join(", ")}" if unknown.any?
@@ -70,8 +72,14 @@ module Castellan
         freeze
       end
 
+      # @return [Array<Hash>] made of the table anew for each who asks, where it was given one
+      def queries = @queries.to_a
+
       # @return [Hash{Symbol => Object}] of plain values
       def to_h = MEMBERS.to_h { |name| [name, public_send(name)] }
+
+      # @return [Hash{Symbol => Object}] the same for a store, with the queries as a {QueryTable} where they are one
+      def to_stored = MEMBERS.to_h { |name| [name, name == :queries && @queries.is_a?(QueryTable) ? @queries.to_h : public_send(name)] }
 
       # @return [String] for a terminal
       def to_text = Text.new(self).to_s

@@ -70,7 +70,7 @@ module Castellan
       private
 
       def write(result)
-        @store.write_multi({ key(result.id) => JSON.generate(result.to_h) }, ttl: @ttl).any?
+        @store.write_multi({ key(result.id) => JSON.generate(result.to_stored) }, ttl: @ttl).any?
       end
 
       def list(result)
@@ -94,7 +94,7 @@ module Castellan
       # What another version of this library kept, or somebody has written over, is not there.
       def readable(bytes)
         yield JSON.parse(bytes) if bytes
-      rescue JSON::ParserError, ArgumentError, NoMethodError, TypeError, EncodingError
+      rescue JSON::ParserError, ArgumentError, IndexError, NoMethodError, TypeError, EncodingError
         nil
       end
 

@@ -95,7 +95,7 @@ module Castellan
         close
         notes = [*@notes, *@sampling.notes, *own_notes, *members.delete(:notes)]
         Result.new(id: id, at: @at, duration_ns: duration_ns, parts: parts, objects: objects,
-                   queries: QueryRows.new(@recorder, findings, from_ns: @started_ns, literals: @literals).to_a,
+                   queries: QueryRows.new(@recorder, findings, from_ns: @started_ns, literals: @literals).to_table,
                    cache: looks, spans: spans, findings: findings.map { |finding| plain(finding) }, depth: @depth, notes: notes,
                    totals: @recorder.totals, truncated: { queries: @recorder.left_out, bytes: false }, **end_sampling, **members)
       end
