@@ -76,7 +76,7 @@ class DetectPollingTest < Minitest::Test
     Castellan::Detect::Verdict.new(tally).findings
   end
 
-  def watch(&block) = Castellan::Detect.watch(&block)
+  def watch(&block) = Castellan::Detect.watch(slow_ms: nil, &block)
 
   def kinds(&block) = watch(&block).map(&:kind)
 

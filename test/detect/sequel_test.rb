@@ -78,7 +78,7 @@ class DetectSequelTest < Minitest::Test
 
   private
 
-  def watch(&block) = Castellan::Detect.watch(&block)
+  def watch(&block) = Castellan::Detect.watch(slow_ms: nil, &block)
 
   def only(&block)
     findings = watch(&block)

@@ -55,7 +55,7 @@ class AtOnceTest < Minitest::Test
   end
 
   def test_values_that_come_from_the_answer_before_cannot_be_collected
-    finding = rolled_back { Castellan::Detect.watch(&chain) }.first
+    finding = rolled_back { Castellan::Detect.watch(slow_ms: nil, &chain) }.first
     assert_equal :n_plus_one, finding.kind
     trial = Doctor.try(finding, &chain)
     assert_equal [false, nil], [trial.accepted?, trial.same]
@@ -74,7 +74,7 @@ class AtOnceTest < Minitest::Test
   end
 
   def assert_answered(work, before, after)
-    finding = Castellan::Detect.watch(&work).max_by(&:count)
+    finding = Castellan::Detect.watch(slow_ms: nil, &work).max_by(&:count)
     trial = Doctor.try(finding, &work)
     assert_predicate trial, :accepted?, "#{finding}\n#{trial}"
     assert_equal [before, after, true], [trial.before.queries, trial.after.queries, trial.same?], finding.fix

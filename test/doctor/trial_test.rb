@@ -193,7 +193,7 @@ class TrialTest < Minitest::Test
     first = finding_of { json(World::Keeper.order(:id).map { |keeper| keeper.room_keys.where(lost: false).last.door }) }
     trial = Doctor.try(first) { json(World::Keeper.order(:id).map { |keeper| keeper.room_keys.where(lost: false).last.door }) }
     assert_equal [true, 7, 2], [trial.accepted?, trial.before.queries, trial.after.queries]
-    finding = Castellan::Detect.watch { SequelZoo::Keeper.all.map { |keeper| keeper.badge.id } }.first
+    finding = Castellan::Detect.watch(slow_ms: nil) { SequelZoo::Keeper.all.map { |keeper| keeper.badge.id } }.first
     assert_predicate Doctor.try(finding) { SequelZoo::Keeper.all.map { |keeper| keeper.badge.id } }, :accepted?
   end
 
@@ -239,7 +239,7 @@ class TrialTest < Minitest::Test
 
   def json(value) = JSON.generate(value)
 
-  def findings_of(&work) = Castellan::Detect.watch(&work)
+  def findings_of(&work) = Castellan::Detect.watch(slow_ms: nil, &work)
 
   def finding_of(&work)
     findings = findings_of(&work)

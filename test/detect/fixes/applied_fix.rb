@@ -107,7 +107,7 @@ module Castellan
 
     def unit(*lines) = Unit.at(self.class::Units, @dir, lines).tap(&:define)
 
-    def findings_of(unit) = Castellan::Detect.watch { unit.call }
+    def findings_of(unit) = Castellan::Detect.watch(slow_ms: nil) { unit.call }
 
     def only_finding(unit)
       findings = findings_of(unit)
@@ -177,7 +177,7 @@ module Castellan
     def measured(unit)
       counter = Castellan::Instrument::Counter.new
       result = nil
-      findings = Castellan::Detect.watch { result = Castellan::Instrument.record(counter) { unit.call } }
+      findings = Castellan::Detect.watch(slow_ms: nil) { result = Castellan::Instrument.record(counter) { unit.call } }
       Run.new(Castellan::Doctor::Trial::Plain.of(result), counter.queries, findings.map(&:to_s), nil)
     end
 
