@@ -103,6 +103,15 @@ module ActiveRecordRowsContract
     assert_equal 1, statements { assert_empty rows(resource, models::User.where(id: -1), include: "posts") }.size
   end
 
+  def test_the_statement_of_related_rows_is_written_once_where_no_scope_takes_part
+    plan = plan(user_resource(:posts, to_many: true), include: "posts")
+    reader = Castellan::Rows::Reader.new(plan, Castellan::Rows.for(models::User))
+    link = reader.reader(plan.root).links.first
+    texts = Array.new(2) { reader.reader(link.edge.node).own_rows_sql(link) }
+    assert_same(*texts)
+    assert_equal texts.first, statements { rows(user_resource(:posts, to_many: true), models::User.order(:id), include: "posts") }.last
+  end
+
   def test_where_the_database_keeps_the_key_true_the_join_table_alone_is_read
     resource = user_resource(:roles, to_many: true)
     links = statements { rows(resource, models::User.order(:id)) }.grep(/assignments/).last
