@@ -99,7 +99,6 @@ static VALUE section_id_string(struct encoder *encoder, struct section *section,
     return string;
 }
 
-
 /* Whether all ids can be read without asking Ruby; those that are numbers are kept. */
 static bool section_read_numbers(struct section *section)
 {

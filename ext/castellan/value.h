@@ -22,7 +22,6 @@ static void encoder_ask_ruby(struct encoder *encoder, struct section *section, l
     encoder_refresh(encoder);
 }
 
-
 static bool value_append_boolean(struct buffer *buffer, const struct cell *cell)
 {
     bool text = cell->kind == CELL_TEXT && cell->length == 1;
