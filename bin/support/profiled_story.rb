@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "bundler"
 require "json"
 require "net/http"
 require "securerandom"
@@ -38,7 +39,7 @@ module Castellan
     end
 
     def self.prepare(env)
-      done = TestServers.send(:with_unbundled_env) { system(env, File.join(DIRECTORY, "bin/setup"), out: File::NULL) }
+      done = Bundler.with_unbundled_env { system(env, File.join(DIRECTORY, "bin/setup"), out: File::NULL) }
       raise "examples/users/bin/setup failed" unless done
     end
     private_class_method :prepare
