@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "timeout"
 
 class RecordingTest < Minitest::Test
   Recording = Castellan::Recording
@@ -71,6 +72,18 @@ class RecordingTest < Minitest::Test
     assert_nil Recording.current
   end
 
+  def test_the_recording_around_is_current_again_whatever_happens
+    Recording.open(Six.new) do
+      around = Recording.current
+      [-> { raise "out" }, -> { throw :out }, -> { Timeout.timeout(0.01) { Queue.new.pop } }, -> { next }].each do |work|
+        ended_by(work)
+        assert_same around, Recording.current
+      end
+      [1].each { Recording.open(Six.new) { break } }
+      assert_same around, Recording.current
+    end
+  end
+
   def test_fibers_and_enumerators_of_the_thread_belong_to_it
     observer = Six.new
     Recording.open(observer) do
@@ -99,6 +112,12 @@ class RecordingTest < Minitest::Test
   end
 
   private
+
+  def ended_by(work)
+    catch(:out) { Recording.open(Six.new, &work) }
+  rescue RuntimeError => error # a Timeout::Error is one
+    error
+  end
 
   def tell(sql) = Recording.current.query(sql, nil, 0, 1, false, nil, [1])
 end
