@@ -10,6 +10,8 @@ module Castellan
   module DividedRun
     # Taken away, because programs that a test starts are no part of the run.
     DIRECTORY = ENV.delete("CASTELLAN_DIVIDED")
+    # Each takes a minute or more. They are begun first, so that the other processes do not wait for one at the end.
+    LONGEST = %w[DemoCommandTest RailsApiTest DetectUsersExampleTest].freeze
 
     # @return [Boolean] whether this process came first; a class without a name is run by all
     def self.mine?(test_class, directory = DIRECTORY)
@@ -20,8 +22,17 @@ module Castellan
       false
     end
 
+    # @return [Array<Class>] the longest, at the first call; none afterwards
+    def self.longest
+      return [] if @begun
+
+      @begun = true
+      Minitest::Runnable.runnables.select { |test_class| LONGEST.include?(test_class.name) }
+    end
+
     # (see Minitest::Runnable.run)
     def run(reporter, options = {})
+      DividedRun.longest.each { |test_class| test_class.run(reporter, options) }
       super if DividedRun.mine?(self)
     end
   end

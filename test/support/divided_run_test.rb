@@ -6,7 +6,8 @@ require_relative "divided_run"
 
 # What several processes run between them is all of it, and nothing twice.
 class DividedRunTest < Minitest::Test
-  NAMES = Array.new(12) { |number| "Number#{number}Test" }
+  LONGEST = Castellan::DividedRun::LONGEST
+  NAMES = [*Array.new(12) { |number| "Number#{number}Test" }, LONGEST.first].freeze
   PROGRAM = <<~RUBY.freeze
     require "minitest/autorun"
     require "#{ROOT}/test/support/divided_run"
@@ -26,6 +27,15 @@ class DividedRunTest < Minitest::Test
     end
   end
 
+  def test_the_longest_is_begun_first
+    Dir.mktmpdir { |directory| assert_equal LONGEST.first, run_with("CASTELLAN_DIVIDED" => directory).first[/\w+/] }
+  end
+
+  def test_the_longest_are_tests_of_these
+    sources = Dir[File.join(ROOT, "test/**/*_test.rb")].map { |path| File.read(path) }
+    LONGEST.each { |name| assert(sources.any? { |source| source.include?("class #{name} < Minitest::Test") }, name) }
+  end
+
   def test_without_a_directory_one_process_runs_them_all
     assert_equal NAMES.size * 2, run_with({}).size
   end
@@ -35,6 +45,6 @@ class DividedRunTest < Minitest::Test
   def run_with(environment)
     output, status = Open3.capture2e(environment, RbConfig.ruby, "-e", PROGRAM)
     assert status.success?, output
-    output.lines(chomp: true).filter_map { |line| line[/Number\d+Test \d (?:true|false)/] }
+    output.lines(chomp: true).filter_map { |line| line[/\w+Test \d (?:true|false)/] }
   end
 end
