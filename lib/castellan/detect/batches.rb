@@ -59,7 +59,7 @@ module Castellan
 
       # Whether lists with values in common may be of batches: what belongs to the records of each batch.
       def overlapping?(group)
-        @links.led_to?(group) || @groups.any? { |other| other.shape.paged? && !other.equal?(group) && same_site?(other, group) }
+        @links.led_to?(group) || @groups.any? { |other| other.shape.paged? && !same?(other, group) && same_site?(other, group) }
       end
 
       def siblings(group) = @loads.select { |load| load.order < group.order }.map(&:count)
@@ -80,7 +80,7 @@ module Castellan
 
       # A piece may hold one key, or the same ones as another; and one load may lead to a table in several ways.
       def led_by_loads?(group)
-        near = @groups.select { |other| meanwhile?(other, group) && !other.equal?(group) && !other.shape.write? && !@links.walk?(other) }
+        near = @groups.select { |other| meanwhile?(other, group) && !same?(other, group) && !other.shape.write? && !@links.walk?(other) }
         roots, rest = near.partition { |other| fetched?(other) || (other.count == 1 && same_site?(other, group)) }
         led?(group, with_preloads(roots, rest, near), near)
       end
@@ -109,6 +109,11 @@ module Castellan
 
       # Whether it was asked for at the same line, or before the last statement of the other.
       def meanwhile?(other, group) = same_site?(other, group) || group.between?(other)
+
+      # What was asked in several threads is added up anew each time.
+      def same?(one, other)
+        one.shape.fingerprint == other.shape.fingerprint && one.association == other.association && one.owner.equal?(other.owner)
+      end
 
       def same_site?(one, other) = one.sites.keys.intersect?(other.sites.keys)
     end

@@ -77,6 +77,15 @@ module Accuracy
         end
       end
 
+      sample "children of each, by hand" do
+        Category.all.each { |category| Category.where(parent_id: category.id).to_a } #=> n_plus_one 7 Category#children
+      end
+      sample "children of each, by hand, in threads" do
+        pool = Base.connection_pool
+        apart = ->(&work) { Thread.new { pool.with_connection(&work) } }
+        Category.all.map { |one| apart.call { Category.where(parent_id: one.id).to_a } }.each(&:join) #=> n_plus_one 7 Category#children
+      end
+
       kind "several scopes on a line"
       sample "two states of one model" do
         { lent: Book.lent.count, there: Book.there.count }
