@@ -37,6 +37,17 @@ class UnusualValuesTest < Minitest::Test
     assert_equal expected.last, JSON.parse(resource.render(id: record.id))["data"]["attributes"]
   end
 
+  def test_days_and_times_in_the_application_s_own_form
+    model = model_of(ActiveRecordWorld.sqlite::Base, COLUMNS)
+    model.create!(born_on: Date.new(2024, 2, 29), seen_at: Time.utc(2024, 1, 31, 10))
+    in_own_form do
+      expected = parsed(model.order(:id).as_json(only: %i[born_on seen_at]))
+      assert_equal "2024/02/29", expected[0]["born_on"]
+      resource = resource(model, :born_on, :seen_at)
+      assert_equal([expected] * 2, [model.order(:id), model.order(:id).to_a].map { |given| attributes(resource.render(given)) })
+    end
+  end
+
   def test_text_that_is_none_is_refused_all_the_same
     model = model_of(ActiveRecordWorld.sqlite::Base, { name: :string })
     insert(model, :name, "x'ff'")
@@ -45,6 +56,13 @@ class UnusualValuesTest < Minitest::Test
   end
 
   private
+
+  def in_own_form
+    ActiveSupport::JSON::Encoding.use_standard_json_time_format = false
+    yield
+  ensure
+    ActiveSupport::JSON::Encoding.use_standard_json_time_format = true
+  end
 
   def assert_values(model, values)
     values.each { |name, texts| texts.each { |text| assert_value(model, name, insert(model, name, text), text) } }

@@ -26,7 +26,12 @@ module Castellan
         coders = kinds.map { |kind| CODERS[kind] }.uniq
         return :text if coders.empty?
 
-        coders.first if coders.size == 1
+        coders.first if coders.size == 1 && (coders.first != :date || iso_dates?)
+      end
+
+      # Rails may be told to write 2024/01/31.
+      def iso_dates?
+        !defined?(::ActiveSupport::JSON::Encoding) || ::ActiveSupport::JSON::Encoding.use_standard_json_time_format
       end
     end
   end

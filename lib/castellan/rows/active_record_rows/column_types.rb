@@ -49,7 +49,11 @@ module Castellan
         # @return [Symbol, nil] nil where the value has to be read by {#cast} or by the model; depends on Time.zone
         def coder(name)
           coder = @coders.fetch(name)
-          coder == :datetime && !utc?(name) ? nil : coder
+          case coder
+          when :date then coder if RubyValues.iso_dates?
+          when :datetime then coder if utc?(name)
+          else coder
+          end
         end
 
         # @return [Object]
