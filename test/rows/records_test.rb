@@ -48,6 +48,20 @@ module RecordsContract
     assert_equal({ "title" => "unsaved" }, document["included"][0]["attributes"])
   end
 
+  def test_a_record_that_is_given_twice_has_its_links_once
+    loaded = users.preload(:posts).to_a
+    expected = user_links(loaded)
+    assert_operator expected.first.size, :>, 1
+    assert_equal [*expected, expected.first], user_links([*loaded, loaded.first])
+    assert_equal [*expected, expected.first], user_links([*loaded, users.first])
+  end
+
+  def user_links(records)
+    JSON.parse(user_resource.render(records, fields: { users: %i[posts] }))["data"].map do |object|
+      object.dig("relationships", "posts", "data").map { |link| link["id"] }
+    end
+  end
+
   def test_where_only_some_have_an_association_loaded_the_rest_is_loaded_for_them
     records = users.to_a
     records.first.posts.load

@@ -55,10 +55,13 @@ module Castellan
         Plan::RowSet::Pairs.new(@ids.zip(keys), 0, 1)
       end
 
+      # A record that was given twice has its links once.
       def linked(edge, found)
-        found = found.map { |related| Records.list?(related) ? related.to_a : [related].compact }
-        all = found.flatten(1)
-        parents = @ids.zip(found).flat_map { |id, related| Array.new(related.size, id) }
+        found = @ids.zip(found).uniq(&:first).map do |id, related|
+          [id, Records.list?(related) ? related.to_a : [related].compact]
+        end
+        all = found.flat_map(&:last)
+        parents = found.flat_map { |id, related| Array.new(related.size, id) }
         return several(edge, parents, all) if edge.alternatives
 
         Plan::RowSet::Pairs.new(parents.zip(ids_of(edge.relationship.definition, edge.node, all)), 0, 1)
