@@ -80,18 +80,16 @@ static void frame_label(VALUE site, VALUE frame)
 }
 
 /*
- * Stacks that were met: a loop asks from the same frames and lines again and again. A stack is known by its frames down to a few below
- * the application's outermost, and by the lines of the application's: to look at a frame that nobody has looked at since the last
- * statement takes as long as a hundred instructions, so nobody looks at the GAP below again. What a stack has in that gap and the one
- * that it is taken for had not is left out. The frames are kept alive and where they are, so that an address stays theirs.
+ * Stacks that were met: a loop asks from the same frames and lines again and again. Of a stack that is known by its frames only those
+ * lines are asked for that are the application's: to find a line takes several times as long as to find a frame. The frames are kept
+ * alive and where they are, so that an address stays theirs.
  */
 #define BUCKETS 8
 #define WAYS 4
-#define ALIKE 24 /* so many of the innermost frames say where a stack is looked for */
-#define BELOW 8 /* so many frames below the application's outermost are compared */
+#define ALIKE 24 /* so many of the innermost frames say where a stack is looked for; all are compared */
 
 struct stack {
-    int count; /* how many frames are compared; 0 where nothing is kept */
+    int count; /* how many frames were looked at; 0 where nothing is kept */
     int whole; /* whether these are all that there are */
     int places; /* how many of them are the application's */
     long most;
@@ -143,16 +141,19 @@ static int lines_met(const struct stack *stack, const int *lines)
     return 1;
 }
 
-/* The longest that is met, because it says most. */
-static const struct stack *stack_met(const struct bucket *bucket, long most, int count, const VALUE *frames, const int *lines)
+/* `lines` is there to be written to. */
+static const struct stack *stack_met(const struct bucket *bucket, long most, int count, VALUE *frames, int *lines)
 {
-    const struct stack *met = NULL;
+    int known = 0;
     for (int i = 0; i < WAYS; i++) {
         const struct stack *stack = &bucket->stacks[i];
-        if (met && stack->count <= met->count) continue;
-        if (frames_met(stack, most, count, frames) && lines_met(stack, lines)) met = stack;
+        if (!frames_met(stack, most, count, frames)) continue;
+
+        int needed = stack->places ? stack->lines[2 * (stack->places - 1)] + 1 : 0;
+        if (needed > known) known = rb_profile_frames(0, needed, frames, lines);
+        if (known >= needed && lines_met(stack, lines)) return stack;
     }
-    return met;
+    return NULL;
 }
 
 static void stack_keep(struct bucket *bucket, VALUE sites, long most, int count, int whole, const VALUE *frames, const int *lines,
@@ -176,22 +177,22 @@ static void stack_keep(struct bucket *bucket, VALUE sites, long most, int count,
     stack->count = count;
 }
 
-/* The sites among `count` frames, from the innermost on, and which of the frames are `ours`; `outermost` is the last of these or -1.
-   Returns how many frames were looked at before it was enough. */
-static int sites_among(VALUE self, VALUE sites, long most, int count, const VALUE *frames, const int *lines, char *ours, int *outermost)
+/* The sites among `count` frames, from the innermost on, and which of the frames are `ours`; returns how many frames were looked at
+   before it was enough. */
+static int sites_among(VALUE self, VALUE sites, long most, int count, const VALUE *frames, const int *lines, char *ours)
 {
     VALUE last = Qnil;
+    int foreign = 0;
 
-    *outermost = -1;
     for (int seen = 0; seen < count; seen++) {
         VALUE path = rb_profile_frame_path(frames[seen]);
         long number = RB_TYPE_P(path, T_STRING) ? path_number(self, path) : 0;
-        ours[seen] = number > 0 && lines[seen] > 0; /* below the first line of a program lies a frame without one */
-        if (!ours[seen]) {
-            if (*outermost >= 0 && seen - *outermost > GAP) return seen + 1;
+        ours[seen] = number > 0;
+        if (number <= 0 || lines[seen] <= 0) { /* below the first line of a program lies a frame without one */
+            if (++foreign > GAP && RARRAY_LEN(sites) > 0) return seen + 1;
             continue;
         }
-        *outermost = seen;
+        foreign = 0;
         VALUE site = LONG2FIX(number << LINE_BITS | lines[seen]);
         if (site == last) continue; /* a block and the method around it, on one line */
 
@@ -202,15 +203,6 @@ static int sites_among(VALUE self, VALUE sites, long most, int count, const VALU
     return count + 1; /* it would have gone on */
 }
 
-/* How deep the next look goes: deep enough for what was met and for ALIKE, and only by and by less deep, because two statements may
-   take turns. */
-static int depth_after(int depth, int needed)
-{
-    if (needed < SHALLOWEST) needed = SHALLOWEST;
-    if (needed > DEEPEST) needed = DEEPEST;
-    return needed >= depth ? needed : depth - (depth - needed + 7) / 8;
-}
-
 VALUE castellan_call_site_frames(VALUE self, long most)
 {
     static int usual_for_frames = 2 * SHALLOWEST;
@@ -219,28 +211,22 @@ VALUE castellan_call_site_frames(VALUE self, long most)
     char ours[DEEPEST];
 
     for (int depth = usual_for_frames;; depth = depth * 2 < DEEPEST ? depth * 2 : DEEPEST) {
-        int count = rb_profile_frames(0, depth, frames, lines);
+        int count = rb_profile_frames(0, depth, frames, NULL);
         struct bucket *bucket = bucket_of(count, frames);
         const struct stack *met = stack_met(bucket, most, count, frames, lines);
-        if (met) {
-            usual_for_frames = depth_after(usual_for_frames, met->count + 1);
-            return met->sites;
-        }
-        VALUE sites = rb_ary_new();
-        int outermost;
-        int seen = sites_among(self, sites, most, count, frames, lines, ours, &outermost);
-        int whole = seen > count;
-        if (whole && count == depth && depth < DEEPEST) continue;
+        if (met) return met->sites;
 
-        int kept = whole ? count : seen;
-        if (outermost >= 0 && kept > outermost + 1 + BELOW) {
-            kept = outermost + 1 + BELOW;
-            whole = 0;
+        rb_profile_frames(0, depth, frames, lines);
+        VALUE sites = rb_ary_new();
+        int seen = sites_among(self, sites, most, count, frames, lines, ours);
+        int whole = seen > count;
+        if (!whole || count < depth || depth == DEEPEST) {
+            if (whole) seen = count;
+            usual_for_frames = seen < DEEPEST - 8 ? seen + 8 : DEEPEST;
+            stack_keep(bucket, rb_ary_freeze(sites), most, seen, whole, frames, lines, ours);
+            RB_GC_GUARD(sites);
+            return sites;
         }
-        usual_for_frames = depth_after(usual_for_frames, kept + 1);
-        stack_keep(bucket, rb_ary_freeze(sites), most, kept, whole, frames, lines, ours);
-        RB_GC_GUARD(sites);
-        return sites;
     }
 }
 

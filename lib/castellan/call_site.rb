@@ -116,8 +116,7 @@ module Castellan
       # @!method frames(limit)
       #   The application frames, innermost first; a block and the method around it on one line are one. They end where GAP frames in a
       #   row belong to others: an application's own middlewares call everything and say nothing. For every statement of a profile, so
-      #   a frame is a number as {current} is; {frame} makes it a text. The C extension knows a stack again without looking through that
-      #   gap, so of two that differ only in there it may answer for both what the shorter one has.
+      #   a frame is a number as {current} is; {frame} makes it a text.
       #   @return [Array<Integer>] at most `limit`
       # @!method label(site)
       #   @return [String, nil] the method at a site that {frames} gave
