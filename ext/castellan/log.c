@@ -8,6 +8,7 @@
  */
 #include "log.h"
 #include "call_site.h"
+#include "list.h"
 #include "tally.h"
 
 #define MOST_KINDS 8
@@ -99,17 +100,6 @@ static struct log *log_of(VALUE self)
     return rb_check_typeddata(self, &log_type);
 }
 
-/* @return the list, with room for `more` */
-static void *grown(void *list, int count, int more, int *room, size_t size)
-{
-    if (count + more <= *room) return list;
-
-    int wanted = *room ? *room * 2 : 32;
-    list = xrealloc2(list, wanted, size);
-    *room = wanted;
-    return list;
-}
-
 /* ---- times that lie within each other ---- */
 
 static long long *total_of(struct log *log, VALUE kind)
@@ -130,7 +120,7 @@ static void nest(struct log *log, VALUE kind, long long started_ns, long long du
     }
     long long *total = total_of(log, kind);
     if (total && own_ns > 0) *total += own_ns;
-    log->ended = grown(log->ended, log->ended_count, 1, &log->ended_room, sizeof(struct time));
+    log->ended = list_grown(log->ended, log->ended_count, 1, &log->ended_room, sizeof(struct time));
     log->ended[log->ended_count++] = (struct time){ started_ns, duration_ns };
 }
 
@@ -145,7 +135,7 @@ struct told {
 
 static void keep(struct log *log, const struct told *told, VALUE shape, VALUE text, VALUE sites)
 {
-    log->statements = grown(log->statements, log->statement_count, 1, &log->statement_room, sizeof(struct statement));
+    log->statements = list_grown(log->statements, log->statement_count, 1, &log->statement_room, sizeof(struct statement));
     log->statements[log->statement_count++] = (struct statement){
         text, shape, sites, log->walk_count ? log->walks[log->walk_count - 2] : Qnil,
         log->walk_count ? log->walks[log->walk_count - 1] : Qnil, told->rows, told->started_ns, told->duration_ns, told->cached
@@ -220,7 +210,7 @@ static VALUE log_query(int argc, VALUE *argv, VALUE self)
 static VALUE log_enter(VALUE self, VALUE owner, VALUE association)
 {
     struct log *log = log_of(self);
-    log->walks = grown(log->walks, log->walk_count, 2, &log->walk_room, sizeof(VALUE));
+    log->walks = list_grown(log->walks, log->walk_count, 2, &log->walk_room, sizeof(VALUE));
     log->walks[log->walk_count++] = owner;
     log->walks[log->walk_count++] = association;
     return rb_funcall(log->tally, id_enter, 2, owner, association);

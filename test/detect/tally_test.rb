@@ -143,7 +143,7 @@ class DetectTallyTest < Minitest::Test
       value.define_singleton_method(:hash) { 40.times { |id| tally.query(READS[0], nil, 0, 1, false, 1, [id]) }.hash }
       tally.query(READS[0], nil, 0, 1, false, 1, [value])
       assert_equal [41, 0], tally.groups.map { |group| [group.count, group.again] }.first
-      assert_includes 32..33, tally.groups.first.different
+      assert_equal 32, tally.groups.first.different
     end
   end
 

@@ -72,6 +72,8 @@ module Castellan
       # @param written [Integer] how often the table had been written
       # @param writes [Integer] how often any had been
       def learn(digest, written, writes)
+        return if @settled # by statements that were counted while the values were read
+
         before = @digests[digest]
         @again += 1 if before && before >> WRITES_BITS == written
         @digests[digest] = now = written << WRITES_BITS | writes
