@@ -68,6 +68,8 @@ module DocumentContract
     assert_equal "null", articles.render(nil, format: :nested)
     assert_equal articles.render(id: 99, include: "author"), articles.render(nil, include: "author", sort: "title")
     assert_equal 404, articles.document(nil, id: 1).status
+    assert_equal ['{"data":null}', 404], [articles.render(id: nil), articles.document(id: nil).status]
+    assert_equal articles.render, articles.render(id: :all)
     assert_empty(library.queries { articles.render(nil, include: "author") })
     assert_equal articles.render, articles.render(:all)
   end

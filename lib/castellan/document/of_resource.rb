@@ -13,12 +13,15 @@ module Castellan
       # @param query [Hash, Plan::Request, nil] a framework's raw parameters: `include`, `fields`, `filter`, `sort`, `page`; anything else
       #   is ignored. Or what was made of them before: a request is frozen, and one that is asked again and again need not be parsed again
       # @param viewer [Object, nil] given to per-viewer attributes
-      # @param id [Object, nil] one record: a single resource object, or status 404
+      # @param id [Object, nil] one record: a single resource object, or status 404; nil is no record. `:all`, the default, asks for none
+      #   in particular
       # @return [Document]
       # @raise [BadRequest] naming the parameter and what is allowed
       # @raise [ConfigurationError] when the scope is of another model
-      def document(scope = :all, query: {}, viewer: nil, id: nil, meta: nil, links: nil, keeper: Document.keeper, **asked)
+      def document(scope = :all, query: {}, viewer: nil, id: :all, meta: nil, links: nil, keeper: Document.keeper, **asked)
         adapter = checked_rows
+        scope = nil if id.nil?
+        id = nil if id == :all
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
         if records?(scope, request, id)
           return of_records(adapter, scope, request: request, viewer: viewer, meta: meta, links: links, keeper: keeper)

@@ -59,7 +59,7 @@ module Castellan
       def document_for(env, viewer, id)
         query = QueryString.parse(env["QUERY_STRING"])
         refuse_fixed(query) unless query.empty?
-        document = @resource.document(scope(viewer), viewer: viewer, id: id, **request(query))
+        document = @resource.document(scope(viewer), viewer: viewer, id: id || :all, **request(query))
         link(document, env["SCRIPT_NAME"], query) unless id
         @authenticated ? document : document.for_everybody
       end
