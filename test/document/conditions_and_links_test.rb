@@ -47,6 +47,23 @@ module ConditionsAndLinksContract
     assert_equal %w[7 6], documents(resource, :all, viewer: 1, query: { sort: "position" }).first(2).map { |one| one["id"] }
     error = assert_raises(Castellan::BadRequest) { resource.document(query: { sort: "title,-position" }) }
     assert_equal ["sort", 'articles cannot be sorted by "position" (there is: title)'], [error.parameter, error.message]
+    assert_equal %w[7 6], documents(resource, :all, sort: "position").first(2).map { |one| one["id"] }, "the developer may"
+  end
+
+  def test_what_is_not_for_the_viewer_is_not_told_by_columns_and_filters_either
+    resource = articles do
+      attribute(:place, columns: %i[position], if: ->(viewer) { viewer }, &:position)
+      sort :title, :position
+      filter(:place) { |scope, values| scope.where(position: values) }
+      filter(:title) { |scope, values| scope.where(title: values) }
+    end
+    { { sort: "position" } => ["sort", 'articles cannot be sorted by "position" (there is: title)'],
+      { filter: { place: "1" } } => ["filter[place]", 'articles cannot be filtered by "place" (there is: title)'] }.each do |query, told|
+      assert_equal 200, resource.document(query: query, viewer: 1).status
+      error = assert_raises(Castellan::BadRequest) { resource.document(query: query) }
+      assert_equal told, [error.parameter, error.message]
+      assert_equal 200, resource.document(**query).status, "the developer may"
+    end
   end
 
   def test_shapes_for_different_viewers_are_different_plans

@@ -52,7 +52,7 @@ class RequestTest < Minitest::Test
     assert_same parse({}, fields: parts.new("articles" => "title")), parse({ "fields" => { "articles" => "title" } })
   end
 
-  def test_what_the_client_chose_is_told_from_what_is_declared
+  def test_what_was_asked_for_is_told_from_what_is_declared
     assert_empty parse({}).chosen
     refute_empty parse({}).sort
     assert_equal %i[sort page], parse({ "page" => { "size" => "2" } }, sort: "title").chosen

@@ -14,9 +14,9 @@ module Castellan
       # The highest row that a page may begin at; further is no page but a mistake or an attack.
       MAX_OFFSET = 10_000_000
       NO_VALUES = {}.freeze
-      NOTHING_HIDDEN = [].freeze
+      NOTHING = [].freeze
       VALUES = %i[filter sort page].freeze
-      private_constant :NO_VALUES, :NOTHING_HIDDEN, :VALUES
+      private_constant :NO_VALUES, :NOTHING, :VALUES
 
       # @return [Hash{Symbol => Hash}] see {IncludeTree}
       # @return [Fields]
@@ -24,7 +24,7 @@ module Castellan
       # @return [Hash{String => Array<String>}] filters and their values
       # @return [Array<Array(Symbol, Symbol)>] columns with :asc or :desc
       # @return [Array(Integer, Integer), nil] page number and size
-      # @return [Array<Symbol>] which of filter, sort and page were asked for: the others are the declaration's own
+      # @return [Array<Symbol>] which of filter, sort and page were asked for, by whomever: the others are the declaration's own
       # @return [String] canonical text of the shape, without the values
       attr_reader :include, :fields, :format, :filters, :sort, :page, :chosen, :signature
 
@@ -39,11 +39,11 @@ module Castellan
           raise BadRequest, "the query must be parameters by name, got #{query.class}; Rack::Utils.parse_nested_query makes them of a text"
         end
 
-        FAMILIES.each { |family| options[family.to_sym] ||= query[family] || query[family.to_sym] } unless query.nil? || query.empty?
-        options.compact!
+        fixed = options.compact
+        options = query.nil? || query.empty? ? fixed : asked_of(query).merge(fixed)
         options.transform_values! { |asked| plain(asked) }
         return definition.derive(:plain_request) { new(definition) } if options.empty?
-        return new(definition, **options) if VALUES.any? { |family| options.key?(family) }
+        return new(definition, **options, by_client: options.keys - fixed.keys) if VALUES.any? { |family| options.key?(family) }
 
         definition.derive(:known_requests) { KnownRequests.new }.fetch(options) { new(definition, **options) }
       end
@@ -55,8 +55,16 @@ module Castellan
       end
       private_class_method :plain
 
-      def initialize(definition, include: nil, fields: nil, filter: nil, sort: nil, page: nil, representation: nil, format: nil)
+      def self.asked_of(query)
+        FAMILIES.to_h { |family| [family.to_sym, query[family] || query[family.to_sym]] }.compact
+      end
+      private_class_method :asked_of
+
+      # @param by_client [Array<Symbol>] which of them are a client's, who may ask for less than the developer
+      def initialize(definition, include: nil, fields: nil, filter: nil, sort: nil, page: nil, representation: nil, format: nil,
+                     by_client: NOTHING)
         @definition = definition
+        @by_client = by_client
         only = representation && only(representation)
         @include = IncludeTree.parse(definition, include, only: only)
         @fields = Fields.parse(definition, fields, only: only)
@@ -82,13 +90,27 @@ module Castellan
 
       private
 
-      # An order tells something of what it is made of.
       def hide(hidden)
-        names = chosen.include?(:sort) ? hidden.fetch(@definition, NOTHING_HIDDEN) : NOTHING_HIDDEN
-        sort.each { |column, _| refuse_sort(column.name, @definition.sorts.keys - names.map(&:name)) if names.include?(column) }
+        names = hidden.fetch(@definition, NOTHING)
+        refuse_hidden_filters(names) if @by_client.include?(:filter)
+        refuse_hidden_order(names) if @by_client.include?(:sort)
         @fields = fields.without(hidden)
         @include = pruned([@definition], include, hidden)
         @signature = signed
+      end
+
+      # A choice tells something of what it is made by.
+      def refuse_hidden_filters(names)
+        shown = @definition.filters.keys - names.map(&:name)
+        filters.each_key { |name| refuse_filter("filter[#{name}]", name, shown) unless shown.include?(name) }
+      end
+
+      # So does an order, of the columns that only hidden attributes are made of.
+      def refuse_hidden_order(names)
+        hidden, others = @definition.attributes.each_value.partition { |attribute| names.include?(attribute.name) }
+                                    .map { |attributes| attributes.select { |one| one.path.empty? }.flat_map { |one| Array(one.columns) } }
+        shown, refused = @definition.sorts.keys.partition { |key| !(hidden - others).include?(sort_column(key)) }
+        refused.each { |key| refuse_sort(key, shown) if sort.any? { |column, _| column == sort_column(key) } }
       end
 
       def pruned(definitions, tree, hidden)
@@ -118,11 +140,13 @@ module Castellan
         filter.to_h do |name, values|
           name = name.to_s
           parameter = "filter[#{Parameter.shown(name)}]"
-          unless @definition.filters.key?(name)
-            refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{hint(name, @definition.filters.keys)}")
-          end
+          refuse_filter(parameter, name, @definition.filters.keys) unless @definition.filters.key?(name)
           [name, Parameter.list(parameter, values).freeze]
         end.freeze
+      end
+
+      def refuse_filter(parameter, name, allowed)
+        refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{hint(name, allowed)}")
       end
 
       # A column that is named again says nothing new.
