@@ -21,6 +21,18 @@ module DocumentContract
     }.grep(/COUNT|count/).size
   end
 
+  # `document(user.posts)`: whatever compares such a relation loads it.
+  def test_an_association_is_read_as_rows_and_not_before_bytes_are_asked_for
+    author = library.models::Author.first
+    scopes = author.is_a?(ActiveRecord::Base) ? [author.articles, author.articles.where("id > 0")] : [author.articles_dataset]
+    scopes.each do |scope|
+      document = nil
+      assert_empty(library.queries { document = articles.document(scope) })
+      assert_instance_of Castellan::Document, document
+      assert_equal articles.render(library.models::Article.where(author_id: author.id)), document.to_json
+    end
+  end
+
   def test_one_statement_for_each_relationship_however_many_records
     few = library.queries { articles.render(include: "author,tags,comments", page: { size: 1, number: 7 }) }.size
     assert_equal few, library.queries { articles.render(include: "author,tags,comments", page: { size: 5, number: 2 }) }.size

@@ -21,7 +21,7 @@ module Castellan
       def document(scope = :all, query: {}, viewer: nil, id: :all, meta: nil, links: nil, keeper: Document.keeper, **asked)
         adapter = checked_rows
         scope = nil if id.nil?
-        id = nil if id == :all
+        id = nil if whole?(id)
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
         if records?(scope, request, id)
           return of_records(adapter, scope, request: request, viewer: viewer, meta: meta, links: links, keeper: keeper)
@@ -48,9 +48,12 @@ module Castellan
 
       private
 
+      # An association that is compared is loaded.
+      def whole?(scope) = :all.equal?(scope)
+
       # A relation that is loaded is read again only where the request narrows it.
       def records?(scope, request, id)
-        return false if scope == :all || scope.is_a?(Class) || (id && !scope.nil?)
+        return false if whole?(scope) || scope.is_a?(Class) || (id && !scope.nil?)
         return !Rows.scope?(scope) unless scope.respond_to?(:loaded?) && scope.loaded?
 
         request.filters.empty? && request.sort.empty? && request.page.nil? && scope.klass <= definition.model
@@ -84,7 +87,7 @@ module Castellan
         raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
           unless definition.model
 
-        scope = adapter.scope if scope == :all
+        scope = adapter.scope if whole?(scope)
         scope = adapter.scope(scope) if scope.is_a?(Class)
         return scope if adapter.scope?(scope)
 
