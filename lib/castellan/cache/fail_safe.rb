@@ -3,7 +3,8 @@
 module Castellan
   module Cache
     # A store whose failures are misses. Says so once an outage, not once a request. A server that does not answer costs its timeout
-    # each time: so a store that keeps failing is left alone for ten times as long as its last failure took.
+    # each time: so a store that keeps failing is left alone for ten times as long as its last failure took, and at most for five seconds,
+    # because what took so long may have been this process. A lease is given back all the same: others wait for it.
     #
     #   store = FailSafe.new(Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:1"))
     #   store.read_multi(%w[a]) # => {}, and one line on standard error
@@ -11,7 +12,8 @@ module Castellan
     # Only {StoreError} is taken for a miss; a mistake in a store is still an error. Thread-safe.
     class FailSafe
       REST = 10
-      private_constant :REST
+      LONGEST_REST_NS = 5_000_000_000
+      private_constant :REST, :LONGEST_REST_NS
 
       # @param store [Object] see {Store}
       # @param log [#call, nil] given one line; standard error by default
@@ -36,7 +38,7 @@ module Castellan
       end
 
       def compare_and_delete(key, token)
-        guard(false) { @store.compare_and_delete(key, token) }
+        guard(false, resting: false) { @store.compare_and_delete(key, token) }
       end
 
       def supports?(feature)
@@ -45,23 +47,28 @@ module Castellan
 
       private
 
-      def guard(miss)
+      def guard(miss, resting: true)
         started_ns = Clock.monotonic_ns if @failing
-        return miss if started_ns && started_ns < @rests_until_ns
+        return miss if resting && started_ns && started_ns < @rests_until_ns
 
         answer = yield
-        @failing = false if @failing
+        recover if @failing
         answer
       rescue StoreError => error
         fail_with(error, started_ns)
         miss
       end
 
+      def recover
+        @failing = false
+        @rests_until_ns = 0
+      end
+
       # The first failure of an outage was not timed: what works is not to pay for a look at the clock.
       def fail_with(error, started_ns)
         @log.call("castellan: the cache is passed by, because its store fails: #{error.message}") unless @failing
         now = Clock.monotonic_ns
-        @rests_until_ns = now + ((now - started_ns) * REST) if started_ns
+        @rests_until_ns = now + [(now - started_ns) * REST, LONGEST_REST_NS].min if started_ns
         @failing = true
       end
     end

@@ -1,0 +1,80 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "broken_store"
+
+# A store that fails slowly is left alone for a while, which has an end.
+class CacheFailSafeTest < Minitest::Test
+  # Each call takes as long as the clock is moved.
+  class SlowStore < BrokenStore
+    attr_accessor :now, :takes
+
+    private
+
+    def fail_if_broken
+      self.now += takes
+      super
+    end
+  end
+
+  SECOND = 1_000_000_000
+
+  def setup
+    @store = SlowStore.new
+    @store.now = 0
+    @store.takes = SECOND / 4
+    @safe = Castellan::Cache::FailSafe.new(@store, log: ->(_line) {})
+  end
+
+  def test_no_failure_is_long_enough_for_more_than_five_seconds
+    clocked do
+      @store.takes = 30 * SECOND
+      fail_twice
+      failed = @store.now
+      @store.broken = false
+      assert_equal [{}, {}], [failed, failed + (5 * SECOND) - 1].map { |now| read_at(now) }
+      assert_equal({ "a" => "A" }, read_at(failed + (5 * SECOND)))
+    end
+  end
+
+  def test_what_answers_again_is_not_left_alone_at_its_next_failure
+    clocked do
+      fail_twice
+      failed = @store.now
+      @store.broken = false
+      read_at(failed + (3 * SECOND))
+      @store.broken = true
+      @safe.read_multi(%w[a])
+      @store.broken = false
+      assert_equal({ "a" => "A" }, read_at(failed))
+    end
+  end
+
+  # Other processes wait for it.
+  def test_a_lease_is_given_back_while_a_store_is_left_alone
+    clocked do
+      assert @safe.acquire("lease", "me", ttl: 10)
+      fail_twice
+      @store.broken = false
+      assert @safe.compare_and_delete("lease", "me")
+      assert_empty @store.read_multi(%w[lease])
+    end
+  end
+
+  private
+
+  def clocked(&block)
+    @safe.write_multi({ "a" => "A" })
+    Castellan::Clock.stub(:monotonic_ns, -> { @store.now }, &block)
+  end
+
+  def fail_twice
+    @store.broken = true
+    2.times { assert_empty @safe.read_multi(%w[a]) }
+  end
+
+  def read_at(now)
+    @store.now = now
+    @safe.read_multi(%w[a])
+  end
+end
