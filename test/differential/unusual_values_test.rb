@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "sequel"
 require_relative "../rows/active_record_world"
 
 # Values that no plain coder knows are what the record's own as_json gives: rows ask the type for them, and both encoders do.
@@ -46,6 +47,26 @@ class UnusualValuesTest < Minitest::Test
       resource = resource(model, :born_on, :seen_at)
       assert_equal([expected] * 2, [model.order(:id), model.order(:id).to_a].map { |given| attributes(resource.render(given)) })
     end
+  end
+
+  def test_days_and_times_of_sequel_in_the_application_s_own_form
+    database = Sequel.sqlite
+    database.create_table(:days) do
+      primary_key :id
+      column :born_on, :date
+      column :seen_at, :timestamp
+    end
+    database[:days].insert(born_on: Date.new(2024, 2, 29), seen_at: Time.utc(2024, 1, 31, 10))
+    days = Class.new(Sequel::Model(database[:days]))
+    resource = Class.new(Castellan::Resource) { attributes :born_on, :seen_at }.tap { |made| made.model(days) && made.type("days") }
+    in_own_form do
+      expected = parsed([days.first.values.slice(:born_on, :seen_at).as_json])
+      assert_equal "2024/02/29", expected[0]["born_on"]
+      assert_equal([expected] * 2, [days.dataset, days.all].map { |given| attributes(resource.render(given)) })
+    end
+  ensure
+    database&.disconnect
+    Sequel::DATABASES.delete(database)
   end
 
   def test_text_that_is_none_is_refused_all_the_same

@@ -44,7 +44,11 @@ module Castellan
         # @return [Symbol, nil] nil where the value has to be read by {#cast} or by the model
         def coder(name)
           coder = @coders.fetch(name)
-          coder == :datetime && !written_as_utc?(name) ? nil : coder
+          case coder
+          when :date then coder if RubyValues.iso_dates?
+          when :datetime then coder if RubyValues.iso_dates? && written_as_utc?(name)
+          else coder
+          end
         end
 
         # @return [Object]
