@@ -174,9 +174,12 @@ module Castellan
          *shape.models.map { |model| calls(source, model) }]
       end
 
-      # Scopes of the model's own are one word: `[Ticket.open.count, Ticket.closed.count]` is no loop either.
+      # Scopes of the model's own are one word: `[Ticket.open.count, Ticket.closed.count]` is no loop either. Of alternatives not all are
+      # asked: `Ticket.open.first || Ticket.closed.first`.
       def calls(source, model)
         calls = source.scan(/\b#{model.name[/\w+\z/]}(?:\.(\w+)|\[)/).flatten
+        return calls if source.match?(/\|\||&&|\b(?:if|unless)\b/)
+
         calls.map { |name| name && Chain.scope?(model, name) ? :scope : name }
       end
 

@@ -99,6 +99,12 @@ module Accuracy
         end
       end
 
+      sample "one of several states for each of a few" do
+        Shelf.limit(3).to_a.each do |shelf|
+          Book.lent.find_by(shelf_id: shelf.id) || Book.there.find_by(shelf_id: shelf.id) || Book.there.first #=> n_plus_one 3 Shelf#books
+        end
+      end
+
       kind "one load that leads to a table in several ways"
       sample "owners of posts and authors of comments" do
         Post.preload(:user, comments: :author).each { |post| [post.user.name, post.comments.map { |comment| comment.author.name }] }
