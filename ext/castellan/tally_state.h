@@ -7,6 +7,7 @@
 #include "ruby.h"
 
 #define BUCKETS 64
+#define MOST_DIGESTS 32 /* as in group.rb */
 
 struct site {
     VALUE site; /* Integer or nil */
@@ -99,7 +100,13 @@ static void tally_free(void *pointer)
 static size_t tally_size(const void *pointer)
 {
     const struct tally *tally = pointer;
-    return sizeof(*tally) + tally->group_room * sizeof(struct group) + tally->load_room * sizeof(struct load);
+    size_t size = sizeof(*tally) + tally->group_room * sizeof(struct group) + tally->load_room * sizeof(struct load) +
+                  tally->around_room * sizeof(VALUE);
+    for (int index = 0; index < tally->group_count; index++) {
+        const struct group *group = &tally->groups[index];
+        size += group->site_room * sizeof(struct site) + (group->digests ? MOST_DIGESTS * sizeof(struct digest) : 0);
+    }
+    return size;
 }
 
 static const rb_data_type_t tally_type = {

@@ -7,7 +7,6 @@
 
 #include "tally_state.h"
 
-#define MOST_DIGESTS 32 /* as in group.rb */
 #define MOST_PIECES 12 /* as MOST in pieces.rb */
 
 static VALUE pieces_class = Qnil; /* Castellan::Detect::Pieces */

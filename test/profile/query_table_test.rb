@@ -37,6 +37,13 @@ class ProfileQueryTableTest < Minitest::Test
     assert_operator store.read_multi([key])[key].bytesize, :<, JSON.generate(results.find("one")).bytesize / 4
   end
 
+  def test_texts_as_they_were_sent_are_kept_once_too
+    recorder = Profile::Recorder.new(literals: true)
+    3.times { recorder.query(+"SELECT 1 FROM users", nil, 0, 1, false, 1) }
+    table = Profile::QueryRows.new(recorder, [], from_ns: 0, literals: true).to_table
+    assert_equal ["select ? from users", "SELECT 1 FROM users"], table.to_h[:texts]
+  end
+
   def test_a_table_that_does_not_fit_together_is_not_there
     store = Castellan::Store::MemoryStore.new
     store.write_multi({ "castellan:profile:result:one" => JSON.generate(id: "one", queries: { **TABLE, texts: [] }),

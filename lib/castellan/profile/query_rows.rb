@@ -21,7 +21,8 @@ module Castellan
         @literals = literals
         @texts = []
         @frames = []
-        @places = Hash.new { |places, text| places[text] = @texts.push(cut(text)).size - 1 }.compare_by_identity
+        @known = Hash.new { |places, text| places[text] = @texts.push(text).size - 1 }
+        @places = Hash.new { |places, text| places[text] = @known[cut(text)] }.compare_by_identity
         @stacks = Hash.new { |stacks, sites| stacks[sites] = @frames.push(sites.map { |site| CallSite.frame(site) }).size - 1 }
         @indexes = {}.compare_by_identity
       end
