@@ -167,7 +167,8 @@ class CompatTest < Minitest::Test
   end
 
   def run_program(code)
-    output, errors, status = Open3.capture3(RbConfig.ruby, "-w", "-I#{File.join(ROOT, "lib")}", "-rjson", "-rset", "-e", code)
+    code = "require 'json'; require 'set'\n#{code}"
+    output, errors, status = Open3.capture3(RbConfig.ruby, "-w", "-I#{File.join(ROOT, "lib")}", "-e", code)
     assert status.success?, output + errors
     assert_empty errors.lines.grep(/castellan|-e:/), errors
     output.chomp
