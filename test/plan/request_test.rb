@@ -99,7 +99,8 @@ class RequestTest < Minitest::Test
     assert_equal({ author: { articles: { author: {} } } }, request.include)
     ["tags", "author.articles.tags"].each do |path|
       error = assert_raises(Castellan::BadRequest) { parse({ "include" => path }, representation: :summary) }
-      assert_includes error.message, "#{path} is not a relationship of articles that can be included (there is: author)"
+      assert_includes error.message,
+                      "#{path} is not a relationship of articles that can be included in this representation (there is: author)"
     end
   end
 

@@ -71,8 +71,10 @@ module Castellan
 
       # Whatever answers for its id may be a record; a record of another model has what is written of it.
       def readers(node, adapter)
-        columns = adapter.model ? node.columns.select(&:own?).map(&:name) : [definition.id_column]
-        columns.flatten
+        return [definition.id_column].flatten unless adapter.model
+
+        walked = node.edges.select(&:data).map(&:relationship).reject(&:block)
+        [*node.columns.select(&:own?), *walked].map(&:name).flatten
       end
 
       def refuse_records(records, readers)

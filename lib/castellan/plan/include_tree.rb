@@ -90,7 +90,8 @@ module Castellan
         return found if found
 
         refuse("#{path_shown([*above, name])} is not a relationship of #{definitions.map(&:type).uniq.join(" or ")} " \
-               "that can be included#{Nearest.hint(Parameter.shown(name), relationships(definitions).map(&:key).uniq)}")
+               "that can be included#{" in this representation" if cut?(definitions)}#{Nearest.hint(Parameter.shown(name),
+                                                                                                    relationships(definitions).map(&:key).uniq)}")
       end
 
       def named(definition, name)
@@ -102,9 +103,11 @@ module Castellan
       def relationships(definitions)
         definitions.flat_map do |definition|
           all = definition.relationships.values
-          @only && definition.type == @definition.type ? all.select { |relationship| @only.include?(relationship.name) } : all
+          cut?([definition]) ? all.select { |relationship| @only.include?(relationship.name) } : all
         end
       end
+
+      def cut?(definitions) = @only && definitions.any? { |definition| definition.type == @definition.type }
 
       # Each name by itself: two that a client wrote in different encodings cannot be joined.
       def path_shown(names)

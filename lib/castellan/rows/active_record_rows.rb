@@ -3,7 +3,6 @@
 require "active_record"
 require_relative "../rows"
 require_relative "flat_reader"
-require_relative "active_record_rows/scopes"
 
 module Castellan
   module Rows
@@ -18,6 +17,8 @@ module Castellan
     # What an association answers when it is loaded lazily is the truth; what cannot be read that way (a scope that takes
     # the owner, a polymorphic belongs_to, composite keys) is refused by {#association}, at boot. Frozen.
     class ActiveRecordRows
+      autoload :Scopes, "castellan/rows/active_record_rows/scopes"
+
       include Adapter
       include Scopes
 

@@ -3,7 +3,6 @@
 require "sequel"
 require_relative "../rows"
 require_relative "flat_reader"
-require_relative "sequel_rows/scopes"
 
 module Castellan
   module Rows
@@ -16,6 +15,8 @@ module Castellan
     # What an association's dataset answers is the truth; one whose block or `dataset:` looks at its owner is refused by
     # {#association}, at boot. A dataset has no associations. Works with frozen databases and models. Frozen.
     class SequelRows
+      autoload :Scopes, "castellan/rows/sequel_rows/scopes"
+
       include Adapter
       include Scopes
 
