@@ -89,9 +89,9 @@ module Castellan
         found = definitions.filter_map { |definition| named(definition, name) }.first
         return found if found
 
+        hint = Nearest.hint(Parameter.shown(name), relationships(definitions).map(&:key).uniq)
         refuse("#{path_shown([*above, name])} is not a relationship of #{definitions.map(&:type).uniq.join(" or ")} " \
-               "that can be included#{" in this representation" if cut?(definitions)}#{Nearest.hint(Parameter.shown(name),
-                                                                                                    relationships(definitions).map(&:key).uniq)}")
+               "that can be included#{" in this representation" if cut?(definitions)}#{hint}")
       end
 
       def named(definition, name)
