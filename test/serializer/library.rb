@@ -66,6 +66,8 @@ module SerializerCases
     has_many :taggings
     has_many :tags, -> { order(:id) }, through: :taggings
     has_many :notes, -> { order(:id) }, as: :about
+    has_many :siblings, through: :author, source: :books
+    has_one :publisher, through: :author
     enum :status, { draft: 0, printed: 1 }
 
     def heading = "#{title} (#{pages})"

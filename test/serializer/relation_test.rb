@@ -354,4 +354,20 @@ class SerializerOfSequelTest < Minitest::Test
   include SerializerOfRelationContract
 
   def library = Library.sequel(:sqlite)
+
+  def test_an_association_starts_from_the_column_that_was_changed
+    by_author = { class: models::Article, key: :author_id, primary_key: :author_id, order: :id }
+    model = Class.new(models::Article) { one_to_many :siblings, by_author }
+    article = articles { has_many :siblings, serializer: :article }
+    records = model.where(id: [1, 2]).order(:id).all
+    records.last.author_id = 1
+    document = article.new(records, fields: { article: [:siblings] })
+    bytes = document.to_json # before the records have loaded them
+    assert_equal([%w[1 4 7], %w[3 6]], JSON.parse(bytes)["data"].map { |one| ids_of(one, "siblings") })
+    assert_equal Castellan::Serializer::JsonText.of(document.serializable_hash), bytes
+  end
+
+  private
+
+  def ids_of(object, name) = object["relationships"][name]["data"].map { |one| one["id"] }
 end

@@ -27,6 +27,12 @@ module SerializerCases
     def tags = super.first(1)
     def tag_ids = tags.map(&:id)
   }
+  ghost = Class.new {
+    def id = 9
+    def name = "Ghost"
+    def book_ids = []
+    def books = []
+  }
   preload = ->(books, name, scope = nil) {
     ActiveRecord::Associations::Preloader.new(records: books, associations: [name], scope: scope).call
   }
@@ -40,6 +46,7 @@ module SerializerCases
       preload.call(books, :author)
     },
     "another record in place of the one of the foreign key" => ->(books) { books[0].association(:author).target = Author.find(3) },
+    "an object that is no record in its place" => ->(books) { books[0].association(:author).target = ghost.new },
     "a record that was assigned" => ->(books) { books[0].author = Author.find(3) },
     "a record that was assigned and not saved" => ->(books) { books[0].author = Author.new(name: "New") },
     "a record that was built" => ->(books) { books[1].notes.build(text: "Built") },
@@ -77,6 +84,38 @@ module SerializerCases
         end
       end
     end
+  end
+
+  {
+    "nothing that was changed" => ->(books) {},
+    "an owner who was taken away" => ->(books) { books[0].author = nil },
+    "an owner who was taken away after they were loaded" => ->(books) { books[0].tap { |book| book.siblings.load }.author = nil },
+    "another owner" => ->(books) { books[0].author = Author.find(3) },
+    "another owner's key" => ->(books) { books[0].author_id = 3 },
+    "another id" => ->(books) { books[0].id = 99 }
+  }.each do |state, change|
+    { "by id" => :id, "by another column" => :title }.each do |way, id|
+      add("record states: through an owner, #{state}, #{way}") do |kit|
+        books = Book.preload(:author).order(:id).first(4)
+        change.call(books)
+        kit.define("BookSerializer") do
+          set_id id
+          attributes :pages
+          has_many :siblings, serializer: kit.define("SiblingSerializer") { set_type :book }
+          has_one :publisher, serializer: kit.define("PublisherSerializer") { attributes :name }
+          has_many :notes, serializer: kit.define("NoteSerializer") { attributes :text }
+        end
+        kit.of("BookSerializer", books, include: [:notes])
+      end
+    end
+  end
+  add("record states: another value of the column that is the id") do |kit|
+    books = Book.order(:id).first(4).each { |book| book.title = "New #{book.id}" }
+    kit.define("BookSerializer") do
+      set_id :title
+      has_many :notes, serializer: kit.define("NoteSerializer") { attributes :text }
+    end
+    kit.of("BookSerializer", books, include: [:notes])
   end
 
   {
