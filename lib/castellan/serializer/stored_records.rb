@@ -64,7 +64,7 @@ module Castellan
           association = translation.adapter.association(name)
           return true if association.macro == :belongs_to || association.owner_key == translation.id_column
 
-          columns = [translation.id_column, association.owner_key]
+          columns = [translation.id_column, association.owner_key].flatten
           records.none? { |record| columns.any? { |column| changed?(record, translation, column) } }
         end
 
