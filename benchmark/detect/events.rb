@@ -5,7 +5,8 @@ require_relative "contenders"
 
 module Benchmarks
   module Detect
-    # What one event costs, over many of the same: 150 frames deep of which 40 belong to a gem. The least of several runs.
+    # What one event costs, over many of the same: 150 frames deep of which 40 belong to a gem. The least of several runs;
+    # what is subtracted from each other takes turns, because the machine is faster at one time than at another.
     #
     #   Events.new(100_000).measure   # => { "a statement whose text was seen before" => [0.9, 0.0], … }: µs and objects more than without
     class Events
@@ -54,7 +55,8 @@ module Benchmarks
         Castellan::Instrument.subscribe
         { ORM => orm, IDLE => minus(best { statements(@count) }, orm), STATEMENT => minus(watched { statements(@count) }, orm),
           FIRST => first,
-          WALK => minus(watched { walks(Witnessed) }, best { walks(Walked) }), LOAD => minus(watched { loads }, best { loads }),
+          WALK => minus(*in_turns(-> { watch { walks(Witnessed) } }, -> { walks(Walked) })),
+          LOAD => minus(*in_turns(-> { watch { loads } }, -> { loads })),
           PRODUCTION => request(Contenders.production), DEVELOPMENT => request(Contenders.development) }
       ensure
         Castellan::Instrument.unsubscribe
@@ -70,14 +72,19 @@ module Benchmarks
 
       private
 
-      def watched(&block) = Castellan::Recording.open(Castellan::Detect::Tally.new) { best(&block) }
+      def watched(&block) = watch { best(&block) }
+
+      def watch(&block) = Castellan::Recording.open(Castellan::Detect::Tally.new, &block)
 
       def minus(one, other) = one.zip(other).map { |left, right| left - right }
 
       # @return [Array(Float, Float)] microseconds and objects of one event
-      def best(&block)
-        World.deep { foreign(40) { block.call } } # warm
-        Array.new(@runs) { once(&block) }.min
+      def best(&block) = in_turns(block).first
+
+      # @return [Array<Array(Float, Float)>] the best of each
+      def in_turns(*works)
+        works.each { |work| World.deep { foreign(40) { work.call } } } # warm
+        Array.new(@runs) { works.map { |work| once(&work) } }.transpose.map(&:min)
       end
 
       def once
@@ -104,12 +111,11 @@ module Benchmarks
 
       # Each in a recording of its own, less what that takes, and what it takes to send one statement.
       def first
-        alone = minus(best { recordings { nil } }, best { each_request { nil } })
-        minus(minus(best { recordings { statements(1) } }, alone), best { each_request { statements(1) } })
-      end
-
-      def recordings(&block)
-        each_request { Castellan::Recording.open(Castellan::Detect::Tally.new, &block) }
+        recorded, plain, nothing_recorded, nothing = in_turns(
+          -> { each_request { watch { statements(1) } } }, -> { each_request { statements(1) } },
+          -> { each_request { watch { nil } } }, -> { each_request { nil } }
+        )
+        minus(minus(recorded, plain), minus(nothing_recorded, nothing))
       end
 
       def walks(association)
@@ -135,8 +141,7 @@ module Benchmarks
         response = [200, {}, []].freeze
         app = ->(_env) { response }
         env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/" }
-        plain = best { each_request { app.call(env) } }
-        minus(best { each_request { contender.call(app, env) } }, plain)
+        minus(*in_turns(-> { each_request { contender.call(app, env) } }, -> { each_request { app.call(env) } }))
       end
 
       def each_request
