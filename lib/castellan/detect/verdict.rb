@@ -178,7 +178,7 @@ module Castellan
       # asked: `Ticket.open.first || Ticket.closed.first`.
       def calls(source, model)
         calls = source.scan(/\b#{model.name[/\w+\z/]}(?:\.(\w+)|\[)/).flatten
-        return calls if source.match?(/\|\||&&|\b(?:if|unless)\b/)
+        return calls if source.match?(/(?:\|\||&&)(?!=)/)
 
         calls.map { |name| name && Chain.scope?(model, name) ? :scope : name }
       end

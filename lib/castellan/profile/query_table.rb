@@ -2,8 +2,8 @@
 
 module Castellan
   module Profile
-    # The queries of a result as they are kept: each text and each list of frames once, and eight numbers for a query. A hundred queries of
-    # one shape are written in a fifth of the time that a hundred hashes take, and a store has room for five times as many.
+    # The queries of a result as they are kept: each text and each list of frames once, and eight cells for a query, which takes a store
+    # less room and less time than a hash for each.
     #
     #   table = QueryTable.new(texts: ["select ?"], frames: [["a.rb:1:in `x'"]], cells: [1_000, 400, 2, false, 0, 0, 0, nil])
     #   table.to_a     # => [{ at_ns: 1_000, duration_ns: 400, rows: 2, cached: false, sql: "select ?", fingerprint: "select ?", … }]

@@ -90,6 +90,9 @@ module Accuracy
       sample "two states of one model" do
         { lent: Book.lent.count, there: Book.there.count }
       end
+      sample "two states of one model, remembered, and asked for on a condition" do
+        @counts ||= [Book.lent.count, Book.there.count] if Book.name
+      end
       sample "two states of one model, listed" do
         [Book.lent.to_a, Book.there.to_a]
       end
