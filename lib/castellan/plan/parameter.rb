@@ -18,9 +18,9 @@ module Castellan
       module_function
 
       # @param value [String, Symbol, Array, Object] divided by commas; an Array is taken as it is divided
+      # @param gaps [Boolean] whether what stands behind the last comma is a part, if empty
       # @return [Array<String>]
       # @raise [BadRequest]
-      # @param gaps [Boolean] whether what stands behind the last comma is a part, if empty
       def list(name, value, title: "Invalid query parameter", gaps: false)
         parts = case value
                 when String then text(name, value, title: title).split(",", gaps ? -1 : 0)
