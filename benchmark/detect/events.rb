@@ -5,8 +5,9 @@ require_relative "contenders"
 
 module Benchmarks
   module Detect
-    # What one event costs, over many of the same: 150 frames deep of which 40 belong to a gem. The least of several runs;
-    # what is subtracted from each other takes turns, because the machine is faster at one time than at another.
+    # What one event costs, over many of the same: 150 frames deep of which 40 belong to a gem. The least of several runs.
+    # What is subtracted from each other takes turns, because the machine is faster at one time than at another; only ActiveRecord's own
+    # instrumentation is timed before, while nothing listens.
     #
     #   Events.new(100_000).measure   # => { "a statement whose text was seen before" => [0.9, 0.0], … }: µs and objects more than without
     class Events

@@ -22,8 +22,7 @@ module Castellan
                     "test/{document,contract,railtie}_test.rb"
     # Of these, those that ask an example, which is a process with Rails of its own whatever the tests' is.
     RAILS_OF_THEIR_OWN = "test/detect/**/users_example*_test.rb"
-    # Tests wait for servers and browsers, which left a third of two processors idle: so one more than there are. Each has servers of its
-    # own, so no more than five.
+    # Tests wait for servers and browsers, so one more than there are processors. Each has servers of its own, so no more than five.
     PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { (Etc.nprocessors + 1).clamp(2, 5) })
     SLOWEST = 10 # tests that are named before the last line
     private_constant :LOADER, :SLOWEST
