@@ -49,6 +49,20 @@ class AnswerTest < Minitest::Test
     assert_equal [500, "k"], [answer.status, answer.error.message]
   end
 
+  def test_a_request_that_ends_the_process_or_has_no_end_is_an_error_of_it
+    endless = ->(env) { endless.call(env) }
+    assert_instance_of SystemStackError, answer_of(endless).error
+    assert_equal 3, answer_of(->(_env) { exit 3 }).error.status
+    assert_raises(Interrupt) { answer_of(->(_env) { raise Interrupt }) }
+  end
+
+  def test_what_is_no_response_of_rack_is_said
+    [nil, [200], "hello", [200, nil, []], [200, {}, nil]].each do |result|
+      error = answer_of(result).error
+      assert_equal "the application answered with #{result.inspect}, which is no [status, headers, body] of Rack", error.message
+    end
+  end
+
   private
 
   def answer_of(result)

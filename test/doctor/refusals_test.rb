@@ -94,6 +94,15 @@ class RefusalsTest < Minitest::Test
     end
   end
 
+  def test_a_database_of_no_name_is_said_to_have_none
+    source = %(require "active_record"\nActiveRecord::Base.establish_connection(adapter: "sqlite3")\nrun ->(_env) { [200, {}, []] }\n)
+    with_app({ "config.ru" => source }) do |app|
+      run = app.doctor("--get", "/")
+      assert_includes run.out, "database: sqlite3 (no database is named), ActiveRecord\n"
+      assert_includes run.err, "the database sqlite3 (no database is named), ActiveRecord cannot be reached: "
+    end
+  end
+
   def test_castellan_off_is_said
     with_app({ "config.ru" => ANSWERS }) do |app|
       run = app.doctor("--get", "/nothing", CASTELLAN: "off")

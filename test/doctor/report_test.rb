@@ -39,6 +39,12 @@ class ReportTest < Minitest::Test
     assert_includes report, "next: no preload mends"
   end
 
+  def test_what_is_slow_without_being_repeated_has_a_next_step_of_its_own
+    report = report_of(finding(kind: :slow_query, count: 1, fix: nil, fix_refused: "it is slow by itself"))
+    assert_includes report, "1. 1 query, 1.00 ms: slow statements"
+    assert_includes report, "\nnext: it is slow by itself"
+  end
+
   def test_a_trial_stands_below_its_fix_and_decides_on_the_next_step
     helps = finding(fix: "add x", fingerprint: "select a", total_ns: 1)
     not_so = finding(fix: "add y", fingerprint: "select b", total_ns: 9)
@@ -65,6 +71,7 @@ class ReportTest < Minitest::Test
   def test_the_next_step_follows_from_what_takes_the_time
     assert_includes next_step(sql_ns: 90_000_000, duration_ns: 100_000_000), "EXPLAIN ANALYZE"
     assert_includes next_step(sql_ns: 1, allocated_objects: 50_000), "with a Castellan::Resource"
+    assert_includes next_step(sql_ns: 0, queries: 0, allocated_objects: 50_000), "nothing is read, and 50,000 objects are made: a profile"
     assert_includes next_step(sql_ns: 1, allocated_objects: 500, duration_ns: 90_000_000), "stackprof"
     assert_includes next_step(sql_ns: 1, allocated_objects: 500, duration_ns: 2_000_000), "nothing stands out"
   end
@@ -89,7 +96,22 @@ class ReportTest < Minitest::Test
     assert_equal [3, 5, "first"], [examination.runs, examination.measurement.response_bytes, examination.body]
   end
 
+  def test_tables_that_are_read_in_another_thread_are_named
+    database = Sequel.sqlite
+    database.create_table(:letters) { primary_key :id }
+    application = ->(_env) { [200, {}, [Thread.new { database[:letters].count.to_s }.value]] }
+    assert_equal %w[letters], Doctor::Examination.new(application, request, runs: 1, memory: false).call.tables
+  end
+
+  def test_a_database_in_memory_is_named_so
+    { Sequel.sqlite => "sqlite (in memory), Sequel",
+      Sequel.connect("sqlite://a/b.sqlite3", test: false) => "sqlite (a/b.sqlite3), Sequel" }.each do |database, said|
+      assert_equal said, Doctor::Databases::SequelDatabase.new(database).to_s
+    end
+  end
+
   def test_figures_of_every_size
+    assert_equal ["1 query", "2,000 queries", "0 bytes"], [[1, "query"], [2_000, "query"], [0, "byte"]].map { |one| Doctor::Figures.counted(*one) }
     assert_equal %w[0 999 1,000 1,234,567], [0, 999, 1000, 1_234_567].map { |number| Doctor::Figures.whole(number) }
     assert_equal ["0.05 ms", "9.99 ms", "10.0 ms", "1,234.6 ms"], [50_000, 9_990_000, 10_000_000, 1_234_560_000].map { |ns| Doctor::Figures.milliseconds(ns) }
     assert_equal ["9,999 bytes", "10.0 kB", "1.5 MB"], [9_999, 10_000, 1_500_000].map { |bytes| Doctor::Figures.bytes(bytes) }

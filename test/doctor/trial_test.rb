@@ -52,6 +52,13 @@ class TrialTest < Minitest::Test
     assert_equal [true, 7, 2], [trial.accepted?, trial.before.queries, trial.after.queries]
   end
 
+  def test_threads_that_the_work_starts_belong_to_it
+    asking = try { json(keepers.map { |keeper| Thread.new { keeper.badge.id }.value }) }
+    assert_equal [true, 7, 2], [asking.accepted?, asking.before.queries, asking.after.queries], asking.to_s
+    loading = try { json(Thread.new { keepers.map { |keeper| keeper.badge.id } }.value) }
+    assert_equal [true, 7, 2], [loading.accepted?, loading.before.queries, loading.after.queries], loading.to_s
+  end
+
   def test_what_differs_between_two_runs_is_masked_and_named
     times = 0
     trial = try do
@@ -61,6 +68,22 @@ class TrialTest < Minitest::Test
     assert_predicate trial, :accepted?
     assert_equal ['$.data[*]["seen at"]', "$.meta.run"], trial.masked
     assert_includes trial.to_s, 'the same but for what differs without it, too: $.data[*]["seen at"], $.meta.run'
+  end
+
+  def test_of_a_table_the_columns_that_differ_are_masked_and_no_other
+    times = 0
+    trial = try { json(keepers.map { |keeper| [keeper.badge.id, times += 1, keeper.association(:badge).loaded?] }) }
+    assert_equal ["$[*][1]"], trial.masked
+    assert_equal true, trial.same?, trial.to_s
+    spoilt = try { json(keepers.map { |keeper| [keeper.association(:badge).loaded?, keeper.badge.id, times += 1] }) }
+    assert_equal ["$[*][2]"], spoilt.masked
+    assert_includes spoilt.to_s, "does not help: the answer differs at $[*][0]"
+  end
+
+  def test_an_answer_without_a_body_is_not_called_the_same_bytes
+    trial = try { [200, {}, keepers.map { |keeper| keeper.badge.id }.first(0)] }
+    assert_predicate trial, :accepted?
+    assert trial.to_s.end_with?("; the same status, and no body to compare"), trial.to_s
   end
 
   def test_lines_of_a_text_are_masked_but_not_a_whole_answer

@@ -34,6 +34,8 @@ module Castellan
         return best.fix if best
         return "the changes that were tried do not help; see above why" if mendable.any?
 
+        return groups.first.fix_refused if groups.none?(&:repeats?)
+
         "no preload mends what is repeated; see above for what to ask at once instead"
       end
 
@@ -49,8 +51,11 @@ module Castellan
         return if @measurement.allocated_objects < MANY_OBJECTS
         return keep if @examination.castellan?
 
-        "no query is repeated, and the time goes into #{Figures.whole(@measurement.allocated_objects)} objects, models and hashes that " \
-          "are thrown away: render it from rows, with a Castellan::Resource"
+        made = "#{Figures.whole(@measurement.allocated_objects)} objects"
+        return "nothing is read, and #{made} are made: a profile of the objects says where (stackprof)" if @measurement.queries.zero?
+
+        "no query is repeated, and the time goes into #{made}, models and hashes that are thrown away: render it from rows, with a " \
+          "Castellan::Resource"
       end
 
       def keep
@@ -60,7 +65,8 @@ module Castellan
       def time
         return if @measurement.duration_ns < SLOW_NS
 
-        "no query is repeated and little is allocated: a profile of the processor's time says where it goes (stackprof, vernier)"
+        "no query is repeated and little is allocated: a profile of the time says where it goes, into computing or into waiting " \
+          "(stackprof, vernier; of the clock's time, not the processor's)"
       end
     end
   end

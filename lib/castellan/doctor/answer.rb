@@ -59,13 +59,21 @@ module Castellan
 
       # @param application [#call]
       # @param env [Hash]
-      # @return [Answer] also when the application raised
+      # @return [Answer] also when the application raised, called itself without end, or wanted to end the process
       def self.to(application, env)
-        status, headers, body = application.call(env)
+        status, headers, body = checked(application.call(env))
         new(status.to_i, headers, read(body, headers), env.values_at(*ERRORS).compact.first, blocked_hosts: env[BLOCKED_HOSTS])
-      rescue ScriptError, StandardError => error
+      rescue ScriptError, StandardError, SystemStackError, SystemExit => error
         new(nil, {}, "", error)
       end
+
+      def self.checked(response)
+        status, headers, body = response if response.respond_to?(:to_ary)
+        return response if status && headers.respond_to?(:each) && (body.respond_to?(:each) || body.respond_to?(:call))
+
+        raise TypeError, "the application answered with #{response.inspect}, which is no [status, headers, body] of Rack"
+      end
+      private_class_method :checked
 
       def self.read(body, headers)
         stream = Stream.new

@@ -18,7 +18,8 @@ module Castellan
 
         # @return [String] without user or password
         def to_s
-          "#{@pool.db_config.adapter} (#{PublicUrl.of(@pool.db_config.database)}), ActiveRecord"
+          name = @pool.db_config.database || "no database is named"
+          "#{@pool.db_config.adapter} (#{PublicUrl.of(name)}), ActiveRecord"
         end
 
         # @return [Integer, nil] nil when there is no such table here
@@ -70,7 +71,7 @@ module Castellan
 
         # @return [String] without user or password
         def to_s
-          "#{@database.database_type} (#{PublicUrl.of(@database.opts[:database] || @database.uri)}), Sequel"
+          "#{@database.database_type} (#{name}), Sequel"
         end
 
         # (see ActiveRecordDatabase#rows)
@@ -89,6 +90,13 @@ module Castellan
         def reach = @database.test_connection
 
         private
+
+        # SQLite without a file is in memory; a JDBC database has its name in the URL.
+        def name
+          return "in memory" if @database.database_type == :sqlite && !@database.opts[:database] && !@database.opts[:uri]
+
+          PublicUrl.of(@database.opts[:database] || @database.uri)
+        end
 
         def names
           @names ||= @database.tables + @database.views

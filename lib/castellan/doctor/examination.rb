@@ -37,6 +37,9 @@ module Castellan
         def query(sql, _name, _started_ns, _duration_ns, _cached, _rows)
           @all[sql] = true
         end
+
+        # @return [Statements] who is told of a thread that is started meanwhile
+        def strand = self
       end
 
       # @return [Request]

@@ -5,6 +5,7 @@ module Castellan
     # Numbers as a person reads them.
     #
     #   Figures.whole(1234567)            # => "1,234,567"
+    #   Figures.counted(2, "query")       # => "2 queries"
     #   Figures.milliseconds(7_795_400_000)   # => "7,795.4 ms"
     #   Figures.bytes(35_000_000)         # => "35.0 MB"
     module Figures
@@ -12,6 +13,10 @@ module Castellan
 
       # @return [String] with thousands separators
       def whole(number) = number.to_s.gsub(/(?<=\d)(?=(?:\d{3})+(?!\d))/, ",")
+
+      # @param noun [String] for one
+      # @return [String]
+      def counted(number, noun) = "#{whole(number)} #{number == 1 ? noun : "#{noun.sub(/y\z/, "ie")}s"}"
 
       # @param nanoseconds [Integer]
       # @return [String]

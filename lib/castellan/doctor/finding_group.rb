@@ -38,11 +38,17 @@ module Castellan
       # @return [String, nil]
       def fix = first.fix
 
+      # @return [String, nil] why there is none
+      def fix_refused = first.fix_refused
+
+      # @return [Boolean] whether it is about statements that look alike, and not about one
+      def repeats? = first.repeats?
+
       # @param trial [Trial, nil] of its fix
       # @return [Array<String>]
       def lines(number, trial = nil)
-        ["#{number}. #{Figures.whole(count)} queries, #{Figures.milliseconds(total_ns)}: #{WORDS.fetch(first.kind, first.kind)}",
-         *loads, *by_place, labelled("fix", fix || "none: #{first.fix_refused}"),
+        ["#{number}. #{Figures.counted(count, "query")}, #{Figures.milliseconds(total_ns)}: #{WORDS.fetch(first.kind, first.kind)}",
+         *loads, *by_place, labelled("fix", fix || "none: #{fix_refused}"),
          *(labelled("tried", trial.to_s) if trial)]
       end
 

@@ -59,24 +59,24 @@ module Castellan
         of = @examination.runs == 1 ? "one warm run" : "the median of #{@examination.runs} warm runs"
         cached = ", #{Figures.whole(@measurement.cached_queries)} more answered by the query cache" if @measurement.cached_queries.positive?
         line("duration", "#{Figures.milliseconds(@measurement.duration_ns)} (#{of}), of which SQL " \
-                         "#{Figures.milliseconds(@measurement.sql_ns)} in #{count(@measurement.queries, "query", "queries")}#{cached}")
+                         "#{Figures.milliseconds(@measurement.sql_ns)} in #{Figures.counted(@measurement.queries, "query")}#{cached}")
       end
 
       def objects
         bytes = ", #{Figures.bytes(@measurement.allocated_bytes)}" if @measurement.allocated_bytes
-        line("allocated", "#{count(@measurement.allocated_objects, "object", "objects")}#{bytes}")
+        line("allocated", "#{Figures.counted(@measurement.allocated_objects, "object")}#{bytes}")
       end
 
       def retained
         if @measurement.retained_objects
-          line("retained", "#{count(@measurement.retained_objects, "object", "objects")}, #{Figures.bytes(@measurement.retained_bytes)}")
+          line("retained", "#{Figures.counted(@measurement.retained_objects, "object")}, #{Figures.bytes(@measurement.retained_bytes)}")
         elsif @examination.memory?
           line("retained", "not counted: that needs the gem memory_profiler (bundle add memory_profiler --require false)")
         end
       end
 
       def response
-        line("response", count(@measurement.response_bytes, "byte", "bytes"))
+        line("response", Figures.counted(@measurement.response_bytes, "byte"))
       end
 
       def tables
@@ -89,8 +89,6 @@ module Castellan
         groups = FindingGroup.all(@examination.findings)
         groups.each.with_index(1).flat_map { |group, number| ["", *group.lines(number, @trials[group.findings.first])] }
       end
-
-      def count(number, one, many) = "#{Figures.whole(number)} #{number == 1 ? one : many}"
 
       def advice
         Advice.new(@examination, @trials).to_s

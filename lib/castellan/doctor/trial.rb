@@ -61,7 +61,11 @@ module Castellan
       def agreement
         return "the same but for what differs without it, too: #{masked.join(", ")}" if masked.any?
 
-        before.response_bytes ? "the same bytes" : "the answer is the same"
+        case before.response_bytes
+        when nil then "the answer is the same"
+        when 0 then "the same status, and no body to compare"
+        else "the same bytes"
+        end
       end
 
       def row(measurement)

@@ -9,8 +9,8 @@ module Castellan
       #   injection = Injection.new(findings)
       #   injection.apply { application.call(env) }   # outside of it the hooks ask one variable and do nothing
       #
-      # It belongs to the thread (and its fibers) that runs the work, as a recording does. The hooks in the libraries are
-      # {ActiveRecordInjection} and {SequelInjection}.
+      # It belongs to the thread (and its fibers) that runs the work and to those that are started meanwhile, as a recording does. The
+      # hooks in the libraries are {ActiveRecordInjection} and {SequelInjection}.
       class Injection
         # A preload at a load: `only` names the class of the records that have the association, where not all do.
         Preload = Struct.new(:location, :model, :tree, :only)
@@ -58,6 +58,9 @@ module Castellan
 
         # Told by {Recording#query}; it counts nothing.
         def query(*); end
+
+        # @return [Injection] the same for a thread that is started meanwhile: what one thread is doing is not what another does
+        def strand = dup
 
         # Runs the block with the fix applied.
         # @return what the block returned

@@ -12,8 +12,9 @@ module Castellan
       #   one.differences(other)                    # => ["$.at"]
       #   one.differences(other, masked: ["$.at"])  # => []
       #
-      # A place in a JSON document is a path with `[*]` for every index; in another text it is a line. Equal bytes are equal;
-      # of unequal ones that are JSON everything but the masked places must be, and in the same order.
+      # A place in a JSON document is a path with `[*]` for every index, but for the columns of a table (a list of lists that are equally
+      # long): `[*][2]`. In another text it is a line. Equal bytes are equal; of unequal ones that are JSON everything but the masked
+      # places must be, and in the same order.
       class Outcome
         WHOLE = "$"
 
@@ -99,8 +100,17 @@ module Castellan
           if one.is_a?(Hash) && other.is_a?(Hash) && one.keys == other.keys
             one.flat_map { |key, value| compare(value, other[key], "#{place}#{member(key)}") }
           elsif one.is_a?(Array) && other.is_a?(Array) && one.size == other.size
-            one.zip(other).flat_map { |value, same| compare(value, same, "#{place}[*]") }
+            rows = table?(one) && table?(other)
+            one.zip(other).flat_map { |value, same| rows ? row(value, same, "#{place}[*]") : compare(value, same, "#{place}[*]") }
           end
+        end
+
+        def table?(list) = list.size > 1 && list.all?(Array) && list.map(&:size).uniq.one?
+
+        def row(one, other, place)
+          return [place] if one.size != other.size
+
+          one.zip(other).each_with_index.flat_map { |(value, same), column| compare(value, same, "#{place}[#{column}]") }
         end
 
         # A text of one line has no place but the whole.

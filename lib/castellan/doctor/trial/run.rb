@@ -38,6 +38,9 @@ module Castellan
             @counter.query(sql, name, started_ns, duration_ns, cached, rows)
             @asked += 1 if !cached && @texts.fetch(sql) { @texts[sql] = @fingerprints.include?(Fingerprint.of(sql)) }
           end
+
+          # @return [Statements] who is told of a thread that is started meanwhile
+          def strand = self
         end
         private_constant :Statements
 
