@@ -38,6 +38,18 @@ class DetectGrowthTest < Minitest::Test
     assert_match(/ objects\z/, growth.to_s)
   end
 
+  def test_a_hash_is_as_large_as_what_it_holds
+    growth = Castellan::Detect.growth(scale: tags) { { data: World::Tag.all.map { |tag| { id: tag.id } }, meta: { version: 1 } } }
+    assert_predicate growth, :constant?, growth.to_s
+    limited = Castellan::Detect.growth(scale: tags) { { data: World::Tag.limit(2).map { |tag| [tag.id, tag.name] }, meta: nil } }
+    assert_equal "the result had the same size (5) every time: the added records were not part of the work", limited.to_s
+  end
+
+  def test_a_query_more_for_each_record_is_exactly_one
+    growth = Castellan::Detect.growth(scale: tags, by: 3) { World::Tag.ids.map { |id| World::Tag.find(id) } }
+    assert_equal [1.0], growth.slopes.values
+  end
+
   def test_a_time_that_became_less_is_no_cost
     runs = [4, 2, 1].map.with_index(1) do |ns, added|
       Castellan::Detect::Growth::Run.new(added: added, groups: {}, size: added, text: true, loaded: added, ns: ns, objects: 10 * added)

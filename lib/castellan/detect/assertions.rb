@@ -17,7 +17,9 @@ module Castellan
     #   end
     #
     # Needs `assert(condition, message)`, which minitest and test-unit have, and data: with one record nothing repeats.
-    # `known:` leaves out findings that somebody decided to live with.
+    # `known:` leaves out findings that somebody decided to live with. In GitHub Actions,
+    # `puts Castellan::Detect::Report.github(Castellan::Detect.watch { … })`
+    # marks the lines to change.
     module Assertions
       # @param repeats [Integer] how many statements of one shape make a finding
       # @param known [KnownFindings, String, nil] or the path of its file

@@ -70,9 +70,23 @@ module Castellan
       end
       private_class_method :text_of
 
-      # Of a list.
-      def self.size_of(result) = (result.size if result.respond_to?(:size) && !result.is_a?(Numeric) && !response?(result))
+      # Of a list, or of a hash with lists in it.
+      def self.size_of(result)
+        return if result.is_a?(Numeric) || response?(result)
+        return values_in(result) if result.is_a?(Hash) || result.is_a?(Array)
+
+        result.size if result.respond_to?(:size)
+      end
       private_class_method :size_of
+
+      def self.values_in(result)
+        case result
+        when Hash then values_in(result.values)
+        when Array then result.sum { |value| values_in(value) }
+        else 1
+        end
+      end
+      private_class_method :values_in
 
       def self.response?(result) = result.is_a?(Array) && result.size == 3 && result[0].is_a?(Integer) && result[1].is_a?(Hash)
       private_class_method :response?
@@ -131,13 +145,13 @@ module Castellan
 
       def shapes = @runs.flat_map { |run| run.groups.keys }.uniq
 
-      # Least squares.
+      # Least squares, in fractions, so that one query more for each record is 1.0.
       def slope(&figure)
-        sizes = @runs.map { |run| run.added.to_f }
+        sizes = @runs.map { |run| run.added.to_r }
         figures = @runs.map(&figure)
         mean_size = sizes.sum / sizes.size
-        mean = figures.sum.to_f / figures.size
-        sizes.zip(figures).sum { |size, value| (size - mean_size) * (value - mean) } / sizes.sum { |size| (size - mean_size)**2 }
+        mean = figures.sum.to_r / figures.size
+        (sizes.zip(figures).sum { |size, value| (size - mean_size) * (value - mean) } / sizes.sum { |size| (size - mean_size)**2 }).to_f
       end
 
       def location(shape) = CallSite.location(@runs.last.groups.fetch(shape, [0, nil]).last) || "an unknown place"
