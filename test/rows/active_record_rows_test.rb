@@ -107,7 +107,7 @@ module ActiveRecordRowsContract
     plan = plan(user_resource(:posts, to_many: true), include: "posts")
     reader = Castellan::Rows::Reader.new(plan, Castellan::Rows.for(models::User))
     link = reader.reader(plan.root).links.first
-    texts = Array.new(2) { reader.reader(link.edge.node).own_rows_sql(link) }
+    texts = Array.new(2) { reader.reader(link.edge.node).own_rows_sql(link, 2) }
     assert_same(*texts)
     assert_equal texts.first, statements { rows(user_resource(:posts, to_many: true), models::User.order(:id), include: "posts") }.last
   end

@@ -100,4 +100,18 @@ end
 class FlatReaderOnPostgresTest < Minitest::Test
   include FlatReaderContract
   include ActiveRecordWorld::OnPostgres
+
+  def test_the_server_plans_the_statement_of_one_record_once
+    resources = [resource { attributes :email }, resource { has_many :roles, resource: const_get(:RoleNames) }]
+    texts = resources.map { |resource| sent { 12.times { resource.render(id: @users[0].id) } }.uniq }
+    plans = @connection.select_rows("SELECT statement, generic_plans FROM pg_prepared_statements").to_h
+    texts.flatten.each { |text| assert_operator plans.fetch(text), :>, 0, text }
+    assert_equal [1, 2], texts.map(&:size)
+  end
+
+  private
+
+  def sent(&)
+    payloads(&).reject { |payload| payload[:name] == "SCHEMA" }.map { |payload| payload[:sql] }
+  end
 end

@@ -34,6 +34,16 @@ module ManyLinksContract
     end
   end
 
+  def test_the_links_of_one
+    filled(4) do
+      expected.each do |id, songs|
+        document = JSON.parse(resource.render(scope, id: id, include: "songs"))
+        assert_equal songs, document.dig("data", "relationships", "songs", "data").map { |song| song["id"] }
+        assert_equal songs.uniq.sort, document["included"].map { |song| song["id"] }.sort
+      end
+    end
+  end
+
   def test_nobody_has_any
     filled(60) do
       unlink

@@ -14,6 +14,8 @@ module Castellan
     class Dialect
       # Stands for the ids in the text of {Other}.
       IDS = "castellan_ids"
+      LIST = /= ANY\((\$1::[^()]+)\)/
+      private_constant :LIST
 
       # @param name [Symbol] :sqlite, :postgres, or any other
       # @return [Dialect]
@@ -37,6 +39,13 @@ module Castellan
         when :sqlite then "#{expression} IN (SELECT value FROM json_each(?))"
         else "#{expression} IN (#{IDS})"
         end
+      end
+
+      # @param sql [String] with a comparison of {#among}
+      # @return [String] the same for a list of one id: PostgreSQL plans this once, where it weighs a short list anew in each request,
+      #   which takes longer than finding the row
+      def single(sql)
+        name == :postgres ? sql.gsub(LIST) { "= (#{Regexp.last_match(1)})[1]" } : sql
       end
 
       # @return [Boolean] whether the links of a row are cheapest as one value of the row itself

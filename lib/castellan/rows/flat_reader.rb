@@ -30,7 +30,8 @@ module Castellan
         @reader = reader
         @coders = coders.freeze
         @column = node.definition.id_column
-        @sql = NodeReader.new(node, adapter, NONE).by_ids_sql.freeze
+        @sql = NodeReader.new(node, adapter, NONE).by_ids_sql(nil).freeze
+        @single_sql = adapter.dialect.single(@sql).freeze
         @indexed = @column == adapter.primary_key
         freeze
       end
@@ -41,7 +42,7 @@ module Castellan
         return @reader.call(scope, viewer: viewer) unless scope.is_a?(ChosenIds) && scope.column == @column && !scope.ids.empty?
 
         @adapter.session do |session|
-          rows = session.rows(@sql, scope.ids, kept: true, indexed: @indexed)
+          rows = session.rows(scope.ids.size == 1 ? @single_sql : @sql, scope.ids, kept: true, indexed: @indexed)
           retype = ->(index) { ComputedMembers.new(NodeReader.new(@node, @adapter, NONE), rows, session, viewer).retyped(index) }
           table = Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: NOTHING, computed: NONE, retype: retype)
           Plan::RowSet.new([table])

@@ -25,11 +25,10 @@ module Castellan
       # @return [Object] the association
       # @return [Symbol, nil] see above; nil where rows cannot say it, see {#reason}
       # @return [Array<Correlated>] what the row's SELECT has to contain for this link
-      # @return [String, nil] SELECT of the parent's id and the related id, for parents given as ids
       # @return [Boolean] whether some links may lead to no row: they are there only if the related row is
       # @return [String, nil] the column of the related rows that holds the parent's id, when they carry it
       # @return [Boolean] whether an index finds the links of one parent
-      attr_reader :edge, :association, :kind, :expressions, :pairs_sql, :loose, :parent_column, :indexed
+      attr_reader :edge, :association, :kind, :expressions, :loose, :parent_column, :indexed
 
       # @param adapter [Object] of the rows that have the relationship
       # @param id_column [Symbol] their id
@@ -46,6 +45,7 @@ module Castellan
         @expressions = NOTHING
         @indexed = %i[pairs own_rows].include?(kind) && adapter.dialect.name == :postgres && association.indexed?
         write
+        @single_pairs_sql = @pairs_sql && stable? ? association.adapter.dialect.single(@pairs_sql) : @pairs_sql
         freeze
       end
 
@@ -60,6 +60,12 @@ module Castellan
       # @return [String] SELECT of the related rows of all parents given as ids
       def own_rows_sql(list)
         @own_rows_sql.sub(LIST) { list }
+      end
+
+      # @param parents [Integer] how many
+      # @return [String, nil] SELECT of the parent's id and the related id, for parents given as ids
+      def pairs_sql(parents)
+        parents == 1 ? @single_pairs_sql : @pairs_sql
       end
 
       # @param parents [Integer] how many

@@ -60,8 +60,9 @@ module Castellan
         return nothing { lead(index, link, Plan::RowSet::Pairs.new(NOTHING, 0, 1)) } if ids.empty?
 
         lists = link.lists_sql(ids.size)
+        text = lists || link.pairs_sql(ids.size)
         kept = @reader.kept?(link.edge)
-        @reading.ask(Question.new(link.association.adapter, lists || link.pairs_sql, ids, kept, kept && link.indexed) { |rows|
+        @reading.ask(Question.new(link.association.adapter, text, ids, kept, kept && link.indexed) { |rows|
           lead(index, link, lists ? Plan::RowSet::Lists.new(rows) : Plan::RowSet::Pairs.new(rows, 0, 1))
         })
       end
@@ -72,7 +73,7 @@ module Castellan
         return nothing { own_links(index, link, child, NOTHING) } if ids.empty?
 
         kept = @reader.kept?(child.node) && @reader.kept?(link.edge)
-        @reading.ask(Question.new(child.adapter, child.own_rows_sql(link), ids, kept, kept && link.indexed) { |rows|
+        @reading.ask(Question.new(child.adapter, child.own_rows_sql(link, ids.size), ids, kept, kept && link.indexed) { |rows|
           own_links(index, link, child, rows)
         })
       end

@@ -31,7 +31,7 @@ module Castellan
         @positions = links.map { |link| link ? link.expressions.map { |expression| further(expression) } : NOTHING }
         @selects = links.any? { |link| link&.select? }
         @width = @expressions.size
-        @own_rows_sql = NONE
+        @own_rows_sql = @single_own_rows_sql = NONE
         @computes = node.members.any? { |member| member.attribute.source == :computed }
       end
 
@@ -56,7 +56,7 @@ module Castellan
 
         @list = parts(@expressions)
         @joined_list = joined_list if joins?
-        @by_ids_sql = by_ids_sql if adapter.constant_by_ids?
+        keep_by_ids if adapter.constant_by_ids?
         @steady = coders.map { |coder| coder unless coder == :datetime }.freeze
         @changing = @steady.each_index.reject { |index| @steady[index] }.freeze
         @kept[node] = self
@@ -73,20 +73,24 @@ module Castellan
         around(@list || parts(@expressions), &block)
       end
 
+      # @param count [Integer, nil] how many ids there are, nil where that is not known
       # @return [String] for ids given as one value
-      def by_ids_sql
-        @by_ids_sql || sql { |list, joins| adapter.select_by_ids_sql(list, node.definition.id_column, joins) }
+      def by_ids_sql(count)
+        (count == 1 && @single_by_ids_sql) || @by_ids_sql || by_ids
       end
 
+      # @param count [Integer] how many parents there are
       # @return [String] of the rows that carry their parent's key as a further column, for parents given as ids
-      def own_rows_sql(link)
-        @own_rows_sql[link] || own_rows(link)
+      def own_rows_sql(link, count)
+        (count == 1 && @single_own_rows_sql[link]) || @own_rows_sql[link] || own_rows(link)
       end
 
       # Keeps that text.
       # @param link [Link] the one that leads here, which means the same in each request, as these rows do
       def keep_own_rows(link)
-        @own_rows_sql = { link => own_rows(link).freeze }.compare_by_identity.freeze
+        text = own_rows(link).freeze
+        @own_rows_sql = { link => text }.compare_by_identity.freeze
+        @single_own_rows_sql = { link => adapter.dialect.single(text).freeze }.compare_by_identity.freeze
       end
 
       # @param link [Link] of the parents to these rows
@@ -121,6 +125,15 @@ module Castellan
       def keep_link(link)
         @kept[link.edge] = link
         @kept[link.edge.node]&.keep_own_rows(link) if link.kind == :own_rows
+      end
+
+      def by_ids
+        sql { |list, joins| adapter.select_by_ids_sql(list, node.definition.id_column, joins) }
+      end
+
+      def keep_by_ids
+        @by_ids_sql = by_ids.freeze
+        @single_by_ids_sql = adapter.dialect.single(@by_ids_sql).freeze
       end
 
       def own_rows(link)

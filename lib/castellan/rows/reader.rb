@@ -62,7 +62,7 @@ module Castellan
         linkage = linkage(reader, reading)
         indexed = node.definition.id_column == adapter.primary_key
         kept = kept?(node) && adapter.constant_by_ids?
-        reading.ask(Question.new(adapter, reader.by_ids_sql, ids, kept, indexed) { |rows|
+        reading.ask(Question.new(adapter, reader.by_ids_sql(ids.size), ids, kept, indexed) { |rows|
           fill(reader, rows, reading, linkage, &found)
         })
         linkage.foresee(ids) if indexed && reader.selects? && adapter.overlaps?
@@ -86,7 +86,7 @@ module Castellan
       def part(node, adapter, ids, reading)
         reader = NodeReader.new(node, adapter, @kept, @models)
         rows = NOTHING
-        reading.ask(Question.new(adapter, reader.by_ids_sql, ids) { |found| rows = found }) unless ids.empty?
+        reading.ask(Question.new(adapter, reader.by_ids_sql(ids.size), ids) { |found| rows = found }) unless ids.empty?
         reading.run
         links = links(reader, rows, reading)
         reading.run
