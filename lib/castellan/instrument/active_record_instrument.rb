@@ -76,6 +76,7 @@ module Castellan
                           ActiveSupport::Notifications.subscribe("instantiation.active_record", Instantiation)]
           ActiveSupport.on_load(:active_record, run_once: true) do
             ActiveRecordInstrument.prepend_witness
+            ActiveRecordRows.attach
             RawStatement.prepend_lent
           end
         end

@@ -15,17 +15,32 @@ module Castellan
       # Prepended to PG::Connection: each name is a method of its own in the driver, none calls another. Without `*rest`, because ORMs
       # come through here as well, and an array for each statement is one too many. (`exec` with parameters is deprecated and not told.)
       module Statements
-        def exec(sql, params = nil, format = nil, map = nil) = params ? super : PgInstrument.watch(self, sql, nil) { super(sql) }
-        def async_exec(sql, params = nil, format = nil, map = nil) = params ? super : PgInstrument.watch(self, sql, nil) { super(sql) }
-        def sync_exec(sql, params = nil, format = nil, map = nil) = params ? super : PgInstrument.watch(self, sql, nil) { super(sql) }
-        def query(sql, params = nil, format = nil, map = nil) = params ? super : PgInstrument.watch(self, sql, nil) { super(sql) }
-        def async_query(sql, params = nil, format = nil, map = nil) = params ? super : PgInstrument.watch(self, sql, nil) { super(sql) }
-        def exec_params(sql, params, format = nil, map = nil) = PgInstrument.watch(self, sql, params) { super }
-        def async_exec_params(sql, params, format = nil, map = nil) = PgInstrument.watch(self, sql, params) { super }
-        def sync_exec_params(sql, params, format = nil, map = nil) = PgInstrument.watch(self, sql, params) { super }
-        def exec_prepared(name, params = nil, format = nil, map = nil) = PgInstrument.prepared(self, name, params) { super }
-        def async_exec_prepared(name, params = nil, format = nil, map = nil) = PgInstrument.prepared(self, name, params) { super }
-        def sync_exec_prepared(name, params = nil, format = nil, map = nil) = PgInstrument.prepared(self, name, params) { super }
+        def exec(sql, params = nil, format = nil, map = nil)
+          params ? super : PgInstrument.watch(self, sql, nil, block_given?) { super(sql) }
+        end
+
+        def async_exec(sql, params = nil, format = nil, map = nil)
+          params ? super : PgInstrument.watch(self, sql, nil, block_given?) { super(sql) }
+        end
+
+        def sync_exec(sql, params = nil, format = nil, map = nil)
+          params ? super : PgInstrument.watch(self, sql, nil, block_given?) { super(sql) }
+        end
+
+        def query(sql, params = nil, format = nil, map = nil)
+          params ? super : PgInstrument.watch(self, sql, nil, block_given?) { super(sql) }
+        end
+
+        def async_query(sql, params = nil, format = nil, map = nil)
+          params ? super : PgInstrument.watch(self, sql, nil, block_given?) { super(sql) }
+        end
+
+        def exec_params(sql, params, format = nil, map = nil) = PgInstrument.watch(self, sql, params, block_given?) { super }
+        def async_exec_params(sql, params, format = nil, map = nil) = PgInstrument.watch(self, sql, params, block_given?) { super }
+        def sync_exec_params(sql, params, format = nil, map = nil) = PgInstrument.watch(self, sql, params, block_given?) { super }
+        def exec_prepared(name, params = nil, format = nil, map = nil) = PgInstrument.run(self, name, params, block_given?) { super }
+        def async_exec_prepared(name, params = nil, format = nil, map = nil) = PgInstrument.run(self, name, params, block_given?) { super }
+        def sync_exec_prepared(name, params = nil, format = nil, map = nil) = PgInstrument.run(self, name, params, block_given?) { super }
         def prepare(name, sql, *rest) = PgInstrument.remember(self, name, sql) && super
         def async_prepare(name, sql, *rest) = PgInstrument.remember(self, name, sql) && super
         def sync_prepare(name, sql, *rest) = PgInstrument.remember(self, name, sql) && super
@@ -61,19 +76,24 @@ module Castellan
         end
 
         # Public for {Statements}.
-        def watch(connection, sql, binds, &block)
+        def watch(connection, sql, binds, lent, &block)
           return yield unless attached? && RawStatement.unknown?(connection)
 
-          RawStatement.tell(sql, NAME, binds, &block)
+          RawStatement.tell(sql, NAME, binds, rows(lent), &block)
         end
 
-        # Public for {Statements}. What was prepared before anybody listened has no text but its name.
-        def prepared(connection, name, binds, &block)
+        # Public for {Statements}: a prepared one. What was prepared before anybody listened has no text but its name.
+        def run(connection, name, binds, lent, &block)
           return yield unless attached? && RawStatement.unknown?(connection)
 
           text = connection.instance_variable_get(TEXTS)&.fetch(name, nil) || "EXECUTE #{name}"
-          RawStatement.tell(text, NAME, binds, &block)
+          RawStatement.tell(text, NAME, binds, rows(lent), &block)
         end
+
+        private
+
+        # A result that is lent to a block is not what comes back.
+        def rows(lent) = lent ? RowCount::UNKNOWN : RowCount
       end
     end
   end

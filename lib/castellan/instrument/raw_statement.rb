@@ -31,13 +31,15 @@ module Castellan
         # @param sql [String]
         # @param name [String] what to call it
         # @param binds [Array, Hash, nil]
+        # @param rows [#call] what the rows are, by what the driver answers
         # @yield sends it
-        def tell(sql, name, binds)
+        # @return what the driver answers
+        def tell(sql, name, binds, rows = RowCount)
           started = Clock.monotonic_ns
           begin
-            yield
+            answer = yield
           ensure
-            Recording.current&.query(sql, name, started, Clock.monotonic_ns - started, false, nil, list(binds))
+            Recording.current&.query(sql, name, started, Clock.monotonic_ns - started, false, rows.call(answer), list(binds))
           end
         end
 

@@ -8,11 +8,14 @@ module Castellan
     #
     #   SequelInstrument.attach    # {Instrument.subscribe} does
     #
-    # Statements come from `Database#log_connection_yield`, numbers of records from `Dataset#_all` (below `all`,
-    # not below `each`, and before anything is loaded eagerly), the association that is walked from `Model#_load_associated_objects`.
+    # Statements and their rows come from `Database#log_connection_yield` (of what the SQLite adapter writes, no rows are known),
+    # numbers of records from `Dataset#_all` (below `all`, not below `each`, and before anything is loaded eagerly), the association
+    # that is walked from `Model#_load_associated_objects`.
     module SequelInstrument
       # What its statements are called: Sequel has no name for them, and the detector asks whose models to look at.
       NAME = "Sequel"
+      READ = :castellan_read_rows
+      private_constant :READ
 
       # Prepended to Sequel::Database.
       module Statements
@@ -22,10 +25,24 @@ module Castellan
 
           started = Clock.monotonic_ns
           begin
-            super
+            answer = super
           ensure
-            recording.query(SequelInstrument.text(self, sql), NAME, started, Clock.monotonic_ns - started, false, nil,
-                            args.is_a?(Hash) ? args.values : args)
+            recording.query(SequelInstrument.text(self, sql), NAME, started, Clock.monotonic_ns - started, false,
+                            SequelInstrument.rows(answer), args.is_a?(Hash) ? args.values : args)
+          end
+        end
+      end
+
+      # Prepended to Sequel::SQLite::Database, which hands over the rows while the statement runs: they are counted where somebody draws
+      # them. Whoever reads may leave by `return`, so the number is left for the statement, which ends next.
+      module ReadRows
+        def execute(sql, opts = Sequel::OPTS)
+          return super unless block_given? && SequelInstrument.attached? && Recording.current&.watches_spans?
+
+          super do |results|
+            yield results.extend(RowCount::Counted)
+          ensure
+            Thread.current[READ] = RowCount.call(results)
           end
         end
       end
@@ -69,12 +86,13 @@ module Castellan
 
         def attached? = @attached || false
 
-        # Sequel::Model may be loaded after the rest of Sequel; its witness is prepended at the first attach that finds it.
+        # Sequel::Model and an adapter may be loaded after the rest of Sequel: prepended to at the first attach that finds them.
         def attach
           return unless loaded?
 
           Sequel::Database.prepend(Statements) unless Sequel::Database.include?(Statements)
           Sequel::Dataset.prepend(Records) unless Sequel::Dataset.include?(Records)
+          Sequel::SQLite::Database.prepend(ReadRows) if defined?(Sequel::SQLite::Database) && !Sequel::SQLite::Database.include?(ReadRows)
           witness
           @attached = true
         end
@@ -89,6 +107,15 @@ module Castellan
 
           name = sql[/\AEXECUTE (\w+)/, 1]
           (name && database.prepared_statement(name.to_sym)&.prepared_sql) || sql
+        end
+
+        # @param answer [Object] of the driver; an Array is one row of one of several statements
+        # @return [Integer, nil]
+        def rows(answer)
+          read = Thread.current[READ] or return (RowCount.call(answer) unless answer.is_a?(Array))
+
+          Thread.current[READ] = nil
+          read
         end
 
         # Public for {Records}. The model is the one that was asked, though its records may be of subclasses, or become records only

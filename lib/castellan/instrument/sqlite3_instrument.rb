@@ -9,14 +9,30 @@ module Castellan
     # The driver has no hook, so the methods that everything else goes through are prepended, once and for the life of the
     # process; while detached they only ask that. What ActiveRecord and Sequel send is left to their own instruments. Not
     # seen: a prepared statement that is only stepped through. Where rows are read as they are asked for, the time is that
-    # of the first.
+    # of the first, and their number is not known.
     module Sqlite3Instrument
       NAME = "SQLite3"
 
       # Prepended to SQLite3::Database.
       module Statements
-        def execute(sql, *binds) = Sqlite3Instrument.unknown?(self) ? RawStatement.tell(sql, NAME, binds.first) { super } : super
-        def execute_batch(sql, *binds) = Sqlite3Instrument.unknown?(self) ? RawStatement.tell(sql, NAME, binds.first) { super } : super
+        def execute(sql, *binds)
+          return super unless Sqlite3Instrument.unknown?(self)
+          return RawStatement.tell(sql, NAME, binds.first) { super } unless block_given?
+
+          rows = 0
+          RawStatement.tell(sql, NAME, binds.first, ->(_answer) { rows }) do
+            super do |row|
+              rows += 1
+              yield row
+            end
+          end
+        end
+
+        # Answers one row of the last statement.
+        def execute_batch(sql, *binds)
+          Sqlite3Instrument.unknown?(self) ? RawStatement.tell(sql, NAME, binds.first, RowCount::UNKNOWN) { super } : super
+        end
+
         def execute_batch2(sql) = Sqlite3Instrument.unknown?(self) ? RawStatement.tell(sql, NAME, nil) { super } : super
       end
 

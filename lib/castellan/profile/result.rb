@@ -17,8 +17,9 @@ module Castellan
     # - `status`, `response_bytes`: Integer, nil where nothing was answered; `duration_ns`: to the end of the body
     # - `parts`: `sql_ns`, `render_ns`, `cache_ns`, `outside_ns` (the rest) add up to the duration; `gc_ns` lies within them
     # - `objects`: `count`, `scope` ("thread" or "process"), `overlapping`: how many requests ran meanwhile and are counted with it
-    # - `queries`: each `at_ns` (since the start), `duration_ns`, `rows` or nil, `cached`, `sql` and `fingerprint` (without literals),
-    #   `frames` (of the application, "path:line:in `name'", innermost first), `finding` (an index of `findings`) or nil
+    # - `queries`: each `at_ns` (since the start), `duration_ns`, `rows` that came back (a write's are what it RETURNs) or nil where the
+    #   driver does not tell, `cached`, `sql` and `fingerprint` (without literals), `frames` (of the application,
+    #   "path:line:in `name'", innermost first), `finding` (an index of `findings`) or nil
     # - `cache`: each `layer` ("document", "record", "rails" …), `outcome` ("hit", "miss", "write" …), `at_ns`, `duration_ns`
     # - `spans`: each `kind` ("render"), `name`, `at_ns`, `duration_ns`: what else stands on the timeline
     # - `findings`: each as `Finding#to_h`, its `kind` a String; `depth`: "sql", "memory", "cpu", "wall" or "objects"
@@ -27,7 +28,7 @@ module Castellan
     #   `by_file`, `by_line`, `by_class`: rows of `name`, `allocated`, `retained`, `allocated_bytes`, `retained_bytes`, most bytes first
     # - `flame`: nil, or a Hash with String keys in speedscope's file format; `exception`: nil, or "ClassName at path:line"
     # - `truncated`: `queries`, how many are not listed (they are in `totals`); `bytes`, whether the response was longer than is counted
-    # - `totals`: `queries`, `cached_queries`, `rows`: of all, listed or not
+    # - `totals`: `queries`, `cached_queries`, `rows` as far as they are told: of all, listed or not
     class Result
       MEMBERS = %i[id at method path query headers endpoint status response_bytes duration_ns parts objects queries cache spans
                    findings depth notes memory flame exception truncated totals].freeze
