@@ -3,6 +3,7 @@
 require "test_helper"
 require "castellan/profile"
 require "minitest/mock"
+require "rack/lint"
 require "rack/mock"
 
 class ProfileAuthorizationTest < Minitest::Test
@@ -36,6 +37,30 @@ class ProfileAuthorizationTest < Minitest::Test
     assert_closed(**HERE.transform_keys(&:to_sym))
     assert_equal 404, get("/castellan/requests/abc").status
     assert_equal 404, get("/castellan/assets/page.css").status
+  end
+
+  def test_who_is_not_authorised_cannot_tell_the_page_from_a_path_that_the_application_does_not_know
+    closed = []
+    body = Struct.new(:text, :closed) do
+      def each = yield(text)
+      def close = closed << text
+    end
+    app = lambda do |env|
+      known = env["PATH_INFO"].end_with?("mine")
+      [known ? 200 : 404, { "content-type" => "application/json", "x-app" => "1" }, body.new(known ? "{}" : "[]", closed)]
+    end
+    @middleware = Castellan::Profile::Middleware.new(app, environment: nil)
+    %w[GET HEAD POST].each do |method|
+      page, other = ["/castellan/requests/abc", "/nothing"].map { |path| Rack::MockRequest.new(@middleware).request(method, path) }
+      assert_equal [other.status, other.headers, other.body], [page.status, page.headers, page.body], method
+    end
+    assert_equal [404, "Not Found\n"], [get("/castellan/mine").status, get("/castellan/mine").body]
+    assert_equal ["{}", "{}"], closed.last(2), "what the application answered is closed"
+  end
+
+  def test_what_is_not_there_has_no_body_for_head
+    middleware
+    assert_equal [404, ""], Rack::MockRequest.new(Rack::Lint.new(@middleware)).head("/castellan").then { |page| [page.status, page.body] }
   end
 
   def test_development_is_open_to_this_machine_alone

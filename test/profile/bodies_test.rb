@@ -60,7 +60,17 @@ class ProfileBodiesTest < Minitest::Test
     assert_equal("gone", assert_raises(RuntimeError) { sent.each { |chunk| chunk } }.message)
     sent.close
     assert_equal [1, 6], [result.queries.size, result.response_bytes]
+    assert_match(/\ARuntimeError at test.profile.bodies_test\.rb:#{__LINE__ - 5}\z/, result.exception)
     assert_nil Castellan::Recording.current
+  end
+
+  def test_what_the_server_raises_is_none_of_the_applications_exceptions
+    profiled(->(_env) { [200, {}, Enumerator.new { |yielder| yielder << "a" }] })
+    _, _, sent = call
+    gone = ->(_chunk) { raise Errno::EPIPE }
+    assert_raises(Errno::EPIPE) { sent.each(&gone) }
+    sent.close
+    assert_nil result.exception
   end
 
   # What Rails answers: an Array in a wrapper.

@@ -123,7 +123,19 @@ class ProfileMiddlewareTest < Minitest::Test
     text = Castellan::Profile::ServerTiming.of(parts, total_ns: 5, queries: 50_000, repeated: 300, looks: looks)
     assert_operator text.bytesize, :<=, Castellan::Profile::ServerTiming::LONGEST
     refute_match(/[^ -~]/, text)
-    assert_equal 10, text.count('"').then { |quotes| quotes + 6 }
+    assert_equal 4, text.count('"'), "a name that quotes ends no description"
+  end
+
+  def test_beside_a_long_header_of_the_application_there_is_as_much_as_finds_room
+    sizes = [0, 300, 960, 5_000].map do |size|
+      own = %(x;desc="#{"a" * size}")
+      profiled(->(_env) { [200, { "Server-Timing" => own }, ["ok"]] })
+      timing = get("/").headers["server-timing"]
+      assert timing.start_with?(own), "the application's stays"
+      [timing.delete_prefix(own).scan(/[a-z]+(?=;d)/), timing.bytesize <= [own.bytesize, 1_000].max]
+    end
+    assert_equal [%w[db gc app total profile], true], sizes[1]
+    assert_equal [sizes[1], [["db"], true], [[], true]], [sizes[0], *sizes.last(2)]
   end
 
   def test_the_response_is_the_applications

@@ -33,7 +33,7 @@ module Castellan
         @exchange.record do
           __getobj__.each do |chunk|
             @exchange.sent(chunk)
-            Recording.resume(around) { yield chunk }
+            handed_on(around) { yield chunk }
           end
         end
       end
@@ -56,6 +56,15 @@ module Castellan
         @exchange.record { __getobj__.close if __getobj__.respond_to?(:close) }
       ensure
         @exchange.finish
+      end
+
+      private
+
+      def handed_on(around, &block)
+        Recording.resume(around, &block)
+      rescue StandardError => error
+        @exchange.refused(error)
+        raise
       end
     end
   end

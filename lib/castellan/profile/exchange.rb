@@ -46,7 +46,17 @@ module Castellan
       end
 
       # Records a part of the body.
-      def record(&block) = @session.record(&block)
+      def record(&block)
+        @session.record(&block)
+      rescue StandardError, ScriptError => error
+        @exception ||= described(error) unless error.equal?(@refusal)
+        raise
+      end
+
+      # Told of what the server raised when it was handed a chunk, which is none of the application's mistakes: nobody reads any more.
+      def refused(error)
+        @refusal = error
+      end
 
       # Told of each chunk.
       def sent(chunk)
@@ -125,7 +135,8 @@ module Castellan
       def with_timing(headers)
         looks = @session.recorder.looks.map { |layer, outcome| [layer, outcome] }
         text = ServerTiming.of(@session.parts, total_ns: @session.duration_ns, queries: @session.recorder.totals[:queries],
-                                               repeated: @session.recorder.repeated, looks: looks, id: @session.id)
+                                               repeated: @session.recorder.repeated, looks: looks, id: @session.id,
+                                               room: ServerTiming.room(headers))
         ServerTiming.added(headers, text)
       end
 

@@ -15,7 +15,8 @@ module Castellan
     #
     # An authorised request is recorded to its SQL; `?profile=memory`, `cpu`, `wall`, `objects`, or the header `Castellan-Profile`, go
     # deeper ({Depth}). Its response is the application's, with a header more, Server-Timing. Who is not authorised gets nothing more:
-    # no header, and 404 for the page. Put it outside of what should be measured. With CASTELLAN=off it is not there.
+    # no header, and for the page the application's own 404, or ours where it has none. Put it outside of what should be measured. With
+    # CASTELLAN=off it is not there.
     class Middleware
       LINK_SECONDS = 8 * 3_600
       BROKEN = [500, { "content-type" => "text/plain", "cache-control" => "no-store" }.freeze,
@@ -128,7 +129,17 @@ module Castellan
         token = @authorization.linked(env)
         return let_in(env, token) if token
 
-        authorized?(env) ? shown(env) : NOT_FOUND.map(&:dup)
+        authorized?(env) ? shown(env) : closed(env)
+      end
+
+      # As if there were no page, so that nobody can tell: what the application says of a path that it does not know.
+      def closed(env)
+        response = plain(env)
+        return response if response[0].to_i == 404
+
+        response[2].close if response[2].respond_to?(:close)
+        status, headers, body = NOT_FOUND
+        [status, headers.dup, env["REQUEST_METHOD"] == "HEAD" ? [] : body.dup]
       end
 
       def shown(env)

@@ -8,7 +8,8 @@ module Castellan
     #   # => 'db;dur=12.3;desc="52 queries, 1 repeated", cache;dur=0.1;desc="document miss", gc;dur=0, app;dur=31.0, total;dur=43.4'
     #
     # It says what was known when the headers left and, with `id:`, where the rest will be: `profile;desc="…"`, of /castellan/requests/….
-    # Pure functions; at most LONGEST bytes, of visible ASCII.
+    # Pure functions; at most LONGEST bytes of visible ASCII, with what the application said in this header: entries that find no room
+    # beside it are left out.
     #
     # It is for who was authorised, so a shared cache that may store the response is told not to store or give out this header
     # (RFC 9111, 5.2.2.7: `private` with field names; caches that do not know names take the whole for private).
@@ -16,11 +17,12 @@ module Castellan
       HEADER = "server-timing"
       LONGEST = 1_000
       MOST_LOOKS = 6
+      BETWEEN = ", "
       CACHE_CONTROL = "cache-control"
       PRIVATE = %(private="#{HEADER}").freeze
       UNSHARED = /(?:\A|,)\s*(?:private|no-store)\s*(?:,|\z)/i
       QUOTED = /"(?:[^"\\]|\\.)*"/
-      private_constant :CACHE_CONTROL, :PRIVATE, :UNSHARED, :QUOTED
+      private_constant :BETWEEN, :CACHE_CONTROL, :PRIVATE, :UNSHARED, :QUOTED
 
       module_function
 
@@ -30,20 +32,30 @@ module Castellan
       # @param repeated [Integer] how many statements were sent more than once but for their values
       # @param looks [Array<Array>] layer and outcome
       # @param id [String, nil] of the profile
+      # @param room [Integer] bytes
       # @return [String]
-      def of(parts, total_ns:, queries:, repeated: 0, looks: [], id: nil)
+      def of(parts, total_ns:, queries:, repeated: 0, looks: [], id: nil, room: LONGEST)
         entries = [entry("db", parts[:sql_ns], database(queries, repeated))]
         entries << entry("render", parts[:render_ns]) if parts[:render_ns].positive?
         entries << entry("cache", parts[:cache_ns], answers(looks)) if looks.any?
         entries.push(entry("gc", parts[:gc_ns]), entry("app", parts[:outside_ns]), entry("total", total_ns))
         entries << %(profile;desc="#{id}") if id
-        entries.join(", ")
+        entries.select { |one| one.bytesize <= room && room -= one.bytesize + BETWEEN.bytesize }.join(BETWEEN)
+      end
+
+      # @param headers [Hash] of a response
+      # @return [Integer] bytes that are left
+      def room(headers)
+        said = said(headers, name(headers, HEADER))
+        LONGEST - said.sum { |one| one.to_s.bytesize + BETWEEN.bytesize }
       end
 
       # @param headers [Hash] of a response, which is left as it is
-      # @param text [String]
+      # @param text [String] may be empty
       # @return [Hash] with the header, which is in no shared cache; what the application said under the same names stays
       def added(headers, text)
+        return headers if text.empty?
+
         timed = appended(headers, HEADER, text)
         directives = said(headers, name(headers, CACHE_CONTROL)).join(", ").gsub(QUOTED, '""')
         UNSHARED.match?(directives) ? timed : appended(timed, CACHE_CONTROL, PRIVATE)
@@ -51,7 +63,7 @@ module Castellan
 
       def appended(headers, header, text)
         key = name(headers, header)
-        headers.merge(key => [*said(headers, key), text].join(", "))
+        headers.merge(key => [*said(headers, key), text].join(BETWEEN))
       end
       private_class_method :appended
 

@@ -152,8 +152,10 @@ module Castellan
         [("#{left_out} queries after the first #{Recorder::MOST} are counted and not listed" if left_out.positive?),
          ("#{@recorder.spans_left_out} more looks into caches and renderings are not listed" if @recorder.spans_left_out.positive?),
          ("the recording stopped: #{@recorder.failure.class}" if @recorder.failure),
-         ("#{overlapping} other requests ran meanwhile; #{shared}" if @depth != "sql" && overlapping.positive?)].compact
+         ("#{overlapping == 1 ? "1 other request" : "#{overlapping} other requests"} ran meanwhile; #{shared}" if shared?)].compact
       end
+
+      def shared? = @depth != "sql" && overlapping.positive?
 
       def shared
         case @depth
