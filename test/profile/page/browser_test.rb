@@ -13,7 +13,7 @@ class ProfilePageBrowserTest < Minitest::Test
             nothing: "/requests/none" }.freeze
   # Figures that must not be looked for by scrolling.
   CUT_OFF = <<~JS
-    [...document.querySelectorAll(".both, .requests")].map((table) => table.parentElement)
+    [...document.querySelectorAll(".both, .requests, .statements")].map((table) => table.parentElement)
       .filter((scroll) => scroll.scrollWidth > scroll.clientWidth).map((scroll) => scroll.ariaLabel)
   JS
   # Its library of protocol buffers looks for `require` with an eval, is refused, and goes on without.
@@ -240,6 +240,15 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
+  def test_every_time_is_that_of_the_readers_clock
+    visit do |page|
+      page.command("Emulation.setTimezoneOverride", timezoneId: "Asia/Tokyo")
+      page.go_to("#{page.url}/requests/slow")
+      shown = [page.at_css("time").text, page.at_css("option[value=deep]").text]
+      assert_equal %w[7:13:20 7:14:10], shown.map { |text| text[/\d+:\d\d:\d\d/] }, "22:13:20 and 22:14:10 in UTC"
+    end
+  end
+
   def test_a_path_of_two_thousand_letters_leaves_room_for_the_rest
     visit("/requests/long", width: 360, others: [Profiles.slow(id: "long", path: "/#{"a" * 2_000}")]) do |page|
       assert_operator page.evaluate("document.querySelector('.hero .line').getBoundingClientRect().height"), :<, 90
@@ -324,7 +333,7 @@ class ProfilePageBrowserTest < Minitest::Test
 
   private
 
-  def visit(path, others: [], **options, &block)
+  def visit(path = "", others: [], **options, &block)
     results = Profiles.kept(Profiles.slow, Profiles.deep(at: 1_700_000_050.0, duration_ns: 5_000_000_000), Profiles.fast, *others)
     application = Castellan::Profile::Page.new(store: results, evidence: -> { [Profiles::VAIN] })
     Castellan::TestServers.puma(->(env) { application.call(env) }) do |base|

@@ -34,7 +34,7 @@ module Castellan
           def difference = before && after && (after - before)
         end
 
-        # One statement, by how often and how long it was asked before and after.
+        # One statement, by how often and how long it was asked before and after; where it was not, no time is known.
         Statement = Struct.new(:fingerprint, :before_count, :after_count, :before_ns, :after_ns) do
           # @return [String] "gone", "new", "fewer", "more"
           def kind
@@ -144,7 +144,7 @@ module Castellan
         def figure(name, unit) = Figure.new(name, unit, yield(@before), yield(@after))
 
         def statement(fingerprint, before, after)
-          Statement.new(fingerprint, before&.count.to_i, after&.count.to_i, before&.total_ns.to_i, after&.total_ns.to_i)
+          Statement.new(fingerprint, before&.count.to_i, after&.count.to_i, before&.total_ns, after&.total_ns)
         end
 
         def groups(result) = FindingGroup.by_key(result.findings)

@@ -71,6 +71,7 @@
     time.textContent = day.format(at) === day.format(new Date()) ? clock.format(at) : `${day.format(at)}, ${clock.format(at)}`;
   });
   localTimes(document);
+  all("option[data-at]").forEach((option) => { option.text = option.text.replace(/^\S+ UTC/, clock.format(new Date(option.dataset.at))); });
 
   // --- A link to a group of queries opens it.
   const openTarget = () => {

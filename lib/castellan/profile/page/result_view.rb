@@ -78,9 +78,12 @@ module Castellan
 
         def same_endpoint(others) = others.find { |other| other.endpoint == result.endpoint }
 
+        # Its time, too, is written by page.js in the reader's time zone.
         def choice(other)
-          "#{Time.at(other.at).utc.strftime("%H:%M:%S")} #{other.endpoint || other.path}, #{duration(other.duration_ns)}, " \
-            "#{counted(other.queries, "query")}"
+          time = Time.at(other.at).utc
+          text = "#{time.strftime("%H:%M:%S UTC")} #{other.endpoint || other.path}, #{duration(other.duration_ns)}, " \
+                 "#{counted(other.queries, "query")}"
+          tag(:option, text, value: other.id, data_at: timestamp(time), selected: other.id == before.id)
         end
 
         def objects_scope

@@ -128,8 +128,10 @@ module Castellan
         # The moment for a machine and, where there is no script, for a person; page.js writes it in the reader's time zone.
         def moment(seconds)
           time = Time.at(seconds).utc
-          tag(:time, time.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime: time.strftime("%Y-%m-%dT%H:%M:%S.%LZ"))
+          tag(:time, time.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime: timestamp(time))
         end
+
+        def timestamp(time) = time.strftime("%Y-%m-%dT%H:%M:%S.%LZ")
 
         def request_line(result)
           "#{result.method} #{result.path}#{"?#{result.query}" unless result.query.to_s.empty?}"
