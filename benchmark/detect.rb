@@ -39,8 +39,8 @@ module Benchmarks
 
       def call
         @rows = {}
-        @events = Apart.call { Events.new(EVENTS, runs: SHORT ? 1 : 5).measure }
-        @prosopite = Apart.call { Events.new(EVENTS / 50, runs: 1).prosopite }
+        @events = Apart.call { Events.new(EVENTS, turns: SHORT ? 1 : 25).measure }
+        @prosopite = Apart.call { Events.new(EVENTS / 50, turns: SHORT ? 1 : 5).prosopite }
         @samples = samples
         report = [heading, event_table, page_table, users_table].compact.join("\n")
         puts report

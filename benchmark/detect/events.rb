@@ -5,9 +5,9 @@ require_relative "contenders"
 
 module Benchmarks
   module Detect
-    # What one event costs, over many of the same: 150 frames deep of which 40 belong to a gem. The least of several runs.
-    # What is subtracted from each other takes turns, because the machine is faster at one time than at another; only ActiveRecord's own
-    # instrumentation is timed before, while nothing listens.
+    # What one event costs, over many of the same: 150 frames deep of which 40 belong to a gem. What is subtracted from each other takes
+    # turns, many of them and short, and each turn is subtracted by itself: the machine is half again as fast at one time as at another, for
+    # seconds, so what was timed at another time may be off by several times what the event costs. The middle of the differences counts.
     #
     #   Events.new(100_000).measure   # => { "a statement whose text was seen before" => [0.9, 0.0], … }: µs and objects more than without
     class Events
@@ -44,50 +44,50 @@ module Benchmarks
       RUBY
       module_eval(FOREIGN, "#{Gem.path.first}/gems/benchmark/events.rb", 1)
 
-      def initialize(count, runs: 5)
-        @count = count
-        @runs = runs
+      # @param count [Integer] events of each kind, in all turns together
+      def initialize(count, turns: 25)
+        @count = count / turns
+        @turns = turns
       end
 
       # @return [Hash{String => Array(Float, Float)}]
       def measure
         World.seed
-        orm = best { statements(@count) }
-        Castellan::Instrument.subscribe
-        { ORM => orm, IDLE => minus(best { statements(@count) }, orm), STATEMENT => minus(watched { statements(@count) }, orm),
-          FIRST => first,
-          WALK => minus(*in_turns(-> { watch { walks(Witnessed) } }, -> { walks(Walked) })),
-          LOAD => minus(*in_turns(-> { watch { loads } }, -> { loads })),
-          PRODUCTION => request(Contenders.production), DEVELOPMENT => request(Contenders.development) }
-      ensure
-        Castellan::Instrument.unsubscribe
+        orm, idle, seen = in_turns(-> { once { statements(@count) } }, -> { subscribed { once { statements(@count) } } },
+                                   -> { subscribed { watch { once { statements(@count) } } } })
+        subscribed do
+          { ORM => middle(orm), IDLE => beyond(idle, orm), STATEMENT => beyond(seen, orm), FIRST => first,
+            WALK => beyond(*in_turns(-> { watch { once { walks(Witnessed) } } }, -> { once { walks(Walked) } })),
+            LOAD => beyond(*in_turns(-> { watch { once { loads } } }, -> { once { loads } })),
+            PRODUCTION => request(Contenders.production), DEVELOPMENT => request(Contenders.development) }
+        end
       end
 
       # In a process where Castellan listens to nothing.
       def prosopite
         World.seed
-        orm = best { statements(@count) }
         watch = Contenders.prosopite
-        minus(best { watch.call(->(_env) { statements(@count) }, {}) }, orm)
+        beyond(*in_turns(-> { watch.call(->(_env) { once { statements(@count) } }, {}) }, -> { once { statements(@count) } }))
       end
 
       private
 
-      def watched(&block) = watch { best(&block) }
+      def subscribed
+        Castellan::Instrument.subscribe
+        yield
+      ensure
+        Castellan::Instrument.unsubscribe
+      end
 
       def watch(&block) = Castellan::Recording.open(Castellan::Detect::Tally.new, &block)
 
-      def minus(one, other) = one.zip(other).map { |left, right| left - right }
-
-      # @return [Array(Float, Float)] microseconds and objects of one event
-      def best(&block) = in_turns(block).first
-
-      # @return [Array<Array(Float, Float)>] the best of each
+      # @return [Array<Array<Array(Float, Float)>>] of each work what {once} answered in each turn
       def in_turns(*works)
-        works.each { |work| World.deep { foreign(40) { work.call } } } # warm
-        Array.new(@runs) { works.map { |work| once(&work) } }.transpose.map(&:min)
+        works.each(&:call) # warm
+        Array.new(@turns) { works.map(&:call) }.transpose
       end
 
+      # @return [Array(Float, Float)] microseconds and objects of one event
       def once
         GC.start
         objects = GC.stat(:total_allocated_objects)
@@ -96,6 +96,12 @@ module Benchmarks
         ns = World.cpu_ns - started
         [ns / @count / 1e3, ((GC.stat(:total_allocated_objects) - objects) / @count.to_f).round(2)]
       end
+
+      def beyond(one, other) = middle(minus(one, other))
+
+      def minus(one, other) = one.zip(other).map { |pair| pair.transpose.map { |left, right| left - right } }
+
+      def middle(turns) = turns.transpose.map { |figures| figures.sort[figures.size / 2] }
 
       def statements(count)
         instrumenter = ActiveSupport::Notifications.instrumenter
@@ -113,10 +119,10 @@ module Benchmarks
       # Each in a recording of its own, less what that takes, and what it takes to send one statement.
       def first
         recorded, plain, nothing_recorded, nothing = in_turns(
-          -> { each_request { watch { statements(1) } } }, -> { each_request { statements(1) } },
-          -> { each_request { watch { nil } } }, -> { each_request { nil } }
+          -> { once { each_request { watch { statements(1) } } } }, -> { once { each_request { statements(1) } } },
+          -> { once { each_request { watch { nil } } } }, -> { once { each_request { nil } } }
         )
-        minus(minus(recorded, plain), minus(nothing_recorded, nothing))
+        beyond(minus(recorded, plain), minus(nothing_recorded, nothing))
       end
 
       def walks(association)
@@ -142,7 +148,7 @@ module Benchmarks
         response = [200, {}, []].freeze
         app = ->(_env) { response }
         env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/" }
-        minus(*in_turns(-> { each_request { contender.call(app, env) } }, -> { each_request { app.call(env) } }))
+        beyond(*in_turns(-> { once { each_request { contender.call(app, env) } } }, -> { once { each_request { app.call(env) } } }))
       end
 
       def each_request
