@@ -56,6 +56,13 @@ module Castellan
         new(edge, adapter, id_column, own_rows: own_rows) if edge.data
       end
 
+      # @param edge [Plan::Node::Edge]
+      # @return [String, nil] why rows cannot say where it leads. Links to several types are in the row, those of which no linkage is
+      #   written are not read, and a key of several columns is a reason of its own.
+      def self.reason(edge, adapter, id_column)
+        new(edge, adapter, id_column, own_rows: false).reason unless edge.alternatives || !edge.data || id_column.is_a?(Array)
+      end
+
       # @param list [String] the SELECT list of the related rows
       # @return [String] SELECT of the related rows of all parents given as ids
       def own_rows_sql(list)

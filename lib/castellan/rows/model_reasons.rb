@@ -55,14 +55,9 @@ module Castellan
         relationship = edge.relationship
         return "#{relationship.name}: its block takes the record" if relationship.block
 
-        association = @adapter.association(relationship.name)
-        reason = association ? association.reason_for(relationship) || reason_of_link(edge) : "it is no association"
+        association = @adapter.association(relationship.name) or return "#{relationship.name}: it is no association"
+        reason = association.reason_for(relationship) || Link.reason(edge, @adapter, @node.definition.id_column)
         "#{relationship.name}: it cannot be read as rows: #{reason}" if reason
-      end
-
-      # Links to several types are in the row; those of which no linkage is written are not read.
-      def reason_of_link(edge)
-        Link.new(edge, @adapter, @node.definition.id_column, own_rows: false).reason unless edge.alternatives || !edge.data
       end
 
       def of_aside(aside)

@@ -35,15 +35,17 @@ module Castellan
         return linked(edge, @records.map(&Blocks.bound(relationship.block, @reading.viewer))) if relationship.block
 
         missing = @records.reject { |record| @instances.loaded?(record, relationship.name) }
-        return read_by_rows(edge) if missing.any? && missing.size == @records.size && rows?(relationship)
+        return read_by_rows(edge) if missing.any? && missing.size == @records.size && rows?(edge)
 
         @instances.preload_each(missing, relationship.name) if missing.any?
         linked(edge, @records.map { |record| @instances.related(record, relationship.name) })
       end
 
-      def rows?(relationship)
-        association = @adapter.association(relationship.name)
-        association && association.rows?(relationship) && @node.definition.id_column.is_a?(Symbol) && @instances.stored?(@records)
+      def rows?(edge)
+        id = @node.definition.id_column
+        association = @adapter.association(edge.relationship.name)
+        association && id.is_a?(Symbol) && association.rows?(edge.relationship) && @instances.stored?(@records) &&
+          Link.reason(edge, @adapter, id).nil?
       end
 
       def read_by_rows(edge)

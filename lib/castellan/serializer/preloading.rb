@@ -25,22 +25,7 @@ module Castellan
         def safe?(model, name)
           return true unless model.respond_to?(:reflect_on_association)
 
-          steps(model.reflect_on_association(name)).all? { |reflection| reflection.scope.nil? || unlimited?(reflection) }
-        end
-
-        private
-
-        def steps(reflection)
-          return [reflection] unless reflection.through_reflection?
-
-          [reflection, *steps(reflection.through_reflection), *steps(reflection.source_reflection)]
-        end
-
-        def unlimited?(reflection)
-          return false unless reflection.scope.arity.zero? && !reflection.polymorphic?
-
-          scope = reflection.klass.unscoped.instance_exec(&reflection.scope)
-          scope.limit_value.nil? && scope.offset_value.nil?
+          Rows::ActiveRecordRows::EagerLoading.same?(model, name)
         end
       end
     end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "eager_loading"
 require_relative "record_times"
 
 module Castellan
@@ -56,21 +57,12 @@ module Castellan
           ::ActiveRecord::Associations::Preloader.new(records: records, associations: names).call if names.any? && records.any?
         end
 
-        # Preloading leaves out a LIMIT, and cannot group: such an association is loaded record by record.
+        # What would be something else for many at once is loaded record by record.
         def preload_each(records, name)
-          preload(records, [name]) if preloads?(records.first, name)
+          preload(records, [name]) if records.map(&:class).uniq.all? { |model| EagerLoading.same?(model, name) }
         end
 
         private
-
-        def preloads?(record, name)
-          reflection = record.class.reflect_on_association(name)
-          return true if reflection.polymorphic?
-
-          scope = record.association(name).scope
-          limited = (scope.limit_value && reflection.collection?) || scope.offset_value
-          !limited && !scope.distinct_value && scope.group_values.empty?
-        end
 
         # Dates and times as the encoder reads them without asking Ruby for each; nil where not all are dates (one may be infinite).
         def values(records, column, coder)

@@ -1,0 +1,165 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "../rows/active_record_world"
+
+# What ActiveRecord loads for one record is the truth, also where its own preloading of many records finds something else, and where a
+# key is compared with a column of another type.
+module OneByOneContract
+  module World
+    def self.of(base)
+      tables(base.connection)
+      const_set(base.module_parent_name, Module.new).tap do |world|
+        world.const_set(:Base, base)
+        world.module_eval(MODELS, __FILE__, __LINE__)
+      end
+    end
+
+    def self.tables(connection)
+      connection.create_table(:guilds, id: :string) { |table| table.integer :number, :beside }
+      connection.create_table(:masters) do |table|
+        table.string :name, :guild_id
+        table.integer :teacher_id, :rank
+        table.boolean :retired, default: false, null: false
+      end
+      connection.create_table(:works) { |table| table.integer(:master_id, :rank) && table.string(:title) }
+      connection.create_table(:seals) { |table| table.string :of_type, :of_id }
+      connection.create_table(:yards, primary_key: %i[town number]) { |table| table.integer :town, :number, :code }
+      connection.create_table(:carts) { |table| table.integer :yard_code }
+    end
+
+    MODELS = <<~RUBY
+      class Cart < Base; end
+      class Yard < Base
+        has_many :carts, primary_key: :code, foreign_key: :yard_code
+      end
+      class Seal < Base
+        belongs_to :of, polymorphic: true
+      end
+      class Work < Base; end
+      class Master < Base
+        default_scope { where(retired: false) }
+        has_many :works
+        has_many :best_works, -> { order(:rank, :id).limit(1) }, class_name: "Work"
+        has_many :pupils, class_name: "Master", foreign_key: :teacher_id
+        has_many :pupils_of_pupils, through: :pupils, source: :pupils
+        has_many :ranked_pupils, -> { order(rank: :desc) }, class_name: "Master", foreign_key: :teacher_id
+        has_many :works_of_ranked, -> { order(:title) }, through: :ranked_pupils, source: :works
+        has_many :best_of_pupils, through: :pupils, source: :best_works
+        has_many :named_works, -> { select(:id) }, class_name: "Work"
+        has_many :seals, as: :of
+        has_one :seal, as: :of
+      end
+      class Guild < Base
+        has_many :masters, -> { order(:id) }
+        has_many :first_two, -> { order(:id).limit(2) }, class_name: "Master"
+        has_many :neighbours, -> { order(:id) }, class_name: "Guild", primary_key: :number, foreign_key: :beside
+      end
+    RUBY
+  end
+
+  LISTS = %i[pupils_of_pupils works_of_ranked best_of_pupils named_works].freeze
+
+  def setup
+    [world::Guild, world::Master, world::Work, world::Seal, world::Yard, world::Cart].each { |model| model.unscoped.delete_all }
+    ids = %w[smiths masons].each_with_index.map { |id, number| world::Guild.create!(id: id, number: number, beside: 1).id }
+    masters = Array.new(9) do |index|
+      world::Master.create!(name: "M#{index}", guild_id: ids[index % 2], rank: index * 5 % 7, retired: index == 4)
+    end
+    masters.each_with_index do |master, index|
+      master.update!(teacher_id: masters[index / 3].id) if index.positive?
+      2.times { |n| world::Work.create!(master_id: master.id, rank: n, title: "W#{(index * 7) % 5}#{n}") }
+    end
+    3.times { |index| world::Seal.create!(of_type: world::Master.polymorphic_name, of_id: masters[index].id.to_s) }
+  end
+
+  # Where one record has loaded an association, the others load theirs.
+  def test_what_a_record_finds_by_itself_is_written_for_many
+    LISTS.each do |name|
+      expected = world::Master.order(:id).map { |master| master.association(name).reader.map { |record| record.id.to_s } }
+      records = world::Master.order(:id).to_a
+      records.first.association(name).load_target
+      assert_equal order(name, expected), order(name, linked(plain(world::Master, name).render(records), name)), name
+    end
+  end
+
+  # SQLite cannot group text, which may hold a comma.
+  def test_a_text_key_with_a_limit_or_beside_another_key
+    %i[masters first_two neighbours].each do |name|
+      expected = world::Guild.order(:id).map { |guild| guild.association(name).reader.map { |record| record.id.to_s } }
+      guilds = plain(world::Guild, name)
+      [world::Guild.order(:id), world::Guild.order(:id).to_a].each { |scope| assert_equal expected, linked(guilds.render(scope), name) }
+    end
+  end
+
+  def test_a_text_column_that_holds_keys_of_integers
+    expected = world::Master.order(:id).map { |master| master.seals.map { |seal| seal.id.to_s } }
+    [plain(world::Master, :seals), opaque(world::Master, :seals)].each do |masters|
+      [world::Master.order(:id), world::Master.order(:id).to_a].each do |scope|
+        assert_equal expected, linked(masters.render(scope, include: :seals), :seals)
+      end
+    end
+    assert_includes plain(world::Master, :seals).document.explain, "are of different types"
+  end
+
+  def test_a_text_column_that_holds_the_key_of_one_record
+    seals = Class.new(Castellan::Resource)
+    seals.model(world::Seal)
+    masters = resource(world::Master) { has_one :seal, resource: seals }
+    written = JSON.parse(masters.render(world::Master.order(:id)))["data"].map { |one| one["relationships"]["seal"]["data"] }
+    assert_equal(world::Master.order(:id).map { |master| master.seal&.id&.to_s }, written.map { |link| link && link["id"] })
+  end
+
+  def test_a_key_of_several_columns_beside_another_key
+    world::Yard.create!(town: 1, number: 2, code: 7)
+    ids = Array.new(2) { world::Cart.create!(yard_code: 7).id.to_s }
+    assert_equal [ids], order(:carts, linked(plain(world::Yard, :carts).render, :carts))
+  end
+
+  private
+
+  def opaque(model, name)
+    plain(model, name).tap { |resource| resource.attribute(:opaque) { |record| record.class.name.size } }
+  end
+
+  def plain(model, name)
+    related = Class.new(Castellan::Resource)
+    related.model(model.reflect_on_association(name).klass)
+    resource(model) { has_many name, resource: related }
+  end
+
+  def resource(model, &block)
+    Class.new(Castellan::Resource) do
+      model model
+      class_exec(&block)
+    end
+  end
+
+  def linked(text, name)
+    JSON.parse(text)["data"].map { |one| one["relationships"][name.to_s]["data"].map { |link| link["id"] } }
+  end
+
+  # An association without an order is written in any.
+  def order(name, lists)
+    name == :works_of_ranked ? lists : lists.map(&:sort)
+  end
+end
+
+class OneByOneOnSqliteTest < Minitest::Test
+  include OneByOneContract
+
+  def self.world = @world ||= World.of(ActiveRecordWorld.sqlite::Base)
+  def world = self.class.world
+end
+
+class OneByOneOnPostgresTest < Minitest::Test
+  include OneByOneContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def self.world = @world ||= World.of(ActiveRecordWorld.postgres::Base)
+  def world = self.class.world
+end
