@@ -34,26 +34,34 @@ module Castellan
       # @raise [BadRequest]
       # @raise [ConfigurationError] for a representation or format that is not known
       def self.parse(definition, query, **options)
-        query = plain(query)
+        return plain(definition) if options.empty? && query.is_a?(Hash) && query.empty?
+
+        query = shown(query)
         unless query.nil? || query.is_a?(Hash)
           raise BadRequest, "the query must be parameters by name, got #{query.class}; Rack::Utils.parse_nested_query makes them of a text"
         end
 
         fixed = options.compact
         options = query.nil? || query.empty? ? fixed : asked_of(query).merge(fixed)
-        options.transform_values! { |asked| plain(asked) }
-        return definition.derive(:plain_request) { new(definition) } if options.empty?
+        options.transform_values! { |asked| shown(asked) }
+        return plain(definition) if options.empty?
         return new(definition, **options, by_client: options.keys - fixed.keys) if VALUES.any? { |family| options.key?(family) }
 
         definition.derive(:known_requests) { KnownRequests.new }.fetch(options) { new(definition, **options) }
       end
 
-      # @param parameters [Object] `ActionController::Parameters` among others
-      # @return [Object] a Hash, where the framework has a class of its own for one: which of them are read is looked up in the declaration
-      def self.plain(parameters)
-        parameters.respond_to?(:to_unsafe_h) ? parameters.to_unsafe_h : parameters
+      # @return [Request] of who asked for nothing in particular
+      def self.plain(definition)
+        definition.derive(:plain_request) { new(definition) }
       end
       private_class_method :plain
+
+      # @param parameters [Object] `ActionController::Parameters` among others
+      # @return [Object] a Hash, where the framework has a class of its own for one: which of them are read is looked up in the declaration
+      def self.shown(parameters)
+        parameters.respond_to?(:to_unsafe_h) ? parameters.to_unsafe_h : parameters
+      end
+      private_class_method :shown
 
       def self.asked_of(query)
         FAMILIES.to_h { |family| [family.to_sym, query[family] || query[family.to_sym]] }.compact

@@ -90,7 +90,7 @@ module Castellan
       # @raise [ActiveRecord::StatementInvalid] as ActiveRecord would
       def fetch(plan, scope, viewer: nil)
         classes = loaded_classes(plan)
-        key = classes.empty? ? @reader : [*@reader, *classes]
+        key = classes.empty? ? @reader : [@reader, *classes]
         plan.derive(key) { FlatReader.of(plan, self) }.call(scope, viewer: viewer)
       end
 
@@ -290,8 +290,8 @@ module Castellan
         @quoted = model.column_names.to_h { |name| [name, connection.quote_column_name(name)] }.freeze
         @names = { **model.column_names.to_h { |name| [name, name] }, **model.attribute_aliases }
         @names = @names.merge(@names.transform_keys(&:to_sym)).freeze
-        @reader = [:reader, model].freeze
-        @several_classes = [:several_classes, model].freeze
+        @reader = :"reader of #{model.object_id}" # a symbol, because it is looked up in every request
+        @several_classes = :"several classes of #{model.object_id}"
       end
     end
   end

@@ -15,7 +15,8 @@ module Castellan
       # Stands for the ids in the text of {Other}.
       IDS = "castellan_ids"
       LIST = /= ANY\((\$1::[^()]+)\)/
-      private_constant :LIST
+      JSON_LIST = "IN (SELECT value FROM json_each(?))"
+      private_constant :LIST, :JSON_LIST
 
       # @param name [Symbol] :sqlite, :postgres, or any other
       # @return [Dialect]
@@ -36,16 +37,20 @@ module Castellan
       def among(expression, type)
         case name
         when :postgres then "#{expression} = ANY($1::#{type}[])"
-        when :sqlite then "#{expression} IN (SELECT value FROM json_each(?))"
+        when :sqlite then "#{expression} #{JSON_LIST}"
         else "#{expression} IN (#{IDS})"
         end
       end
 
       # @param sql [String] with a comparison of {#among}
       # @return [String] the same for a list of one id: PostgreSQL plans this once, where it weighs a short list anew in each request,
-      #   which takes longer than finding the row
+      #   which takes longer than finding the row; SQLite needs no table of the list
       def single(sql)
-        name == :postgres ? sql.gsub(LIST) { "= (#{Regexp.last_match(1)})[1]" } : sql
+        case name
+        when :postgres then sql.gsub(LIST) { "= (#{Regexp.last_match(1)})[1]" }
+        when :sqlite then sql.gsub(JSON_LIST, "= json_extract(?, '$[0]')")
+        else sql
+        end
       end
 
       # @return [Boolean] whether the links of a row are cheapest as one value of the row itself

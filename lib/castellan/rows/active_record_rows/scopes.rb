@@ -28,12 +28,11 @@ module Castellan
         # @param ids [Array<String, Integer>]
         # @return [ActiveRecord::Relation, ChosenIds] the latter where the scope adds nothing to the model
         def by_ids(scope, ids, column = primary_key)
-          scope = limited(scope)
-          return by_several(scope, ids, column) if column.is_a?(Array)
+          return by_several(limited(scope), ids, column) if column.is_a?(Array)
 
           coder = coder(column)
           ids = Ids.integers(ids) if coder == :integer
-          return scope.where(column => ids) unless whole?(scope) && kept_ids?(ids, column, coder)
+          return limited(scope).where(column => ids) unless whole?(scope) && kept_ids?(ids, column, coder)
 
           ChosenIds.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
         end
