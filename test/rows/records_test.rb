@@ -362,6 +362,18 @@ class ObjectRecordsTest < Minitest::Test
     assert_includes error.message, "has no :title"
   end
 
+  def test_an_object_without_a_reader_says_which
+    broken = Class.new { def id = title }.new
+    missing = Struct.new(:id, :title)
+    { { fields: { levels: [:height] } } => "height", { fields: { levels: [:towers] } } => "towers" }.each do |asked, name|
+      error = assert_raises(Castellan::Error) { LevelResource.render([Level.new(1), missing.new(2, "Motte")], **asked) }
+      assert_match(/\Aa record of .+ has no #{name} \(it is #<struct .*id=2, title="Motte"/, error.message)
+    end
+    error = assert_raises(Castellan::Error) { LevelResource.render([Level.new(1, "Keep", 1, nil, [Object.new])], fields: { levels: [:towers] }) }
+    assert_match(/\Aa record of Object has no id/, error.message)
+    assert_raises(NameError) { LevelResource.render([broken], fields: { levels: [:title] }) }.tap { |one| refute_kind_of Castellan::Error, one }
+  end
+
   def test_values_of_mixed_classes_are_each_written_as_they_are
     records = [1, "two", nil, true, 1.5, BigDecimal("2.5"), Date.new(2024, 1, 1), [1, { a: nil }], :sym].map.with_index do |value, index|
       { id: index, title: value }

@@ -58,9 +58,13 @@ module Castellan
       private
 
       def value(record, name)
-        return record.public_send(name) unless record.is_a?(Hash)
+        return record.fetch(name) { record.fetch(name.name) { missing(record, name) } } if record.is_a?(Hash)
 
-        record.fetch(name) { record.fetch(name.name) { missing(record, name) } }
+        record.public_send(name)
+      rescue NoMethodError => error
+        raise if error.name != name || record.respond_to?(name, true)
+
+        raise Error, "a record of #{record.class} has no #{name} (it is #{record.inspect[0, 60]})"
       end
 
       def missing(record, name)
