@@ -9,8 +9,8 @@ require_relative "../profile"
 
 module Castellan
   module Doctor
-    # Measures one request of an application: a thrown-away first request, one that says which tables are read, one that is watched
-    # for repeated queries, measured runs, and a run whose memory is counted. Every run is in transactions that are rolled back.
+    # Measures one request of an application: a thrown-away first request, one that is watched for repeated queries and the tables that
+    # it reads, measured runs, and a run whose memory is counted. Every run is in transactions that are rolled back.
     #
     #   examination = Examination.new(application, request).call
     #   examination.measurement   # => Measurement: the median of the measured runs
@@ -64,8 +64,7 @@ module Castellan
       # @raise [Unwell] when an answer is not 2xx
       def call
         @body = respond.body
-        survey
-        watch
+        survey { watch }
         @measurement = median(measured_runs)
         self
       end
@@ -81,9 +80,6 @@ module Castellan
       # @return [Boolean] whether the answer was written by a Castellan resource
       def castellan? = @castellan
 
-      # @return [Boolean] whether bytes were to be counted
-      def memory? = @memory
-
       private
 
       # One profile: what the doctor says is what the page would show.
@@ -96,9 +92,10 @@ module Castellan
         session&.close
       end
 
-      def survey
+      # What a run reads, and whether it renders a document of Castellan's.
+      def survey(&run)
         statements = Statements.new
-        @castellan = renders_document? { Instrument.record(statements) { respond } }
+        @castellan = renders_document? { Instrument.record(statements, &run) }
         @tables = Databases.tables(statements.all)
       end
 
@@ -158,9 +155,7 @@ module Castellan
       def median(runs)
         @runs = runs.size
         run = runs.sort_by { |one| one[:duration_ns] }[(runs.size - 1) / 2]
-        memory = Memory.of { respond } if @memory
-        Measurement.new(**run, allocated_bytes: memory&.fetch(:allocated_bytes), retained_objects: memory&.fetch(:retained),
-                               retained_bytes: memory&.fetch(:retained_bytes))
+        Measurement.new(**run, **(@memory ? Memory.of { respond } : {}))
       end
     end
   end

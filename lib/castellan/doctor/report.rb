@@ -68,11 +68,9 @@ module Castellan
       end
 
       def retained
-        if @measurement.retained_objects
-          line("retained", "#{Figures.counted(@measurement.retained_objects, "object")}, #{Figures.bytes(@measurement.retained_bytes)}")
-        elsif @examination.memory?
-          line("retained", "not counted: that needs the gem memory_profiler (bundle add memory_profiler --require false)")
-        end
+        return unless @measurement.retained_objects
+
+        line("retained", "#{Figures.counted(@measurement.retained_objects, "object")}, #{Figures.bytes(@measurement.retained_bytes)}")
       end
 
       def response
