@@ -69,6 +69,27 @@ module Castellan
         def order(columns) = "order(#{columns})"
         def primary_key(model) = asked { model.primary_key }.to_s
 
+        # @param shape [Shape] of a statement of a subclass
+        # @return [String, nil] the column that says which class a row is of
+        def kind_column(shape)
+          model = named(shape)
+          model.inheritance_column if model && !model.base_class?
+        end
+
+        # @return [String, nil] the column that says that somebody else has written a row meanwhile
+        def lock_column(shape)
+          model = of_table(shape.table).first
+          model.locking_column if model && asked { model.locking_enabled? }
+        end
+
+        # @return [Class, nil] the model that a statement names
+        def named(shape)
+          model = shape.model && Object.const_get(shape.model)
+          model if model?(model)
+        rescue NameError
+          nil
+        end
+
         # What is inserted although it may be there is told by the statement; without that `insert_all` would say nothing of it.
         # @param shape [Shape] of one INSERT
         def insert_many(model, shape)

@@ -21,7 +21,7 @@ module Castellan
       def piece?(group)
         return false if @links.walk?(group)
 
-        fetched?(group) || preloaded?(group)
+        fetched?(group) || preloaded?(group) || levels?(group)
       end
 
       # A set that is read in batches twice begins twice; its other pages are no finding either.
@@ -41,6 +41,12 @@ module Castellan
         return false if !group.shape.batch? || @links.walk?(group) || (group.count > 1 && group.different == 1)
 
         group.pieces.nil? || whole?(group)
+      end
+
+      # Whether a tree is read from the top, a level at a time.
+      def levels?(group)
+        keyed?(group.shape) && group.shape.listed? && group.pieces&.apart? && @links.preloads?(group, group) &&
+          !siblings(group).include?(group.count)
       end
 
       # What is summed up over ranges is a piece of a set only where the same set is paged.

@@ -55,6 +55,9 @@ module Castellan
       # @return [Boolean] whether short lists have values in common, which slices of a set have not
       def shared? = @short.uniq.size < @short.size
 
+      # @return [Boolean] whether there are lists of several values that have none in common
+      def apart? = !shared? && @widths.any? { |width| width > 1 }
+
       # @return [Pieces] what is known of these statements and those of another thread
       def merge(other) = dup.tap { |pieces| pieces.take(other) }
 

@@ -58,6 +58,21 @@ module Castellan
           "order(#{columns.map { |name, way| way == "desc" ? "Sequel.desc(:#{name})" : ":#{name}" }.join(", ")})"
         end
 
+        # A statement does not name its model, but a subclass chooses by a list of one.
+        # @return [String, nil] see {ActiveRecordModels.kind_column}
+        def kind_column(shape)
+          model = of_table(shape.table).find { |one| one.respond_to?(:sti_key) && one.sti_key } if shape.listed?
+          model&.sti_key&.to_s
+        end
+
+        # @return [nil] none: Sequel does not say
+        def named(_shape) = nil
+
+        # @return [String, nil] see {ActiveRecordModels.lock_column}
+        def lock_column(shape)
+          of_table(shape.table).find { |one| one.respond_to?(:lock_column) }&.lock_column&.to_s
+        end
+
         def insert_many(model, shape) = "#{model.name}.#{"dataset.insert_conflict(…)." if shape.conflict}multi_insert(rows)"
         def update_many(model) = "#{model.name}.where(…).update(…)"
         def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete"

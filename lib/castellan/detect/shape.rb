@@ -19,6 +19,8 @@ module Castellan
       PAGED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
       PAGED_BY_SEVERAL = /\((?:\w+\.)?(\w+)(?:, (?:\w+\.)?\w+)+\) (?:>|>=|<|<=) \(\?.* order by (?:\w+\.)?\1\b.* limit \?/
       NUMBERED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=) \(?\?.*\b\1\)? (?:<|<=) \(?\?|\bbetween \? and \?/
+      LIMITED = / where \(?(?:\w+\.)?\w+\)? in \(select [^()]* limit \?\)/
+      COMPARISON = /[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/
       CONDITION = /(?:=|<|>|\blike|\bin|\bany|\bbetween) \(?\?/
       # A sign may stand without space; an arrow or a cast is none.
       SIGN = /(?<=[\w)]) ?(=|<>|!=|>=|<=|>|<) ?(?=[\w(?])/
@@ -127,9 +129,12 @@ module Castellan
       def conflict_columns = fingerprint[/\bon conflict \(([\w, ]+)\)/, 1].to_s.split(", ")
 
       # @return [Boolean] whether it has conditions that are no equations
-      def compares?
-        chosen = @text[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
-        chosen.gsub(EQUAL, "").match?(/[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/)
+      def compares? = chosen.gsub(EQUAL, "").match?(COMPARISON)
+
+      # @return [Boolean] whether it chooses by the values of this column alone
+      def only_by?(column)
+        rest = chosen.gsub(/(?:\b\w+\.)?\b#{column}\)? (?:= \(?\?|in \(\?\))/, "")
+        rest != chosen && !rest.match?(COMPARISON)
       end
 
       # @return [Boolean] whether it asks for a list of values
@@ -140,6 +145,12 @@ module Castellan
 
       # @return [Boolean] whether it writes many rows at once
       def bulk? = write? && (listed? || ranged?) && !equal.include?("id")
+
+      # @return [Boolean] whether it writes some of the rows that it chooses, so that it is sent until none is left
+      def limited? = write? && @text.match?(LIMITED)
+
+      # @return [Boolean] whether it inserts what a SELECT gives
+      def copies? = verb == "insert" && @text.match?(/\A[^?]*\bselect /)
 
       # @return [Boolean] whether the same statement may have another answer, although nothing was written
       def volatile? = table.nil? || fingerprint.match?(VOLATILE)
@@ -165,6 +176,8 @@ module Castellan
       end
 
       private
+
+      def chosen = @text[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
 
       def piecewise? = @listed || paged? || ranged?
 

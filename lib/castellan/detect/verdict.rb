@@ -66,7 +66,7 @@ module Castellan
 
       def likeness(group)
         if @links.walk?(group) then [group.owner, group.association]
-        elsif group.shape.write? && group.count < @repeats then [group.shape.verb, group.shape.table, group.busiest]
+        elsif group.shape.write? && group.count < @repeats && !group.shape.copies? then [group.shape.verb, group.shape.table, group.busiest]
         end
       end
 
@@ -79,7 +79,22 @@ module Castellan
       end
 
       def write_loop(group)
-        site = crowded(group) and new_case(:write_loop, group, site)
+        site = crowded(group)
+        new_case(:write_loop, group, site) unless site.nil? || some_at_a_time?(group) || attempted_again?(group)
+      end
+
+      # Written until nothing is left, and not for one owner after the other.
+      def some_at_a_time?(group) = group.shape.limited? && !@links.owned?(group)
+
+      # What is read again each time, because somebody else had written it meanwhile.
+      def attempted_again?(group)
+        shape = group.shape
+        column = shape.library.lock_column(shape)
+        return false unless column && shape.equal.include?(column)
+
+        key = shape.equal - [column]
+        reads = @tally.groups.select { |other| other.shape.table == shape.table && other.shape.equal == key }
+        reads.any? { |other| other.count >= group.count && other.different == 1 }
       end
 
       def judge_walk(group, link)
@@ -95,11 +110,18 @@ module Castellan
       def judge_statement(group, link = nil)
         site = crowded(group, link)
         return if site && group.polling?
-        return look_up(group, site) if site && group.different > 1
+        return look_up(group, site) if site && group.different > 1 && !of_subclasses?(group)
 
         return if group.shape.volatile? || @batches.first?(group) || WrittenCall.locks?(WrittenCall.at(group.busiest))
 
         new_case(:duplicate, group, group.busiest) if again(group, site) >= @repeats - 1
+      end
+
+      # Subclasses that share a table are different models: `[Dog, Cat].map(&:count)` asks each of them once.
+      def of_subclasses?(group)
+        shape = group.shape
+        column = shape.library.kind_column(shape)
+        column && (shape.only_by?(column) || (group.pieces&.varying == [column] && !shape.compares?))
       end
 
       # Where the keys come from records that were loaded together, these are told as well.
@@ -163,8 +185,12 @@ module Castellan
       def mentions(site, shape, link = nil)
         source = site && CallSite.source(site) or return 0
 
-        named(source, shape, link).map { |words| words.tally.values.max.to_i }.max.to_i
+        times = named(source, shape, link).map { |words| words.tally.values.max.to_i }.max.to_i
+        times.positive? && link.nil? && !locked_apart?(shape) ? times + WrittenCall.locked_again(source) : times
       end
+
+      # Whether the statement that locks says so. On SQLite it is the same as the one before.
+      def locked_apart?(shape) = @tally.groups.any? { |group| group.shape.table == shape.table && group.shape.locks? }
 
       def named(source, shape, link)
         return [source.scan(/\.#{Regexp.escape(link.name.to_s)}\b/)] if link

@@ -17,7 +17,8 @@ module Castellan
       COMMENT = /(?:\A|\s)#(?!\{).*\z/
       LITERAL = /-?\d[\d_.]*|:\w+|"(?:[^"\\#]|\\.)*"|'[^']*'|true|false|nil/
       LOCK = /\.(?:lock!?|with_lock|for_update|for_share|lock_style)(?![\w?])/
-      private_constant :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT, :LITERAL, :LOCK
+      AGAIN = /\.(?:lock!|with_lock\b)/
+      private_constant :AGAIN, :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT, :LITERAL, :LOCK
 
       module_function
 
@@ -29,6 +30,9 @@ module Castellan
         text = join(lines.pop, text) while lines.any? && above?(lines.last, text)
         text
       end
+
+      # @return [Integer] how often records that were read are read again, to be locked
+      def locked_again(text) = text.scan(AGAIN).size
 
       # @param text [String]
       # @return [String, nil] the value that a column is written with, where it is a literal

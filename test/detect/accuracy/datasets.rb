@@ -15,7 +15,8 @@ module Accuracy
       posts: { user_id: Integer, title: String, published: TrueClass, updated_at: Time },
       comments: { post_id: Integer, author_id: Integer, body: String }, tags: { name: String },
       posts_tags: { post_id: Integer, tag_id: Integer }, animals: { kind: String, user_id: Integer },
-      visits: { animal_id: Integer }, categories: { parent_id: Integer }
+      visits: { animal_id: Integer }, categories: { parent_id: Integer },
+      sheets: { title: String, lock_version: Integer }
     }.freeze
     TABLES.each do |table, columns|
       DB.create_table(table) do
@@ -95,6 +96,10 @@ module Accuracy
       one_to_many :children, class: "Accuracy::Datasets::Category", key: :parent_id
     end
 
+    class Sheet < Sequel::Model(DB)
+      plugin :optimistic_locking
+    end
+
     class Order < Sequel::Model(DB)
       unrestrict_primary_key
       one_to_many :items, class: "Accuracy::Datasets::Item", key: %i[shop_id order_id]
@@ -144,6 +149,7 @@ module Accuracy
     def create_rest
       users = User.order(:id).all
       [Dog, Cat, Dog, Cat, Dog].each_with_index { |animal, index| Visit.create(animal_id: animal.create(user: users[index]).id) }
+      3.times { Sheet.create(title: "old", lock_version: 0) }
       root = Category.create
       2.times { child = Category.create(parent: root) and 2.times { Category.create(parent: child) } }
       [[1, 1], [2, 2], [1, 3], [2, 4]].each do |shop, id|

@@ -121,6 +121,9 @@ module Accuracy
       belongs_to :library
     end
 
+    class Sheet < Base
+    end
+
     KEYS = ActiveRecord.version >= Gem::Version.new("7.2") ? :foreign_key : :query_constraints
 
     class Order < Base
@@ -142,7 +145,8 @@ module Accuracy
       visits: { animal_id: :integer }, walks: { dog_id: :integer }, categories: { parent_id: :integer },
       articles: { user_id: :integer, deleted: :boolean }, libraries: { code: :string },
       shelves: { library_code: :string, name: :string }, books: { shelf_id: :integer, state: :integer, title: :string },
-      cards: { library_id: :integer, code: :string }, items: { shop_id: :integer, order_id: :integer }
+      cards: { library_id: :integer, code: :string }, items: { shop_id: :integer, order_id: :integer },
+      sheets: { title: :string, lock_version: :integer }
     }.freeze
 
     module_function
@@ -198,6 +202,7 @@ module Accuracy
       users.each { |user| 2.times { Article.create!(user: user, deleted: false) } }
       [Dog, Cat, Dog, Cat, Dog].each_with_index { |animal, index| Visit.create!(animal: animal.create!(user: users[index])) }
       Dog.find_each { |dog| Walk.create!(dog: dog) }
+      3.times { Sheet.create!(title: "old") }
       root = Category.create!
       2.times { child = Category.create!(parent: root) and 2.times { Category.create!(parent: child) } }
       create_orders

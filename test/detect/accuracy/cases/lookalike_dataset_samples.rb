@@ -43,6 +43,61 @@ module Accuracy
       sample "the same, of one owner" do
         Post.where(user_id: User.get(:id)).eager(:user, comments: :author).all.each { |post| post.comments.map(&:author) }
       end
+
+      kind "models that share a table"
+      sample "subclasses counted" do
+        [Dog, Cat].map(&:count)
+      end
+      sample "subclasses listed" do
+        [Dog, Cat].flat_map { |animal| animal.order(:id).all }
+      end
+      sample "a subclass for each owner" do
+        User.select_map(:id).each do |id|
+          Dog.where(user_id: id).count #=> n_plus_one 5
+        end
+      end
+
+      kind "writes of a few rows at a time"
+      sample "deleted until none is left", writes: true do
+        loop { break if Comment.where(id: Comment.select(:id).limit(12)).delete.zero? }
+      end
+      sample "a few of each owner's", writes: true do
+        [1, 2, 3].each do |post_id|
+          Comment.where(id: Comment.where(post_id: post_id).select(:id).limit(1)).delete #=> write_loop 3
+        end
+      end
+
+      kind "attempts"
+      sample "a stale record, read and written again", writes: true do
+        attempts = 0
+        begin
+          attempts += 1
+          sheet = Sheet[1]
+          DB[:sheets].where(id: 1).update(lock_version: Sequel[:lock_version] + 1) if attempts == 1
+          sheet.update(title: "attempt #{attempts}")
+        rescue Sequel::NoExistingObject
+          retry
+        end
+      end
+      sample "records with versions, one by one", writes: true do
+        Sheet.all.each do |sheet|
+          sheet.update(title: "new") #=> write_loop 3
+        end
+      end
+
+      kind "trees"
+      sample "eager by levels" do
+        Category.where(parent_id: nil).eager(children: { children: :children }).all
+      end
+      sample "level by level" do
+        level = Category.where(parent_id: nil).all
+        level = Category.where(parent_id: level.map(&:id)).all until level.empty?
+      end
+      sample "children of each" do
+        Category.select_map(:id).each do |id|
+          Category.where(parent_id: [id]).all #=> n_plus_one 7
+        end
+      end
     end
   end
 end

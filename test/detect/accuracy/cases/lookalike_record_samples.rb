@@ -120,6 +120,86 @@ module Accuracy
           User.where(id: [1, 2]).to_a #=> duplicate 2
         end
       end
+
+      kind "models that share a table"
+      sample "subclasses counted" do
+        [Dog, Cat].map(&:count)
+      end
+      sample "subclasses listed" do
+        [Dog, Cat].flat_map { |animal| animal.order(:id).to_a }
+      end
+      sample "subclasses, of one owner" do
+        owner = User.first.id
+        [Dog, Cat].map { |animal| animal.where(user_id: owner).count }
+      end
+      sample "a subclass for each owner" do
+        User.ids.each do |id|
+          Dog.where(user_id: id).count #=> n_plus_one 5
+        end
+      end
+      sample "kinds by name" do
+        %w[Dog Cat].map do |kind|
+          Animal.where(type: kind.dup).pluck(:id) #=> n_plus_one 2
+        end
+      end
+
+      kind "writes of a few rows at a time"
+      sample "deleted until none is left", writes: true do
+        loop { break if Comment.where(id: Comment.limit(12)).delete_all.zero? }
+      end
+      sample "deleted by a limited relation", writes: true do
+        loop { break if Comment.where(body: "body").limit(12).delete_all.zero? }
+      end
+      sample "updated until none is left", writes: true do
+        loop { break if Comment.where(body: "body").limit(12).update_all(body: "read").zero? }
+      end
+      sample "a few of each owner's", writes: true do
+        Post.limit(3).to_a.each do |post|
+          post.comments.limit(1).delete_all #=> write_loop 3
+        end
+      end
+      sample "copied from several tables", writes: true do
+        %w[tags notes].each do |table|
+          Base.connection.execute("INSERT INTO tags (name) SELECT 'copy' FROM #{table}")
+        end
+      end
+
+      kind "attempts"
+      sample "a stale record, read and written again", writes: true do
+        attempts = 0
+        begin
+          attempts += 1
+          sheet = Sheet.find(1)
+          Sheet.where(id: 1).update_all("lock_version = lock_version + 1") if attempts == 1
+          sheet.update!(title: "attempt #{attempts}")
+        rescue ActiveRecord::StaleObjectError
+          retry
+        end
+      end
+      sample "records with versions, one by one", writes: true do
+        Sheet.all.each do |sheet|
+          sheet.update!(title: "new") #=> write_loop 3
+        end
+      end
+      sample "found and locked", writes: true do
+        Post.find(1).with_lock { nil }
+      end
+      sample "each found and locked", writes: true do
+        [1, 2, 3].each do |id|
+          Post.lock.find(id) #=> n_plus_one 3
+        end
+      end
+
+      kind "trees"
+      sample "children of children on a line" do
+        root = Category.find_by(parent_id: nil)
+        root.children.each { |child| child.children.to_a } #=> n_plus_one 3 Category#children
+      end
+      sample "preloaded by levels, as deep as it goes", writes: true do
+        leaf = Category.last
+        2.times { 2.times { Category.create!(parent: leaf) } and leaf = Category.last } #=> write_loop 4
+        Category.where(parent_id: nil).preload(children: { children: { children: { children: :children } } }).to_a
+      end
     end
   end
 end
