@@ -76,6 +76,25 @@ class DetectAdviceTest < Minitest::Test
     assert_includes only { Node.all.map { |node| node.children.to_a } }.fix, "add .preload(:children) where"
   end
 
+  def test_children_of_the_children_of_one_are_preloaded_where_they_are_on_one_line
+    families = -> { Node.find(1).children.map { |child| child.children.map(&:id) } }
+    finding = only(&families)
+    assert_equal "add .preload(:children) where the nodes are loaded: #{finding.location}", finding.fix
+    assert_equal 3, statements { Node.find(1).children.preload(:children).map { |child| child.children.map(&:id) } }
+    assert_predicate Castellan::Doctor.try(finding, &families), :accepted?
+  end
+
+  def test_what_is_copied_by_a_select_is_not_inserted_as_rows
+    World::Base.transaction do
+      finding = only do
+        3.times { |id| World::Base.connection.execute("INSERT INTO tags (name) SELECT name FROM tags WHERE id = #{id}") }
+      end
+      assert_equal [:write_loop, 3, nil], [finding.kind, finding.count, finding.fix]
+      assert_includes finding.fix_refused, "let one SELECT choose them all"
+      raise ActiveRecord::Rollback
+    end
+  end
+
   def test_the_version_of_a_list_is_read_from_what_is_loaded
     finding = only { Node.all.map { |node| node.children.cache_key_with_version } }
     assert_equal "add .preload(:children) where the nodes are loaded: #{finding.parent_location}", finding.fix
@@ -155,6 +174,16 @@ class DetectAdviceTest < Minitest::Test
       fix = only { 3.times { |number| tags.insert(id: number + 1, name: "in") } }.fix
       assert_includes fix, "Tag.dataset.insert_conflict(…).multi_insert(rows)"
     end
+  end
+
+  # As PostgreSQL is asked. SQLite is sent the same statement again.
+  def test_what_is_found_and_then_locked_is_found_where_the_lock_is_a_statement_of_its_own
+    tally = Castellan::Detect::Tally.new
+    sql = "SELECT * FROM tags WHERE id = $1 LIMIT $2"
+    [1, 2].product(["", " FOR UPDATE"]) do |id, lock|
+      tally.query("#{sql}#{lock}", "#{World::Tag} Load", 0, 1, false, 1, [id, 1]) # as Tag.find(id).lock! does
+    end
+    assert_equal [[:n_plus_one, 2], [:n_plus_one, 2]], Castellan::Detect::Verdict.new(tally).findings.map { |one| [one.kind, one.count] }
   end
 
   def test_a_lock_for_each_row_is_not_taken_away

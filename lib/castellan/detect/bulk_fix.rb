@@ -9,15 +9,18 @@ module Castellan
     #
     # Of several conditions the statements or the line of source must show which one changes.
     class BulkFix
+      SOME = /\.(?:limit\((?<some>[^(){}|]+)|(?:first|take)\((?<some>\d+))\)/
+      private_constant :SOME
+
       # @param one [Verdict::Case]
       def initialize(one)
         @one = one
         @shape = one.group.shape
         @models = @shape.library
         @source = WrittenCall.at(one.site)
+        @kind = @models.kind_column(@shape)
         @model = asked_of(Words.named(@shape.models, @source))
-        @equal = @shape.equal.uniq
-        @equal -= [@model.inheritance_column] if @models == ActiveRecordModels && @model && @model.base_class != @model
+        @equal = @shape.equal.uniq - [@kind]
       end
 
       # @return [Cure]
@@ -28,17 +31,15 @@ module Castellan
         return Cure.refused(reason) if reason
 
         Cure.new(text: "collect the values before the loop at #{at} and ask once: #{code}#{through_association}",
-                 remedy: ({ together: column, of: @model.name } unless code.include?("…")))
+                 remedy: ({ together: column, of: @model.name } unless code.include?("…") || some?))
       end
 
       private
 
-      # The subclass that the statement names, where it does: that chooses by the column of the class's name.
+      # The subclass that the statement names, where that is the same each time: it chooses by the column of the class's name.
       def asked_of(model)
-        named = @shape.model && model && Object.const_get(@shape.model)
-        named.is_a?(Class) && named < model && named.base_class == model ? named : model
-      rescue NameError
-        model
+        named = @models.named(@shape) if @kind && !varying.include?(@kind)
+        named && model && named < model ? named : model
       end
 
       def at = CallSite.location(@one.site)
@@ -57,6 +58,7 @@ module Castellan
         elsif @shape.tables.size > 1 then "it reads #{@shape.tables.join(", ")}: ask for all at once, with a list of values in place of one"
         elsif column.nil? then "it has conditions on #{@equal.join(", ")}, and #{at} does not show which changes"
         elsif !@models.column?(@model, column) then "#{column} is no column of #{@model.name}"
+        elsif @shape.single? && @shape.paged? then "it reads a page for each value: read all of them at once, and cut the pages in Ruby"
         elsif code.nil? then "this calculation is not understood: ask for all at once, grouped by #{column}"
         elsif @shape.locks? || WrittenCall.locks?(@source) then locked
         end
@@ -99,7 +101,7 @@ module Castellan
         bulk = Bulk.of(@models)
         @bulk_code = if @shape.calculation? then bulk.calculation(@model, column, @shape.fingerprint, conditions)
                      elsif @shape.existence? then bulk.existing(@model, column, conditions)
-                     else bulk.records(@model, column, [conditions, order].reject(&:empty?).join("."))
+                     else "#{bulk.records(@model, column, [conditions, order].reject(&:empty?).join("."))}#{first}"
                      end
       end
 
@@ -109,6 +111,11 @@ module Castellan
         further = known.map { |name| "#{name}: #{constant.fetch(name, "…")}" }
         [further.any? ? "where(#{further.join(", ")})" : "", @shape.compares? ? "where(…)" : ""].reject(&:empty?).join(".")
       end
+
+      # Whether several of each are wanted, but not all.
+      def some? = @shape.single? && column != @models.primary_key(@model) && @source.match?(SOME)
+
+      def first = some? ? ".transform_values { |all| all.first(#{@source[SOME, :some]}) }" : ""
 
       # The order in which one record would have been the first.
       def order = @shape.order ? @models.order(@shape.order) : ""

@@ -67,7 +67,10 @@ module Castellan
       end
 
       # Whether the records come from the same walk at the same line: a method that goes through a tree and calls itself.
-      def recursive?(one) = one.parent.site == one.site && one.parent.walk == one.link.name
+      # A line that walks twice, from one and from each of its own, calls nothing.
+      def recursive?(one)
+        one.parent.site == one.site && one.parent.walk == one.link.name && WrittenCall.at(one.site).scan(".#{one.link.name}").size < 2
+      end
 
       def recursive(one)
         deep = one.models.preload(Preload.path([one.link.name, one.link.name]))
@@ -126,6 +129,7 @@ module Castellan
         models = shape.library
         model = Words.named(shape.models, WrittenCall.at(one.site))
         return Cure.refused("no model of the table #{shape.table} is known; write several rows in one statement") if model.nil?
+        return Cure.refused("a SELECT gives the rows: let one SELECT choose them all") if shape.copies?
 
         Cure.new(text: "write once, after the loop at #{CallSite.location(one.site)}: #{at_once(shape, models, model)} " \
                        "(callbacks and validations do not run)")

@@ -252,10 +252,22 @@ class ActiveRecordFixesTest < Minitest::Test
       "World::RoomKey.where(keeper_id: value).order(:id).to_a" => [[1, 2, 3], ->(found, value) { found[value] }],
       "World::RoomKey.where(lost: false, keeper_id: value).order(:id).to_a" => [[1, 2, 3], ->(found, value) { found[value] }],
       "World::RoomKey.where(keeper_id: value).order(door: :asc).last" => [[1, 2], ->(found, value) { found[value].first }],
+      "World::RoomKey.where(keeper_id: value).order(:id).limit(1 + 1).to_a" => [[1, 2, 99], ->(found, value) { found.fetch(value, []) }],
+      "World::RoomKey.where(keeper_id: value).order(door: :desc).first(2)" => [[1, 2], ->(found, value) { found[value] }],
       "World::RoomKey.where(keeper_id: value).count" => [[1, 2, 3], ->(found, value) { found.fetch(value, 0) }],
       "World::RoomKey.where(keeper_id: value, lost: true).sum(:door)" => [[1, 2, 3], ->(found, value) { found.fetch(value, 0) }],
       "World::RoomKey.where(keeper_id: value).exists?" => [[1, 2, 99], ->(found, value) { found.include?(value) }]
     }.each { |code, (values, read)| assert_looked_up(code, values, &read) }
+  end
+
+  def test_records_of_several_classes_are_read_again_as_what_they_have_in_common
+    work = unit("World::Animal.order(:id).map do |animal|", "animal.reload.id", "end")
+    assert_includes only_finding(work).fix, "ask once: ActiveRecordZoo::Animal.where(id: values).index_by(&:id)"
+  end
+
+  def test_pages_of_each_value_have_no_fix
+    work = unit("[1, 2].map do |value|", "World::RoomKey.where(keeper_id: value).order(:id).limit(2).offset(1).to_a", "end")
+    assert_includes only_finding(work).fix_refused, "a page for each value"
   end
 
   def test_a_look_up_that_the_line_does_not_show_is_not_guessed_at

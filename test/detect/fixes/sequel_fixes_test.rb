@@ -139,6 +139,7 @@ class SequelFixesTest < Minitest::Test
       "World::Trick.first(name: value)" => [["trick 0", "trick 1", "none"], ->(found, value) { found[value]&.first }],
       "World::RoomKey.where(keeper_id: value).order(:id).all" => [[1, 2, 3], ->(found, value) { found[value] }],
       "World::RoomKey.where(lost: false, keeper_id: value).order(:id).all" => [[1, 2, 3], ->(found, value) { found[value] }],
+      "World::RoomKey.where(keeper_id: value).order(:id).limit(2).all" => [[1, 2, 99], ->(found, value) { found.fetch(value, []) }],
       "World::RoomKey.where(keeper_id: value).count" => [[1, 2, 3], ->(found, value) { found.fetch(value, 0) }],
       "World::RoomKey.where(keeper_id: value, lost: true).sum(:door)" => [[1, 2, 3], ->(found, value) { found.fetch(value, 0) }],
       "World::RoomKey.where(keeper_id: value).empty?" => [[1, 2, 99], ->(found, value) { !found.include?(value) }]
