@@ -36,17 +36,21 @@ static bool value_append_boolean(struct buffer *buffer, const struct cell *cell)
     return false;
 }
 
-/* A Float by its own text: all that is left to Ruby of it is the shortest digits. */
+/* A Float by its own text: all that is left to Ruby of it is the shortest digits, and how an exponent is written. */
 static bool value_append_double(struct encoder *encoder, enum coder coder, VALUE value)
 {
     VALUE text = rb_funcall(value, rb_intern("to_s"), 0);
-    bool written = false;
+    bool written;
     encoder_refresh(encoder);
     if (!isfinite(RFLOAT_VALUE(value))) return false;
-    if (coder == CODER_DECIMAL) written = number_append_decimal(&encoder->buffer, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
-    else buffer_append(&encoder->buffer, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
+    if (coder == CODER_DECIMAL) {
+        written = number_append_decimal(&encoder->buffer, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
+    } else {
+        written = !memchr(RSTRING_PTR(text), 'e', (size_t)RSTRING_LEN(text));
+        if (written) buffer_append(&encoder->buffer, RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
+    }
     RB_GC_GUARD(text);
-    return written || coder == CODER_FLOAT;
+    return written;
 }
 
 static bool value_append_number(struct encoder *encoder, enum coder coder, VALUE value)

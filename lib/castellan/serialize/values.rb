@@ -67,9 +67,13 @@ module Castellan
         end
       end
 
+      # An exponent is written in one way by one version of the json gem, and in another by the next: as the one that is there does.
       def float(value)
         number = float_of(value)
-        number.finite? ? number.to_s : raise(Unwritable.new(:finite, value))
+        raise Unwritable.new(:finite, value) unless number.finite?
+
+        text = number.to_s
+        text.include?("e") ? ::JSON.generate(number) : text
       end
 
       def float_of(value)
