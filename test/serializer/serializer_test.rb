@@ -14,6 +14,12 @@ class SerializerTest < Minitest::Test
   end
   Role = Struct.new(:id, :title, keyword_init: true)
 
+  class RoleSerializer
+    include Castellan::Serializer
+
+    attributes :title
+  end
+
   def test_options_may_be_nil_and_attributes_an_array
     serializer = define { attributes %i[id name] }
     assert_equal({ id: 1, name: "Ada" }, serializer.new(ada, nil).serializable_hash[:data][:attributes])
@@ -95,6 +101,22 @@ class SerializerTest < Minitest::Test
     user = Struct.new(:id, :role)
     assert_equal({ title: "Admin", same: "Admin" }, attributes_of(serializer, user.new(1, Role.new(title: "Admin"))))
     assert_equal({ title: nil, same: nil }, attributes_of(serializer, user.new(1, nil)))
+  end
+
+  # ActiveRecord and others make to_ary private, and a delegator warns when somebody looks at that.
+  def test_a_wrapped_record_is_one_record_and_a_wrapped_list_is_a_list
+    role = Class.new(Role) do
+      private
+
+      def to_ary = nil
+    end
+    roles = [role.new(id: 3, title: "Admin")]
+    serializer = define { has_many :roles, serializer: RoleSerializer }
+    [SimpleDelegator.new(roles.first), SimpleDelegator.new(roles), roles, roles.first, Set.new(roles), roles.each].each do |related|
+      user = User.new(id: 1, name: "Ada", role_ids: [3], roles: related)
+      included = serializer.new(user, include: [:roles]).serializable_hash[:included]
+      assert_equal [{ id: "3", type: :role, attributes: { title: "Admin" } }], included
+    end
   end
 
   def test_what_json_cannot_say_is_an_error_that_names_record_and_member

@@ -72,10 +72,9 @@ module Castellan
       # @return [Array] the related records
       def related(record, params)
         objects = fetch_associated_object(record, params)
-        return Array(objects) unless objects.is_a?(Enumerable)
         return objects.to_ary if objects.respond_to?(:to_ary)
 
-        one_with_members?(objects) ? [objects] : objects.to_a
+        objects.respond_to?(:to_a) && !one_with_members?(objects) ? objects.to_a : [objects]
       end
 
       # @return [Object, nil] what the association, the method or the block answers
