@@ -109,6 +109,13 @@ class DetectEvidenceTest < Minitest::Test
     assert_equal [:unused_eager_load, "SequelWorld::User#posts"], only.to_h.values_at(:kind, :association)
   end
 
+  def test_what_a_record_of_sequel_keeps_may_be_read_without_its_method
+    3.times { look { SequelWorld::User.eager(:posts).all.map { |user| user.associations[:posts].size } } }
+    assert_empty @evidence.findings
+    3.times { look { SequelWorld::Post.eager(:user, :comments).all.map(&:id) } }
+    assert_equal %w[Post#comments Post#user], @evidence.findings.map { |finding| finding.association[/\w+#\w+/] }.sort
+  end
+
   def test_requests_of_several_threads_are_added_up
     Array.new(3) { Thread.new { look { World::Base.connection_pool.with_connection { index } } } }.each(&:join)
     assert_equal [:unused_eager_load, 3], [only.kind, only.count]

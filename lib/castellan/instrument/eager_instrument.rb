@@ -70,6 +70,13 @@ module Castellan
 
       # Prepended to Sequel::Model.
       module SequelReads
+        # What the application takes out of what a record keeps. Sequel asks for it, too, for each record that it loads something for.
+        def associations
+          kept = super
+          EagerInstrument.taken(self.class, kept) if kept.any? && !EagerInstrument.of_sequel?(caller_locations(1, 1))
+          kept
+        end
+
         private
 
         def load_associated_objects(reflection, ...)
@@ -131,7 +138,19 @@ module Castellan
           end
         end
 
+        # Public for the modules above: which of them is read cannot be seen.
+        def taken(model, kept)
+          reflections = kept.keys.filter_map { |name| model.association_reflection(name) }
+          reflections.each { |reflection| used(reflection[:model], reflection[:name], :read) }
+        end
+
+        # Public for the modules above.
+        # @param callers [Array<Thread::Backtrace::Location>]
+        def of_sequel?(callers) = callers.first.path.start_with?(sequel_folder)
+
         private
+
+        def sequel_folder = @sequel_folder ||= Sequel::Model.method(:plugin).source_location.first[%r{\A.*/sequel/}]
 
         def listen
           LISTENERS.each do |listener, name, visibility, body|
