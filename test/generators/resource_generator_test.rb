@@ -22,7 +22,7 @@ class ResourceGeneratorTest < Minitest::Test
     Rails.application.initialize!
     ActiveRecord::Base.connection.instance_exec do
       create_table(:users) { |t| t.string :email; t.string :name; t.string :nickname; t.string :password_digest; t.string :api_token
-                                 t.string :diary; t.string :type; t.integer :team_id; t.datetime :created_at }
+                                 t.string :diary; t.string :type; t.integer :team_id, :rival_id; t.datetime :created_at }
       create_table(:teams) { |t| t.string :name }
       create_table(:badges) { |t| t.integer :user_id; t.string :subject_type; t.integer :subject_id; t.string :label }
       create_table(:badges_users, id: false) { |t| t.integer :user_id; t.integer :badge_id }
@@ -41,6 +41,7 @@ class ResourceGeneratorTest < Minitest::Test
       class User < ApplicationRecord
         self.inheritance_column = nil
         belongs_to :team
+        belongs_to :rival, class_name: "User", optional: true
         has_many :badges
         has_and_belongs_to_many :medals, class_name: "Badge"
         has_many :strangers, class_name: "Nobody"
@@ -55,6 +56,7 @@ class ResourceGeneratorTest < Minitest::Test
 
   def test_columns_are_written_and_what_looks_secret_is_left_out
     output, file = generated("User")
+    assert_includes file, "# What clients see of users. Everything below"
     assert_includes file, "class UserResource < Castellan::Resource\n  model ::User\n\n  attributes :email, :name, :created_at\n"
     assert_includes file, "# Left out, because they look secret: nickname, password_digest, api_token, diary\n"
     %w[password_digest api_token diary nickname].each { |name| assert_match(/left out  #{name}, which looks secret/, output) }
@@ -65,9 +67,10 @@ class ResourceGeneratorTest < Minitest::Test
   def test_associations_are_declared_where_their_resource_is_there
     output, file = generated("User")
     assert_includes file, "  # belongs_to :team   # needs TeamResource: bin/rails generate castellan:resource Team\n"
-    assert_includes file, "  # has_many :medals   # needs MedalResource: bin/rails generate castellan:resource Badge\n"
+    assert_includes file, %(  # has_many :medals, resource: "BadgeResource"   # needs BadgeResource: bin/rails generate castellan:)
+    assert_includes file, %(  belongs_to :rival, resource: "UserResource"\n)
     assert_match(/# has_many :strangers   # leads to a class that is not there/, file)
-    assert_match(/left out  team: needs TeamResource/, output)
+    assert_match(/left out  belongs_to :team needs TeamResource/, output)
     _, file = generated("User", "Team", last: "User")
     assert_includes file, "  # has_many :badges   # needs BadgeResource"
     _, file = generated("Team", "User", last: "User")
@@ -89,11 +92,11 @@ class ResourceGeneratorTest < Minitest::Test
 
   def test_what_is_written_boots_and_answers
     output = run_app(<<~RUBY)
-      generate("Team"); generate("User"); generate("Admin::Report")
+      generate("Badge"); generate("Team"); generate("User"); generate("Admin::Report")
       team = Team.create!(name: "Blue")
       User.create!(email: "ada@example.com", name: "Ada", team: team, password_digest: "x", api_token: "y", diary: "z")
       Castellan.check!
-      puts UserResource.render(include: "team"), Admin::ReportResource.render
+      puts UserResource.render(include: "team,medals,rival"), Admin::ReportResource.render
     RUBY
     users, reports = output.lines.last(2)
     assert_includes users, '{"data":[{"type":"users","id":"1","attributes":{"email":"ada@example.com","name":"Ada","created_at":"2'

@@ -9,8 +9,8 @@ module Castellan
     #   members = ModelMembers.new(User)
     #   members.attributes      # => ["email", "last_name"]
     #   members.secrets         # => ["password_digest"]
-    #   members.relationships   # => [[:has_many, :roles]]
-    #   members.absent          # => [[:has_many, :groups, "needs GroupResource"]]
+    #   members.relationships   # => ["has_many :roles", "belongs_to :boss, resource: \"UserResource\""]
+    #   members.absent          # => [["has_many :groups", "needs GroupResource: bin/rails generate castellan:resource Group"]]
     class ModelMembers
       SECRET = /passw|passphrase|passkey|secret|token|digest|salt|crypt|credential|private|api_?key|access_?key|otp|ssn|iban|cvv|
                 card_?number|\Apin\z|_pin\z|session|signature|fingerprint|recovery|backup_code/x
@@ -39,12 +39,12 @@ module Castellan
         columns & %w[id type]
       end
 
-      # @return [Array<(Symbol, Symbol)>] macro and name
+      # @return [Array<String>] their declarations
       def relationships
-        sorted.first
+        sorted.first.map(&:first)
       end
 
-      # @return [Array<(Symbol, Symbol, String)>] macro, name and why it is not declared
+      # @return [Array<(String, String)>] the declaration, and why it is not one yet
       def absent
         sorted.last
       end
@@ -87,22 +87,37 @@ module Castellan
       end
 
       def sorted
-        @sorted ||= associations.map { |one| [macro(one), one.name, reason(one)] }.partition { |_, _, why| why.nil? }
-                                .then { |declared, absent| [declared.map { |one| one.first(2) }, absent] }
+        @sorted ||= associations.map { |one| ["#{macro(one)} :#{one.name}#{option(one)}", reason(one)] }.partition { |_, why| why.nil? }
       end
 
       def macro(reflection)
         reflection.macro == :has_and_belongs_to_many ? :has_many : reflection.macro
       end
 
+      # The default is named after the association, not after its class.
+      def option(reflection)
+        own = resource_name(reflection)
+        ", resource: #{own.inspect}" unless own.nil? || own == default_name(reflection) || resource?(default_name(reflection))
+      end
+
       def reason(reflection)
         return "is polymorphic: name its resources, resource: [PostResource, UserResource]" if reflection.polymorphic?
 
-        reflection.klass
-        name = "#{Resource::ResourceName.classify(reflection.name)}Resource"
-        "needs #{name}: bin/rails generate castellan:resource #{reflection.klass.name}" unless resource?(name)
-      rescue NameError => error
-        "leads to a class that is not there (#{error.message.lines.first.chomp})"
+        own = resource_name(reflection) or return "leads to a class that is not there (#{reflection.class_name})"
+        return if resource?(default_name(reflection)) || resource?(own)
+
+        "needs #{own}: bin/rails generate castellan:resource #{reflection.klass.name}"
+      end
+
+      def default_name(reflection)
+        "#{Resource::ResourceName.classify(reflection.name)}Resource"
+      end
+
+      # Of the class that it leads to; nil where that is not known.
+      def resource_name(reflection)
+        "#{reflection.klass.name}Resource" unless reflection.polymorphic?
+      rescue NameError
+        nil
       end
 
       # As {Resource::ResourceName} will look it up.

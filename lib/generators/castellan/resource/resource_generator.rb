@@ -33,7 +33,7 @@ module Castellan
 
       def say_what_was_left_out
         members.secrets.each { |name| say_status "left out", "#{name}, which looks secret: declare it if clients may see it", :yellow }
-        members.absent.each { |_, name, why| say_status "left out", "#{name}: #{why}", :yellow }
+        members.absent.each { |declaration, why| say_status "left out", "#{declaration} #{why}", :yellow }
       end
 
       private
