@@ -238,6 +238,31 @@ class DetectProductionTest < Minitest::Test
     assert_includes errors.string, "Castellan's detector failed: "
   end
 
+  # Most requests do not ask whether to: as many pass as would have passed.
+  def test_reads_are_noted_in_the_requests_that_were_drawn_for_it
+    sampled = Castellan::Detect::Evidence::Sampled
+    asked = drawn { sampled.new(0.1).then { |one| -> { !one.begin(metered: true).nil? } } }
+    watched = drawn do
+      watch = Castellan::Detect.production(evidence: 0.1, logger: false)
+      -> { watch.call(->(_env) { [Castellan::Instrument::EagerInstrument.attached?, {}, []] }, env).first }
+    end
+    assert_equal asked, watched
+    assert_equal [300, 0], [sampled.new(false).pass(300), sampled.new(1).pass(300)]
+  end
+
+  def test_one_request_in_thirty_two_is_metered
+    watch = Castellan::Detect.production(evidence: false, logger: false)
+    tallies = Array.new(65) { watch.call(->(_env) { [Castellan::Recording.current.observer.class, {}, []] }, env).first }
+    assert_equal([0, 32, 64], tallies.each_index.select { |index| tallies[index] == Production::MeteredTally })
+  end
+
+  def test_another_library_is_listened_to_within_sixteen_requests
+    watch = Castellan::Detect.production(evidence: false, logger: false)
+    attached = 0
+    Castellan::Instrument.stub(:attach, -> { attached += 1 }) { 33.times { watch.call(->(_env) { [200, {}, []] }, env) } }
+    assert_equal 3, attached
+  end
+
   def test_what_is_slow_is_for_the_application_to_say
     slow = ->(_env) { [200, {}, [World::User.count.to_s]] }
     watches = [0, nil].map { |slow_ms| Castellan::Detect.production(slow_ms: slow_ms) }
@@ -273,6 +298,16 @@ class DetectProductionTest < Minitest::Test
     count = 0
     (count += 1) && breaker.rest while breaker.open?
     count
+  end
+
+  # @return [Array] what is answered when it is asked again and again, with the same random numbers each time
+  def drawn
+    seed = srand(7)
+    ask = yield
+    Array.new(200) { ask.call }
+  ensure
+    srand(seed)
+    Castellan::Instrument::EagerInstrument.unsubscribe while Castellan::Instrument::EagerInstrument.attached?
   end
 
   def failing

@@ -21,8 +21,12 @@ module Castellan
     # `budget` (a share of the time watched) it stops for the next hundred requests, and for longer each time.
     #
     # In one watched request of a hundred (`evidence`) it is noted which associations were read, so that what is loaded eagerly for nothing
-    # is found, too: by 20 such requests, see {Evidence}. In the others a record costs nothing.
+    # is found, too: by 20 such requests, see {Evidence}. In the others a record costs nothing. Whether a library was loaded since is asked at
+    # one request in sixteen.
     class Production
+      STRETCH = 15
+      private_constant :STRETCH
+
       # @return [Evidence::Sampled] what was loaded for nothing, so far
       attr_reader :evidence
 
@@ -46,6 +50,9 @@ module Castellan
         @entries = Entries.new
         @breaker = Breaker.new(Float(budget))
         @telling = 0.0 # until the first was metered
+        @requests = @watched_ns = @spent_ns = 0 # that the breaker was not told of yet
+        @stretch = 0
+        @meter_at = 0
         @stopped = Castellan.off?
         Instrument.subscribe
       end
@@ -67,14 +74,14 @@ module Castellan
         end
       end
 
+      # What is called for every request is cold: the request's own work has pushed it out of the caches of the processor. So it counts how
+      # many methods that are, above all, and what need not be asked each time is asked once in a stretch of requests.
       # @param app [#call]
       # @return [Array] the response of the application
       def call(app, env)
-        return app.call(env) unless watch?
+        return begin_stretch(app, env) if (@stretch -= 1) < 0 # threads that count at the same moment may count one request less
 
-        Instrument.attach
-        use = @evidence.begin(metered: true)
-        use ? Recording.open(use) { watch(app, env, use) } : watch(app, env)
+        watch(app, env, Tally.recording(@slow_ns))
       end
 
       # @return [Array<Entries::Entry>] what took the most time first; without what was loaded for nothing until somebody read it
@@ -86,6 +93,7 @@ module Castellan
       # @return [Hash{Symbol => Numeric}] what watching has cost: requests watched, their nanoseconds, the detector's among them, their
       #   share, and how often the breaker opened
       def cost
+        settle({})
         { requests: @breaker.requests, watched_ns: @breaker.watched_ns, spent_ns: @breaker.spent_ns, share: @breaker.share,
           times_resting: @breaker.times_open }
       end
@@ -101,6 +109,7 @@ module Castellan
       def stop
         Instrument.unsubscribe unless @stopped
         @stopped = true
+        @stretch = 0
       end
 
       private
@@ -120,10 +129,27 @@ module Castellan
         false
       end
 
-      # What follows runs for every request, cold: the request's own work has pushed it out of the caches of the processor. So it counts how
-      # many methods it calls, above all. The first tally is metered, so that something is known at once.
-      def watch(app, env, use = nil)
-        recording = (@breaker.requests % MeteredTally::EVERY).zero? ? MeteredTally.recording(@slow_ns) : Tally.recording(@slow_ns)
+      # A request at which is asked whether to watch at all, whether another library was loaded, whether to note what is read, and whether
+      # to meter. The first tally is metered, so that something is known at once.
+      def begin_stretch(app, env)
+        return app.call(env) unless watch?
+
+        Instrument.attach
+        use = @evidence.begin(metered: true)
+        @stretch = @evidence.pass(STRETCH) if @all
+        recording = metered? ? MeteredTally : Tally
+        use ? Recording.open(use) { watch(app, env, recording.recording(@slow_ns), use) } : watch(app, env, recording.recording(@slow_ns))
+      end
+
+      def metered?
+        requests = @breaker.requests + @requests
+        return false if requests < @meter_at
+
+        @meter_at = requests + MeteredTally::EVERY
+        true
+      end
+
+      def watch(app, env, recording, use = nil)
         started = Clock.monotonic_ns
         WatchedRequest.call(app, env, recording) { over(recording.observer, use, env, Clock.monotonic_ns - started) }
       end
@@ -154,8 +180,19 @@ module Castellan
 
       def spend(tally, spent_ns, duration_ns, env)
         learn(tally.spent_ns.fdiv(duration_ns)) if tally.is_a?(MeteredTally) && duration_ns.positive?
-        share = @breaker.spend(spent_ns + (@telling * duration_ns).to_i, duration_ns)
-        log(env, format("Castellan's detector took %.1f %% of the time that it watched, and rests", share * 100)) if share
+        @requests += 1
+        @spent_ns += spent_ns
+        @watched_ns += duration_ns
+        settle(env) if @watched_ns >= Breaker::WINDOW_NS
+      end
+
+      # Tells the breaker, which judges once in a second of requests.
+      def settle(env)
+        requests, watched_ns, spent_ns = @requests, @watched_ns, @spent_ns
+        @requests = @watched_ns = @spent_ns = 0
+        share = @breaker.spend(spent_ns + (@telling * watched_ns).to_i, watched_ns, requests) or return
+        @stretch = 0
+        log(env, format("Castellan's detector took %.1f %% of the time that it watched, and rests", share * 100))
       end
 
       # The share of a request that its statements take to be told, from those that were metered, the last ones above all.

@@ -38,6 +38,17 @@ module Castellan
           metered ? MeteredUse.new : EagerUse.new
         end
 
+        # Lets requests pass that would not be looked at, so that they need not {begin}.
+        # @param most [Integer]
+        # @return [Integer] how many of the next ones; the one after them must begin
+        def pass(most)
+          return most if @share.zero?
+
+          passed = @passing.clamp(0, most)
+          @passing -= passed
+          passed
+        end
+
         # @param use [EagerUse]
         # @param tally [Tally] of the same request
         # @return [Array<Finding>]

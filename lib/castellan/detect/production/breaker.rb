@@ -43,11 +43,11 @@ module Castellan
           @lock.synchronize { @resting -= 1 if @resting.positive? }
         end
 
-        # Told of a request that was watched.
+        # Told of requests that were watched.
         # @return [Float, nil] the share that was too much, when it opens
-        def spend(spent_ns, watched_ns)
+        def spend(spent_ns, watched_ns, requests = 1)
           @lock.synchronize do
-            @requests += 1
+            @requests += requests
             @spent_ns += spent_ns
             @watched_ns += watched_ns
             judge(@spent_ns - @spent_before, @watched_ns - @watched_before) if @watched_ns - @watched_before >= WINDOW_NS
