@@ -22,7 +22,6 @@ end
 
 require_relative "cache/key"
 require_relative "cache/envelope"
-require_relative "cache/fail_safe"
 require_relative "cache/single_flight"
 require_relative "cache/document_layer"
 require_relative "cache/record_layer"

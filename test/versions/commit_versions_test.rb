@@ -3,6 +3,7 @@
 require "test_helper"
 require "active_record"
 require "sequel"
+require_relative "../store/slow_store"
 
 class CommitVersionsTest < Minitest::Test
   class Record < ActiveRecord::Base
@@ -14,7 +15,7 @@ class CommitVersionsTest < Minitest::Test
 
   def setup
     super
-    @store = Castellan::Store::MemoryStore.new
+    @store = SlowStore.new
     @lines = []
     @versions = Castellan::Versions::CommitVersions.new(@store, log: ->(line) { @lines << line })
   end
@@ -57,13 +58,25 @@ class CommitVersionsTest < Minitest::Test
   end
 
   def test_a_failing_store_says_nothing_and_is_said
-    store = Castellan::Store::MemoryStore.new
-    def store.read_multi(_keys) = raise(Castellan::StoreError, "gone")
-    def store.write_multi(*, **) = raise(Castellan::StoreError, "gone")
-    versions = Castellan::Versions::CommitVersions.new(store, log: ->(line) { @lines << line })
-    assert_nil versions.current([Castellan::Versions::Dependency.new("posts")])
-    versions.changed(%w[posts])
-    assert_match(/posts changed, and cached answers stay/, @lines.first)
+    @store.broken = true
+    assert_nil current("posts")
+    @versions.changed(%w[posts])
+    assert_equal 2, @lines.size
+    assert_match(/its store fails: connection refused/, @lines.first)
+    assert_match(/posts changed, and cached answers stay/, @lines.last)
+  end
+
+  def test_a_store_that_does_not_answer_is_not_asked_for_every_document
+    @store.broken = true
+    @store.clocked do
+      10.times { assert_nil current("posts") }
+      assert_equal 2 * SlowStore::SECOND, @store.now, "once to see that it fails, once to see how long that takes"
+      @versions.changed(%w[posts])
+      assert_equal 3 * SlowStore::SECOND, @store.now, "a change is told all the same"
+      @store.broken = false
+      @store.now += 5 * SlowStore::SECOND
+      assert_match(/\A\h{16}\z/, current("posts"))
+    end
   end
 
   def test_a_store_that_keeps_nothing_says_nothing

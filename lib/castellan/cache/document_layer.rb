@@ -24,7 +24,7 @@ module Castellan
       def initialize(store:, ttl: nil, lease_ttl: 10, log: nil)
         Store.check_ttl(ttl)
         Store.check_ttl(lease_ttl)
-        @store = FailSafe.new(store, log: log)
+        @store = Store::FailSafe.new(store, log: log)
         @ttl = ttl
         @lease_ttl = lease_ttl
         @leases = store.supports?(:lease) && !store.is_a?(Store::MemoryStore) # a MemoryStore's processes are strangers

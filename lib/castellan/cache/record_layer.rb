@@ -15,7 +15,7 @@ module Castellan
       # @param log [#call, nil] told of a failing store
       def initialize(store:, ttl: nil, log: nil)
         Store.check_ttl(ttl)
-        @store = FailSafe.new(store, log: log)
+        @store = Store::FailSafe.new(store, log: log)
         @ttl = ttl
         freeze
       end

@@ -22,10 +22,11 @@ module Castellan
       private_constant :PREFIX
 
       # @param store [Object] see {Store}
-      # @param log [#call, nil] told of a change that the store did not take
+      # @param log [#call, nil] told of a change that the store did not take, and of a store that fails
       def initialize(store, log: nil)
         @store = store
         @log = log || ->(line) { warn(line) }
+        @tokens = Store::FailSafe.new(store, log: @log)
         freeze
       end
 
@@ -36,14 +37,12 @@ module Castellan
         return "0" if dependencies.empty?
 
         keys = dependencies.map { |dependency| PREFIX + dependency.table }.uniq
-        found = @store.read_multi(keys)
+        found = @tokens.read_multi(keys)
         found = draw(keys) if found.size < keys.size
         keys.map { |key| found[key] || (return nil) }.join(".")
-      rescue StoreError
-        nil
       end
 
-      # Draws new tokens; call it after the commit.
+      # Draws new tokens; call it after the commit. Also where the store failed a moment ago: what is not written is stale.
       # @param tables [Array<String, Symbol>]
       def changed(tables)
         @store.write_multi(tables.to_h { |table| [PREFIX + table.to_s, SecureRandom.hex(8)] })
@@ -69,8 +68,8 @@ module Castellan
 
       # One may win who drew at the same time, so what is there is read again.
       def draw(keys)
-        @store.write_multi(keys.to_h { |key| [key, SecureRandom.hex(8)] }, if_absent: true)
-        @store.read_multi(keys)
+        @tokens.write_multi(keys.to_h { |key| [key, SecureRandom.hex(8)] }, if_absent: true)
+        @tokens.read_multi(keys)
       end
 
       def watch_active_record(model)

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
 module Castellan
-  module Cache
+  module Store
     # A store whose failures are misses. Says so once an outage, not once a request. A server that does not answer costs its timeout
     # each time: so a store that keeps failing is left alone for ten times as long as its last failure took, and at most for five seconds,
     # because what took so long may have been this process. A lease is given back all the same: others wait for it.
     #
-    #   store = FailSafe.new(Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:1"))
+    #   store = Castellan::Store::FailSafe.new(Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:1"))
     #   store.read_multi(%w[a]) # => {}, and one line on standard error
     #
     # Only {StoreError} is taken for a miss; a mistake in a store is still an error. Thread-safe.

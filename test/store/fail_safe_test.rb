@@ -1,29 +1,15 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require_relative "broken_store"
+require_relative "slow_store"
 
 # A store that fails slowly is left alone for a while, which has an end.
-class CacheFailSafeTest < Minitest::Test
-  # Each call takes as long as the clock is moved.
-  class SlowStore < BrokenStore
-    attr_accessor :now, :takes
-
-    private
-
-    def fail_if_broken
-      self.now += takes
-      super
-    end
-  end
-
-  SECOND = 1_000_000_000
+class FailSafeTest < Minitest::Test
+  SECOND = SlowStore::SECOND
 
   def setup
-    @store = SlowStore.new
-    @store.now = 0
-    @store.takes = SECOND / 4
-    @safe = Castellan::Cache::FailSafe.new(@store, log: ->(_line) {})
+    @store = SlowStore.new(takes: SECOND / 4)
+    @safe = Castellan::Store::FailSafe.new(@store, log: ->(_line) {})
   end
 
   def test_no_failure_is_long_enough_for_more_than_five_seconds
@@ -65,7 +51,7 @@ class CacheFailSafeTest < Minitest::Test
 
   def clocked(&block)
     @safe.write_multi({ "a" => "A" })
-    Castellan::Clock.stub(:monotonic_ns, -> { @store.now }, &block)
+    @store.clocked(&block)
   end
 
   def fail_twice
