@@ -353,6 +353,7 @@ module Castellan
 end
 
 require_relative "document/of_records"
+require_relative "document/given"
 require_relative "document/of_resource"
 require_relative "document/batches"
 require_relative "document/included_ids"

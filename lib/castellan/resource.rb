@@ -13,6 +13,7 @@ require_relative "resource/relationship"
 require_relative "resource/resource_name"
 require_relative "resource/key_transform"
 require_relative "resource/declarations"
+require_relative "resource/declaring"
 require_relative "resource/definition"
 
 module Castellan
@@ -38,17 +39,17 @@ module Castellan
       # to several types names their resources.
       # @param source an ActiveRecord or Sequel model, a Sequel dataset, the name of a table or view of the one database that there is
       def model(source)
-        declare { |declarations, _| declarations.model = source }
+        Declaring.declare(self) { |declarations, _| declarations.model = source }
       end
 
       # @param name [Symbol, String] default: the model's plural name
       def type(name)
-        declare { |declarations, _| declarations.type = name.to_s }
+        Declaring.declare(self) { |declarations, _| declarations.type = name.to_s }
       end
 
       # @param columns [Array<Symbol>] default: the model's primary key; the values of several are joined by "_"
       def id(*columns)
-        declare { |declarations, location| declarations.identify(columns.flatten, location: location) }
+        Declaring.declare(self) { |declarations, location| declarations.identify(columns.flatten, location: location) }
       end
 
       # Declares attributes that are columns of the model's table.
@@ -68,7 +69,7 @@ module Castellan
       # @yieldparam viewer [Object, nil] where the block takes two arguments
       def attribute(name, from: nil, columns: nil, preloads: nil, if: nil, if_columns: nil, &block)
         shown = binding.local_variable_get(:if)
-        declare do |declarations, location|
+        Declaring.declare(self) do |declarations, location|
           condition = Condition.of(shown, columns: if_columns, location: location)
           declarations.attribute(name, from: from, columns: columns, preloads: preloads, condition: condition, block: block,
                                        location: location)
@@ -83,8 +84,8 @@ module Castellan
       # @yieldparam viewer [Object, nil] where the block takes two arguments
       # @yieldreturn [String, Hash, nil]
       def link(name, value = nil, columns: nil, &block)
-        declare do |declarations, location|
-          refuse("link #{name.inspect}: write a text or a block, not both", location) if value.nil? == block.nil?
+        Declaring.declare(self) do |declarations, location|
+          Declaring.refuse("link #{name.inspect}: write a text or a block, not both", location) if value.nil? == block.nil?
 
           declarations.links[name.to_sym] = Computed.of(block || value, columns: columns, location: location)
         end
@@ -98,8 +99,8 @@ module Castellan
       # @yieldreturn [Hash]
       def meta(value = nil, columns: nil, **pairs, &block)
         value ||= pairs unless pairs.empty?
-        declare do |declarations, location|
-          refuse("meta: write a Hash or a block, not both", location) if value.nil? == block.nil?
+        Declaring.declare(self) do |declarations, location|
+          Declaring.refuse("meta: write a Hash or a block, not both", location) if value.nil? == block.nil?
 
           declarations.meta = Computed.of(block || value, columns: columns, location: location)
         end
@@ -109,8 +110,8 @@ module Castellan
       # viewer, and returns the ids for which it is true (or a Hash of id to value); it runs once a document. Cached bytes have
       # holes in its place, so that one cached document serves every viewer.
       def per_viewer(name, &block)
-        declare do |declarations, location|
-          refuse("per_viewer(#{name.inspect}) needs a block: { |ids, viewer| ids that are true }", location) unless block
+        Declaring.declare(self) do |declarations, location|
+          Declaring.refuse("per_viewer(#{name.inspect}) needs a block: { |ids, viewer| ids that are true }", location) unless block
 
           declarations.attribute(name, viewer: true, block: block, location: location)
         end
@@ -127,30 +128,30 @@ module Castellan
       # @yieldparam record whose related records the block returns, where no association does
       # @yieldparam viewer [Object, nil] where the block takes two arguments
       def has_many(*names, **options, &block)
-        relate(:has_many, names, block, **options)
+        Declaring.relate(self, :has_many, names, block, **options)
       end
 
       # (see .has_many)
       def has_one(*names, **options, &block)
-        relate(:has_one, names, block, **options)
+        Declaring.relate(self, :has_one, names, block, **options)
       end
 
       # (see .has_many)
       def belongs_to(*names, **options, &block)
-        relate(:belongs_to, names, block, **options)
+        Declaring.relate(self, :belongs_to, names, block, **options)
       end
 
       # Names a subset of the members: `document(scope, representation: :summary)`.
       # @param only [Array<Symbol>] attributes and relationships
       def representation(name, only:)
-        declare { |declarations, location| declarations.representation(name, only, location: location) }
+        Declaring.declare(self) { |declarations, location| declarations.representation(name, only, location: location) }
       end
 
       # Allows a client to filter by `filter[name]=a,b`. The block gets the relation or dataset and the values (Strings), and
       # returns the narrowed relation or dataset.
       def filter(name, &block)
-        declare do |declarations, location|
-          refuse("filter(#{name.inspect}) needs a block: { |scope, values| scope.where(…) }", location) unless block
+        Declaring.declare(self) do |declarations, location|
+          Declaring.refuse("filter(#{name.inspect}) needs a block: { |scope, values| scope.where(…) }", location) unless block
 
           declarations.filters[name.to_s] = block
         end
@@ -159,7 +160,7 @@ module Castellan
       # Allows a client to sort by these columns: `sort=-last_name,email`.
       # @param default [String, nil] the order when the client names none, e.g. "-number"
       def sort(*names, default: nil)
-        declare { |declarations, location| declarations.sort(names, default: default, location: location) }
+        Declaring.declare(self) { |declarations, location| declarations.sort(names, default: default, location: location) }
       end
 
       # Divides collections into pages: `page[number]=2&page[size]=20`.
@@ -167,7 +168,7 @@ module Castellan
       # @param max_size [Integer] the most that a client may ask for
       # @param count [Boolean, String] write the total number into `meta`, under this name ("total" for true)
       def page(size:, max_size: size, count: false)
-        declare { |declarations, location| declarations.page(size, max_size, count, location: location) }
+        Declaring.declare(self) { |declarations, location| declarations.page(size, max_size, count, location: location) }
       end
 
       # Keeps what was written in the configured store.
@@ -175,23 +176,23 @@ module Castellan
       # @param expires_in [Numeric, nil] seconds
       # @param layer [:document, :record] one entry for a whole document, or one for each record of the primary data
       def cache(kind, expires_in: nil, layer: :document)
-        declare { |declarations, location| declarations.cache(kind, expires_in, layer, location: location) }
+        Declaring.declare(self) { |declarations, location| declarations.cache(kind, expires_in, layer, location: location) }
       end
 
       # @param name [:json_api, :nested] JSON:API 1.1, or plain JSON as `to_json(include: …)` gives
       def format(name)
-        declare { |declarations, location| declarations.format(name, location: location) }
+        Declaring.declare(self) { |declarations, location| declarations.format(name, location: location) }
       end
 
       # @param name [:none, :dash, :camel, :camel_lower, :underscore] how names become members
       def key_transform(name)
-        declare { |declarations, location| declarations.key_transform(name, location: location) }
+        Declaring.declare(self) { |declarations, location| declarations.key_transform(name, location: location) }
       end
 
       # @return [Definition] frozen; made once
       # @raise [DeclarationError]
       def definition
-        @definition || DEFINING.synchronize { @definition ||= Definition.new(self, declarations) }
+        @definition || DEFINING.synchronize { @definition ||= Definition.new(self, declarations).tap { declarations.freeze } }
       end
 
       # @return [Declarations] what was declared here, beginning with what the superclass declared
@@ -204,33 +205,8 @@ module Castellan
         subclasses.flat_map { |resource| [resource, *resource.descendants] }
       end
 
-      private
-
       DEFINING = Monitor.new
       private_constant :DEFINING
-
-      def relate(macro, names, block, resource: nil, links: {}, meta: nil, columns: nil, lazy: false, if: nil)
-        shown = binding.local_variable_get(:if)
-        declare do |declarations, location|
-          around = { condition: Condition.of(shown, columns: columns, shared: true, location: location),
-                     links: links.to_h { |link, value| [link.to_sym, Computed.of(value, columns: columns, location: location)] }.freeze,
-                     meta: meta && Computed.of(meta, columns: columns, location: location) }
-          names.each do |name|
-            declarations.relationship(name, macro: macro, resource: resource, block: block, lazy: lazy, location: location, **around)
-          end
-        end
-      end
-
-      def refuse(text, location)
-        raise DeclarationError.new(text, location: location)
-      end
-
-      def declare
-        raise ConfigurationError, "#{name || "this resource"} is in use and can no longer be changed" if @definition
-
-        caller = caller_locations(2, 8).find { |frame| frame.path != __FILE__ }
-        yield declarations, "#{caller.path}:#{caller.lineno}"
-      end
     end
   end
 end

@@ -7,6 +7,15 @@ require "document/library"
 class DeclarationTest < Minitest::Test
   def models = Library.active_record(:sqlite).models
 
+  # A user's own class methods may have any other name.
+  def test_a_resource_has_no_methods_but_those_that_declare_and_answer
+    ours = [Castellan::Document::OfResource, Castellan::Resource.singleton_class]
+    assert_empty(ours.flat_map { |one| one.private_instance_methods(false) })
+    assert_equal %i[attribute attributes belongs_to cache checked_rows declarations definition descendants document filter format has_many
+                    has_one id key_transform link meta model page per_viewer render representation sort type],
+                 ours.flat_map { |one| one.public_instance_methods(false) }.sort
+  end
+
   def test_type_id_and_names_follow_from_the_model
     definition = declare { attributes :title }
     assert_equal [:id, %i[title], "title"], [definition.id_column, definition.members, definition.attributes[:title].key]

@@ -21,14 +21,14 @@ module Castellan
       def document(scope = :all, query: {}, viewer: nil, id: :all, meta: nil, links: nil, keeper: Document.keeper, **asked)
         adapter = checked_rows
         scope = nil if id.nil?
-        id = nil if whole?(id)
+        id = nil if Given.nothing?(id)
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
-        if records?(scope, request, id)
-          return of_records(adapter, scope, request: request, viewer: viewer, meta: meta, links: links, keeper: keeper)
+        if Given.records?(definition, scope, request, id)
+          return Given.of_records(definition, adapter, scope, request: request, viewer: viewer, meta: meta, links: links, keeper: keeper)
         end
 
-        Document.new(definition, scope_of(adapter, scope), request: request, adapter: adapter, viewer: viewer, id: id, meta: meta,
-                                                           links: links, keeper: keeper)
+        Document.new(definition, Given.scope(definition, adapter, scope), request: request, adapter: adapter, viewer: viewer, id: id,
+                                                                          meta: meta, links: links, keeper: keeper)
       end
 
       # @return [String] the bytes: short for `document(…).to_json`
@@ -44,61 +44,6 @@ module Castellan
           definition.reachable.each { |reached| Document::DeclarationCheck.of(reached) }
           Document.keeper&.learn(definition)
         end
-      end
-
-      private
-
-      # An association that is compared is loaded.
-      def whole?(scope) = :all.equal?(scope)
-
-      # A relation that is loaded is read again only where the request narrows it.
-      def records?(scope, request, id)
-        return false if whole?(scope) || scope.is_a?(Class) || (id && !scope.nil?)
-        return !Rows.scope?(scope) unless scope.respond_to?(:loaded?) && scope.loaded?
-
-        request.filters.empty? && request.sort.empty? && request.page.nil? && scope.klass <= definition.model
-      end
-
-      def of_records(adapter, given, request:, **around)
-        choice = request.chosen.first unless given.nil?
-        Plan::Parameter.refuse(choice.name, "#{choice} cannot be asked for here: the records are given") if choice
-        records = Rows::Records.of(given)
-        suited = Rows.suited(adapter, records.to_a)
-        document = Document::OfRecords.new(definition, records, adapter: suited, request: request, **around)
-        refuse_records(records.to_a, readers(document.plan.root, suited)) unless suited.equal?(adapter) && adapter.model
-        document
-      end
-
-      # Whatever answers for its id may be a record; a record of another model has what is written of it.
-      def readers(node, adapter)
-        return [definition.id_column].flatten unless adapter.model
-
-        walked = node.edges.select(&:data).map(&:relationship).reject(&:block)
-        [*node.columns.select(&:own?), *walked].map(&:name).flatten
-      end
-
-      def refuse_records(records, readers)
-        wrong = records.index { |record| !record.is_a?(Hash) && !readers.all? { |name| record.respond_to?(name) } } or return
-
-        record = records[wrong]
-        missing = readers.reject { |name| record.respond_to?(name) }
-        refuse_given("or records that have #{missing.join(", ")}, got #{record.inspect[0, 60]}")
-      end
-
-      def scope_of(adapter, scope)
-        raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
-          unless definition.model
-
-        scope = adapter.scope if whole?(scope)
-        scope = adapter.scope(scope) if scope.is_a?(Class)
-        return scope if adapter.scope?(scope)
-
-        refuse_given("got #{scope.inspect[0, 60]}")
-      end
-
-      def refuse_given(text)
-        raise ConfigurationError, "#{definition.name} is declared on #{definition.model.inspect[0, 60]}; " \
-                                  "give document a scope of that, #{text}"
       end
     end
   end

@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Document
+    # What a resource is given to make a document of: a scope, or records. Apart from {OfResource}, whose methods are those of users'
+    # classes.
+    module Given
+      class << self
+        # @return [Boolean] whether nothing was given; an association that is compared would be loaded
+        def nothing?(given)
+          :all.equal?(given)
+        end
+
+        # A relation that is loaded is read again only where the request narrows it.
+        # @return [Boolean]
+        def records?(definition, given, request, id)
+          return false if nothing?(given) || given.is_a?(Class) || (id && !given.nil?)
+          return !Rows.scope?(given) unless given.respond_to?(:loaded?) && given.loaded?
+
+          request.filters.empty? && request.sort.empty? && request.page.nil? && given.klass <= definition.model
+        end
+
+        # @return [OfRecords]
+        # @raise [BadRequest] when a client wants others than the records that are given
+        # @raise [ConfigurationError] when they lack what is to be written of them
+        def of_records(definition, adapter, given, request:, **around)
+          choice = request.chosen.first unless given.nil?
+          Plan::Parameter.refuse(choice.name, "#{choice} cannot be asked for here: the records are given") if choice
+          records = Rows::Records.of(given)
+          suited = Rows.suited(adapter, records.to_a)
+          document = OfRecords.new(definition, records, adapter: suited, request: request, **around)
+          check(definition, records.to_a, readers(document.plan.root, suited)) unless suited.equal?(adapter) && adapter.model
+          document
+        end
+
+        # @return [Object] the relation or dataset
+        # @raise [ConfigurationError]
+        def scope(definition, adapter, given)
+          raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
+            unless definition.model
+
+          scope = nothing?(given) ? adapter.scope : given
+          scope = adapter.scope(scope) if scope.is_a?(Class)
+          adapter.scope?(scope) ? scope : refuse(definition, "got #{scope.inspect[0, 60]}")
+        end
+
+        private
+
+        # Whatever answers for its id may be a record; a record of another model has what is written of it.
+        def readers(node, adapter)
+          return [node.definition.id_column].flatten unless adapter.model
+
+          walked = node.edges.select(&:data).map(&:relationship).reject(&:block)
+          [*node.columns.select(&:own?), *walked].map(&:name).flatten
+        end
+
+        def check(definition, records, readers)
+          records.each do |record|
+            missing = record.is_a?(Hash) ? [] : readers.reject { |name| record.respond_to?(name) }
+            refuse(definition, "or records that have #{missing.join(", ")}, got #{record.inspect[0, 60]}") if missing.any?
+          end
+        end
+
+        def refuse(definition, text)
+          raise ConfigurationError, "#{definition.name} is declared on #{definition.model.inspect[0, 60]}; " \
+                                    "give document a scope of that, #{text}"
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,47 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Resource
+    # How a line of a resource's body comes into its {Declarations}. Apart from {Resource}, whose class methods are a user's names too.
+    #
+    #   Declaring.declare(UserResource) { |declarations, location| declarations.type = "people" }
+    module Declaring
+      FILES = [__FILE__, File.expand_path("../resource.rb", __dir__)].freeze
+      private_constant :FILES
+
+      class << self
+        # @param resource [Class]
+        # @yieldparam declarations [Declarations]
+        # @yieldparam location [String] the line of the resource's body
+        # @raise [ConfigurationError] once the resource is in use
+        def declare(resource)
+          declarations = resource.declarations
+          raise ConfigurationError, "#{resource.name || "this resource"} is in use and can no longer be changed" if declarations.frozen?
+
+          caller = caller_locations(2, 8).find { |frame| !FILES.include?(frame.path) }
+          yield declarations, "#{caller.path}:#{caller.lineno}"
+        end
+
+        # @param macro [:has_many, :has_one, :belongs_to]
+        # @param names [Array<Symbol>]
+        # @param options see {Resource.has_many}
+        def relate(declaring, macro, names, block, resource: nil, links: {}, meta: nil, columns: nil, lazy: false, if: nil)
+          shown = binding.local_variable_get(:if)
+          declare(declaring) do |declarations, location|
+            around = { condition: Condition.of(shown, columns: columns, shared: true, location: location),
+                       links: links.to_h { |link, value| [link.to_sym, Computed.of(value, columns: columns, location: location)] }.freeze,
+                       meta: meta && Computed.of(meta, columns: columns, location: location) }
+            names.each do |name|
+              declarations.relationship(name, macro: macro, resource: resource, block: block, lazy: lazy, location: location, **around)
+            end
+          end
+        end
+
+        # @raise [DeclarationError]
+        def refuse(text, location)
+          raise DeclarationError.new(text, location: location)
+        end
+      end
+    end
+  end
+end
