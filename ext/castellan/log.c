@@ -9,9 +9,11 @@
 #include "log.h"
 #include "call_site.h"
 #include "list.h"
+#include "ruby/encoding.h"
 #include "tally.h"
 
 #define MOST_KINDS 8
+#define MOST_PLACES 8
 
 struct statement {
     VALUE text;  /* nil where texts are not kept */
@@ -246,6 +248,11 @@ static VALUE log_add(VALUE self, VALUE kind, VALUE started_ns, VALUE duration_ns
 
 /* ---- what it answers ---- */
 
+static VALUE fingerprint_of(const struct statement *one)
+{
+    return RB_TYPE_P(one->shape, T_STRING) ? one->shape : rb_funcallv(one->shape, id_fingerprint, 0, NULL);
+}
+
 /* One after the other, what FIELDS of recorder.rb says of each. */
 static VALUE log_entries(VALUE self)
 {
@@ -253,13 +260,76 @@ static VALUE log_entries(VALUE self)
     VALUE entries = rb_ary_new();
     for (int index = 0; index < log->statement_count; index++) {
         struct statement one = log->statements[index];
-        VALUE fingerprint = RB_TYPE_P(one.shape, T_STRING) ? one.shape : rb_funcallv(one.shape, id_fingerprint, 0, NULL);
-        VALUE fields[] = { one.text, fingerprint, LL2NUM(one.started_ns), LL2NUM(one.duration_ns), one.rows,
+        VALUE fields[] = { one.text, fingerprint_of(&one), LL2NUM(one.started_ns), LL2NUM(one.duration_ns), one.rows,
                            one.cached ? Qtrue : Qfalse, one.sites, one.owner, one.association };
         rb_ary_cat(entries, fields, sizeof(fields) / sizeof(*fields));
     }
     RB_GC_GUARD(self);
     return entries;
+}
+
+/* What stands in a table for a statement, besides its own figures: the same for all that are alike. */
+struct places {
+    struct statement of;
+    VALUE text;
+};
+
+static int alike(const struct statement *one, const struct statement *other)
+{
+    return one->text == other->text && one->shape == other->shape && one->sites == other->sites && one->owner == other->owner &&
+           one->association == other->association;
+}
+
+/* Asked for by a block; the last MOST_PLACES are known. */
+static VALUE places_of(struct places *known, int *asked, const struct statement *one)
+{
+    for (int index = 0; index < *asked && index < MOST_PLACES; index++) {
+        if (alike(&known[index].of, one)) return known[index].text;
+    }
+    VALUE text = rb_yield_values(5, one->text, fingerprint_of(one), one->sites, one->owner, one->association);
+    StringValue(text);
+    known[(*asked)++ % MOST_PLACES] = (struct places){ *one, text };
+    return text;
+}
+
+/* Statements are told when they end, so only those that lie within another stand before it: few change places. */
+static void order(const struct log *log, int *numbers)
+{
+    for (int index = 0; index < log->statement_count; index++) {
+        int place = index;
+        while (place > 0 && log->statements[numbers[place - 1]].started_ns > log->statements[index].started_ns) {
+            numbers[place] = numbers[place - 1];
+            place--;
+        }
+        numbers[place] = index;
+    }
+}
+
+/* The cells of a Castellan::Profile::QueryTable, as text, in the order in which the statements began. */
+static VALUE log_cells(VALUE self, VALUE from)
+{
+    const struct log *log = log_of(self);
+    long long from_ns = NUM2LL(from);
+    struct places known[MOST_PLACES];
+    int asked = 0, size = log->statement_count;
+    VALUE holder, cells = rb_str_buf_new(size * 48L);
+    int *numbers = ALLOCV_N(int, holder, size);
+    char figures[96];
+    rb_enc_associate_index(cells, rb_utf8_encindex());
+
+    order(log, numbers);
+    for (int index = 0; index < size; index++) {
+        struct statement one = log->statements[numbers[index]];
+        int length = snprintf(figures, sizeof(figures), "%s%lld,%lld,", index ? "," : "", one.started_ns - from_ns, one.duration_ns);
+        rb_str_cat(cells, figures, length);
+        if (FIXNUM_P(one.rows)) length = snprintf(figures, sizeof(figures), "%ld,%s,", FIX2LONG(one.rows), one.cached ? "true" : "false");
+        else length = snprintf(figures, sizeof(figures), "null,%s,", one.cached ? "true" : "false");
+        rb_str_cat(cells, figures, length);
+        rb_str_append(cells, places_of(known, &asked, &one));
+    }
+    ALLOCV_END(holder);
+    RB_GC_GUARD(self);
+    return cells;
 }
 
 static VALUE log_total(VALUE self, VALUE kind)
@@ -316,6 +386,7 @@ void Init_log(VALUE castellan)
     rb_define_method(native, "slept", log_slept, 0);
     rb_define_method(native, "add", log_add, 3);
     rb_define_method(native, "entries", log_entries, 0);
+    rb_define_method(native, "cells", log_cells, 1);
     rb_define_method(native, "total", log_total, 1);
     rb_define_method(native, "totals", log_totals, 0);
     rb_define_method(native, "left_out", log_left_out, 0);

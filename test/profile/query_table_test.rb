@@ -6,7 +6,7 @@ require "castellan/profile"
 class ProfileQueryTableTest < Minitest::Test
   Profile = Castellan::Profile
   TABLE = { texts: ["select ?", "select 1"], frames: [["a.rb:1:in `x'"], []],
-            cells: [10, 4, 2, false, 1, 0, 0, 0, 20, 5, nil, true, 0, 0, 1, nil] }.freeze
+            cells: "10,4,2,false,1,0,0,0,20,5,null,true,0,0,1,null" }.freeze
   QUERIES = [{ at_ns: 10, duration_ns: 4, rows: 2, cached: false, sql: "select 1", fingerprint: "select ?", frames: ["a.rb:1:in `x'"],
                finding: 0 },
              { at_ns: 20, duration_ns: 5, rows: nil, cached: true, sql: "select ?", fingerprint: "select ?", frames: [],
@@ -30,7 +30,7 @@ class ProfileQueryTableTest < Minitest::Test
   def test_a_store_keeps_each_text_once_and_gives_back_the_queries
     store = Castellan::Store::MemoryStore.new
     results = Profile::Results.new(store)
-    many = Profile::QueryTable.new(**TABLE, cells: TABLE[:cells] * 500)
+    many = Profile::QueryTable.new(**TABLE, cells: ([TABLE[:cells]] * 500).join(","))
     assert results.add(Profile::Result.new(id: "one", queries: many))
     assert_equal QUERIES * 500, results.find("one").queries
     key = "castellan:profile:result:one"

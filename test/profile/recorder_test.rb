@@ -41,8 +41,10 @@ class ProfileRecorderTest < Minitest::Test
       whom = %i[enter leave query].include?(event) ? recorder.listener : recorder
       whom.public_send(event, *arguments)
     end
-    { log: recorder.log, totals: recorder.totals, left_out: recorder.left_out, looks: recorder.looks, spans: recorder.spans,
-      parts: %i[sql cache render other].map { |kind| recorder.exclusive(kind) }, repeated: recorder.repeated, failure: recorder.failure,
+    table = Castellan::Profile::QueryRows.new(recorder, [], from_ns: -9).to_table
+    { log: recorder.log, queries: table.to_a, totals: recorder.totals, left_out: recorder.left_out, looks: recorder.looks,
+      spans: recorder.spans, parts: %i[sql cache render other].map { |kind| recorder.exclusive(kind) }, repeated: recorder.repeated,
+      failure: recorder.failure,
       groups: recorder.groups.map { |group| [group.shape.fingerprint, group.owner, group.association, group.count, group.cached] } }
   end
 

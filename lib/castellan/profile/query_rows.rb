@@ -27,30 +27,18 @@ module Castellan
         @indexes = {}.compare_by_identity
       end
 
-      # @return [QueryTable] in the order in which the statements began
+      # @return [QueryTable]
       def to_table
-        log = @recorder.log
-        cells = []
-        0.step(log.size - 1, Recorder::FIELDS) { |at| add(cells, log, at) }
-        QueryTable.new(texts: @texts, frames: @frames, cells: in_order(cells))
+        cells = @recorder.cells(@from_ns) { |*statement| places(*statement) }
+        QueryTable.new(texts: @texts, frames: @frames, cells: cells)
       end
 
       private
 
-      def add(cells, log, at)
-        fingerprint = log[at + 1]
+      # @return [String] what stands for the text, the fingerprint, the frames and the finding
+      def places(text, fingerprint, sites, owner, association)
         place = @places[fingerprint]
-        cells.push(log[at + 2] - @from_ns, log[at + 3], log[at + 4], log[at + 5], @literals ? @places[log[at]] : place, place,
-                   @stacks[log[at + 6]], index(fingerprint, log[at + 7], log[at + 8]))
-      end
-
-      # Statements are told when they end, so only those that lie within another come before it.
-      def in_order(cells)
-        width = QueryTable::WIDTH
-        last = cells.size - width
-        return cells if 0.step(last - width, width).all? { |at| cells[at] <= cells[at + width] }
-
-        cells.each_slice(width).sort_by(&:first).flatten(1)
+        "#{@literals ? @places[text] : place},#{place},#{@stacks[sites]},#{index(fingerprint, owner, association) || "null"}"
       end
 
       # A finding is of one shape through one association; a polymorphic association is one finding of several shapes.

@@ -129,6 +129,21 @@ module Castellan
         @threads.empty? ? own : [own, *@threads.map(&:log)].flatten(1)
       end
 
+      # @param from_ns [Integer] what the start of a statement is counted from
+      # @yieldparam text [String, nil]
+      # @yieldparam fingerprint [String]
+      # @yieldparam frames [Array]
+      # @yieldparam owner [Class, nil]
+      # @yieldparam association [Symbol, nil]
+      # @yieldreturn [String] the last four cells of such statements; asked for at least once for those that are alike
+      # @return [String] the cells of a {QueryTable}, in the order in which the statements began
+      def cells(from_ns, &)
+        return @kept.cells(from_ns, &) if @kept && @threads.empty?
+
+        log.each_slice(FIELDS).sort_by.with_index { |(_text, _fingerprint, started_ns), index| [started_ns, index] }
+           .map { |entry| cells_of(entry, from_ns, yield(*entry.values_at(0, 1, 6, 7, 8))) }.join(",")
+      end
+
       # @return [Array<Array>] layer, outcome, start, duration
       def looks = count && @looks
 
@@ -154,6 +169,11 @@ module Castellan
       def repeated = groups.count { |group| group.count > 1 }
 
       private
+
+      def cells_of(entry, from_ns, places)
+        started_ns, duration_ns, rows, cached = entry[2, 4]
+        "#{started_ns - from_ns},#{duration_ns},#{rows || "null"},#{cached},#{places}"
+      end
 
       def note(kind, one, two, started_ns, duration_ns)
         @noted.push(kind, one, two, started_ns, duration_ns, nil, nil, nil, nil, nil)
