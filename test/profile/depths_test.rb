@@ -185,7 +185,7 @@ class ProfileDepthsTest < Minitest::Test
 
   private
 
-  # @return [Float] the share of samples whose innermost frame is this line
+  # @return [Float] the share of samples on whose stack this line is
   def share(flame, file, line)
     frames = flame["shared"]["frames"]
     pairs = flame["profiles"].first.values_at("samples", "weights").transpose

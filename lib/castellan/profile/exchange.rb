@@ -16,7 +16,7 @@ module Castellan
       private_constant :FINISHED
 
       # What is the same for every exchange of a middleware.
-      Settings = Struct.new(:results, :redaction, :log, :ended, keyword_init: true)
+      Settings = Struct.new(:results, :redaction, :log, keyword_init: true)
 
       # @param env [Hash] of Rack
       # @param session [Session]
@@ -86,7 +86,6 @@ module Castellan
         @finished = true
         guarded { @session.close }
         guarded { @settings.results.add(@session.finish(**members)) }
-        @settings.ended&.call
       end
 
       private

@@ -66,7 +66,7 @@ module Castellan
         @verdicts = Detect::KnownVerdicts.new
         @evidence = checked_evidence(evidence)
         @settings = Exchange::Settings.new(results: @results, redaction: Redaction.new(filter: filter, headers: headers),
-                                           log: method(:log), ended: nil)
+                                           log: method(:log))
         announce_link(announce, mount) if environment == "development" && announce && !Castellan.off?
       end
 
@@ -134,10 +134,10 @@ module Castellan
 
       # As if there were no page, so that nobody can tell: what the application says of a path that it does not know.
       def closed(env)
-        response = plain(env)
-        return response if response[0].to_i == 404
+        status, _headers, body = response = plain(env)
+        return response if status.to_i == 404
 
-        response[2].close if response[2].respond_to?(:close)
+        body.close if body.respond_to?(:close)
         status, headers, body = NOT_FOUND
         [status, headers.dup, env["REQUEST_METHOD"] == "HEAD" ? [] : body.dup]
       end
