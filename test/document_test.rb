@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "open3"
 require "document/library"
 
 # The lazy answer to one request, on both ORMs.
@@ -145,7 +144,7 @@ class DocumentOnActiveRecordTest < Minitest::Test
   def test_the_room_works_alone
     code = 'require "castellan/document"; p Castellan::Document.keeper, defined?(Castellan::Keeper), defined?(ActiveRecord),
     defined?(Sequel)'
-    assert_equal "nil\nnil\nnil\nnil\n", Open3.capture2(RbConfig.ruby, "-w", "-I#{File.join(ROOT, "lib")}", "-e", code).first
+    assert_equal "nil\nnil\nnil\nnil\n", run_ruby("-w", "-e", code)
   end
 end
 

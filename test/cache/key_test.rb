@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "open3"
 
 class CacheKeyTest < Minitest::Test
   def test_equal_parts_have_one_key_and_others_another
@@ -32,9 +31,7 @@ class CacheKeyTest < Minitest::Test
   def test_the_same_key_with_openssl_as_without
     script = 'require "castellan"; abort("loaded") if defined?(OpenSSL); k = -> { Castellan::Cache::Key.for(["x" * 9999]) }; ' \
              'one = k.call; require "openssl"; puts one == k.call'
-    output, errors, status = Open3.capture3(RbConfig.ruby, "-w", "-I", File.join(ROOT, "lib"), "-e", script)
-    assert_equal "true\n", output, errors
-    assert_predicate status, :success?
+    assert_equal "true\n", run_ruby("-w", "-e", script)
   end
 
   private

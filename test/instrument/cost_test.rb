@@ -55,19 +55,8 @@ class InstrumentCostTest < Minitest::Test
     tally = Castellan::Detect::Tally.new
     watched = -> { Castellan::Recording.open(tally, &work) }
     2.times { [work, watched].each(&:call) }
-    assert_in_delta objects(&work), objects(&watched), 20
+    assert_in_delta allocated_objects(&work), allocated_objects(&watched), 20
   ensure
     Castellan::Instrument.unsubscribe
-  end
-
-  private
-
-  def objects
-    GC.disable
-    before = GC.stat(:total_allocated_objects)
-    yield
-    GC.stat(:total_allocated_objects) - before
-  ensure
-    GC.enable
   end
 end

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "open3"
 require "tmpdir"
 require_relative "../detect/active_record_world"
 require_relative "../detect/sequel_world"
@@ -101,9 +100,5 @@ class InstrumentTest < Minitest::Test
 
   def subscribers = ActiveSupport::Notifications.notifier.all_listeners_for("sql.active_record").size
 
-  def ruby(code)
-    output, errors, status = Open3.capture3(RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", "-rtmpdir", "-e", code)
-    assert_predicate status, :success?, errors
-    output
-  end
+  def ruby(code) = run_ruby("-rtmpdir", "-e", code)
 end

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "open3"
 
 class RowsTest < Minitest::Test
   def test_it_needs_no_orm_to_be_required
@@ -10,8 +9,7 @@ class RowsTest < Minitest::Test
       p [defined?(ActiveRecord), defined?(Sequel)]
       Castellan::Rows.for(42) rescue puts $!.message
     RUBY
-    output, status = Open3.capture2e(RbConfig.ruby, "-w", "-I#{File.join(ROOT, 'lib')}", "-e", script)
-    assert status.success?, output
+    output = run_ruby("-w", "-e", script)
     assert_includes output, "[nil, nil]"
     assert_includes output, "42 cannot be read as rows: give an ActiveRecord model"
   end

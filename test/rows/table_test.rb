@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "open3"
 
 # A resource may name a table or a view. In a process of its own, because here are many databases.
 class TableTest < Minitest::Test
@@ -42,20 +41,16 @@ class TableTest < Minitest::Test
 
   { "active_record" => ACTIVE_RECORD, "sequel" => SEQUEL }.each do |name, connection|
     define_method("test_a_table_and_a_view_are_read_by_name_with_#{name}") do
-      assert_equal EXPECTED, run_ruby(connection + RESOURCE).lines.map { |line| JSON.parse(line) }
+      assert_equal EXPECTED, printed(connection + RESOURCE).lines.map { |line| JSON.parse(line) }
     end
   end
 
   def test_where_both_could_have_it_the_name_is_refused
     program = "#{ACTIVE_RECORD}#{SEQUEL}\nbegin; Castellan::Rows.for(:rows); rescue Castellan::DeclarationError => e; puts e.message; end"
-    assert_includes run_ruby(program), "ActiveRecord is connected, Sequel has 1 databases): give an ActiveRecord model"
+    assert_includes printed(program), "ActiveRecord is connected, Sequel has 1 databases): give an ActiveRecord model"
   end
 
   private
 
-  def run_ruby(program)
-    output, errors, status = Open3.capture3(RbConfig.ruby, "-I#{ROOT}/lib", "-rcastellan", "-rlogger", "-e", program)
-    assert status.success?, errors
-    output
-  end
+  def printed(program) = run_ruby("-rcastellan", "-rlogger", "-e", program)
 end

@@ -11,6 +11,7 @@ module Castellan
   #   needs :postgres, :chromium
   #   with_env("CASTELLAN" => "off") { … }
   #   Dir.mktmpdir { |dir| write_files(dir, "config.ru" => "run App\n") }
+  #   allocated_objects { render }   # => 12
   #   run_ruby("-w", "-e", "require 'castellan'; puts Castellan::VERSION")   # => "0.1.0\n"
   module TestHelpers
     # Goes on only where these servers (keys of TestServers::BINARIES) are installed.
@@ -34,6 +35,16 @@ module Castellan
       yield
     ensure
       ENV.update(before)
+    end
+
+    # @return [Integer] how many objects the block makes; the collector rests meanwhile, because what it calls makes some, too
+    def allocated_objects
+      GC.disable
+      before = GC.stat(:total_allocated_objects)
+      yield
+      GC.stat(:total_allocated_objects) - before
+    ensure
+      GC.enable
     end
 
     # @param files [Hash{String => String}] paths below the directory, and their texts

@@ -64,20 +64,9 @@ class SQLiteRecordTimesTest < Minitest::Test
   def test_of_a_text_no_time_is_made
     given = records
     2.times { @resource.render(records) }
-    made = objects { @resource.render(given) }
+    made = allocated_objects { @resource.render(given) }
     read = records.each(&:created_at)
-    assert_operator made - objects { @resource.render(read) }, :<, given.size * 8
-  end
-
-  private
-
-  def objects
-    GC.disable
-    before = GC.stat(:total_allocated_objects)
-    yield
-    GC.stat(:total_allocated_objects) - before
-  ensure
-    GC.enable
+    assert_operator made - allocated_objects { @resource.render(read) }, :<, given.size * 8
   end
 end
 
