@@ -208,6 +208,15 @@ module KeeperContract
     assert_equal 2, @store.written.size
   end
 
+  def test_explain_says_whether_the_versions_are_there
+    assert_includes document.explain, "kept: the document, while"
+    assert_includes record.explain, "kept: each record, while"
+    @versions.uninstall(%w[authors])
+    assert_includes document.explain, "kept: not now: "
+    assert_includes document(keeper: nil).explain, "kept: not now: "
+    refute_includes models::ArticleResource.document(keeper: @keeper).explain, "kept: "
+  end
+
   def test_records_are_shared_by_pages_and_orders
     record.to_json
     record(sort: "-position", page: { size: 5 }).to_json

@@ -7,7 +7,8 @@ module Castellan
     #   puts UserResource.document(User.active, include: "roles").explain
     #   # users: id, email, employee.id from users
     #   #   roles: linkage, and the included records: id, title from roles
-    #   # tables: assignments, employees, roles, users (exact versions can be kept)
+    #   # tables: assignments, employees, roles, users
+    #   # kept: the document, while no write changes what it is made of
     class Explanation
       def initialize(document, adapter, scope)
         @document = document
@@ -20,8 +21,8 @@ module Castellan
         lines = node_lines(@document.plan.root, "")
         lines << "format: #{@document.plan.format}"
         lines << "statement: #{@adapter.scope_key(@document.paged)}"
-        lines << tables_line
-        lines.join("\n")
+        lines << tables_line << kept_line
+        lines.compact.join("\n")
       end
 
       private
@@ -72,6 +73,16 @@ module Castellan
         return "tables: not known, so the document is never kept as exact" unless tables
 
         "tables: #{tables.sort.join(", ")}"
+      end
+
+      # The one thing that is asked of the database: which version the tables have.
+      def kept_line
+        caching = @document.definition.caching or return
+        unless @document.kept?
+          return "kept: not now: Castellan.keep was not called, or the version of a table cannot be told (is its trigger there?)"
+        end
+
+        "kept: #{caching.layer == :record ? "each record" : "the document"}, while no write changes what it is made of"
       end
     end
   end
