@@ -95,6 +95,24 @@ class DetectAdviceTest < Minitest::Test
     end
   end
 
+  def test_whether_one_record_is_among_those_of_each_is_asked_for_that_record
+    wanted = World::Post.first
+    finding = only { World::User.all.map { |user| user.posts.exists?(wanted.id) } }
+    code = "ActiveRecordWorld::Post.where(user_id: values).where(id: wanted.id).distinct.pluck(:user_id)"
+    assert_includes finding.fix, "ask for all at once, before the loop at #{finding.location}: #{code}; "
+    assert_equal [wanted.user_id], World::Post.where(user_id: World::User.ids).where(id: wanted.id).distinct.pluck(:user_id)
+    finding = only { World::User.all.map { |user| user.comments.exists?(wanted.id) } }
+    assert_nil finding.fix
+    assert_match(/no preload can answer them; ask for all at once, by a join\z/, finding.fix_refused)
+  end
+
+  def test_what_belongs_to_one_and_is_asked_for_each_of_others_is_asked_with_a_list
+    comments = World::Comment.where(author_id: World::User.last.id)
+    finding = only { World::Post.all.map { |post| comments.exists?(post_id: post.id) } }
+    code = "ActiveRecordWorld::Comment.where(post_id: values).where(author_id: …).distinct.pluck(:post_id)"
+    assert_includes finding.fix, "ask for all at once, before the loop at #{finding.location}: #{code}"
+  end
+
   def test_the_version_of_a_list_is_read_from_what_is_loaded
     finding = only { Node.all.map { |node| node.children.cache_key_with_version } }
     assert_equal "add .preload(:children) where the nodes are loaded: #{finding.parent_location}", finding.fix

@@ -24,7 +24,7 @@ module Castellan
           rest = call.post_match
         end
         finder = rest.match(Chain::FINDER)
-        calls << "where#{finder[2]}" if finder && chooses?(*finder.captures)
+        calls << chosen(*finder.captures, target) if finder && chooses?(*finder.captures)
         new(calls: calls.freeze, finder: finder && finder[1], arguments: finder && finder[2], target: target)
       end
 
@@ -45,9 +45,18 @@ module Castellan
 
       # Whether a finder is given conditions, and not a number or a column.
       def self.chooses?(name, arguments)
-        name.match?(/\A(?:find_by|first|last|take|get|exists\?|any\?)/) && arguments.to_s.match?(/\A\(\s*\w+:\s/)
+        return arguments.to_s.match?(/\A\(.*\S.*\)\z/m) if name == "exists?"
+
+        name.match?(/\A(?:find_by|first|last|take|get|any\?)/) && arguments.to_s.match?(/\A\(\s*\w+:\s/)
       end
       private_class_method :chooses?
+
+      # `exists?` takes a key as well.
+      def self.chosen(name, arguments, target)
+        key = name == "exists?" && arguments[/\A\(((?:[\w.@&]*\bid|\d+))\)\z/, 1]
+        key ? "where(#{Detect.models(target)&.primary_key(target) || "id"}: #{key})" : "where#{arguments}"
+      end
+      private_class_method :chosen
 
       # @return [Boolean] whether the record is asked for by its key
       def keyed? = finder == "find" && !arguments.nil?

@@ -30,12 +30,15 @@ module Castellan
         @shape = one.group.shape
         @source = WrittenCall.at(one.site)
         @chain = written
+        @elsewhere = @chain&.filters.to_s.match?(/\b#{@link.key}: /) # what is on the line is another's, who is the same each time
+        @chain = nil if @elsewhere
         @bulk = Bulk.of(one.models)
       end
 
       # @return [Cure]
       def cure
-        if batched then whole
+        if @elsewhere && groupable? then of_all
+        elsif batched then whole
         elsif limited? then limited
         elsif otherwise? then otherwise
         elsif @chain&.keyed? then keyed
@@ -133,8 +136,9 @@ module Castellan
       def varying
         return of_all if groupable? && steady?
 
+        all = groupable? ? ": #{@bulk.records(@link.target, @link.key)}" : ", by a join"
         Cure.refused("the conditions on #{@link} at #{at} differ from record to record: no preload can answer them; " \
-                     "ask for all at once: #{@bulk.records(@link.target, @link.key)}")
+                     "ask for all at once#{all}")
       end
 
       # Whether the conditions, though no literals, were the same for each record.
@@ -145,8 +149,8 @@ module Castellan
 
       def of_all
         code = if @shape.calculation? then group
-               elsif @shape.existence? then @bulk.existing(@link.target, @link.key, @chain.filters)
-               else @bulk.records(@link.target, @link.key, @chain.filters)
+               elsif @shape.existence? then @bulk.existing(@link.target, @link.key, filters)
+               else @bulk.records(@link.target, @link.key, filters)
                end
         return Cure.refused("no preload answers this calculation; ask for all at once, grouped by #{@link.key}") unless code
 
@@ -194,8 +198,10 @@ module Castellan
       def groupable? = !@link.through && !@link.type && !@link.composite?
 
       def group
-        @bulk.calculation(@link.target, @link.key, @shape.fingerprint, @chain ? @chain.filters : columns)
+        @bulk.calculation(@link.target, @link.key, @shape.fingerprint, filters)
       end
+
+      def filters = @chain ? @chain.filters : columns
 
       def grouped
         return Cure.refused("no preload answers a calculation on #{@link} with conditions; join and group in one query") unless groupable?
