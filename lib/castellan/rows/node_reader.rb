@@ -33,6 +33,12 @@ module Castellan
         @width = @expressions.size
         @own_rows_sql = @single_own_rows_sql = NONE
         @computes = node.members.any? { |member| member.attribute.source == :computed }
+        @by_key = node.definition.id_column == adapter.primary_key
+      end
+
+      # @return [Boolean] whether the ids are the primary key
+      def by_key?
+        @by_key
       end
 
       # @return [Boolean] whether some of the links take a SELECT of their own
@@ -77,6 +83,11 @@ module Castellan
       # @return [String] for ids given as one value
       def by_ids_sql(count)
         (count == 1 && @single_by_ids_sql) || @by_ids_sql || by_ids
+      end
+
+      # @return [Boolean] whether that text is the same in each request
+      def by_ids_kept?
+        !@by_ids_sql.nil?
       end
 
       # @param count [Integer] how many parents there are

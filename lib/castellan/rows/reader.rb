@@ -58,14 +58,12 @@ module Castellan
         reader = reader(node)
         return fill(reader, NOTHING, reading, &found) if ids.empty?
 
-        adapter = reader.adapter
         linkage = linkage(reader, reading)
-        indexed = node.definition.id_column == adapter.primary_key
-        kept = kept?(node) && adapter.constant_by_ids?
-        reading.ask(Question.new(adapter, reader.by_ids_sql(ids.size), ids, kept, indexed) { |rows|
+        sql = reader.by_ids_sql(ids.size)
+        reading.ask(Question.new(reader.adapter, sql, ids, reader.by_ids_kept?, reader.by_key?) { |rows|
           fill(reader, rows, reading, linkage, &found)
         })
-        linkage.foresee(ids) if indexed && reader.selects? && adapter.overlaps?
+        linkage.foresee(ids) if reader.by_key? && reader.selects? && reader.adapter.overlaps?
       end
 
       # Reads the related rows of several types by their ids.

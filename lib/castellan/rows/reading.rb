@@ -18,6 +18,7 @@ module Castellan
         @viewer = viewer
         @tables = {}.compare_by_identity
         @asked = []
+        @here = {}.compare_by_identity
       end
 
       # @param question [Question] answered by {#run}
@@ -33,6 +34,7 @@ module Castellan
         return answer if @session
 
         @lead = @asked.first.adapter
+        @here.clear
         @lead.session do |session|
           @session = session
           answer
@@ -58,8 +60,9 @@ module Castellan
         elsewhere.each { |question| question.adapter.session { |session| session.answer([question]) } }
       end
 
+      # Asked once of each adapter: models look for the name of their connection in every superclass.
       def here?(adapter)
-        adapter.equal?(@lead) || @lead.shares?(adapter)
+        @here.fetch(adapter) { @here[adapter] = adapter.equal?(@lead) || @lead.shares?(adapter) }
       end
     end
   end
