@@ -101,6 +101,9 @@ class DetectAdviceTest < Minitest::Test
     code = "ActiveRecordWorld::Post.where(user_id: values).where(id: wanted.id).distinct.pluck(:user_id)"
     assert_includes finding.fix, "ask for all at once, before the loop at #{finding.location}: #{code}; "
     assert_equal [wanted.user_id], World::Post.where(user_id: World::User.ids).where(id: wanted.id).distinct.pluck(:user_id)
+    finding = only { World::User.all.map { |user| user.posts.exists?(1) } }
+    assert_includes finding.fix, "has_many :chosen_posts, -> { where(id: 1) }, "
+    assert_includes finding.fix, "; and read .chosen_posts.any? at #{finding.location}"
     finding = only { World::User.all.map { |user| user.comments.exists?(wanted.id) } }
     assert_nil finding.fix
     assert_match(/no preload can answer them; ask for all at once, by a join\z/, finding.fix_refused)

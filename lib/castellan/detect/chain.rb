@@ -73,7 +73,7 @@ module Castellan
       # @return [Boolean] whether more than one is taken of each, or another than the first or last: a preload would take
       #   them of all together
       def limited?
-        calls.any? { |call| call.start_with?("limit") && call != "limit(1)" } || arguments.to_s.match?(/\A\(\d/) ||
+        calls.any? { |call| call.start_with?("limit") && call != "limit(1)" } || (arguments.to_s.match?(/\A\(\d/) && finder != "exists?") ||
           %w[second third fourth fifth forty_two second_to_last third_to_last offset].include?(finder)
       end
 

@@ -144,13 +144,20 @@ module Castellan
       end
 
       # What one save writes (a counter, a touched owner, the rows of a join) and asks (whether a value is taken) is one loop
-      # with it: of the writes at a line the one is told whose model the line names, or the first.
+      # with it: of the writes at a line the most are told, and of as many the one whose model the line names, or the first.
       def loops(cases)
         writes = cases.select { |one| one.kind == :write_loop }
-        told = writes.group_by(&:site).transform_values do |same|
-          same.min_by { |one| [-one.count, named?(one) ? 0 : 1, one.group.order] }
-        end
+        told = writes.group_by(&:site).transform_values { |same| leading(same) }
         cases.select { |one| one.kind == :write_loop ? told[one.site].equal?(one) : writes.none? { |write| part_of?(one, write) } }
+      end
+
+      # What is destroyed takes along what depends on it, however many these are.
+      def leading(writes)
+        destroyed = writes.all? { |one| one.group.shape.verb == "delete" }
+        writes.min_by do |one|
+          named = named?(one) ? 0 : 1
+          [*(destroyed ? [named, -one.count] : [-one.count, named]), one.group.order]
+        end
       end
 
       # What Sequel checks has a line of its own, in the model. The owner of a new record is looked up to see that it is there.

@@ -164,6 +164,11 @@ module Accuracy
         end
       end
 
+      sample "destroyed with what depends on them", writes: true do
+        Card.insert_all(Library.ids.map { |id| { library_id: id } })
+        Library.limit(3).each(&:destroy!) #=> write_loop 3, n_plus_one 3 Library#cards
+      end
+
       kind "attempts"
       sample "a stale record, read and written again", writes: true do
         attempts = 0
