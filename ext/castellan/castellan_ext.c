@@ -15,9 +15,9 @@ void Init_castellan_ext(void)
     VALUE castellan = rb_define_module("Castellan");
     Init_encoder(castellan);
     Init_call_site(castellan);
-    Init_tally(castellan);
     Init_log(castellan);
     Init_recording(castellan);
+    Init_tally(castellan);
     Init_listener(castellan);
     Init_allocations(castellan);
     Init_fingerprint(castellan);

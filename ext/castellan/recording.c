@@ -52,13 +52,15 @@ static VALUE recording_current(VALUE self)
 struct resumed {
     struct place place;
     VALUE recording;
+    VALUE (*work)(VALUE);
+    VALUE given;
 };
 
 static VALUE resumed_work(VALUE pointer)
 {
     const struct resumed *resumed = (const struct resumed *)pointer;
     place_put(&resumed->place, resumed->recording);
-    return rb_yield_values(0);
+    return resumed->work(resumed->given);
 }
 
 static VALUE resumed_end(VALUE pointer)
@@ -68,12 +70,27 @@ static VALUE resumed_end(VALUE pointer)
     return Qnil;
 }
 
+VALUE castellan_recording_resume(VALUE recording, VALUE (*work)(VALUE), VALUE given)
+{
+    struct resumed resumed = { place_here(), recording, work, given };
+    resumed.place.before = place_get(&resumed.place);
+    return rb_ensure(resumed_work, (VALUE)&resumed, resumed_end, (VALUE)&resumed);
+}
+
+static VALUE yielded(VALUE nothing)
+{
+    return rb_yield_values(0);
+}
+
 /* Castellan::NativeRecording#resume */
 static VALUE recording_resume(VALUE self, VALUE recording)
 {
-    struct resumed resumed = { place_here(), recording };
-    resumed.place.before = place_get(&resumed.place);
-    return rb_ensure(resumed_work, (VALUE)&resumed, resumed_end, (VALUE)&resumed);
+    return castellan_recording_resume(recording, yielded, Qnil);
+}
+
+int castellan_recording_native_p(void)
+{
+    return !asks_ruby;
 }
 
 void Init_recording(VALUE castellan)

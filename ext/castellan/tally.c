@@ -13,13 +13,16 @@
 #include "tally_answers.h"
 #include "tally_group.h"
 #include "tally_values.h"
+#include <time.h>
 
 #define MOST_LOADS 500 /* as in tally.rb */
 
 static ID id_slow, id_wrote;
 static ID id_slow_after, id_strands, id_native; /* of a Tally in Ruby */
 static ID id_observer, id_parent, id_wants, id_told, id_listener, id_walker; /* of a Recording */
-static VALUE no_strands = Qnil, recording_class = Qnil, tally_wants = Qnil;
+static ID id_answer, id_call, id_over, id_requests, id_settle, id_singles, id_slow_ns, id_watched_ns; /* of a Production and its Tally */
+static VALUE no_strands = Qnil, recording_class = Qnil, tally_wants = Qnil, native_class = Qnil;
+static long long window_ns; /* Breaker::WINDOW_NS */
 
 static void wrote(struct tally *tally, VALUE shape)
 {
@@ -103,6 +106,76 @@ static VALUE tally_recording(VALUE native, VALUE slow_ns)
     rb_ivar_set(recording, id_listener, told);
     rb_ivar_set(recording, id_walker, told);
     return rb_obj_freeze(recording);
+}
+
+/* ---- a request in production, of which most have nothing to say ---- */
+
+struct request {
+    VALUE watch, app, env, recording;
+    long long started_ns;
+    int answered; /* whether the application returned */
+    int left; /* whether Ruby sees to the end of it */
+};
+
+static long long monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static VALUE request_call(VALUE pointer)
+{
+    const struct request *request = (const struct request *)pointer;
+    return rb_funcallv(request->app, id_call, 1, &request->env);
+}
+
+static VALUE request_work(VALUE pointer)
+{
+    struct request *request = (struct request *)pointer;
+    VALUE response = castellan_recording_resume(request->recording, request_call, pointer);
+    request->answered = 1;
+    if (RB_TYPE_P(response, T_ARRAY) && RARRAY_LEN(response) == 3 && RB_TYPE_P(RARRAY_AREF(response, 2), T_ARRAY)) return response;
+
+    request->left = 1;
+    return rb_funcall(request->watch, id_answer, 4, response, request->env, request->recording, LL2NUM(request->started_ns));
+}
+
+/* Tally#once? */
+static int once(VALUE observer)
+{
+    return RTEST(tally_once(rb_attr_get(observer, id_native))) && rb_attr_get(observer, id_strands) == no_strands &&
+           NIL_P(rb_attr_get(observer, id_singles));
+}
+
+/* Production#spend */
+static void spend(VALUE watch, VALUE env, long long duration_ns)
+{
+    long long watched_ns = NUM2LL(rb_ivar_get(watch, id_watched_ns)) + duration_ns;
+    rb_ivar_set(watch, id_watched_ns, LL2NUM(watched_ns));
+    rb_ivar_set(watch, id_requests, LONG2NUM(NUM2LONG(rb_ivar_get(watch, id_requests)) + 1));
+    if (watched_ns >= window_ns) rb_funcall(watch, id_settle, 1, env);
+}
+
+static VALUE request_over(VALUE pointer)
+{
+    const struct request *request = (const struct request *)pointer;
+    if (request->left) return Qnil;
+
+    long long duration_ns = monotonic_ns() - request->started_ns;
+    VALUE observer = rb_ivar_get(request->recording, id_observer);
+    if (request->answered && once(observer)) spend(request->watch, request->env, duration_ns);
+    else rb_funcall(request->watch, id_over, 4, observer, Qnil, request->env, LL2NUM(duration_ns));
+    return Qnil;
+}
+
+/* Castellan::NativeProduction#watch_plainly */
+static VALUE production_watch_plainly(VALUE self, VALUE app, VALUE env)
+{
+    VALUE recording = tally_recording(native_class, rb_ivar_get(self, id_slow_ns));
+    if (!window_ns) window_ns = NUM2LL(rb_const_get(rb_path2class("Castellan::Detect::Production::Breaker"), rb_intern("WINDOW_NS")));
+    struct request request = { self, app, env, recording, monotonic_ns(), 0, 0 };
+    return rb_ensure(request_work, (VALUE)&request, request_over, (VALUE)&request);
 }
 
 struct told {
@@ -249,12 +322,21 @@ void Init_tally(VALUE castellan)
     id_told = rb_intern("@told");
     id_listener = rb_intern("@listener");
     id_walker = rb_intern("@walker");
+    id_answer = rb_intern("answer");
+    id_call = rb_intern("call");
+    id_over = rb_intern("over");
+    id_requests = rb_intern("@requests");
+    id_settle = rb_intern("settle");
+    id_singles = rb_intern("@singles");
+    id_slow_ns = rb_intern("@slow_ns");
+    id_watched_ns = rb_intern("@watched_ns");
     rb_gc_register_address(&no_strands);
     rb_gc_register_address(&recording_class);
     rb_gc_register_address(&tally_wants);
+    rb_gc_register_address(&native_class);
     no_strands = rb_ary_freeze(rb_ary_new());
 
-    VALUE native = rb_define_class_under(castellan, "NativeTally", rb_cObject);
+    VALUE native = native_class = rb_define_class_under(castellan, "NativeTally", rb_cObject);
     rb_define_alloc_func(native, tally_allocate);
     rb_define_singleton_method(native, "recording", tally_recording, 1);
     rb_define_method(native, "initialize", tally_initialize, 3);
@@ -272,4 +354,7 @@ void Init_tally(VALUE castellan)
     rb_define_method(native, "order", tally_order, 0);
     rb_define_method(native, "told", tally_told, 0);
     rb_define_method(native, "failure", tally_failure, 0);
+    if (!castellan_recording_native_p()) return;
+
+    rb_define_private_method(rb_define_module_under(castellan, "NativeProduction"), "watch_plainly", production_watch_plainly, 2);
 }

@@ -250,6 +250,47 @@ class DetectProductionTest < Minitest::Test
     assert_equal [300, 0], [sampled.new(false).pass(300), sampled.new(1).pass(300)]
   end
 
+  # All but one in sixteen are watched in a shorter way.
+  def test_bodies_of_any_kind_are_watched_to_their_end_in_a_stretch
+    ids = -> { World::User.all.to_a.map { |user| user.employee.id.to_s } }
+    lazy = Enumerator.new { |yielder| ids.call.each { |id| yielder << id } }
+    bodies = { "array" => ids, "lazy" => -> { lazy }, "as_array" => -> { Struct.new(:to_ary).new(ids.call) },
+               "file" => -> { ids.call && Pathname(__FILE__) } }
+    watch = in_a_stretch
+    bodies.each do |name, make|
+      _, _, body = watch.call(->(_env) { [200, {}, make.call] }, env("/#{name}"))
+      body.to_enum(:each).to_a && body.close if name == "lazy"
+    end
+    assert_equal bodies.keys.map { |name| ["GET /#{name}", 5] }.sort, watch.findings.map { |entry| [entry.endpoint, entry.queries] }.sort
+    assert_equal bodies.size + 1, watch.cost[:requests]
+  end
+
+  def test_a_request_that_ends_otherwise_is_watched_in_a_stretch
+    watch = in_a_stretch
+    assert_raises(RuntimeError) { watch.call(failing { raise "out" }, env("/raise")) }
+    catch(:out) { watch.call(failing { throw :out }, env("/throw")) }
+    assert_nil watch.call(->(_env) {}, env).first
+    assert_nil Castellan::Recording.current
+    assert_equal [["GET /raise", "GET /throw"], 3], [watch.findings.map(&:endpoint).sort, watch.cost[:requests]]
+  end
+
+  def test_what_is_slow_or_asked_in_a_thread_is_judged_in_a_stretch
+    watch = in_a_stretch(slow_ms: 0)
+    watch.call(->(_env) { [200, {}, [World::User.count.to_s]] }, env("/slow"))
+    in_thread = -> { World::Base.connection_pool.with_connection { World::User.all.to_a.each(&:employee) } }
+    watch.call(->(_env) { Thread.new(&in_thread).join && [200, {}, []] }, env("/thread"))
+    assert_equal [["GET /slow", :slow_query], ["GET /thread", :n_plus_one]],
+                 watch.findings.map { |entry| [entry.endpoint, entry.finding.kind] }.sort.uniq(&:first)
+  end
+
+  def test_the_breaker_hears_of_a_stretch_when_a_second_is_full
+    watch = in_a_stretch(budget: 0)
+    { :@spent_ns => 1, :@watched_ns => Production::Breaker::WINDOW_NS }.each { |name, value| watch.instance_variable_set(name, value) }
+    2.times { watch.call(->(_env) { [200, {}, []] }, env) }
+    assert_predicate watch, :resting?
+    assert_equal [2, 1], watch.cost.values_at(:requests, :times_resting)
+  end
+
   def test_one_request_in_thirty_two_is_metered
     watch = Castellan::Detect.production(evidence: false, logger: false)
     tallies = Array.new(65) { watch.call(->(_env) { [Castellan::Recording.current.observer.class, {}, []] }, env).first }
@@ -298,6 +339,13 @@ class DetectProductionTest < Minitest::Test
     count = 0
     (count += 1) && breaker.rest while breaker.open?
     count
+  end
+
+  # @return [Production] that has watched a request
+  def in_a_stretch(**options)
+    watch = Castellan::Detect.production(min_ms: 0, budget: 1000, logger: false, evidence: false, **options)
+    watch.call(->(_env) { [200, {}, []] }, env)
+    watch
   end
 
   # @return [Array] what is answered when it is asked again and again, with the same random numbers each time

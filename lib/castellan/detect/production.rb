@@ -21,8 +21,8 @@ module Castellan
     # `budget` (a share of the time watched) it stops for the next hundred requests, and for longer each time.
     #
     # In one watched request of a hundred (`evidence`) it is noted which associations were read, so that what is loaded eagerly for nothing
-    # is found, too: by 20 such requests, see {Evidence}. In the others a record costs nothing. Whether a library was loaded since is asked at
-    # one request in sixteen.
+    # is found, too: by 20 such requests, see {Evidence}. In the others a record costs nothing. Whether a library was loaded since
+    # is asked at one request in sixteen.
     class Production
       STRETCH = 15
       private_constant :STRETCH
@@ -81,7 +81,7 @@ module Castellan
       def call(app, env)
         return begin_stretch(app, env) if (@stretch -= 1) < 0 # threads that count at the same moment may count one request less
 
-        watch(app, env, Tally.recording(@slow_ns))
+        watch_plainly(app, env)
       end
 
       # @return [Array<Entries::Entry>] what took the most time first; without what was loaded for nothing until somebody read it
@@ -147,6 +147,18 @@ module Castellan
 
         @meter_at = requests + MeteredTally::EVERY
         true
+      end
+
+      # Nearly every request: in one call where there is the extension, which may pass over {over} where nothing can have been found.
+      if Castellan.const_defined?(:NativeProduction)
+        include NativeProduction
+      else
+        def watch_plainly(app, env) = watch(app, env, Tally.recording(@slow_ns))
+      end
+
+      # Called by the extension, too, as {over} and {settle} are.
+      def answer(response, env, recording, started_ns)
+        WatchedRequest.answer(response, recording) { over(recording.observer, nil, env, Clock.monotonic_ns - started_ns) }
       end
 
       def watch(app, env, recording, use = nil)

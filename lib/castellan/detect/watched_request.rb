@@ -17,14 +17,21 @@ module Castellan
         # @yield when nothing more can come of this request
         # @return [Array] the response
         def call(app, env, recording, &over)
-          sent_later = false
-          status, headers, body = response = Recording.resume(recording) { app.call(env) }
-          return response if complete?(body)
-
-          sent_later = true
-          [status, headers, Body.new(body, recording, &over)]
+          answered = false
+          response = Recording.resume(recording) { app.call(env) }
+          answered = true
+          answer(response, recording, &over)
         ensure
-          over.call unless sent_later
+          over.call unless answered
+        end
+
+        # The end of {call}, where the application has returned.
+        def answer(response, recording, &over)
+          status, headers, body = response
+          return [status, headers, Body.new(body, recording, &over)] unless complete?(body)
+
+          over.call
+          response
         end
 
         private
