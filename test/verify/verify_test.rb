@@ -50,6 +50,15 @@ module VerifyContract
     assert_equal [["included authors", "1", "name"], ["included authors", "2", "name"], ["included authors", "3", "name"]], places(result)
   end
 
+  # An article that is asked for its author becomes that author's only one, to both ORMs.
+  def test_a_record_does_not_know_who_came_to_it
+    articles = model_of_first_articles
+    result = Castellan.verify { articles.render(include: "author") }
+    assert_predicate result, :same?, result.to_s
+    first = JSON.parse(result.value)["included"].to_h { |author| [author["id"], author["relationships"]["first_article"]["data"]["id"]] }
+    assert_equal({ "1" => "3", "2" => "1" }, first.slice("1", "2"))
+  end
+
   def test_lists_without_an_order_are_the_same_in_any
     assert_predicate reading(:Article, :comments, :reverse.to_proc) { Castellan.verify { long.render } }, :same?
     result = reading(:Article, :comments, ->(comments) { comments.first(1) }) { Castellan.verify { long.render } }
@@ -212,6 +221,22 @@ module VerifyContract
 
   private
 
+  def model_of_first_articles
+    library.models.const_defined?(:FirstArticle, false) || library.models.module_eval(first_articles, __FILE__, __LINE__)
+    resource(library.models::FirstArticle, "articles").tap do |articles|
+      authors = resource(library.models::FirstAuthor, "authors")
+      articles.belongs_to :author, resource: authors
+      authors.has_one :first_article, resource: articles
+    end
+  end
+
+  def resource(model, type)
+    Class.new(Castellan::Resource) do
+      model model
+      type type
+    end
+  end
+
   def long = library.models::LongArticleResource
 
   # One of several kinds of what can be added to rows, each by the position and the body of the article.
@@ -265,8 +290,26 @@ module VerifyContract
   end
 end
 
+module FirstArticlesOfActiveRecord
+  private
+
+  def first_articles
+    <<~RUBY
+      class FirstAuthor < Base
+        self.table_name = "authors"
+        has_one :first_article, -> { order(:id) }, foreign_key: :author_id, class_name: "\#{name.sub("Author", "Article")}", inverse_of: :author
+      end
+      class FirstArticle < Base
+        self.table_name = "articles"
+        belongs_to :author, class_name: "\#{name.sub("Article", "Author")}", inverse_of: :first_article
+      end
+    RUBY
+  end
+end
+
 class VerifyOnActiveRecordTest < Minitest::Test
   include VerifyContract
+  include FirstArticlesOfActiveRecord
 
   def library = Library.active_record(:sqlite)
 end
@@ -275,10 +318,24 @@ class VerifyOnSequelTest < Minitest::Test
   include VerifyContract
 
   def library = Library.sequel(:sqlite)
+
+  private
+
+  def first_articles
+    <<~RUBY
+      class FirstAuthor < Sequel::Model(DB[:authors])
+      end
+      class FirstArticle < Sequel::Model(DB[:articles])
+        many_to_one :author, class: FirstAuthor
+      end
+      FirstAuthor.one_to_one :first_article, class: FirstArticle, key: :author_id, order: :id
+    RUBY
+  end
 end
 
 class VerifyOnPostgresTest < Minitest::Test
   include VerifyContract
+  include FirstArticlesOfActiveRecord
 
   def setup
     needs :postgres

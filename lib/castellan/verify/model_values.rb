@@ -47,8 +47,7 @@ module Castellan
       # @param relationship [Resource::Relationship]
       # @return [Array<Object>] related records, loaded as one record loads them
       def related(record, relationship)
-        found = relationship.block ? call(relationship.block, record) : read(record, relationship.name)
-        found.respond_to?(:to_ary) ? found.to_ary : [found].compact
+        relationship.block ? list(call(relationship.block, record)) : follow(record, relationship.name)
       end
 
       # @return [Boolean] whether the association says in which order its records come
@@ -67,9 +66,32 @@ module Castellan
         when :computed then call(attribute.block, named(record, attribute.columns))
         when :record then call(attribute.block, record)
         else
-          owner = attribute.path.reduce(record) { |walked, name| walked && read(walked, name) }
+          owner = attribute.path.reduce(record) { |walked, name| walked && follow(walked, name).first }
           owner && read(owner, attribute.columns.first)
         end
+      end
+
+      # Both ORMs tell a record that they load whose association led to it, which may not be what it would find by itself.
+      def follow(record, name)
+        fresh = !loaded?(record, name)
+        list(read(record, name)).each { |found| forget(found) if fresh }
+      end
+
+      def list(found)
+        found.respond_to?(:to_ary) ? found.to_ary : [found].compact
+      end
+
+      def loaded?(record, name)
+        return record.association(name).loaded? if active_record?(record) && record.class.reflect_on_association(name)
+
+        !sequel?(record) || record.associations.key?(name)
+      end
+
+      def forget(record)
+        return record.associations.clear if sequel?(record) && !record.frozen?
+        return unless active_record?(record)
+
+        record.class.reflect_on_all_associations(:has_one).each { |reflection| record.association(reflection.name).reset }
       end
 
       def read(record, name)
@@ -89,6 +111,10 @@ module Castellan
 
       def active_record?(record)
         defined?(::ActiveRecord::Base) && record.is_a?(::ActiveRecord::Base)
+      end
+
+      def sequel?(record)
+        defined?(::Sequel::Model) && record.is_a?(::Sequel::Model)
       end
 
       def json(value)
