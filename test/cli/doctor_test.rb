@@ -29,10 +29,23 @@ class DoctorCommandTest < Minitest::Test
 
   def test_requests_that_cannot_be_asked_are_said_before_anything_is_booted
     { ["--get", "users"] => "\"users\" is not a path or a URL; write it as /path?name=value",
-      ["--curl", "curl -d x /a"] => "GET and HEAD only" }.each do |arguments, said|
+      ["--curl", "curl -d x /a"] => "GET and HEAD only",
+      ["-X", "POST", "--get", "/"] => "GET and HEAD only, not POST" }.each do |arguments, said|
       status, _, err = doctor("nowhere.ru", *arguments)
       assert_equal 1, status
       assert_includes err, said
+    end
+  end
+
+  def test_the_verb_may_be_head
+    Dir.mktmpdir do |dir|
+      rackup = File.join(dir, "verb.ru")
+      File.write(rackup, 'run ->(env) { [200, {}, [env["REQUEST_METHOD"]]] }')
+      with_env("RAILS_ENV" => nil, "RACK_ENV" => nil, "APP_ENV" => nil) do
+        status, out, err = doctor(rackup, "-X", "head", "--get", "/", "--no-memory")
+        assert_equal 0, status, err
+        assert_includes out, "HEAD / → 200"
+      end
     end
   end
 

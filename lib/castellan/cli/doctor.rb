@@ -20,7 +20,7 @@ module Castellan
         @targets = []
         @commands = []
         @headers = {}
-        @options = { environment: "production", memory: true, try: true, runs: 5, json: false, bodies: nil }
+        @options = { environment: "production", memory: true, try: true, runs: 5, json: false, bodies: nil, verb: "GET" }
       end
 
       # @return [Integer] 0; 1 when the application is not well enough to be measured; 2 for wrong arguments
@@ -66,6 +66,7 @@ module Castellan
           options.on("--check PATH", "a request that must succeed and is not measured; for --bodies") { |path| @targets << [path, false] }
           options.on("--curl COMMAND", "the request, as a browser copies it as cURL") { |command| @commands << command }
           options.on("-H", "--header LINE", "a header, 'Name: value'") { |line| header(line) }
+          options.on("-X", "--request VERB", "GET or HEAD (GET)") { |verb| @options[:verb] = verb }
           options.on("--env NAME", "the environment to boot in (production)") { |name| @options[:environment] = name }
           options.on("--runs N", Integer, "measured runs at the most (5)") { |runs| @options[:runs] = runs }
           options.on("--no-memory", "leave out the run that counts bytes, which is slow") { @options[:memory] = false }
@@ -101,7 +102,7 @@ module Castellan
       end
 
       def requested
-        @targets.map { |target, measured| [Castellan::Doctor::Request.new(target, headers: @headers), measured] } +
+        @targets.map { |target, measured| [Castellan::Doctor::Request.new(target, verb: @options[:verb], headers: @headers), measured] } +
           @commands.map { |command| [Castellan::Doctor::Curl.parse(command).with(@headers), true] }
       end
 
