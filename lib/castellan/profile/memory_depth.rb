@@ -25,20 +25,6 @@ module Castellan
         "memory needs the gem memory_profiler, which this application does not have: SQL was recorded; add it to the Gemfile"
       end
 
-      # Counts what a block makes.
-      # @return [Hash] see {#stop}
-      # @raise what the block raises
-      def self.of
-        depth = new
-        depth.start or raise Error, "something else of this process counts memory already"
-        begin
-          yield
-        ensure
-          memory = depth.stop
-        end
-        memory
-      end
-
       # @return [Symbol] what of a {Result} it fills
       def fills = :memory
 
