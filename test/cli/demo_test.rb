@@ -11,7 +11,7 @@ class DemoCommandTest < Minitest::Test
               finding environment].freeze
 
   def test_every_story_is_replayed_shortly
-    out, err, status, rows = demo("--seconds", "0.3")
+    out, err, status, rows = demo("--seconds", "0.3", "--runs", "1")
     assert_equal 0, status, err
     assert_equal %w[users users_1000 posts mail_logs], rows.map { |row| row["story"] }.uniq
     assert_equal [FIELDS.sort], rows.map { |row| (row.keys & FIELDS).sort }.uniq
@@ -34,8 +34,8 @@ class DemoCommandTest < Minitest::Test
   end
 
   def test_wrong_arguments_are_said
-    { ["--only", "userz"] => "there is no story userz", ["--seconds", "0"] => "--seconds 0.0: more than 0", ["again"] => "again",
-      ["--fast"] => "--fast" }.each do |arguments, said|
+    { ["--only", "userz"] => "there is no story userz", ["--seconds", "0"] => "--seconds 0.0: more than 0",
+      ["--runs", "0"] => "--runs 0: at least 1", ["again"] => "again", ["--fast"] => "--fast" }.each do |arguments, said|
       _, err, status = command(*arguments)
       assert_equal 2, status
       assert_includes err, said

@@ -32,7 +32,7 @@ module Castellan
         @argv = argv
         @out = out
         @err = err
-        @options = { stories: Castellan::Demo::Replay::STORIES, seconds: 5.0, directory: DIRECTORY, open: out.tty? }
+        @options = { stories: Castellan::Demo::Replay::STORIES, seconds: 5.0, runs: 3, directory: DIRECTORY, open: out.tty? }
       end
 
       # @return [Integer] 0; 1 when a step could not be measured or sent something else than it must; 2 for wrong arguments; 130 when
@@ -49,8 +49,9 @@ module Castellan
       def run(*others)
         raise OptionParser::NeedlessArgument, others.join(" ") if others.any?
         raise OptionParser::InvalidArgument, "--seconds #{@options[:seconds]}: more than 0" unless @options[:seconds].positive?
+        raise OptionParser::InvalidArgument, "--runs #{@options[:runs]}: at least 1" unless @options[:runs].positive?
 
-        replay = Castellan::Demo::Replay.new(stories: @options[:stories], seconds: @options[:seconds], out: @err)
+        replay = Castellan::Demo::Replay.new(**@options.slice(:stories, :seconds, :runs), out: @err)
         FileUtils.mkdir_p(@options[:directory]) # what cannot be written is said before minutes of measuring, not after them
         status = replay(replay)
         show(replay) if replay.ledger.rows.any?
@@ -73,9 +74,10 @@ module Castellan
 
       def parser
         OptionParser.new do |options|
-          options.banner = "castellan demo [--only users,posts,mail_logs] [--seconds 5] [--report DIR]"
+          options.banner = "castellan demo [--only users,posts,mail_logs] [--seconds 5] [--runs 3] [--report DIR]"
           options.on("--only STORIES", Array, "these stories (users,posts,mail_logs)") { |stories| @options[:stories] = stories }
           options.on("--seconds N", Float, "of load for each step (5)") { |seconds| @options[:seconds] = seconds }
+          options.on("--runs N", Integer, "measured runs of each request of the users, at the most (3)") { |runs| @options[:runs] = runs }
           options.on("--report DIR", "where to write index.html, ledger.md and ledger.json (#{DIRECTORY})") do |directory|
             @options[:directory] = directory
           end

@@ -13,11 +13,12 @@ module Castellan
       # @param example [Example]
       # @param progress [Progress]
       # @param memory [Boolean] whether to count bytes, in a run that takes many times as long
-      def initialize(story, example, progress, memory: true)
+      # @param runs [Integer] measured runs of each request: the median of them counts
+      def initialize(story, example, progress, memory: true, runs: 3)
         @story = story
         @example = example
         @progress = progress
-        @memory = memory
+        @options = { memory: memory, runs: runs }
         @bodies = {}
         @unchanged = {}
       end
@@ -36,7 +37,7 @@ module Castellan
         return if steps.empty?
 
         pending = targets(steps)
-        example.doctor(pending.map { |step, path| [path, !step.nil?] }, headers: @story.headers, memory: @memory) do |found|
+        example.doctor(pending.map { |step, path| [path, !step.nil?] }, headers: @story.headers, **@options) do |found|
           step, path = pending.shift
           step ? @progress.step(step.title) { yield row(step, found) } : still(path, found["body"])
         end

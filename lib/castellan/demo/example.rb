@@ -16,10 +16,9 @@ module Castellan
     #   example.doctor(["/users/baseline"], headers: {}) { |row| p row["queries"] }
     class Example
       BOOT_SECONDS = 60
-      RUNS = "3" # measured runs of each request: the median of them, within the time that a demo may take
       STOP_SECONDS = 5
       LOG_LINES = 30
-      private_constant :BOOT_SECONDS, :RUNS, :STOP_SECONDS, :LOG_LINES
+      private_constant :BOOT_SECONDS, :STOP_SECONDS, :LOG_LINES
 
       # @return [String]
       attr_reader :directory
@@ -61,13 +60,14 @@ module Castellan
 
       # Examines requests in a process of the application, see {CLI::Doctor}.
       # @param targets [Array<Array(String, Boolean)>] paths, and whether each is measured or only answered
+      # @param runs [Integer] measured runs of each request, at the most
       # @yieldparam row [Hash] what the doctor says of one request, with "body"
       # @raise [Error] with the doctor's reason
-      def doctor(targets, headers: {}, memory: true)
+      def doctor(targets, headers: {}, memory: true, runs: 3)
         Dir.mktmpdir("castellan-demo") do |bodies|
           requests = targets.flat_map { |target, measured| [measured ? "--get" : "--check", target] }
           lines = headers.flat_map { |name, value| ["-H", "#{name}: #{value}"] }
-          command = ["castellan", "doctor", "config.ru", "--json", "--no-try", "--runs", RUNS, "--bodies", bodies,
+          command = ["castellan", "doctor", "config.ru", "--json", "--no-try", "--runs", runs.to_s, "--bodies", bodies,
                      *("--no-memory" unless memory), *requests, *lines]
           lines_of(command).with_index(1) do |line, number|
             yield JSON.parse(line).merge("body" => File.binread(File.join(bodies, "#{number}.body")))

@@ -16,14 +16,16 @@ module Castellan
 
       # @param stories [Array<String>] of {STORIES}
       # @param seconds [Numeric] of load for each step
+      # @param runs [Integer] measured runs of each request that is examined alone
       # @param out [IO] where progress is said
       # @raise [ConfigurationError]
-      def initialize(stories: STORIES, seconds: 5, out: $stderr)
+      def initialize(stories: STORIES, seconds: 5, runs: 3, out: $stderr)
         unknown = stories - STORIES
         raise ConfigurationError, "there is no story #{unknown.first}#{Nearest.hint(unknown.first, STORIES)}" if unknown.any?
 
         @names = stories
         @seconds = seconds
+        @runs = runs
         @out = out
         @database = Database.chosen(ENV.fetch("DATABASE_URL", nil), out)
         @rows = []
@@ -68,7 +70,7 @@ module Castellan
       end
 
       def users
-        ExaminedStory.new(story("users"), example("users"), @progress).call { |row| @rows << row }
+        examine(story("users"), example("users"))
         large_users
       end
 
@@ -84,6 +86,10 @@ module Castellan
       end
 
       private
+
+      def examine(story, example, **options)
+        ExaminedStory.new(story, example, @progress, runs: @runs, **options).call { |row| @rows << row }
+      end
 
       def prepare(name)
         @out.puts "Preparing the example #{name} (its gems and its data, where they are not there yet) …"
@@ -115,7 +121,7 @@ module Castellan
           url = @database.url || "sqlite3:#{File.join(directory, "users.sqlite3")}"
           large = example("users").with("USERS" => LARGE_USERS, "DATABASE_URL" => url)
           large.setup
-          ExaminedStory.new(story("users").only(LARGE, as: "users_1000"), large, @progress, memory: false).call { |row| @rows << row }
+          examine(story("users").only(LARGE, as: "users_1000"), large, memory: false)
         ensure
           example("users").setup if @database.url
         end
