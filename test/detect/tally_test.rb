@@ -112,6 +112,14 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
+  def test_the_same_values_are_known_again_whatever_they_are
+    values = [[1], ["1"], [1.0], [nil], [], [1, "1"], ["1", 1], [:one], [2**70], [[1]], ["a\xFF"], [1, 1.0], (1..8).to_a, (1..9).to_a]
+    tallies.each do |tally|
+      2.times { values.each { |binds| here(tally, READS[0], 0, 1, false, Marshal.load(Marshal.dump(binds))) } }
+      assert_equal [values.size, values.size], tally.groups.map { |group| [group.different, group.again] }.first
+    end
+  end
+
   def test_more_shapes_than_are_kept
     tallies.each do |tally|
       600.times { |number| tally.query("SELECT * FROM t#{number}", nil, 0, 1, false, 1) }
