@@ -1,11 +1,15 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/own_databases"
+require "castellan/cli"
+require "stringio"
 require_relative "doctor_process"
 
 # What is not measured, why, and what the doctor advises instead; always with exit status 1, or 2 for wrong arguments.
 class RefusalsTest < Minitest::Test
   include Castellan::DoctorProcess
+  include Castellan::OwnDatabases
 
   ANSWERS = <<~'RUBY'
     run(lambda do |env|
@@ -19,6 +23,7 @@ class RefusalsTest < Minitest::Test
       when "/forbidden" then [403, {}, ["<html><title>x</title><h1>Not yours</h1></html>"]]
       when "/failed" then [500, {}, ["Sorry"]]
       when "/raised" then raise KeyError, "no such thing"
+      when "/nil" then nil
       when "/later" then ($times = $times.to_i + 1) > 2 ? [429, {}, []] : [200, {}, ["ok"]]
       else [404, {}, ["nothing"]]
       end
@@ -35,9 +40,17 @@ class RefusalsTest < Minitest::Test
         "/forbidden" => "the one who asks may not see this (it says: Not yours)",
         "/nothing" => "answered 404, which is not measured: there is nothing at this path in this environment (it says: nothing)",
         "/failed" => "answered 500, which is not measured: it failed (it says: Sorry); look into its log",
-        "/raised" => "the application raised an error, so there is nothing to measure: KeyError: no such thing\n    from config.ru:",
+        "/nil" => "raised an error, so there is nothing to measure: TypeError: the application answered with nil",
         "/later" => "GET /later: the application answered 429"
-      }.each { |path, reason| assert_refused(app, path, reason) }
+      }.each { |path, reason| assert_refused(path, reason, *called(app, path)) }
+    end
+  end
+
+  def test_a_refusal_ends_the_process_with_status_one_and_names_files_from_its_folder
+    with_app({ "config.ru" => ANSWERS }) do |app|
+      run = app.doctor("--get", "/raised")
+      reason = "the application raised an error, so there is nothing to measure: KeyError: no such thing\n    from config.ru:"
+      assert_refused("/raised", reason, run.status, run.out, run.err)
     end
   end
 
@@ -113,10 +126,19 @@ class RefusalsTest < Minitest::Test
 
   private
 
-  def assert_refused(app, path, reason)
-    run = app.doctor("--get", path)
-    assert_equal 1, run.status, path
-    assert_includes run.err, reason
-    refute_includes run.out, "duration"
+  # In this process, because it is only asked.
+  def called(app, path)
+    out = StringIO.new
+    err = StringIO.new
+    with_env("RAILS_ENV" => nil, "RACK_ENV" => nil, "APP_ENV" => nil) do
+      [Castellan::CLI.call(["doctor", File.join(app.dir, "config.ru"), "--get", path], out: out, err: err), out.string, err.string]
+    end
+  end
+
+  def assert_refused(path, reason, status, out, err)
+    assert_equal 1, status, path
+    assert_includes err, reason
+    refute_includes out, "duration"
+    refute_includes err, "lib/castellan/"
   end
 end

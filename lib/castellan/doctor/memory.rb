@@ -21,9 +21,9 @@ module Castellan
       # @return [Hash{Symbol => Integer}]
       # @raise what the block raises
       def of(&block)
-        work = Fiber.new { block.call && nil } # before the counting begins, because it is no part of the work
+        fibers = [Fiber.new { block.call && nil }] # made before the counting begins, because it is no part of the work
         generation = start
-        work = work.resume # nil: a fiber that has ended still has what was in the registers
+        fibers.pop.resume # and held by nobody afterwards: a fiber that has ended still has what was in the registers
         ObjectSpace.trace_object_allocations_stop
         _, allocated_bytes = count(generation)
         ObjectSpace.trace_object_allocations_start # what is freed is forgotten, and what takes its place is of another generation

@@ -67,7 +67,7 @@ module Castellan
       end
 
       def places(error)
-        lines = error.backtrace.to_a
+        lines = error.backtrace.to_a.grep_v(%r{/lib/castellan/})
         own = lines.select { |line| line.start_with?("#{Dir.pwd}/") && !line.include?("/vendor/") }
         (own.any? ? own : lines).first(3).map { |line| line.delete_prefix("#{Dir.pwd}/") }
       end
