@@ -207,11 +207,9 @@ module Castellan
 
       # The bytes that the encoder wrote of each record, and in place of those of opaque types what their records tell.
       def mixed(row_set, records = nil, ids = nil)
-        written = Serialize.encoder.encode_each(row_set, layout).to_h { |id, bytes, included|
-          [id, [bytes, included.map { |one|
-            one.first(2)
-          }]]
-        }
+        written = Serialize.encoder.encode_each(row_set, layout).to_h do |id, bytes, included|
+          [id, [bytes, included.map { |one| one.first(2) }]]
+        end
         objects = OpaqueObjects.new(plan, row_set, layout, @options, @reached)
         primary = records ? of_primary_records(written, objects, records, ids) : written.values
         included = primary.map { |bytes, found| [bytes, objects.replace(found)] }
