@@ -11,11 +11,20 @@ class DetectAdviceTest < Minitest::Test
     self.table_name = "advice_nodes"
     connection.create_table(:advice_nodes) { |t| [t.integer(:parent_id), t.datetime(:updated_at)] }
     has_many :children, class_name: "DetectAdviceTest::Node", foreign_key: :parent_id, inverse_of: false
+    has_many :new_children, -> { where(updated_at: nil) }, class_name: "DetectAdviceTest::Node", foreign_key: :parent_id, inverse_of: false
 
     def tree = [id, children.map(&:tree)]
 
     root = create!
     2.times { child = create!(parent_id: root.id) and 2.times { create!(parent_id: child.id) } }
+  end
+
+  SequelWorld::DB.create_table(:advice_leaves) { [primary_key(:id), Integer(:parent_id), String(:color)] }
+  class Leaf < Sequel::Model(SequelWorld::DB[:advice_leaves])
+    one_to_many :leaves, class: self, key: :parent_id
+    one_to_many(:red_leaves, class: self, key: :parent_id) { |leaves| leaves.where(color: "red") }
+
+    [nil, 1, 1].each { |parent_id| create(parent_id: parent_id, color: "red") }
   end
 
   def test_a_preload_within_a_recursion_is_not_proposed
@@ -114,6 +123,25 @@ class DetectAdviceTest < Minitest::Test
     finding = only { World::Post.all.map { |post| comments.exists?(post_id: post.id) } }
     code = "ActiveRecordWorld::Comment.where(post_id: values).where(author_id: …).distinct.pluck(:post_id)"
     assert_includes finding.fix, "ask for all at once, before the loop at #{finding.location}: #{code}"
+  end
+
+  def test_what_an_association_is_declared_with_is_not_left_out_of_a_query_for_all
+    finding = only { Node.all.map { |node| node.new_children.count } }
+    code = "DetectAdviceTest::Node.where(parent_id: values).where(updated_at: …).group(:parent_id)"
+    assert_includes finding.fix, "; or count them in one query: #{code}.count"
+    assert_includes only { Node.all.map { |node| node.new_children.average(:id) } }.fix, "#{code}.average(:id)"
+  end
+
+  def test_the_block_of_an_association_of_sequel_is_a_condition_as_well
+    code = "DetectAdviceTest::Leaf.where(parent_id: values).where(color: …).group_and_count(:parent_id)"
+    assert_includes only { Leaf.all.map { |leaf| leaf.red_leaves_dataset.count } }.fix, "; or count them in one query: #{code}"
+    finding = only { Leaf.all.map { |leaf| Leaf.where(parent_id: leaf.id).all } }
+    assert_equal "DetectAdviceTest::Leaf#leaves", finding.association
+    refute_includes finding.fix, "ambiguous"
+  end
+
+  def test_one_record_of_each_by_its_key_is_no_limit
+    assert_includes only { Leaf.all.map { |leaf| leaf.leaves_dataset.with_pk(2) } }.fix_refused, "another record of"
   end
 
   def test_the_version_of_a_list_is_read_from_what_is_loaded

@@ -59,7 +59,7 @@ module Castellan
       private_class_method :chosen
 
       # @return [Boolean] whether the record is asked for by its key
-      def keyed? = finder == "find" && !arguments.nil?
+      def keyed? = %w[find with_pk with_pk!].include?(finder) && !arguments.nil?
 
       # @return [String] all of them
       def conditions = calls.join(".")
@@ -73,7 +73,8 @@ module Castellan
       # @return [Boolean] whether more than one is taken of each, or another than the first or last: a preload would take
       #   them of all together
       def limited?
-        calls.any? { |call| call.start_with?("limit") && call != "limit(1)" } || (arguments.to_s.match?(/\A\(\d/) && finder != "exists?") ||
+        calls.any? { |call| call.start_with?("limit") && call != "limit(1)" } ||
+          (arguments.to_s.match?(/\A\(\d/) && finder != "exists?" && !keyed?) ||
           %w[second third fourth fifth forty_two second_to_last third_to_last offset].include?(finder)
       end
 

@@ -201,7 +201,15 @@ module Castellan
         @bulk.calculation(@link.target, @link.key, @shape.fingerprint, filters)
       end
 
-      def filters = @chain ? @chain.filters : columns
+      def filters = @chain ? [declared_with, @chain.filters].reject(&:empty?).join(".") : columns
+
+      # The association's own conditions, which are not on the line.
+      def declared_with
+        return "" unless ScopeColumns.any?(@link)
+
+        names = ScopeColumns.of(@link)
+        "where(#{names.any? ? names.map { |name| "#{name}: …" }.join(", ") : "…"})"
+      end
 
       def grouped
         return Cure.refused("no preload answers a calculation on #{@link} with conditions; join and group in one query") unless groupable?

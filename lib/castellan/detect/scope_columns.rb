@@ -17,6 +17,16 @@ module Castellan
           Detect.models(link.model) == SequelModels ? of_sequel(link) : of_active_record(link)
         end
 
+        # @param link [Link]
+        # @return [Boolean] whether it is declared with conditions at all
+        def any?(link)
+          return false if link.target.nil?
+          return sequel_text(link).include?(" where ") if Detect.models(link.model) == SequelModels
+
+          scope = link.model.reflect_on_association(link.name).scope
+          scope ? !scope.arity.zero? || evaluated(link.target, scope).to_sql.include?(" WHERE ") : false
+        end
+
         private
 
         def of_active_record(link)
@@ -31,9 +41,21 @@ module Castellan
           model.none
         end
 
+        # What is true or null is no equation there.
         def of_sequel(link)
           conditions = link.model.association_reflection(link.name)[:conditions]
-          conditions.is_a?(Hash) ? conditions.keys.map(&:to_s) : []
+          Shape.new(sequel_text(link)).equal | (conditions.is_a?(Hash) ? conditions.keys.map(&:to_s) : [])
+        end
+
+        # What an association's conditions and its block make of all.
+        def sequel_text(link)
+          reflection = link.model.association_reflection(link.name)
+          conditions, block = reflection.values_at(:conditions, :block)
+          all = link.target.dataset.unfiltered
+          all = all.where(conditions) if conditions
+          Fingerprint.of((block ? block.call(all) : all).sql)
+        rescue StandardError
+          ""
         end
       end
     end
