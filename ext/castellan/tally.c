@@ -4,6 +4,7 @@
  *
  * Each header is a part of it, and all of them are compiled here, as one: tally_text.h (what a text is), tally_state.h (what a tally
  * holds), tally_group.h (the statements of one shape), tally_values.h (their values), tally_answers.h.
+ * Here is also a request in production, which makes a tally and asks it (Castellan::NativeProduction; in Ruby detect/production.rb).
  *
  * What a text is belongs to the process, everything else to one recording. Whoever calls Ruby must look up its group anew afterwards:
  * that call may have counted a statement itself.
