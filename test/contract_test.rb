@@ -48,12 +48,6 @@ class ContractTest < Minitest::Test
     assert_empty(%i[base_klass instantiate reflections].reject { |name| joins.method_defined?(name) })
   end
 
-  def test_active_record_makes_the_records_of_a_statement_in_one_method
-    made = ActiveRecord::Querying.instance_method(:_load_from_sql)
-    made = made.super_method while made.owner != ActiveRecord::Querying
-    assert_equal %i[req block], made.parameters.map(&:first)
-  end
-
   def test_active_record_preloads_and_reads_associations_in_these_methods
     associations = ActiveRecord::Associations
     loader = associations::Preloader::Association

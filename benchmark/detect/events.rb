@@ -39,16 +39,6 @@ module Benchmarks
         prepend Castellan::Instrument::ActiveRecordInstrument::Witness
       end
 
-      # Stands for a model that makes records of rows.
-      class Unheard
-        def self._load_from_sql(_rows) = nil
-      end
-
-      # The same with what Castellan prepends.
-      class Heard < Unheard
-        singleton_class.prepend(Castellan::Instrument::ActiveRecordInstrument::Loads)
-      end
-
       FOREIGN = <<~RUBY
         def foreign(frames, &block) = frames.zero? ? yield : foreign(frames - 1, &block)
       RUBY
@@ -68,7 +58,7 @@ module Benchmarks
         subscribed do
           { ORM => middle(orm), IDLE => beyond(idle, orm), STATEMENT => beyond(seen, orm), FIRST => first,
             WALK => beyond(*in_turns(-> { watch { once { walks(Witnessed) } } }, -> { once { walks(Walked) } })),
-            LOAD => beyond(*in_turns(-> { watch { once { loads(Heard) } } }, -> { once { loads(Unheard) } })),
+            LOAD => beyond(*in_turns(-> { watch { once { loads } } }, -> { once { loads } })),
             PRODUCTION => request(Contenders.production), DEVELOPMENT => request(Contenders.development) }
         end
       end
@@ -144,11 +134,12 @@ module Benchmarks
         end
       end
 
-      def loads(model)
-        hundred = Array.new(100)
+      def loads
+        instrumenter = ActiveSupport::Notifications.instrumenter
+        payload = { record_count: 100, class_name: "Benchmarks::Detect::World::User" }
         index = 0
         while index < @count
-          model._load_from_sql(hundred)
+          instrumenter.instrument("instantiation.active_record", payload) { nil }
           index += 1
         end
       end

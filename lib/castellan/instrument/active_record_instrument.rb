@@ -3,8 +3,7 @@
 module Castellan
   module Instrument
     # Listens to ActiveRecord 7.1 and later through ActiveSupport::Notifications: `sql.active_record` (every statement,
-    # also those of `load_async` and of the query cache). How many records came is told by two methods that are prepended ({Loads},
-    # {Joins}): there is an event of that, too, which nobody else wants, so each load would make it for us.
+    # also those of `load_async` and of the query cache) and `instantiation.active_record` (how many records).
     #
     #   ActiveRecordInstrument.attach    # {Instrument.subscribe} does
     #
@@ -45,18 +44,9 @@ module Castellan
         end
       end
 
-      # Prepended to ActiveRecord::Querying.
-      module Loads
-        def _load_from_sql(result_set)
-          ActiveRecordInstrument.loaded(self, result_set.length)
-          super
-        end
-      end
-
       # Prepended to ActiveRecord::Associations::JoinDependency.
       module Joins
         def instantiate(result_set, ...)
-          ActiveRecordInstrument.loaded(base_klass, result_set.length)
           records = super
           if records.size < result_set.length && ActiveRecordInstrument.attached? && Recording.current
             Instrument.joined(base_klass, result_set.length, records.size, ActiveRecordInstrument.tree(base_klass, reflections))
@@ -69,7 +59,7 @@ module Castellan
         # @return [Boolean] whether there is something to attach to
         def loaded? = defined?(ActiveSupport::Notifications) ? true : false
 
-        def attached? = !@subscriber.nil?
+        def attached? = !@subscribers.nil?
 
         # @return [Boolean] whether associations are witnessed; without it they are derived from table and key
         def witness?
@@ -82,7 +72,8 @@ module Castellan
           return if attached? || !loaded?
 
           require "active_support/lazy_load_hooks"
-          @subscriber = ActiveSupport::Notifications.monotonic_subscribe("sql.active_record", self)
+          @subscribers = [ActiveSupport::Notifications.monotonic_subscribe("sql.active_record", self),
+                          ActiveSupport::Notifications.subscribe("instantiation.active_record", Instantiation)]
           ActiveSupport.on_load(:active_record, run_once: true) do
             ActiveRecordInstrument.prepend_witness
             ActiveRecordRows.attach
@@ -91,8 +82,8 @@ module Castellan
         end
 
         def detach
-          ActiveSupport::Notifications.unsubscribe(@subscriber) if @subscriber
-          @subscriber = nil
+          @subscribers&.each { |subscriber| ActiveSupport::Notifications.unsubscribe(subscriber) }
+          @subscribers = nil
         end
 
         # Public for the load hook, which runs it when ActiveRecord::Base is there.
@@ -104,21 +95,8 @@ module Castellan
             witness = type.instance_method(:find_target).arity.zero? ? Witness : ForwardingWitness
             type.prepend(witness) unless type.ancestors.first(2).include?(witness)
           end
-          ActiveRecord::Querying.prepend(Loads) unless ActiveRecord::Querying.include?(Loads)
           joins = ActiveRecord::Associations::JoinDependency
           joins.prepend(Joins) if joins.method_defined?(:instantiate) && !joins.include?(Joins)
-        end
-
-        # Public for {Loads} and {Joins}. One record has no siblings, so it is not told; who has just looked where the statement was asked
-        # for need not look again.
-        def loaded(model, count)
-          return unless count > 1 && attached?
-
-          recording = Recording.current
-          return unless recording&.watches_loads?
-
-          listener = recording.listener
-          recording.loaded(model.name, count, listener.respond_to?(:site_of) ? listener.site_of(model.name) : CallSite.current)
         end
 
         # @param reflections [Array] outer ones first
@@ -165,6 +143,29 @@ module Castellan
           values if values.is_a?(Array)
         end
       end
+
+      # Listens to how many records came of a statement. One record has no siblings, so it is not told.
+      module Instantiation
+        class << self
+          def start(_name, _id, _payload); end
+
+          def finish(_name, _id, payload)
+            return unless payload[:record_count] > 1
+
+            recording = Recording.current
+            tell(recording, payload[:class_name], payload[:record_count]) if recording&.watches_loads?
+          end
+
+          private
+
+          # Who has just looked where the statement was asked for need not look again.
+          def tell(recording, model, count)
+            listener = recording.listener
+            recording.loaded(model, count, listener.respond_to?(:site_of) ? listener.site_of(model) : CallSite.current)
+          end
+        end
+      end
+      private_constant :Instantiation
     end
   end
 end
