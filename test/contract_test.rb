@@ -112,6 +112,16 @@ class ContractTest < Minitest::Test
     database&.close
   end
 
+  def test_rows_are_counted_where_they_are_read
+    assert_equal [true, true], (%i[next next_hash].map { |name| SQLite3::ResultSet.method_defined?(name) })
+    database = Sequel.sqlite(test: false, keep_reference: false)
+    database.execute("SELECT 1") { |results| assert_instance_of SQLite3::ResultSet, results }
+    adapter = ActiveRecord::ConnectionAdapters::AbstractAdapter
+    assert adapter.private_method_defined?(:log) || ActiveRecord.version >= Gem::Version.new("7.2")
+  ensure
+    database&.disconnect
+  end
+
   def test_a_thread_is_started_by_these_methods
     assert Thread.private_method_defined?(:initialize)
     assert_respond_to Thread, :start
@@ -132,6 +142,7 @@ class ContractTest < Minitest::Test
   def test_sequel_loads_eagerly_and_reads_in_these_methods
     assert Sequel::Model::Associations::DatasetMethods.private_method_defined?(:eager_load)
     assert Sequel::Model.private_method_defined?(:load_associated_objects)
+    assert Sequel::Model.method_defined?(:associations)
   end
 
   def test_sequel_says_of_an_eager_graph_what_it_joins
