@@ -20,7 +20,7 @@ struct slot {
 
 static struct slot slots[SLOTS];
 static VALUE kept = Qnil; /* path => true, by identity: keeps the paths alive and where they are, so that an address stays theirs */
-static int usual = SHALLOWEST; /* how deep the last look had to go: an ORM's depth hardly changes between two statements */
+static int usual = SHALLOWEST; /* how deep the last looks had to go: an ORM loads and preloads at depths that hardly change */
 static VALUE labels = Qnil; /* site => name of the method there, as it was first met */
 static ID id_number;
 static ID id_current_in_ruby;
@@ -45,6 +45,13 @@ static long path_number(VALUE call_site, VALUE path)
     return number;
 }
 
+/* Grows at once and shrinks slowly: to begin anew, deeper, costs more than some frames too many. */
+static void look_went(int seen)
+{
+    int enough = seen < SHALLOWEST - 4 ? SHALLOWEST : seen < DEEPEST - 4 ? seen + 4 : DEEPEST;
+    usual = enough < usual ? usual - 1 : enough;
+}
+
 /* Castellan::NativeCallSite#current, for others that are written in C, too */
 VALUE castellan_call_site(VALUE self)
 {
@@ -61,7 +68,7 @@ VALUE castellan_call_site(VALUE self)
 
             long number = path_number(self, path);
             if (number > 0) {
-                usual = seen < SHALLOWEST - 4 ? SHALLOWEST : seen < DEEPEST - 4 ? seen + 4 : DEEPEST;
+                look_went(seen);
                 return LONG2FIX(number << LINE_BITS | lines[seen]);
             }
         }
