@@ -113,7 +113,7 @@ class ContractTest < Minitest::Test
   end
 
   def test_rows_are_counted_where_they_are_read
-    assert_equal [true, true], (%i[next next_hash].map { |name| SQLite3::ResultSet.method_defined?(name) })
+    assert_equal [true, true], %i[next next_hash].map { |name| SQLite3::ResultSet.method_defined?(name) }
     database = Sequel.sqlite(test: false, keep_reference: false)
     database.execute("SELECT 1") { |results| assert_instance_of SQLite3::ResultSet, results }
     adapter = ActiveRecord::ConnectionAdapters::AbstractAdapter
