@@ -32,7 +32,8 @@ module Castellan
 
         remedy[:only] = @one.link.model.name if alone?
         remedy[:also] = also if also.any?
-        Cure.new(text: "#{before}#{self}#{after}", preload: @tree, remedy: remedy.empty? ? nil : remedy)
+        Cure.new(text: there? && after != "" ? already(after) : "#{before}#{self}#{after}", preload: @tree,
+                 remedy: remedy.empty? ? nil : remedy)
       end
 
       # @return [Boolean] whether the association belongs to a subclass of what is loaded
@@ -60,6 +61,11 @@ module Castellan
       end
 
       private
+
+      # Whether the line loads the association already, and another asks the database again.
+      def there? = @one.there && @tree == Preload.path([*@parent.path, @one.link.name])
+
+      def already(after) = "#{@one.link.name} is loaded with the #{parents} already, at #{places}; #{after.delete_prefix(" and ")}"
 
       def models = @one.models
       def active_record? = models == ActiveRecordModels

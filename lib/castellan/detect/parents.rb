@@ -37,6 +37,15 @@ module Castellan
         load.times > 1 ? through_group(owner, group, depth) || here(load, owner, group) : from_root(load, owner, group)
       end
 
+      # @param link [Object] an association of the parent's, see {Links}
+      # @return [Boolean] whether the line that loads the parents loads all of that, too
+      def loaded_with?(parent, link)
+        link.through.nil? && @groups.any? do |other|
+          other.association.nil? && other.sites.key?(parent.site) && other.shape.table == link.table && other.shape.listed? &&
+            other.shape.only_by?(link.key)
+        end
+      end
+
       private
 
       def load_before(owner, group)

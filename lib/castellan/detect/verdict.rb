@@ -13,7 +13,7 @@ module Castellan
     class Verdict
       # A group that will be reported, with what was found out about it.
       # `held` is the association that a look-up could have gone through.
-      Case = Struct.new(:kind, :group, :site, :link, :held, :parent, :models, :rivals, keyword_init: true) do
+      Case = Struct.new(:kind, :group, :site, :link, :held, :parent, :models, :rivals, :there, keyword_init: true) do
         def count = group.count
         def cached = group.cached
         def total_ns = group.total_ns
@@ -104,7 +104,8 @@ module Castellan
         one_owner = group.different == 1 && (parent.nil? || (link.foreign && !all))
         return judge_statement(group, link) if site.nil? || one_owner
 
-        new_case(:n_plus_one, group, site, link: link, parent: parent, rivals: @links.rivals(group, link))
+        new_case(:n_plus_one, group, site, link: link, parent: parent, rivals: @links.rivals(group, link),
+                                           there: parent && @parents.loaded_with?(parent, link))
       end
 
       def judge_statement(group, link = nil)

@@ -206,6 +206,16 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_mends(unit(KEEPERS, "all = []", "keeper.room_keys.find_each { |key| all << key.door }", "all", "end"), queries: 2)
   end
 
+  def test_what_is_loaded_already_need_not_be_loaded_twice
+    { "count" => "size", "exists?" => "any?", "sum(:door)" => "filter_map(&:door).sum" }.each do |bad, good|
+      fix = assert_mends(unit(KEEPERS.sub(".order", ".preload(:room_keys).order"), "keeper.room_keys.#{bad}", "end"), queries: 2)
+      assert_match(/\Aroom_keys is loaded with the keepers already, at \S+:2; write \.#{Regexp.escape(good)} instead of /, fix)
+      refute_includes fix, ".preload("
+    end
+    work = unit("World::Keeper.preload(animals: :meals).order(:id).map do |keeper|", "keeper.animals.map { |one| one.meals.count }", "end")
+    assert_match(/\Ameals is loaded with the keepers already/, assert_mends(work, queries: 3))
+  end
+
   def test_records_that_are_read_in_batches_are_read_from_what_is_loaded
     chosen = unit(KEEPERS, "all = []", "keeper.#{KEY}.find_each { |key| all << key.door }", "all", "end")
     assert_includes assert_mends(chosen, queries: 2, reads: "#{KEY}.find_each"), "read .chosen_room_keys.each at"

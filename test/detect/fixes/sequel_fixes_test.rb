@@ -122,6 +122,11 @@ class SequelFixesTest < Minitest::Test
     end
   end
 
+  def test_what_is_loaded_already_need_not_be_loaded_twice
+    fix = assert_mends(unit("World::Keeper.order(:id).eager(:room_keys).all.map do |keeper|", "keeper.#{KEYS}.count", "end"), queries: 2)
+    assert_match(/\Aroom_keys is loaded with the keepers already, at \S+:2; write \.room_keys\.size instead of /, fix)
+  end
+
   def test_a_grouped_calculation_answers_for_each
     { "count" => "or count them in one query: ", "sum(:door)" => "or ask for all at once: ", "avg(:door)" => LOOP,
       "where(lost: false).count" => LOOP, "working.sum(:door)" => LOOP }.each do |code, before|

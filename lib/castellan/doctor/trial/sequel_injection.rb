@@ -186,13 +186,17 @@ module Castellan
           # What is there already is not loaded again.
           def load(model, records, tree)
             tree.each do |name, rest|
-              if rest.any? && records.all? { |record| record.associations.key?(name) }
-                children = records.flat_map { |record| record.associations[name] }.compact.uniq
-                load(model.association_reflection(name).associated_class, children, rest)
+              if records.all? { |record| record.associations.key?(name) }
+                load_further(model, records, name, rest) if rest.any?
               else
                 model.dataset.send(:eager_load, records, eager({ name => rest }), model)
               end
             end
+          end
+
+          def load_further(model, records, name, tree)
+            children = records.flat_map { |record| record.associations[name] }.compact.uniq
+            load(model.association_reflection(name).associated_class, children, tree)
           end
 
           # Sequel writes nothing where Castellan writes an empty tree.
