@@ -26,6 +26,20 @@ module OneByOneContract
       connection.create_table(:seals) { |table| table.string :of_type, :of_id }
       connection.create_table(:yards, primary_key: %i[town number]) { |table| table.integer :town, :number, :code }
       connection.create_table(:carts) { |table| table.integer :yard_code }
+      key_tables(connection)
+    end
+
+    # Keys of other types than the columns that are compared with them.
+    def self.key_tables(connection)
+      connection.create_table(:stamps, id: "char(3)") { |table| table.string :number }
+      connection.create_table(:prints) do |table|
+        table.column :stamp_id, "char(3)"
+        table.integer :stamp_number
+        table.integer :master_small, limit: 2
+        table.decimal :master_decimal, precision: 10, scale: 2
+        table.string :of_type
+        table.integer :of_id
+      end
     end
 
     MODELS = <<~RUBY
@@ -36,7 +50,17 @@ module OneByOneContract
       class Seal < Base
         belongs_to :of, polymorphic: true
       end
-      class Work < Base; end
+      class Print < Base
+        belongs_to :of, -> { unscope(where: :retired) }, polymorphic: true
+      end
+      class Stamp < Base
+        has_many :prints
+        has_many :first_print, -> { order(:id).limit(1) }, class_name: "Print"
+        has_many :prints_by_number, class_name: "Print", primary_key: :number, foreign_key: :stamp_number
+      end
+      class Work < Base
+        has_many :prints, foreign_key: :of_id
+      end
       class Master < Base
         default_scope { where(retired: false) }
         has_many :works
@@ -47,6 +71,12 @@ module OneByOneContract
         has_many :works_of_ranked, -> { order(:title) }, through: :ranked_pupils, source: :works
         has_many :best_of_pupils, through: :pupils, source: :best_works
         has_many :named_works, -> { select(:id) }, class_name: "Work"
+        has_one :best_work, -> { order(rank: :desc, id: :desc).limit(1) }, class_name: "Work"
+        has_one :second_work, -> { order(rank: :desc, id: :desc).offset(1) }, class_name: "Work"
+        has_many :distinct_works, -> { distinct }, class_name: "Work"
+        has_many :printed_works, -> { eager_load(:prints).order("prints.id") }, class_name: "Work"
+        has_many :small_prints, class_name: "Print", foreign_key: :master_small
+        has_many :decimal_prints, class_name: "Print", foreign_key: :master_decimal
         has_many :seals, as: :of
         has_one :seal, as: :of
       end
@@ -61,7 +91,9 @@ module OneByOneContract
   LISTS = %i[pupils_of_pupils works_of_ranked best_of_pupils named_works].freeze
 
   def setup
-    [world::Guild, world::Master, world::Work, world::Seal, world::Yard, world::Cart].each { |model| model.unscoped.delete_all }
+    [world::Guild, world::Master, world::Work, world::Seal, world::Yard, world::Cart, world::Stamp, world::Print].each do |model|
+      model.unscoped.delete_all
+    end
     ids = %w[smiths masons].each_with_index.map { |id, number| world::Guild.create!(id: id, number: number, beside: 1).id }
     masters = Array.new(9) do |index|
       world::Master.create!(name: "M#{index}", guild_id: ids[index % 2], rank: index * 5 % 7, retired: index == 4)
@@ -81,6 +113,55 @@ module OneByOneContract
       records.first.association(name).load_target
       assert_equal order(name, expected), order(name, linked(plain(world::Master, name).render(records), name)), name
     end
+  end
+
+  def test_a_limit_of_a_to_one_association_is_that_of_each_record
+    %i[best_work second_work].each do |name|
+      expected = world::Master.order(:id).map { |master| master.association(name).reader.id.to_s }
+      records = world::Master.order(:id).to_a
+      records.first.association(name).load_target
+      [records, world::Master.order(:id)].each { |scope| assert_equal expected, linked_to_one(masters_with_one(name).render(scope), name) }
+    end
+  end
+
+  def test_an_association_s_own_distinct_is_loaded_for_all_records_at_once
+    assert_one_statement_for_the_rest(world::Master.order(:id).to_a, :distinct_works, plain(world::Master, :distinct_works))
+  end
+
+  def test_a_scope_of_a_polymorphic_belongs_to_is_evaluated_on_the_classes_that_the_records_name
+    world::Master.order(:id).first(4).each { |master| world::Print.create!(of: master) }
+    prints = resource_of_prints
+    assert_one_statement_for_the_rest(world::Print.order(:id).to_a, :of, prints)
+    linked = linked_to_one(prints.render(world::Print.order(:id)), :of)
+    assert_equal(world::Print.order(:id).map { |print| print.of_id.to_s }, linked)
+  end
+
+  def test_a_scope_that_loads_others_with_its_own_has_each_link_once
+    world::Work.order(:id).each { |work| 2.times { world::Print.create!(of_id: work.id) } }
+    assert_found_by_each(world::Master, :printed_works)
+    assert_includes plain(world::Master, :printed_works).document.explain, "its scope loads other records in one statement"
+  end
+
+  def test_a_key_of_characters_of_a_length
+    %w[abc abd].each { |id| 2.times { world::Print.create!(stamp_id: world::Stamp.find_or_create_by!(id: id).id) } }
+    %i[prints first_print].each do |name|
+      assert_found_by_each(world::Stamp, name)
+      refute_includes plain(world::Stamp, name).document.explain, "because"
+    end
+  end
+
+  # Text that is written otherwise than the number that it stands for.
+  def test_a_text_key_beside_a_column_of_numbers
+    %w[08 7].each { |number| world::Stamp.create!(id: "a#{number}", number: number) }
+    [8, 7].each { |number| world::Print.create!(stamp_number: number) }
+    assert_found_by_each(world::Stamp, :prints_by_number)
+  end
+
+  def test_a_key_beside_a_column_of_small_numbers_or_of_decimals
+    world::Master.order(:id).first(3).each do |master|
+      2.times { world::Print.create!(master_small: master.id, master_decimal: master.id) }
+    end
+    %i[small_prints decimal_prints].each { |name| assert_found_by_each(world::Master, name) }
   end
 
   # SQLite cannot group text, which may hold a comma.
@@ -117,6 +198,41 @@ module OneByOneContract
   end
 
   private
+
+  def assert_found_by_each(model, name)
+    expected = model.order(:id).map { |owner| owner.association(name).reader.map { |record| record.id.to_s } }
+    refute_empty expected.flatten
+    given = model.order(:id).to_a
+    some = model.order(:id).to_a
+    some.first.association(name).load_target
+    [model.order(:id), given, some].each do |scope|
+      assert_equal expected.map(&:sort), linked(plain(model, name).render(scope), name).map(&:sort), name
+    end
+  end
+
+  # What the first record has loaded is missing of the others.
+  def assert_one_statement_for_the_rest(records, name, resource)
+    records.first.association(name).load_target
+    count = 0
+    counts = ->(*, payload) { count += 1 unless payload[:name] == "SCHEMA" }
+    ActiveSupport::Notifications.subscribed(counts, "sql.active_record") { resource.render(records) }
+    assert_equal 1, count
+  end
+
+  def masters_with_one(name)
+    works = Class.new(Castellan::Resource)
+    works.model(world::Work)
+    resource(world::Master) { has_one name, resource: works }
+  end
+
+  def resource_of_prints
+    masters = resource(world::Master) { type "masters" }
+    resource(world::Print) { belongs_to :of, resource: [masters] }
+  end
+
+  def linked_to_one(text, name)
+    JSON.parse(text)["data"].map { |one| one["relationships"][name.to_s]["data"]&.fetch("id") }
+  end
 
   def opaque(model, name)
     plain(model, name).tap { |resource| resource.attribute(:opaque) { |record| record.class.name.size } }

@@ -16,12 +16,21 @@ module Castellan
       IDS = "castellan_ids"
       LIST = /= ANY\((\$1::[^()]+)\)/
       JSON_LIST = "IN (SELECT value FROM json_each(?))"
-      private_constant :LIST, :JSON_LIST
+      # PostgreSQL takes these for one character and one bit where no length is written.
+      OF_ANY_LENGTH = { "character" => "bpchar", "bit" => "varbit" }.freeze
+      private_constant :LIST, :JSON_LIST, :OF_ANY_LENGTH
 
       # @param name [Symbol] :sqlite, :postgres, or any other
       # @return [Dialect]
       def self.for(name)
         { sqlite: SQLITE, postgres: POSTGRES }.fetch(name, OTHER)
+      end
+
+      # @param type [String] of a column in the database
+      # @return [String] a type that holds all of the column's values, without a length
+      def self.without_length(type)
+        bare = type.sub(/\(.*\)/, "")
+        OF_ANY_LENGTH.fetch(bare, bare)
       end
 
       # @return [Symbol]

@@ -51,9 +51,9 @@ module Castellan
       # Loads associations of records, in as few statements as the ORM needs.
       def preload(_records, _names); end
 
-      # Loads one association that is to be read of each record. What cannot be had for all at once is loaded record by record,
-      # when it is read.
-      def preload_each(_records, _name); end
+      # Loads one association of all records at once, where that finds what each would find by itself. Where it does not, nothing is
+      # loaded: each record loads its own when it is read.
+      def preload_where_same(_records, _name); end
 
       private
 

@@ -37,7 +37,7 @@ module Castellan
         missing = @records.reject { |record| @instances.loaded?(record, relationship.name) }
         return read_by_rows(edge) if missing.any? && missing.size == @records.size && rows?(edge)
 
-        @instances.preload_each(missing, relationship.name) if missing.any?
+        @instances.preload_where_same(missing, relationship.name) if missing.any?
         linked(edge, @records.map { |record| @instances.related(record, relationship.name) })
       end
 

@@ -62,7 +62,7 @@ module Castellan
         missing = level.compact.reject { |record| @instances.loaded?(record, association) }
         return unless missing.empty? || load
 
-        @instances.preload_each(missing, association) if missing.any?
+        @instances.preload_where_same(missing, association) if missing.any?
         level.map { |record| record && @instances.related(record, association).first }
       end
     end

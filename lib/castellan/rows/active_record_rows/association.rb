@@ -15,8 +15,7 @@ module Castellan
       class Association
         # SQLite lets text into a column of integers; all text is greater than all numbers.
         LARGEST = ::Arel.sql(((2**63) - 1).to_s).freeze
-        FAMILIES = { integer: :number, string: :text, text: :text, uuid: :uuid }.freeze
-        private_constant :LARGEST, :FAMILIES
+        private_constant :LARGEST
 
         # @return [Symbol]
         # @return [Symbol] :has_many, :has_one, :belongs_to, :has_and_belongs_to_many
@@ -210,23 +209,29 @@ module Castellan
           elsif scopes(@reflection).any? { |scope| scope.arity != 0 } then "its scope takes the owner"
           elsif @reflection.options[:disable_joins] then "disable_joins: true makes several statements of it"
           elsif OwnerKey.value(owner_key_type).nil? then "the type of #{owner_key} (#{owner_key_type}) cannot be a key here"
-          elsif mixed_types? then "#{owner_key} and the column that is compared with it are of different types"
-          elsif renames? then "its scope selects something else under a column's name"
+          else reason_of_types || reason_of_scope
           end
         end
 
-        # ActiveRecord casts the owner's key to the type of the other column; a database may refuse to compare them, or find nothing.
-        def mixed_types?
-          found = @reflection.chain.last
-          types = [@owner.model.columns_hash[owner_key.to_s], found.klass.columns_hash[found.join_primary_key.to_s]].compact.map(&:type)
-          families = types.map { |type| FAMILIES[type] }
-          families.size == 2 && families.all? && families.uniq.size == 2
+        def reason_of_types
+          if key_types.mixed? then "#{owner_key} and the column that is compared with it are of different types"
+          elsif key_types.narrow? then "the column that is compared with #{owner_key} holds small numbers alone"
+          end
         end
 
-        def renames?
-          scopes(@reflection).any? && RelationSql.renames?(owner_record.association(name).scope)
+        def reason_of_scope
+          return if scopes(@reflection).empty?
+
+          relation = owner_record.association(name).scope
+          if RelationSql.renames?(relation) then "its scope selects something else under a column's name"
+          elsif relation.eager_loading? then "its scope loads other records in one statement with its own"
+          end
         rescue StandardError
-          false # it needs what only a request has
+          nil # it needs what only a request has
+        end
+
+        def key_types
+          KeyTypes.of(@owner.model, @reflection.chain.last)
         end
 
         def keys(reflection)

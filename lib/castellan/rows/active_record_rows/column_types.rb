@@ -67,9 +67,9 @@ module Castellan
           with_zone?(name) ? "timezone('UTC', #{qualified})" : qualified
         end
 
-        # @return [String]
+        # @return [String] without a length
         def database_type(name)
-          @model.columns_hash.fetch(name).sql_type.sub(/\(.*\)/, "")
+          Dialect.without_length(@model.columns_hash.fetch(name).sql_type)
         end
 
         # Readers written by hand, and callbacks that see each record after it was found: rows cannot tell what they answer. In a table

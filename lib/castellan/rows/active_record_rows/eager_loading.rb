@@ -8,23 +8,29 @@ module Castellan
       #   EagerLoading.same?(User, :roles)            # => true
       #   EagerLoading.same?(User, :two_last_logins)  # => false: LIMIT
       #
-      # Preloading has a LIMIT count all records, on the way to the related ones too, where a lazy load ignores it; cannot group; loses
-      # what a SELECT leaves without its key; where several scopes on the way have an order, takes another one of them first; and where
-      # the way passes a table twice, knows which of the two a default scope is of.
+      # Preloading has a LIMIT count all records, of a to-one association and on the way to the related ones too; cannot group; loses what
+      # a SELECT leaves without its key, and the DISTINCT of what is passed on the way; compares keys of different types by their texts;
+      # where several scopes on the way have an order, takes another one of them first; and where the way passes a table twice, knows
+      # which of the two a default scope is of.
       module EagerLoading
         module_function
 
         # @param model [Class] of the records
         # @param name [Symbol] of an association
+        # @param related [Array<Class>] of a polymorphic belongs_to: those that the records name; not needed for any other
         # @return [Boolean]
-        def same?(model, name)
+        def same?(model, name, related = [])
           reflection = model.reflect_on_association(name)
-          steps = steps(reflection)
-          relations = steps.filter_map { |step| relation(step) if scoped?(step) }
-          return true if relations.empty?
-          return false if relations.include?(:of_the_owner) || !relations.all? { |relation| whole?(relation, steps) }
+          steps = steps(model, reflection)
+          return false unless steps.all? { |owner, step| alike?(owner, step, related) }
 
-          steps.one? || (relations.count { |relation| relation.order_values.any? } < 2 && !twice?(reflection))
+          relations = steps.map { |_, step| relations(step, related) }
+          return false unless relations.all? && relations.first.all? { |own| whole?(own) }
+
+          passed = relations.drop(1).flatten(1)
+          return false unless passed.all? { |relation| whole?(relation) && !relation.distinct_value }
+
+          steps.one? || (relations.flatten(1).count { |relation| relation.order_values.any? } < 2 && !twice?(reflection))
         end
 
         def twice?(reflection)
@@ -32,31 +38,35 @@ module Castellan
           tables != tables.uniq
         end
 
-        # The associations that it goes through, and itself.
-        def steps(reflection)
-          return [reflection] unless reflection.through_reflection?
+        # The association itself and those that it goes through, each with the model that it is of.
+        def steps(model, reflection)
+          return [[model, reflection]] unless reflection.through_reflection?
 
-          [reflection, *steps(reflection.through_reflection), *steps(reflection.source_reflection)]
+          through = reflection.through_reflection
+          [[model, reflection], *steps(model, through), *steps(through.klass, reflection.source_reflection)]
         end
 
-        def scoped?(step)
-          step.scope || !(step.polymorphic? || step.klass.default_scopes.empty?)
+        def alike?(owner, step, related)
+          step.through_reflection? || classes(step, related).all? { |klass| KeyTypes.of(owner, step, klass).preloaded? }
         end
 
-        # One that only a record's own class can say is as good as one that takes the owner.
-        def relation(step)
-          return step.klass.all unless step.scope
-          return :of_the_owner if step.scope.arity != 0 || step.polymorphic?
-
-          step.klass.all.instance_exec(&step.scope)
+        def classes(step, related)
+          step.polymorphic? ? related : [step.klass]
         end
 
-        # The LIMIT of a to-one association is 1, for each record.
-        def whole?(relation, steps)
-          limited = relation.offset_value || (relation.limit_value && (steps.size > 1 || steps.first.collection?))
-          !limited && !relation.distinct_value && relation.group_values.empty? && relation.select_values.empty?
+        # @return [Array<ActiveRecord::Relation>, nil] what the step's scopes make; nil where only a record can say
+        def relations(step, related)
+          classes = classes(step, related)
+          return classes.reject { |klass| klass.default_scopes.empty? }.map(&:all) unless step.scope
+          return if step.scope.arity != 0 || classes.empty?
+
+          classes.map { |klass| klass.all.instance_exec(&step.scope) || klass.all }
         end
-        private_class_method :twice?, :steps, :scoped?, :relation, :whole?
+
+        def whole?(relation)
+          !relation.limit_value && !relation.offset_value && relation.group_values.empty? && relation.select_values.empty?
+        end
+        private_class_method :twice?, :steps, :alike?, :classes, :relations, :whole?
       end
     end
   end

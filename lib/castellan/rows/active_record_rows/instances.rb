@@ -57,12 +57,20 @@ module Castellan
           ::ActiveRecord::Associations::Preloader.new(records: records, associations: names).call if names.any? && records.any?
         end
 
-        # What would be something else for many at once is loaded record by record.
-        def preload_each(records, name)
-          preload(records, [name]) if records.map(&:class).uniq.all? { |model| EagerLoading.same?(model, name) }
+        # (see ObjectInstances#preload_where_same)
+        def preload_where_same(records, name)
+          same = records.group_by(&:class).all? { |model, some| EagerLoading.same?(model, name, named(model, name, some)) }
+          preload(records, [name]) if same
         end
 
         private
+
+        # The classes that a polymorphic belongs_to of these records leads to.
+        def named(model, name, records)
+          return [] unless model.reflect_on_association(name).polymorphic?
+
+          records.filter_map { |record| record.association(name).klass }.uniq
+        end
 
         # Dates and times as the encoder reads them without asking Ruby for each; nil where not all are dates (one may be infinite).
         def values(records, column, coder)

@@ -63,9 +63,9 @@ module Castellan
           zoned?(name) ? "timezone('UTC', #{qualified})" : qualified
         end
 
-        # @return [String]
+        # @return [String] without a length
         def database_type(name)
-          @schema.dig(name, :db_type).to_s.sub(/\(.*\)/, "")
+          Dialect.without_length(@schema.dig(name, :db_type).to_s)
         end
 
         # @return [Symbol, nil]

@@ -35,8 +35,8 @@ module Castellan
           missing.each { |record| take(record, found[record.pk], tops) }
         end
 
-        # (see ObjectInstances#preload_each)
-        def preload_each(records, name)
+        # (see ObjectInstances#preload_where_same)
+        def preload_where_same(records, name)
           reflection = @model.association_reflection(name)
           preload(records, [name]) unless reflection[:instance_specific] || reflection[:allow_eager] == false
         end
