@@ -43,10 +43,35 @@ module Castellan
         group.pieces.nil? || whole?(group)
       end
 
-      # Whether a tree is read from the top, a level at a time.
+      # Whether a tree is read from its root, a level at a time.
       def levels?(group)
-        keyed?(group.shape) && group.shape.listed? && group.pieces&.apart? && @links.preloads?(group, group) &&
-          !siblings(group).include?(group.count)
+        keyed?(group.shape) && group.shape.listed? && group.pieces&.apart? && @links.preloads?(group, group) && rooted?(group) &&
+          upwards?(group) && !siblings(group).intersect?([group.count, group.count + singly(group).sum(&:count)])
+      end
+
+      # Whether records of the table were read before, by something else than what the lists are of.
+      def rooted?(group)
+        column = group.shape.list_column
+        @groups.any? do |other|
+          shape = other.shape
+          other.order < group.order && shape.table == group.shape.table && !shape.write? && !shape.existence? &&
+            shape.list_column != column && !shape.equal.include?(column)
+        end
+      end
+
+      # By their own key records are the parents of those before, and there are no more of them.
+      def upwards?(group)
+        shape = group.shape
+        key = shape.models.first && shape.library.primary_key(shape.models.first)
+        shape.list_column != key || group.pieces.narrowing?
+      end
+
+      # The same of one value, which is no list.
+      def singly(group)
+        shape = group.shape
+        @groups.select do |other|
+          other.shape.table == shape.table && other.shape.equal.sort == [*shape.equal, shape.list_column].sort && same_site?(other, group)
+        end
       end
 
       # What is summed up over ranges is a piece of a set only where the same set is paged.

@@ -58,6 +58,9 @@ module Castellan
       # @return [Boolean] whether there are lists of several values that have none in common
       def apart? = !shared? && @widths.any? { |width| width > 1 }
 
+      # @return [Boolean] whether no list is longer than the one before
+      def narrowing? = @widths.each_cons(2).all? { |before, width| width <= before }
+
       # @return [Pieces] what is known of these statements and those of another thread
       def merge(other) = dup.tap { |pieces| pieces.take(other) }
 

@@ -20,6 +20,7 @@ module Castellan
       PAGED_BY_SEVERAL = /\((?:\w+\.)?(\w+)(?:, (?:\w+\.)?\w+)+\) (?:>|>=|<|<=) \(\?.* order by (?:\w+\.)?\1\b.* limit \?/
       NUMBERED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=) \(?\?.*\b\1\)? (?:<|<=) \(?\?|\bbetween \? and \?/
       LIMITED = / where \(?(?:\w+\.)?\w+\)? in \(select [^()]* limit \?\)/
+      LIST = /\b(\w+)\)? (?:in|= ?any) ?\(\?\)/
       COMPARISON = /[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/
       CONDITION = /(?:=|<|>|\blike|\bin|\bany|\bbetween) \(?\?/
       # A sign may stand without space; an arrow or a cast is none.
@@ -139,6 +140,9 @@ module Castellan
 
       # @return [Boolean] whether it asks for a list of values
       def listed? = @listed
+
+      # @return [String, nil] the column that must be one of a list
+      def list_column = @text[LIST, 1]
 
       # @return [Boolean] whether it asks for what lies between two values
       def ranged? = @text.match?(NUMBERED)

@@ -93,6 +93,12 @@ module Accuracy
         level = Category.where(parent_id: nil).all
         level = Category.where(parent_id: level.map(&:id)).all until level.empty?
       end
+      sample "a list of a tree's keys for each of other records" do
+        lists = [[1, 2, 3], [4], [5, 6], [7, 8, 9, 10], [11]]
+        User.all.zip(lists) do |_user, list|
+          Category.where(id: list).all #=> n_plus_one 5
+        end
+      end
       sample "children of each" do
         Category.select_map(:id).each do |id|
           Category.where(parent_id: [id]).all #=> n_plus_one 7

@@ -205,6 +205,34 @@ module Accuracy
         2.times { 2.times { Category.create!(parent: leaf) } and leaf = Category.last } #=> write_loop 4
         Category.where(parent_id: nil).preload(children: { children: { children: { children: :children } } }).to_a
       end
+      sample "parents of parents, preloaded" do
+        Category.where.not(parent_id: [nil, 1]).preload(parent: { parent: :parent }).to_a
+      end
+      sample "a list of a tree's keys for each of other records" do
+        lists = [[1, 2, 3], [4], [5, 6], [7, 8, 9, 10], [11, 12]]
+        User.all.each_with_index do |_user, index|
+          Category.where(id: lists[index]).to_a #=> n_plus_one 4
+        end
+      end
+      sample "a list of a tree's keys for each of other keys" do
+        lists = [[1, 2, 3], [4], [5, 6], [7, 8, 9, 10], [11, 12]]
+        User.pluck(:id).zip(lists) do |_id, list|
+          Category.where(parent_id: list).to_a #=> n_plus_one 4
+        end
+      end
+      sample "a list of a tree's keys for each of its records" do
+        lists = [[1, 2, 3], [4], [5, 6], [7, 8, 9, 10], [11, 12], [13, 14], [15, 16]]
+        Category.all.to_a.zip(lists) do |_category, list|
+          Category.where(parent_id: list).to_a #=> n_plus_one 6
+        end
+      end
+      sample "a list of keys that becomes longer, after the records themselves" do
+        Category.count
+        Category.where(parent_id: nil).to_a
+        [[1, 2, 3], [5, 6], [7, 8, 9, 10]].each do |list|
+          Category.where(id: list).to_a #=> n_plus_one 3
+        end
+      end
     end
   end
 end
