@@ -29,6 +29,7 @@ class ContractTest < Minitest::Test
 
   def test_active_record_reads_an_attribute_and_preloads_what_records_lack
     assert ActiveRecord::Base.method_defined?(:_read_attribute)
+    assert ActiveRecord::Base.method_defined?(:association_cached?)
     preloader = ActiveRecord::Associations::Preloader.new(records: [], associations: [:things])
     assert_respond_to preloader, :call
   end

@@ -298,6 +298,7 @@ module FirstArticlesOfActiveRecord
     <<~RUBY
       class FirstAuthor < Base
         self.table_name = "authors"
+        has_one :nobody, through: :what_is_not_declared # and is not asked for
         has_one :first_article, -> { order(:id) }, foreign_key: :author_id, class_name: "\#{name.sub("Author", "Article")}", inverse_of: :author
       end
       class FirstArticle < Base

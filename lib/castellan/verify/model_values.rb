@@ -91,7 +91,8 @@ module Castellan
         return record.associations.clear if sequel?(record) && !record.frozen?
         return unless active_record?(record)
 
-        record.class.reflect_on_all_associations(:has_one).each { |reflection| record.association(reflection.name).reset }
+        names = record.class.reflect_on_all_associations(:has_one).map(&:name)
+        names.each { |name| record.association(name).reset if record.association_cached?(name) }
       end
 
       def read(record, name)
