@@ -149,6 +149,54 @@ class SequelKindsOnSqliteTest < Minitest::Test
   include SequelKindsContract
 
   def world = SequelKindsWorld.sqlite
+
+  # SQLite compares a number with a column of text; Sequel's eager loading does not.
+  def test_a_key_of_numbers_beside_a_column_of_text
+    pages, chapters = models_of_mixed_keys
+    %i[pages first_page shared].each do |name|
+      resource = Class.new(Castellan::Resource) { has_many name, resource: pages }
+      resource.model(chapters)
+      expected = chapters.order(:id).to_h { |chapter| [chapter.id.to_s, chapter.public_send(name).map { |page| page.id.to_s }] }
+      assert_equal [name == :pages ? 2 : 1] * 2, expected.values.map(&:size)
+      some = chapters.order(:id).all.tap { |all| all.first.public_send(name) }
+      [chapters.order(:id), chapters.order(:id).all, some].each do |given|
+        assert_equal expected, links_by_id(resource.render(given, include: name.to_s), name), name
+      end
+      assert_includes resource.document.explain, "are of different types"
+      refute Castellan::Rows.for(chapters).instances.loads_at_once?(name)
+    end
+  end
+
+  private
+
+  def links_by_id(text, name)
+    JSON.parse(text)["data"].to_h { |one| [one["id"], one["relationships"][name.to_s]["data"].map { |link| link["id"] }] }
+  end
+
+  # @return [Array(Class, Class)] the resource of the pages, the model of the chapters
+  def models_of_mixed_keys
+    database = world::DB
+    database.create_table!(:chapters) { primary_key :id }
+    database.create_table!(:pages) do
+      primary_key :id
+      String :chapter_id
+    end
+    database.create_table!(:chapter_pages) do
+      String :chapter_id
+      Integer :page_id
+    end
+    [1, 2].each do |id|
+      database[:chapters].insert
+      2.times { database[:pages].insert(chapter_id: id) }
+      database[:chapter_pages].insert(chapter_id: id, page_id: id)
+    end
+    page = Class.new(Sequel::Model(database[:pages]))
+    chapter = Class.new(Sequel::Model(database[:chapters]))
+    chapter.one_to_many :pages, class: page, key: :chapter_id, order: :id
+    chapter.one_to_many :first_page, class: page, key: :chapter_id, order: :id, limit: 1
+    chapter.many_to_many :shared, class: page, join_table: :chapter_pages, left_key: :chapter_id, right_key: :page_id
+    [Class.new(Castellan::Resource).tap { |pages| pages.model(page) }, chapter]
+  end
 end
 
 class SequelKindsOnPostgresTest < Minitest::Test

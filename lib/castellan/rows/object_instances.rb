@@ -51,6 +51,12 @@ module Castellan
       # Loads associations of records, in as few statements as the ORM needs.
       def preload(_records, _names); end
 
+      # @param name [Symbol] of an association
+      # @return [Boolean] whether loading it for many records at once finds what each would find by itself
+      def loads_at_once?(_name)
+        true
+      end
+
       # Loads one association of all records at once, where that finds what each would find by itself. Where it does not, nothing is
       # loaded: each record loads its own when it is read.
       def preload_where_same(_records, _name); end

@@ -158,10 +158,15 @@ module Castellan
       # @param table [Symbol, Object] a table, such as a join table
       # @return [Symbol, nil] its primary key, when it has one of one column
       def key_of(table)
-        keys = database.schema(table).select { |_, column| column[:primary_key] }
+        keys = schema_of(table).select { |_, column| column[:primary_key] }
         keys.first.first if keys.size == 1
-      rescue ::Sequel::Error
-        nil
+      end
+
+      # @param table [Symbol, Object]
+      # @return [Symbol, nil] the type of its column, where that is known; see {#type}
+      def type_in(table, column)
+        found = schema_of(table).to_h[column]
+        found && ColumnTypes.type(found)
       end
 
       # @return [String]
@@ -226,6 +231,12 @@ module Castellan
       # Sequel prepares nothing unless it is asked to, because a pool of connections in between may not know how.
       def prepares?
         model? && defined?(::Sequel::Plugins::PreparedStatements) && model.plugins.include?(::Sequel::Plugins::PreparedStatements) || false
+      end
+
+      def schema_of(table)
+        database.schema(table)
+      rescue ::Sequel::Error
+        []
       end
 
       def model?

@@ -6,8 +6,7 @@ module Castellan
     #
     #   Preloading.records(User.active, [:roles])   # => [#<User>, …]
     #
-    # An association whose scope takes its owner, or has a limit, is left to be asked one by one: loaded for many at once it
-    # would answer something else.
+    # Only associations of which {Rows::ObjectInstances#loads_at_once?} holds belong here: any other would answer something else.
     module Preloading
       class << self
         # @param names [Array<Symbol, Hash>] associations
@@ -17,15 +16,6 @@ module Castellan
           return (names.empty? ? scope.dup : scope.preload(*names)).to_a if scope.respond_to?(:preload)
 
           (names.empty? ? scope : scope.eager(*names)).all
-        end
-
-        # @param model [Class]
-        # @param name [Symbol] of an association
-        # @return [Boolean]
-        def safe?(model, name)
-          return true unless model.respond_to?(:reflect_on_association)
-
-          Rows::ActiveRecordRows::EagerLoading.same?(model, name)
         end
       end
     end

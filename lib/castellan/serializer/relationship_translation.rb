@@ -90,8 +90,8 @@ module Castellan
 
       # @return [Boolean] whether loading its records with their owners gives what each owner would answer
       def preload?
-        !@relationship.object_block && @adapter.associations.include?(association_name) && Preloading.safe?(@adapter.model,
-                                                                                                            association_name)
+        !@relationship.object_block && @adapter.associations.include?(association_name) &&
+          @adapter.instances.loads_at_once?(association_name)
       end
 
       private

@@ -57,6 +57,11 @@ module Castellan
           ::ActiveRecord::Associations::Preloader.new(records: records, associations: names).call if names.any? && records.any?
         end
 
+        # (see ObjectInstances#loads_at_once?)
+        def loads_at_once?(name)
+          EagerLoading.same?(@model, name)
+        end
+
         # (see ObjectInstances#preload_where_same)
         def preload_where_same(records, name)
           same = records.group_by(&:class).all? { |model, some| EagerLoading.same?(model, name, named(model, name, some)) }

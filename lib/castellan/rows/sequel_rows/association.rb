@@ -101,7 +101,25 @@ module Castellan
           @reflection[:type] == :many_to_one && stable? && @reflection.primary_keys == [id]
         end
 
+        # Sequel loads associations with their objects by Ruby's own equality, where 7 is not "7".
+        # @return [Boolean] whether the owner's key is compared with a column of another type
+        def mixed_types?
+          own = @owner.type(owner_key)
+          other = type_of_compared
+          !own.nil? && !other.nil? && own != other
+        end
+
         private
+
+        # nil where it is not known.
+        def type_of_compared
+          case @reflection[:type]
+          when :many_to_one then adapter.type(@reflection.primary_key)
+          when :one_to_many, :one_to_one then adapter.type(@reflection[:key])
+          when :many_to_many, :one_through_one then @owner.type_in(@reflection[:join_table], @reflection[:left_key])
+          when :many_through_many, :one_through_many then @owner.type_in(*@reflection[:through].first.values_at(:table, :left))
+          end
+        end
 
         def reason_for_several(_relationship)
           "its records are of several resources"
@@ -137,6 +155,7 @@ module Castellan
           if model.nil? then "it is a #{@reflection[:type]} association"
           elsif owner_key.nil? then "its key has several columns"
           elsif key_value.nil? then "the type of #{owner_key} (#{@owner.type(owner_key)}) cannot be a key here"
+          elsif mixed_types? then "#{owner_key} and the column that is compared with it are of different types"
           elsif @reflection[:no_dataset_method] then "it has no dataset method"
           else reason_of_dataset
           end

@@ -23,6 +23,12 @@ module Castellan
         CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # what is infinite has none
         private_constant :PLAIN, :CLOCK, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :ACCESSORS
 
+        # @param column [Hash] of a schema
+        # @return [Symbol, nil] Sequel's name for its type, or :uuid, for which it has none
+        def self.type(column)
+          column[:db_type].to_s.match?(/\Auuid\z/i) ? :uuid : column[:type]
+        end
+
         # @return [Symbol, nil] of the table, nil when it has none or it has several columns
         attr_reader :primary_key
 
@@ -70,9 +76,7 @@ module Castellan
 
         # @return [Symbol, nil]
         def type(name)
-          return :uuid if database_type(name) == "uuid"
-
-          @schema.dig(name, :type)
+          @schema[name] && ColumnTypes.type(@schema[name])
         end
 
         # Readers written by hand or by a plugin, and a hook that sees each record: rows cannot tell what they answer.

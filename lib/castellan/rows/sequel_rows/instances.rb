@@ -35,10 +35,15 @@ module Castellan
           missing.each { |record| take(record, found[record.pk], tops) }
         end
 
+        # (see ObjectInstances#loads_at_once?)
+        def loads_at_once?(name)
+          reflection = @model.association_reflection(name)
+          !reflection[:instance_specific] && reflection[:allow_eager] != false && !@adapter.association(name).mixed_types?
+        end
+
         # (see ObjectInstances#preload_where_same)
         def preload_where_same(records, name)
-          reflection = @model.association_reflection(name)
-          preload(records, [name]) unless reflection[:instance_specific] || reflection[:allow_eager] == false
+          preload(records, [name]) if loads_at_once?(name)
         end
 
         # @return [Boolean]
