@@ -116,6 +116,31 @@ class DetectEvidenceTest < Minitest::Test
     assert_equal %w[Post#comments Post#user], @evidence.findings.map { |finding| finding.association[/\w+#\w+/] }.sort
   end
 
+  # In a process of its own, because it is looked up once where Sequel lies.
+  EXTENDED = <<~RUBY
+    require "sequel"
+    require "castellan/detect"
+    Sequel::Model.singleton_class.prepend(Module.new { def plugin(*, **, &) = super })
+    Sequel.sqlite.create_table(:things) { primary_key :id }
+    class Thing < Sequel::Model(:things)
+      one_to_many :parts, class: self, key: :id
+    end
+    2.times { Thing.create }
+    evidence = Castellan::Detect::Evidence.new(requests: 2)
+    2.times { evidence.watch { Thing.eager(:parts).all.map { |thing| thing.associations[:parts].size } } }
+    print evidence.findings.size
+    2.times { evidence.watch { Thing.eager(:parts).all.map { |thing| Thread.new(&thing.method(:associations)).value } } }
+    print evidence.findings.size
+    evidence.stop
+    other = Castellan::Detect::Evidence.new(requests: 2)
+    2.times { other.watch { Thing.eager(:parts).all } }
+    print other.findings.size
+  RUBY
+
+  def test_an_application_may_extend_the_models_of_sequel
+    assert_equal "001", run_ruby("-e", EXTENDED)
+  end
+
   def test_requests_of_several_threads_are_added_up
     Array.new(3) { Thread.new { look { World::Base.connection_pool.with_connection { index } } } }.each(&:join)
     assert_equal [:unused_eager_load, 3], [only.kind, only.count]

@@ -144,13 +144,18 @@ module Castellan
           reflections.each { |reflection| used(reflection[:model], reflection[:name], :read) }
         end
 
-        # Public for the modules above.
-        # @param callers [Array<Thread::Backtrace::Location>]
-        def of_sequel?(callers) = callers.first.path.start_with?(sequel_folder)
+        # Public for the modules above. In doubt it is the application that reads, which makes no finding; a read that is overlooked
+        # makes a wrong one.
+        # @param callers [Array<Thread::Backtrace::Location>, nil] none where Ruby itself calls
+        def of_sequel?(callers)
+          path = callers&.first&.path
+          path && sequel_folder ? path.start_with?(sequel_folder) : false
+        end
 
         private
 
-        def sequel_folder = @sequel_folder ||= Sequel::Model.method(:plugin).source_location.first[%r{\A.*/sequel/}]
+        # By a constant, because the application may have wrapped any method.
+        def sequel_folder = @sequel_folder ||= Sequel.const_source_location(:VERSION).first&.[](%r{\A.*/sequel/})
 
         def listen
           LISTENERS.each do |listener, name, visibility, body|
