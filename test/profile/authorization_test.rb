@@ -50,12 +50,22 @@ class ProfileAuthorizationTest < Minitest::Test
       [known ? 200 : 404, { "content-type" => "application/json", "x-app" => "1" }, body.new(known ? "{}" : "[]", closed)]
     end
     @middleware = Castellan::Profile::Middleware.new(app, environment: nil)
-    %w[GET HEAD POST].each do |method|
+    %w[GET HEAD].each do |method|
       page, other = ["/castellan/requests/abc", "/nothing"].map { |path| Rack::MockRequest.new(@middleware).request(method, path) }
       assert_equal [other.status, other.headers, other.body], [page.status, page.headers, page.body], method
     end
     assert_equal [404, "Not Found\n"], [get("/castellan/mine").status, get("/castellan/mine").body]
     assert_equal ["{}", "{}"], closed.last(2), "what the application answered is closed"
+  end
+
+  def test_what_might_change_something_is_not_passed_to_the_application
+    asked = []
+    @middleware = Castellan::Profile::Middleware.new(->(env) { [404, {}, [(asked << env["REQUEST_METHOD"]).join]] }, environment: nil)
+    %w[POST PUT PATCH DELETE OPTIONS].each do |method|
+      page = Rack::MockRequest.new(@middleware).request(method, "/castellan/requests/abc")
+      assert_equal [404, "Not Found\n", "no-store"], [page.status, page.body, page.headers["cache-control"]], method
+    end
+    assert_empty asked
   end
 
   def test_what_is_not_there_has_no_body_for_head

@@ -172,6 +172,25 @@ class ProfileBodiesTest < Minitest::Test
     assert_equal ["process", 1], results.find { |one| one.path == "/quiet" }.objects.values_at(:scope, :overlapping)
   end
 
+  def test_a_page_that_is_not_shown_overlaps_as_any_request_does
+    inside = Queue.new
+    go = Queue.new
+    app = lambda do |env|
+      env["PATH_INFO"] == "/slow" && inside.push(true) && go.pop
+      [404, {}, []]
+    end
+    profiled(app, authorize: ->(env) { env["PATH_INFO"] == "/slow" })
+    slow = Thread.new { get("/slow") }
+    inside.pop
+    get("/castellan")
+    go << true
+    slow.value
+    assert_equal ["process", 1], result.objects.values_at(:scope, :overlapping)
+    go << true
+    get("/slow")
+    assert_equal 0, result.objects[:overlapping]
+  end
+
   def test_what_runs_at_the_same_time_is_not_counted_with_the_thread
     skip "the extension is not built" unless Castellan::Profile::Allocations.native?
     allocations = Castellan::Profile::Allocations.new(thread: true)

@@ -15,7 +15,8 @@ module Castellan
     #
     # An authorised request is recorded to its SQL; `?profile=memory`, `cpu`, `wall`, `objects`, or the header `Castellan-Profile`, go
     # deeper ({Depth}). Its response is the application's, with a header more, Server-Timing. Who is not authorised gets nothing more:
-    # no header, and for the page the application's own 404, or ours where it has none. Put it outside of what should be measured. With
+    # no header, and for the page a 404. A GET or HEAD of theirs is passed to the application, so that this is the application's own, or
+    # ours where it has none; another verb is not, because it might change something. Put it outside of what should be measured. With
     # CASTELLAN=off it is not there.
     class Middleware
       LINK_SECONDS = 8 * 3_600
@@ -134,10 +135,24 @@ module Castellan
 
       # As if there were no page, so that nobody can tell: what the application says of a path that it does not know.
       def closed(env)
-        status, _headers, body = response = plain(env)
+        return not_found(env) unless %w[GET HEAD].include?(env["REQUEST_METHOD"])
+
+        status, _headers, body = response = passed(env)
         return response if status.to_i == 404
 
         body.close if body.respond_to?(:close)
+        not_found(env)
+      end
+
+      # Other requests that are profiled meanwhile overlap with it.
+      def passed(env)
+        @traffic.enter
+        plain(env)
+      ensure
+        @traffic.leave
+      end
+
+      def not_found(env)
         status, headers, body = NOT_FOUND
         [status, headers.dup, env["REQUEST_METHOD"] == "HEAD" ? [] : body.dup]
       end
