@@ -34,6 +34,38 @@ class MemoryTest < Minitest::Test
     assert_equal 1, counted[1]
   end
 
+  def test_work_that_collects_is_counted_too
+    held = []
+    counted = Memory.of do
+      held << ("held" * 1_000)
+      GC.start
+      500.times { |number| "a text that is thrown away #{number}" }
+      held << ("held" * 1_000)
+    end
+    assert_operator counted[:allocated_bytes], :>, 25_000
+    assert_operator counted[:retained_bytes], :>=, 8_000
+  end
+
+  def test_a_collector_that_was_disabled_stays_so
+    GC.disable
+    Memory.of { nil }
+    assert GC.enable, "it was enabled"
+  ensure
+    GC.enable
+  end
+
+  def test_who_traces_allocations_already_goes_on
+    before = after = nil
+    ObjectSpace.trace_object_allocations do
+      before = Object.new
+      Memory.of { nil }
+      after = Object.new
+      assert_equal [__FILE__] * 2, [before, after].map { |object| ObjectSpace.allocation_sourcefile(object) }
+    end
+    Memory.of { nil }
+    assert_nil ObjectSpace.allocation_sourcefile(before), "what it has seen itself is forgotten"
+  end
+
   def test_the_collector_works_again_after_work_that_failed
     assert_raises(KeyError) { Memory.of { raise KeyError } }
     refute GC.enable, "it was disabled"

@@ -21,46 +21,45 @@ module Castellan
       # @return [Hash{Symbol => Integer}]
       # @raise what the block raises
       def of(&block)
-        fibers = [Fiber.new { block.call && nil }] # made before the counting begins, because it is no part of the work
-        generation = start
-        fibers.pop.resume # and held by nobody afterwards: a fiber that has ended still has what was in the registers
-        ObjectSpace.trace_object_allocations_stop
-        _, allocated_bytes = count(generation)
-        ObjectSpace.trace_object_allocations_start # what is freed is forgotten, and what takes its place is of another generation
-        GC.enable
-        collect
-        retained_objects, retained_bytes = count(generation)
-        { allocated_bytes: allocated_bytes, retained_objects: retained_objects, retained_bytes: retained_bytes }
+        disabled = GC.disable # nothing is collected until the objects are counted, but by work that says so itself
+        traced = traced?
+        measure([Fiber.new { block.call && nil }]) # made before the counting begins, because it is no part of the work
       ensure
-        ObjectSpace.trace_object_allocations_stop
-        ObjectSpace.trace_object_allocations_clear
-        GC.enable
+        ObjectSpace.trace_object_allocations_clear unless traced
+        GC.enable unless disabled
       end
 
-      # Nothing is collected until the objects are counted, so that what is made belongs to one generation.
-      def start
+      # @param fibers [Array<Fiber>] one, held by nobody when it has ended, because it still has what was in the registers
+      def measure(fibers)
         collect
-        GC.disable
-        ObjectSpace.trace_object_allocations_start
-        GC.count
+        first = GC.count
+        ObjectSpace.trace_object_allocations { fibers.pop.resume }
+        generations = first..GC.count # several where the work collected, too
+        _, allocated_bytes = count(generations)
+        ObjectSpace.trace_object_allocations { collect } # what is freed is forgotten, and what takes its place is of another generation
+        retained_objects, retained_bytes = count(generations)
+        { allocated_bytes: allocated_bytes, retained_objects: retained_objects, retained_bytes: retained_bytes }
       end
+
+      # @return [Boolean] whether somebody else traces allocations, which can be seen by a new object alone
+      def traced? = ObjectSpace.allocation_generation(Object.new) == GC.count
 
       def collect = COLLECTIONS.times { GC.start }
 
       # @return [Array(Integer, Integer)] objects and bytes
-      def count(generation) = Fiber.new { counted(generation) }.resume
+      def count(generations) = Fiber.new { counted(generations) }.resume
 
-      def counted(generation)
+      def counted(generations)
         objects = bytes = 0
         ObjectSpace.each_object do |object|
-          next unless ObjectSpace.allocation_generation(object) == generation
+          next unless generations.cover?(ObjectSpace.allocation_generation(object))
 
           objects += 1
           bytes += ObjectSpace.memsize_of(object)
         end
         [objects, bytes]
       end
-      private_class_method :start, :collect, :count, :counted
+      private_class_method :measure, :traced?, :collect, :count, :counted
     end
   end
 end
