@@ -54,6 +54,15 @@ class RefusalsTest < Minitest::Test
     end
   end
 
+  def test_files_of_the_application_may_lie_in_a_folder_of_our_name
+    files = { "config.ru" => "require './lib/castellan/pay'\nrun ->(_env) { pay }\n",
+              "lib/castellan/pay.rb" => "def pay = raise('no money')\n" }
+    with_app(files) do |app|
+      run = app.doctor("--get", "/")
+      assert_includes run.out + run.err, "RuntimeError: no money\n    from lib/castellan/pay.rb:1:"
+    end
+  end
+
   def test_following_the_advice_works
     with_app({ "config.ru" => ANSWERS }) do |app|
       assert_equal 0, app.doctor("--get", "/secure", "-H", "X-Forwarded-Proto: https").status
