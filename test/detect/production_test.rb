@@ -90,6 +90,16 @@ class DetectProductionTest < Minitest::Test
     assert_in_delta spent.fdiv(watched), cost[:share]
   end
 
+  def test_who_asks_for_the_cost_does_not_open_the_breaker
+    watch = in_a_stretch(budget: 0, logger: nil)
+    { :@spent_ns => 1, :@watched_ns => Production::Breaker::WINDOW_NS }.each { |name, value| watch.instance_variable_set(name, value) }
+    2.times { assert_equal [1, Production::Breaker::WINDOW_NS], watch.cost.values_at(:requests, :watched_ns) }
+    refute_predicate watch, :resting?
+    errors = StringIO.new
+    watch.call(->(_env) { [200, {}, []] }, env.merge("rack.errors" => errors))
+    assert_includes errors.string, "and rests"
+  end
+
   def test_past_its_budget_it_rests_and_comes_back
     clock = 0
     Castellan::Clock.stub(:monotonic_ns, -> { clock += 600_000_000 }) do

@@ -93,9 +93,11 @@ module Castellan
       # @return [Hash{Symbol => Numeric}] what watching has cost: requests watched, their nanoseconds, the detector's among them, their
       #   share, and how often the breaker opened
       def cost
-        settle({})
-        { requests: @breaker.requests, watched_ns: @breaker.watched_ns, spent_ns: @breaker.spent_ns, share: @breaker.share,
-          times_resting: @breaker.times_open }
+        requests, watched_ns, spent_ns = unsettled
+        watched_ns += @breaker.watched_ns
+        spent_ns += @breaker.spent_ns
+        { requests: @breaker.requests + requests, watched_ns: watched_ns, spent_ns: spent_ns,
+          share: watched_ns.zero? ? 0.0 : spent_ns.fdiv(watched_ns), times_resting: @breaker.times_open }
       end
 
       # @return [String]
@@ -200,12 +202,15 @@ module Castellan
 
       # Tells the breaker, which judges once in a second of requests.
       def settle(env)
-        requests, watched_ns, spent_ns = @requests, @watched_ns, @spent_ns
+        requests, watched_ns, spent_ns = unsettled
         @requests = @watched_ns = @spent_ns = 0
-        share = @breaker.spend(spent_ns + (@telling * watched_ns).to_i, watched_ns, requests) or return
+        share = @breaker.spend(spent_ns, watched_ns, requests) or return
         @stretch = 0
         log(env, format("Castellan's detector took %.1f %% of the time that it watched, and rests", share * 100))
       end
+
+      # @return [Array<Integer>] requests, their nanoseconds, and the detector's, of which the breaker knows nothing yet
+      def unsettled = [@requests, @watched_ns, @spent_ns + (@telling * @watched_ns).to_i]
 
       # The share of a request that its statements take to be told, from those that were metered, the last ones above all.
       def learn(share)
