@@ -154,8 +154,11 @@ class SequelKindsOnSqliteTest < Minitest::Test
   def test_a_key_of_numbers_beside_a_column_of_text
     pages, chapters = models_of_mixed_keys
     %i[pages first_page shared].each do |name|
-      resource = Class.new(Castellan::Resource) { has_many name, resource: pages }
-      resource.model(chapters)
+      resource = Class.new(Castellan::Resource) do
+        model chapters
+        type "chapters"
+        has_many name, resource: pages
+      end
       expected = chapters.order(:id).to_h { |chapter| [chapter.id.to_s, chapter.public_send(name).map { |page| page.id.to_s }] }
       assert_equal [name == :pages ? 2 : 1] * 2, expected.values.map(&:size)
       some = chapters.order(:id).all.tap { |all| all.first.public_send(name) }
@@ -195,7 +198,11 @@ class SequelKindsOnSqliteTest < Minitest::Test
     chapter.one_to_many :pages, class: page, key: :chapter_id, order: :id
     chapter.one_to_many :first_page, class: page, key: :chapter_id, order: :id, limit: 1
     chapter.many_to_many :shared, class: page, join_table: :chapter_pages, left_key: :chapter_id, right_key: :page_id
-    [Class.new(Castellan::Resource).tap { |pages| pages.model(page) }, chapter]
+    pages = Class.new(Castellan::Resource) do
+      model page
+      type "pages"
+    end
+    [pages, chapter]
   end
 end
 
