@@ -30,6 +30,18 @@ class ProfileDepthsTest < Minitest::Test
     assert_equal ["memory", 1 + BOOKS, 1], [result.depth, result.queries.size, result.findings.size]
   end
 
+  def test_memory_in_a_folder_of_the_application_that_is_named_as_ours_is
+    file = File.join(@directory, "lib/castellan/profile/pay.rb")
+    FileUtils.mkdir_p(File.dirname(file))
+    File.write(file, "TEXTS = -> { Array.new(500) { |number| 'a text of an application, number ' + number.to_s } }\n")
+    load(file, pay = Module.new)
+    profiled { pay::TEXTS.call.size.to_s }
+    get("/?profile=memory")
+    files = result.memory[:by_file].to_h { |row| row.values_at(:name, :allocated) }
+    assert_operator files.fetch(file), :>=, 500
+    assert_empty files.keys.grep(%r{\Alib/castellan/(?:profile|detect|instrument)/})
+  end
+
   def test_memory_totals_agree_with_memory_profilers
     work = -> { strings.map(&:upcase).join.size }
     work.call

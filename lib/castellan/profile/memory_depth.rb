@@ -13,7 +13,9 @@ module Castellan
     # after, so what it says is retained is what somebody still holds. What the recording itself makes is left out.
     class MemoryDepth
       TOP = 50
-      OWN = %r{/lib/castellan/(?:profile/|detect/|instrument/|instrument\.rb|recording\.rb|call_site\.rb|fingerprint\.rb)}
+      # Of the gem's folder: an application may have one of that name, too.
+      OWN = %r{\A#{Regexp.escape(__FILE__.delete_suffix("profile/memory_depth.rb"))}
+               (?:profile/|detect/|instrument/|instrument\.rb|recording\.rb|call_site\.rb|fingerprint\.rb)}x
       GROUPS = { by_gem: "gem", by_file: "file", by_line: "location", by_class: "class" }.freeze
       private_constant :GROUPS, :OWN
 
