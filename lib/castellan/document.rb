@@ -237,6 +237,15 @@ module Castellan
       !basis.nil?
     end
 
+    # @return [Array(Symbol, String)] what is kept between requests, :document or :record, and why nothing is; one of them is nil
+    def keeping
+      return [nil, "Castellan.keep was not called"] unless @keeper
+      return [nil, "it is written anew inside Castellan.verify"] if Document.verification
+
+      reason = @keeper.reason(self)
+      reason ? [nil, reason] : [@keeper.layer_of(self), nil]
+    end
+
     # @return [Array] the ids of the primary data, in order
     def ids
       @adapter.ids(paged, definition.id_column)

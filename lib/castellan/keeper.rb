@@ -56,10 +56,25 @@ module Castellan
     # @return [Serialize::Output]
     def fetch(document, basis)
       caching = document.definition.caching
-      return fetch_records(document, caching) if caching.layer == :record && apart?(document)
+      return fetch_records(document, caching) if layer_of(document) == :record
 
       bytes = layer(Cache::DocumentLayer, caching).fetch(basis) { pack(document.write) }
       unpack(bytes) || document.write
+    end
+
+    # @param document [Document]
+    # @return [Symbol] :record or :document, by which its bytes are kept
+    def layer_of(document)
+      document.definition.caching.layer == :record && apart?(document) ? :record : :document
+    end
+
+    # @param document [Document] of tables that are known
+    # @return [String, nil] why nothing of it is kept now
+    def reason(document)
+      if Castellan.off? then "CASTELLAN=off"
+      elsif SourceDigest.of(document.definition).nil? then "a class without a name is not told from its like in another process"
+      elsif basis(document).nil? then "the version of a table cannot be told (is its trigger there?)"
+      end
     end
 
     private

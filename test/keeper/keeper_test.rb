@@ -203,6 +203,7 @@ module KeeperContract
     @keeper = Castellan::Keeper.new(store: @store, versions: versions)
     2.times { assert_equal record(keeper: nil).to_json, record.to_json }
     assert_equal 1, @store.written.size
+    assert_includes record.explain, "kept: the document, while"
     library.run("UPDATE articles SET title = 'Other' WHERE id = 7")
     assert_equal record(keeper: nil).to_json, record.to_json
     assert_equal 2, @store.written.size
@@ -211,10 +212,22 @@ module KeeperContract
   def test_explain_says_whether_the_versions_are_there
     assert_includes document.explain, "kept: the document, while"
     assert_includes record.explain, "kept: each record, while"
+    assert_includes record(id: 1).explain, "kept: the document, while"
     @versions.uninstall(%w[authors])
-    assert_includes document.explain, "kept: not now: "
-    assert_includes document(keeper: nil).explain, "kept: not now: "
+    assert_includes document.explain, "kept: not now: the version of a table cannot be told"
+    assert_includes document(keeper: nil).explain, "kept: not now: Castellan.keep was not called"
+    Castellan.verify { assert_includes document.explain, "kept: not now: it is written anew inside Castellan.verify" }
     refute_includes models::ArticleResource.document(keeper: @keeper).explain, "kept: "
+  end
+
+  def test_explain_says_why_nothing_is_kept_whatever_the_tables_versions_are
+    with_env("CASTELLAN" => "off") { assert_includes document.explain, "kept: not now: CASTELLAN=off" }
+    nameless = Class.new(models::KeptArticleResource)
+    assert_includes nameless.document(keeper: @keeper).explain, "kept: not now: a class without a name"
+    opaque = Class.new(models::KeptArticleResource) { attribute(:size) { |record| record.title.size } }
+    explained = opaque.document(keeper: @keeper).explain
+    assert_includes explained, "tables: not known, so the document is never kept"
+    refute_includes explained, "kept: "
   end
 
   def test_records_are_shared_by_pages_and_orders

@@ -10,6 +10,9 @@ module Castellan
     #   # tables: assignments, employees, roles, users
     #   # kept: the document, while no write changes what it is made of
     class Explanation
+      LAYERS = { record: "each record", document: "the document" }.freeze
+      private_constant :LAYERS
+
       def initialize(document, adapter, scope)
         @document = document
         @adapter = adapter
@@ -75,14 +78,12 @@ module Castellan
         "tables: #{tables.sort.join(", ")}"
       end
 
-      # The one thing that is asked of the database: which version the tables have.
+      # The one thing that is asked of the database: which version the tables have. Where these are not known, that is said of them.
       def kept_line
-        caching = @document.definition.caching or return
-        unless @document.kept?
-          return "kept: not now: Castellan.keep was not called, or the version of a table cannot be told (is its trigger there?)"
-        end
+        return unless @document.definition.caching && @document.tables
 
-        "kept: #{caching.layer == :record ? "each record" : "the document"}, while no write changes what it is made of"
+        layer, reason = @document.keeping
+        reason ? "kept: not now: #{reason}" : "kept: #{LAYERS.fetch(layer)}, while no write changes what it is made of"
       end
     end
   end
