@@ -24,8 +24,9 @@ module Castellan
         @rests_until_ns = 0
       end
 
-      def read_multi(keys)
-        guard({}) { @store.read_multi(keys) }
+      # @param miss [Object] the answer when the store could not be asked
+      def read_multi(keys, miss: {})
+        guard(miss) { @store.read_multi(keys) }
       end
 
       def write_multi(entries, ttl: nil, if_absent: false)

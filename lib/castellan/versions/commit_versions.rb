@@ -37,7 +37,7 @@ module Castellan
         return "0" if dependencies.empty?
 
         keys = dependencies.map { |dependency| PREFIX + dependency.table }.uniq
-        found = @tokens.read_multi(keys)
+        found = @tokens.read_multi(keys, miss: nil) or return
         found = draw(keys) if found.size < keys.size
         keys.map { |key| found[key] || (return nil) }.join(".")
       end
