@@ -60,8 +60,10 @@ static void count(struct tally *tally, VALUE sql, VALUE name, long long started_
     group->ended_ns = started_ns + duration_ns;
     int settled = group->settled;
     group_locate(tally, index, name);
-    if (text.flags & WRITES) wrote(tally, shape);
-    else if (!settled) values_learn(tally, index, text.hash, shape, sql, binds, lasting);
+    if (text.flags & WRITES) {
+        wrote(tally, shape);
+        if (tally->groups[index].has_pieces) values_read(tally, index, sql, binds);
+    } else if (!settled) values_learn(tally, index, text.hash, shape, sql, binds, lasting);
     if (duration_ns >= tally->slow_ns) rb_funcall(tally->observer, id_slow, 2, shape, LL2NUM(duration_ns));
 }
 

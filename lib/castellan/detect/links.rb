@@ -51,12 +51,6 @@ module Castellan
         candidates.find { |link| link.held_by?(group.shape, source) }
       end
 
-      # @return [Boolean] whether rows of one owner are chosen
-      def owned?(group)
-        keys = models_of(group.shape.library, group.shape.table).flat_map { |model| group.shape.library.links(model) }.filter_map(&:held)
-        keys.intersect?(group.shape.equal)
-      end
-
       # @return [Boolean] whether a model that took part has an association to this table, whose lists overlap when it is preloaded
       #   for one batch after the other
       def led_to?(group) = models.any? { |model| leads_to?(Detect.models(model), model, group.shape.table) }

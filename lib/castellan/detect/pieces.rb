@@ -20,6 +20,8 @@ module Castellan
       CONDITION = /(?:#{NAME}\s*\.\s*)?#{NAME}\s*(=|>=?|<=?|\bbetween\b)\s*\(?(#{VALUE})/i
       # (placed_on, id) > ('2026-01-31', 7)
       ROW = /\(((?:\s*#{NAME}\s*\.)?\s*#{NAME}\s*(?:,[^()]*)?)\)\s*(>=?|<=?)\s*\(([^()]*)\)/
+      # What an UPDATE sets is no condition.
+      SET = %r{\A(?:\s|/\*.*?\*/)*update\b.*?\bset\b.*?\bwhere\b}im
       LIMIT = /\blimit\s+(#{VALUE})/i
       LIST = /\b(?:in|any)\s*\(\s*(?!select\b)([^()]*)\)/i
 
@@ -134,8 +136,10 @@ module Castellan
 
       def conditions(sql, binds)
         found = []
+        set = sql[SET].to_s.length
         sql.scan(CONDITION) do |_table, column, operator, literal|
-          found << [column.downcase, operator, value(literal, sql, binds, Regexp.last_match.begin(4))]
+          match = Regexp.last_match
+          found << [column.downcase, operator, value(literal, sql, binds, match.begin(4))] if match.begin(0) >= set
         end
         sql.include?(",") ? found + rows(sql, binds) : found
       end

@@ -83,7 +83,7 @@ module Castellan
         @write = %w[insert update delete merge].include?(@verb)
         @listed = @text.match?(/(?:\bin|= ?any) ?\(\?\)/)
         @batch = !@write && piecewise?
-        @pieces = !@write && (@batch || @text.scan(CONDITION).size > 1 || @text.match?(/ [<>]=? \(?\?/))
+        @pieces = @write ? limited? || @equal.size > 1 : @batch || @text.scan(CONDITION).size > 1 || @text.match?(/ [<>]=? \(?\?/)
         freeze
       end
 

@@ -53,9 +53,9 @@ module Castellan
         fingerprint = Fingerprint.of(sql)
         shape = Shape.of(fingerprint, name)
         return ([Shape.new(fingerprint), WRITES_BULK] if Shape.switches?(fingerprint)) if shape.nil?
-        return [shape, bulk?(shape, sql.to_s) ? WRITES_BULK : WRITES] if shape.write?
+        return [shape, WRITES_BULK] if shape.write? && bulk?(shape, sql.to_s)
 
-        [shape, READS | (shape.pieces? ? HAS_PIECES : 0) | (shape.joins? ? JOINS : 0)]
+        [shape, (shape.write? ? WRITES : READS) | (shape.pieces? ? HAS_PIECES : 0) | (shape.joins? ? JOINS : 0)]
       end
 
       # @return [Recording::Wants] the same for all that are made of a class
@@ -290,9 +290,9 @@ module Castellan
 
       # Values of writes are not compared: that the same was written again is no less a write.
       def learn(group, text, sql, binds)
-        return wrote(text.shape) if text.write
-
-        group.learn(binds ? binds.hash ^ text.number : text.number, written(text.shape), @writes)
+        if text.write then wrote(text.shape)
+        else group.learn(binds ? binds.hash ^ text.number : text.number, written(text.shape), @writes)
+        end
         group.pieces&.add(sql, binds)
       end
 

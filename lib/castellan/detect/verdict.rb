@@ -66,7 +66,8 @@ module Castellan
 
       def likeness(group)
         if @links.walk?(group) then [group.owner, group.association]
-        elsif group.shape.write? && group.count < @repeats && !group.shape.copies? then [group.shape.verb, group.shape.table, group.busiest]
+        elsif group.shape.write? && group.count < @repeats
+          [group.shape.verb, group.shape.table, group.busiest, (group.shape.tables if group.shape.copies?)]
         end
       end
 
@@ -83,8 +84,8 @@ module Castellan
         new_case(:write_loop, group, site) unless site.nil? || some_at_a_time?(group) || attempted_again?(group)
       end
 
-      # Written until nothing is left, and not for one owner after the other.
-      def some_at_a_time?(group) = group.shape.limited? && !@links.owned?(group)
+      # Written until nothing is left, and not of one owner or kind after the other.
+      def some_at_a_time?(group) = group.shape.limited? && !varies?(group, group.shape.equal)
 
       # What is read again each time, because somebody else had written it meanwhile.
       def attempted_again?(group)
@@ -93,9 +94,14 @@ module Castellan
         return false unless column && shape.equal.include?(column)
 
         key = shape.equal - [column]
+        return false if varies?(group, key) || [group.busiest, *group.stack].compact.none? { |site| WrittenCall.attempted?(site) }
+
         reads = @tally.groups.select { |other| other.shape.table == shape.table && other.shape.equal == key }
         reads.any? { |other| other.count >= group.count && other.different == 1 }
       end
+
+      # Whether other rows are written each time; without a sight of the statements they may be.
+      def varies?(group, columns) = group.pieces.nil? || group.pieces.varies?(columns)
 
       def judge_walk(group, link)
         parent = @parents.of(link.model, group)

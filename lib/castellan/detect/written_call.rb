@@ -17,8 +17,12 @@ module Castellan
       COMMENT = /(?:\A|\s)#(?!\{).*\z/
       LITERAL = /-?\d[\d_.]*|:\w+|"(?:[^"\\#]|\\.)*"|'[^']*'|true|false|nil/
       LOCK = /\.(?:lock!?|with_lock|for_update|for_share|lock_style)(?![\w?])/
+      ATTEMPT = /\bretr(?:y|ies|iable)\b|Stale|NoExistingObject/
+      # A `rescue` stands below, what names the error and takes a block above.
+      NEAR_BEFORE = 5
+      NEAR_AFTER = 10
       AGAIN = /\.(?:lock!|with_lock\b)/
-      private_constant :AGAIN, :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT, :LITERAL, :LOCK
+      private_constant :AGAIN, :ATTEMPT, :NEAR_BEFORE, :NEAR_AFTER, :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT, :LITERAL, :LOCK
 
       module_function
 
@@ -38,6 +42,12 @@ module Castellan
       # @return [String, nil] the value that a column is written with, where it is a literal
       def literal(text, column) = text[/\b#{column}: (#{LITERAL})(?=\s*[,)}])/, 1]
 
+      # @param site [Integer, nil]
+      # @return [Boolean] whether what is written near it is tried again where somebody else has written the same meanwhile
+      def attempted?(site)
+        lines(site, NEAR_BEFORE, NEAR_AFTER).any? { |line| line.match?(ATTEMPT) }
+      end
+
       # SQLite locks no rows, so the statement does not always tell.
       # @return [Boolean] whether rows are locked by what is written
       def locks?(text) = text.match?(LOCK)
@@ -45,13 +55,19 @@ module Castellan
       # @return [Boolean] whether a column is written with something else, which may change
       def varies?(text, column) = text.match?(/\b#{column}: /) && literal(text, column).nil?
 
-      def lines_to(site)
+      def lines_to(site) = lines(site, MOST_LINES - 1, 0)
+      private_class_method :lines_to
+
+      # The one of the site, with some before it and some after.
+      def lines(site, before, after)
         file = File.expand_path(CallSite.path(site), CallSite.root)
         return [] unless File.file?(file)
 
-        File.foreach(file).first(CallSite.line(site)).last(MOST_LINES).map { |line| line.scrub.chomp.sub(COMMENT, "").strip }
+        line = CallSite.line(site)
+        written = File.foreach(file).first(line + after).drop([line - before - 1, 0].max)
+        written.map { |text| text.scrub.chomp.sub(COMMENT, "").strip }
       end
-      private_class_method :lines_to
+      private_class_method :lines
 
       # A comment between the lines of a chain was made empty.
       def above?(line, text)

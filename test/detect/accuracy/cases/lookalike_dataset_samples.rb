@@ -61,6 +61,11 @@ module Accuracy
       sample "deleted until none is left", writes: true do
         loop { break if Comment.where(id: Comment.select(:id).limit(12)).delete.zero? }
       end
+      sample "one of each kind", writes: true do
+        %w[body read new].each do |body|
+          Comment.where(id: Comment.where(body: body).select(:id).limit(1)).delete #=> write_loop 3
+        end
+      end
       sample "a few of each owner's", writes: true do
         [1, 2, 3].each do |post_id|
           Comment.where(id: Comment.where(post_id: post_id).select(:id).limit(1)).delete #=> write_loop 3
@@ -82,6 +87,13 @@ module Accuracy
       sample "records with versions, one by one", writes: true do
         Sheet.all.each do |sheet|
           sheet.update(title: "new") #=> write_loop 3
+        end
+      end
+
+      sample "one record with a version, changed again and again", writes: true do
+        (1..5).each do |number|
+          sheet = Sheet[1]
+          sheet.update(title: "number #{number}") #=> write_loop 5
         end
       end
 

@@ -158,6 +158,30 @@ module Accuracy
           post.comments.limit(1).delete_all #=> write_loop 3
         end
       end
+      sample "a few of one owner's, until none is left", writes: true do
+        post = Post.first
+        loop { break if post.comments.limit(2).delete_all.zero? }
+      end
+      sample "one of each kind", writes: true do
+        %w[body read new].each do |body|
+          Comment.where(body: body.dup).limit(1).delete_all #=> write_loop 3
+        end
+      end
+      sample "one that is named as each record is", writes: true do
+        User.all.each do |user|
+          Comment.where(body: user.name).limit(1).update_all(body: "read") #=> write_loop 5
+        end
+      end
+      sample "what is set changes, and not what is chosen", writes: true do
+        count = 0
+        loop { break if Comment.where(author_id: 1).limit(2).update_all(author_id: 1000 + (count += 1)).zero? }
+      end
+      sample "copied from one table, with other columns each time", writes: true do
+        [%w[body], %w[post_id], %w[post_id author_id], %w[author_id post_id]].each do |columns|
+          values = columns.map { "NULL" }
+          Base.connection.execute("INSERT INTO comments (#{columns.join(",")}) SELECT #{values.join(",")} FROM tags") #=> write_loop 4
+        end
+      end
       sample "copied from several tables", writes: true do
         %w[tags notes].each do |table|
           Base.connection.execute("INSERT INTO tags (name) SELECT 'copy' FROM #{table}")
@@ -181,6 +205,14 @@ module Accuracy
           retry
         end
       end
+      sample "records with versions, beside one that is read each time", writes: true do
+        Sheet.where.not(id: 1).to_a.each do |sheet|
+          first = Sheet.find(1)
+          sheet.update!(title: "after #{first.title}") #=> write_loop 2
+        rescue ActiveRecord::StaleObjectError
+          nil
+        end
+      end
       sample "records with versions, one by one", writes: true do
         Sheet.all.each do |sheet|
           sheet.update!(title: "new") #=> write_loop 3
@@ -192,6 +224,12 @@ module Accuracy
       sample "each found and locked", writes: true do
         [1, 2, 3].each do |id|
           Post.lock.find(id) #=> n_plus_one 3
+        end
+      end
+      sample "one record with a version, changed again and again", writes: true do
+        (1..5).each do |number|
+          sheet = Sheet.find(1)
+          sheet.update!(title: "#{sheet.title} #{number}") #=> write_loop 5
         end
       end
 
