@@ -118,6 +118,20 @@ class DetectAdviceTest < Minitest::Test
     assert_match(/no preload can answer them; ask for all at once, by a join\z/, finding.fix_refused)
   end
 
+  def test_only_a_hash_and_a_list_are_conditions_of_exists
+    wanted = World::Post.first.id
+    params = { id: wanted }
+    finding = only { World::User.all.map { |user| user.posts.exists?(wanted) } }
+    assert_includes finding.fix, "Post.where(user_id: values).where(id: wanted).distinct"
+    assert_includes finding.fix, "; where wanted is a Hash, write where(wanted) for it"
+    fix = only { World::User.all.map { |user| user.posts.exists?(params[:id]) } }.fix
+    assert_match(/\.where\(id: params\[:id\]\)\.distinct.* are no literals\z/, fix)
+    assert_includes only { World::User.all.map { |user| user.posts.exists?(wanted.to_i) } }.fix, ".where(id: wanted.to_i).distinct"
+    assert_includes only { World::User.all.map { |user| user.posts.exists?("5") } }.fix, '-> { where(id: "5") }'
+    assert_includes only { World::User.all.map { |user| user.posts.exists?(["id > ?", 5]) } }.fix, '-> { where(["id > ?", 5]) }'
+    assert_includes only { World::User.all.map { |user| user.posts.exists?({ id: 5 }) } }.fix, "-> { where({ id: 5 }) }"
+  end
+
   def test_what_belongs_to_one_and_is_asked_for_each_of_others_is_asked_with_a_list
     comments = World::Comment.where(author_id: World::User.last.id)
     finding = only { World::Post.all.map { |post| comments.exists?(post_id: post.id) } }

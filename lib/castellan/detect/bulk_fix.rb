@@ -9,7 +9,7 @@ module Castellan
     #
     # Of several conditions the statements or the line of source must show which one changes.
     class BulkFix
-      SOME = /\.(?:limit\((?<some>[^(){}|]+)|(?:first|take)\((?<some>\d+))\)/
+      SOME = /\.(?:limit|first|take)\((?<some>(?:[^(){}|]|\([^(){}|]*\))+)\)/
       private_constant :SOME
 
       # @param one [Verdict::Case]

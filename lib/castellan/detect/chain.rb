@@ -53,13 +53,26 @@ module Castellan
 
       # `exists?` takes a key as well.
       def self.chosen(name, arguments, target)
-        key = name == "exists?" && arguments[/\A\(((?:[\w.@&]*\bid|\d+))\)\z/, 1]
+        key = key(name, arguments)
         key ? "where(#{Detect.models(target)&.primary_key(target) || "id"}: #{key})" : "where#{arguments}"
       end
       private_class_method :chosen
 
+      # To `exists?` only a Hash and an Array are conditions.
+      # @return [String, nil] what is given as a key
+      def self.key(name, arguments)
+        given = name == "exists?" && arguments.to_s[/\A\(\s*(.*\S)\s*\)\z/m, 1]
+        given if given && !given.match?(Chain::CONDITIONS)
+      end
+
       # @return [Boolean] whether the record is asked for by its key
       def keyed? = %w[find with_pk with_pk!].include?(finder) && !arguments.nil?
+
+      # @return [String, nil] what is taken for the key of a record, but may hold a Hash of conditions
+      def doubtful_key
+        key = Chain.key(finder, arguments)
+        key unless key.nil? || key.match?(Chain::KEY)
+      end
 
       # @return [String] all of them
       def conditions = calls.join(".")
@@ -102,6 +115,10 @@ module Castellan
     Chain::LIBRARY = %w[ActiveRecord::Base Sequel::Model Object].freeze
     Chain::SCOPES = "where\\.(?:not|missing|associated)|where|not|order|reorder|rewhere|exclude|reverse_order|reverse|filter|limit"
     Chain::ARGUMENTS = /(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))?/
+    # A Hash or an Array, as it is written.
+    Chain::CONDITIONS = /\A(?:[\[{]|\*\*|\w+:(?!:)|:\w+\s*=>|(?:"[^"]*"|'[^']*')\s*(?:=>|:))/
+    # Is no Hash, by its name or its form.
+    Chain::KEY = /\A(?:[^\s,]*(?:\b|_)id(?:["']?\])?|\d+|"[^"]*"|'[^']*'|.*\.(?:to_i|to_s|to_param))\z/
     # Sequel takes conditions as a block, where columns are names.
     Chain::BLOCK = /\s*\{[^{}|]*\}/
     Chain::CALL = /\A&?\.(#{Chain::SCOPES})#{Chain::ARGUMENTS}(#{Chain::BLOCK})?/

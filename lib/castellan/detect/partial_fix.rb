@@ -155,7 +155,12 @@ module Castellan
         return Cure.refused("no preload answers this calculation; ask for all at once, grouped by #{@link.key}") unless code
 
         Cure.new(text: "ask for all at once, before the loop at #{at}: #{code}; no association can be declared with conditions that are " \
-                       "no literals", **together(code))
+                       "no literals#{otherwise_a_hash}", **together(code))
+      end
+
+      def otherwise_a_hash
+        key = @chain&.doubtful_key
+        "; where #{key} is a Hash, write where(#{key}) for it" if key
       end
 
       def together(code) = code.include?("…") ? {} : { remedy: { together: @link.key, of: @link.target.name } }

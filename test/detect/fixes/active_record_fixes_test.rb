@@ -264,6 +264,7 @@ class ActiveRecordFixesTest < Minitest::Test
       "World::RoomKey.where(keeper_id: value).order(door: :asc).last" => [[1, 2], ->(found, value) { found[value].first }],
       "World::RoomKey.where(keeper_id: value).order(:id).limit(1 + 1).to_a" => [[1, 2, 99], ->(found, value) { found.fetch(value, []) }],
       "World::RoomKey.where(keeper_id: value).order(door: :desc).first(2)" => [[1, 2], ->(found, value) { found[value] }],
+      "World::RoomKey.where(keeper_id: value).order(door: :desc).first(1 + Integer(1))" => [[1, 2], ->(found, value) { found[value] }],
       "World::RoomKey.where(keeper_id: value).count" => [[1, 2, 3], ->(found, value) { found.fetch(value, 0) }],
       "World::RoomKey.where(keeper_id: value, lost: true).sum(:door)" => [[1, 2, 3], ->(found, value) { found.fetch(value, 0) }],
       "World::RoomKey.where(keeper_id: value).exists?" => [[1, 2, 99], ->(found, value) { found.include?(value) }]
