@@ -42,7 +42,16 @@ class DetectGrowthTest < Minitest::Test
     growth = Castellan::Detect.growth(scale: tags) { { data: World::Tag.all.map { |tag| { id: tag.id } }, meta: { version: 1 } } }
     assert_predicate growth, :constant?, growth.to_s
     limited = Castellan::Detect.growth(scale: tags) { { data: World::Tag.limit(2).map { |tag| [tag.id, tag.name] }, meta: nil } }
-    assert_equal "the result had the same size (5) every time: the added records were not part of the work", limited.to_s
+    assert_equal "the result had the same size (8) every time: the added records were not part of the work", limited.to_s
+  end
+
+  def test_each_of_a_list_counts_with_what_lies_within_it
+    lists = [->(count) { Array.new(count) { [] } }, ->(count) { Array.new(count) { { posts: [] } } },
+             ->(count) { { tags: World::User.limit(count).load } }, ->(count) { [(1..count).to_set] },
+             ->(count) { Array.new(count, 1).then { |list| list << list } }]
+    lists.each { |list| assert_predicate Castellan::Detect.growth(by: 1, &list), :constant? }
+    same = [->(_count) { [[], "a", 1, nil] }, ->(count) { { text: "a" * count, number: 2**(64 * count), name: :"#{"a" * count}" } }]
+    same.each { |list| refute_predicate Castellan::Detect.growth(by: 1, &list), :constant? }
   end
 
   def test_a_query_more_for_each_record_is_exactly_one

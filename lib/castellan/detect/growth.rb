@@ -73,20 +73,31 @@ module Castellan
       # Of a list, or of a hash with lists in it.
       def self.size_of(result)
         return if result.is_a?(Numeric) || response?(result)
-        return values_in(result) if result.is_a?(Hash) || result.is_a?(Array)
+        return values_in(result, {}.compare_by_identity) if result.is_a?(Hash) || result.is_a?(Array)
 
         result.size if result.respond_to?(:size)
       end
       private_class_method :size_of
 
-      def self.values_in(result)
-        case result
-        when Hash then values_in(result.values)
-        when Array then result.sum { |value| values_in(value) }
-        else 1
-        end
+      # Each counts as one, with what lies within it, but for what holds itself.
+      def self.values_in(result, around)
+        return listed_in(result) unless result.is_a?(Hash) || result.is_a?(Array)
+        return 0 if around.key?(result)
+
+        around[result] = true
+        values = result.is_a?(Hash) ? result.values : result
+        size = values.sum { |value| 1 + values_in(value, around) }
+        around.delete(result)
+        size
       end
       private_class_method :values_in
+
+      # Of records or a Set; an endless range has no number.
+      def self.listed_in(result)
+        size = result.size if result.is_a?(Enumerable) && result.respond_to?(:size)
+        size.is_a?(Integer) ? size : 0
+      end
+      private_class_method :listed_in
 
       def self.response?(result) = result.is_a?(Array) && result.size == 3 && result[0].is_a?(Integer) && result[1].is_a?(Hash)
       private_class_method :response?
