@@ -93,6 +93,26 @@ class RecordingTest < Minitest::Test
     assert_equal %w[fiber enumerator], observer.seen
   end
 
+  def test_fibers_of_a_thread_may_end_in_the_order_in_which_they_began
+    first, second = Array.new(2) { Fiber.new { Recording.open(Six.new) { Fiber.yield } } }
+    [first, second, first, second].each(&:resume)
+    assert_nil Recording.current
+    observer = Six.new
+    Recording.open(observer) do
+      first, second, third = Array.new(3) { Fiber.new { Recording.open(Six.new) { Fiber.yield } } }
+      [first, second, third, second, first, third].each(&:resume)
+      assert_same observer, Recording.current.observer
+    end
+    assert_nil Recording.current
+  end
+
+  def test_what_ended_before_a_fiber_of_its_does_not_come_back
+    fiber = nil
+    Recording.open(Six.new) { (fiber = Fiber.new { Recording.open(Six.new) { Fiber.yield } }).resume }
+    fiber.resume
+    assert_nil Recording.current
+  end
+
   def test_another_thread_has_its_own_until_it_is_handed_over
     observer = Six.new
     Recording.open(observer) do

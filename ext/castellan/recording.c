@@ -9,16 +9,20 @@ static VALUE recording_class = Qnil;
 static ID id_current, id_recording;
 static int asks_ruby;
 
+/* What is kept is a list of two: the recording (false once its work has ended) and what was kept before. Fibers of one thread may end in
+   another order than they began, and then what was there before is over. */
+enum { RECORDING, BEFORE };
+
 /* A thread keeps it in a variable that Ruby does not see, since its own are asked for by a method: that takes half of what a statement
    costs that is seen again. Under a scheduler each fiber may be a request of its own. */
 struct place {
-    VALUE thread, before;
+    VALUE thread;
     int of_fiber;
 };
 
 static struct place place_here(void)
 {
-    struct place place = { rb_thread_current(), Qnil, !NIL_P(rb_fiber_scheduler_get()) };
+    struct place place = { rb_thread_current(), !NIL_P(rb_fiber_scheduler_get()) };
     return place;
 }
 
@@ -27,10 +31,10 @@ static VALUE place_get(const struct place *place)
     return place->of_fiber ? rb_thread_local_aref(place->thread, id_recording) : rb_attr_get(place->thread, id_recording);
 }
 
-static void place_put(const struct place *place, VALUE recording)
+static void place_put(const struct place *place, VALUE kept)
 {
-    if (place->of_fiber) rb_thread_local_aset(place->thread, id_recording, recording);
-    else rb_ivar_set(place->thread, id_recording, recording);
+    if (place->of_fiber) rb_thread_local_aset(place->thread, id_recording, kept);
+    else rb_ivar_set(place->thread, id_recording, kept);
 }
 
 VALUE castellan_recording_current(void)
@@ -40,7 +44,8 @@ VALUE castellan_recording_current(void)
         return rb_funcall(recording_class, id_current, 0);
     }
     const struct place place = place_here();
-    return place_get(&place);
+    const VALUE kept = place_get(&place);
+    return NIL_P(kept) ? Qnil : RARRAY_AREF(kept, RECORDING);
 }
 
 /* Castellan::NativeRecording#current */
@@ -51,7 +56,7 @@ static VALUE recording_current(VALUE self)
 
 struct resumed {
     struct place place;
-    VALUE recording;
+    VALUE kept;
     VALUE (*work)(VALUE);
     VALUE given;
 };
@@ -59,21 +64,25 @@ struct resumed {
 static VALUE resumed_work(VALUE pointer)
 {
     const struct resumed *resumed = (const struct resumed *)pointer;
-    place_put(&resumed->place, resumed->recording);
+    place_put(&resumed->place, resumed->kept);
     return resumed->work(resumed->given);
 }
 
 static VALUE resumed_end(VALUE pointer)
 {
     const struct resumed *resumed = (const struct resumed *)pointer;
-    place_put(&resumed->place, resumed->place.before);
+    VALUE before = RARRAY_AREF(resumed->kept, BEFORE);
+    while (!NIL_P(before) && RARRAY_AREF(before, RECORDING) == Qfalse) before = RARRAY_AREF(before, BEFORE);
+    rb_ary_store(resumed->kept, RECORDING, Qfalse);
+    rb_ary_store(resumed->kept, BEFORE, before);
+    place_put(&resumed->place, before);
     return Qnil;
 }
 
 VALUE castellan_recording_resume(VALUE recording, VALUE (*work)(VALUE), VALUE given)
 {
-    struct resumed resumed = { place_here(), recording, work, given };
-    resumed.place.before = place_get(&resumed.place);
+    struct resumed resumed = { place_here(), Qnil, work, given };
+    resumed.kept = rb_ary_new_from_args(2, recording, place_get(&resumed.place));
     return rb_ensure(resumed_work, (VALUE)&resumed, resumed_end, (VALUE)&resumed);
 }
 

@@ -96,18 +96,22 @@ module Castellan
           return Fiber[KEY] if INHERITED
 
           thread = Thread.current
-          Fiber.scheduler ? thread[KEY] : thread.thread_variable_get(KEY)
+          Fiber.scheduler ? thread[KEY] : thread.thread_variable_get(KEY)&.first
         end
 
+        # Fibers of one thread may end in another order than they began: then what was there before is over.
         def resume(recording)
           return resume_fiber(recording) { yield } if INHERITED || Fiber.scheduler
 
           thread = Thread.current
-          before = thread.thread_variable_get(KEY)
+          kept = [recording, thread.thread_variable_get(KEY)] # false once its work has ended, and what was kept before
           begin
-            thread.thread_variable_set(KEY, recording)
+            thread.thread_variable_set(KEY, kept)
             yield
           ensure
+            before = kept.last
+            before = before.last while before && before.first == false
+            kept.replace([false, before])
             thread.thread_variable_set(KEY, before)
           end
         end
