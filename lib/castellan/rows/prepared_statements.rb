@@ -11,7 +11,8 @@ module Castellan
     # once more as it is. Inside a transaction that error has ended the transaction: it is raised. Not for a connection behind a
     # pool of connections that knows no prepared statements. A connection serves one thread at a time, and so does this.
     class PreparedStatements
-      LIMIT = 200
+      # A plan that is asked for one id and for many has each of its statements twice.
+      LIMIT = 400
       # invalid_sql_statement_name, duplicate_prepared_statement
       UNKNOWN = %w[26000 42P05].freeze
       FEATURE_NOT_SUPPORTED = "0A000"

@@ -11,7 +11,8 @@ module Castellan
     # one thread at a time, and so does this. Before version 2 of the sqlite3 gem a database cannot be closed while it has statements, so
     # there each is compiled anew.
     class SqliteStatements
-      LIMIT = 100
+      # A plan that is asked for one id and for many has each of its statements twice.
+      LIMIT = 200
       # A longer text is written once and not again.
       LONGEST = 4_000
       private_constant :LONGEST
