@@ -9,7 +9,8 @@ module Castellan
     #
     # Of several conditions the statements or the line of source must show which one changes.
     class BulkFix
-      SOME = /\.(?:limit|first|take)\((?<some>(?:[^(){}|]|\([^(){}|]*\))+)\)/
+      # How many of each: conditions, which Sequel's `first` takes, are no number.
+      SOME = /\.(?:limit|first|take)\((?!\s*(?:\w+:(?!:)|[:"']))(?<some>(?:[^(){}|]|\([^(){}|]*\))+)\)/
       private_constant :SOME
 
       # @param one [Verdict::Case]
