@@ -21,7 +21,7 @@ module Castellan
         # @return [Boolean] whether it is declared with conditions at all
         def any?(link)
           return false if link.target.nil?
-          return sequel_text(link).include?(" where ") if Detect.models(link.model) == SequelModels
+          return sequel_conditions?(sequel_text(link)) if Detect.models(link.model) == SequelModels
 
           scope = link.model.reflect_on_association(link.name).scope
           scope ? !scope.arity.zero? || evaluated(link.target, scope).to_sql.include?(" WHERE ") : false
@@ -41,13 +41,16 @@ module Castellan
           model.none
         end
 
+        def sequel_conditions?(text) = text.nil? || text.include?(" where ")
+
         # What is true or null is no equation there.
         def of_sequel(link)
           conditions = link.model.association_reflection(link.name)[:conditions]
-          Shape.new(sequel_text(link)).equal | (conditions.is_a?(Hash) ? conditions.keys.map(&:to_s) : [])
+          Shape.new(sequel_text(link).to_s).equal | (conditions.is_a?(Hash) ? conditions.keys.map(&:to_s) : [])
         end
 
         # What an association's conditions and its block make of all.
+        # @return [String, nil] nil where the block needs what only a request has: then nobody knows, and there may be conditions
         def sequel_text(link)
           reflection = link.model.association_reflection(link.name)
           conditions, block = reflection.values_at(:conditions, :block)
@@ -55,7 +58,7 @@ module Castellan
           all = all.where(conditions) if conditions
           Fingerprint.of((block ? block.call(all) : all).sql)
         rescue StandardError
-          ""
+          nil
         end
       end
     end
