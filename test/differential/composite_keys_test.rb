@@ -6,6 +6,10 @@ require_relative "paged_dataset"
 
 # Scopes of a model whose key has several columns: a join, DISTINCT, GROUP BY or LIMIT, with pages, a count and an order.
 module CompositeKeysContract
+  include ActiveRecordWorld::OwnWorld
+
+  def receipts = world
+
   module World
     def self.of(base)
       base.connection.create_table(:shops) { |table| table.string(:name) }
@@ -83,21 +87,12 @@ end
 
 class CompositeKeysOnSqliteTest < Minitest::Test
   include CompositeKeysContract
-
-  def self.receipts = @receipts ||= World.of(ActiveRecordWorld.sqlite::Base)
-  def receipts = self.class.receipts
+  include ActiveRecordWorld::OnSqlite
 end
 
 class CompositeKeysOnPostgresTest < Minitest::Test
   include CompositeKeysContract
-
-  def setup
-    needs :postgres
-    super
-  end
-
-  def self.receipts = @receipts ||= World.of(ActiveRecordWorld.postgres::Base)
-  def receipts = self.class.receipts
+  include ActiveRecordWorld::OnPostgres
 end
 
 # The same of a model of Sequel.

@@ -6,6 +6,8 @@ require_relative "../rows/active_record_world"
 # What ActiveRecord loads for one record is the truth, also where its own preloading of many records finds something else, and where a
 # key is compared with a column of another type.
 module OneByOneContract
+  include ActiveRecordWorld::OwnWorld
+
   module World
     def self.of(base)
       tables(base.connection)
@@ -263,19 +265,10 @@ end
 
 class OneByOneOnSqliteTest < Minitest::Test
   include OneByOneContract
-
-  def self.world = @world ||= World.of(ActiveRecordWorld.sqlite::Base)
-  def world = self.class.world
+  include ActiveRecordWorld::OnSqlite
 end
 
 class OneByOneOnPostgresTest < Minitest::Test
   include OneByOneContract
-
-  def setup
-    needs :postgres
-    super
-  end
-
-  def self.world = @world ||= World.of(ActiveRecordWorld.postgres::Base)
-  def world = self.class.world
+  include ActiveRecordWorld::OnPostgres
 end

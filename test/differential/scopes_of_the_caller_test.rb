@@ -7,6 +7,8 @@ require_relative "paged_dataset"
 
 # What the caller's relation says holds for its document, whatever a client asks: its limit, its order by a name of its own SELECT.
 module ScopesOfTheCallerContract
+  include ActiveRecordWorld::OwnWorld
+
   # Scribes, posts and comments in tables of their own.
   module World
     def self.of(base)
@@ -163,21 +165,12 @@ end
 
 class ScopesOfTheCallerOnSqliteTest < Minitest::Test
   include ScopesOfTheCallerContract
-
-  def self.world = @world ||= World.of(ActiveRecordWorld.sqlite::Base)
-  def world = self.class.world
+  include ActiveRecordWorld::OnSqlite
 end
 
 class ScopesOfTheCallerOnPostgresTest < Minitest::Test
   include ScopesOfTheCallerContract
-
-  def setup
-    needs :postgres
-    super
-  end
-
-  def self.world = @world ||= World.of(ActiveRecordWorld.postgres::Base)
-  def world = self.class.world
+  include ActiveRecordWorld::OnPostgres
 end
 
 # The same of a dataset of Sequel.

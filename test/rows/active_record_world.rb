@@ -39,6 +39,14 @@ module ActiveRecordWorld
     def models = ActiveRecordWorld.postgres
   end
 
+  # For a contract with tables of its own: its World is made once for each class that runs it.
+  module OwnWorld
+    WORLDS = {}
+    private_constant :WORLDS
+
+    def world = WORLDS[self.class] ||= self.class::World.of(models::Base)
+  end
+
   class << self
     # @return [Module] with Base, the models, and the resources
     def sqlite
