@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "../profile"
+
 module Castellan
   module Doctor
     # Numbers as a person reads them.
@@ -12,11 +14,11 @@ module Castellan
       module_function
 
       # @return [String] with thousands separators
-      def whole(number) = number.to_s.gsub(/(?<=\d)(?=(?:\d{3})+(?!\d))/, ",")
+      def whole(number) = Profile::Page::Figures.count(number)
 
       # @param noun [String] for one
       # @return [String]
-      def counted(number, noun) = "#{whole(number)} #{number == 1 ? noun : "#{noun.sub(/y\z/, "ie")}s"}"
+      def counted(number, noun) = Profile::Page::Figures.counted(number, noun)
 
       # @param nanoseconds [Integer]
       # @return [String]
