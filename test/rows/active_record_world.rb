@@ -41,10 +41,11 @@ module ActiveRecordWorld
 
   # For a contract with tables of its own: its World is made once for each class that runs it.
   module OwnWorld
-    WORLDS = {}
-    private_constant :WORLDS
+    @worlds = {}
 
-    def world = WORLDS[self.class] ||= self.class::World.of(models::Base)
+    def self.of(test) = @worlds[test.class] ||= test.class::World.of(test.models::Base)
+
+    def world = OwnWorld.of(self)
   end
 
   class << self
