@@ -321,10 +321,53 @@ class SerializerOfActiveRecordTest < Minitest::Test
     assert_same_document article, include: [:labels]
   end
 
+  def test_a_polymorphic_belongs_to_with_a_scope_is_loaded_for_all_records_at_once
+    note = notes { belongs_to :about, -> { where.not(id: 2) }, polymorphic: true }
+    of_notes = ->(count) { note.where(id: ..count).order(:id) }
+    [{}, { include: [:about] }].each do |options|
+      few, many = [3, 6].map { |count| library.queries { serializer(:Note).new(of_notes[count], options).to_json }.size }
+      assert_equal few, many, options.inspect
+      assert_same_document serializer(:Note), options, of_notes[6]
+    end
+  end
+
+  def test_it_is_so_below_an_include_and_of_an_opaque_type_that_is_included
+    notes { belongs_to :about, -> { where.not(id: 2) }, polymorphic: true }
+    models::Author.has_many :notes, class_name: "::#{models}::Note"
+    serializer(:Author).has_many :notes
+    [[:notes], %i[notes notes.about]].each do |include|
+      few, many = [1, 3].map do |count|
+        library.queries { serializer(:Author).new(models::Author.where(id: ..count).order(:id), include: include).to_json }.size
+      end
+      assert_equal few, many, include.inspect
+      assert_same_document serializer(:Author), { include: include }, models::Author.order(:id)
+    end
+  end
+
+  def test_one_whose_scope_takes_the_owner_is_asked_record_by_record
+    note = notes { belongs_to :about, ->(one) { where.not(id: one.id - 4) }, polymorphic: true }
+    assert_equal 7, library.queries { serializer(:Note).new(note.order(:id), include: [:about]).to_json }.size
+    assert_same_document serializer(:Note), { include: [:about] }, note.order(:id)
+  end
+
   def test_a_page_of_a_relation_is_that_page
     article = articles { attribute(:shout) { |record| record.title.upcase } }
     assert_same_document article, {}, ordered.limit(2).offset(3)
     assert_same_document article, { include: [:author] }, ordered.limit(2).offset(3)
+  end
+
+  private
+
+  # Notes about tags and authors by turns, six of them.
+  def notes(&body)
+    articles { attributes :title }
+    library.run("DROP TABLE IF EXISTS notes")
+    library.run("CREATE TABLE notes (id integer PRIMARY KEY, author_id integer, about_type varchar(80), about_id integer)")
+    rows = (1..6).map { |id| "(#{id}, #{(id % 3) + 1}, '#{models}::#{%w[Author Tag][id % 2]}', #{(id + 1) / 2})" }
+    library.run("INSERT INTO notes VALUES #{rows.join(", ")}")
+    define(:Note) { belongs_to :about, polymorphic: true }
+    models.send(:remove_const, :Note) if models.const_defined?(:Note, false)
+    models.const_set(:Note, Class.new(models::Base)).tap { |note| note.class_eval(&body) }
   end
 end
 

@@ -83,8 +83,9 @@ module Castellan
         column = translation.id_column
         model = translation.model
         scope = (model.respond_to?(:unscoped) ? model.unscoped : model.dataset).where(column => typed(translation, column, ids))
-        names = translation.preloads(@options.fieldset(translation.serializer.record_type))
-        Preloading.records(scope, names).to_h { |record| [record.public_send(column).to_s, record] }
+        translation.load(scope, @options.fieldset(translation.serializer.record_type)).to_h do |record|
+          [record.public_send(column).to_s, record]
+        end
       end
 
       def typed(translation, column, ids)

@@ -24,9 +24,9 @@ module Castellan
       # @param options [Options]
       # @return [Array] the records of a relation, with what their serializers ask of them
       def self.records(serializer, source, options)
-        source.load(AssociationTree.of(Translation.of(serializer, source.model), options, options.tree))
+        AssociationTree.load(source.scope, Translation.of(serializer, source.model), options)
       rescue DeclarationError
-        source.load
+        Preloading.records(source.scope, [])
       end
 
       # @param source [Source]
@@ -185,15 +185,15 @@ module Castellan
       end
 
       def of_records
-        records = @source.records? ? @source.scope.to_a : @source.load(preloads)
+        records = @source.records? ? @source.scope.to_a : @translation.load(@source.scope, fieldset)
         ids = records.map { |record| record.public_send(@translation.id_column) }
         refuse(@translation, "has an id that several records share") if records.uniq.size > ids.uniq.size
 
         mixed(rows(@source.records? ? @source.scope : chosen(ids)), records, ids)
       end
 
-      def preloads
-        @translation.preloads(@options.fieldset(@translation.serializer.record_type))
+      def fieldset
+        @options.fieldset(@translation.serializer.record_type)
       end
 
       # Without a relationship there is nothing to ask rows for.

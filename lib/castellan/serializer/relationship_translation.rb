@@ -90,11 +90,27 @@ module Castellan
 
       # @return [Boolean] whether loading its records with their owners gives what each owner would answer
       def preload?
-        !@relationship.object_block && @adapter.associations.include?(association_name) &&
-          @adapter.instances.loads_at_once?(association_name)
+        association? && @adapter.instances.loads_at_once?(association_name)
+      end
+
+      # @return [Boolean] whether the owners may know that of themselves when they are there
+      def preload_afterwards?
+        association? && !preload?
+      end
+
+      # @return [Boolean] whether its records are not asked for where they are not included: no linkage is written, or its own column is
+      def unread?
+        return true if @relationship.lazy_load_data
+
+        serializer_known? && !@relationship.static_record_type.nil? &&
+          MemberTranslation.column_reason(@relationship.id_method_name.to_sym, @adapter).nil?
       end
 
       private
+
+      def association?
+        !@relationship.object_block && @adapter.associations.include?(association_name)
+      end
 
       def find_association
         @adapter.association(@relationship.name) if @adapter.associations.include?(@relationship.name)

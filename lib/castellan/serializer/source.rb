@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "preloading"
 require_relative "stored_records"
 
 module Castellan
@@ -69,12 +68,6 @@ module Castellan
       # @return [Boolean] whether the records were given, not a relation
       def records?
         scope.is_a?(Rows::Records)
-      end
-
-      # @param names [Array<Symbol, Hash>] associations
-      # @return [Array] the records of a relation
-      def load(names = [])
-        Preloading.records(scope, names)
       end
     end
   end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "preloading"
 require_relative "member_translation"
 require_relative "relationship_translation"
 
@@ -81,15 +82,34 @@ module Castellan
       # What records of this type need loaded before they are asked: what is declared, and the associations of its relationships,
       # but for those whose linkage comes from rows.
       # @param fieldset [Array<Symbol>, nil] the members that are written
-      # @param rows [Boolean] whether there are rows
+      # @param included [Array<Symbol>, nil] the relationships whose records are asked for; nil: those come from rows
       # @return [Array<Symbol, Hash>]
-      def preloads(fieldset, rows: true)
-        relationships = chosen(serializer.relationships_to_serialize, fieldset)
-        walked = relationships.map { |one| association(one.name) }.select { |one| one.preload? && !(rows && one.links?) }
-        ((chosen(serializer.attributes_to_serialize, fieldset) + relationships).flat_map(&:preloads) + walked.map(&:association_name)).uniq
+      def preloads(fieldset, included = nil)
+        declared = chosen(serializer.attributes_to_serialize, fieldset) + chosen(serializer.relationships_to_serialize, fieldset)
+        (declared.flat_map(&:preloads) + walked(fieldset, included).select(&:preload?).map(&:association_name)).uniq
+      end
+
+      # The associations of its relationships that the loaded records may be able to load for all of them at once; see {Preloading}.
+      # @return [Array<Symbol>]
+      def preloads_afterwards(fieldset, included = nil)
+        walked(fieldset, included).select(&:preload_afterwards?).map(&:association_name).uniq
+      end
+
+      # The records of a relation, with what their serializer asks of them.
+      # @param fieldset [Array<Symbol>, nil] the members that are written
+      # @return [Array]
+      def load(scope, fieldset)
+        records = Preloading.records(scope, preloads(fieldset))
+        Preloading.afterwards(records, adapter.instances, preloads_afterwards(fieldset))
       end
 
       private
+
+      def walked(fieldset, included)
+        readers = chosen(serializer.relationships_to_serialize, fieldset).map { |one| association(one.name) }
+        readers = readers.reject(&:links?) unless included
+        readers.reject { |reader| !included&.include?(reader.name) && reader.unread? }
+      end
 
       def chosen(members, fieldset)
         members ||= {}
