@@ -7,8 +7,8 @@
 #include "recording.h"
 #include "tally.h"
 
-static ID id_listener, id_query;
-static VALUE sym_sql, sym_name, sym_binds, sym_cached, sym_rows;
+static ID id_failed, id_listener, id_query;
+static VALUE sym_sql, sym_name, sym_binds, sym_cached, sym_rows, sym_exception;
 
 static VALUE listener_call(VALUE self, VALUE event, VALUE started, VALUE finished, VALUE id, VALUE payload)
 {
@@ -23,6 +23,7 @@ static VALUE listener_call(VALUE self, VALUE event, VALUE started, VALUE finishe
     double begin = NUM2DBL(started), end = NUM2DBL(finished);
     long long started_ns = (long long)(begin * 1e9), duration_ns = (long long)((end - begin) * 1e9);
 
+    if (RTEST(rb_hash_lookup(payload, sym_exception))) rb_funcall(recording, id_failed, 0);
     if (castellan_tally_p(listener)) {
         castellan_tally_tell(listener, sql, name, started_ns, duration_ns, cached == Qtrue, binds);
     } else if (castellan_log_p(listener)) {
@@ -36,6 +37,7 @@ static VALUE listener_call(VALUE self, VALUE event, VALUE started, VALUE finishe
 
 void Init_listener(VALUE castellan)
 {
+    id_failed = rb_intern("failed");
     id_listener = rb_intern("@listener");
     id_query = rb_intern("query");
     sym_sql = ID2SYM(rb_intern("sql"));
@@ -43,6 +45,7 @@ void Init_listener(VALUE castellan)
     sym_binds = ID2SYM(rb_intern("type_casted_binds"));
     sym_cached = ID2SYM(rb_intern("cached"));
     sym_rows = ID2SYM(rb_intern("row_count"));
+    sym_exception = ID2SYM(rb_intern("exception"));
 
     rb_define_method(rb_define_module_under(castellan, "NativeListener"), "call", listener_call, 5);
 }

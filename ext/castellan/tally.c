@@ -31,6 +31,11 @@ static void wrote(struct tally *tally, VALUE shape)
     rb_funcall(tally->observer, id_wrote, 1, shape);
 }
 
+static void slow(struct tally *tally, VALUE shape, long long duration_ns)
+{
+    if (duration_ns >= tally->slow_ns) rb_funcall(tally->observer, id_slow, 2, shape, LL2NUM(duration_ns));
+}
+
 static void count(struct tally *tally, VALUE sql, VALUE name, long long started_ns, long long duration_ns, int cached, VALUE binds,
                   int lasting)
 {
@@ -41,8 +46,12 @@ static void count(struct tally *tally, VALUE sql, VALUE name, long long started_
     tally->site_of = Qnil;
     tally->joins = text.flags & JOINS;
     tally->shape = text.flags & WRITES_BULK ? Qnil : shape;
+    int failed = tally->failed;
+    tally->failed = 0;
     if (!text.flags) return;
-    if (text.flags & WRITES_BULK) return wrote(tally, shape);
+    if (text.flags & WRITES_BULK || (failed && text.flags & WRITES)) wrote(tally, shape);
+    if (text.flags & WRITES_BULK) return;
+    if (failed) return slow(tally, shape, duration_ns);
 
     int index = group_of(tally, &text, shape);
     if (index < 0) return;
@@ -64,7 +73,7 @@ static void count(struct tally *tally, VALUE sql, VALUE name, long long started_
         wrote(tally, shape);
         if (tally->groups[index].has_pieces) values_read(tally, index, sql, binds);
     } else if (!settled) values_learn(tally, index, text.hash, shape, sql, binds, lasting);
-    if (duration_ns >= tally->slow_ns) rb_funcall(tally->observer, id_slow, 2, shape, LL2NUM(duration_ns));
+    slow(tally, shape, duration_ns);
 }
 
 /* ---- what a recording tells ---- */
@@ -267,6 +276,12 @@ static VALUE tally_slept(VALUE self)
     return Qnil;
 }
 
+static VALUE tally_failed(VALUE self)
+{
+    tally_of(self)->failed = 1;
+    return Qnil;
+}
+
 /* @return whether ActiveRecord calls a statement for records of this model by that name: "User Load" */
 static int loads(VALUE name, VALUE model)
 {
@@ -349,6 +364,7 @@ void Init_tally(VALUE castellan)
     rb_define_method(native, "loaded", tally_loaded, 3);
     rb_define_method(native, "site_of", tally_site_of, 1);
     rb_define_method(native, "slept", tally_slept, 0);
+    rb_define_method(native, "failed", tally_failed, 0);
     rb_define_method(native, "repeats?", tally_repeats, 2);
     rb_define_method(native, "once?", tally_once, 0);
     rb_define_method(native, "groups", tally_groups, 0);

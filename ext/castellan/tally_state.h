@@ -58,6 +58,7 @@ struct tally {
     int group_count, group_room, heads;
     int load_count, load_room;
     int joins;
+    int failed; /* whether the statement that is told next did */
     int buckets[BUCKETS]; /* 1 + the index of a group; 0: none */
 };
 

@@ -207,6 +207,12 @@ module Castellan
       parent&.slept
     end
 
+    # Tells each observer that asks for it (`respond_to?(:failed)`) that the statement which is told next was refused by the database.
+    def failed
+      @observer.failed if @observer.respond_to?(:failed)
+      parent&.failed
+    end
+
     # Tells each observer that asks for it (`respond_to?(:called)`) of a call to another server.
     # @param call [Call]
     def called(call)

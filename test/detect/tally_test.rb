@@ -27,6 +27,21 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
+  def test_what_was_refused_is_in_no_group_but_may_be_slow_and_counts_as_written
+    tallies.each do |tally|
+      look_and_fail = lambda do |number|
+        here(tally, READS[0], number, 1, false, [1])
+        tally.failed
+        here(tally, WRITES[0], number, 600_000_000, false, [number])
+      end
+      3.times(&look_and_fail)
+      assert_equal [[READS[0].downcase, 3, 0]], tally.groups.map { |group| [group.shape.fingerprint, group.count, group.again] }
+      assert_equal [[:slow_query, 3]], tally.single_findings.map { |finding| [finding.kind, finding.count] }
+      2.times { here(tally, WRITES[0], 9, 1, false, [9]) }
+      assert_equal [3, 2], tally.groups.map(&:count)
+    end
+  end
+
   def test_statements_of_any_bytes_are_counted
     tallies.each do |tally|
       2.times { |number| here(tally, "SELECT * FROM users WHERE name = 'a\xFF' AND id > #{number}", number, 1, false, []) }
@@ -193,6 +208,7 @@ class DetectTallyTest < Minitest::Test
   # A random piece of work, the same for the same seed.
   def tell(tally, random, events)
     events.times do |number|
+      tally.failed if random.rand(20).zero?
       case random.rand(12)
       when 0 then tally.enter(MODELS.sample(random: random), %i[posts user].sample(random: random))
       when 1 then tally.leave

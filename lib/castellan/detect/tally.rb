@@ -153,6 +153,12 @@ module Castellan
         @native ? @native.slept : @naps += 1
       end
 
+      # Told by {Recording#failed}: the statement that is told next may be slow and may have written, but is one of no group. Who was
+      # refused tries again, or does something else.
+      def failed
+        @native ? @native.failed : @failed = true
+      end
+
       # Told by {Instrument} of records that came by a JOIN.
       # @param names [Hash] the tree of associations that came with them
       def joined(model, rows, records, names)
@@ -214,13 +220,21 @@ module Castellan
         text = @texts[sql]
         text = read(sql, name) if text.nil?
         @text = text
+        failed = @failed
+        @failed = false
         return unless text
+        return count_failed(text, duration_ns) if failed
 
         group = text.group
         group = group_of(text) unless group && group.association == @association && group.owner.equal?(@owner)
         return group&.add_cached if cached || group.nil?
 
         learn(group, text, sql, binds) if group.add(started_ns, duration_ns, @naps)
+        slow(text.shape, duration_ns) if duration_ns >= @slow_ns
+      end
+
+      def count_failed(text, duration_ns)
+        wrote(text.shape) if text.write
         slow(text.shape, duration_ns) if duration_ns >= @slow_ns
       end
 
@@ -237,6 +251,7 @@ module Castellan
         @written = Hash.new(0)
         @around = []
         @naps = @writes = 0
+        @failed = false
         @owner = @association = @text = nil
       end
 

@@ -120,6 +120,7 @@ module Castellan
             recording = Recording.current
             return unless recording
 
+            recording.failed if payload[:exception]
             recording.listener.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
                                      payload[:cached] || false, payload[:row_count], binds(payload))
           end
@@ -131,6 +132,7 @@ module Castellan
           return unless recording
 
           payload = event.payload
+          recording.failed if payload[:exception]
           recording.query(payload[:sql], payload[:name], (event.time * 1e9).to_i, (event.duration * 1e6).to_i,
                           payload[:cached] || false, payload[:row_count], binds(payload))
         end

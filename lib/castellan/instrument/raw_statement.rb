@@ -38,6 +38,9 @@ module Castellan
           started = Clock.monotonic_ns
           begin
             answer = yield
+          rescue StandardError
+            Recording.current&.failed
+            raise
           ensure
             Recording.current&.query(sql, name, started, Clock.monotonic_ns - started, false, rows.call(answer), list(binds))
           end

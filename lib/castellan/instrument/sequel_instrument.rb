@@ -26,6 +26,9 @@ module Castellan
           started = Clock.monotonic_ns
           begin
             answer = super
+          rescue StandardError
+            recording.failed
+            raise
           ensure
             recording.query(SequelInstrument.text(self, sql), NAME, started, Clock.monotonic_ns - started, false,
                             SequelInstrument.rows(answer), args.is_a?(Hash) ? args.values : args)

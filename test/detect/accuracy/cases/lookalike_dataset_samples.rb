@@ -97,6 +97,17 @@ module Accuracy
         end
       end
 
+      sample "an insert that the database refuses, tried again", writes: true do
+        id = Tag.max(:id)
+        begin
+          Tag.first(name: "taken")
+          DB.transaction(savepoint: true) { DB[:tags].insert(id: id, name: "taken") }
+        rescue Sequel::UniqueConstraintViolation
+          id += 1
+          retry
+        end
+      end
+
       kind "trees"
       sample "eager by levels" do
         Category.where(parent_id: nil).eager(children: { children: :children }).all

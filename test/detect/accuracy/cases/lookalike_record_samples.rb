@@ -218,6 +218,24 @@ module Accuracy
           sheet.update!(title: "new") #=> write_loop 3
         end
       end
+      sample "an insert that the database refuses, tried again", writes: true do
+        id = Tag.maximum(:id)
+        begin
+          Tag.find_by(name: "taken")
+          Tag.transaction(requires_new: true) { Tag.create!(id: id, name: "taken") }
+        rescue ActiveRecord::RecordNotUnique
+          id += 1
+          retry
+        end
+      end
+      sample "several inserts, one of them refused", writes: true do
+        taken = Tag.maximum(:id)
+        (taken..taken + 3).each do |id|
+          Tag.transaction(requires_new: true) { Tag.create!(id: id) } #=> write_loop 3
+        rescue ActiveRecord::RecordNotUnique
+          nil
+        end
+      end
       sample "found and locked", writes: true do
         Post.find(1).with_lock { nil }
       end

@@ -66,6 +66,17 @@ module Accuracy
         connection.exec_params("INSERT INTO raw_users (name) VALUES ($1)", ["new #{number}"]) #=> write_loop 3
       end
     end
+    sample "insert, refused and tried again", writes: true do
+      id = 1
+      begin
+        connection.exec("SAVEPOINT attempt")
+        connection.exec_params("INSERT INTO raw_users (id) VALUES ($1)", [id])
+      rescue PG::UniqueViolation
+        connection.exec("ROLLBACK TO SAVEPOINT attempt")
+        id = 1_000
+        retry
+      end
+    end
     sample "a transaction" do
       2.times { connection.transaction { |inside| inside.exec("SET LOCAL statement_timeout = 1000") } }
     end

@@ -75,6 +75,15 @@ module Accuracy
         database.execute("INSERT INTO users (name) VALUES (?)", ["new #{number}"]) #=> write_loop 3
       end
     end
+    sample "insert, refused and tried again", writes: true do
+      id = 1
+      begin
+        database.execute("INSERT INTO users (id) VALUES (?)", [id])
+      rescue SQLite3::ConstraintException
+        id = 100
+        retry
+      end
+    end
     sample "insert, all at once", writes: true do
       2.times { database.execute("INSERT INTO users (name) VALUES (?), (?)", %w[a b]) }
     end
