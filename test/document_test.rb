@@ -148,6 +148,41 @@ class DocumentOnActiveRecordTest < Minitest::Test
   end
 end
 
+# A connection of its own, which goes while the resource is there.
+class DocumentWithoutAConnectionTest < Minitest::Test
+  class Letter < ActiveRecord::Base
+    belongs_to :answered, class_name: "Letter", optional: true
+  end
+
+  class LetterResource < Castellan::Resource
+    model Letter
+    type :letters
+    attributes :subject
+    belongs_to :answered, resource: self
+  end
+
+  def setup
+    Letter.establish_connection(adapter: "sqlite3", database: ":memory:")
+    Letter.connection.execute("CREATE TABLE #{Letter.table_name} (id integer PRIMARY KEY, subject text, answered_id integer)")
+    LetterResource.render
+  end
+
+  def teardown
+    Letter.remove_connection
+  end
+
+  def test_explain_says_what_would_be_read
+    Letter.remove_connection
+    lines = LetterResource.document(include: "answered").explain.lines(chomp: true)
+    unknown = /\Awhat is asked of the database is not known, because there is no connection \(ActiveRecord::Connection/
+    assert_equal ["letters: id, subject from #{Letter.model_name.plural}", "format: json_api"], lines.values_at(0, -2)
+    assert_includes lines, "  answered: linkage, and the included records:"
+    assert_match unknown, lines.last
+    assert_match unknown, lines[1].strip
+    assert_raises(ActiveRecord::ConnectionNotEstablished) { LetterResource.render }
+  end
+end
+
 class DocumentOnSequelTest < Minitest::Test
   include DocumentContract
 

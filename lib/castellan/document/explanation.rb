@@ -23,18 +23,29 @@ module Castellan
       def to_s
         lines = node_lines(@document.plan.root, "")
         lines << "format: #{@document.plan.format}"
-        lines << "statement: #{@adapter.scope_key(@document.paged)}"
-        lines << tables_line << kept_line
-        lines.compact.join("\n")
+        lines.concat(statement_lines).compact.join("\n")
       end
 
       private
 
+      def statement_lines
+        connected { ["statement: #{@adapter.scope_key(@document.paged)}", tables_line, kept_line] }
+      end
+
+      # Statements and scopes are written by the connection, which quotes their values.
+      def connected(indent = "")
+        yield
+      rescue StandardError => error
+        raise unless @adapter.unreachable?(error)
+
+        ["#{indent}what is asked of the database is not known, because there is no connection (#{error.class}: #{error.message})"]
+      end
+
       def node_lines(node, indent)
         type = node.definition.type
-        adapter = Rows.for(node.definition.model)
+        adapter = @adapter.related(node.definition.model)
         lines = ["#{indent}#{type}: #{columns(node)} from #{adapter.plural_name}"]
-        lines.concat(model_reasons(node, adapter, indent)).concat(reasons(node, indent))
+        lines.concat(connected("#{indent}  ") { model_reasons(node, adapter, indent) }).concat(reasons(node, indent))
         node.edges.each { |edge| lines.concat(edge_lines(edge, "#{indent}  ")) }
         lines
       end

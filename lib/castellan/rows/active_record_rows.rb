@@ -147,6 +147,11 @@ module Castellan
         !model.finder_needs_type_condition?
       end
 
+      # @return [Boolean] whether the error says that there is no connection to ask
+      def unreachable?(error)
+        error.is_a?(::ActiveRecord::ConnectionNotEstablished)
+      end
+
       # @param object [Class, ActiveRecord::Relation]
       # @return [ActiveRecordRows] of another model
       def related(object)

@@ -37,6 +37,11 @@ module Castellan
         nil
       end
 
+      # @return [Boolean] whether the error says that there is no connection to ask
+      def unreachable?(_error)
+        false
+      end
+
       # @param object [Class, nil] the model of related records
       # @return [Object] an adapter
       def related(object)

@@ -133,6 +133,11 @@ module Castellan
         model? && model.simple_table ? true : false
       end
 
+      # @return [Boolean] whether the error says that there is no connection to ask
+      def unreachable?(error)
+        error.is_a?(::Sequel::DatabaseConnectionError)
+      end
+
       # @param object [Class, Sequel::Dataset]
       # @return [SequelRows] of another model
       def related(object)
