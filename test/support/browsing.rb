@@ -13,35 +13,44 @@ module Castellan
   #
   # One browser serves a test process. `violations` are of the Content-Security-Policy, frames included.
   module Browsing
-    # For every element with text of its own: its contrast with what is behind it (WCAG 2.2, 1.4.3), where that is too low.
-    TOO_FAINT = <<~JS
-      (() => {
-        const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-        const parts = (color) => {
-          canvas.clearRect(0, 0, 1, 1);
-          canvas.fillStyle = color;
-          canvas.fillRect(0, 0, 1, 1);
-          return [...canvas.getImageData(0, 0, 1, 1).data];
-        };
-        const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-        const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-        const behind = (element) => {
-          for (; element; element = element.parentElement) {
-            const color = parts(getComputedStyle(element).backgroundColor);
-            if (color[3] === 255) return color;
-          }
-          return [255, 255, 255];
-        };
-        const ink = (element) => getComputedStyle(element)[element instanceof SVGElement ? "fill" : "color"];
-        return [...document.querySelectorAll("body *:not(script):not(iframe):not(title)")]
-          .filter((element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
-          .filter((element) => element.checkVisibility({ visibilityProperty: true }))
-          .map((element) => {
-            const [light, dark] = [luminance(parts(ink(element))), luminance(behind(element))].sort((a, b) => b - a);
-            return [element.textContent.trim().slice(0, 40), (light + 0.05) / (dark + 0.05)];
-          }).filter(([, contrast]) => contrast < 4.5);
-      })()
-    JS
+    # For every element with text of its own: the contrast of a colour with what is behind it, where that is too low (WCAG 2.2: 1.4.3
+    # asks for 4.5 of text, 1.4.11 for 3 of what shows that something can be used).
+    # @param selector [String] of the elements
+    # @param color [String] the property
+    # @param least [Numeric]
+    # @return [String] JavaScript that gives texts and contrasts
+    def self.faint(selector, color:, least:)
+      <<~JS
+        (() => {
+          const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+          const parts = (color) => {
+            canvas.clearRect(0, 0, 1, 1);
+            canvas.fillStyle = color;
+            canvas.fillRect(0, 0, 1, 1);
+            return [...canvas.getImageData(0, 0, 1, 1).data];
+          };
+          const channel = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+          const luminance = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+          const behind = (element) => {
+            for (; element; element = element.parentElement) {
+              const color = parts(getComputedStyle(element).backgroundColor);
+              if (color[3] === 255) return color;
+            }
+            return [255, 255, 255];
+          };
+          const ink = (element) => getComputedStyle(element)[element instanceof SVGElement ? "fill" : "#{color}"];
+          return [...document.querySelectorAll("#{selector}")]
+            .filter((element) => element.matches("select") || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+            .filter((element) => element.checkVisibility({ visibilityProperty: true }))
+            .map((element) => {
+              const [light, dark] = [luminance(parts(ink(element))), luminance(behind(element))].sort((a, b) => b - a);
+              return [element.textContent.trim().slice(0, 40), (light + 0.05) / (dark + 0.05)];
+            }).filter(([, contrast]) => contrast < #{least});
+        })()
+      JS
+    end
+    TOO_FAINT = faint("body *:not(script):not(iframe):not(title)", color: "color", least: 4.5)
+    FAINT_EDGES = faint("button, select", color: "borderTopColor", least: 3)
     # What sticks out of the window, outside of what scrolls by itself.
     WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     REMEMBER_VIOLATIONS = <<~JS

@@ -62,6 +62,26 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
+  def test_a_long_endpoint_takes_nothing_from_the_figures
+    long = "GET api/v2/organisations/departments/employees_with_long_names#index_with_everything"
+    [320, 800, 1280].each do |width|
+      visit("", width: width, others: [Profiles.fast(id: "long", endpoint: long)]) do |page|
+        assert_equal [[], 0], [page.evaluate(CUT_OFF), page.evaluate(WIDER)], width
+        assert_equal [], page.evaluate(<<~JS), width
+          [...document.querySelectorAll("tbody th")].filter((cell) => cell.scrollWidth > cell.clientWidth + 1).map((cell) => cell.textContent.trim())
+        JS
+      end
+    end
+  end
+
+  def test_the_edges_of_what_can_be_used_stand_out
+    %w[light dark].each do |scheme|
+      visit("/requests/slow", scheme: scheme) do |page|
+        assert_equal [], page.evaluate(FAINT_EDGES), scheme
+      end
+    end
+  end
+
   def test_the_list_says_at_once_what_is_slow
     visit("") do |page|
       row = page.at_css("tr.slowest")
