@@ -122,6 +122,7 @@ class ProfileBodiesTest < Minitest::Test
     env = Rack::MockRequest.env_for("/", "rack.hijack" => -> { StringIO.new })
     assert_equal [-1, []], @middleware.call(env).values_at(0, 2)
     assert_match(/the socket was taken over/, result.notes.first)
+    assert_nil result.status, "nobody knows what was answered"
     writer = ->(_io) {}
     profiled(->(_env) { [101, { "rack.hijack" => writer }, []] })
     assert_same writer, call[1]["rack.hijack"]

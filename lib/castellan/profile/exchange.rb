@@ -123,8 +123,10 @@ module Castellan
         status.to_i.negative? || @env.key?("rack.hijack_io") || headers.key?("rack.hijack")
       end
 
+      # What the server then gets for a response it does not send, unless the application asked for the socket in its headers.
       def hijacked(status, headers, body)
         @bytes = nil
+        @status = nil unless headers.key?("rack.hijack")
         @notes << "the socket was taken over: recorded until then"
         timed = guarded { with_timing(headers) } || headers
         finish

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "securerandom"
+require "stringio"
 
 module Castellan
   module Profile
@@ -15,9 +16,8 @@ module Castellan
     #
     # An authorised request is recorded to its SQL; `?profile=memory`, `cpu`, `wall`, `objects`, or the header `Castellan-Profile`, go
     # deeper ({Depth}). Its response is the application's, with a header more, Server-Timing. Who is not authorised gets nothing more:
-    # no header, and for the page a 404. A GET or HEAD of theirs is passed to the application, so that this is the application's own, or
-    # ours where it has none; another verb is not, because it might change something. Put it outside of what should be measured. With
-    # CASTELLAN=off it is not there.
+    # no header, and for the page a 404: the application's own, which is asked for the path as by a GET, because another verb might
+    # change something; or ours where it has none. Put it outside of what should be measured. With CASTELLAN=off it is not there.
     class Middleware
       LINK_SECONDS = 8 * 3_600
       BROKEN = [500, { "content-type" => "text/plain", "cache-control" => "no-store" }.freeze,
@@ -135,13 +135,19 @@ module Castellan
 
       # As if there were no page, so that nobody can tell: what the application says of a path that it does not know.
       def closed(env)
-        return not_found(env) unless %w[GET HEAD].include?(env["REQUEST_METHOD"])
-
-        status, _headers, body = response = passed(env)
+        status, _headers, body = response = passed(harmless(env))
         return response if status.to_i == 404
 
         body.close if body.respond_to?(:close)
         not_found(env)
+      end
+
+      # A GET for the same path, with nothing in its body.
+      def harmless(env)
+        return env if %w[GET HEAD].include?(env["REQUEST_METHOD"])
+
+        env.merge("REQUEST_METHOD" => "GET", "rack.input" => StringIO.new.set_encoding(Encoding::BINARY))
+           .except("CONTENT_LENGTH", "CONTENT_TYPE", "HTTP_TRANSFER_ENCODING")
       end
 
       # Other requests that are profiled meanwhile overlap with it.
