@@ -49,6 +49,38 @@ class DetectEvidenceTest < Minitest::Test
     assert_empty @evidence.findings
   end
 
+  def test_what_is_taken_out_of_an_association_is_read
+    3.times do
+      look { World::User.preload(:employee).map { |user| user.association(:employee).target } }
+      look { World::User.preload(:posts).map { |user| user.association(:posts).target } }
+      look { World::User.preload(:tokens).map { |user| user.tokens.target } }
+    end
+    assert_empty @evidence.findings
+    3.times { look { World::Post.preload(:comments).map { |post| post.association(:comments).loaded? } } }
+    assert_equal "ActiveRecordWorld::Post#comments", only.association
+  end
+
+  def test_what_comes_by_a_join_that_nobody_needs
+    3.times do
+      look { World::User.eager_load(:posts, :employee).where(name: "user 1".."user 9").order(:id).map(&:employee) }
+      look { SequelWorld::User.eager_graph(:posts, :employee).where(Sequel[:users][:id] => 1..5).all.map(&:employee) }
+    end
+    assert_equal [[:unused_eager_load, "ActiveRecordWorld::User#posts"], [:unused_eager_load, "SequelWorld::User#posts"]],
+                 @evidence.findings.map { |finding| [finding.kind, finding.association] }.sort
+  end
+
+  def test_a_join_that_takes_part_in_the_choice_or_the_order_is_needed
+    3.times do
+      look { World::User.eager_load(:posts).where(posts: { id: 1..50 }).to_a }
+      look { World::User.eager_load(:employee).order("employees.id").to_a }
+      look { World::User.eager_load(:tokens).where("secret IS NULL").to_a }
+      look { World::Post.joins(:comments).eager_load(:comments).to_a }
+      look { SequelWorld::User.eager_graph(:posts).where(Sequel[:posts][:id] => 1..5).all }
+      look { SequelWorld::User.eager_graph_with_options(:employee, join_type: :inner).all }
+    end
+    assert_empty @evidence.findings
+  end
+
   def test_what_was_only_counted_wants_a_counter_cache
     3.times { look { World::User.preload(:posts).map { |user| user.posts.size } } }
     finding = only

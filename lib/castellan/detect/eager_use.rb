@@ -20,8 +20,10 @@ module Castellan
         @passed = {}
       end
 
-      # Statements are not its business.
-      def query(_sql, _name, _started_ns, _duration_ns, _cached, _rows); end
+      # Told by {Recording#query}: what was sent last may be a JOIN that records are made of.
+      def query(sql, _name, _started_ns, _duration_ns, _cached, _rows)
+        @sent = sql
+      end
 
       # @return [EagerUse] who notes for a thread that is started meanwhile
       def strand = self
@@ -30,6 +32,12 @@ module Castellan
       def preloaded(model, association, records)
         key = [CallSite.current, model, association]
         @loads[key] += records if @loads.size < MOST || @loads.key?(key)
+      end
+
+      # Told by {Instrument::EagerInstrument} of associations that came with the records by one JOIN. Where that takes part in the choice or
+      # the order of the records it is there for that.
+      def graphed(associations, records)
+        associations.each { |model, association| preloaded(model, association, records) } if loads_only?(Fingerprint.of(@sent.to_s))
       end
 
       # Told by {Instrument::EagerInstrument}.
@@ -43,11 +51,29 @@ module Castellan
         known[association] = how unless known[association] == :read
       end
 
+      # @return [Boolean] whether nobody has read it
+      def unread?(model, association) = @used.dig(model, association) != :read
+
       # @yield [site, model, association, records, how]
       def each
         @loads.each do |(site, model, association), records|
           yield site, model, association, records, @used.dig(model, association) unless @passed[[model, association]]
         end
+      end
+
+      FROM = / from (?:\w+\.)?(\w+)(?: as \w+)? (left outer join .*?)(?: (?:where|group by|order by|limit) (.*))?\z/m
+      WORDS = /\b(?:where|and|or|not|in|is|null|true|false|between|like|ilike|escape|any|
+                   order|group|by|asc|desc|nulls|first|last|limit|offset)\b/x
+      private_constant :FROM, :WORDS
+
+      private
+
+      # Whether all that follows the joins is said of the columns of the first table, each named with it.
+      def loads_only?(fingerprint)
+        table, joins, rest = fingerprint.match(FROM)&.captures
+        return false if table.nil? || joins.match?(/(?<!left outer) join /)
+
+        !rest.to_s.gsub(/\b(?:\w+\.)?#{Regexp.escape(table)}\.\w+/, "").gsub(WORDS, "").match?(/[a-z_]/)
       end
     end
   end

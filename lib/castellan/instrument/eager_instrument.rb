@@ -9,9 +9,9 @@ module Castellan
     #   EagerInstrument.unsubscribe
     #
     # Apart from the other instruments, because it is told of every read of an association: {Detect::Evidence} subscribes, for
-    # the requests that it looks at. Observers are told by `preloaded(model, association, records)` and
-    # `used(model, association, how)`, `how` being :read, or :counted where only the number was asked for (ActiveRecord's `size`
-    # and `empty?`; Sequel hands out an array, so there it is always :read).
+    # the requests that it looks at. Observers are told by `preloaded(model, association, records)`, by `graphed(associations, records)`
+    # of those that came by one JOIN, and by `used(model, association, how)`, `how` being :read, or :counted where only the number was
+    # asked for (ActiveRecord's `size` and `empty?`; Sequel hands out an array, so there it is always :read).
     #
     # The modules are prepended at the first subscription, and their methods are there only while somebody subscribes: where nobody does, a
     # read costs nothing at all.
@@ -23,6 +23,32 @@ module Castellan
 
           EagerInstrument.preloaded(@reflection.active_record, @reflection.name, owners.size)
           EagerInstrument.passed(@reflection) if @reflection.through_reflection?
+          super
+        end
+      end
+
+      # Prepended to ActiveRecord::Associations::JoinDependency.
+      module Graphs
+        def instantiate(...)
+          super.tap { |records| EagerInstrument.graphed(reflections.map { |one| [one.active_record, one.name] }, records.size) }
+        end
+      end
+
+      # Prepended to ActiveRecord::Associations::Association.
+      module Targets
+        # What the application takes without a reader. ActiveRecord asks for it, too, for each record that it loads something for.
+        def target
+          if EagerInstrument.unread?(reflection) && !EagerInstrument.of_active_record?(caller_locations(1, 1))
+            EagerInstrument.used(reflection.active_record, reflection.name, :read)
+          end
+          super
+        end
+      end
+
+      # Prepended to ActiveRecord::Associations::CollectionProxy.
+      module ProxyTargets
+        def target
+          EagerInstrument.used(@association.reflection.active_record, @association.reflection.name, :read)
           super
         end
       end
@@ -60,6 +86,12 @@ module Castellan
 
       # Prepended to the datasets of Sequel's models.
       module SequelPreloads
+        def eager_graph_build_associations(hashes)
+          super.tap do
+            EagerInstrument.graphed(@opts[:eager_graph][:reflections].values.map { |one| [one[:model], one[:name]] }, hashes.size)
+          end
+        end
+
         private
 
         def eager_load(records, associations = @opts[:eager], model = self.model)
@@ -85,7 +117,7 @@ module Castellan
         end
       end
 
-      LISTENERS = [Preloads, One, Many, SequelPreloads, SequelReads].flat_map do |listener|
+      LISTENERS = [Preloads, Graphs, Targets, ProxyTargets, One, Many, SequelPreloads, SequelReads].flat_map do |listener|
         listener.instance_methods(false).map { |name| [listener, name, :public, listener.instance_method(name)] } +
           listener.private_instance_methods(false).map { |name| [listener, name, :private, listener.instance_method(name)] }
       end.freeze
@@ -122,6 +154,11 @@ module Castellan
           each_observer(:preloaded) { |observer| observer.preloaded(model, association, records) }
         end
 
+        # Public for the modules above.
+        def graphed(associations, records)
+          each_observer(:graphed) { |observer| observer.graphed(associations, records) }
+        end
+
         # Public for the modules above: nobody asked for what lies on the way.
         def passed(reflection)
           [reflection.through_reflection, reflection.source_reflection].each do |part|
@@ -138,6 +175,19 @@ module Castellan
           end
         end
 
+        # Public for the modules above.
+        # @return [Boolean] whether somebody would learn something from a read of it
+        def unread?(reflection)
+          recording = Recording.current # no block: it is asked of every record
+          while recording
+            observer = recording.observer
+            return true if observer.respond_to?(:unread?) && observer.unread?(reflection.active_record, reflection.name)
+
+            recording = recording.parent
+          end
+          false
+        end
+
         # Public for the modules above: which of them is read cannot be seen.
         def taken(model, kept)
           reflections = kept.keys.filter_map { |name| model.association_reflection(name) }
@@ -147,12 +197,19 @@ module Castellan
         # Public for the modules above. In doubt it is the application that reads, which makes no finding; a read that is overlooked
         # makes a wrong one.
         # @param callers [Array<Thread::Backtrace::Location>, nil] none where Ruby itself calls
-        def of_sequel?(callers)
-          path = callers&.first&.path
-          path && sequel_folder ? path.start_with?(sequel_folder) : false
-        end
+        def of_sequel?(callers) = of?(callers, sequel_folder)
+
+        # Public for the modules above.
+        def of_active_record?(callers) = of?(callers, active_record_folder)
 
         private
+
+        def of?(callers, folder)
+          path = callers&.first&.path
+          path && folder ? path.start_with?(folder) : false
+        end
+
+        def active_record_folder = @active_record_folder ||= ActiveRecord.const_source_location(:VERSION).first&.[](%r{\A.*/active_record/})
 
         # By a constant, because the application may have wrapped any method.
         def sequel_folder = @sequel_folder ||= Sequel.const_source_location(:VERSION).first&.[](%r{\A.*/sequel/})
@@ -174,7 +231,8 @@ module Castellan
 
         def prepend_to_active_record
           associations = ActiveRecord::Associations
-          { associations::Preloader::Association => Preloads, associations::SingularAssociation => One,
+          { associations::Preloader::Association => Preloads, associations::JoinDependency => Graphs, associations::Association => Targets,
+            associations::CollectionProxy => ProxyTargets, associations::SingularAssociation => One,
             associations::CollectionAssociation => Many }.each do |type, listener|
             type.prepend(listener) unless type.include?(listener)
           end
