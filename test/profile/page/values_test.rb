@@ -130,10 +130,15 @@ class ProfilePageValuesTest < Minitest::Test
     hostile = "/users/'; touch owned; '$(id)`id`\"\\\n!"
     result = Profiles.fast(method: "DELETE", path: hostile, query: "page[size]=2", headers: { "accept" => "a'b", "host" => "h" })
     command = Page::Curl.new(result, origin: "http://localhost:3000", depth: "cpu")
-    words, = Open3.capture2("sh", stdin_data: "curl() { for word; do printf '%s\\0' \"$word\"; done; }\n#{command}\n")
-    assert_equal ["http://localhost:3000#{hostile}?page[size]=2", "--globoff", "-X", "DELETE", "-H", "accept: a'b",
-                  "-H", "castellan-profile: cpu"], words.split("\0")
+    address = "http://localhost:3000/users/';%20touch%20owned;%20'$(id)`id`\"\\%0A!?page[size]=2"
+    assert_equal [address, "--globoff", "-X", "DELETE", "-H", "accept: a'b",
+                  "-H", "castellan-profile: cpu"], words_of(command)
     assert_equal 2, command.remarks.size
+  end
+
+  def test_the_command_for_curl_asks_for_the_very_address
+    result = Profiles.fast(path: "/a#b/../ü", query: "", headers: { "accept" => "" })
+    assert_equal ["http://h/a%23b/../%C3%BC", "--path-as-is", "-H", "accept;"], words_of(Page::Curl.new(result, origin: "http://h"))
   end
 
   def test_markup_is_not_escaped_twice_and_everything_else_is
@@ -144,6 +149,11 @@ class ProfilePageValuesTest < Minitest::Test
   end
 
   private
+
+  def words_of(command)
+    words, = Open3.capture2("sh", stdin_data: "curl() { for word; do printf '%s\\0' \"$word\"; done; }\n#{command}\n")
+    words.split("\0")
+  end
 
   def headline(result) = Page::Headline.new(result)
 end

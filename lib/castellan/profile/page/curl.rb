@@ -24,7 +24,7 @@ module Castellan
         end
 
         # @return [String]
-        def to_s = ["curl #{quoted("#{@origin}#{target}")}", *globs, *verb, *headers].join(" \\\n  ")
+        def to_s = ["curl #{quoted("#{@origin}#{target}")}", *literally, *verb, *headers].join(" \\\n  ")
 
         # @return [Array<String>] what the command lacks
         def remarks
@@ -35,7 +35,11 @@ module Castellan
 
         private
 
-        def target = "#{@result.path}#{"?#{@result.query}" unless @result.query.to_s.empty?}"
+        # Some servers decode a path: what has no place in an address is written in percent signs again.
+        def target
+          text = "#{@result.path}#{"?#{@result.query}" unless @result.query.to_s.empty?}"
+          text.b.gsub(/[^!-~]|#/n) { |byte| format("%%%02X", byte.ord) }
+        end
 
         def verb
           case @result.method
@@ -48,11 +52,13 @@ module Castellan
         def headers
           kept = @result.headers.reject { |name, _| LEFT_OUT.include?(name.to_s.downcase) }
           kept = kept.merge("castellan-profile" => @depth) if @depth
-          kept.map { |name, value| "-H #{quoted("#{name}: #{value}")}" }
+          kept.map { |name, value| "-H #{quoted(value.to_s.empty? ? "#{name};" : "#{name}: #{value}")}" } # curl drops "name: "
         end
 
-        # `[` and `{` mean something to curl, and to nobody else: `page[size]=10`.
-        def globs = target.match?(/[\[\]{}]/) ? "--globoff" : nil
+        # `[` and `{` mean something to curl, and to nobody else: `page[size]=10`; and it would go up at `/../` itself.
+        def literally
+          [("--globoff" if target.match?(/[\[\]{}]/)), ("--path-as-is" if target.match?(%r{/(?:\.|%2e){1,2}(?:[/?]|\z)}i))].compact
+        end
 
         def quoted(text) = "'#{text.to_s.gsub("'") { "'\\''" }}'"
       end
