@@ -43,6 +43,16 @@ class DetectAdviceTest < Minitest::Test
     assert_predicate Castellan::Doctor.try(only(&trees), &trees), :accepted?
   end
 
+  def test_arguments_may_be_written_without_parentheses
+    wanted = { on_behalf: false }
+    finding = only { World::User.all.each { |user| user.tokens.exists? wanted } }
+    assert_includes finding.fix, "where(user_id: values).where(id: wanted)"
+    work = -> { World::User.all.each { |user| user.tokens.find_by on_behalf: false if wanted } }
+    finding = only(&work)
+    assert_includes finding.fix, "has_one :chosen_token, -> { where(on_behalf: false) }, "
+    assert_predicate Castellan::Doctor.try(finding, &work), :accepted?
+  end
+
   def test_a_name_that_is_taken_is_not_proposed
     World::User.class_eval { def last_token = tokens.order(:id).last }
     finding = only { World::User.all.map(&:last_token) }

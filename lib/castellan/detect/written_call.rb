@@ -22,17 +22,25 @@ module Castellan
       NEAR_BEFORE = 5
       NEAR_AFTER = 10
       AGAIN = /\.(?:lock!|with_lock\b)/
+      FINDERS = %w[where exclude find find_by find_by! exists? first last take count sum average minimum maximum min max avg pluck pick get
+                   order limit select_map].freeze
+      BARE = /(?<call>\.(?:#{FINDERS.map { |name| Regexp.escape(name) }.join("|")}))
+              [ ](?=[\w:"'\[@])(?!(?:if|unless|and|or|do|then|while|until|rescue|in)\b)
+              (?<given>(?:[^()\[\]{};]|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])+?)
+              (?=\s+(?:if|unless|and|or|do|then|while|until|rescue)\b|\s*(?:[;})\]{]|&&|\|\||\ [?]\ )|\s*\z)/x
+      private_constant :FINDERS, :BARE
       private_constant :AGAIN, :ATTEMPT, :NEAR_BEFORE, :NEAR_AFTER, :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT, :LITERAL, :LOCK
 
       module_function
 
+      # Arguments are in parentheses, though they may be written without.
       # @param site [Integer, nil] see {CallSite}
       # @return [String] empty where there is no source
       def at(site)
         lines = site ? lines_to(site) : []
         text = lines.pop.to_s
         text = join(lines.pop, text) while lines.any? && above?(lines.last, text)
-        text
+        text.gsub(BARE, '\k<call>(\k<given>)')
       end
 
       # @return [Integer] how often records that were read are read again, to be locked
