@@ -19,7 +19,7 @@ module Castellan
              'ARGV.shift until ARGV.empty? || ARGV.first.start_with?("-")'
     OLDER_RAILS = "gemfiles/rails_7_1.gemfile"
     TOUCHES_RAILS = "test/{rows,instrument,detect,versions,keeper,document,serializer,compat,generators}/**/*_test.rb " \
-                    "test/{document,contract,railtie}_test.rb"
+                    "test/profile/{rails,rows,middleware,layers,recorder}_test.rb test/{document,contract,railtie,readme_rails}_test.rb"
     # Of these, those that ask an example, which is a process with Rails of its own whatever the tests' is.
     RAILS_OF_THEIR_OWN = "test/detect/**/users_example*_test.rb"
     # Tests wait for servers and browsers, so one more than there are processors. Each has servers of its own, so no more than five.

@@ -10,15 +10,17 @@ module Castellan
   #   <!-- run needs: postgres -->    only where this server is installed (keys of TestServers::BINARIES)
   #   <!-- run continues -->          after the code of the runnable block before it, in one program
   #   <!-- output -->                 the next block is exactly what the runnable block before it prints
+  #   <!-- file: config/a.rb -->      the next block is this file of an application, which a test of the page has (see {.files})
   #
   # A block runs in a new directory that links to everything in the checkout, with this bundle: `bundle exec castellan` and
   # `examples/users` work, and what a block writes is thrown away; it is called example.rb or example.sh there. Blocks that need a server
   # of the reader's own stay unmarked.
   class Snippets
     Snippet = Struct.new(:language, :code, :line, :needs, :output, keyword_init: true)
+    FILE = /^<!--\s*file:\s*(?<path>\S+)\s*-->\n+```\w*\n(?<code>.*?)^```$/m
     BLOCK = /^<!--\s*(?<mark>run|output)(?<words>[^>]*?)\s*-->\n+```(?<language>\w*)\n(?<code>.*?)^```$/m
     COMMANDS = { "ruby" => ["ruby", "-w", "-Ilib", "example.rb"], "sh" => ["bash", "-euo", "pipefail", "example.sh"] }.freeze
-    private_constant :BLOCK, :COMMANDS
+    private_constant :FILE, :BLOCK, :COMMANDS
 
     # @param markdown [String]
     # @return [Array<Snippet>] in the order of the page
@@ -29,6 +31,10 @@ module Castellan
         snippets << snippet(match, snippets.last)
       end
     end
+
+    # @param markdown [String]
+    # @return [Hash{String => String}] paths and texts
+    def self.files(markdown) = markdown.scan(FILE).to_h
 
     def self.snippet(match, previous)
       line = match.pre_match.count("\n") + 1

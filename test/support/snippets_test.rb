@@ -34,6 +34,11 @@ class SnippetsTest < Minitest::Test
     ```sh
     ls lib/castellan.rb && false
     ```
+
+    <!-- file: config/a.rb -->
+    ```ruby
+    A = 1
+    ```
   MARKDOWN
 
   def test_only_marked_blocks_are_found
@@ -54,6 +59,10 @@ class SnippetsTest < Minitest::Test
     output, _errors, passed = Castellan::Snippets.run(snippets[2], root: ROOT)
     refute passed
     assert_equal "lib/castellan.rb\n", output
+  end
+
+  def test_files_of_an_application_have_their_path
+    assert_equal({ "config/a.rb" => "A = 1\n" }, Castellan::Snippets.files(PAGE))
   end
 
   def test_a_block_of_another_language_cannot_be_runnable
