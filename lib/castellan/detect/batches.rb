@@ -49,13 +49,14 @@ module Castellan
           upwards?(group) && !siblings(group).intersect?([group.count, group.count + singly(group).sum(&:count)])
       end
 
-      # Whether records of the table were read before, by something else than what the lists are of.
+      # Whether records of the table were read before, by something else than what the lists are of; or nothing was, so that the first
+      # level had been there already.
       def rooted?(group)
         column = group.shape.list_column
-        @groups.any? do |other|
+        earlier = @groups.select { |other| other.order < group.order && !other.shape.write? }
+        earlier.empty? || earlier.any? do |other|
           shape = other.shape
-          other.order < group.order && shape.table == group.shape.table && !shape.write? && !shape.existence? &&
-            shape.list_column != column && !shape.equal.include?(column)
+          shape.table == group.shape.table && !shape.existence? && shape.list_column != column && !shape.equal.include?(column)
         end
       end
 

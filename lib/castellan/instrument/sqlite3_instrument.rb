@@ -41,7 +41,7 @@ module Castellan
         def execute(*binds)
           return super unless Sqlite3Instrument.unknown?(@connection)
 
-          RawStatement.tell(Sqlite3Instrument.text(self), NAME, binds.flatten(1)) { super }
+          RawStatement.tell(Sqlite3Instrument.text(self), NAME, Sqlite3Instrument.binds(self, binds.flatten(1))) { super }
         end
       end
 
@@ -74,6 +74,12 @@ module Castellan
 
         # Public for the modules above.
         def unknown?(database) = attached? && RawStatement.unknown?(database)
+
+        # What was bound beforehand (`bind_param`) is not known, so it is taken for another value each time: who binds in a loop does so
+        # because values differ.
+        def binds(statement, given)
+          given.empty? && statement.bind_parameter_count.positive? ? [Clock.monotonic_ns] : given
+        end
 
         # @return [String] of one that was made before anybody listened it may be unknown
         def text(statement) = statement.sql || "EXECUTE #{statement.object_id}"

@@ -116,6 +116,10 @@ module Accuracy
         level = Category.where(parent_id: nil).all
         level = Category.where(parent_id: level.map(&:id)).all until level.empty?
       end
+      sample "level by level, from keys that were known" do
+        level = [2, 5]
+        level = Category.where(parent_id: level).select_map(:id) until level.empty?
+      end
       sample "a list of a tree's keys for each of other records" do
         lists = [[1, 2, 3], [4], [5, 6], [7, 8, 9, 10], [11]]
         User.all.zip(lists) do |_user, list|

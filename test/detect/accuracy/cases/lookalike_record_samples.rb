@@ -261,6 +261,14 @@ module Accuracy
         2.times { 2.times { Category.create!(parent: leaf) } and leaf = Category.last } #=> write_loop 4
         Category.where(parent_id: nil).preload(children: { children: { children: { children: :children } } }).to_a
       end
+      sample "preloaded by levels, from what was loaded before" do
+        ActiveRecord::Associations::Preloader.new(records: [Category.new(id: 2), Category.new(id: 5)],
+                                                  associations: { children: { children: :children } }).call
+      end
+      sample "level by level, from keys that were known" do
+        level = [2, 5]
+        level = Category.where(parent_id: level).ids until level.empty?
+      end
       sample "parents of parents, preloaded" do
         Category.where.not(parent_id: [nil, 1]).preload(parent: { parent: :parent }).to_a
       end

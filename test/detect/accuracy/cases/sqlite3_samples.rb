@@ -62,6 +62,15 @@ module Accuracy
         end
       end
     end
+    sample "a prepared statement whose value is bound beforehand" do
+      database.prepare("SELECT * FROM posts WHERE user_id = ?") do |statement|
+        (1..3).each do |id|
+          statement.bind_param(1, id)
+          statement.execute.to_a #=> n_plus_one 3
+          statement.reset!
+        end
+      end
+    end
     sample "a join, once" do
       database.execute("SELECT * FROM posts JOIN users ON users.id = posts.user_id")
     end
