@@ -33,15 +33,31 @@ module OneByOneContract
 
     # Keys of other types than the columns that are compared with them.
     def self.key_tables(connection)
-      connection.create_table(:stamps, id: "char(3)") { |table| table.string :number }
+      type, options = caseless_type(connection)
+      connection.create_table(:stamps, id: "char(3)") do |table|
+        table.string :number
+        table.column :word, type, **options
+        table.column :measure, "REAL"
+      end
       connection.create_table(:prints) do |table|
         table.column :stamp_id, "char(3)"
+        table.column :long_stamp_id, "char(5)"
+        table.column :stamp_word, type, **options
+        table.column :stamp_measure, connection.adapter_name == "SQLite" ? "UUID" : "REAL"
         table.integer :stamp_number
         table.integer :master_small, limit: 2
         table.decimal :master_decimal, precision: 10, scale: 2
         table.string :of_type
         table.integer :of_id
       end
+    end
+
+    # Of texts that are the same whether in capitals or not.
+    def self.caseless_type(connection)
+      return [:string, { collation: "NOCASE" }] if connection.adapter_name == "SQLite"
+
+      connection.enable_extension("citext")
+      [:citext, {}]
     end
 
     MODELS = <<~RUBY
@@ -54,10 +70,16 @@ module OneByOneContract
       end
       class Print < Base
         belongs_to :of, -> { unscope(where: :retired) }, polymorphic: true
+        belongs_to :stamp, foreign_key: :long_stamp_id
+        belongs_to :stamp_of_word, class_name: "Stamp", primary_key: :word, foreign_key: :stamp_word
+        belongs_to :stamp_of_measure, class_name: "Stamp", primary_key: :measure, foreign_key: :stamp_measure
       end
       class Stamp < Base
         has_many :prints
         has_many :first_print, -> { order(:id).limit(1) }, class_name: "Print"
+        has_many :long_prints, class_name: "Print", foreign_key: :long_stamp_id
+        has_many :prints_by_word, class_name: "Print", primary_key: :word, foreign_key: :stamp_word
+        has_many :prints_by_measure, class_name: "Print", primary_key: :measure, foreign_key: :stamp_measure
         has_many :prints_by_number, class_name: "Print", primary_key: :number, foreign_key: :stamp_number
       end
       class Work < Base
@@ -152,6 +174,17 @@ module OneByOneContract
     end
   end
 
+  # To the database, and to a record that looks for its own, these are the same; read as text they are not.
+  def test_keys_that_are_equal_and_not_the_same
+    long = world::Base.connection.adapter_name == "SQLite" ? "abc" : "abc  "
+    %w[abc abd].each_with_index { |id, number| world::Stamp.create!(id: id, word: id, measure: number) }
+    [[long, "ABC", 0], ["abd", "abD", 1], ["abc", "Abc", 0]].each do |id, word, measure|
+      world::Print.create!(long_stamp_id: id, stamp_word: word, stamp_measure: measure)
+    end
+    %i[long_prints prints_by_word prints_by_measure].each { |name| assert_found_by_each(world::Stamp, name) }
+    %i[stamp stamp_of_word stamp_of_measure].each { |name| assert_one_found_by_each(world::Print, name) }
+  end
+
   # Text that is written otherwise than the number that it stands for.
   def test_a_text_key_beside_a_column_of_numbers
     %w[08 7].each { |number| world::Stamp.create!(id: "a#{number}", number: number) }
@@ -209,6 +242,16 @@ module OneByOneContract
     some.first.association(name).load_target
     [model.order(:id), given, some].each do |scope|
       assert_equal expected.map(&:sort), linked(plain(model, name).render(scope), name).map(&:sort), name
+    end
+  end
+
+  def assert_one_found_by_each(model, name)
+    expected = model.order(:id).map { |owner| owner.association(name).reader.id }
+    related = Class.new(Castellan::Resource)
+    related.model(model.reflect_on_association(name).klass)
+    owners = resource(model) { belongs_to name, resource: related }
+    [model.order(:id), model.order(:id).to_a].each do |scope|
+      assert_equal expected, linked_to_one(owners.render(scope, include: name), name), name
     end
   end
 

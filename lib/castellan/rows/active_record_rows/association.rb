@@ -150,7 +150,7 @@ module Castellan
           source = @reflection.source_reflection
           join = @owner.association(@reflection.through_reflection.name)
           return unless unscoped? && join.direct? && source.macro == :belongs_to && !source.polymorphic?
-          return unless source.association_primary_key == id.to_s
+          return unless source.association_primary_key == id.to_s && !KeyTypes.of(join.model, source).mixed?
 
           key = source.foreign_key.to_s
           sure = @owner.dialect.lateral? && join.adapter.references?(key, model.table_name, id.to_s)
