@@ -29,6 +29,7 @@ module Castellan
       # @raise [DeclarationError] naming the file, the line and the nearest right name
       def call
         Array(@definition.id_column).each { |column| column!(@adapter, column, "id", @definition.id_location) }
+        identify(@definition, @adapter, [])
         @definition.attributes.each_value { |attribute| attribute!(attribute) }
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
         @definition.links.each { |name, link| computed!(link, "link #{name.inspect}") }
@@ -37,6 +38,22 @@ module Castellan
       end
 
       private
+
+      # Whoever is led to is identified as well, whether it was checked yet or not; what is wrong there, its own check says.
+      def identify(definition, adapter, seen)
+        return if definition.model.nil? || seen.include?(definition)
+
+        seen << definition
+        by_records = [*definition.id_column].any? { |column| adapter.columns.include?(column) && !adapter.identifies?(column) }
+        definition.identify_by_records if by_records
+        definition.relationships.each_value { |relationship| identify_related(relationship, adapter, seen) }
+      end
+
+      def identify_related(relationship, adapter, seen)
+        relationship.definitions.each { |definition| identify(definition, adapter.related(definition.model), seen) }
+      rescue DeclarationError
+        nil
+      end
 
       def attribute!(attribute)
         what = "attribute #{attribute.name.inspect}"

@@ -19,7 +19,6 @@ module Castellan
       # @return [Class] the resource
       # @return [Object, nil] model, dataset; nil for a resource of plain objects
       # @return [String] JSON:API type
-      # @return [Symbol, Array<Symbol>] the column of the id, or the columns of a key of several, which are joined
       # @return [String, nil] "path:line" of its declaration
       # @return [Hash{Symbol => Attribute}]
       # @return [Hash{Symbol => Relationship}]
@@ -28,7 +27,7 @@ module Castellan
       # @return [Hash{String => String}] sortable names and where they were declared
       # @return [Hash{Symbol => Computed}] links of each resource object
       # @return [Computed, nil] its meta object
-      attr_reader :resource, :model, :type, :id_column, :id_location, :attributes, :relationships, :representations, :filters,
+      attr_reader :resource, :model, :type, :id_location, :attributes, :relationships, :representations, :filters,
                   :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta
 
       def initialize(resource, declarations)
@@ -49,6 +48,17 @@ module Castellan
         check_default_sort(declarations.locations[:sort])
         check_caching(declarations.locations[:cache])
         freeze
+      end
+
+      # @return [Symbol, Array<Symbol>] the column of the id; a list where records have to be asked: the columns of a key of several,
+      #   which are joined, or one whose value is not written as it stands in the row, see {#identify_by_records}
+      def id_column
+        @derived[:id_column] || @id_column
+      end
+
+      # Said at boot of an enum, a time, a decimal, an encrypted column: the id is the text of what a record's reader answers.
+      def identify_by_records
+        derive(:id_column) { [@id_column].flatten.freeze }
       end
 
       # @return [String] the resource's name, for messages

@@ -12,6 +12,15 @@ module Castellan
         new(node, adapter).to_a
       end
 
+      # @param definition [Resource::Definition] identified by columns that a row alone does not write
+      # @return [String]
+      def self.of_id(definition)
+        columns = definition.id_column
+        return "the key of #{definition.type} has several columns" if columns.size > 1
+
+        "#{columns.first}, the id of #{definition.type}, is not written as it stands in the row"
+      end
+
       def initialize(node, adapter)
         @node = node
         @adapter = adapter
@@ -28,7 +37,10 @@ module Castellan
       def composite_key
         return unless @node.definition.id_column.is_a?(Array)
 
-        "id: its key has several columns (#{@node.definition.id_column.join(", ")})"
+        columns = @node.definition.id_column
+        return "id: #{columns.first} is not written as it stands in the row" if columns.one?
+
+        "id: its key has several columns (#{columns.join(", ")})"
       end
 
       def of_attribute(attribute)

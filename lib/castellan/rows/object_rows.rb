@@ -48,6 +48,11 @@ module Castellan
         object ? Rows.for(object) : self
       end
 
+      # @return [Boolean] nothing but what a reader answers is known
+      def identifies?(_column)
+        true
+      end
+
       # @return [Boolean] whether ids are known to be whole numbers
       def integer?(_column)
         false

@@ -24,7 +24,7 @@ module Castellan
       # @return [Array<Array>] the values of those that can be such ids
       def divided(ids, columns, adapter)
         ids.filter_map do |id|
-          parts = id.to_s.split(DELIMITER, -1)
+          parts = columns.one? ? [id.to_s] : id.to_s.split(DELIMITER, -1)
           next unless parts.size == columns.size
 
           values = columns.zip(parts).flat_map { |column, part| adapter.integer?(column) ? Ids.integers([part]) : [part] }

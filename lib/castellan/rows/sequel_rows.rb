@@ -214,6 +214,11 @@ module Castellan
         @types.reader_of_its_own?(column)
       end
 
+      # @return [Boolean] whether the text of the driver's value is that of the reader's, so that it identifies the row
+      def identifies?(column)
+        @types.identifies?(column)
+      end
+
       # @return [Boolean]
       def integer?(column)
         @types.type(column) == :integer

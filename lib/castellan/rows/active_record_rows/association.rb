@@ -39,7 +39,7 @@ module Castellan
         # @return [String, nil] why it cannot be read as rows
         def reason_for(relationship)
           composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
-          return "the key of #{composite.type} has several columns" if composite
+          return ModelReasons.of_id(composite) if composite
           return "a class of its table declares it anew" if declared_anew?
           return reason unless relationship.polymorphic?
 

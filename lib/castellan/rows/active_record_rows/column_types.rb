@@ -15,6 +15,7 @@ module Castellan
       # Decimals on SQLite are binary fractions to the driver, JSON there is unchecked text, times in zones other than UTC
       # are written with an offset: these go through the type.
       class ColumnTypes
+        IDENTIFYING = %i[integer text date].freeze
         PLAIN = {
           integer: [:integer, %w[ActiveModel::Type::Integer ActiveModel::Type::BigInteger ActiveRecord::ConnectionAdapters::SQLite3Adapter::SQLite3Integer]],
           string: [:text, %w[ActiveModel::Type::String ActiveModel::Type::ImmutableString]],
@@ -34,7 +35,7 @@ module Castellan
         UTC_NAMES = %w[UTC Etc/UTC].freeze
         MILLISECONDS = 3
         CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # what is infinite has none
-        private_constant :CLOCK, :PLAIN, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
+        private_constant :CLOCK, :IDENTIFYING, :PLAIN, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
 
         def initialize(model, dialect)
           @model = model
@@ -54,6 +55,14 @@ module Castellan
           when :datetime then coder if utc?(name)
           else coder
           end
+        end
+
+        # @return [Boolean] whether the driver's value and the reader's have one text
+        def identifies?(name)
+          coder = @coders.fetch(name)
+          return IDENTIFYING.include?(coder) if coder
+
+          @model.type_for_attribute(name).instance_of?(::ActiveModel::Type::Value) && !reader_of_its_own?(name)
         end
 
         # @return [Object]

@@ -94,7 +94,9 @@ module Castellan
 
         def by_several(scope, ids, columns)
           values = RecordIds.divided(ids, columns, self)
-          values.empty? ? scope.none : scope.where(columns.map(&:name) => values)
+          return scope.none if values.empty?
+
+          columns.one? ? scope.where(columns.first => values.flatten(1)) : scope.where(columns.map(&:name) => values)
         end
 
         # What is asked of a scope with a limit is asked of the rows that the limit leaves.

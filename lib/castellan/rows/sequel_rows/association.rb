@@ -42,7 +42,7 @@ module Castellan
         # @return [String, nil] why it cannot be read as rows
         def reason_for(relationship)
           composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
-          return "the key of #{composite.type} has several columns" if composite
+          return ModelReasons.of_id(composite) if composite
           return reason unless relationship.polymorphic?
 
           reason_for_several(relationship)

@@ -17,11 +17,12 @@ module Castellan
                   string: :text }.freeze
         # Where Sequel itself reads the rows, its values are Ruby's: these need no conversion to be written.
         WRITTEN_AS_THEY_ARE = %i[integer boolean float string].freeze
+        IDENTIFYING = %i[integer text date].freeze
         JSON_TYPES = %w[json jsonb].freeze
         TEXT = [25, 1042, 1043].freeze # text, char and varchar in pg_type
         ACCESSORS = %r{/sequel/model/base\.rb\z}
         CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # what is infinite has none
-        private_constant :PLAIN, :CLOCK, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :ACCESSORS
+        private_constant :PLAIN, :IDENTIFYING, :CLOCK, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :ACCESSORS
 
         # @param column [Hash] of a schema
         # @return [Symbol, nil] Sequel's name for its type, or :uuid, for which it has none
@@ -55,6 +56,14 @@ module Castellan
           when :datetime then coder if RubyValues.iso_dates? && written_as_utc?(name)
           else coder
           end
+        end
+
+        # @return [Boolean] whether the driver's value and the reader's have one text
+        def identifies?(name)
+          coder = @coders.fetch(name)
+          return IDENTIFYING.include?(coder) if coder
+
+          [nil, :uuid].include?(type(name)) && !reader_of_its_own?(name)
         end
 
         # @return [Object]

@@ -120,7 +120,10 @@ module Castellan
         end
 
         def by_several(dataset, ids, columns)
-          dataset.where(columns.map { |column| qualify(column) } => RecordIds.divided(ids, columns, self))
+          values = RecordIds.divided(ids, columns, self)
+          return dataset.where(qualify(columns.first) => values.flatten(1)) if columns.one?
+
+          dataset.where(columns.map { |column| qualify(column) } => values)
         end
 
         # What is asked of a dataset with a limit is asked of the rows that the limit leaves.
