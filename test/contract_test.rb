@@ -62,7 +62,7 @@ class ContractTest < Minitest::Test
   end
 
   def test_active_record_loads_where_a_trial_preloads
-    assert_empty(%i[load calculate exists? find_each pluck scheduled?].reject { |name| ActiveRecord::Relation.method_defined?(name) })
+    assert_empty(%i[load calculate exists? find_each pluck ids scheduled?].reject { |name| ActiveRecord::Relation.method_defined?(name) })
     assert ActiveRecord::Relation.protected_method_defined?(:load_records)
     assert ActiveRecord::Querying.method_defined?(:find_by_sql)
     assert ActiveRecord::AssociationRelation.method_defined?(:proxy_association)

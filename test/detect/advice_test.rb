@@ -9,14 +9,22 @@ class DetectAdviceTest < Minitest::Test
 
   class Node < World::Base
     self.table_name = "advice_nodes"
-    connection.create_table(:advice_nodes) { |t| [t.integer(:parent_id), t.datetime(:updated_at)] }
+    connection.create_table(:advice_nodes) { |t| [t.integer(:parent_id), t.datetime(:updated_at), t.string(:type)] }
     has_many :children, class_name: "DetectAdviceTest::Node", foreign_key: :parent_id, inverse_of: false
     has_many :new_children, -> { where(updated_at: nil) }, class_name: "DetectAdviceTest::Node", foreign_key: :parent_id, inverse_of: false
 
     def tree = [id, children.map(&:tree)]
 
+    Twig = Class.new(self)
+    Bud = Class.new(self)
     root = create!
     2.times { child = create!(parent_id: root.id) and 2.times { create!(parent_id: child.id) } }
+  end
+
+  class Holder < World::Base
+    self.table_name = "users"
+    has_many :tokens, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id, inverse_of: false
+    has_many :secret_tokens, -> { where(secret: "x") }, class_name: "ActiveRecordWorld::Token", foreign_key: :user_id, inverse_of: false
   end
 
   SequelWorld::DB.create_table(:advice_leaves) { [primary_key(:id), Integer(:parent_id), String(:color)] }
@@ -51,6 +59,35 @@ class DetectAdviceTest < Minitest::Test
     finding = only(&work)
     assert_includes finding.fix, "has_one :chosen_token, -> { where(on_behalf: false) }, "
     assert_predicate Castellan::Doctor.try(finding, &work), :accepted?
+  end
+
+  def test_what_the_preloaded_records_of_the_same_model_ask_for_is_preloaded_below_them
+    work = -> { Node.where(parent_id: 1).preload(:children).each { |node| node.children.each { |child| child.new_children.to_a } } }
+    finding = only(&work)
+    assert_equal ["DetectAdviceTest::Node#new_children", 4], [finding.association, finding.count]
+    assert_includes finding.fix, "add .preload(children: :new_children) where the nodes are loaded: "
+    assert_predicate Castellan::Doctor.try(finding, &work), :accepted?
+  end
+
+  def test_subclasses_of_one_table_that_are_loaded_on_a_line_are_not_preloaded_for_each_other
+    Node.transaction do
+      2.times { [Node::Twig.create!, Node::Bud.create!] }
+      work = lambda do
+        nodes = Node::Twig.all.to_a + Node::Bud.all.to_a
+        nodes.each { |node| node.new_children.to_a }
+      end
+      finding = only(&work)
+      assert_equal "add .preload(:new_children) where the nodes are loaded: #{finding.parent_location}", finding.fix
+      assert_predicate Castellan::Doctor.try(finding, &work), :accepted?
+      raise ActiveRecord::Rollback
+    end
+  end
+
+  def test_the_column_that_a_line_gives_a_value_to_is_not_chosen_by_a_scope
+    finding = only { Holder.all.each { |holder| World::Token.where(user_id: holder.id, secret: "y").exists? } }
+    assert_equal "DetectAdviceTest::Holder#tokens", finding.association
+    finding = only { Holder.all.each { |holder| holder.secret_tokens.exists? } }
+    assert_equal "DetectAdviceTest::Holder#secret_tokens", finding.association
   end
 
   def test_a_name_that_is_taken_is_not_proposed

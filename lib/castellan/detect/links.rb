@@ -92,8 +92,15 @@ module Castellan
 
       def rank(link, group)
         scoped = (@scoped ||= {}.compare_by_identity)[link] ||= ScopeColumns.of(link)
-        [named?(link, group) ? 0 : 1, (scoped - group.shape.equal).any? ? 1 : 0, -scoped.size, link.through ? 1 : 0,
-         link.to == :many ? 0 : 1]
+        named = named?(link, group)
+        [named ? 0 : 1, (scoped - group.shape.equal).any? || (!named && written?(scoped, group)) ? 1 : 0, -scoped.size,
+         link.through ? 1 : 0, link.to == :many ? 0 : 1]
+      end
+
+      # Whether the line itself gives a value to what the scope of an association would choose by.
+      def written?(columns, group)
+        source = WrittenCall.at(group.busiest)
+        columns.any? { |column| source.match?(/\b#{Regexp.escape(column)}:(?!:)/) }
       end
 
       def candidates

@@ -74,7 +74,7 @@ module Castellan
       def call = "#{models.preload(@tree)}#{models.unlisted unless @parent.count || @parent.path.any?}"
 
       def places
-        [@parent.site, *@parent.also].map { |site| CallSite.location(site) }.join(" and ")
+        [@parent.site, *@parent.also].uniq.map { |site| CallSite.location(site) }.join(" and ")
       end
 
       def also = @parent.also.to_a.map { |site| CallSite.location(site) }

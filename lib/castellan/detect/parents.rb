@@ -74,9 +74,30 @@ module Castellan
       end
 
       def here(load, owner, group)
+        own = own_walk(load, owner, group)
+        return Parent.new(model: owner, site: load.site, count: nil, path: [own.name], loaded: class_named(load.model)) if own
+
         count = load.joined ? group.count : load.count
         Parent.new(model: owner, site: load.site, count: count, path: [], loaded: class_named(load.model),
                    also: others(load, owner, group), walk: walk_to(owner, load))
+      end
+
+      # The association by which a model belongs to itself, when it was preloaded with these records and the line goes on from there:
+      # `comment.parent.author`.
+      def own_walk(load, owner, group)
+        return unless load.times > 1 && !load.joined && Detect.models(owner)
+
+        source = WrittenCall.at(group.busiest)
+        Detect.models(owner).links(owner).find do |link|
+          times = source.scan(/\b#{Regexp.escape(link.name.to_s)}\b/).size
+          link.target && fits?(link.target.name, owner) && times > (link.name == group.association ? 1 : 0) && preloaded_there?(load, link)
+        end
+      end
+
+      def preloaded_there?(load, link)
+        @groups.any? do |other|
+          other.association.nil? && other.sites.key?(load.site) && other.shape.table == link.table && other.shape.only_by?(link.key)
+        end
       end
 
       # The association through which a line loads such records, if it is one: its statement came before they did.
@@ -105,7 +126,7 @@ module Castellan
 
       # Records that came in one statement but after another load at the same place were most likely preloaded from there.
       def from_root(load, owner, group)
-        return here(load, owner, group) if load.root == load.model
+        return here(load, owner, group) if load.root == load.model || apart?(load)
 
         root = @loads.find { |other| other.site == load.site && other.model == load.root }
         names = path_between(Object.const_get(root.model), owner)
@@ -114,6 +135,15 @@ module Castellan
         Parent.new(model: Object.const_get(root.model), site: root.site, count: root.count, path: names)
       rescue NameError
         here(load, owner, group)
+      end
+
+      # Whether two subclasses of one table were each asked for, and none was preloaded for the other.
+      def apart?(load)
+        models = [load.root, load.model].map { |name| class_named(name) }
+        table, other = models.map { |model| model.table_name if model && Detect.models(model) }
+        return false unless table && table == other
+
+        @groups.none? { |group| group.sites.key?(load.site) && group.shape.listed? && group.shape.table == table.to_s }
       end
 
       # The owners came from a repeated walk themselves: ask for the parent of that.

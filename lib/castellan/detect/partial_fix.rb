@@ -256,7 +256,7 @@ module Castellan
 
       # What is still to be called on the association, because it holds more or other things than the line asks for.
       def call
-        return "#{@chain.finder}#{@chain.arguments}" if %w[pluck pick].include?(@chain&.finder)
+        return "#{@chain.finder}#{@chain.arguments}" if %w[pluck pick ids].include?(@chain&.finder)
         return mapped.delete_prefix(".") if mapped
 
         "first" if @shape.single? && @link.through

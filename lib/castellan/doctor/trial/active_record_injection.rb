@@ -42,6 +42,12 @@ module Castellan
             super
           end
 
+          def ids
+            injection = Injection.current
+            ActiveRecordInjection.declared(injection, self) { |records| return records.map(&:id) } if injection
+            super
+          end
+
           def find_each(**options, &block)
             ActiveRecordInjection.reading(self, :each) { |records| return records.each(&block) } if options.empty? && block
             super

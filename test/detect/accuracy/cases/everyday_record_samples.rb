@@ -383,6 +383,11 @@ module Accuracy
       sample "update_counters of all", writes: true do
         Post.update_counters(Post.ids, comments_count: 1)
       end
+      sample "ids of some of each" do
+        User.all.each do |user|
+          user.posts.where(published: true).ids #=> n_plus_one 5 User#posts
+        end
+      end
       sample "find_or_create_by", writes: true do
         %w[x y z].each do |name|
           Tag.find_or_create_by!(name: name) #=> n_plus_one 3, write_loop 3
