@@ -13,7 +13,7 @@ module ScopesOfTheCallerContract
   module World
     def self.of(base)
       base.connection.create_table(:scribes) { |table| table.string(:name) }
-      base.connection.create_table(:scrolls) { |table| table.belongs_to(:scribe) && table.string(:title) }
+      base.connection.create_table(:scrolls) { |table| table.belongs_to(:scribe) && table.string(:title) && table.bigint(:copied_id) }
       base.connection.create_table(:stains) { |table| table.belongs_to(:scroll) }
       base.connection.execute("CREATE VIEW scroll_titles AS SELECT title AS shown, scribe_id FROM scrolls")
       world = ScopesOfTheCallerContract.const_set(:"On#{base.module_parent_name}", Module.new)
@@ -23,6 +23,9 @@ module ScopesOfTheCallerContract
       scroll.belongs_to :scribe, class_name: scribe.name
       scroll.has_many :stains, class_name: stain.name
       stain.belongs_to :scroll, class_name: scroll.name
+      scroll.belongs_to :copied, class_name: scroll.name, optional: true
+      scroll.has_many :copies, class_name: scroll.name, foreign_key: :copied_id
+      scroll.has_many :copied_copies, -> { where.associated(:copies).order(:id) }, class_name: scroll.name, foreign_key: :copied_id
       scribe.has_many :shouted, -> { select("scrolls.*, upper(title) AS title").order(:id) }, class_name: scroll.name
       world
     end
@@ -46,6 +49,18 @@ module ScopesOfTheCallerContract
     assert_equal ids(@scrolls[1, 4].reverse), paged(world::Scroll.order(:id).limit(4).offset(1), sort: "title", page: { size: 9 })
     joined = world::Scroll.joins(:stains).order(:id).limit(2)
     assert_equal ids(@scrolls[1, 2].reverse), paged(joined, sort: "title", page: { size: 9 })
+  end
+
+  # `where.associated` names the joined table as the association is called, which holds only while the relation knows that.
+  def test_a_join_to_the_same_table_keeps_its_name
+    @scrolls[1].update!(copied: @scrolls[0])
+    @scrolls[2].update!(copied: @scrolls[1])
+    copied = world::Scroll.where.associated(:copied)
+    [copied, copied.limit(1), world::Scroll.where.missing(:copied)].map { |scope| scope.order(:id) }.each { |scope| assert_equal ids(scope), paged(scope, page: { size: 9 }) }
+    copies = resource(world::Scroll)
+    copies.has_many(:copied_copies, resource: copies)
+    linked = JSON.parse(copies.render(world::Scroll.order(:id)))["data"].map { |one| one["relationships"]["copied_copies"]["data"] }
+    assert_equal(world::Scroll.order(:id).map { |one| ids(one.copied_copies) }, linked.map { |links| links.map { |link| link["id"] } })
   end
 
   def test_what_a_limit_leaves_out_is_not_found_by_id

@@ -11,7 +11,7 @@ module Castellan
       # An association without an order is read in the order of its keys: any order is right then, and this one is the same each time.
       class LazyStatement
         def initialize(relation, fallback_order:)
-          @relation = relation.except(:includes, :preload, :eager_load, :references)
+          @relation = relation.except(:includes, :preload, :eager_load)
           @relation = @relation.left_outer_joins(*relation.eager_load_values) if relation.eager_load_values.any?
           @fallback = fallback_order
           freeze

@@ -33,7 +33,7 @@ module Castellan
         # A relation that may answer a row twice becomes `WHERE id IN (the relation)`, in the relation's order and with its limit.
         # @return [ActiveRecord::Relation]
         def once(relation)
-          plain = ExpandedOrder.of(relation).except(:includes, :preload, :eager_load, :references)
+          plain = ExpandedOrder.of(relation).except(:includes, :preload, :eager_load)
           plain = plain.left_outer_joins(*joined(relation)) if relation.eager_loading?
           multiplies?(plain) ? within(plain) : plain.except(:select)
         end
