@@ -56,7 +56,9 @@ module ScopesOfTheCallerContract
     @scrolls[1].update!(copied: @scrolls[0])
     @scrolls[2].update!(copied: @scrolls[1])
     copied = world::Scroll.where.associated(:copied)
-    [copied, copied.limit(1), world::Scroll.where.missing(:copied)].map { |scope| scope.order(:id) }.each { |scope| assert_equal ids(scope), paged(scope, page: { size: 9 }) }
+    [copied, copied.limit(1), world::Scroll.where.missing(:copied)].each do |scope|
+      assert_equal ids(scope.order(:id)), paged(scope.order(:id), page: { size: 9 })
+    end
     copies = resource(world::Scroll)
     copies.has_many(:copied_copies, resource: copies)
     linked = JSON.parse(copies.render(world::Scroll.order(:id)))["data"].map { |one| one["relationships"]["copied_copies"]["data"] }
