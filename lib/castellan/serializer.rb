@@ -45,6 +45,7 @@ module Castellan
     autoload :RelationDocument, "castellan/serializer/relation_document"
     autoload :Source, "castellan/serializer/source"
     autoload :Translation, "castellan/serializer/translation"
+    autoload :Writing, "castellan/serializer/writing"
 
     # Of a module that includes this one: a class that includes that module is a serializer, before anything else of it is seen.
     module Passed
@@ -87,101 +88,34 @@ module Castellan
     def initialize(resource, options = {})
       self.class.record_type!
       @resource = resource
-      @options = Options.of(self.class, options)
+      @castellan = Writing.new(self, resource, Options.of(self.class, options))
     end
 
     # @return [Hash] with symbols as keys and Ruby's own values
     def serializable_hash
-      self.class.is_collection?(@resource, @options.is_collection) ? hash_for_collection : hash_for_one_record
+      @castellan.collection? ? hash_for_collection : hash_for_one_record
     end
 
     alias to_hash serializable_hash # of this very method, as there: what a class writes over it is asked by its own name
 
     # @return [Hash]
     def hash_for_one_record
-      document = { data: nil, **around }
-      return document unless @resource
-
-      document[:data] = primary.call(@resource)
-      document[:included] = included([@resource]) if @options.tree.any?
-      document
+      @castellan.one_record
     end
 
     # @return [Hash]
     def hash_for_collection
-      records = self.records
-      document = { data: records.map { |record| primary.call(record) } }
-      document[:included] = included(records) if @options.tree.any?
-      document.merge!(around)
+      @castellan.collection
     end
 
     # @return [String] the document's bytes, UTF-8; takes and ignores what `render json:` gives
     def to_json(*)
-      document = self.document or return JsonText.of(hash_for_json)
-      verification = Document.verification or return written(document)
-      verification.check_serialized(self.class.record_type.to_s, -> { written(self.document) }, -> { JsonText.of(to_hash) })
+      @castellan.json
     end
 
     # @return [String] in words: what is read of a relation, which types need models, and why
     def explain
-      Explanation.new(self.class, source, @options).to_s
-    end
-
-    private
-
-    # @return [Source, nil]
-    def source
-      Source.of(@resource) unless @options.is_collection == false
-    end
-
-    # What a class writes over them is what is written.
-    def generic?
-      %i[hash_for_collection to_hash].all? { |name| method(name).owner.equal?(Serializer) } && !json_of_its_own?
-    end
-
-    def json_of_its_own?
-      respond_to?(:as_json) && !method(:as_json).owner.equal?(Object)
-    end
-
-    # As ActiveSupport asks what is to be JSON.
-    def hash_for_json
-      json_of_its_own? ? as_json : to_hash
-    end
-
-    # @return [RelationDocument, nil] nil where the include leads through what only records know
-    def document
-      return unless (given = source) && generic?
-
-      document = RelationDocument.new(self.class, given, @options)
-      document if document.rows?
-    end
-
-    # What rows have no word for (an id that is nil, a number that is none), and what they turn out not to know, is written of records.
-    def written(document)
-      document.to_json
-    rescue EncodingError, DeclarationError
-      JsonText.of(hash_for_json)
-    end
-
-    def records
-      given = source unless @resource.is_a?(Array)
-      given.nil? || given.records? ? @resource.to_enum(:each).to_a : RelationDocument.records(self.class, given, @options)
-    end
-
-    # What stands beside the data.
-    def around
-      around = {}
-      around[:meta] = @options.meta unless Blank.blank?(@options.meta)
-      around[:links] = @options.links unless Blank.blank?(@options.links)
-      around
-    end
-
-    def primary
-      @primary ||= ResourceObject.new(self.class, @options.fieldset(self.class.record_type), @options.params, @options.tree.keys)
-    end
-
-    def included(records)
-      Included.new(@options).of(self.class, records)
+      @castellan.explain
     end
   end
 end

@@ -35,6 +35,24 @@ class SerializerTest < Minitest::Test
     assert_equal [{ id: "3", type: :role }], serializer.new(ada).serializable_hash[:data][:relationships][:roles][:data]
   end
 
+  # An application's class has methods of its own, for its blocks and its conditions.
+  def test_methods_of_the_class_s_own_take_the_place_of_none_of_ours
+    serializer = define do
+      %i[source document records primary included around written generic? hash_for_json changed refuse].each do |name|
+        define_method(name) { |_record, _more| flunk("#{name} was called") }
+        define_singleton_method(name) { |_record, _more| flunk("#{name} was called") }
+      end
+      attributes :name
+      has_many :roles, serializer: RoleSerializer
+    end
+    [ada, [ada]].each do |given|
+      document = serializer.new(given, include: [:roles], meta: { a: 1 })
+      assert_equal Castellan::Serializer::JsonText.of(document.serializable_hash), document.to_json
+      assert_equal [{ id: "3", type: :role, attributes: { title: "Admin" } }], document.to_hash[:included]
+      assert_includes document.explain, "user"
+    end
+  end
+
   def test_a_method_that_would_have_been_called_is_refused_where_it_is_defined
     error = assert_raises(Castellan::ConfigurationError) { define { define_singleton_method(:record_hash) { |*| {} } } }
     assert_includes error.message, "UserSerializer defines record_hash, which jsonapi-serializer calls and Castellan does not"

@@ -41,21 +41,21 @@ module Castellan
       # @raise [ConfigurationError] for a class method that would have been called there and is not here
       def singleton_method_added(name)
         super
-        refuse([name] & HashMethods::NAMES)
+        castellan_refuse([name] & HashMethods::NAMES)
       end
 
       # The same of a module, as a concern has it for `class_methods`.
       # @api private
       # @raise [ConfigurationError]
       def extend(*modules)
-        super.tap { refuse((modules - [ClassMethods]).flat_map(&:instance_methods) & HashMethods::NAMES) }
+        super.tap { castellan_refuse((modules - [ClassMethods]).flat_map(&:instance_methods) & HashMethods::NAMES) }
       end
 
       # @api private
       # @raise [ConfigurationError] for what jsonapi-serializer reads its options with
       def method_added(name)
         super
-        refuse([name] & [:process_options])
+        castellan_refuse([name] & [:process_options])
       end
 
       # @return [Symbol, nil] :movie for MovieSerializer
@@ -73,14 +73,14 @@ module Castellan
 
       # @param name [Symbol, String]
       def set_type(name) # rubocop:disable Naming/AccessorMethodName
-        changed
+        castellan_changed
         self.record_type = run_key_transform(name)
       end
 
       # @param name [Symbol, nil] a method of the record
       # @yield [record, params] or what gives the id
       def set_id(name = nil, &block)
-        changed
+        castellan_changed
         self.record_id = block || name
       end
 
@@ -104,7 +104,7 @@ module Castellan
         names = names.dup
         options = names.last.is_a?(Hash) ? names.pop : {}
         block = names.pop if names.last.is_a?(Proc)
-        changed
+        castellan_changed
         self.attributes_to_serialize ||= {}
         names.each do |name|
           key = run_key_transform(name)
@@ -135,7 +135,7 @@ module Castellan
       # @yield [record, params] or what gives the link
       def link(name, method = name, options = {}, &block)
         options, method = method, name if method.is_a?(Hash)
-        changed
+        castellan_changed
         key = run_key_transform(name)
         self.data_links ||= {}
         data_links[key] = Member.new(key: key, method: block || method, options: options)
@@ -144,7 +144,7 @@ module Castellan
       # @param value [Hash, Symbol, nil] what is written with each record, or its method
       # @yield [record, params] or what gives it
       def meta(value = nil, &block)
-        changed
+        castellan_changed
         self.meta_to_serialize = block || value
       end
 
@@ -214,7 +214,9 @@ module Castellan
 
       private
 
-      def refuse(names)
+      # Their names have ours in front, because a serializer is a class of the application's, with methods of its own.
+
+      def castellan_refuse(names)
         return if names.empty?
 
         raise ConfigurationError, "#{name || "a serializer"} defines #{names.first}, which jsonapi-serializer calls and Castellan does " \
@@ -222,12 +224,12 @@ module Castellan
       end
 
       # What was worked out of the declarations so far; see {Translation}.
-      def changed
+      def castellan_changed
         @castellan_translations = nil
       end
 
       def add_relationship(name, type, options, block)
-        changed
+        castellan_changed
         self.relationships_to_serialize ||= {}
         relationships_to_serialize[name.to_sym] =
           Relationship.new(owner: self, name: name.to_sym, key: options[:key] || run_key_transform(name), relationship_type: type,
