@@ -34,6 +34,14 @@ class ShapeTest < Minitest::Test
     assert_equal "", Castellan::Detect::ActiveRecordModels.primary_key(absent)
   end
 
+  def test_a_cursor_is_what_it_is_declared_for
+    text = "select users.* from users order by id"
+    ["declare page cursor for #{text}", "declare sequel_cursor no scroll cursor without hold for #{text}"].each do |declared|
+      assert_equal text, Castellan::Detect::Shape.of(declared).fingerprint
+    end
+    ["fetch forward ? from page", "close page", "declare page cursor for execute x"].each { |other| assert_nil Castellan::Detect::Shape.of(other) }
+  end
+
   def test_a_statement_that_only_sleeps_is_slow_and_not_left_out
     ["select pg_sleep(?)", "select ? from pg_sleep(?)"].each { |text| refute_nil Castellan::Detect::Shape.of(text), text }
     ["select pg_advisory_lock(?)", "select * from pg_class"].each { |text| assert_nil Castellan::Detect::Shape.of(text), text }

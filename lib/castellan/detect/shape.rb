@@ -34,12 +34,15 @@ module Castellan
       # Answers that may be others although nothing was written.
       VOLATILE = /\b(?:random|rand|now|clock_timestamp|statement_timestamp|uuid|gen_random_uuid|newid|randomblob)\s?\(|
                   \bcurrent_(?:timestamp|time|date)\b|\bfor\ (?:no\ key\ )?(?:update|share)\b/x
+      # A cursor is read a page at a time; what it is declared for is asked once.
+      CURSOR = /\Adeclare \w+ .*?\bcursor\b.*? for (?=\(*(?:select|with|values)\b)/
       @shapes = {}
 
       # @param fingerprint [String] see {Fingerprint.of}
       # @param name [String, nil] what the ORM calls the statement
       # @return [Shape, nil] nil for what is no work of the application: transactions, the schema, the connection
       def self.of(fingerprint, name = nil)
+        fingerprint = fingerprint.sub(CURSOR, "") if fingerprint.start_with?("declare ")
         named = @shapes[name] || remember(name)
         named.fetch(fingerprint) do
           named = remember(name) if named.size >= KEPT

@@ -86,6 +86,15 @@ module Accuracy
         3.times { connection.exec("FETCH 3 FROM page").to_a }
       end
     end
+    sample "a cursor for each" do
+      connection.transaction do
+        (1..3).each do |id|
+          connection.exec("DECLARE page CURSOR FOR SELECT * FROM raw_posts WHERE user_id = #{id}") #=> n_plus_one 3
+          connection.exec("FETCH ALL FROM page").to_a
+          connection.exec("CLOSE page")
+        end
+      end
+    end
     sample "locks and sequences" do
       2.times { connection.exec("SELECT pg_advisory_lock(1)") && connection.exec("SELECT pg_advisory_unlock(1)") }
       2.times { connection.exec("SELECT nextval('raw_users_id_seq')") }
