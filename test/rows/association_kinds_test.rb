@@ -110,6 +110,21 @@ module AssociationKindsContract
     assert_includes error.message, "name the resources of its types, resource: [PostResource, UserResource]"
   end
 
+  # Of these the column of the type has the name of the topmost class alone.
+  def test_a_polymorphic_belongs_to_leads_to_the_types_of_one_table
+    stars, regulars, guests = %i[Star Regular Guest].map { |name| resource_of(name).tap { |resource| resource.type("#{name}s".downcase) } }
+    resource = resource_of(:Remark)
+    resource.belongs_to(:about, resource: [guests, stars, resource_of(:Hall), regulars])
+    expected = all(:Remark).to_h { |remark| [remark.id.to_s, [["#{remark.about.class.name[/\w+\z/]}s".downcase, remark.about_id.to_s]]] }
+    assert_operator expected.values.flatten(1).map(&:first).uniq.size, :>=, 3
+    [all(:Remark), all(:Remark).to_a, all(:Remark).preload(:about).to_a].each do |given|
+      assert_equal expected, links(resource, given, :about, kinds: true)
+      found = JSON.parse(resource.render(given, include: "about"))["included"].map { |one| one.values_at("type", "id") }
+      assert_equal expected.values.flatten(1).uniq.sort, found.sort
+    end
+    assert_includes resource.document(all(:Remark)).explain, "about_type names the class above its types"
+  end
+
   def test_a_hidden_record_of_one_type_is_not_linked
     welcome = resource_of(:WelcomeGuest)
     welcome.type("guests")

@@ -131,9 +131,15 @@ module Castellan
           return "its records are of several resources" unless @reflection.polymorphic?
           return "its key has several columns" if owner_key.nil?
           return "its scope takes part" if @reflection.scope
+          return "#{type_column} names the class above its types" if relationship.definitions.any? { |one| of_part?(one.model) }
 
           other = relationship.definitions.find { |definition| definition.model.nil? || !own_key?(definition) }
           "#{other.type} is identified by something else than what #{owner_key} holds" if other
+        end
+
+        # Of a table that holds several classes: all of them are stored under the name of the topmost.
+        def of_part?(model)
+          model.is_a?(Class) && model < ::ActiveRecord::Base && model.finder_needs_type_condition?
         end
 
         def declared_anew?
