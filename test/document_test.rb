@@ -105,6 +105,11 @@ module DocumentContract
     [library.models::Tag, [1], "articles"].each do |scope|
       assert_includes assert_raises(Castellan::ConfigurationError) { articles.document(scope) }.message, "give document a scope of that"
     end
+    statements = library.queries do
+      error = assert_raises(Castellan::ConfigurationError) { articles.document(library.models::Tag.order(:id)) }
+      assert error.message.end_with?("got records of #{library.models::Tag}"), error.message
+    end
+    assert_empty statements
   end
 
   def test_a_representation_or_format_that_is_not_declared_is_the_developers_mistake

@@ -18,8 +18,15 @@ module Castellan
     attr_reader :location
 
     def initialize(message, location: nil)
+      @text = message
       @location = location
       super(location ? "#{message} (#{location})" : message)
+    end
+
+    # @param resource [String] the name of the class that is declared
+    # @return [DeclarationError] the same, which says whose it is
+    def of(resource)
+      self.class.new("#{resource} #{@text}", location: location)
     end
   end
 

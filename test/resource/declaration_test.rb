@@ -16,6 +16,21 @@ class DeclarationTest < Minitest::Test
                  ours.flat_map { |one| one.public_instance_methods(false) }.sort
   end
 
+  def test_what_is_refused_where_it_is_written_is_said_of_the_resource
+    wrong = [proc { attribute :type }, proc { format :xml }, proc { page size: 0 }, proc { filter :title }, proc { link :self },
+             proc { attribute :title, if: 1 }, proc { has_many :tags, if: 1 }, proc { attribute :title, columns: %i[title] },
+             proc { model Object.new }]
+    wrong.each do |body|
+      resource = Class.new(Castellan::Resource) { def self.name = "WrongResource" }
+      error = assert_raises(Castellan::DeclarationError) do
+        resource.class_eval(&body)
+        resource.type :wrong
+        resource.checked_rows
+      end
+      assert_match(/\AWrongResource /, error.message)
+    end
+  end
+
   def test_type_id_and_names_follow_from_the_model
     definition = declare { attributes :title }
     assert_equal [:id, %i[title], "title"], [definition.id_column, definition.members, definition.attributes[:title].key]

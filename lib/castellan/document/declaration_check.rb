@@ -17,9 +17,16 @@ module Castellan
       # @raise [DeclarationError]
       def self.of(definition)
         definition.derive(:checked_rows) do
-          Rows.for(definition.model).tap { |adapter| new(definition, adapter).call if definition.model }
+          adapter_of(definition).tap { |adapter| new(definition, adapter).call if definition.model }
         end
       end
+
+      def self.adapter_of(definition)
+        Rows.for(definition.model)
+      rescue DeclarationError => error
+        raise error.of(definition.name)
+      end
+      private_class_method :adapter_of
 
       def initialize(definition, adapter)
         @definition = definition

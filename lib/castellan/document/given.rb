@@ -41,7 +41,7 @@ module Castellan
 
           scope = nothing?(given) ? adapter.scope : given
           scope = adapter.scope(scope) if scope.is_a?(Class)
-          adapter.scope?(scope) ? scope : refuse(definition, "got #{scope.inspect[0, 60]}")
+          adapter.scope?(scope) ? scope : refuse(definition, "got #{named(scope)}")
         end
 
         private
@@ -62,8 +62,17 @@ module Castellan
         end
 
         def refuse(definition, text)
-          raise ConfigurationError, "#{definition.name} is declared on #{definition.model.inspect[0, 60]}; " \
+          raise ConfigurationError, "#{definition.name} is declared on #{named(definition.model)}; " \
                                     "give document a scope of that, #{text}"
+        end
+
+        # A relation that is inspected is read.
+        def named(given)
+          return given.name || "a class without a name" if given.is_a?(Module)
+          return given.inspect[0, 60] unless Rows.scope?(given)
+
+          model = given.respond_to?(:klass) ? given.klass : (given.model if given.respond_to?(:model))
+          model ? "records of #{model.name}" : "another dataset"
         end
       end
     end

@@ -13,6 +13,7 @@ module Castellan
         # @param resource [Class]
         # @yieldparam declarations [Declarations]
         # @yieldparam location [String] the line of the resource's body
+        # @raise [DeclarationError] naming the resource
         # @raise [ConfigurationError] once the resource is in use
         def declare(resource)
           declarations = resource.declarations
@@ -20,6 +21,8 @@ module Castellan
 
           caller = caller_locations(2, 8).find { |frame| !FILES.include?(frame.path) }
           yield declarations, "#{caller.path}:#{caller.lineno}"
+        rescue DeclarationError => error
+          raise resource.name ? error.of(resource.name) : error
         end
 
         # @param macro [:has_many, :has_one, :belongs_to]

@@ -95,7 +95,8 @@ module Castellan
       def resource_class(given)
         return given if given.is_a?(Class) && given <= Resource
 
-        raise DeclarationError.new("#{macro} #{name.inspect}: resource: #{given.inspect[0, 60]} is no resource; name a subclass of " \
+        shown = given.is_a?(Module) ? given.name : given.inspect[0, 60]
+        raise DeclarationError.new("#{@owner.name} #{macro} #{name.inspect}: resource: #{shown} is no resource; name a subclass of " \
                                    "Castellan::Resource", location: location)
       end
 
