@@ -30,8 +30,7 @@ module Castellan
       # @return [Plan::RowSet]
       def call(scope, viewer: nil)
         reading = Reading.new(viewer)
-        primary(scope, reading)
-        reading.run
+        given?(scope) ? given(scope, reading) : by_statement(scope, reading)
         Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
       end
 
@@ -145,16 +144,33 @@ module Castellan
         association && association.reason.nil? ? association.adapter : ObjectRows.new
       end
 
-      def primary(scope, reading)
-        root = @plan.root
-        return records(root, scope.to_a, reading) if scope.is_a?(Records)
-        return by_ids(root, scope.ids, reading) if scope.is_a?(ChosenIds) && scope.column == root.definition.id_column
-        return records(root, @adapter.load(scope), reading) if @models[root] || @adapter.renames?(scope)
+      def chosen?(scope)
+        scope.is_a?(ChosenIds) && scope.column == @plan.root.definition.id_column
+      end
 
+      # Whether no statement has to be made of the scope.
+      def given?(scope)
+        scope.is_a?(Records) || chosen?(scope) || @models[@plan.root] || @adapter.renames?(scope)
+      end
+
+      def given(scope, reading)
+        root = @plan.root
+        if scope.is_a?(Records) then records(root, scope.to_a, reading)
+        elsif chosen?(scope) then by_ids(root, scope.ids, reading)
+        else records(root, @adapter.load(scope), reading)
+        end
+        reading.run
+      end
+
+      # On one connection from the making of the statement on: one that goes back to its pool in between costs as much as a short SELECT.
+      def by_statement(scope, reading)
         scope = scope.relation if scope.is_a?(ChosenIds)
-        reader = reader(root)
-        statement = reader.sql(joinable: @adapter.joinable?(scope)) { |list, joins| @adapter.select_sql(scope, list, joins) }
-        reading.ask(Question.new(@adapter, statement, nil, true) { |rows| fill(reader, rows, reading) })
+        @adapter.session do
+          reader = reader(@plan.root)
+          statement = reader.sql(joinable: @adapter.joinable?(scope)) { |list, joins| @adapter.select_sql(scope, list, joins) }
+          reading.ask(Question.new(@adapter, statement, nil, true) { |rows| fill(reader, rows, reading) })
+          reading.run
+        end
       end
 
       def by_records(node, ids, reading)

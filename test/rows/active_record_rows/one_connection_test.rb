@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+Castellan::Resource && Castellan::Rows
+
+# A document takes a connection from its pool once and gives it back, whatever its statements are made of.
+class OneConnectionTest < Minitest::Test
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Tower < Base
+    default_scope { where(ruined: false) }
+    has_many :rooms
+  end
+
+  class Room < Base
+    default_scope { where.not(name: nil) }
+  end
+
+  class RoomResource < Castellan::Resource
+    model Room
+    attributes :name
+  end
+
+  class TowerResource < Castellan::Resource
+    model Tower
+    attributes :name
+    has_many :rooms, resource: RoomResource
+  end
+
+  def setup
+    Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    Base.connection.create_table(:towers) { |table| table.string(:name) && table.boolean(:ruined, default: false) }
+    Base.connection.create_table(:rooms) { |table| table.integer(:tower_id) && table.string(:name) }
+    Tower.create!(name: "Keep").rooms.create!(name: "Hall")
+    render
+  end
+
+  def teardown
+    Base.remove_connection
+  end
+
+  def test_one_connection_is_taken_once
+    Base.connection_pool.release_connection
+    assert_equal 1, taken { assert_includes render, "Hall" }
+  end
+
+  def test_what_is_given_and_needs_no_statement_takes_none
+    towers = Tower.preload(:rooms).to_a
+    Base.connection_pool.release_connection
+    assert_equal 0, taken { assert_includes TowerResource.render(towers, include: :rooms), "Hall" }
+  end
+
+  private
+
+  def render = TowerResource.render(Tower.where(name: "Keep").order(:id), include: :rooms)
+
+  def taken(&)
+    count = 0
+    trace = TracePoint.new(:call) { |point| count += 1 if point.method_id == :checkout && point.self.equal?(Base.connection_pool) }
+    trace.enable(&)
+    count
+  end
+end
