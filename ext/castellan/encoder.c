@@ -176,6 +176,7 @@ void Init_encoder(VALUE castellan)
     rb_define_singleton_method(native, "reads_results?", encoder_reads_results, 0);
     rb_define_singleton_method(native, "id_list", ids_list, 1);
     rb_define_singleton_method(native, "distinct_ids", ids_distinct, 1);
+    rb_define_singleton_method(native, "column_ids", ids_column, 2);
     for (int coder = CODER_INTEGER; coder < CODER_COUNT; coder++) coder_symbols[coder] = ID2SYM(rb_intern(coder_names[coder]));
     id_rows = rb_intern("rows");
     id_coders = rb_intern("coders");

@@ -3,8 +3,9 @@
  *
  *   Native.id_list(result)                 # => "{1,2,3}", of the first column
  *   Native.distinct_ids(["3,1", "1,2"])    # => [3, 1, 2]
+ *   Native.column_ids([[7, "3,1"]], 1)     # => [3, 1], of that column
  *
- * Both answer nil where there is anything but integers of at most 17 digits; Ruby then reads them (rows/id_list.rb).
+ * All answer nil where there is anything but integers of at most 17 digits; Ruby then reads them (rows/id_list.rb).
  */
 #ifndef CASTELLAN_IDS_H
 #define CASTELLAN_IDS_H
@@ -92,6 +93,25 @@ static void id_set_add(struct id_set *set, int64_t number)
     *place = (int32_t)set->count++;
 }
 
+/* Adds those of a text; false where there is anything else in it. */
+static bool id_set_add_text(struct id_set *set, const char *text, size_t length)
+{
+    struct id_text list = id_text_of(text, length);
+    int64_t number;
+    while (list.at < list.end) {
+        if (!id_text_next(&list, &number) || set->count > INT32_MAX / 8) return false;
+        id_set_add(set, number);
+    }
+    return true;
+}
+
+static VALUE id_set_array(const struct id_set *set)
+{
+    VALUE ids = rb_ary_new_capa((long)set->count);
+    for (size_t i = 0; i < set->count; i++) rb_ary_push(ids, LL2NUM(set->numbers[i]));
+    return ids;
+}
+
 /* Native.distinct_ids(texts) → an array of Integers, or nil */
 static VALUE ids_distinct(VALUE self, VALUE texts)
 {
@@ -101,19 +121,32 @@ static VALUE ids_distinct(VALUE self, VALUE texts)
     id_set_allocate(&set, 512);
     for (long i = 0; i < RARRAY_LEN(texts); i++) {
         VALUE text = rb_ary_entry(texts, i);
-        struct id_text list;
-        int64_t number;
-        if (!RB_TYPE_P(text, T_STRING)) return Qnil;
-        list = id_text_of(RSTRING_PTR(text), (size_t)RSTRING_LEN(text));
-        while (list.at < list.end) {
-            if (!id_text_next(&list, &number) || set.count > INT32_MAX / 8) return Qnil;
-            id_set_add(&set, number);
-        }
+        if (!RB_TYPE_P(text, T_STRING) || !id_set_add_text(&set, RSTRING_PTR(text), (size_t)RSTRING_LEN(text))) return Qnil;
         RB_GC_GUARD(text);
     }
-    ids = rb_ary_new_capa((long)set.count);
-    for (size_t i = 0; i < set.count; i++) rb_ary_push(ids, LL2NUM(set.numbers[i]));
+    ids = id_set_array(&set);
     RB_GC_GUARD(set.memory);
+    return ids;
+}
+
+/* Native.column_ids(rows, position) → an array of Integers, or nil */
+static VALUE ids_column(VALUE self, VALUE rows, VALUE position)
+{
+    struct id_set set = { Qnil, NULL, NULL, 0, 0 };
+    struct source source = source_of(rows);
+    long column = NUM2LONG(position);
+    VALUE ids;
+    id_set_allocate(&set, 512);
+    source_refresh(&source);
+    for (long row = 0; row < source.size; row++) {
+        struct cell cell = source_cell(&source, row, column);
+        if (cell.kind == CELL_VALUE) return Qnil;
+        if (cell.kind == CELL_TEXT && !id_set_add_text(&set, cell.text, cell.length)) return Qnil;
+        RB_GC_GUARD(cell.value);
+    }
+    ids = id_set_array(&set);
+    RB_GC_GUARD(set.memory);
+    RB_GC_GUARD(source.rows);
     return ids;
 }
 

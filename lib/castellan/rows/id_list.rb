@@ -16,6 +16,7 @@ module Castellan
     #   list = IdList.of(result)   # => #<IdList {1,2,3}>
     #   list.size                  # => 3
     #   IdList.distinct("{3,1,3}") # => [3, 1]
+    #   IdList.in_column([[7, "3,1"], [8, nil], [9, "3"]], 1)   # => [3, 1]
     class IdList
       include Enumerable
 
@@ -26,6 +27,12 @@ module Castellan
 
         text = Native.id_list(rows)
         text && new(text, rows.ntuples)
+      end
+
+      # @param rows [Array<Array>] whose column holds text: integers with commas between them, or nil
+      # @return [Array<Integer>] see {distinct}
+      def self.in_column(rows, position)
+        (defined?(Native) && Native.column_ids(rows, position)) || distinct(ColumnValues.ids(rows, position))
       end
 
       # @param texts [String, Array<String>, nil] integers with commas between them, in braces or not

@@ -112,15 +112,14 @@ module Castellan
         case found
         when Plan::RowSet::Lists then IdList.distinct(found.related_text)
         when Plan::RowSet::Pairs then ColumnValues.ids(found.rows, found.related_position).uniq
-        else in_column_ids(link, ColumnValues.ids(@rows, found.position))
+        else link.kind == :grouped ? grouped_ids(link, found.position) : ColumnValues.ids(@rows, found.position).uniq
         end
       end
 
-      def in_column_ids(link, values)
-        return values.uniq unless link.kind == :grouped
-        return IdList.distinct(values) if link.association.adapter.integer?(link.edge.node.definition.id_column)
+      def grouped_ids(link, position)
+        return IdList.in_column(@rows, position) if link.association.adapter.integer?(link.edge.node.definition.id_column)
 
-        values.uniq.join(",").split(",").uniq
+        ColumnValues.ids(@rows, position).uniq.join(",").split(",").uniq
       end
     end
   end

@@ -74,7 +74,7 @@ module Castellan
       # @yieldreturn [String] the statement with that list
       # @return [String]
       def sql(joinable: true, &block)
-        return yield(@joined_list || joined_list, @joined.text) if joinable && joins?
+        return yield(@joined_list || joined_list, @joined.text) if joinable && (@joined_list || joins?)
 
         around(@list || parts(@expressions), &block)
       end

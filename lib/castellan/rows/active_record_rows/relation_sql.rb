@@ -9,9 +9,10 @@ module Castellan
       #   RelationSql.select(RelationSql.once(User.joins(:roles).distinct), %("users"."id"))
       module RelationSql
         WINDOW = %i[order limit offset lock readonly].freeze
+        INSTANCES = %i[includes preload eager_load].freeze
         ALIAS = /\bAS\s+["`]?(\w+)/i
         NONE = [].freeze
-        private_constant :WINDOW, :ALIAS, :NONE
+        private_constant :WINDOW, :INSTANCES, :ALIAS, :NONE
 
         module_function
 
@@ -33,9 +34,14 @@ module Castellan
         # A relation that may answer a row twice becomes `WHERE id IN (the relation)`, in the relation's order and with its limit.
         # @return [ActiveRecord::Relation]
         def once(relation)
-          plain = ExpandedOrder.of(relation).except(:includes, :preload, :eager_load)
+          plain = ExpandedOrder.of(relation)
           plain = plain.left_outer_joins(*joined(relation)) if relation.eager_loading?
-          multiplies?(plain) ? within(plain) : plain.except(:select)
+          multiplies?(plain) ? within(without(plain, INSTANCES)) : without(plain, [*INSTANCES, :select])
+        end
+
+        # The same relation where it has none of them, because a copy costs more than the look.
+        def without(relation, values)
+          relation.values.keys.intersect?(values) ? relation.except(*values) : relation
         end
 
         # The rows that its limit leaves, for whoever wants them in another order; what else the relation says holds.
