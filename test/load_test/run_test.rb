@@ -27,6 +27,15 @@ class LoadTestRunTest < Minitest::Test
     end
   end
 
+  def test_two_results_are_one
+    against(OK, clients: 2, repetitions: 5) do |result, _|
+      both = result + result
+      assert_equal [20, 100, 4], [both.successful, both.transferred_bytes, both.connections]
+      assert_equal [result.rate, result.percentile(50), result.url], [both.rate, both.percentile(50), both.url]
+      assert_equal 10, result.successful, "which stay as they are"
+    end
+  end
+
   def test_max_requests_bounds_all_clients_together
     against(OK, clients: 4, seconds: 30, max_requests: 10) { |result, _| assert_equal 10, result.transactions }
   end

@@ -18,6 +18,9 @@ module Castellan
       ].freeze
       private_constant :PAIRS
 
+      # Steps of posts whose rates are held against each other.
+      IN_TURNS = { "document" => "castellan", "castellan_public" => LoadedStory::LIMIT }.freeze
+
       # @param rows [Array<Hash{Symbol => Object}>] fields of the ledger's rows, with the ids of their steps
       def initialize(rows)
         @rows = rows.to_h { |row| [[row[:story], row[:id]], row] }

@@ -7,22 +7,30 @@ module Castellan
     # One server runs for the plain steps of an application and one for those with Castellan. Before the load, the answer is
     # compared with that of the step it must equal; a step as told may be wrong only after a change, which is then made, asked
     # about, and taken back.
+    #
+    # Two that a goal compares are loaded in turns, because how fast a machine is changes while a demo runs.
     class LoadedStory
       CLIENTS = 10
       TIMEOUT = 10 # seconds; an answer that takes longer is counted as failed
       WARM_UP_SECONDS = 0.3 # thrown away, as the first request is elsewhere
-      private_constant :TIMEOUT, :WARM_UP_SECONDS
+      TURNS = 5
+      MOST_REQUESTS = 10_000 # of one step
+      LIMIT = "limit"
+      private_constant :TIMEOUT, :WARM_UP_SECONDS, :TURNS, :MOST_REQUESTS
 
       # @param story [Story]
       # @param examples [Hash{String, nil => Example}] by the step's `app`
       # @param budget [Budget] of seconds of load
       # @param progress [Progress]
-      def initialize(story, examples, budget:, progress:)
+      # @param in_turns [Hash{String => String}] a step => a later one, or {LIMIT}
+      def initialize(story, examples, budget:, progress:, in_turns: {})
         @story = story
         @examples = examples
         @budget = budget
         @progress = progress
+        @in_turns = in_turns
         @bodies = {}
+        @loads = {}
       end
 
       # @yieldparam row [Hash{Symbol => Object}] fields of the ledger's row, as soon as its step is measured
@@ -37,22 +45,25 @@ module Castellan
       # @return [Hash{Symbol => Object}]
       def limit(id)
         bytes = @bodies.fetch(id).bytesize
-        example = @examples.fetch(@story.step(id).app).with("BYTES" => bytes.to_s)
-        example.serve(rackup: File.expand_path("constant.ru", __dir__)) do |url|
-          title = "The limit: the same Puma, #{bytes} constant bytes"
-          @progress.step(title) do
-            { story: @story.name, step: title, id: "limit", response_bytes: bytes, reference: true, **load(url, {}) }
-          end
+        title = "The limit: the same Puma, #{bytes} constant bytes"
+        @progress.step(title) do
+          loads = @loads[LIMIT] || serve_limit(bytes) { |url| load([url, {}]).first }
+          { story: @story.name, step: title, id: LIMIT, response_bytes: bytes, reference: true, **loads }
         end
       end
 
       private
 
       def serve(steps)
-        first = steps.first
-        example = @examples.fetch(first.app)
-        example = example.with("WITH_CASTELLAN" => "1") if first.with_castellan
-        example.serve { |url| steps.each { |step| @progress.step(step.title) { yield row(step, url) } } }
+        example_of(steps.first).serve { |url| steps.each { |step| @progress.step(step.title) { yield row(step, url) } } }
+      end
+
+      # One of its own, as it may be served beside another.
+      def example_of(step) = @examples.fetch(step.app).with(step.with_castellan ? { "WITH_CASTELLAN" => "1" } : {})
+
+      def serve_limit(bytes, &block)
+        example = @examples.fetch(@story.steps.first.app).with("BYTES" => bytes.to_s)
+        example.serve(rackup: File.expand_path("constant.ru", __dir__), &block)
       end
 
       def row(step, url)
@@ -63,16 +74,45 @@ module Castellan
         headers = step.conditional ? exchange.conditions(exchange.get(step.get)) : {}
         { story: @story.name, step: step.title, id: step.id, story_value: step.story_value&.fetch("requests_per_s"), finding: nil,
           code: @story.code(step), response_bytes: step.conditional ? 0 : answer.body.bytesize,
-          **load("#{url}#{step.get}", headers), **verdict }
+          **figures(step, ["#{url}#{step.get}", { **@story.headers, **headers }]), **verdict }
       end
 
-      def load(url, headers)
-        options = { clients: CLIENTS, headers: { **@story.headers, **headers }, expect: [200..299, 304], timeout: TIMEOUT }
-        LoadTest.run(url, seconds: WARM_UP_SECONDS, **options)
-        result = LoadTest.run(url, seconds: @budget.take, **options)
-        raise Error, "#{url} failed under load: #{result.reasons.keys.first}" unless result.successful.positive?
+      # @param target [Array(String, Hash)] address and headers
+      def figures(step, target)
+        return @loads[step.id] if @loads.key?(step.id)
 
-        result.to_h
+        other = @in_turns[step.id] or return load(target).first
+        beside(step, other) { |second| load(target, second) }.then do |own, others|
+          @loads[other] = others
+          own
+        end
+      end
+
+      # @yieldparam target [Array(String, Hash)] of what is loaded in turns with the step
+      def beside(step, other)
+        return serve_limit(@bodies.fetch(step.id).bytesize) { |url| yield [url, {}] } if other == LIMIT
+
+        other = @story.step(other)
+        example_of(other).serve { |url| yield ["#{url}#{other.get}", @story.headers] }
+      end
+
+      # @return [Array<Hash{Symbol => Numeric}>] of each
+      def load(*targets)
+        targets.each { |target| run(target, seconds: WARM_UP_SECONDS) }
+        turns = targets.size > 1 ? TURNS : 1
+        parts = targets.map { { seconds: @budget.take.fdiv(turns), max_requests: MOST_REQUESTS / turns } }
+        results = Array.new(turns) { targets.zip(parts).map { |target, part| run(target, **part) } }
+        results.transpose.map { |own| checked(own.reduce(:+)).to_h }
+      end
+
+      def run((url, headers), **bounds)
+        LoadTest.run(url, clients: CLIENTS, headers: headers, expect: [200..299, 304], timeout: TIMEOUT, **bounds)
+      end
+
+      def checked(result)
+        raise Error, "#{result.url} failed under load: #{result.reasons.keys.first}" unless result.successful.positive?
+
+        result
       end
 
       def verdict(step, exchange)

@@ -75,9 +75,9 @@ module Castellan
       end
 
       def posts
-        loaded = LoadedStory.new(story("posts"), { nil => example("posts") }, budget: @budget, progress: @progress)
+        loaded = LoadedStory.new(story("posts"), { nil => example("posts") }, budget: @budget, progress: @progress, in_turns: Goals::IN_TURNS)
         loaded.call { |row| @rows << row }
-        @rows << loaded.limit("public")
+        @rows << loaded.limit("castellan_public")
       end
 
       def mail_logs

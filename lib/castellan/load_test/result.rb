@@ -16,14 +16,11 @@ module Castellan
       MAX_REASONS = 5
       private_constant :PERCENTILES, :MAX_REASONS
 
-      # @return [String]
-      attr_reader :url
       # @return [Integer]
       attr_reader :clients, :elapsed_ns
 
       def initialize(request:, clients:, tally:, elapsed_ns:, interrupted: false, given_up: false)
-        @url = request.url
-        @keep_alive = request.keep_alive?
+        @request = request
         @clients = clients
         @tally = tally
         @elapsed_ns = elapsed_ns
@@ -32,6 +29,16 @@ module Castellan
         freeze
       end
 
+      # @param other [Result] of the same request, at another time
+      # @return [Result] both as one
+      def +(other)
+        Result.new(request: @request, clients: clients, tally: Tally.new.merge(@tally).merge(other.tally),
+                   elapsed_ns: elapsed_ns + other.elapsed_ns, interrupted: interrupted? || other.interrupted?,
+                   given_up: given_up? || other.given_up?)
+      end
+
+      # @return [String]
+      def url = @request.url
       # @return [Integer] answers that came whole, whatever their status
       def transactions = @tally.transactions
       # @return [Integer] answers that came whole with an expected status; all other attempts
@@ -86,6 +93,11 @@ module Castellan
         [heading, *lines.map { |name, value| format("%-26s%s", "#{name}:", value) }, *failures].join("\n")
       end
 
+      protected
+
+      # @return [Tally]
+      attr_reader :tally
+
       private
 
       def per_second(amount)
@@ -102,7 +114,7 @@ module Castellan
 
       def heading
         "#{"Interrupted; measured so far: " if interrupted?}#{url}, #{counted(clients, "client")}, " \
-          "keep-alive #{@keep_alive ? "on" : "off"}, #{counted(connections, "connection")}"
+          "keep-alive #{@request.keep_alive? ? "on" : "off"}, #{counted(connections, "connection")}"
       end
 
       def counted(number, noun) = "#{number} #{noun}#{"s" unless number == 1}"
