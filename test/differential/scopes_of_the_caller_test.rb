@@ -213,6 +213,25 @@ class DatasetsOfTheCallerTest < Minitest::Test
     assert_empty ids(scope, page: { number: 4 })
   end
 
+  # Neither has the model's table by its name.
+  def test_a_union_and_sql_of_the_callers_own_are_read_as_the_models_table
+    union = @model.where(id: [1, 2]).union(@model.where(id: [5, 6]))
+    own = @model.with_sql("SELECT * FROM letters WHERE id IN (1, 2, 5, 6)")
+    [union, union.order(Sequel.desc(:id)), own].each do |scope|
+      assert_equal scope.map { |letter| letter.id.to_s }, pages(scope, 2)
+      assert_equal %w[6 5 2 1], ids(scope, sort: "subject", page: { size: 9 })
+      assert_equal 4, JSON.parse(@resource.render(scope))["meta"]["total"]
+      assert_equal([200, 404], [1, 3].map { |id| @resource.document(scope, id: id).status })
+      assert_predicate Castellan.verify { @resource.render(scope) }, :same?
+    end
+  end
+
+  def test_verify_asks_for_all_columns_where_some_are_selected
+    result = Castellan.verify { @resource.render(@model.select(:id).order(:id)) }
+    assert_predicate result, :same?, result.to_s
+    assert_includes result.value, "Letter 5"
+  end
+
   def test_what_is_selected_under_a_columns_name_holds_with_a_limit
     masked = @model.select_all(:letters).select_append(Sequel.as("***", :subject)).order(:id).limit(3)
     found = [@resource.render(masked, page: { size: 9 }), @resource.render(masked, sort: "subject", page: { size: 9 }),

@@ -398,6 +398,13 @@ class SerializerOfSequelTest < Minitest::Test
 
   def library = Library.sequel(:sqlite)
 
+  def test_a_union_is_read_as_the_models_table
+    union = models::Article.where(id: [1, 2]).union(models::Article.where(id: 5))
+    [articles { attributes :title }, articles { attribute(:shout) { |record| record.title.upcase } }].each do |article|
+      assert_same_document article, { include: [:author] }, union
+    end
+  end
+
   def test_an_association_starts_from_the_column_that_was_changed
     by_author = { class: models::Article, key: :author_id, primary_key: :author_id, order: :id }
     model = Class.new(models::Article) { one_to_many :siblings, by_author }

@@ -40,7 +40,7 @@ module Castellan
             unless definition.model
 
           scope = nothing?(given) ? adapter.scope : given
-          scope = adapter.scope(scope) if scope.is_a?(Class)
+          scope = adapter.scope(scope) if scope.is_a?(Class) || Rows.scope?(scope)
           adapter.scope?(scope) ? scope : refuse(definition, "got #{named(scope)}")
         end
 

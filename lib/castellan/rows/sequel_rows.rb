@@ -98,9 +98,10 @@ module Castellan
       end
 
       # The records of a scope (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.
+      # @param whole [Boolean] with all columns, where the scope selects some of them
       # @return [Array<Sequel::Model, Hash>]
-      def load(scope, whole: false) # rubocop:disable Lint/UnusedMethodArgument -- all columns are there
-        DatasetSql.records(narrowed(scope), keys).all
+      def load(scope, whole: false)
+        DatasetSql.records(whole ? widened(narrowed(scope)) : narrowed(scope), keys).all
       end
 
       # @return [Array<Sequel::Model, Hash>] of these ids

@@ -61,7 +61,7 @@ module Castellan
       def to_json(*)
         return pure if plain?
 
-        @translation.opaque? ? of_records : mixed(rows(@source.scope))
+        @translation.opaque? ? of_records : mixed(rows(scope))
       end
 
       # @return [Array<Array(Plan::Node, Translation)>] for {Explanation}
@@ -77,6 +77,11 @@ module Castellan
 
       def definition
         @translation.resource.definition
+      end
+
+      # What is read by rows.
+      def scope
+        @source.records? ? @source.scope : @translation.adapter.scope(@source.scope)
       end
 
       def translation(node)
@@ -181,7 +186,7 @@ module Castellan
       end
 
       def pure
-        Serialize.encoder.encode(rows(@source.scope), layout, tail: tail).body
+        Serialize.encoder.encode(rows(scope), layout, tail: tail).body
       end
 
       def of_records

@@ -10,15 +10,20 @@ module Castellan
       #   rows.select_sql(MailLog.limit(2), "id")   # => SELECT id FROM `mail_logs` LIMIT 2
       module Scopes
         # @param object [Class, Sequel::Dataset]
-        # @return [Sequel::Dataset]
+        # @return [Sequel::Dataset] a union of the model's, or SQL of the caller's own for it, under the name of the model's table
         def scope(object = model)
-          object.is_a?(::Sequel::Dataset) ? object : object.dataset
+          return object.dataset unless object.is_a?(::Sequel::Dataset)
+          return object unless elsewhere?(object)
+
+          named = object.from_self(alias: @dataset.first_source_alias)
+          order = object.opts[:sql] ? nil : object.opts[:order]
+          order && !object.opts[:limit] ? named.order(*order) : named
         end
 
         # @return [Boolean] whether it can be given to {#fetch}
         # @raise [ConfigurationError] for a dataset of a certain server: what it leads to would be read from another
         def scope?(object)
-          return false unless object.is_a?(::Sequel::Dataset) && object.opts[:from] && # SQL of the caller's own has none
+          return false unless object.is_a?(::Sequel::Dataset) && object.opts[:from] && !object.opts[:sql] &&
                               object.first_source_alias == @dataset.first_source_alias
           return true if [nil, :default, :read_only].include?(object.opts[:server])
 
@@ -117,6 +122,23 @@ module Castellan
         def keys
           keys = Array(model? ? model.primary_key : primary_key)
           keys if keys.any?
+        end
+
+        # What is selected by another name than its own, or told apart by what is selected, is left as it is.
+        def widened(dataset)
+          selected = dataset.opts[:select]
+          return dataset unless selected&.all? { |one| one.is_a?(Symbol) || one.is_a?(::Sequel::SQL::QualifiedIdentifier) }
+          return dataset if dataset.opts.values_at(:group, :distinct, :compounds).any?
+
+          dataset.select_all(dataset.first_source_alias)
+        end
+
+        def elsewhere?(dataset)
+          return false unless model.is_a?(Class) && dataset.respond_to?(:model) && dataset.model == model
+          return true if dataset.opts[:sql]
+
+          dataset.opts[:join].nil? && dataset.opts[:from]&.one? && dataset.first_source_table.is_a?(::Sequel::Dataset) &&
+            dataset.first_source_alias != @dataset.first_source_alias
         end
 
         def by_several(dataset, ids, columns)
