@@ -58,7 +58,7 @@ static int group_add(struct tally *tally, VALUE shape, int fingerprint, int flag
 static int group_fingerprint(const struct tally *tally, VALUE fingerprint)
 {
     for (int index = 0; index < tally->group_count; index++) {
-        VALUE other = rb_funcall(tally->groups[index].shape, id_fingerprint, 0);
+        VALUE other = rb_funcall(tally->groups[index].shape, id_key, 0);
         if (other == fingerprint || RTEST(rb_str_equal(other, fingerprint))) return tally->groups[index].fingerprint;
     }
     return 0;
@@ -72,7 +72,7 @@ static int group_of(struct tally *tally, const struct text *text, VALUE shape)
     if (index >= 0) return index;
 
     if (!known && text_numbers_changed()) {
-        int other = group_fingerprint(tally, rb_funcall(shape, id_fingerprint, 0));
+        int other = group_fingerprint(tally, rb_funcall(shape, id_key, 0));
         if (other) fingerprint = other;
         index = group_find(tally, fingerprint, &known);
         if (index >= 0) return index;

@@ -28,7 +28,7 @@ static VALUE text_shapes = Qnil; /* by index, because a moved object has another
 static VALUE text_fingerprints = Qnil; /* fingerprint => number */
 static int text_fingerprint_count;
 static VALUE text_reader = Qnil; /* Castellan::Detect::Tally */
-static ID id_read, id_fingerprint;
+static ID id_read, id_key;
 
 static st_index_t text_hash(VALUE text)
 {
@@ -64,7 +64,7 @@ static struct text text_read(VALUE sql, VALUE name, struct text text, VALUE *sha
     if (RB_TYPE_P(read, T_ARRAY)) {
         *shape = rb_ary_entry(read, 0);
         text.flags = FIX2INT(rb_ary_entry(read, 1));
-        text.fingerprint = text_number(rb_funcall(*shape, id_fingerprint, 0));
+        text.fingerprint = text_number(rb_funcall(*shape, id_key, 0));
     }
     if (text_count >= MOST_TEXTS) text_forget_all();
     long slot = text.hash % TEXT_SLOTS;
@@ -105,7 +105,7 @@ static void text_set_up(void)
     text_forget_all();
     text_fingerprints = rb_hash_new();
     id_read = rb_intern("read");
-    id_fingerprint = rb_intern("fingerprint");
+    id_key = rb_intern("key");
 }
 
 #endif

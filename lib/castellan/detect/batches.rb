@@ -144,7 +144,7 @@ module Castellan
 
       # What was asked in several threads is added up anew each time.
       def same?(one, other)
-        one.shape.fingerprint == other.shape.fingerprint && one.association == other.association && one.owner.equal?(other.owner)
+        one.shape.key == other.shape.key && one.association == other.association && one.owner.equal?(other.owner)
       end
 
       def same_site?(one, other) = one.sites.keys.intersect?(other.sites.keys)

@@ -67,6 +67,10 @@ module Castellan
 
       # @return [String]
       attr_reader :fingerprint, :verb
+      # @return [Integer] which of the databases that the application asks without ActiveRecord
+      attr_reader :database
+      # @return [String] what statements are counted together by: the fingerprint, and the database
+      attr_reader :key
       # @return [String, nil] the first table it reads, or the one it writes; without a schema
       attr_reader :table
       # @return [Array<String>] columns of that table that must equal a value
@@ -77,8 +81,10 @@ module Castellan
       def initialize(fingerprint, name = nil)
         @fingerprint = fingerprint
         @text = fingerprint.gsub(SIGN, ' \1 ').freeze
-        @sequel = name == Instrument::SequelInstrument::NAME
-        @model = name[/\A[A-Z]\S*(?= )/] if !@sequel && name.is_a?(String)
+        @database = Instrument::Databases.number(name)
+        @key = @database == 1 ? fingerprint : "#{fingerprint} (#{@database})".freeze
+        @sequel = Instrument::Databases.of?(Instrument::SequelInstrument::NAME, name)
+        @model = name[/\A[A-Z]\S*(?= )/] if !@sequel && @database == 1 && name.is_a?(String)
         @verb = fingerprint[/\A\(*(\w+)/, 1]
         @tables = Instrument::Counter.tables(fingerprint).map { |table| table[/\w+\z/] }.uniq.freeze
         @table = @tables.first

@@ -178,7 +178,7 @@ module Castellan
         own = own_groups
         return own.sort_by(&:order) if @strands.empty?
 
-        all = (own + @strands.flat_map(&:groups)).group_by { |group| [group.shape.fingerprint, group.owner, group.association] }
+        all = (own + @strands.flat_map(&:groups)).group_by { |group| [group.shape.key, group.owner, group.association] }
         all.values.map { |same| same.reduce(:merge) }.sort_by(&:order)
       end
 
@@ -217,8 +217,9 @@ module Castellan
       private
 
       def count_statement(sql, name, started_ns, duration_ns, cached, binds)
-        text = @texts[sql]
-        text = read(sql, name) if text.nil?
+        known = @texts[name] || (@texts[name] = {})
+        text = known[sql]
+        text = read(sql, name, known) if text.nil?
         @text = text
         failed = @failed
         @failed = false
@@ -250,7 +251,7 @@ module Castellan
         @loads = {}
         @written = Hash.new(0)
         @around = []
-        @naps = @writes = 0
+        @naps = @writes = @read = 0
         @failed = false
         @owner = @association = @text = nil
       end
@@ -273,14 +274,14 @@ module Castellan
       end
 
       # @return [Text, false, nil] none for what is not counted
-      def read(sql, name)
+      def read(sql, name, known)
         fingerprint = Fingerprint.of(sql)
         shape = Shape.of(fingerprint, name)
-        return Shape.switches?(fingerprint) ? bulk(Shape.new(fingerprint)) : keep(sql, false) if shape.nil?
+        return Shape.switches?(fingerprint) ? bulk(Shape.new(fingerprint)) : keep(known, sql, false) if shape.nil?
 
         return bulk(shape) if shape.write? && Tally.bulk?(shape, sql)
 
-        keep(sql, Text.new(nil, sql.hash, shape, shape.write?))
+        keep(known, sql, Text.new(nil, sql.hash, shape, shape.write?))
       end
 
       # A write of many rows at once is what a write loop should become.
@@ -299,8 +300,11 @@ module Castellan
 
       def slow(shape, duration_ns) = singles.slow(shape, duration_ns)
 
-      def keep(sql, text)
-        @texts.size < MOST_TEXTS ? @texts[sql] = text : text
+      def keep(known, sql, text)
+        return text if @read >= MOST_TEXTS
+
+        @read += 1
+        known[sql] = text
       end
 
       # Values of writes are not compared: that the same was written again is no less a write.
@@ -326,10 +330,10 @@ module Castellan
       end
 
       def head(shape, owner, association)
-        known = @heads[shape.fingerprint]
+        known = @heads[shape.key]
         return known if known || @heads.size >= MOST_SHAPES
 
-        @heads[shape.fingerprint] = Group.new(shape, owner, association, @order += 1)
+        @heads[shape.key] = Group.new(shape, owner, association, @order += 1)
       end
 
       def chain(group)

@@ -60,14 +60,17 @@ module Castellan
       # An association may ask several tables (when it is polymorphic) and is one walk. Records that are written at one line may
       # differ in their columns.
       def groups
-        alike = @tally.groups.group_by { |group| likeness(group) || group }.values
+        alike = @tally.groups.group_by { |group| likeness(group) }.values
         alike.map { |same| same.sort_by { |group| -group.count }.reduce(:merge) }.sort_by(&:order)
       end
 
       def likeness(group)
         if @links.walk?(group) then [group.owner, group.association]
         elsif group.shape.write? && group.count < @repeats
-          [group.shape.verb, group.shape.table, group.busiest, (group.shape.tables if group.shape.copies?)]
+          [group.shape.verb, group.shape.table, group.busiest, (group.shape.tables if group.shape.copies?), group.shape.database]
+        else
+          text = group.count < @repeats ? group.shape.key : group.shape.fingerprint # what repeats in several databases is one finding
+          [text, group.owner, group.association]
         end
       end
 

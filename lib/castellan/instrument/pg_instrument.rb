@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "databases"
+
 module Castellan
   module Instrument
     # Listens to connections of the pg gem that an application uses itself: `PG.connect(…).exec_params(…)`.
@@ -79,7 +81,7 @@ module Castellan
         def watch(connection, sql, binds, lent, &block)
           return yield unless attached? && RawStatement.unknown?(connection)
 
-          RawStatement.tell(sql, NAME, binds, rows(lent), &block)
+          RawStatement.tell(sql, name_of(connection), binds, rows(lent), &block)
         end
 
         # Public for {Statements}: a prepared one. What was prepared before anybody listened has no text but its name.
@@ -87,10 +89,12 @@ module Castellan
           return yield unless attached? && RawStatement.unknown?(connection)
 
           text = connection.instance_variable_get(TEXTS)&.fetch(name, nil) || "EXECUTE #{name}"
-          RawStatement.tell(text, NAME, binds, rows(lent), &block)
+          RawStatement.tell(text, name_of(connection), binds, rows(lent), &block)
         end
 
         private
+
+        def name_of(connection) = Databases.name(NAME, connection) { [connection.host, connection.port, connection.db] }
 
         # A result that is lent to a block is not what comes back.
         def rows(lent) = lent ? RowCount::UNKNOWN : RowCount

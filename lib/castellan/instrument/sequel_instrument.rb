@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "databases"
+
 module Castellan
   module Instrument
     # Listens to Sequel 5: to every database there is or will be, frozen ones included, because the modules are prepended
@@ -30,7 +32,7 @@ module Castellan
             recording.failed
             raise
           ensure
-            recording.query(SequelInstrument.text(self, sql), NAME, started, Clock.monotonic_ns - started, false,
+            recording.query(SequelInstrument.text(self, sql), SequelInstrument.name_of(self), started, Clock.monotonic_ns - started, false,
                             SequelInstrument.rows(answer), args.is_a?(Hash) ? args.values : args)
           end
         end
@@ -102,6 +104,14 @@ module Castellan
 
         def detach
           @attached = false
+        end
+
+        # @return [String] what statements to this database are called
+        def name_of(database)
+          Databases.name(NAME, database) do
+            place = database.opts.slice(:adapter, :host, :port, :database).compact
+            [nil, "", ":memory:"].include?(place[:database]) ? database.object_id : place
+          end
         end
 
         # @return [String] of a prepared statement, of which only the name is logged, the statement

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "databases"
+
 module Castellan
   module Instrument
     # Listens to databases of the sqlite3 gem that an application uses itself: `SQLite3::Database.new(path).execute(…)`.
@@ -17,10 +19,12 @@ module Castellan
       module Statements
         def execute(sql, *binds)
           return super unless Sqlite3Instrument.unknown?(self)
-          return RawStatement.tell(sql, NAME, binds.first) { super } unless block_given?
+
+          name = Sqlite3Instrument.name_of(self)
+          return RawStatement.tell(sql, name, binds.first) { super } unless block_given?
 
           rows = 0
-          RawStatement.tell(sql, NAME, binds.first, ->(_answer) { rows }) do
+          RawStatement.tell(sql, name, binds.first, ->(_answer) { rows }) do
             super do |row|
               rows += 1
               yield row
@@ -30,10 +34,16 @@ module Castellan
 
         # Answers one row of the last statement.
         def execute_batch(sql, *binds)
-          Sqlite3Instrument.unknown?(self) ? RawStatement.tell(sql, NAME, binds.first, RowCount::UNKNOWN) { super } : super
+          return super unless Sqlite3Instrument.unknown?(self)
+
+          RawStatement.tell(sql, Sqlite3Instrument.name_of(self), binds.first, RowCount::UNKNOWN) { super }
         end
 
-        def execute_batch2(sql) = Sqlite3Instrument.unknown?(self) ? RawStatement.tell(sql, NAME, nil) { super } : super
+        def execute_batch2(sql)
+          return super unless Sqlite3Instrument.unknown?(self)
+
+          RawStatement.tell(sql, Sqlite3Instrument.name_of(self), nil) { super }
+        end
       end
 
       # Prepended to SQLite3::Statement: prepared ones, and those of `query`, `execute2` and `get_first_value`.
@@ -41,7 +51,8 @@ module Castellan
         def execute(*binds)
           return super unless Sqlite3Instrument.unknown?(@connection)
 
-          RawStatement.tell(Sqlite3Instrument.text(self), NAME, Sqlite3Instrument.binds(self, binds.flatten(1))) { super }
+          name = Sqlite3Instrument.name_of(@connection)
+          RawStatement.tell(Sqlite3Instrument.text(self), name, Sqlite3Instrument.binds(self, binds.flatten(1))) { super }
         end
       end
 
@@ -74,6 +85,9 @@ module Castellan
 
         # Public for the modules above.
         def unknown?(database) = attached? && RawStatement.unknown?(database)
+
+        # Each in memory is one of its own.
+        def name_of(database) = Databases.name(NAME, database) { database.filename.to_s.empty? ? database.object_id : database.filename }
 
         # What was bound beforehand (`bind_param`) is not known, so it is taken for another value each time: who binds in a loop does so
         # because values differ.

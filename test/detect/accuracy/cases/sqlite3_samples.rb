@@ -79,6 +79,10 @@ module Accuracy
         database.execute("SELECT count(*) FROM users") #=> duplicate 2
       end
     end
+    sample "the same of two databases" do
+      others = Array.new(2) { SQLite3::Database.new(":memory:").tap { |other| other.execute("CREATE TABLE users (id INTEGER)") } }
+      others.each { |other| other.execute("SELECT count(*) FROM users") }
+    end
     sample "insert", writes: true do
       3.times do |number|
         database.execute("INSERT INTO users (name) VALUES (?)", ["new #{number}"]) #=> write_loop 3

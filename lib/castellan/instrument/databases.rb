@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Instrument
+    # What statements are called that no ORM has a name for: after the library that sends them, and from the second of its databases
+    # on with a number. So the same text sent to two databases is known for two statements.
+    #
+    #   Databases.name("Sequel", DB) { DB.opts[:database] }         # => "Sequel"
+    #   Databases.name("Sequel", OTHER) { OTHER.opts[:database] }   # => "Sequel 2"
+    #   Databases.number("Sequel 2")                                # => 2
+    #
+    # There are MOST names of a library: of databases that are opened one after the other, those that come together have different ones.
+    module Databases
+      MOST = 20
+      NONE = [nil, 1].freeze
+      private_constant :NONE
+      @known = {}
+      @names = {}
+      @numbered = {}
+      @of = ObjectSpace::WeakMap.new
+      @lock = Mutex.new
+
+      class << self
+        # @param library [String] frozen
+        # @param connection [Object] asked for once
+        # @yieldreturn [Object] what is the same of two connections to one database
+        # @return [String]
+        def name(library, connection)
+          @of[connection] || @lock.synchronize { @of[connection] = called(library, yield) }
+        end
+
+        # @param name [String, nil] of a statement
+        # @return [Integer] 1 where it is of the only one
+        def number(name) = @numbered.fetch(name, NONE).last
+
+        # @return [Boolean] whether a statement of this name was sent by that library
+        def of?(library, name) = name == library || @numbered.fetch(name, NONE).first == library
+
+        private
+
+        def called(library, database)
+          known = @known[library] ||= {}
+          known.fetch(database) do
+            known.shift if known.size >= MOST
+            known[database] = next_name(library)
+          end
+        end
+
+        def next_name(library)
+          names = @names[library] ||= [library, *further(library)]
+          names.rotate!.last
+        end
+
+        def further(library)
+          names = (2..MOST).to_h { |number| ["#{library} #{number}".freeze, [library, number].freeze] }
+          @numbered = @numbered.merge(names)
+          names.keys
+        end
+      end
+    end
+  end
+end

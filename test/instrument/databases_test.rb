@@ -1,0 +1,70 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "sqlite3"
+require "sequel"
+require "castellan/detect"
+
+class DatabasesTest < Minitest::Test
+  Databases = Castellan::Instrument::Databases
+
+  def setup
+    @databases = Array.new(2) { Sequel.sqlite }
+    @databases.each do |database|
+      database.create_table(:items) { [primary_key(:id), String(:name)] }
+      database[:items].import([:name], [["one"], ["two"], ["three"]])
+    end
+  end
+
+  def teardown
+    @databases.each { |database| [database.disconnect, Sequel.synchronize { Sequel::DATABASES.delete(database) }] }
+    super
+  end
+
+  def test_the_same_of_two_databases_is_not_the_same_again
+    assert_empty(watch { @databases.each { |database| database[:items].count } })
+    assert_empty(watch { @databases.each { |database| database[:items].insert(name: "four") } })
+    @databases.each(&:freeze)
+    assert_empty(watch { @databases.each { |database| database[:items].count } })
+  end
+
+  def test_what_repeats_in_each_is_one_finding
+    assert_equal([[:duplicate, 4]], watch { @databases.each { |database| 2.times { database[:items].count } } })
+    assert_equal([[:n_plus_one, 6]], watch { @databases.each { |database| (1..3).each { |id| database[:items].first(id: id) } } })
+    assert_equal([[:write_loop, 4]], watch { @databases.each { |database| 2.times { database[:items].insert(name: "x") } } })
+    assert_equal([[:duplicate, 2]], watch { 2.times { @databases.last[:items].count } })
+  end
+
+  def test_both_ways_to_count_tell_them_apart
+    [true, false].each do |native|
+      tally = Castellan::Detect::Tally.new(native: native)
+      Castellan::Instrument.record(tally) { @databases.each { |database| database[:items].count } }
+      assert_equal [1, 1], tally.groups.map(&:count)
+      assert_equal 1, tally.groups.map { |group| group.shape.fingerprint }.uniq.size
+      assert(tally.groups.all? { |group| group.shape.sequel? })
+    end
+  end
+
+  def test_connections_to_one_file_are_one_database
+    Dir.mktmpdir do |directory|
+      connections = Array.new(2) { SQLite3::Database.new(File.join(directory, "one.sqlite3")) }
+      connections.first.execute("CREATE TABLE things (id INTEGER)")
+      assert_equal([[:duplicate, 2]], watch { connections.each { |connection| connection.execute("SELECT count(*) FROM things") } })
+      connections.each(&:close)
+    end
+  end
+
+  def test_there_are_a_few_names_for_the_databases_of_a_library
+    library = "databases test"
+    names = Array.new(Databases::MOST + 5) { |number| Databases.name(library, Object.new) { number } }
+    assert_equal [library, "#{library} 2", "#{library} 5"], [*names.first(2), names.last]
+    assert_equal Databases::MOST, names.uniq.size
+    assert_equal [1, 2, 1, 1], [library, "#{library} 2", "User Load", nil].map { |name| Databases.number(name) }
+    assert_equal [true, true, false, false], [library, "#{library} 2", "User Load", nil].map { |name| Databases.of?(library, name) }
+    assert_same names.last, Databases.name(library, Object.new) { names.size - 1 }
+  end
+
+  private
+
+  def watch(&block) = Castellan::Detect.watch(&block).map { |finding| [finding.kind, finding.count] }
+end
