@@ -47,7 +47,8 @@ module Castellan
         Declaring.declare(self) { |declarations, _| declarations.type = name.to_s }
       end
 
-      # @param columns [Array<Symbol>] default: the model's primary key; the values of several are joined by "_"
+      # @param columns [Array<Symbol>] default: the model's primary key; the values of several are joined by "_". An id is the text of
+      #   what a record's reader answers: of an enum, a time, a decimal or a type of one's own records are loaded to ask them
       def id(*columns)
         Declaring.declare(self) { |declarations, location| declarations.identify(columns.flatten, location: location) }
       end
