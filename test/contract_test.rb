@@ -19,6 +19,15 @@ class ContractTest < Minitest::Test
     assert ActiveRecord::Associations::Association.private_method_defined?(:find_target)
   end
 
+  # What stands in their place listens to the event that they send.
+  def test_active_record_makes_records_in_two_methods_that_can_be_prepended
+    Castellan::Instrument.subscribe
+    assert_includes ActiveRecord::Querying.ancestors, Castellan::Instrument::ActiveRecordLoads::Statements
+    assert_includes ActiveRecord::Associations::JoinDependency.ancestors, Castellan::Instrument::ActiveRecordLoads::Joins
+  ensure
+    Castellan::Instrument.unsubscribe
+  end
+
   def test_active_record_says_of_an_association_what_rows_ask
     owner = Class.new(ActiveRecord::Base) { has_many :things, -> { order(:id) }, class_name: "ContractTest", foreign_key: :owner_id }
     missing = REFLECTION.reject { |name| owner.reflect_on_association(:things).respond_to?(name) }

@@ -39,6 +39,19 @@ module Benchmarks
         prepend Castellan::Instrument::ActiveRecordInstrument::Witness
       end
 
+      # Stands for a model that makes records.
+      class Made
+        attr_reader :name
+
+        def initialize(name) = @name = name
+        def _load_from_sql(rows) = rows
+      end
+
+      # The same with what Castellan prepends.
+      class Told < Made
+        prepend Castellan::Instrument::ActiveRecordLoads::Statements
+      end
+
       FOREIGN = <<~RUBY
         def foreign(frames, &block) = frames.zero? ? yield : foreign(frames - 1, &block)
       RUBY
@@ -58,7 +71,7 @@ module Benchmarks
         subscribed do
           { ORM => middle(orm), IDLE => beyond(idle, orm), STATEMENT => beyond(seen, orm), FIRST => first,
             WALK => beyond(*in_turns(-> { watch { once { walks(Witnessed) } } }, -> { once { walks(Walked) } })),
-            LOAD => beyond(*in_turns(-> { watch { once { loads } } }, -> { once { loads } })),
+            LOAD => beyond(*in_turns(-> { watch { once { loads(Told) } } }, -> { once { loads(Made) } })),
             PRODUCTION => request(Contenders.production), DEVELOPMENT => request(Contenders.development) }
         end
       end
@@ -134,12 +147,12 @@ module Benchmarks
         end
       end
 
-      def loads
-        instrumenter = ActiveSupport::Notifications.instrumenter
-        payload = { record_count: 100, class_name: "Benchmarks::Detect::World::User" }
+      def loads(type)
+        made = type.new("Benchmarks::Detect::World::User")
+        rows = Array.new(100).freeze
         index = 0
         while index < @count
-          instrumenter.instrument("instantiation.active_record", payload) { nil }
+          made._load_from_sql(rows)
           index += 1
         end
       end

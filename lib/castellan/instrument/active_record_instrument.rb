@@ -2,8 +2,8 @@
 
 module Castellan
   module Instrument
-    # Listens to ActiveRecord 7.1 and later through ActiveSupport::Notifications: `sql.active_record` (every statement,
-    # also those of `load_async` and of the query cache) and `instantiation.active_record` (how many records).
+    # Listens to ActiveRecord 7.1 and later through ActiveSupport::Notifications: `sql.active_record` tells of every statement, also of
+    # those of `load_async` and of the query cache. How many records came of one is told by {ActiveRecordLoads}.
     #
     #   ActiveRecordInstrument.attach    # {Instrument.subscribe} does
     #
@@ -59,7 +59,7 @@ module Castellan
         # @return [Boolean] whether there is something to attach to
         def loaded? = defined?(ActiveSupport::Notifications) ? true : false
 
-        def attached? = !@subscribers.nil?
+        def attached? = !@subscriber.nil?
 
         # @return [Boolean] whether associations are witnessed; without it they are derived from table and key
         def witness?
@@ -72,9 +72,9 @@ module Castellan
           return if attached? || !loaded?
 
           require "active_support/lazy_load_hooks"
-          @subscribers = [ActiveSupport::Notifications.monotonic_subscribe("sql.active_record", self),
-                          ActiveSupport::Notifications.subscribe("instantiation.active_record", Instantiation)]
+          @subscriber = ActiveSupport::Notifications.monotonic_subscribe("sql.active_record", self)
           ActiveSupport.on_load(:active_record, run_once: true) do
+            ActiveRecordLoads.attach # before who tells of JOINs: an observer hears of the records first
             ActiveRecordInstrument.prepend_witness
             ActiveRecordRows.attach
             RawStatement.prepend_lent
@@ -82,8 +82,8 @@ module Castellan
         end
 
         def detach
-          @subscribers&.each { |subscriber| ActiveSupport::Notifications.unsubscribe(subscriber) }
-          @subscribers = nil
+          ActiveSupport::Notifications.unsubscribe(@subscriber) if attached?
+          @subscriber = nil
         end
 
         # Public for the load hook, which runs it when ActiveRecord::Base is there.
@@ -145,29 +145,6 @@ module Castellan
           values if values.is_a?(Array)
         end
       end
-
-      # Listens to how many records came of a statement. One record has no siblings, so it is not told.
-      module Instantiation
-        class << self
-          def start(_name, _id, _payload); end
-
-          def finish(_name, _id, payload)
-            return unless payload[:record_count] > 1
-
-            recording = Recording.current
-            tell(recording, payload[:class_name], payload[:record_count]) if recording&.watches_loads?
-          end
-
-          private
-
-          # Who has just looked where the statement was asked for need not look again.
-          def tell(recording, model, count)
-            listener = recording.listener
-            recording.loaded(model, count, listener.respond_to?(:site_of) ? listener.site_of(model) : CallSite.current)
-          end
-        end
-      end
-      private_constant :Instantiation
     end
   end
 end

@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+require "test_helper"
+
+# In processes of their own, because what is prepended stays.
+class ActiveRecordLoadsTest < Minitest::Test
+  WORLD = <<~RUBY
+    require "active_record"
+    require "castellan/detect"
+    ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+    ActiveRecord::Schema.verbose = false
+    ActiveRecord::Schema.define { %i[users posts].each { |table| create_table(table) { |columns| columns.integer(:user_id) } } }
+    class Post < ActiveRecord::Base; end
+    class User < ActiveRecord::Base
+      has_many :posts
+    end
+    3.times { User.create!.posts.create! }
+  RUBY
+
+  LOADS = <<~'RUBY'
+    def listened = ActiveSupport::Notifications.notifier.listening?("instantiation.active_record")
+    2.times { Castellan::Instrument.record(Castellan::Detect::Tally.new) { User.first } }
+    tally = Castellan::Detect::Tally.new
+    idle = Castellan::Detect::Tally.new
+    Castellan::Instrument.record(tally) do
+      User.preload(:posts).to_a
+      User.eager_load(:posts).to_a
+      User.cache { 2.times { User.all.to_a } }
+      User.find_by_sql("SELECT * FROM users LIMIT 2")
+      User.find(1).posts.to_a
+      User.pluck(:id)
+    end
+    Castellan::Recording.open(idle) { User.all.to_a }
+    sums = tally.loads.group_by(&:model).map { |model, loads| [model, loads.sum(&:count), loads.sum(&:times)] }
+    puts "#{sums}, #{idle.loads.sum(&:count)} afterwards, #{listened ? "by the event" : "without an event"}"
+  RUBY
+
+  # Another version's, which takes more.
+  CHANGED = <<~RUBY
+    module ActiveRecord::Querying
+      known = instance_method(:_load_from_sql)
+      define_method(:_load_from_sql) { |result, *_more, &block| known.bind_call(self, result, &block) }
+    end
+  RUBY
+
+  TOLD = '[["User", 14, 5], ["Post", 3, 1]]'
+
+  def test_each_way_to_load_several_records_is_told_once_and_without_an_event
+    assert_equal "#{TOLD}, 0 afterwards, without an event", told(WORLD + LOADS)
+  end
+
+  def test_where_the_method_is_another_the_event_is_listened_to
+    assert_equal "#{TOLD}, 0 afterwards, by the event", told(WORLD + CHANGED + LOADS)
+  end
+
+  def test_models_that_are_loaded_after_the_subscription_are_told_of
+    first = "require 'castellan/detect'; require 'active_support/all'; Castellan::Instrument.subscribe\n"
+    assert_equal "#{TOLD}, 3 afterwards, without an event", told(first + WORLD + LOADS)
+  end
+
+  private
+
+  def told(program)
+    run_ruby("-e", program).lines.last.chomp
+  end
+end
