@@ -154,32 +154,27 @@ static VALUE ids_column(VALUE self, VALUE rows, VALUE position)
 static VALUE ids_list(VALUE self, VALUE rows)
 {
     struct source source;
-    size_t length = 2;
     VALUE text;
-    char *at;
+    char *at, *first;
     if (RB_TYPE_P(rows, T_ARRAY) || !source_pg_result_p(rows)) return Qnil;
     source = source_of(rows);
     if (!source.result) return Qnil;
+    text = rb_utf8_str_new(NULL, source.size * (NUMBER_DIGITS + 1) + 2);
+    source_refresh(&source);
+    at = RSTRING_PTR(text);
+    *at++ = '{';
+    first = at;
     for (long row = 0; row < source.size; row++) {
         struct cell cell = source_cell(&source, row, 0);
         if (cell.kind == CELL_NULL) continue;
         if (cell.length > NUMBER_DIGITS || !number_integer_text(cell.text, cell.length)) return Qnil;
-        length += cell.length + 1;
-    }
-    text = rb_utf8_str_new(NULL, (long)length);
-    source_refresh(&source);
-    at = RSTRING_PTR(text);
-    *at++ = '{';
-    for (long row = 0; row < source.size; row++) {
-        struct cell cell = source_cell(&source, row, 0);
-        if (cell.kind == CELL_NULL) continue;
         memcpy(at, cell.text, cell.length);
         at += cell.length;
         *at++ = ',';
     }
-    if (length > 2) at--;
+    if (at > first) at--;
     *at++ = '}';
-    rb_str_set_len(text, at - RSTRING_PTR(text));
+    rb_str_resize(text, at - RSTRING_PTR(text));
     RB_GC_GUARD(source.rows);
     return text;
 }

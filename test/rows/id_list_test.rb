@@ -27,6 +27,20 @@ class IdListTest < Minitest::Test
     assert_equal [], list.in_column([[1], [2]], 5)
   end
 
+  def test_integers_of_a_result_in_the_text_of_an_array
+    needs :postgres
+    require "pg"
+    connection = PG.connect(Castellan::TestServers.postgres_url)
+    { "VALUES (1), (NULL), (-7)" => "{1,-7}", "VALUES (#{LARGEST}), (#{-LARGEST - 1})" => "{#{LARGEST},#{-LARGEST - 1}}",
+      "SELECT id FROM generate_series(1, 3000) id" => "{#{(1..3_000).to_a.join(",")}}", "SELECT NULL::integer" => "{}",
+      "SELECT 1 WHERE false" => nil, "VALUES ('a')" => nil, "VALUES (#{"1" * 30}::numeric)" => nil }.each do |sql, text|
+      result = connection.exec(sql)
+      assert_equal [text, (result.ntuples if text)], [list.of(result)&.to_s, list.of(result)&.size], sql
+    end
+  ensure
+    connection&.close
+  end
+
   private
 
   def list = Castellan::Rows::IdList
