@@ -9,6 +9,7 @@
 #include "log.h"
 #include "call_site.h"
 #include "list.h"
+#include "number.h"
 #include "ruby/encoding.h"
 #include "tally.h"
 
@@ -305,6 +306,26 @@ static void order(const struct log *log, int *numbers)
     }
 }
 
+static size_t text_format(char *target, const char *text)
+{
+    size_t length = strlen(text);
+    memcpy(target, text, length);
+    return length;
+}
+
+/* The cells that are a statement's own, each with a comma; returns how many bytes were written. */
+static long figures_format(char *target, const struct statement *one, long long from_ns)
+{
+    char *end = target;
+    end += number_format(end, one->started_ns - from_ns);
+    *end++ = ',';
+    end += number_format(end, one->duration_ns);
+    *end++ = ',';
+    end += FIXNUM_P(one->rows) ? number_format(end, FIX2LONG(one->rows)) : text_format(end, "null");
+    end += text_format(end, one->cached ? ",true," : ",false,");
+    return end - target;
+}
+
 /* The cells of a Castellan::Profile::QueryTable, as text, in the order in which the statements began. */
 static VALUE log_cells(VALUE self, VALUE from)
 {
@@ -314,17 +335,14 @@ static VALUE log_cells(VALUE self, VALUE from)
     int asked = 0, size = log->statement_count;
     VALUE holder, cells = rb_str_buf_new(size * 48L);
     int *numbers = ALLOCV_N(int, holder, size);
-    char figures[96];
+    char figures[3 * NUMBER_DIGITS + 16];
     rb_enc_associate_index(cells, rb_utf8_encindex());
 
     order(log, numbers);
     for (int index = 0; index < size; index++) {
         struct statement one = log->statements[numbers[index]];
-        int length = snprintf(figures, sizeof(figures), "%s%lld,%lld,", index ? "," : "", one.started_ns - from_ns, one.duration_ns);
-        rb_str_cat(cells, figures, length);
-        if (FIXNUM_P(one.rows)) length = snprintf(figures, sizeof(figures), "%ld,%s,", FIX2LONG(one.rows), one.cached ? "true" : "false");
-        else length = snprintf(figures, sizeof(figures), "null,%s,", one.cached ? "true" : "false");
-        rb_str_cat(cells, figures, length);
+        if (index) rb_str_cat(cells, ",", 1);
+        rb_str_cat(cells, figures, figures_format(figures, &one, from_ns));
         rb_str_append(cells, places_of(known, &asked, &one));
     }
     ALLOCV_END(holder);

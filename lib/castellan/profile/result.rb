@@ -39,8 +39,9 @@ module Castellan
                    objects: { count: 0, scope: "process", overlapping: 0 }, queries: [], cache: [], spans: [], findings: [],
                    depth: "sql", notes: [], memory: nil, flame: nil, exception: nil, truncated: { queries: 0, bytes: false },
                    totals: { queries: 0, cached_queries: 0, rows: 0 } }.freeze
+      VARIABLES = MEMBERS.to_h { |name| [name, :"@#{name}"] }.freeze
       LIGHT = 200
-      private_constant :TEXT_KEYS, :DEFAULTS, :LIGHT
+      private_constant :TEXT_KEYS, :DEFAULTS, :VARIABLES, :LIGHT
 
       attr_reader(*(MEMBERS - [:queries]))
 
@@ -69,7 +70,8 @@ module Castellan
         unknown = members.keys - MEMBERS
         raise ArgumentError, "a profile has no #{unknown.first.inspect}; it has #{MEMBERS.join(", ")}" if unknown.any?
 
-        { id: id, **DEFAULTS, **members }.each { |name, value| instance_variable_set(:"@#{name}", Ractor.make_shareable(value)) }
+        all = Ractor.make_shareable({ id: id, **DEFAULTS, **members }) # in one go: each call has a table of what it has seen
+        all.each { |name, value| instance_variable_set(VARIABLES[name], value) }
         freeze
       end
 
@@ -80,7 +82,10 @@ module Castellan
       def to_h = MEMBERS.to_h { |name| [name, public_send(name)] }
 
       # @return [Hash{Symbol => Object}] the same for a store, with the queries as a {QueryTable} where they are one
-      def to_stored = MEMBERS.to_h { |name| [name, name == :queries && @queries.is_a?(QueryTable) ? @queries.to_h : public_send(name)] }
+      def to_stored
+        stored = MEMBERS.to_h { |name| [name, instance_variable_get(VARIABLES[name])] }
+        @queries.is_a?(QueryTable) ? stored.update(queries: @queries.to_h) : stored
+      end
 
       # @return [String] for a terminal
       def to_text = Text.new(self).to_s

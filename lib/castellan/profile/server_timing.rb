@@ -56,19 +56,23 @@ module Castellan
       def added(headers, text)
         return headers if text.empty?
 
-        timed = appended(headers, HEADER, text)
+        more = appended(headers, HEADER, text)
         directives = said(headers, name(headers, CACHE_CONTROL)).join(", ").gsub(QUOTED, '""')
-        UNSHARED.match?(directives) ? timed : appended(timed, CACHE_CONTROL, PRIVATE)
+        more.update(appended(headers, CACHE_CONTROL, PRIVATE)) unless UNSHARED.match?(directives)
+        headers.merge(more)
       end
 
       def appended(headers, header, text)
         key = name(headers, header)
-        headers.merge(key => [*said(headers, key), text].join(BETWEEN))
+        { key => [*said(headers, key), text].join(BETWEEN) }
       end
       private_class_method :appended
 
       def name(headers, header)
-        headers.key?(header) ? header : headers.each_key.find { |name| name.to_s.casecmp?(header) } || header
+        return header if headers.key?(header)
+
+        headers.each_key { |name| return name if name.to_s.casecmp(header)&.zero? }
+        header
       end
       private_class_method :name
 
