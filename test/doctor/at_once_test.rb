@@ -62,6 +62,22 @@ class AtOnceTest < Minitest::Test
     assert_includes trial.to_s, "not tried: each value stands in the answer to the one before"
   end
 
+  def test_the_keys_of_records_that_were_loaded_together_are_there_beforehand
+    Zoo::RoomKey.transaction do
+      Zoo::RoomKey.update_all("door = keeper_id + 1")
+      work = lambda do
+        lost = true
+        Zoo::Keeper.order(:id).map { |keeper| keeper.room_keys.where(lost: lost).order(:id).first&.door }
+      end
+      assert_answered(work, 7, 2)
+      raise ActiveRecord::Rollback
+    end
+  end
+
+  def test_a_condition_that_stands_twice_is_one
+    assert_answered(-> { [1, 2, 3].map { |id| Zoo::Keeper.where(id: id).find_by!(id: id).name } }, 3, 1)
+  end
+
   private
 
   # Follows the one whose id is the door.

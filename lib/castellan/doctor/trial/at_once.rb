@@ -81,7 +81,7 @@ module Castellan
 
         # @return [void]
         def reset
-          @found = nil
+          @found = {}
           @chained = @answered = false
           @kept = {}
         end
@@ -117,11 +117,11 @@ module Castellan
         def answer(text, literal, &ask)
           text = bare(text)
           value = text[@condition, 2] or return
-          @found ||= look_up(text, literal, &ask)
+          found = @found[apart(text)] ||= look_up(text, literal, &ask)
           @answered = true
           return if chained?
 
-          rows = @found.fetch(value) { missing }
+          rows = found.fetch(value) { missing }
           text.match?(LIMIT_ONE) ? rows.first(1) : rows
         end
 
@@ -131,13 +131,24 @@ module Castellan
         def bare(text) = text.gsub(COMMENT) { |part| Regexp.last_match(1) ? "" : part }
 
         def look_up(text, literal)
-          texts = @statements.map { |sql, binds| bare(literal.call(sql, binds)) }
+          texts = @statements.map { |sql, binds| bare(literal.call(sql, binds)) }.select { |one| apart(one) == apart(text) }
           values = [*texts, text].filter_map { |one| one[@condition, 2] }.uniq
           found = yield(bulk(text, values)).group_by(&:first).transform_values { |pairs| pairs.map(&:last) }
           steps = values.each_cons(2)
-          @chained = steps.any? && steps.all? { |one, following| holds?(found[one], following.delete("'")) }
+          @chained ||= chains?(found, steps)
           found
         end
+
+        # The keys of records that were loaded together are there before the loop.
+        def chains?(found, steps)
+          @finding.parent_location.nil? && steps.any? && steps.all? { |one, following| holds?(found[one], following.delete("'")) }
+        end
+
+        # What else a statement asks for.
+        def apart(text) = text.gsub(equation(text), "")
+
+        # The condition, with its value, wherever it stands.
+        def equation(text) = /#{Regexp.escape(text[@condition].to_s)}(?![\w.])/
 
         # One who goes from record to record is answered with one.
         def holds?(rows, value)
@@ -146,7 +157,7 @@ module Castellan
 
         def bulk(text, values)
           column = text[@condition, 1]
-          sql = text.sub(LIMIT_ONE, "").sub(@condition) { "#{column} IN (#{values.join(", ")})" }
+          sql = text.sub(LIMIT_ONE, "").gsub(equation(text)) { "#{column} IN (#{values.join(", ")})" }
           sql = sql.sub(/\ASELECT /i) { "SELECT #{column} AS #{KEY}, " }
           calculation ? "#{sql} GROUP BY #{column}" : sql
         end
