@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "sequel"
 require_relative "../rows/active_record_world"
 
 # A resource may be identified by any column: its id is the text of what a record's reader answers, wherever it is written.
@@ -133,4 +134,34 @@ end
 class IdsOfAnyColumnOnPostgresTest < Minitest::Test
   include IdsOfAnyColumnContract
   include ActiveRecordWorld::OnPostgres
+end
+
+# The same of a model of Sequel.
+class IdsOfAnyColumnOnSequelTest < Minitest::Test
+  def setup
+    @database = Sequel.sqlite
+    @database.create_table(:parcels) do
+      primary_key :id
+      column :weight, "decimal(8, 2)"
+      column :sent_on, Date
+      column :heavy, TrueClass
+    end
+    2.times { |number| @database[:parcels].insert(weight: number + 1.5, sent_on: Date.new(2024, 2, number + 1), heavy: number == 1) }
+    @model = Class.new(Sequel::Model(@database[:parcels]))
+  end
+
+  def teardown
+    @database.disconnect
+  end
+
+  def test_the_id_is_the_text_of_what_the_reader_answers
+    %i[weight sent_on heavy].each do |column|
+      parcels = Class.new(Castellan::Resource).tap { |resource| resource.type("parcels") && resource.model(@model) && resource.id(column) }
+      scope = @model.order(:id)
+      [scope, scope.all].each do |given|
+        written = JSON.parse(parcels.render(given))["data"].map { |one| one["id"] }
+        assert_equal(scope.map { |parcel| parcel.public_send(column).to_s }, written, column)
+      end
+    end
+  end
 end

@@ -17,7 +17,7 @@ module Castellan
                   string: :text }.freeze
         # Where Sequel itself reads the rows, its values are Ruby's: these need no conversion to be written.
         WRITTEN_AS_THEY_ARE = %i[integer boolean float string].freeze
-        IDENTIFYING = %i[integer text date].freeze
+        IDENTIFYING = %i[integer text].freeze
         JSON_TYPES = %w[json jsonb].freeze
         TEXT = [25, 1042, 1043].freeze # text, char and varchar in pg_type
         ACCESSORS = %r{/sequel/model/base\.rb\z}
