@@ -59,6 +59,57 @@ class RecordingTest < Minitest::Test
     assert_equal [["a", [1]], ["User", 2], [:enter, String, :chars], :leave, call], everything.seen
   end
 
+  Reflection = Struct.new(:active_record, :name)
+
+  def test_a_walk_is_told_to_whom_it_concerns
+    everything = Everything.new
+    reflection = Reflection.new(String, :chars)
+    assert_nil Recording.walk(reflection)
+    Recording.open(Six.new) { assert_nil Recording.walk(reflection) }
+    Recording.open(everything) { Recording.walk(reflection).leave }
+    Recording.open(everything) { Recording.open(Six.new) { Recording.walk(reflection).leave } }
+    assert_equal [[:enter, String, :chars], :leave] * 2, everything.seen
+  end
+
+  def test_walks_through_many_associations_are_told_apart
+    reflections = Array.new(20) { |number| Reflection.new([String, Symbol][number % 2], :"a#{number}") }
+    tally = Castellan::Detect::Tally.new
+    Recording.open(tally) do
+      (reflections + reflections.reverse).each { |reflection| walk_around(reflection) { tell("SELECT * FROM t") } }
+      walk_around(reflections[0]) { walk_around(reflections[1]) { tell("SELECT * FROM t") } }
+      tell("SELECT * FROM t")
+    end
+    counts = reflections.map { |reflection| [reflection.active_record, reflection.name, 2] }
+    counts[1][2] = 3
+    assert_equal [*counts, [nil, nil, 1]], tally.groups.map { |group| [group.owner, group.association, group.count] }
+  end
+
+  def test_a_reflection_is_known_by_itself_and_not_by_where_it_was
+    tally = Castellan::Detect::Tally.new
+    Recording.open(tally) do
+      50.times do |number|
+        walk_around(Reflection.new(String, :"a#{number}")) { tell("SELECT * FROM t") }
+        GC.start if (number % 10).zero?
+      end
+    end
+    assert_equal Array.new(50) { |number| :"a#{number}" }, tally.groups.map(&:association)
+  end
+
+  def test_threads_that_take_turns_have_their_own
+    observers = Array.new(3) { Six.new }
+    turns = Array.new(3) { Queue.new }
+    threads = observers.each_with_index.map do |observer, index|
+      Thread.new do
+        Recording.open(observer) { 4.times { |time| tell("#{turns[index].pop} #{time}") } }
+        [Recording.current, turns[index].pop]
+      end
+    end
+    5.times { turns.each_with_index { |turn, index| turn << index } }
+    assert_equal [[nil, 0], [nil, 1], [nil, 2]], threads.map(&:value)
+    assert_equal Array.new(3) { |index| Array.new(4) { |time| "#{index} #{time}" } }, observers.map(&:seen)
+    assert_nil Recording.current
+  end
+
   def test_it_knows_whether_somebody_wants_loads_and_accesses
     Recording.open(Six.new) { refute Recording.current.watches_loads? || Recording.current.watches_accesses? }
     Recording.open(Everything.new) do
@@ -137,6 +188,13 @@ class RecordingTest < Minitest::Test
     catch(:out) { Recording.open(Six.new, &work) }
   rescue RuntimeError => error # a Timeout::Error is one
     error
+  end
+
+  def walk_around(reflection)
+    walker = Recording.walk(reflection)
+    yield
+  ensure
+    walker.leave
   end
 
   def tell(sql) = Recording.current.query(sql, nil, 0, 1, false, nil, [1])

@@ -7,15 +7,14 @@
 #include "recording.h"
 #include "tally.h"
 
-static ID id_failed, id_listener, id_query;
+static ID id_failed, id_query;
 static VALUE sym_sql, sym_name, sym_binds, sym_cached, sym_rows, sym_exception;
 
 static VALUE listener_call(VALUE self, VALUE event, VALUE started, VALUE finished, VALUE id, VALUE payload)
 {
-    VALUE recording = castellan_recording_current();
-    if (NIL_P(recording) || !RB_TYPE_P(payload, T_HASH)) return Qnil;
+    VALUE listener = castellan_recording_listener();
+    if (NIL_P(listener) || !RB_TYPE_P(payload, T_HASH)) return Qnil;
 
-    VALUE listener = rb_ivar_get(recording, id_listener);
     VALUE sql = rb_hash_lookup(payload, sym_sql), name = rb_hash_lookup(payload, sym_name);
     VALUE binds = rb_hash_lookup(payload, sym_binds); /* a Proc (of a cached query) is not called: it would cast every value */
     if (!RB_TYPE_P(binds, T_ARRAY)) binds = Qnil;
@@ -23,7 +22,7 @@ static VALUE listener_call(VALUE self, VALUE event, VALUE started, VALUE finishe
     double begin = NUM2DBL(started), end = NUM2DBL(finished);
     long long started_ns = (long long)(begin * 1e9), duration_ns = (long long)((end - begin) * 1e9);
 
-    if (RTEST(rb_hash_lookup(payload, sym_exception))) rb_funcall(recording, id_failed, 0);
+    if (RTEST(rb_hash_lookup(payload, sym_exception))) rb_funcall(castellan_recording_current(), id_failed, 0);
     if (castellan_tally_p(listener)) {
         castellan_tally_tell(listener, sql, name, started_ns, duration_ns, cached == Qtrue, binds);
     } else if (castellan_log_p(listener)) {
@@ -38,7 +37,6 @@ static VALUE listener_call(VALUE self, VALUE event, VALUE started, VALUE finishe
 void Init_listener(VALUE castellan)
 {
     id_failed = rb_intern("failed");
-    id_listener = rb_intern("@listener");
     id_query = rb_intern("query");
     sym_sql = ID2SYM(rb_intern("sql"));
     sym_name = ID2SYM(rb_intern("name"));

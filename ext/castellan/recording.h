@@ -9,6 +9,9 @@ void Init_recording(VALUE castellan);
 /* @return the recording that is going on, or nil */
 VALUE castellan_recording_current(void);
 
+/* @return whom an instrument tells of a statement, or nil: Recording#listener of the one that is going on */
+VALUE castellan_recording_listener(void);
+
 /* Whether what is current is kept here and not by Ruby; known when Init_recording was called. */
 int castellan_recording_native_p(void);
 

@@ -19,6 +19,7 @@
 #define MOST_LOADS 500 /* as in tally.rb */
 
 static ID id_slow, id_wrote;
+static ID id_active_record, id_name; /* of a reflection */
 static ID id_slow_after, id_strands, id_native; /* of a Tally in Ruby */
 static ID id_observer, id_parent, id_wants, id_told, id_listener, id_walker; /* of a Recording */
 static ID id_answer, id_call, id_over, id_requests, id_settle, id_singles, id_slow_ns, id_watched_ns; /* of a Production and its Tally */
@@ -226,15 +227,31 @@ static VALUE tally_query(int argc, VALUE *argv, VALUE self)
     return Qnil;
 }
 
-static VALUE tally_enter(VALUE self, VALUE owner, VALUE association)
+static void enter(struct tally *tally, VALUE owner, VALUE association)
 {
-    struct tally *tally = tally_of(self);
     tally->around = list_grown(tally->around, tally->around_count, 2, &tally->around_room, sizeof(VALUE));
     tally->around[tally->around_count++] = tally->owner;
     tally->around[tally->around_count++] = tally->association;
     tally->owner = owner;
     tally->association = association;
+}
+
+static VALUE tally_enter(VALUE self, VALUE owner, VALUE association)
+{
+    enter(tally_of(self), owner, association);
     return Qnil;
+}
+
+void castellan_tally_walk(VALUE self, VALUE reflection)
+{
+    struct tally *tally = tally_of(self);
+    struct walk *walk = &tally->walks[(reflection >> 3 ^ reflection >> 6) & (WALKS - 1)];
+    if (walk->reflection != reflection) {
+        VALUE owner = rb_funcall(reflection, id_active_record, 0), association = rb_funcall(reflection, id_name, 0);
+        *walk = (struct walk){ reflection, owner, association };
+    }
+    enter(tally, walk->owner, walk->association);
+    RB_GC_GUARD(self);
 }
 
 static VALUE tally_leave(VALUE self)
@@ -326,6 +343,8 @@ void Init_tally(VALUE castellan)
     text_set_up();
     rb_gc_register_address(&pieces_class);
     rb_gc_register_address(&group_call_site);
+    id_active_record = rb_intern("active_record");
+    id_name = rb_intern("name");
     id_add = rb_intern("add");
     id_new = rb_intern("new");
     id_slow = rb_intern("slow");

@@ -9,6 +9,9 @@ void Init_tally(VALUE castellan);
 /* Whether it is a Castellan::NativeTally. */
 int castellan_tally_p(VALUE object);
 
+/* What follows, until NativeTally#leave, is the walk through the association that a reflection of ActiveRecord's describes. */
+void castellan_tally_walk(VALUE self, VALUE reflection);
+
 /* Counts a statement whose binds stay as they are. A mistake in counting ends it and is kept: NativeTally#failure. */
 void castellan_tally_tell(VALUE self, VALUE sql, VALUE name, long long started_ns, long long duration_ns, int cached, VALUE binds);
 

@@ -7,6 +7,7 @@
 #include "ruby.h"
 
 #define BUCKETS 64
+#define WALKS 4 /* a power of two */
 #define MOST_DIGESTS 32 /* as in group.rb */
 
 struct site {
@@ -43,6 +44,13 @@ struct load {
     int joined;
 };
 
+/* What a reflection of ActiveRecord's says and never changes. Kept as long as the recording, because to ask it takes longer than all else
+   that is done for a walk. */
+struct walk {
+    VALUE reflection; /* 0: a free place */
+    VALUE owner, association;
+};
+
 struct tally {
     VALUE owner, association; /* of the walk that is going on */
     VALUE observer; /* the Tally in Ruby */
@@ -58,6 +66,7 @@ struct tally {
     int group_count, group_room, heads;
     int load_count, load_room;
     int joins;
+    struct walk walks[WALKS]; /* each at a place that the address of its reflection gives */
     int failed; /* whether the statement that is told next did */
     int buckets[BUCKETS]; /* 1 + the index of a group; 0: none */
 };
@@ -71,6 +80,11 @@ static void tally_mark(void *pointer)
     rb_gc_mark(tally->shape);
     rb_gc_mark(tally->site_of);
     rb_gc_mark(tally->failure);
+    for (int index = 0; index < WALKS; index++) {
+        rb_gc_mark(tally->walks[index].reflection);
+        rb_gc_mark(tally->walks[index].owner);
+        rb_gc_mark(tally->walks[index].association);
+    }
     for (int index = 0; index < tally->around_count; index++) rb_gc_mark(tally->around[index]);
     for (int index = 0; index < tally->load_count; index++) rb_gc_mark(tally->loads[index].model);
     for (int index = 0; index < tally->group_count; index++) {

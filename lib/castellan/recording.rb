@@ -86,6 +86,11 @@ module Castellan
 
       # @!method current
       #   @return [Recording, nil]
+      # @!method walk(reflection)
+      #   Tells whoever wants to know that what follows is the walk through an association of ActiveRecord's. In one call, because it is
+      #   made for every association that is read from the database.
+      #   @param reflection [#active_record, #name]
+      #   @return [#leave, nil] whom to tell when it is over
       # @!method resume(recording)
       #   Makes a recording that was opened elsewhere the current one while the block runs, for a thread or a lazy body that works for it.
       #   @return what the block returns
@@ -97,6 +102,12 @@ module Castellan
 
           thread = Thread.current
           Fiber.scheduler ? thread[KEY] : thread.thread_variable_get(KEY)&.first
+        end
+
+        def walk(reflection)
+          walker = current&.walker
+          walker&.enter(reflection.active_record, reflection.name)
+          walker
         end
 
         # Fibers of one thread may end in another order than they began: then what was there before is over.

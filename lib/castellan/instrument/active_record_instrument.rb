@@ -17,9 +17,8 @@ module Castellan
         private
 
         def find_target
-          walker = Recording.current&.walker or return super
+          walker = Recording.walk(reflection) or return super
 
-          walker.enter(reflection.active_record, reflection.name)
           begin
             super
           ensure
@@ -33,9 +32,8 @@ module Castellan
         private
 
         def find_target(...)
-          walker = Recording.current&.walker or return super
+          walker = Recording.walk(reflection) or return super
 
-          walker.enter(reflection.active_record, reflection.name)
           begin
             super
           ensure
