@@ -64,6 +64,20 @@ class DatabasesTest < Minitest::Test
     assert_same names.last, Databases.name(library, Object.new) { names.size - 1 }
   end
 
+  # In a process of its own, because Ruby 3.1 crashed here.
+  def test_many_connections_to_one_database_outlive_a_collector_that_moves_objects
+    skip "needs a Ruby whose collector can move objects" unless GC.respond_to?(:compact)
+
+    assert_equal "one, one\n", run_ruby("-e", <<~RUBY)
+      require "castellan/instrument"
+      connections = Array.new(30) { Object.new }
+      named = -> { connections.map { |connection| Castellan::Instrument::Databases.name("one", connection) { "a" } }.uniq }
+      before = named.call
+      GC.compact
+      puts [*before, *named.call].join(", ")
+    RUBY
+  end
+
   private
 
   def watch(&block) = Castellan::Detect.watch(&block).map { |finding| [finding.kind, finding.count] }

@@ -13,11 +13,16 @@ module Castellan
     module Databases
       MOST = 20
       NONE = [nil, 1].freeze
-      private_constant :NONE
+      PLACE_BITS = 16
+      private_constant :NONE, :PLACE_BITS
       @known = {}
       @names = {}
       @numbered = {}
+      @all = []
+      # Of each connection a number that no other has; its last bits are the name's place in @all. Where 30 keys of a WeakMap have one
+      # value, Ruby 3.1 crashes when the collector moves objects (Bug #19529).
       @of = ObjectSpace::WeakMap.new
+      @connections = 0
       @lock = Mutex.new
 
       class << self
@@ -26,7 +31,8 @@ module Castellan
         # @yieldreturn [Object] what is the same of two connections to one database
         # @return [String]
         def name(library, connection)
-          @of[connection] || @lock.synchronize { @of[connection] = called(library, yield) }
+          number = @of[connection] || @lock.synchronize { @of[connection] ||= number_of(called(library, yield)) }
+          @all[number & ((1 << PLACE_BITS) - 1)]
         end
 
         # @param name [String, nil] of a statement
@@ -37,6 +43,8 @@ module Castellan
         def of?(library, name) = name == library || @numbered.fetch(name, NONE).first == library
 
         private
+
+        def number_of(name) = ((@connections += 1) << PLACE_BITS) | @all.index(name)
 
         def called(library, database)
           known = @known[library] ||= {}
@@ -54,6 +62,7 @@ module Castellan
         def further(library)
           names = (2..MOST).to_h { |number| ["#{library} #{number}".freeze, [library, number].freeze] }
           @numbered = @numbered.merge(names)
+          @all += [library, *names.keys]
           names.keys
         end
       end
