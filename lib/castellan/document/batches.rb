@@ -13,7 +13,8 @@ module Castellan
       def of(plan, adapter)
         plan.derive(:batches) do
           plan.nodes.flat_map do |node|
-            integers = adapter.related(node.definition.model).integer?(node.definition.id_column)
+            column = node.definition.id_column
+            integers = column.is_a?(Symbol) && adapter.related(node.definition.model).integer?(column)
             node.members.filter_map { |member| batch(member.attribute, integers) if member.attribute.source == :viewer }
           end
         end

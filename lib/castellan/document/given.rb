@@ -69,10 +69,9 @@ module Castellan
         # A relation that is inspected is read.
         def named(given)
           return given.name || "a class without a name" if given.is_a?(Module)
-          return given.inspect[0, 60] unless Rows.scope?(given)
 
           model = given.respond_to?(:klass) ? given.klass : (given.model if given.respond_to?(:model))
-          model ? "records of #{model.name}" : "another dataset"
+          model ? "records of #{model.name}" : given.inspect[0, 60]
         end
       end
     end

@@ -49,7 +49,8 @@ module Castellan
           tree.each do |name, rest|
             next unless loaded.include?(name) || later.include?(name)
 
-            below(translation, name, records.flat_map { |record| instances.related(record, name) }, options, rest)
+            there = records.select { |record| instances.loaded?(record, name) }
+            below(translation, name, there.flat_map { |record| instances.related(record, name) }, options, rest)
           end
           records
         end

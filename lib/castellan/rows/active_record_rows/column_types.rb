@@ -16,6 +16,7 @@ module Castellan
       # are written with an offset: these go through the type.
       class ColumnTypes
         IDENTIFYING = %i[integer text date].freeze
+        WHOLE = %w[ActiveModel::Type::Value ActiveRecord::Type::DecimalWithoutScale].freeze
         PLAIN = {
           integer: [:integer, %w[ActiveModel::Type::Integer ActiveModel::Type::BigInteger ActiveRecord::ConnectionAdapters::SQLite3Adapter::SQLite3Integer]],
           string: [:text, %w[ActiveModel::Type::String ActiveModel::Type::ImmutableString]],
@@ -35,7 +36,7 @@ module Castellan
         UTC_NAMES = %w[UTC Etc/UTC].freeze
         MILLISECONDS = 3
         CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # what is infinite has none
-        private_constant :CLOCK, :IDENTIFYING, :PLAIN, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
+        private_constant :CLOCK, :IDENTIFYING, :WHOLE, :PLAIN, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
 
         def initialize(model, dialect)
           @model = model
@@ -57,12 +58,13 @@ module Castellan
           end
         end
 
+        # A callback that sees each record is taken to leave its key alone: else no link to it could be read as a row.
         # @return [Boolean] whether the driver's value and the reader's have one text
         def identifies?(name)
-          coder = @coders.fetch(name)
-          return IDENTIFYING.include?(coder) if coder
+          return false if [@model, *Subclasses.of(@model)].any? { |klass| written_by_hand?(klass, name) || other_type?(klass, name) }
 
-          @model.type_for_attribute(name).instance_of?(::ActiveModel::Type::Value) && !reader_of_its_own?(name)
+          coder = plain(name)
+          coder ? IDENTIFYING.include?(coder) : WHOLE.include?(@model.type_for_attribute(name).class.name)
         end
 
         # @return [Object]
@@ -91,7 +93,10 @@ module Castellan
         private
 
         def own_reader?(model, name)
-          return true if %i[find initialize].any? { |event| model.__callbacks.fetch(event, []).any? }
+          %i[find initialize].any? { |event| model.__callbacks.fetch(event, []).any? } || written_by_hand?(model, name)
+        end
+
+        def written_by_hand?(model, name)
           return true if model.private_method_defined?(name) # Ruby says no to whoever asks for it
           return false unless model.method_defined?(name)
 

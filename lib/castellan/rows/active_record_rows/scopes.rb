@@ -12,7 +12,7 @@ module Castellan
         # @param object [Class, ActiveRecord::Relation]
         # @return [ActiveRecord::Relation]
         def scope(object = model)
-          object.is_a?(::ActiveRecord::Relation) ? object : object.all
+          object.is_a?(Class) ? object.all : object
         end
 
         # @return [Boolean] whether it can be given to {#fetch}

@@ -12,12 +12,12 @@ module Castellan
         # @param object [Class, Sequel::Dataset]
         # @return [Sequel::Dataset] a union of the model's, or SQL of the caller's own for it, under the name of the model's table
         def scope(object = model)
-          return object.dataset unless object.is_a?(::Sequel::Dataset)
-          return object unless elsewhere?(object)
+          return object.dataset if object.is_a?(Class)
+          return object unless object.is_a?(::Sequel::Dataset) && elsewhere?(object)
 
           named = object.from_self(alias: @dataset.first_source_alias)
-          order = object.opts[:sql] ? nil : object.opts[:order]
-          order && !object.opts[:limit] ? named.order(*order) : named
+          order = object.opts[:order] || object.first_source_table.opts[:order] unless object.opts[:sql]
+          order ? named.order(*order) : named
         end
 
         # @return [Boolean] whether it can be given to {#fetch}
