@@ -37,7 +37,13 @@ module Castellan
       # Told by {Instrument::EagerInstrument} of associations that came with the records by one JOIN. Where that takes part in the choice or
       # the order of the records it is there for that.
       def graphed(associations, records)
-        associations.each { |model, association| preloaded(model, association, records) } if loads_only?(Fingerprint.of(@sent.to_s))
+        return if records.zero?
+
+        needed = !loads_only?(Fingerprint.of(@sent.to_s))
+        associations.each do |model, association|
+          preloaded(model, association, records)
+          used(model, association, :read) if needed
+        end
       end
 
       # Told by {Instrument::EagerInstrument}.
@@ -71,9 +77,15 @@ module Castellan
       # Whether all that follows the joins is said of the columns of the first table, each named with it.
       def loads_only?(fingerprint)
         table, joins, rest = fingerprint.match(FROM)&.captures
-        return false if table.nil? || joins.match?(/(?<!left outer) join /)
+        return false if table.nil? || selects_more?(fingerprint) || joins.match?(/(?<!left outer) join /)
 
         !rest.to_s.gsub(/\b(?:\w+\.)?#{Regexp.escape(table)}\.\w+/, "").gsub(WORDS, "").match?(/[a-z_]/)
+      end
+
+      # Whether something is selected besides the columns that ActiveRecord makes the records of.
+      def selects_more?(fingerprint)
+        selected = fingerprint[/\Aselect (.*?) from /m, 1].to_s.split(", ")
+        selected.partition { |one| one.match?(/ as t\d+_r\d+\z/) }.none?(&:empty?)
       end
     end
   end

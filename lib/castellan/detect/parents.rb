@@ -89,9 +89,16 @@ module Castellan
 
         source = WrittenCall.at(group.busiest)
         Detect.models(owner).links(owner).find do |link|
-          times = source.scan(/\b#{Regexp.escape(link.name.to_s)}\b/).size
-          link.target && fits?(link.target.name, owner) && times > (link.name == group.association ? 1 : 0) && preloaded_there?(load, link)
+          link.target && fits?(link.target.name, owner) && goes_on?(source, link.name, group.association) && preloaded_there?(load, link)
         end
+      end
+
+      # `comment.parent.author`, or `comment.children.each { |child| child.author }`.
+      def goes_on?(source, name, association)
+        return false unless association
+
+        own, other = [name, association].map { |one| Regexp.escape(one.to_s) }
+        source.match?(/(?<=\.)#{own}(?:&?\.#{other}\b|\b[^|]*(?:\{|\bdo)\s*\|(\w+)\|.*\b\1&?\.#{other}\b)/)
       end
 
       def preloaded_there?(load, link)

@@ -69,7 +69,8 @@ module Castellan
         elsif group.shape.write? && group.count < @repeats
           [group.shape.verb, group.shape.table, group.busiest, (group.shape.tables if group.shape.copies?), group.shape.database]
         else
-          text = group.count < @repeats ? group.shape.key : group.shape.fingerprint # what repeats in several databases is one finding
+          shape = group.shape
+          text = group.count < @repeats ? [shape.fingerprint, shape.database] : shape.fingerprint # repeated in several: one finding
           [text, group.owner, group.association]
         end
       end

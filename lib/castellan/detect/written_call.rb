@@ -25,9 +25,9 @@ module Castellan
       FINDERS = %w[where exclude find find_by find_by! exists? first last take count sum average minimum maximum min max avg pluck pick get
                    order limit select_map].freeze
       BARE = /(?<call>\.(?:#{FINDERS.map { |name| Regexp.escape(name) }.join("|")}))
-              [ ](?=[\w:"'\[@])(?!(?:if|unless|and|or|do|then|while|until|rescue|in)\b)
-              (?<given>(?:[^()\[\]{};]|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])+?)
-              (?=\s+(?:if|unless|and|or|do|then|while|until|rescue)\b|\s*(?:[;})\]{]|&&|\|\||\ [?]\ )|\s*\z)/x
+              [ ](?=[\w:"'\[@])(?!(?:if|unless|and|or|do|then|while|until|rescue|in|end|else|elsif|when|ensure)\b)
+              (?<given>(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^()\[\]{};"']|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])+?)
+              (?=\s+(?:if|unless|and|or|do|then|while|until|rescue|end|else|elsif|when|ensure)\b|\s*(?:[;})\]{]|&&|\|\||\ [?]\ )|\s*\z)/x
       private_constant :FINDERS, :BARE
       private_constant :AGAIN, :ATTEMPT, :NEAR_BEFORE, :NEAR_AFTER, :MOST_LINES, :GOES_ON, :UNFINISHED, :COMMENT, :LITERAL, :LOCK
 
