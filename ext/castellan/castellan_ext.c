@@ -10,7 +10,7 @@
 #include "recording.h"
 #include "tally.h"
 
-void Init_castellan_ext(void)
+RUBY_FUNC_EXPORTED void Init_castellan_ext(void)
 {
     VALUE castellan = rb_define_module("Castellan");
     Init_encoder(castellan);

@@ -7,6 +7,7 @@
 require "mkmf"
 
 append_cflags(%w[-std=c99 -Wall -Wextra -Wno-unused-parameter -Wno-declaration-after-statement])
+append_cflags("-fvisibility=hidden") # all but Init_castellan_ext: what calls within the extension is called at once
 append_cflags(%w[-Werror]) if ENV["EXT_PEDANTIC"]
 
 if ENV["EXT_SANITIZE"]
