@@ -50,9 +50,7 @@ static void count(struct tally *tally, VALUE sql, VALUE name, long long started_
     int failed = tally->failed;
     tally->failed = 0;
     if (!text.flags) return;
-    if (text.flags & WRITES_BULK || (failed && text.flags & WRITES)) wrote(tally, shape);
-    if (text.flags & WRITES_BULK) return;
-    if (failed) return slow(tally, shape, duration_ns);
+    if (text.flags & WRITES_BULK) return wrote(tally, shape);
 
     int index = group_of(tally, &text, shape);
     if (index < 0) return;
@@ -62,12 +60,18 @@ static void count(struct tally *tally, VALUE sql, VALUE name, long long started_
         group->cached++;
         return;
     }
+    int instead = group->refused && !failed; /* it takes the place of the one that was refused */
+    group->refused = failed;
     if (group->count == 0) group->started_ns = started_ns;
     if (group->waited && group->naps >= 0) group->waited = tally->naps > group->naps;
     group->naps = tally->naps;
-    group->count++;
     group->total_ns += duration_ns;
     group->ended_ns = started_ns + duration_ns;
+    if (instead) {
+        if (text.flags & WRITES) wrote(tally, shape);
+        return slow(tally, shape, duration_ns);
+    }
+    group->count++;
     int settled = group->settled;
     group_locate(tally, index, name);
     if (text.flags & WRITES) {

@@ -35,6 +35,7 @@ struct group {
     int site_count, site_room, site;
     int digest_count, pieces_told;
     char waited, settled, has_pieces, writes;
+    char refused; /* whether its last statement was, by the database */
     char later; /* whether the values of the first statement are still to be compared: most shapes are sent once */
 };
 

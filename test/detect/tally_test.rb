@@ -27,18 +27,32 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
-  def test_what_was_refused_is_in_no_group_but_may_be_slow_and_counts_as_written
+  def test_what_succeeds_after_it_was_refused_is_counted_once
     tallies.each do |tally|
-      look_and_fail = lambda do |number|
+      refused = lambda do |text, number|
+        tally.failed
+        here(tally, text, number, 600_000_000, false, [number])
+      end
+      3.times { |number| refused.call(WRITES[0], number) }
+      assert_equal [3], tally.groups.map(&:count)
+      2.times { |number| here(tally, WRITES[0], 9, 1, false, [number]) }
+      assert_equal [4], tally.groups.map(&:count)
+      2.times { |number| refused.call(READS[2], number) && here(tally, READS[2], 9, 1, false, [1]) }
+      assert_equal [4, 2], tally.groups.map(&:count)
+      assert_equal [[:slow_query, 3], [:slow_query, 2]], tally.single_findings.map { |finding| [finding.kind, finding.count] }
+    end
+  end
+
+  def test_what_was_refused_counts_as_written
+    tallies.each do |tally|
+      2.times do |number|
         here(tally, READS[0], number, 1, false, [1])
         tally.failed
-        here(tally, WRITES[0], number, 600_000_000, false, [number])
+        here(tally, WRITES[0], number, 1, false, [1])
       end
-      3.times(&look_and_fail)
-      assert_equal [[READS[0].downcase, 3, 0]], tally.groups.map { |group| [group.shape.fingerprint, group.count, group.again] }
-      assert_equal [[:slow_query, 3]], tally.single_findings.map { |finding| [finding.kind, finding.count] }
-      2.times { here(tally, WRITES[0], 9, 1, false, [9]) }
-      assert_equal [3, 2], tally.groups.map(&:count)
+      here(tally, WRITES[0], 3, 1, false, [1])
+      here(tally, READS[0], 4, 1, false, [1])
+      assert_equal [3, 0], [tally.groups.first.count, tally.groups.first.again]
     end
   end
 

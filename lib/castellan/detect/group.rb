@@ -41,7 +41,7 @@ module Castellan
         @site = nil
         @run = 0
         @digests = {}
-        @settled = false
+        @settled = @refused = false
       end
 
       # @return [Group] of what the C extension has counted
@@ -56,14 +56,17 @@ module Castellan
 
       # Counts a statement. What more there is to know is asked of the first ones only, until it is settled.
       # @param naps [Integer] how often the program has slept so far
+      # @param refused [Boolean] whether the database did: the next that it does not refuse takes its place, and is not counted again
       # @return [Boolean] whether {#learn} should be told, too
-      def add(started_ns, duration_ns, naps)
+      def add(started_ns, duration_ns, naps, refused)
         @started_ns ||= started_ns
         @waited = naps > @naps if @waited && @naps
         @naps = naps
-        @count += 1
         @total_ns += duration_ns
         @ended_ns = started_ns + duration_ns
+        return false if instead?(refused)
+
+        @count += 1
         locate
         !@settled
       end
@@ -153,6 +156,12 @@ module Castellan
 
       # Whether it asks for what came after something, which another value of a column or a range with two ends is not.
       def newer? = (@pieces && @pieces.varying.empty? && !@shape.listed? && !@shape.ranged?) || false
+
+      def instead?(refused)
+        instead = @refused && !refused
+        @refused = refused
+        instead
+      end
 
       # The site of the first ones is asked for; when they all came from one, a loop has shown itself, and only every seventh is asked,
       # of many fewer (odd numbers, so that two lines that take turns are both met).

@@ -153,8 +153,8 @@ module Castellan
         @native ? @native.slept : @naps += 1
       end
 
-      # Told by {Recording#failed}: the statement that is told next may be slow and may have written, but is one of no group. Who was
-      # refused tries again, or does something else.
+      # Told by {Recording#failed}: the database refuses the statement that is told next. Where the next of its group is not refused, that
+      # takes its place: who was refused tries again.
       def failed
         @native ? @native.failed : @failed = true
       end
@@ -217,25 +217,21 @@ module Castellan
       private
 
       def count_statement(sql, name, started_ns, duration_ns, cached, binds)
-        known = @texts[name] || (@texts[name] = {})
+        known = @texts[name] || (@texts.size < MOST_TEXTS ? @texts[name] = {} : {})
         text = known[sql]
         text = read(sql, name, known) if text.nil?
         @text = text
         failed = @failed
         @failed = false
         return unless text
-        return count_failed(text, duration_ns) if failed
 
         group = text.group
         group = group_of(text) unless group && group.association == @association && group.owner.equal?(@owner)
         return group&.add_cached if cached || group.nil?
 
-        learn(group, text, sql, binds) if group.add(started_ns, duration_ns, @naps)
-        slow(text.shape, duration_ns) if duration_ns >= @slow_ns
-      end
-
-      def count_failed(text, duration_ns)
-        wrote(text.shape) if text.write
+        if group.add(started_ns, duration_ns, @naps, failed) then learn(group, text, sql, binds)
+        elsif text.write then wrote(text.shape)
+        end
         slow(text.shape, duration_ns) if duration_ns >= @slow_ns
       end
 
