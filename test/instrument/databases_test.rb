@@ -35,6 +35,20 @@ class DatabasesTest < Minitest::Test
     assert_equal([[:duplicate, 2]], watch { 2.times { @databases.last[:items].count } })
   end
 
+  def test_what_is_sent_once_to_one_database_is_no_part_of_a_repetition_in_another
+    first, second = @databases
+    assert_equal([[:duplicate, 2]], watch { first[:items].count && 2.times { second[:items].count } })
+    assert_equal([[:duplicate, 2]], watch { 2.times { first[:items].count } && second[:items].count })
+    assert_equal([[:n_plus_one, 3]], watch { first[:items].first(id: 1) && (1..3).each { |id| second[:items].first(id: id) } })
+  end
+
+  def test_many_databases_that_are_asked_together_are_known_apart
+    many = Array.new(30) { SQLite3::Database.new(":memory:").tap { |database| database.execute("CREATE TABLE items (id INTEGER)") } }
+    assert_empty(watch { many.each { |database| database.execute("SELECT count(*) FROM items") } })
+  ensure
+    many&.each(&:close)
+  end
+
   def test_both_ways_to_count_tell_them_apart
     [true, false].each do |native|
       tally = Castellan::Detect::Tally.new(native: native)
@@ -58,6 +72,7 @@ class DatabasesTest < Minitest::Test
     library = "databases test"
     names = Array.new(Databases::MOST + 5) { |number| Databases.name(library, Object.new) { number } }
     assert_equal [library, "#{library} 2", "#{library} 5"], [*names.first(2), names.last]
+    assert_equal ["#{library} 6", 6], [Databases.name(library, Object.new) { 0 }, Databases.number("#{library} 6")] # forgotten by then
     assert_equal Databases::MOST, names.uniq.size
     assert_equal [1, 2, 1, 1], [library, "#{library} 2", "User Load", nil].map { |name| Databases.number(name) }
     assert_equal [true, true, false, false], [library, "#{library} 2", "User Load", nil].map { |name| Databases.of?(library, name) }

@@ -9,9 +9,10 @@ module Castellan
     #   Databases.name("Sequel", OTHER) { OTHER.opts[:database] }   # => "Sequel 2"
     #   Databases.number("Sequel 2")                                # => 2
     #
-    # There are MOST names of a library: of databases that are opened one after the other, those that come together have different ones.
+    # There are MOST names of a library. Of databases that are opened one after the other, those that come together have different ones;
+    # where one piece of work asks more than MOST, some have the same name and count as one.
     module Databases
-      MOST = 20
+      MOST = 1_000
       NONE = [nil, 1].freeze
       PLACE_BITS = 16
       private_constant :NONE, :PLACE_BITS
@@ -55,15 +56,15 @@ module Castellan
         end
 
         def next_name(library)
-          names = @names[library] ||= [library, *further(library)]
-          names.rotate!.last
+          names = @names[library] ||= []
+          names.size < MOST ? names.push(added(library, names.size + 1)).last : names.rotate!.last
         end
 
-        def further(library)
-          names = (2..MOST).to_h { |number| ["#{library} #{number}".freeze, [library, number].freeze] }
-          @numbered = @numbered.merge(names)
-          @all += [library, *names.keys]
-          names.keys
+        def added(library, number)
+          name = number == 1 ? library : "#{library} #{number}".freeze
+          @numbered[name] = [library, number].freeze unless number == 1
+          @all << name
+          name
         end
       end
     end
