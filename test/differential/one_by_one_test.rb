@@ -246,12 +246,9 @@ module OneByOneContract
   end
 
   def assert_one_found_by_each(model, name)
-    expected = model.order(:id).map { |owner| owner.association(name).reader.id }
-    related = Class.new(Castellan::Resource)
-    related.model(model.reflect_on_association(name).klass)
-    owners = resource(model) { belongs_to name, resource: related }
+    expected = model.order(:id).map { |owner| owner.association(name).reader&.id&.to_s }
     [model.order(:id), model.order(:id).to_a].each do |scope|
-      assert_equal expected, linked_to_one(owners.render(scope, include: name), name), name
+      assert_equal expected, linked_to_one(to_one(model, name).render(scope, include: name), name), name
     end
   end
 
@@ -277,6 +274,12 @@ module OneByOneContract
 
   def linked_to_one(text, name)
     JSON.parse(text)["data"].map { |one| one["relationships"][name.to_s]["data"]&.fetch("id") }
+  end
+
+  def to_one(model, name)
+    related = Class.new(Castellan::Resource)
+    related.model(model.reflect_on_association(name).klass)
+    resource(model) { belongs_to name, resource: related }
   end
 
   def opaque(model, name)
@@ -314,4 +317,59 @@ end
 class OneByOneOnPostgresTest < Minitest::Test
   include OneByOneContract
   include ActiveRecordWorld::OnPostgres
+
+  # The same key in columns of another type or collation; each is what a belongs_to and a has_many compare.
+  module Keys
+    PAIRS = {
+      collated: ['text COLLATE "ucs_basic"', 'text COLLATE "ucs_basic"'], caseless: %w[citext citext], padded: %w[char(6) varchar(6)],
+      loose: ['text COLLATE "castellan_loose"', 'text COLLATE "castellan_loose"'], between: ['text COLLATE "ucs_basic"', 'text COLLATE "C"']
+    }.freeze
+
+    def self.of(base)
+      connection = base.connection
+      connection.enable_extension("citext")
+      connection.execute(%(CREATE COLLATION IF NOT EXISTS castellan_loose (provider = icu, locale = 'und', deterministic = false)))
+      connection.execute("CREATE TABLE locks (id bigserial PRIMARY KEY, #{PAIRS.map { |name, (own, _)| "#{name} #{own}" }.join(", ")})")
+      connection.execute("CREATE TABLE keys (id bigserial PRIMARY KEY, #{PAIRS.map { |name, (_, of)| "#{name} #{of}" }.join(", ")})")
+      base.module_parent.const_set(:Keys, Module.new).tap { |world| models(world, base) }
+    end
+
+    def self.models(world, base)
+      lock = world.const_set(:Lock, Class.new(base) { self.table_name = "locks" })
+      key = world.const_set(:Key, Class.new(base) { self.table_name = "keys" })
+      PAIRS.each_key do |name|
+        lock.has_many :"by_#{name}", class_name: key.name, primary_key: name, foreign_key: name
+        key.belongs_to :"of_#{name}", class_name: lock.name, primary_key: name, foreign_key: name, optional: true
+      end
+    end
+  end
+
+  def test_keys_of_text_cost_no_statement_for_each_record
+    fill
+    Keys::PAIRS.each_key do |name|
+      assert_one_found_by_each(keys::Key, :"of_#{name}")
+      assert_found_by_each(keys::Lock, :"by_#{name}")
+      locks = plain(keys::Lock, :"by_#{name}")
+      assert_operator statements { locks.render(keys::Lock.order(:id)) }, :<=, 2, name
+      assert_operator statements { to_one(keys::Key, :"of_#{name}").render(keys::Key.order(:id)) }, :<=, 2, name
+    end
+  end
+
+  private
+
+  def keys = @@keys ||= Keys.of(models::Base) # rubocop:disable Style/ClassVars
+
+  def fill
+    %w[abcdef ghijkl mn].each_with_index do |text, index|
+      keys::Lock.create!(Keys::PAIRS.transform_values { text })
+      [text, index.zero? ? text.upcase : "#{text}  "[0, 6]].each { |one| keys::Key.create!(Keys::PAIRS.transform_values { one }) }
+    end
+  end
+
+  def statements(&)
+    count = 0
+    counts = ->(*, payload) { count += 1 unless payload[:name] == "SCHEMA" }
+    ActiveSupport::Notifications.subscribed(counts, "sql.active_record", &)
+    count
+  end
 end

@@ -45,7 +45,8 @@ module Castellan
       end
 
       DIALECTS = { "SQLite" => :sqlite, "PostgreSQL" => :postgres, "PostGIS" => :postgres }.freeze
-      private_constant :DIALECTS
+      EXACT = %w[BINARY C POSIX].freeze # collations
+      private_constant :DIALECTS, :EXACT
 
       # @!group What a declaration is checked against
 
@@ -175,6 +176,16 @@ module Castellan
         @memo.fetch([:guarded, model.connection_specification_name]) {
           @connection.lease { |connection| connection.select_values(PostgresDriver::GUARDED, "SCHEMA") }
         }
+      end
+
+      # @param name [String] of a column's collation
+      # @return [Boolean] whether texts are equal by it only where their bytes are
+      def exact_collation?(name)
+        return EXACT.include?(name.upcase) unless dialect.name == :postgres
+
+        !@memo.fetch([:loose, model.connection_specification_name]) {
+          @connection.lease { |connection| connection.select_values(PostgresDriver::LOOSE_COLLATIONS, "SCHEMA") }
+        }.include?(name)
       end
 
       # @return [String] the quoted table

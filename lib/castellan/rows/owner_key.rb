@@ -16,7 +16,8 @@ module Castellan
       LITERAL = /'[^']*#{NUMBER}'|(?<![\w.'-])#{NUMBER}(?![\w.'])/
       COMPARISON = /((?:["`][^"`]+["`]\.)*["`][^"`]+["`]) = #{LITERAL}/
       VALUES = {
-        integer: NUMBER, string: "castellan #{NUMBER}", text: "castellan #{NUMBER}", uuid: "c0de0000-0000-4000-8000-00#{NUMBER}"
+        integer: NUMBER, string: "castellan #{NUMBER}", text: "castellan #{NUMBER}", citext: "castellan #{NUMBER}",
+        uuid: "c0de0000-0000-4000-8000-00#{NUMBER}"
       }.freeze
       private_constant :LITERAL, :COMPARISON, :VALUES
 
@@ -34,6 +35,11 @@ module Castellan
         raise DeclarationError, "the statement of an association does not compare its owner's key with a value: #{sql}" unless in?(sql)
 
         sql.gsub(LITERAL) { expression }
+      end
+
+      # @return [String] the text with the key brought to that type, whatever is put in its place
+      def cast(sql, type)
+        sql.gsub(LITERAL) { |key| "CAST(#{key} AS #{type})" }
       end
 
       # @return [String] the text with the comparison to the key replaced by the one that the block writes for its column

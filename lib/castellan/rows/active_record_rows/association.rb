@@ -32,6 +32,8 @@ module Castellan
           @model = reflection.klass unless reflection.polymorphic?
           @owner_key = single_key
           @reason = find_reason
+          @equated = @reason.nil? && key_types.equated?
+          @cast = key_types.cast if @equated
           freeze
         end
 
@@ -64,7 +66,7 @@ module Castellan
 
         # @return [LazyStatement] evaluates the scopes
         def lazy
-          LazyStatement.new(owner_record.association(name).scope, fallback_order: fallback_order)
+          LazyStatement.new(owner_record.association(name).scope, fallback_order: fallback_order, cast: @cast)
         end
 
         # @param id [Symbol] the related resource's id
@@ -93,10 +95,15 @@ module Castellan
           !@reflection.through_reflection? && macro == :has_many
         end
 
+        # @return [Boolean] whether only the database can say which keys are the same: of capitals, say
+        def equated?
+          @equated
+        end
+
         # @param id [Symbol] the related resource's id
         # @return [Boolean] whether the owner's own column holds that id; a target with a default scope has to be asked
         def foreign_key_of?(id)
-          macro == :belongs_to && unscoped? && @reflection.association_primary_key == id.to_s
+          macro == :belongs_to && !@equated && unscoped? && @reflection.association_primary_key == id.to_s
         end
 
         # @return [Boolean] whether an index finds the rows of one owner
@@ -108,7 +115,7 @@ module Castellan
 
         # @return [Symbol, nil] the related column by which at most one row is found, where nothing else takes part
         def sure_key
-          return if to_many? || @reflection.through_reflection? || @reflection.type || !unscoped?
+          return if to_many? || @equated || @reflection.through_reflection? || @reflection.type || !unscoped?
 
           key = @reflection.join_primary_key
           key.to_sym if adapter.unique?(key)
@@ -156,7 +163,7 @@ module Castellan
           source = @reflection.source_reflection
           join = @owner.association(@reflection.through_reflection.name)
           return unless unscoped? && join.direct? && source.macro == :belongs_to && !source.polymorphic?
-          return unless source.association_primary_key == id.to_s && !KeyTypes.of(join.model, source).mixed?
+          return unless source.association_primary_key == id.to_s && !KeyTypes.of(@owner, join.model, source).mixed?
 
           key = source.foreign_key.to_s
           sure = @owner.dialect.lateral? && join.adapter.references?(key, model.table_name, id.to_s)
@@ -220,7 +227,7 @@ module Castellan
         end
 
         def reason_of_types
-          if key_types.mixed? then "#{owner_key} and the column that is compared with it are of different types"
+          if key_types.mixed? && !key_types.equated? then "#{owner_key} and the column that is compared with it are of different types"
           elsif key_types.narrow? then "the column that is compared with #{owner_key} holds small numbers alone"
           end
         end
@@ -237,7 +244,7 @@ module Castellan
         end
 
         def key_types
-          KeyTypes.of(@owner.model, @reflection.chain.last)
+          KeyTypes.of(@owner, @owner.model, @reflection.chain.last)
         end
 
         def keys(reflection)

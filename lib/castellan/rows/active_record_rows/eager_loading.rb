@@ -5,8 +5,8 @@ module Castellan
     class ActiveRecordRows
       # Whether ActiveRecord finds the same for many records at once as each record would find by itself, which is the truth here.
       #
-      #   EagerLoading.same?(User, :roles)            # => true
-      #   EagerLoading.same?(User, :two_last_logins)  # => false: LIMIT
+      #   EagerLoading.same?(rows, User, :roles)            # => true
+      #   EagerLoading.same?(rows, User, :two_last_logins)  # => false: LIMIT
       #
       # Preloading has a LIMIT count all records, of a to-one association and on the way to the related ones too; cannot group; loses what
       # a SELECT leaves without its key, and the DISTINCT of what is passed on the way; compares keys of different types by their texts;
@@ -15,14 +15,15 @@ module Castellan
       module EagerLoading
         module_function
 
+        # @param adapter [ActiveRecordRows] of the records' table
         # @param model [Class] of the records
         # @param name [Symbol] of an association
         # @param related [Array<Class>] of a polymorphic belongs_to: those that the records name; not needed for any other
         # @return [Boolean]
-        def same?(model, name, related = [])
+        def same?(adapter, model, name, related = [])
           reflection = model.reflect_on_association(name)
           steps = steps(model, reflection)
-          return false unless steps.all? { |owner, step| alike?(owner, step, related) }
+          return false unless steps.all? { |owner, step| alike?(adapter, owner, step, related) }
 
           relations = steps.map { |_, step| relations(step, related) }
           return false unless relations.all? && relations.first.all? { |own| whole?(own) }
@@ -46,8 +47,8 @@ module Castellan
           [[model, reflection], *steps(model, through), *steps(through.klass, reflection.source_reflection)]
         end
 
-        def alike?(owner, step, related)
-          step.through_reflection? || classes(step, related).all? { |klass| KeyTypes.of(owner, step, klass).preloaded? }
+        def alike?(adapter, owner, step, related)
+          step.through_reflection? || classes(step, related).all? { |klass| KeyTypes.of(adapter, owner, step, klass).preloaded? }
         end
 
         def classes(step, related)

@@ -59,12 +59,12 @@ module Castellan
 
         # (see ObjectInstances#loads_at_once?)
         def loads_at_once?(name)
-          EagerLoading.same?(@model, name)
+          EagerLoading.same?(@adapter, @model, name)
         end
 
         # (see ObjectInstances#preload_where_same)
         def preload_where_same(records, name)
-          same = records.group_by(&:class).all? { |model, some| EagerLoading.same?(model, name, named(model, name, some)) }
+          same = records.group_by(&:class).all? { |model, some| EagerLoading.same?(@adapter, model, name, named(model, name, some)) }
           preload(records, [name]) if same
         end
 

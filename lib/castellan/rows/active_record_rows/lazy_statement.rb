@@ -10,10 +10,12 @@ module Castellan
       #
       # An association without an order is read in the order of its keys: any order is right then, and this one is the same each time.
       class LazyStatement
-        def initialize(relation, fallback_order:)
+        # @param cast [String, nil] the type to which the owner's key is to be brought
+        def initialize(relation, fallback_order:, cast: nil)
           @relation = relation.except(:includes, :preload, :eager_load)
           @relation = @relation.left_outer_joins(*relation.eager_load_values) if relation.eager_load_values.any?
           @fallback = fallback_order
+          @cast = cast
           freeze
         end
 
@@ -22,13 +24,13 @@ module Castellan
         # @return [String]
         def sql(list, single: false)
           relation = single ? @relation.limit(1) : ordered(@fallback)
-          relation.reselect(Arel.sql(list)).to_sql
+          cast(relation.reselect(Arel.sql(list)).to_sql)
         end
 
         # @return [String] all columns of the related rows, with the limit, distinctness and order of the scope
         def whole_sql
           key = @relation.klass.primary_key
-          ordered(key ? [@relation.klass.arel_table[key]] : []).to_sql
+          cast(ordered(key ? [@relation.klass.arel_table[key]] : []).to_sql)
         end
 
         # @return [Boolean] whether it means the same for many owners at once
@@ -37,6 +39,10 @@ module Castellan
         end
 
         private
+
+        def cast(sql)
+          @cast ? OwnerKey.cast(sql, @cast) : sql
+        end
 
         def ordered(fallback)
           @relation.order_values.empty? && fallback.any? && @relation.group_values.empty? ? @relation.order(*fallback) : @relation

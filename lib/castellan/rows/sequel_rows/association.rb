@@ -95,6 +95,11 @@ module Castellan
           @reflection[:type] == :one_to_many
         end
 
+        # @return [Boolean] not known here
+        def equated?
+          false
+        end
+
         # @param id [Symbol] the related resource's id
         # @return [Boolean] whether the owner's own column holds that id; a filtered model has to be asked
         def foreign_key_of?(id)
