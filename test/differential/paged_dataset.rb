@@ -34,6 +34,13 @@ module PagedDataset
 
   def ids(scope, **asked) = JSON.parse(@resource.render(scope, **asked))["data"].map { |object| object["id"] }
 
+  def streamed(scope)
+    whole = Class.new(Castellan::Resource)
+    whole.model(@model)
+    whole.type(@model.table_name)
+    JSON.parse(whole.document(scope).stream.each.to_a.join)["data"].map { |object| object["id"] }
+  end
+
   # The ids of the first pages, one after the other.
   def pages(scope, number) = (1..number).flat_map { |page| ids(scope, page: { number: page }) }
 end

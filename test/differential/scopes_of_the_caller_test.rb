@@ -226,6 +226,29 @@ class DatasetsOfTheCallerTest < Minitest::Test
     end
   end
 
+  def test_the_order_and_the_limit_of_a_union_and_of_sql_of_the_callers_own_are_kept
+    union = @model.where(id: [1, 2]).union(@model.where(id: [3, 5, 6]))
+    [union.order(Sequel.desc(:id)).limit(3), union.order(Sequel.desc(Sequel[:t1][:id])), union.order(Sequel.desc(:id)).offset(2),
+     @model.order(:subject).from_self, @model.order(:subject).limit(3).from_self, @model.select(:id, :subject).reverse(:id).from_self,
+     @model.with_sql("SELECT * FROM letters ORDER BY id DESC LIMIT 4")].each do |scope|
+      expected = scope.map { |letter| letter.id.to_s }
+      assert_equal expected, pages(scope, 3), scope.sql
+      assert_equal expected, ids(scope, page: { size: 9 }), scope.sql
+      assert_equal expected, streamed(scope), scope.sql
+      assert_equal expected.sort.reverse, ids(scope, sort: "subject", page: { size: 9 }), scope.sql
+    end
+  end
+
+  def test_a_row_that_a_union_or_sql_of_the_callers_own_repeats_is_written_once
+    all = @model.where(id: [1, 2]).union(@model.where(id: [1]), all: true)
+    twice = @model.with_sql("SELECT letters.* FROM letters JOIN (SELECT 1 AS n UNION ALL SELECT 2) two ON 1 = 1 WHERE id < 3 ORDER BY id")
+    [all, twice].each do |scope|
+      assert_equal %w[1 2], pages(scope, 2).sort
+      assert_equal %w[1 2], streamed(scope).sort
+      assert_equal 2, JSON.parse(@resource.render(scope))["meta"]["total"]
+    end
+  end
+
   def test_verify_asks_for_all_columns_where_some_are_selected
     result = Castellan.verify { @resource.render(@model.select(:id).order(:id)) }
     assert_predicate result, :same?, result.to_s

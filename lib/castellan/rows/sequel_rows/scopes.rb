@@ -15,9 +15,7 @@ module Castellan
           return object.dataset if object.is_a?(Class)
           return object unless object.is_a?(::Sequel::Dataset) && elsewhere?(object)
 
-          named = object.from_self(alias: @dataset.first_source_alias)
-          order = object.opts[:order] || object.first_source_table.opts[:order] unless object.opts[:sql]
-          order ? named.order(*order) : named
+          Named.of(object, @dataset.first_source_alias, keys)
         end
 
         # @return [Boolean] whether it can be given to {#fetch}
