@@ -49,14 +49,13 @@ module Castellan
           upwards?(group) && !siblings(group).intersect?([group.count, group.count + singly(group).sum(&:count)])
       end
 
-      # Whether records of the table were read before, by something else than what the lists are of; or nothing was, so that the first
-      # level had been there already.
+      # Whether records of the table were read before, by something else than what the lists are of.
       def rooted?(group)
         column = group.shape.list_column
-        earlier = @groups.select { |other| other.order < group.order && !other.shape.write? }
-        earlier.empty? || earlier.any? do |other|
+        @groups.any? do |other|
           shape = other.shape
-          shape.table == group.shape.table && !shape.existence? && shape.list_column != column && !shape.equal.include?(column)
+          other.order < group.order && shape.table == group.shape.table && !shape.write? && !shape.existence? &&
+            shape.list_column != column && !shape.equal.include?(column)
         end
       end
 

@@ -38,7 +38,7 @@ module Castellan
           started = Clock.monotonic_ns
           begin
             answer = yield
-          rescue StandardError
+          rescue *refusals
             Recording.current&.failed
             raise
           ensure
@@ -56,6 +56,9 @@ module Castellan
           adapter = ActiveRecord::ConnectionAdapters::AbstractAdapter
           adapter.prepend(Lent) unless adapter.include?(Lent)
         end
+
+        # @return [Array<Class>] what the drivers raise; other errors are raised by who reads the rows
+        def refusals = [(PG::Error if defined?(PG::Error)), (SQLite3::Exception if defined?(SQLite3::Exception))].compact
 
         private
 

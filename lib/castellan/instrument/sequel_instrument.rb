@@ -28,7 +28,7 @@ module Castellan
           started = Clock.monotonic_ns
           begin
             answer = super
-          rescue StandardError
+          rescue *(database_error_classes - [ArgumentError]) # which who reads the rows may raise, too
             recording.failed
             raise
           ensure

@@ -48,6 +48,15 @@ module Castellan
 
       # Prepended to SQLite3::Statement: prepared ones, and those of `query`, `execute2` and `get_first_value`.
       module Prepared
+        # @return [Hash, nil] what was bound while somebody listened
+        attr_reader :castellan_bound
+
+        # Called by `bind_params`, too.
+        def bind_param(key, value)
+          (@castellan_bound ||= {})[key] = value if Sqlite3Instrument.attached?
+          super
+        end
+
         def execute(*binds)
           return super unless Sqlite3Instrument.unknown?(@connection)
 
@@ -89,10 +98,12 @@ module Castellan
         # Each in memory is one of its own.
         def name_of(database) = Databases.name(NAME, database) { database.filename.to_s.empty? ? database.object_id : database.filename }
 
-        # What was bound beforehand (`bind_param`) is not known, so it is taken for another value each time: who binds in a loop does so
+        # What was bound before anybody listened is not known, so it is taken for another value each time: who binds in a loop does so
         # because values differ.
         def binds(statement, given)
-          given.empty? && statement.bind_parameter_count.positive? ? [Clock.monotonic_ns] : given
+          return given if given.any? || statement.bind_parameter_count.zero?
+
+          statement.castellan_bound&.values || [Clock.monotonic_ns]
         end
 
         # @return [String] of one that was made before anybody listened it may be unknown

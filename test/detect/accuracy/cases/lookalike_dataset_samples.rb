@@ -108,6 +108,14 @@ module Accuracy
         end
       end
 
+      sample "rows of which one is enough, left by an exception" do
+        (1..5).each do |id|
+          Post.where(user_id: id).each { raise KeyError if id.odd? } #=> n_plus_one 5
+        rescue KeyError
+          nil
+        end
+      end
+
       kind "trees"
       sample "eager by levels" do
         Category.where(parent_id: nil).eager(children: { children: :children }).all
@@ -115,10 +123,6 @@ module Accuracy
       sample "level by level" do
         level = Category.where(parent_id: nil).all
         level = Category.where(parent_id: level.map(&:id)).all until level.empty?
-      end
-      sample "level by level, from keys that were known" do
-        level = [2, 5]
-        level = Category.where(parent_id: level).select_map(:id) until level.empty?
       end
       sample "a list of a tree's keys for each of other records" do
         lists = [[1, 2, 3], [4], [5, 6], [7, 8, 9, 10], [11]]

@@ -236,6 +236,13 @@ module Accuracy
           nil
         end
       end
+      sample "inserts that are all refused", writes: true do
+        (1..4).each do |id|
+          Tag.transaction(requires_new: true) { Tag.create!(id: id) } #=> write_loop 4
+        rescue ActiveRecord::RecordNotUnique
+          nil
+        end
+      end
       sample "found and locked", writes: true do
         Post.find(1).with_lock { nil }
       end
@@ -261,13 +268,10 @@ module Accuracy
         2.times { 2.times { Category.create!(parent: leaf) } and leaf = Category.last } #=> write_loop 4
         Category.where(parent_id: nil).preload(children: { children: { children: { children: :children } } }).to_a
       end
-      sample "preloaded by levels, from what was loaded before" do
-        ActiveRecord::Associations::Preloader.new(records: [Category.new(id: 2), Category.new(id: 5)],
-                                                  associations: { children: { children: :children } }).call
-      end
-      sample "level by level, from keys that were known" do
-        level = [2, 5]
-        level = Category.where(parent_id: level).ids until level.empty?
+      sample "slices by hand of a tree's keys, at the start" do
+        [[1, 2, 3], [4, 5], [6, 7], [8, 9]].each do |keys|
+          Category.where(parent_id: keys).to_a #=> n_plus_one 4
+        end
       end
       sample "parents of parents, preloaded" do
         Category.where.not(parent_id: [nil, 1]).preload(parent: { parent: :parent }).to_a

@@ -71,6 +71,22 @@ module Accuracy
         end
       end
     end
+    sample "a prepared statement whose value is bound once" do
+      database.prepare("SELECT * FROM posts WHERE user_id = ?") do |statement|
+        statement.bind_params(1)
+        3.times do
+          statement.execute.to_a #=> duplicate 3
+          statement.reset!
+        end
+      end
+    end
+    sample "rows of which one is enough, left by an exception" do
+      (1..5).each do |id|
+        database.execute("SELECT * FROM posts WHERE user_id = ?", [id]) { raise KeyError if id.odd? } #=> n_plus_one 5
+      rescue KeyError
+        nil
+      end
+    end
     sample "a join, once" do
       database.execute("SELECT * FROM posts JOIN users ON users.id = posts.user_id")
     end
