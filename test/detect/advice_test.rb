@@ -9,16 +9,18 @@ class DetectAdviceTest < Minitest::Test
 
   class Node < World::Base
     self.table_name = "advice_nodes"
-    connection.create_table(:advice_nodes) { |t| [t.integer(:parent_id), t.datetime(:updated_at), t.string(:type)] }
+    connection.create_table(:advice_nodes) { |t| [t.integer(:parent_id), t.integer(:author_id), t.datetime(:updated_at), t.string(:type)] }
     has_many :children, class_name: "DetectAdviceTest::Node", foreign_key: :parent_id, inverse_of: false
     has_many :new_children, -> { where(updated_at: nil) }, class_name: "DetectAdviceTest::Node", foreign_key: :parent_id, inverse_of: false
+
+    belongs_to :author, class_name: "ActiveRecordWorld::User", optional: true
 
     def tree = [id, children.map(&:tree)]
 
     Twig = Class.new(self)
     Bud = Class.new(self)
     root = create!
-    2.times { child = create!(parent_id: root.id) and 2.times { create!(parent_id: child.id) } }
+    2.times { |number| child = create!(parent_id: root.id, author_id: number + 1) and 2.times { create!(parent_id: child.id) } }
   end
 
   class Holder < World::Base
@@ -61,6 +63,21 @@ class DetectAdviceTest < Minitest::Test
     assert_predicate Castellan::Doctor.try(finding, &work), :accepted?
   end
 
+  def test_arguments_end_where_their_line_does
+    # rubocop:disable-next Style/SingleLineDoEndBlock
+    works = [-> { World::User.all.each do |user| user.tokens.first end },
+             -> { World::User.all.each do |user| user.tokens.where(on_behalf: false).exists? end },
+             -> { World::User.all.each { |user| user.tokens.find_by secret: "a#{user.class}" } }]
+    works.each { |work| assert only(&work).fix, only(&work).fix_refused }
+  end
+
+  def test_a_place_on_the_line_is_no_walk
+    work = -> { Node.where(parent_id: 1).preload(:children).each { |node| [node.children.size, node.author] } }
+    finding = only(&work)
+    assert_includes finding.fix, ".preload(:author) where"
+    assert_predicate Castellan::Doctor.try(finding, &work), :accepted?
+  end
+
   def test_what_the_preloaded_records_of_the_same_model_ask_for_is_preloaded_below_them
     work = -> { Node.where(parent_id: 1).preload(:children).each { |node| node.children.each { |child| child.new_children.to_a } } }
     finding = only(&work)
@@ -71,7 +88,7 @@ class DetectAdviceTest < Minitest::Test
 
   def test_subclasses_of_one_table_that_are_loaded_on_a_line_are_not_preloaded_for_each_other
     Node.transaction do
-      2.times { [Node::Twig.create!, Node::Bud.create!] }
+      [*Array.new(2) { Node::Twig }, *Array.new(3) { Node::Bud }].each(&:create!)
       work = lambda do
         nodes = Node::Twig.all.to_a + Node::Bud.all.to_a
         nodes.each { |node| node.new_children.to_a }

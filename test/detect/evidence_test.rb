@@ -52,6 +52,7 @@ class DetectEvidenceTest < Minitest::Test
   def test_what_is_taken_out_of_an_association_is_read
     3.times do
       look { World::User.preload(:employee).map { |user| user.association(:employee).target } }
+      look { World::Post.preload(:user).map { |post| post.association(:user).load_target } }
       look { World::User.preload(:posts).map { |user| user.association(:posts).target } }
       look { World::User.preload(:tokens).map { |user| user.tokens.target } }
     end
@@ -77,8 +78,47 @@ class DetectEvidenceTest < Minitest::Test
       look { World::Post.joins(:comments).eager_load(:comments).to_a }
       look { SequelWorld::User.eager_graph(:posts).where(Sequel[:posts][:id] => 1..5).all }
       look { SequelWorld::User.eager_graph_with_options(:employee, join_type: :inner).all }
+      look { World::User.eager_load(:employee).select("employees.id AS badge").map(&:badge) }
+      look { World::User.eager_load(:employee).select("users.*, employees.id AS badge").map(&:badge) }
     end
     assert_empty @evidence.findings
+  end
+
+  def test_a_join_that_a_filter_needs_now_and_then_is_needed
+    8.times do |number|
+      look do
+        users = World::User.eager_load(:posts)
+        users = users.where(posts: { id: 1..50 }) if number == 3
+        users.to_a
+      end
+    end
+    assert_empty @evidence.findings
+  end
+
+  def test_a_graph_without_rows_proves_nothing
+    3.times do |number|
+      look { SequelWorld::User.eager_graph(:posts).where(Sequel[:users][:id] => number.zero? ? 1..5 : -1).all }
+      look { World::User.eager_load(:posts).where(id: number.zero? ? 1..5 : -1).to_a }
+    end
+    assert_empty @evidence.findings
+  end
+
+  def test_a_callback_that_asks_for_something_hides_no_join
+    seen = Class.new(World::User) { after_find { World::Tag.first } }
+    3.times { look { seen.eager_load(:posts).to_a } }
+    assert_equal :unused_eager_load, only.kind
+  end
+
+  def test_what_another_thread_sends_meanwhile_decides_nothing
+    asked = Thread::Queue.new
+    seen = Class.new(World::User) { after_find { asked.pop(true).call unless asked.empty? } }
+    3.times do
+      look do
+        asked << -> { Thread.new { World::User.eager_load(:employee).to_a }.join }
+        seen.eager_load(:posts).where(posts: { id: 1..50 }).to_a
+      end
+    end
+    assert_equal(["ActiveRecordWorld::User#employee"], @evidence.findings.map(&:association))
   end
 
   def test_what_was_only_counted_wants_a_counter_cache

@@ -25,8 +25,11 @@ module Castellan
         @sent = sql
       end
 
-      # @return [EagerUse] who notes for a thread that is started meanwhile
-      def strand = self
+      # @return [String, nil] the statement that was sent last
+      attr_reader :sent
+
+      # @return [EagerUse] who notes for a thread that is started meanwhile: in the same place, but it sends its own statements
+      def strand = dup
 
       # Told by {Instrument::EagerInstrument}.
       def preloaded(model, association, records)
@@ -36,10 +39,11 @@ module Castellan
 
       # Told by {Instrument::EagerInstrument} of associations that came with the records by one JOIN. Where that takes part in the choice or
       # the order of the records it is there for that.
-      def graphed(associations, records)
+      # @param sent [String, nil] the statement; meanwhile callbacks of the records may have sent others
+      def graphed(associations, records, sent)
         return if records.zero?
 
-        needed = !loads_only?(Fingerprint.of(@sent.to_s))
+        needed = !loads_only?(Fingerprint.of(sent.to_s))
         associations.each do |model, association|
           preloaded(model, association, records)
           used(model, association, :read) if needed

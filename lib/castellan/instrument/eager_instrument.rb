@@ -9,9 +9,10 @@ module Castellan
     #   EagerInstrument.unsubscribe
     #
     # Apart from the other instruments, because it is told of every read of an association: {Detect::Evidence} subscribes, for
-    # the requests that it looks at. Observers are told by `preloaded(model, association, records)`, by `graphed(associations, records)`
-    # of those that came by one JOIN, and by `used(model, association, how)`, `how` being :read, or :counted where only the number was
-    # asked for (ActiveRecord's `size` and `empty?`; Sequel hands out an array, so there it is always :read).
+    # the requests that it looks at. Observers are told by `preloaded(model, association, records)`, by
+    # `graphed(associations, records, sent)` of those that came by one JOIN, `sent` being what the observer answered to that before its
+    # records were made, and by `used(model, association, how)`, `how` being :read, or :counted where only the number was asked for
+    # (ActiveRecord's `size` and `empty?`; Sequel hands out an array, so there it is always :read).
     #
     # The modules are prepended at the first subscription, and their methods are there only while somebody subscribes: where nobody does, a
     # read costs nothing at all.
@@ -30,7 +31,8 @@ module Castellan
       # Prepended to ActiveRecord::Associations::JoinDependency.
       module Graphs
         def instantiate(...)
-          super.tap { |records| EagerInstrument.graphed(reflections.map { |one| [one.active_record, one.name] }, records.size) }
+          sent = EagerInstrument.sent
+          super.tap { |records| EagerInstrument.graphed(reflections.map { |one| [one.active_record, one.name] }, records.size, sent) }
         end
       end
 
@@ -57,6 +59,14 @@ module Castellan
       module One
         def reader
           EagerInstrument.used(reflection.active_record, reflection.name, :read)
+          super
+        end
+
+        # ActiveRecord loads it for purposes of its own, too.
+        def load_target
+          if EagerInstrument.unread?(reflection) && !EagerInstrument.of_active_record?(caller_locations(1, 1))
+            EagerInstrument.used(reflection.active_record, reflection.name, :read)
+          end
           super
         end
       end
@@ -87,8 +97,9 @@ module Castellan
       # Prepended to the datasets of Sequel's models.
       module SequelPreloads
         def eager_graph_build_associations(hashes)
+          sent = EagerInstrument.sent
           super.tap do
-            EagerInstrument.graphed(@opts[:eager_graph][:reflections].values.map { |one| [one[:model], one[:name]] }, hashes.size)
+            EagerInstrument.graphed(@opts[:eager_graph][:reflections].values.map { |one| [one[:model], one[:name]] }, hashes.size, sent)
           end
         end
 
@@ -155,8 +166,17 @@ module Castellan
         end
 
         # Public for the modules above.
-        def graphed(associations, records)
-          each_observer(:graphed) { |observer| observer.graphed(associations, records) }
+        # @return [Array] of each that is told of graphs, and the statement that it heard of last: to be asked before records are made of it
+        def sent
+          observers = []
+          each_observer(:graphed) { |observer| observers << [observer, observer.sent] }
+          observers
+        end
+
+        # Public for the modules above.
+        # @param sent [Array] see {#sent}
+        def graphed(associations, records, sent)
+          sent.each { |observer, statement| observer.graphed(associations, records, statement) }
         end
 
         # Public for the modules above: nobody asked for what lies on the way.
