@@ -205,9 +205,11 @@ class ProfilePageTest < Minitest::Test
     refute_includes get("", Profiles.kept(Profiles.fast)).body, '<option value="none">'
   end
 
-  def test_where_nothing_was_answered_there_is_no_size
+  def test_where_nothing_was_answered_there_is_no_size_and_the_page_says_why
     body = get("/requests/broken", Profiles.kept(Profiles.fast(id: "broken", status: nil, exception: "KeyError", response_bytes: 0))).body
     assert_match(%r{Response</dt><dd>–</dd><dd class="small">nothing was answered}, body)
+    body = get("/requests/taken", Profiles.kept(Profiles.fast(id: "taken", status: nil, response_bytes: nil))).body
+    assert_match(%r{Response</dt><dd>–</dd><dd class="small">the connection was taken over}, body)
   end
 
   def test_an_empty_list_says_what_to_do

@@ -99,8 +99,12 @@ module Castellan
         end
 
         def status_badge(status)
-          tag(:span, status || "none", class: "badge #{status_class(status)}", title: ("nothing was answered" unless status))
+          title = "an exception, or a connection that was taken over" unless status
+          tag(:span, status || "none", class: "badge #{status_class(status)}", title: title)
         end
+
+        # Why there is no status.
+        def unanswered(result) = result.exception ? "nothing was answered" : "the connection was taken over"
 
         def depth_badge(depth) = depth == "sql" ? nil : tag(:span, depth, class: "badge depth")
 
