@@ -104,6 +104,30 @@ module SerializerOfRelationContract
     assert_same_document declared
   end
 
+  # Whatever is made of the record may walk what is declared beside it.
+  def test_what_a_hash_is_made_of_is_loaded_for_all_records_at_once
+    author = ->(record, *) { record.author.name }
+    [articles { attribute(:author_name, &author) }, articles { attribute(:author_name, from: "author.name") },
+     articles { link(:author, &author) }, articles { meta { |record| { name: record.author.name } } },
+     articles { belongs_to :author, links: { related: author } },
+     articles { belongs_to :author, meta: ->(record) { { name: record.author.name } } }].each do |article|
+      few, many = [2, 7].map { |count| library.queries { article.new(limited(count)).serializable_hash }.size }
+      assert_equal few, many
+      assert_same_document article
+    end
+  end
+
+  def test_an_include_that_is_hidden_is_not_loaded_record_by_record
+    article = articles { belongs_to :author, if: ->(_record, params) { params[:shown] } }
+    [{}, { params: { shown: true } }].each do |options|
+      few, many = [2, 7].map do |count|
+        library.queries { article.new(limited(count), include: %i[author author.mentor], **options).serializable_hash }.size
+      end
+      assert_equal few, many, options.inspect
+      assert_same_document article, { include: %i[author author.mentor], **options }
+    end
+  end
+
   def test_a_path_is_a_column
     article = articles { attribute :author_name, from: "author.name" }
     assert_empty made { article.new(ordered).to_json }

@@ -100,6 +100,7 @@ module Castellan
 
       # @return [Boolean] whether its records are not asked for where they are not included: no linkage is written, or its own column is
       def unread?
+        return false if around_linkage
         return true if @relationship.lazy_load_data
 
         serializer_known? && !@relationship.static_record_type.nil? &&
@@ -164,11 +165,16 @@ module Castellan
       end
 
       def unwritten
-        return "its links are made of the record" unless Blank.blank?(@relationship.links)
-        return "its meta is made of the record" unless Blank.blank?(@relationship.meta)
+        return around_linkage if around_linkage
         return "its linkage has the type #{@relationship.static_record_type}" unless same_type?
 
         "its key is #{@relationship.key}" unless self.class.key_transform(keyed)
+      end
+
+      def around_linkage
+        return "its links are made of the record" unless Blank.blank?(@relationship.links)
+
+        "its meta is made of the record" unless Blank.blank?(@relationship.meta)
       end
 
       def same_type?

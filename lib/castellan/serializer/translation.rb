@@ -108,7 +108,16 @@ module Castellan
       def walked(fieldset, included)
         readers = chosen(serializer.relationships_to_serialize, fieldset).map { |one| association(one.name) }
         readers = readers.reject(&:links?) unless included
+        return readers if walks?(fieldset)
+
         readers.reject { |reader| !included&.include?(reader.name) && reader.unread? }
+      end
+
+      # Whether what is written is made of the record, by a block, say, that may walk any of its associations.
+      def walks?(fieldset)
+        return true if %i[id links meta].any? { |name| reasons.key?(name) }
+
+        chosen(serializer.attributes_to_serialize, fieldset).any? { |attribute| attribute.from || reasons.key?(attribute.key) }
       end
 
       def chosen(members, fieldset)
