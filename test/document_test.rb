@@ -193,6 +193,20 @@ class DocumentOnSequelTest < Minitest::Test
 
   def library = Library.sequel(:sqlite)
 
+  # Each names the other's model, and reads nothing.
+  def test_a_scope_of_the_other_orm_is_refused
+    other = Library.active_record(:sqlite)
+    { articles => other, other.models::ArticleResource => library }.each do |resource, stranger|
+      statements = [library, other].flat_map do |one|
+        one.queries do
+          error = assert_raises(Castellan::ConfigurationError) { resource.document(stranger.models::Tag.order(:id)) }
+          assert error.message.end_with?("got records of #{stranger.models::Tag}"), error.message
+        end
+      end
+      assert_empty statements
+    end
+  end
+
   def test_a_dataset_of_sql_is_refused
     error = assert_raises(Castellan::ConfigurationError) { articles.document(library.models::DB["SELECT * FROM articles"]) }
     assert_includes error.message, "give document a scope of that"
