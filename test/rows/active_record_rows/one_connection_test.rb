@@ -42,9 +42,12 @@ class OneConnectionTest < Minitest::Test
     Base.remove_connection
   end
 
-  def test_one_connection_is_taken_once
-    Base.connection_pool.release_connection
-    assert_equal 1, taken { assert_includes render, "Hall" }
+  # Before ActiveRecord 7.2 the first to ask keeps it for the thread.
+  if ActiveRecord::Base.respond_to?(:with_connection)
+    def test_one_connection_is_taken_once
+      Base.connection_pool.release_connection
+      assert_equal 1, taken { assert_includes render, "Hall" }
+    end
   end
 
   def test_what_is_given_and_needs_no_statement_takes_none
