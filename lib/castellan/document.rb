@@ -248,7 +248,8 @@ module Castellan
 
     # @return [Array] the ids of the primary data, in order
     def ids
-      @adapter.ids(paged, definition.id_column)
+      column = definition.id_column
+      column.is_a?(Array) ? Rows::RecordIds.of(@adapter.instances, records, column) : @adapter.ids(paged, column)
     end
 
     # @param rows [Array, #ntuples] the primary data, to see how many there are

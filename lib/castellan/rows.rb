@@ -36,6 +36,16 @@ module Castellan
                               "or a Sequel model or dataset such as DB[:users]"
     end
 
+    # @param adapter [Object] of whom the relationship is
+    # @param definition [Resource::Definition] one of those that it leads to; without a model it is of whatever the association leads to
+    # @return [Object] the adapter of what is read there
+    def self.related(adapter, relationship, definition)
+      return adapter.related(definition.model) if definition.model
+
+      association = adapter.association(relationship.name)
+      association && association.reason.nil? ? association.adapter : ObjectRows.new
+    end
+
     # @param adapter [Object] of the declared model
     # @param records [Array<Object>]
     # @return [Object] the adapter that knows these records: that one, that of their own class, or that of plain objects

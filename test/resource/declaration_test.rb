@@ -125,6 +125,7 @@ class DeclarationTest < Minitest::Test
     "comments is a to-many association, and from: walks to-one associations only" => -> { attribute :a, from: "comments.body" },
     "attribute :a: articles has no column titl (did you mean title?)" => -> { attribute(:a, columns: %i[titl]) { |row| row } },
     "articles has no association coments (did you mean comments?)" => -> { has_many :coments, resource: "CommentResource" },
+    "articles has no association comment (did you mean comments?)" => -> { has_many :comment, resource: 1 },
     "comments is a has_many association; declare it as has_many" => -> { has_one :comments },
     "author is a belongs_to association; declare it as has_one or belongs_to" => -> { has_many :author },
     "needs TagsResource, which is not defined (did you mean" => -> { has_many :tags, resource: "TagsResource" },

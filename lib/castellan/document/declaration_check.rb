@@ -36,28 +36,29 @@ module Castellan
       # @raise [DeclarationError] naming the file, the line and the nearest right name
       def call
         Array(@definition.id_column).each { |column| column!(@adapter, column, "id", @definition.id_location) }
-        identify(@definition, @adapter, [])
         @definition.attributes.each_value { |attribute| attribute!(attribute) }
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
         @definition.links.each { |name, link| computed!(link, "link #{name.inspect}") }
         computed!(@definition.meta, "meta")
         @definition.sorts.each { |name, location| sort!(name, location) }
+        identify(@definition, @adapter, [])
       end
 
       private
 
       # Whoever is led to is identified as well, whether it was checked yet or not; what is wrong there, its own check says.
+      # A resource without a model is of whatever each association leads to.
       def identify(definition, adapter, seen)
-        return if definition.model.nil? || seen.include?(definition)
+        return if adapter.model.nil? || seen.include?([definition, adapter])
 
-        seen << definition
+        seen << [definition, adapter]
         by_records = [*definition.id_column].any? { |column| adapter.columns.include?(column) && !adapter.identifies?(column) }
         definition.identify_by_records if by_records
         definition.relationships.each_value { |relationship| identify_related(relationship, adapter, seen) }
       end
 
       def identify_related(relationship, adapter, seen)
-        relationship.definitions.each { |definition| identify(definition, adapter.related(definition.model), seen) }
+        relationship.definitions.each { |definition| identify(definition, Rows.related(adapter, relationship, definition), seen) }
       rescue DeclarationError
         nil
       end

@@ -46,7 +46,7 @@ module Castellan
         adapter = @adapter.related(node.definition.model)
         lines = ["#{indent}#{type}: #{columns(node)} from #{adapter.plural_name}"]
         lines.concat(connected("#{indent}  ") { model_reasons(node, adapter, indent) }).concat(reasons(node, indent))
-        node.edges.each { |edge| lines.concat(edge_lines(edge, "#{indent}  ")) }
+        node.edges.each { |edge| lines.concat(edge_lines(node, edge, adapter, "#{indent}  ")) }
         lines
       end
 
@@ -54,14 +54,20 @@ module Castellan
         node.columns.map { |column| [*column.path, column.name].join(".") }.join(", ")
       end
 
-      def edge_lines(edge, indent)
+      def edge_lines(node, edge, adapter, indent)
         name = edge.relationship.name
         types = edge.relationship.definitions.map(&:type).join(" or ")
         return ["#{indent}#{name}: neither linkage nor records, unless #{types} are included"] unless edge.data
-        return ["#{indent}#{name}: linkage only, no record of #{types} is loaded"] unless edge.included?
+        return connected(indent) { ["#{indent}#{name}: #{linkage(node, edge, adapter, types)}"] } unless edge.included?
 
         ["#{indent}#{name}: #{"linkage, and " if edge.written}the included records:"] +
           edge.nodes.flat_map { |node| node_lines(node, "#{indent}  ") }
+      end
+
+      def linkage(node, edge, adapter, types)
+        return "linkage only, no record of #{types} is loaded" unless Rows::ModelReasons.link_by_records?(node, edge, adapter)
+
+        "linkage only, made of the records of #{types}"
       end
 
       def model_reasons(node, adapter, indent)

@@ -37,6 +37,12 @@ module Castellan
         association.stable? && association.adapter.stable_path?(path.drop(1))
       end
 
+      # @param text [String] of an id
+      # @return [Object, nil] the value that the column would hold; nil: none
+      def typecast(column, text)
+        @types.typecast(column, text)
+      end
+
       # @return [Boolean] whether no value of the column can hold a comma
       def commaless?(column)
         integer?(column) || database_type(column) == "uuid"

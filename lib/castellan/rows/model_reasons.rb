@@ -12,6 +12,12 @@ module Castellan
         new(node, adapter).to_a
       end
 
+      # @param edge [Plan::Edge] of the node
+      # @return [Boolean] whether what it leads to has to be loaded to be linked to
+      def self.link_by_records?(node, edge, adapter)
+        node.definition.id_column.is_a?(Array) || !new(node, adapter).of_edge(edge).nil?
+      end
+
       # @param definition [Resource::Definition] identified by columns that a row alone does not write
       # @return [String]
       def self.of_id(definition)
@@ -30,6 +36,16 @@ module Castellan
       def to_a
         [composite_key, *@node.members.map { |member| of_attribute(member.attribute) }, *@node.edges.map { |edge| of_edge(edge) },
          *@node.asides.map { |aside| of_aside(aside) }].compact
+      end
+
+      # @return [String, nil]
+      def of_edge(edge)
+        relationship = edge.relationship
+        return "#{relationship.name}: its block takes the record" if relationship.block
+
+        association = @adapter.association(relationship.name) or return "#{relationship.name}: it is no association"
+        reason = association.reason_for(relationship) || Link.reason(edge, @adapter, @node.definition.id_column)
+        "#{relationship.name}: it cannot be read as rows: #{reason}" if reason
       end
 
       private
@@ -61,15 +77,6 @@ module Castellan
       def of_path(attribute)
         reason = PathReason.of(@adapter, attribute.path, attribute.columns.first)
         "#{attribute.name}: #{reason}" if reason
-      end
-
-      def of_edge(edge)
-        relationship = edge.relationship
-        return "#{relationship.name}: its block takes the record" if relationship.block
-
-        association = @adapter.association(relationship.name) or return "#{relationship.name}: it is no association"
-        reason = association.reason_for(relationship) || Link.reason(edge, @adapter, @node.definition.id_column)
-        "#{relationship.name}: it cannot be read as rows: #{reason}" if reason
       end
 
       def of_aside(aside)

@@ -132,16 +132,7 @@ module Castellan
       def place(node, adapter)
         @adapters[node] = adapter
         @models[node] = true unless adapter.model && ModelReasons.of(node, adapter).empty?
-        node.edges.each { |edge| edge.nodes.each { |below| place(below, related_adapter(adapter, edge, below)) } }
-      end
-
-      # A resource without a model is of whatever the association leads to.
-      def related_adapter(adapter, edge, node)
-        model = node.definition.model
-        return adapter.related(model) if model
-
-        association = adapter.association(edge.relationship.name)
-        association && association.reason.nil? ? association.adapter : ObjectRows.new
+        node.edges.each { |edge| edge.nodes.each { |below| place(below, Rows.related(adapter, edge.relationship, below.definition)) } }
       end
 
       def chosen?(scope)

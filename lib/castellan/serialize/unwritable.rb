@@ -9,6 +9,7 @@ module Castellan
     #   Unwritable.locate(error, type: "users", id: "7", member: "age")   # => EncodingError
     class Unwritable < StandardError
       ADVICE = "correct the row, or declare the attribute with a block that returns what is to be written"
+      ID_ADVICE = "an id is text or a whole number: save the record, or name the column that identifies it, `id :column`"
       REASONS = {
         utf8: "%s is not valid UTF-8",
         finite: "%s is not a finite number, which JSON cannot write",
@@ -22,7 +23,7 @@ module Castellan
         json: "%s is not JSON text",
         id: "%s cannot be an id"
       }.freeze
-      private_constant :ADVICE, :REASONS
+      private_constant :ADVICE, :ID_ADVICE, :REASONS
 
       # @return [Symbol] a key of REASONS
       attr_reader :reason
@@ -41,7 +42,8 @@ module Castellan
       # @param place [Array(Integer, Integer), nil] the positions of node and member, see {SecondLook}
       # @return [EncodingError]
       def self.locate(error, type:, id:, member:, place: nil)
-        EncodingError.new("#{type} #{id.to_s.scrub.inspect}, member #{member.inspect}: #{error.message}; #{ADVICE}",
+        advice = error.reason == :id ? ID_ADVICE : ADVICE
+        EncodingError.new("#{type} #{id.to_s.scrub.inspect}, member #{member.inspect}: #{error.message}; #{advice}",
                           place: (place unless error.reason == :utf8))
       end
 

@@ -13,9 +13,6 @@ module Castellan
     #   values.id(ada, :id)             # => "1"
     #   values.attribute(ada, member)   # => "2024-03-01T12:00:00.000Z"
     class ModelValues
-      DELIMITER = "_"
-      private_constant :DELIMITER
-
       def initialize(viewer)
         @viewer = viewer
       end
@@ -23,7 +20,9 @@ module Castellan
       # @param column [Symbol, Array<Symbol>]
       # @return [String]
       def id(record, column)
-        Array(column).map { |name| read(record, name) }.join(DELIMITER)
+        return read(record, column).to_s unless column.is_a?(Array)
+
+        Rows::RecordIds.joined(column.map { |name| read(record, name) })
       end
 
       # @param column [Symbol, Array<Symbol>]

@@ -73,6 +73,14 @@ module Castellan
           @model.type_for_attribute(name).deserialize(value)
         end
 
+        # @param text [String] of an id
+        # @return [Object, nil] what a reader would answer if that were written: of an enum's number its name
+        def typecast(name, text)
+          type = @model.type_for_attribute(name)
+          value = type.cast(text)
+          type.deserialize(type.serialize(value)) if type.serializable?(value)
+        end
+
         # @return [String] a time with a zone is read in UTC, whatever the session's zone
         def sql(name, qualified)
           with_zone?(name) ? "timezone('UTC', #{qualified})" : qualified

@@ -73,6 +73,14 @@ module Castellan
           value.nil? || conversion.nil? ? value : conversion.call(value)
         end
 
+        # @param text [String] of an id
+        # @return [Object, nil] what Sequel would make of it
+        def typecast(name, text)
+          @database.typecast_value(type(name), text)
+        rescue ::Sequel::InvalidValue
+          nil
+        end
+
         # @return [String] a time with a zone is read in UTC, whatever the session's zone
         def sql(name, qualified)
           zoned?(name) ? "timezone('UTC', #{qualified})" : qualified
