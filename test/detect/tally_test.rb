@@ -56,6 +56,17 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
+  def test_texts_and_names_are_kept_up_to_a_number
+    most = Tally::MOST_TEXTS
+    [->(number) { ["SELECT 1 FROM users", "name #{number}"] }, ->(number) { ["SELECT #{number} FROM users", nil] }].each do |text|
+      tally = Tally.new(native: false)
+      (most + 9).times { |number| tally.query(*text.call(number), number, 1, false, 1, [number]) }
+      assert_equal [[most + 9], nil], [tally.groups.map(&:count), tally.failure]
+      kept = tally.instance_variable_get(:@texts)
+      assert_equal most, [kept.size, kept.sum { |_name, texts| texts.size }].max
+    end
+  end
+
   def test_statements_of_any_bytes_are_counted
     tallies.each do |tally|
       2.times { |number| here(tally, "SELECT * FROM users WHERE name = 'a\xFF' AND id > #{number}", number, 1, false, []) }
