@@ -48,6 +48,15 @@ class AtOnceTest < Minitest::Test
     assert_answered(-> { SequelZoo::Keeper.order(:id).all.map { |keeper| keeper.room_keys_dataset.where(lost: false).count } }, 7, 2)
   end
 
+  def test_only_what_differs_in_the_value_alone_is_collected
+    finding = Struct.new(:remedy, :parent_location, :fingerprint).new({ together: "keeper_id" }, "a.rb:1", "select * from keys")
+    texts = [1, 2].product([7, 8]).map { |id, door| "SELECT * FROM keys WHERE keeper_id = #{id} AND door = #{door}" }
+    texts << "SELECT * FROM keys WHERE keeper_id = 3 AND door = 8"
+    asked = []
+    Doctor::Trial::AtOnce.new(finding, texts.map { |text| [text, []] }).answer(texts.first, ->(text, _binds) { text }) { |sql| asked << sql and [[1, { door: 7 }]] }
+    assert_includes asked.join, "keeper_id IN (1, 2) AND door = 7"
+  end
+
   def test_of_a_duplicate_the_first_answer_is_kept
     trial = assert_answered(-> { Array.new(3) { Zoo::Keeper.find_by(name: "keeper 1").id } }, 3, 1)
     assert_match(/; each first answer was kept\z/, trial.to_s)
