@@ -315,6 +315,7 @@ module Castellan
 
     def narrower(scope, name, values)
       narrower = definition.filters.fetch(name).call(scope, values)
+      narrower = @adapter.scope(narrower) if Rows.scope?(narrower)
       return narrower if @adapter.scope?(narrower)
 
       raise ConfigurationError, "filter(:#{name}) of #{definition.name} must return the narrowed scope, got #{narrower.class}"

@@ -239,6 +239,13 @@ class DatasetsOfTheCallerTest < Minitest::Test
     end
   end
 
+  def test_a_filter_may_return_a_union
+    @resource.filter(:other) { |_, _| [1] }
+    @resource.filter(:number) { |scope, numbers| scope.where(id: numbers.first).union(scope.where(id: numbers.last)) }
+    assert_equal %w[2 5], ids(@model, filter: { number: %w[5 2] }).sort
+    assert_raises(Castellan::ConfigurationError) { ids(@model, filter: { other: %w[1] }) }
+  end
+
   def test_a_row_that_a_union_or_sql_of_the_callers_own_repeats_is_written_once
     all = @model.where(id: [1, 2]).union(@model.where(id: [1]), all: true)
     twice = @model.with_sql("SELECT letters.* FROM letters JOIN (SELECT 1 AS n UNION ALL SELECT 2) two ON 1 = 1 WHERE id < 3 ORDER BY id")
