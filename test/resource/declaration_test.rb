@@ -183,6 +183,7 @@ class DeclarationTest < Minitest::Test
   end
 
   def test_a_model_that_is_none_says_what_to_give
+    ambiguous = Array.new(2) { Sequel.sqlite }
     error = assert_raises(Castellan::DeclarationError) {
       Class.new(Castellan::Resource) {
         model "users"
@@ -192,6 +193,8 @@ class DeclarationTest < Minitest::Test
     assert_includes error.message, "it cannot be told which database has the table \"users\""
     error = assert_raises(Castellan::DeclarationError) { Class.new(Castellan::Resource) { model(7) && type("x") }.checked_rows }
     assert_includes error.message, "give an ActiveRecord model or relation"
+  ensure
+    ambiguous&.each { |database| Sequel::DATABASES.delete(database.tap(&:disconnect)) }
   end
 
   def test_mistakes_of_a_resource_that_is_only_related_are_found_with_the_first
