@@ -3,7 +3,7 @@
  * statement. lib/castellan/detect/tally.rb and group.rb hold the same in Ruby, which must count the same.
  *
  * Each header is a part of it, and all of them are compiled here, as one: tally_text.h (what a text is), tally_state.h (what a tally
- * holds), tally_group.h (the statements of one shape), tally_values.h (their values), tally_answers.h.
+ * holds), tally_group.h (the statements of one shape), tally_values.h (their values), tally_again.h (those that repeat), tally_answers.h.
  * Here is also a request in production, which makes a tally and asks it (Castellan::NativeProduction; in Ruby detect/production.rb).
  *
  * What a text is belongs to the process, everything else to one recording. Whoever calls Ruby must look up its group anew afterwards:
@@ -11,6 +11,7 @@
  */
 #include "tally.h"
 #include "recording.h"
+#include "tally_again.h"
 #include "tally_answers.h"
 #include "tally_group.h"
 #include "tally_values.h"
@@ -42,7 +43,14 @@ static void count(struct tally *tally, VALUE sql, VALUE name, long long started_
 {
     VALUE shape;
     if (!RB_TYPE_P(sql, T_STRING)) sql = rb_obj_as_string(sql);
-    struct text text = text_of(sql, name, &shape);
+    const struct repeated *known = repeated_find(tally, sql, name);
+    struct text text;
+    if (known) {
+        text = known->text;
+        shape = known->shape;
+    } else {
+        text = text_of(sql, name, &shape);
+    }
     tally->told++;
     tally->site_of = Qnil;
     tally->joins = text.flags & JOINS;
@@ -62,16 +70,13 @@ static void count(struct tally *tally, VALUE sql, VALUE name, long long started_
     }
     int instead = group->refused && !failed; /* it takes the place of the one that was refused */
     group->refused = failed;
-    if (group->count == 0) group->started_ns = started_ns;
-    if (group->waited && group->naps >= 0) group->waited = tally->naps > group->naps;
-    group->naps = tally->naps;
-    group->total_ns += duration_ns;
-    group->ended_ns = started_ns + duration_ns;
+    group_time(tally, group, started_ns, duration_ns);
     if (instead) {
         if (text.flags & WRITES) wrote(tally, shape);
         return slow(tally, shape, duration_ns);
     }
     group->count++;
+    if (group->count > 1 && !(known && known->group == index)) repeated_keep(tally, index, &text, shape, sql, name);
     int settled = group->settled;
     group_locate(tally, index, name);
     if (text.flags & WRITES) {
@@ -217,7 +222,10 @@ static VALUE failed(VALUE self, VALUE error)
 /* A mistake in here must not reach whoever sent the statement. */
 static void tell(struct told *told)
 {
-    if (NIL_P(tally_of(told->self)->failure)) {
+    struct tally *tally = tally_of(told->self);
+    if (!NIL_P(tally->failure)) return;
+
+    if (told->cached || !counted_again(tally, told->sql, told->name, told->started_ns, told->duration_ns, told->binds)) {
         rb_rescue2(count_told, (VALUE)told, failed, told->self, rb_eStandardError, (VALUE)0);
     }
     RB_GC_GUARD(told->self);
@@ -327,7 +335,7 @@ static VALUE tally_told(VALUE self) { return LONG2NUM(tally_of(self)->told); }
 
 int castellan_tally_p(VALUE object)
 {
-    return rb_typeddata_is_kind_of(object, &tally_type);
+    return is_tally(object);
 }
 
 void castellan_tally_tell(VALUE self, VALUE sql, VALUE name, long long started_ns, long long duration_ns, int cached, VALUE binds)

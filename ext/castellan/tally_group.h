@@ -83,11 +83,31 @@ static int group_of(struct tally *tally, const struct text *text, VALUE shape)
     return group_add(tally, shape, fingerprint, text->flags);
 }
 
+static void group_time(const struct tally *tally, struct group *group, long long started_ns, long long duration_ns)
+{
+    if (group->count == 0) group->started_ns = started_ns;
+    if (group->waited && group->naps >= 0) group->waited = tally->naps > group->naps;
+    group->naps = tally->naps;
+    group->total_ns += duration_ns;
+    group->ended_ns = started_ns + duration_ns;
+}
+
+/* Whether the line of the statement of this number is looked up; else it is counted as asked for where the one before was. */
+static int group_looks(const struct group *group, long count)
+{
+    long all = group->site_count > 1 ? ALL_SITES : STEADY;
+    return count <= all || count % (count < MANY ? SOME_SITES : FEW_SITES) == 0;
+}
+
+static void group_count_site(struct group *group)
+{
+    if (group->site >= 0) group->sites[group->site].count++;
+}
+
 static void group_locate(struct tally *tally, int index, VALUE name)
 {
     long count = tally->groups[index].count;
-    long all = tally->groups[index].site_count > 1 ? ALL_SITES : STEADY;
-    if (count <= all || count % (count < MANY ? SOME_SITES : FEW_SITES) == 0) {
+    if (group_looks(&tally->groups[index], count)) {
         VALUE site = castellan_call_site(group_call_site);
         struct group *group = &tally->groups[index];
         if (group->site < 0 || group->sites[group->site].site != site) {
@@ -108,8 +128,7 @@ static void group_locate(struct tally *tally, int index, VALUE name)
         VALUE stack = castellan_call_site_frames(group_call_site, MOST_FRAMES);
         tally->groups[index].stack = stack;
     }
-    struct group *group = &tally->groups[index];
-    if (group->site >= 0) group->sites[group->site].count++;
+    group_count_site(&tally->groups[index]);
 }
 
 #endif

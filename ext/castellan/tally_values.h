@@ -43,15 +43,25 @@ static int value_known(VALUE value, st_index_t *known)
     return 1;
 }
 
-/* As binds.hash, without its call of a method for each value: that takes longer than all else that is done for a statement. */
-static st_index_t values_hash(VALUE binds)
+/* @return whether they are few and such values */
+static int values_known(VALUE binds, st_index_t *hash)
 {
     st_index_t known[FEW_VALUES];
     long count = RB_TYPE_P(binds, T_ARRAY) ? RARRAY_LEN(binds) : FEW_VALUES + 1, at = 0;
-    if (count > FEW_VALUES) return (st_index_t)NUM2LL(rb_hash(binds));
+    if (count > FEW_VALUES) return 0;
 
     while (at < count && value_known(RARRAY_AREF(binds, at), &known[at])) at++;
-    return at < count ? (st_index_t)NUM2LL(rb_hash(binds)) : rb_memhash(known, count * (long)sizeof(*known));
+    if (at < count) return 0;
+
+    *hash = rb_memhash(known, count * (long)sizeof(*known));
+    return 1;
+}
+
+/* As binds.hash, without its call of a method for each value: that takes longer than all else that is done for a statement. */
+static st_index_t values_hash(VALUE binds)
+{
+    st_index_t hash;
+    return values_known(binds, &hash) ? hash : (st_index_t)NUM2LL(rb_hash(binds));
 }
 
 static st_index_t values_digest(st_index_t text, VALUE binds)

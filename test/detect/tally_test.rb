@@ -205,6 +205,31 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
+  # Texts and names of one length, and one text that is written over.
+  def test_what_repeats_is_counted_as_what_does_not
+    40.times do |seed|
+      ruby, native = tallies.reverse.map { |tally| tally.tap { repeat(tally, Random.new(seed)) } }
+      assert_equal plain(ruby), plain(native), "seed #{seed}"
+    end
+  end
+
+  def test_values_of_every_kind_are_known_where_statements_repeat
+    tallies.each do |tally|
+      20.times { |number| here(tally, READS[0], 0, 1, false, [[number % 3, 1.5, "x", nil, :one][number % 5]]) }
+      assert_equal [7, 13], tally.groups.map { |group| [group.different, group.again] }.first
+    end
+  end
+
+  def test_what_goes_wrong_where_statements_repeat_reaches_nobody
+    tally = Tally.new
+    value = Object.new
+    def value.hash = raise("a bug")
+    3.times { |number| here(tally, READS[0], 0, 1, false, [number]) }
+    here(tally, READS[0], 0, 1, false, [value])
+    here(tally, READS[0], 0, 1, false, [3])
+    assert_equal ["a bug", 4], [tally.failure.message, tally.groups.first.count]
+  end
+
   def test_garbage_collected_and_moved_meanwhile
     tally = Tally.new
     12.times do |number|
@@ -242,6 +267,20 @@ class DetectTallyTest < Minitest::Test
       when 4 then statement(tally, [*WRITES, *OTHERS].sample(random: random), random, number)
       else statement(tally, READS.sample(random: random), random, number)
       end
+    end
+  end
+
+  def repeat(tally, random)
+    text = +""
+    200.times do |number|
+      tally.failed if random.rand(40).zero?
+      tally.slept if random.rand(20).zero?
+      tally.enter(MODELS.sample(random: random), :posts) if random.rand(30).zero?
+      tally.leave if random.rand(60).zero?
+      text.replace("SELECT * FROM #{%w[users posts likes comments].sample(random: random)} WHERE id = ?")
+      name = ["User Load", "Post Load", "User Pluck", nil].sample(random: random)
+      binds = [nil, [random.rand(40)], [random.rand(9).to_s], [number, 1.5]].sample(random: random)
+      tally.query(text, name, number, random.rand(60).zero? ? 600_000_000 : number, random.rand(30).zero?, 1, binds)
     end
   end
 
