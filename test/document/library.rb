@@ -142,7 +142,8 @@ class SequelLibrary < Library
   end
 
   def connect
-    @db = sqlite? ? Sequel.sqlite(path, timeout: 5000, max_connections: 20) : Sequel.connect(Castellan::TestServers.postgres_url, max_connections: 20)
+    @db = sqlite? ? Sequel.sqlite(path, timeout: 5000,
+                                        max_connections: 20) : Sequel.connect(Castellan::TestServers.postgres_url, max_connections: 20)
   end
 
   def declare_models
