@@ -142,8 +142,8 @@ class SequelLibrary < Library
   end
 
   def connect
-    @db = sqlite? ? Sequel.sqlite(path, timeout: 5000,
-                                        max_connections: 20) : Sequel.connect(Castellan::TestServers.postgres_url, max_connections: 20)
+    room = { max_connections: 20 } # a test has eight threads
+    @db = sqlite? ? Sequel.sqlite(path, timeout: 5000, **room) : Sequel.connect(Castellan::TestServers.postgres_url, **room)
   end
 
   def declare_models
