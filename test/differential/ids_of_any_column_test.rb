@@ -104,6 +104,11 @@ module IdsOfAnyColumnContract
     end
   end
 
+  def test_the_empty_text_is_not_the_id_of_a_record_without_one
+    world::Parcel.update_all(weight: nil, sent_at: nil)
+    %i[weight sent_at].each { |column| assert_equal 404, resources(column).first.document(id: "").status, column }
+  end
+
   def test_records_of_one_second_have_ids_of_their_own
     world::Parcel.order(:id).each.with_index(1) { |parcel, number| parcel.update!(sent_at: "2024-02-01 10:00:00.#{number}") }
     parcels, labels = resources(:sent_at)

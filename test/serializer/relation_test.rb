@@ -363,6 +363,14 @@ class SerializerOfActiveRecordTest < Minitest::Test
     assert_same_document serializer(:Note), { include: [:about] }, note.order(:id)
   end
 
+  def test_what_is_lazy_is_not_loaded_for_a_link_beside_it
+    article = articles do
+      has_many :comments, lazy_load_data: true
+      link(:self) { |record| "/articles/#{record.id}" }
+    end
+    assert_empty library.queries { article.new(limited(3)).serializable_hash }.grep(/comments/)
+  end
+
   def test_an_include_that_is_hidden_is_not_loaded_record_by_record
     note = notes { belongs_to :about, ->(one) { where.not(id: one.id - 4) }, polymorphic: true }
     serializer(:Note).belongs_to :about, polymorphic: true, if: ->(_record, params) { params[:shown] }

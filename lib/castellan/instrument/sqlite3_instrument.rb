@@ -57,6 +57,11 @@ module Castellan
           super
         end
 
+        def clear_bindings!
+          @castellan_bound = nil
+          super
+        end
+
         def execute(*binds)
           return super unless Sqlite3Instrument.unknown?(@connection)
 
@@ -101,7 +106,7 @@ module Castellan
         # What was bound before anybody listened is not known, so it is taken for another value each time: who binds in a loop does so
         # because values differ.
         def binds(statement, given)
-          return given if given.any? || statement.bind_parameter_count.zero?
+          return given if !given.empty? || statement.bind_parameter_count.zero?
 
           statement.castellan_bound&.values || [Clock.monotonic_ns]
         end

@@ -43,22 +43,28 @@ module Castellan
       # @param adapter [Object] knows the types of the columns
       # @return [Array<Array>] the values of those that can be such ids
       def divided(ids, columns, adapter)
+        readings = columns.map { |column| reading(column, adapter) }
         ids.filter_map do |id|
           parts = columns.one? ? [text(id)] : id.to_s.split(DELIMITER, -1)
           next unless parts.size == columns.size
 
-          values = columns.zip(parts).flat_map { |column, part| values(column, part, adapter) }
+          values = readings.zip(parts).flat_map { |reading, part| reading.call(part) }
           values if values.size == columns.size
         end
       end
 
-      # What is read into a value is its id only if that is written so: neither the number of an enum, nor 2.50 for 2.5.
-      # @return [Array<Object>] one, or none where the part cannot be of the column
-      def values(column, part, adapter)
-        return Ids.integers([part]) if adapter.integer?(column)
-        return [part] if adapter.identifies?(column)
+      # @return [#call] what a part says of the column: one value, or none where it cannot be of it
+      def reading(column, adapter)
+        return ->(part) { Ids.integers([part]) } if adapter.integer?(column)
+        return ->(part) { [part] } if adapter.identifies?(column)
 
-        value = adapter.typecast(column, part)
+        ->(part) { written_so(adapter.typecast(column, part), part) }
+      end
+
+      # What is read into a value is its id only if that is written so: neither the number of an enum, nor 2.50 for 2.5.
+      def written_so(value, part)
+        return [] if value.nil?
+
         text(value) == part || same_moment?(value, part) ? [value] : []
       end
 
@@ -66,7 +72,7 @@ module Castellan
       def same_moment?(value, part)
         value.respond_to?(:utc) && part.match?(CLOCK)
       end
-      private_class_method :values, :same_moment?
+      private_class_method :reading, :written_so, :same_moment?
     end
   end
 end

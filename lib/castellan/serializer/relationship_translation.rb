@@ -98,10 +98,15 @@ module Castellan
         association? && !preload?
       end
 
+      # @return [Boolean] whether nothing is written of its records where they are not included, as was declared
+      def left?
+        @relationship.lazy_load_data && around_linkage.nil?
+      end
+
       # @return [Boolean] whether its records are not asked for where they are not included: no linkage is written, or its own column is
       def unread?
         return false if around_linkage
-        return true if @relationship.lazy_load_data
+        return true if left?
 
         serializer_known? && !@relationship.static_record_type.nil? &&
           MemberTranslation.column_reason(@relationship.id_method_name.to_sym, @adapter).nil?

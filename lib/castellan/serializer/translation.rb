@@ -108,9 +108,8 @@ module Castellan
       def walked(fieldset, included)
         readers = chosen(serializer.relationships_to_serialize, fieldset).map { |one| association(one.name) }
         readers = readers.reject(&:links?) unless included
-        return readers if walks?(fieldset)
-
-        readers.reject { |reader| !included&.include?(reader.name) && reader.unread? }
+        walks = walks?(fieldset)
+        readers.reject { |reader| !included&.include?(reader.name) && (walks ? reader.left? : reader.unread?) }
       end
 
       # Whether what is written is made of the record, by a block, say, that may walk any of its associations.

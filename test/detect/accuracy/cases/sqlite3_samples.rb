@@ -80,6 +80,11 @@ module Accuracy
         end
       end
     end
+    sample "a prepared statement that is given a value and then nil" do
+      database.prepare("SELECT * FROM posts WHERE user_id = ?") do |statement|
+        [1, nil].each { |id| statement.execute(id).to_a } #=> n_plus_one 2
+      end
+    end
     sample "rows of which one is enough, left by an exception" do
       (1..5).each do |id|
         database.execute("SELECT * FROM posts WHERE user_id = ?", [id]) { raise KeyError if id.odd? } #=> n_plus_one 5
