@@ -40,9 +40,7 @@ module Castellan
       module Targets
         # What the application takes without a reader. ActiveRecord asks for it, too, for each record that it loads something for.
         def target
-          if EagerInstrument.unread?(reflection) && !EagerInstrument.of_active_record?(caller_locations(1, 1))
-            EagerInstrument.used(reflection.active_record, reflection.name, :read)
-          end
+          EagerInstrument.taken_directly(reflection)
           super
         end
       end
@@ -64,9 +62,7 @@ module Castellan
 
         # ActiveRecord loads it for purposes of its own, too.
         def load_target
-          if EagerInstrument.unread?(reflection) && !EagerInstrument.of_active_record?(caller_locations(1, 1))
-            EagerInstrument.used(reflection.active_record, reflection.name, :read)
-          end
+          EagerInstrument.taken_directly(reflection)
           super
         end
       end
@@ -208,6 +204,13 @@ module Castellan
           false
         end
 
+        # Public for the modules above, to be called by a method that ActiveRecord calls for purposes of its own, too.
+        def taken_directly(reflection)
+          return if !unread?(reflection) || of?(caller_locations(2, 1), active_record_folder)
+
+          used(reflection.active_record, reflection.name, :read)
+        end
+
         # Public for the modules above: which of them is read cannot be seen.
         def taken(model, kept)
           reflections = kept.keys.filter_map { |name| model.association_reflection(name) }
@@ -218,9 +221,6 @@ module Castellan
         # makes a wrong one.
         # @param callers [Array<Thread::Backtrace::Location>, nil] none where Ruby itself calls
         def of_sequel?(callers) = of?(callers, sequel_folder)
-
-        # Public for the modules above.
-        def of_active_record?(callers) = of?(callers, active_record_folder)
 
         private
 
