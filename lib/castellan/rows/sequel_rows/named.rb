@@ -41,10 +41,11 @@ module Castellan
           def of(dataset, name, keys)
             order = order(dataset, name)
             placed = order == PLACE
+            once = keys && repeats?(dataset)
             named = placed ? numbered(dataset, PLACE) : dataset
-            named = numbered(named, TURN, partition: keys, order: (PLACE if placed)) if keys && repeats?(dataset)
+            named = numbered(named, TURN, partition: keys, order: (PLACE if placed)) if once
             named = named.from_self(alias: name)
-            named = named.where(::Sequel.qualify(name, TURN) => 1) if keys && repeats?(dataset)
+            named = named.where(::Sequel.qualify(name, TURN) => 1) if once
             placed ? named.order(::Sequel.qualify(name, PLACE)) : named.order(*order)
           end
 
