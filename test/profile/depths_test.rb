@@ -52,6 +52,14 @@ class ProfileDepthsTest < Minitest::Test
     assert_operator (theirs.total_retained - ours[:total_retained]).abs, :<=, 20
   end
 
+  def test_a_profile_that_is_interrupted_while_it_starts_leaves_the_turn_to_the_next
+    interrupt = TracePoint.new(:call) do |point|
+      throw :interrupted if point.method_id == :start && point.self.is_a?(MemoryProfiler::Reporter)
+    end
+    catch(:interrupted) { interrupt.enable { Profile.run(depth: :memory) { flunk } } }
+    assert_operator Profile.run(depth: :memory) { strings }.memory[:total_allocated], :>=, 500
+  end
+
   # A loop that is nothing but this line.
   def hot(times)
     number = 0

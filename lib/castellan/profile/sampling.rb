@@ -92,10 +92,10 @@ module Castellan
         return @kind = one if one.start
 
         @notes << "something else of this process samples or counts memory already: SQL was recorded"
-        TURN.give
       rescue StandardError => error
         @notes << "the #{@depth} profile could not begin: #{error.class}"
-        TURN.give
+      ensure
+        TURN.give unless @kind # a Timeout leaves by `throw`, and nobody else would ever have a turn
       end
     end
   end

@@ -60,12 +60,13 @@ module Castellan
         return once(sql, value) if known.nil? || sql.bytesize > @longest
 
         statement = known || @connection.prepare(sql)
-        answer = run(statement, value)
-        keep(sql, statement)
-        answer
-      rescue StandardError
-        statement&.close unless statement&.closed?
-        raise
+        begin
+          answer = run(statement, value)
+          kept = keep(sql, statement)
+          answer
+        ensure
+          drop(statement) unless kept # Timeout leaves by `throw`; an open statement would hold its snapshot and its lock
+        end
       end
 
       private
