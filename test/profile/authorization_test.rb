@@ -100,6 +100,25 @@ class ProfileAuthorizationTest < Minitest::Test
     end
   end
 
+  PROXY_HEADERS = %w[X-Envoy-External-Address X-Original-Forwarded-For X-Amzn-Trace-Id CF-Ray X-Forwarded-Anything Forwarded Via
+                     X-Real-Ip X-Client-Ip True-Client-Ip Fastly-Client-Ip X-Cluster-Client-Ip Fly-Client-Ip CDN-Loop X-Request-Start
+                     X-Appengine-Country X-Azure-Ref X-Vercel-Id X-Cloud-Trace-Context X-ARR-SSL X-Varnish CloudFront-Viewer-Country
+                     X-Nf-Client-Connection-Ip Surrogate-Capability Ngrok-Auth-User-Email Tailscale-User-Login X-Original-Url
+                     X-Remote-Addr Front-End-Https X-Url-Scheme X-Scheme X-Request-Id Akamai-Origin-Hop X-Proxyuser-Ip].freeze
+
+  def test_development_is_closed_to_each_header_that_a_proxy_adds
+    middleware(environment: "development")
+    PROXY_HEADERS.each { |name| assert_closed("HTTP_#{name.upcase.tr("-", "_")}": "1", **HERE.transform_keys(&:to_sym)) }
+  end
+
+  def test_development_stays_open_to_the_headers_of_browsers_and_api_clients
+    middleware(environment: "development")
+    %w[Accept Accept-Language Authorization Content-Type Cookie If-None-Match Origin Referer Sec-Fetch-Site User-Agent DNT Castellan-Profile
+       Upgrade-Insecure-Requests X-Requested-With X-CSRF-Token X-Api-Key Idempotency-Key Traceparent Cache-Control].each do |name|
+      assert profiled?("HTTP_#{name.upcase.tr("-", "_")}": "1", **HERE.transform_keys(&:to_sym)), name
+    end
+  end
+
   # A proxy on this machine makes every peer loopback; this is what nginx sends with nothing but a proxy_pass.
   def test_development_is_closed_to_a_proxy_on_this_machine_that_says_nothing_of_itself
     middleware(environment: "development")
@@ -165,6 +184,18 @@ class ProfileAuthorizationTest < Minitest::Test
     token = Castellan::Profile::Token.new(SECRET).sign(60)
     response = get("/castellan", PATH_INFO: "/castellan/a\r\nx: 1", QUERY_STRING: "castellan_token=#{token}&a=\n\xFF")
     assert_equal "/castellan/a%0D%0Ax:%201?a=%0A%FF", response.headers["location"]
+  end
+
+  def test_a_link_never_leads_to_another_host
+    middleware(secret: SECRET)
+    token = Castellan::Profile::Token.new(SECRET).sign(60)
+    { "//evil.example" => "/evil.example", "/\\evil.example" => "/%5Cevil.example", "https://evil.example" => "/https://evil.example",
+      "\\\\evil.example" => "/%5C%5Cevil.example", "" => "" }.each do |mount, path|
+      response = get("/castellan", SCRIPT_NAME: mount, QUERY_STRING: "castellan_token=#{token}")
+      assert_equal [303, "#{path}/castellan"], [response.status, response.headers["location"]]
+      page = get("/castellan", SCRIPT_NAME: mount, HTTP_CASTELLAN_TOKEN: token).body
+      refute_match(%r{(?:href|src|action)="(?:/[/\\]|\\|https:)}, page)
+    end
   end
 
   def test_a_bad_link_is_not_found

@@ -2,29 +2,33 @@
 
 module Castellan
   module Profile
-    # Who may have requests profiled and see the page.
+    # Decides whether a request is profiled and may see the page.
     #
-    #   Authorization.new(environment: "development")                                    # whoever is on this machine
-    #   Authorization.new(secret: ENV.fetch("CASTELLAN_SECRET"))                         # who has a signed token
-    #   Authorization.new(authorize: ->(env) { env["warden"]&.user&.admin? })            # who the application says
+    #   Authorization.new(environment: "development")                                    # requests from localhost
+    #   Authorization.new(secret: ENV.fetch("CASTELLAN_SECRET"))                         # requests with a signed token
+    #   Authorization.new(authorize: ->(env) { env["warden"]&.user&.admin? })            # requests for which the block returns true
     #
-    # A token is taken from the header Castellan-Token or from the cookie that a signed link sets. With neither a block nor a token only
-    # development is open, and only to this machine itself: the peer is loopback, it did not come through a proxy that says so, and the
-    # Host is this machine's name, so that neither a proxy nor a rebound DNS name opens it. A container's peer is not loopback: take the
-    # link. Who asks with `Connection: close`, as nginx does with nothing but a `proxy_pass`, is not let in either. What nobody can tell
-    # from this machine is a proxy on it that names itself nowhere, puts this machine's name into Host and keeps its connections: whoever
-    # has one before a server in development says with a block who is let in. Frozen.
+    # A token comes in the header Castellan-Token or in the cookie that a signed link sets. With neither a block nor a token, only
+    # development is open, and only to localhost: the peer is a loopback address, the Host is a name of localhost (so a rebound DNS name
+    # does not open it), and no header shows a reverse proxy (PROXY_FIELD, or `Connection: close`, as nginx sends with nothing but a
+    # `proxy_pass`). The peer of a container is not loopback: use the signed link. A proxy on the same machine that adds no header and
+    # keeps its connections open cannot be told from localhost: pass `authorize:` where one stands before a development server. Frozen.
     class Authorization
       COOKIE = "castellan_token"
       HEADER = "HTTP_CASTELLAN_TOKEN"
       LOOPBACK = /\A(?:127(?:\.\d{1,3}){3}|::1|::ffff:127(?:\.\d{1,3}){3})\z/i
       LOCAL_HOST = /\A(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?\z/i
-      FORWARDED = %w[HTTP_X_FORWARDED_FOR HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_PORT HTTP_X_FORWARDED_SERVER
-                     HTTP_FORWARDED HTTP_VIA HTTP_X_REAL_IP HTTP_X_CLIENT_IP HTTP_CLIENT_IP HTTP_TRUE_CLIENT_IP
-                     HTTP_CF_CONNECTING_IP HTTP_X_CLUSTER_CLIENT_IP HTTP_FASTLY_CLIENT_IP HTTP_X_FORWARDED].freeze
+      # Fields that reverse proxies, load balancers, CDNs, tunnels and hosting platforms add, and browsers and API clients do not.
+      PROXY_FIELD = /\AHTTP_(?:
+        .*FORWARDED.* | .*(?:CLIENT|REAL|CONNECTING|REMOTE|USER|PEER|SOURCE|PROXYUSER)_(?:IP|ADDR|ADDRESS|PORT) | .*EXTERNAL_ADDRESS |
+        VIA | CF_.* | CDN_.* | CLOUDFRONT_.* | AKAMAI_.* | FASTLY_.* | FLY_.* | NGROK_.* | TAILSCALE_.* | SURROGATE_.* |
+        MAX_FORWARDS | FRONT_END_HTTPS | SSL_.* | PROXY_.* |
+        X_(?:AMZ|AMZN|ENVOY|AZURE|FD|ARR|MS|APPENGINE|GOOGLE|CLOUD|VERCEL|NF|HEROKU|RENDER|RAILWAY|KONG|TRAEFIK|VARNISH|CACHE|PROXY|
+             ORIGINAL|REWRITE|ACCEL|SENDFILE|SSL|TLS|HTTPS|HOST|SCHEME|URL|B3|ISTIO|REQUEST_(?:START|ID)|QUEUE_START|CLIENT_CERT)(?:_.*)?
+      )\z/x
       IN_COOKIES = /(?:\A|;\s*)castellan_token=([^;\s]+)/
       IN_LINK = /(?:\A|&)castellan_token=([^&]+)/
-      private_constant :LOOPBACK, :LOCAL_HOST, :FORWARDED, :IN_COOKIES, :IN_LINK
+      private_constant :LOOPBACK, :LOCAL_HOST, :PROXY_FIELD, :IN_COOKIES, :IN_LINK
 
       # @return [Token, nil]
       attr_reader :token
@@ -80,8 +84,8 @@ module Castellan
       end
 
       def here?(env)
-        LOOPBACK.match?(env["REMOTE_ADDR"].to_s) && FORWARDED.none? { |name| env.key?(name) } && !like_nginx?(env) &&
-          LOCAL_HOST.match?((env["HTTP_HOST"] || env["SERVER_NAME"]).to_s)
+        LOOPBACK.match?(env["REMOTE_ADDR"].to_s) && LOCAL_HOST.match?((env["HTTP_HOST"] || env["SERVER_NAME"]).to_s) &&
+          !like_nginx?(env) && env.each_key.none? { |name| PROXY_FIELD.match?(name) }
       end
 
       # How nginx asks with nothing but a proxy_pass: it names neither itself nor its client, and the Host is the upstream's. Which version

@@ -193,10 +193,9 @@ module Castellan
         [303, { "location" => without_token(env), "set-cookie" => cookie, **never }, []]
       end
 
-      # Some servers decode a path: what has no place in a header is written in percent signs again.
       def without_token(env)
         rest = env["QUERY_STRING"].b.split("&").reject { |part| part.start_with?("#{Authorization::COOKIE}=") }.join("&")
-        "#{EndpointName.path(env)}#{"?#{rest}" unless rest.empty?}".gsub(/[^!-~]/n) { |byte| format("%%%02X", byte.ord) }
+        Page.local("#{EndpointName.path(env)}#{"?#{rest}" unless rest.empty?}")
       end
 
       def checked_path(path)

@@ -32,6 +32,13 @@ module Castellan
       NEWEST = /\A"(?<number>[1-9]\d{0,15})\.(?<id>[\w-]{1,64})"\z/
       private_constant :LISTED, :GONE, :UNKNOWN, :CHOOSE, :REQUEST, :NEWEST
 
+      # A path for a link or a redirect. SCRIPT_NAME and PATH_INFO may hold what the client sent, and `//host` leads to another host.
+      # @param path [String] any bytes
+      # @return [String] begins with exactly one slash; bytes that have no place in a URL are percent-encoded
+      def self.local(path)
+        "/#{path.b.sub(%r{\A/+}, "")}".gsub(/[^!-~]|["<>\\^`{|}]/n) { |byte| format("%%%02X", byte.ord) }.force_encoding(Encoding::UTF_8)
+      end
+
       # @param store [Results]
       # @param path [String] where the page is, below the mount point of the application
       # @param share [#call, nil] makes of a Rack environment and a path a link that lets in whoever has it, where there are such links
@@ -60,7 +67,7 @@ module Castellan
         def place = env["PATH_INFO"].to_s.scrub.delete_prefix(path).chomp("/")
 
         # @return [String] the path of the page as the browser sees it
-        def root = "#{env["SCRIPT_NAME"]}#{path}"
+        def root = Page.local("#{env["SCRIPT_NAME"].to_s.b}#{path}").chomp("/")
 
         # @return [String, nil] one parameter of the query
         def [](name)
@@ -148,9 +155,7 @@ module Castellan
 
       def export(result, visit)
         file = Export.new(result, origin: visit.origin)
-        headers = { "content-type" => "text/html; charset=utf-8", "content-security-policy" => file.policy,
-                    "content-disposition" => "attachment; filename=\"castellan-#{result.id}.html\"" }
-        [200, Policy.page.headers.merge(headers), file.to_s]
+        [200, file.headers.merge("content-disposition" => "attachment; filename=\"castellan-#{result.id}.html\""), file.to_s]
       end
 
       def compare(visit)

@@ -59,6 +59,29 @@ class ProfilePageExportTest < Minitest::Test
     assert_equal Castellan::Profile::Page::Export.new(Profiles.slow).to_s, response[2].join
   end
 
+  def test_a_downloaded_file_forbids_frames_in_its_header
+    response = Castellan::Profile::Page.new(store: Profiles.kept(Profiles.deep)).call(
+      "REQUEST_METHOD" => "GET", "PATH_INFO" => "/castellan/requests/deep.html", "HTTP_HOST" => "localhost:3000"
+    )
+    header, meta = response[1]["content-security-policy"], Castellan::Profile::Page::Export.new(Profiles.deep).policy
+    assert_equal ["#{meta}; frame-ancestors 'none'", false], [header, meta.include?("frame-ancestors")]
+    assert_equal "DENY", response[1]["x-frame-options"]
+  end
+
+  # A policy in a meta element cannot forbid frames.
+  def test_a_kept_file_shows_nothing_in_a_frame_of_another_page
+    Dir.mktmpdir do |dir|
+      File.write(File.join(dir, "profile.html"), Castellan::Profile::Page::Export.new(Profiles.slow).to_s)
+      File.write(page = File.join(dir, "other.html"), "<!DOCTYPE html><title>other</title><iframe src='profile.html'></iframe>")
+      browse("file://#{page}") do |other|
+        frame = other.frames.last
+        await_in(frame, "document.readyState === 'complete'")
+        assert_equal 0, frame.evaluate("document.documentElement.getClientRects().length")
+        assert_equal [], violations(other)
+      end
+    end
+  end
+
   private
 
   def open_export(result, **options)

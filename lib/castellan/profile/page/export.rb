@@ -9,8 +9,9 @@ module Castellan
       #
       #   File.write("profile.html", Castellan::Profile::Page::Export.new(result).to_s)
       #
-      # Its policy allows the very texts it has, by their hashes. speedscope stands in a frame made of this file and is
-      # handed the profile as if somebody had pasted it there, because a file may not load another one.
+      # Its policy allows only the scripts and styles in the file, by their hashes. A policy in a file cannot forbid frames, so a script
+      # hides the page in one; a server that serves such a file sends {#headers}. speedscope is in a frame made of this file and gets
+      # the profile by a paste event, because a file may not load another one.
       class Export < ResultView
         HAND_OVER = <<~JS
           addEventListener("load", () => {
@@ -19,7 +20,8 @@ module Castellan
             document.dispatchEvent(new ClipboardEvent("paste", { clipboardData: pasted, bubbles: true, cancelable: true }));
           });
         JS
-        private_constant :HAND_OVER
+        UNFRAMED = "if (self !== top) document.documentElement.hidden = true;"
+        private_constant :HAND_OVER, :UNFRAMED
 
         # @param result [Result]
         # @param origin [String] where the request went, for the command that repeats it
@@ -27,9 +29,15 @@ module Castellan
           super(result, origin: origin || "http://#{result.headers["host"] || "localhost"}", root: "")
         end
 
-        # @return [String] the Content-Security-Policy, which stands in the file as well
+        # @return [Hash{String => String}] of the response that serves the file
+        def headers
+          Policy.page.headers.merge("content-type" => "text/html; charset=utf-8",
+                                    "content-security-policy" => "#{policy}; frame-ancestors 'none'")
+        end
+
+        # @return [String] the Content-Security-Policy in the file
         def policy
-          scripts = %w[theme.js page.js].map { |name| text(name) }
+          scripts = [UNFRAMED, *%w[theme.js page.js].map { |name| text(name) }]
           return Policy.sources(scripts: scripts, styles: [text("page.css")], speedscope: false) unless result.flame
 
           Policy.sources(scripts: [*scripts, speedscope, HAND_OVER], styles: [text("page.css"), speedscope_style], speedscope: true)
@@ -42,7 +50,7 @@ module Castellan
         def head
           metas = { http_equiv: "Content-Security-Policy", content: policy }, { name: "referrer", content: "no-referrer" }
           style = tag(:style, Markup.new(text("page.css")))
-          Markup.new([*metas.map { |meta| tag(:meta, **meta) }, style, inline(text("theme.js"))].join("\n"))
+          Markup.new([*metas.map { |meta| tag(:meta, **meta) }, style, inline(UNFRAMED), inline(text("theme.js"))].join("\n"))
         end
 
         def foot = inline(text("page.js"))

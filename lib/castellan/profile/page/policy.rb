@@ -58,7 +58,7 @@ module Castellan
           @headers = {
             "content-security-policy" => self.class.text_of(**directives), "x-content-type-options" => "nosniff",
             "referrer-policy" => "no-referrer", "cache-control" => "no-store", "cross-origin-resource-policy" => "same-origin",
-            "x-robots-tag" => "noindex"
+            "x-robots-tag" => "noindex", "x-frame-options" => directives["frame-ancestors"] == "'none'" ? "DENY" : "SAMEORIGIN"
           }.freeze
           freeze
         end
