@@ -4,31 +4,39 @@ require "etc"
 require "json"
 require "tmpdir"
 require_relative "installer"
+require_relative "newest_ruby"
 
 module Castellan
-  # What bin/test does: install what is missing, compile, check the style, run every benchmark shortly, run the tests.
+  # Implements bin/test: installs what is missing, then runs the style check and the tests.
   #
-  #   Castellan::TestRun.new([]).call                                              # everything
-  #   Castellan::TestRun.new(%w[test/recording_test.rb -n /fiber/ --seed 1]).call   # these files, these options of minitest
+  #   Castellan::TestRun.new([]).call                                              # what a change can break
+  #   Castellan::TestRun.new(%w[--all]).call                                       # everything; .ci/run calls this
+  #   Castellan::TestRun.new(%w[test/recording_test.rb -n /fiber/ --seed 1]).call  # these files, these options of minitest
   #
-  # The tests come last, so that their closing lines are among the last on the screen. All of them are divided among several processes
-  # (TEST_PROCESSES=1: one), so there is a closing line for each. With CI=true a server that is not installed, and
-  # every skipped test, is a failure.
+  # The tests run last, so that minitest's closing lines are the last on the screen. Several processes share them
+  # (TEST_PROCESSES=1 for one), each with a closing line. With CI=true, a missing server, a skipped test and a run above its
+  # budget are failures.
   class TestRun
     LOADER = 'ARGV.take_while { |argument| !argument.start_with?("-") }.each { |file| require file }; ' \
              'ARGV.shift until ARGV.empty? || ARGV.first.start_with?("-")'
-    OLDER_RAILS = "gemfiles/rails_7_1.gemfile"
-    TOUCHES_RAILS = "test/{rows,instrument,detect,versions,keeper,document,serializer,compat,generators}/**/*_test.rb " \
-                    "test/profile/{rails,rows,middleware,layers,recorder}_test.rb test/{document,contract,railtie,readme_rails}_test.rb"
-    # Of these, those that ask an example, which is a process with Rails of its own whatever the tests' is.
-    RAILS_OF_THEIR_OWN = "test/detect/**/users_example*_test.rb"
-    # Tests wait for servers and browsers, so one more than there are processors. Each has servers of its own, so no more than five.
+    # Whole programs: they boot applications, install gems or replay the demo, and take a minute each.
+    WHOLE_PROGRAMS = "test/{packaging,bundles,readme_rails}_test.rb test/demo/**/*_test.rb test/examples/**/*_test.rb " \
+                     "test/benchmark/**/*_test.rb test/doctor/{rails_api,plain_apps}_test.rb test/detect/**/users_example*_test.rb"
+    OLDEST_RAILS = "gemfiles/rails_7_1.gemfile"
+    RAILS_INTERNALS = "test/{contract,railtie}_test.rb test/instrument/*_test.rb test/versions/*_test.rb test/profile/rails_test.rb " \
+                      "test/rows/active_record*_test.rb test/rows/{association_kinds,records}_test.rb " \
+                      "test/rows/active_record_rows/**/*_test.rb"
+    ON_NEWEST_RAILS = "test/{contract,railtie,document}_test.rb test/{versions,keeper,document,rows}/**/*_test.rb"
+    # Tests wait for servers and browsers, so one more than there are processors. Each has servers of its own, so at most five.
     PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { (Etc.nprocessors + 1).clamp(2, 5) })
-    SLOWEST = 10 # tests that are named before the last line
+    BUDGET_SECONDS = { part: 6 * 60, all: 20 * 60 }.freeze # without installing
+    SLOWEST = 10
     private_constant :LOADER, :SLOWEST
 
-    # @param arguments [Array<String>] test files or their directories, then options of minitest
+    # @param arguments [Array<String>] `--all`, or test files and directories, then options of minitest
     def initialize(arguments, out: $stdout)
+      @all = arguments.first == "--all"
+      arguments = arguments.drop(1) if @all
       paths, @options = arguments.partition { |argument| File.exist?(argument) }
       @missing = arguments.take_while { |argument| !argument.start_with?("-") } - paths
       @files = paths.map { |path| File.expand_path(path) }
@@ -37,16 +45,18 @@ module Castellan
       @installer = Installer.new(out:)
       @skips = {}
       @slowest = {}
+      @seconds = {}
     end
 
-    # @return [Integer] the exit status: 1 when something failed, 2 when there is no such file
+    # @return [Integer] the exit status: 1 when something failed, 2 when a file does not exist
     def call
       return missing if @missing.any?
 
       prepare
-      failed = steps.reject { |_, step| step.call }.map(&:first)
+      failed = steps.reject { |name, step| timed(name, &step) }.map(&:first)
       failed << "servers" if ci? && @left_out.any?
-      @out.puts slowest if @files.empty?
+      failed << "time budget" if ci? && @files.empty? && @seconds.values.sum > budget
+      @out.puts slowest, times if @files.empty?
       @out.puts last_line(failed)
       failed.empty? ? 0 : 1
     end
@@ -54,7 +64,7 @@ module Castellan
     private
 
     def missing
-      @out.puts "bin/test: there is no #{@missing.join(", ")}"
+      @out.puts "bin/test: no such file: #{@missing.join(", ")}"
       2
     end
 
@@ -63,35 +73,55 @@ module Castellan
       @installer.gems
       @left_out = @installer.servers
       @installer.compile
+      @newest = NewestRuby.new(out: @out)
+      @left_out += ["Rails 8.1 (it needs Ruby 3.2, or root on Debian)"] if @all && !@newest.available?
     end
 
     def steps
       return { "tests" => -> { tests(@files) } } unless @files.empty?
 
-      { "rubocop" => -> { rake("rubocop") }, "bench" => -> { rake("bench", "BENCH_SHORT=1") },
-        "encoder under AddressSanitizer" => -> { !sanitizer? || rake("asan") },
-        "tests on Rails 7.1" => -> { tests(rails_files, { "BUNDLE_GEMFILE" => File.expand_path(OLDER_RAILS) }, processes: PROCESSES) },
-        "tests" => -> { tests(all_files, processes: PROCESSES) } }
+      { "rubocop" => -> { rake("rubocop") }, **(@all ? other_versions : {}), "tests" => -> { @all ? whole : part } }
     end
 
+    def part = tests(all_files - files_of(WHOLE_PROGRAMS), processes: PROCESSES)
+    def whole = tests(all_files, { "CASTELLAN_TEST" => "all" }, processes: PROCESSES)
+
+    def other_versions
+      { "benchmarks" => -> { rake("bench", "BENCH_SHORT=1") }, "AddressSanitizer" => -> { !sanitizer? || rake("asan") },
+        "Rails 7.1" => -> { oldest_rails },
+        "Rails 8.1" => -> { !@newest.available? || @newest.run(relative(files_of(ON_NEWEST_RAILS))) } }
+    end
+
+    def oldest_rails
+      tests(files_of(RAILS_INTERNALS), { "BUNDLE_GEMFILE" => File.expand_path(OLDEST_RAILS) }, processes: PROCESSES)
+    end
+
+    def timed(name)
+      started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      yield
+    ensure
+      @seconds[name] = Process.clock_gettime(Process::CLOCK_MONOTONIC) - started
+    end
+
+    def budget = BUDGET_SECONDS.fetch(@all ? :all : :part)
     def all_files = Dir[File.join(Installer::ROOT, "test/**/*_test.rb")]
     # gcc prints the bare name of a library that it does not have.
     def sanitizer? = `gcc -print-file-name=libasan.so 2>&1`.start_with?("/")
-    def rails_files = files_of(TOUCHES_RAILS) - files_of(RAILS_OF_THEIR_OWN)
     def files_of(patterns) = patterns.split.flat_map { |pattern| Dir[File.join(Installer::ROOT, pattern)] }
+    def relative(files) = files.map { |file| file.delete_prefix("#{Installer::ROOT}/") }
     def ci? = ENV["CI"] == "true"
 
     def rake(*arguments)
       bundle_exec({}, RbConfig.ruby, "-S", "rake", "--silent", *arguments)
     end
 
-    # All processes but the first are shown when they have ended.
+    # The output of all processes but the first is printed when they have ended.
     def tests(files, env = {}, processes: 1)
       Dir.mktmpdir("castellan-test-run-") do |directory|
         env = { "CASTELLAN_DIVIDED" => File.join(directory, "classes").tap { |classes| Dir.mkdir(classes) }, **env } if processes > 1
         running = Array.new(processes) { |number| start(files, env, File.join(directory, number.to_s), aside: number.positive?) }
         passed = running.map { |pid| Process.wait2(pid).last.success? }
-        Dir[File.join(directory, "*.out")].each { |said| @out.puts File.read(said) }
+        Dir[File.join(directory, "*.out")].each { |output| @out.puts File.read(output) }
         Dir[File.join(directory, "*.report")].each { |report| take(JSON.parse(File.read(report))) }
         passed.all?
       end
@@ -104,6 +134,11 @@ module Castellan
 
     def slowest
       @slowest.max_by(SLOWEST) { |_, seconds| seconds }.map { |name, seconds| format("%6.1f s  %s", seconds, name) }
+    end
+
+    def times
+      steps = @seconds.map { |name, seconds| format("%s %.0f s", name, seconds) }.join(", ")
+      format("bin/test: %.0f s (%s); the budget is %d s", @seconds.values.sum, steps, budget)
     end
 
     def start(files, env, name, aside:)
@@ -119,15 +154,14 @@ module Castellan
     end
 
     def last_line(failed)
-      "bin/test: #{failed.empty? ? 'passed' : "FAILED (#{failed.join(', ')})"}; #{omissions}"
+      "bin/test: #{failed.empty? ? "passed" : "FAILED (#{failed.join(", ")})"}; #{omissions}"
     end
 
     def omissions
-      return "nothing was left out, 0 tests skipped" if @left_out.empty? && @skips.empty?
-
       reasons = @skips.map { |reason, count| "#{count} × #{reason}" }
-      "not installed: #{@left_out.empty? ? 'nothing' : @left_out.join(', ')}; #{@skips.values.sum} tests skipped" \
-        "#{" (#{reasons.join('; ')})" if reasons.any?}"
+      ["missing: #{@left_out.empty? ? "nothing" : @left_out.join(", ")}",
+       "#{@skips.values.sum} tests skipped#{" (#{reasons.join("; ")})" if reasons.any?}",
+       ("whole programs and large inputs run with --all" if @files.empty? && !@all)].compact.join("; ")
     end
   end
 end

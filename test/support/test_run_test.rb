@@ -10,7 +10,7 @@ class TestRunTest < Minitest::Test
   def test_a_file_that_is_not_there_is_named_before_anything_is_installed
     said = StringIO.new
     assert_equal 2, Castellan::TestRun.new(%w[test/nothing_test.rb -n /x/], out: said).call
-    assert_equal "bin/test: there is no test/nothing_test.rb\n", said.string
+    assert_equal "bin/test: no such file: test/nothing_test.rb\n", said.string
   end
 
   def test_a_run_tells_why_tests_were_skipped_and_which_took_longest

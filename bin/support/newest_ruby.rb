@@ -1,0 +1,97 @@
+# frozen_string_literal: true
+
+require "bundler"
+require "fileutils"
+require "rbconfig"
+
+module Castellan
+  # Runs tests on the newest supported Rails, which needs a newer Ruby than Debian's stable release had for long.
+  #
+  #   NewestRuby.new.run(%w[test/contract_test.rb])   # => true when they passed
+  #
+  # Where this Ruby is new enough, the tests run here. As root on Debian they run in a chroot of a newer release, which debootstrap
+  # makes once, with Ruby, a compiler and PostgreSQL in it.
+  class NewestRuby
+    GEMFILE = "gemfiles/rails_8_1.gemfile"
+    MINIMUM = Gem::Version.new("3.2")
+    RELEASE = "trixie"
+    PACKAGES = %w[ruby ruby-dev bundler build-essential git ca-certificates libyaml-dev pkg-config postgresql redis-server memcached].freeze
+    ROOT = File.expand_path("../..", __dir__)
+    CHROOT = "/var/cache/castellan/#{RELEASE}".freeze
+    READY = File.join(CHROOT, ".ready")
+    private_constant :READY
+
+    def initialize(out: $stdout)
+      @out = out
+    end
+
+    # @return [Boolean] whether this machine can run them
+    def available? = here? || (Process.euid.zero? && File.executable?("/usr/bin/apt-get"))
+
+    # @param files [Array<String>] test files, relative to the checkout
+    # @param env [Hash{String => String}]
+    # @return [Boolean] whether all passed
+    def run(files, env = {})
+      return bundle_and_test({ "BUNDLE_GEMFILE" => File.join(ROOT, GEMFILE), **env }, ["bash", "-euc", script(files)], ROOT) if here?
+
+      command = ["chroot", CHROOT, "bash", "-euc", "cd /castellan; #{script(files)}"]
+      prepare && copy && with_proc { bundle_and_test(chroot_env(env), command, "/") }
+    end
+
+    private
+
+    def here? = Gem::Version.new(RUBY_VERSION) >= MINIMUM
+
+    # A chroot that was interrupted while it was made is made again.
+    def prepare
+      return true if File.exist?(READY)
+
+      @out.puts "Installing Ruby of Debian #{RELEASE} into #{CHROOT} …"
+      system("umount", "--lazy", File.join(CHROOT, "proc"), err: File::NULL)
+      FileUtils.rm_rf(CHROOT)
+      FileUtils.mkdir_p(File.dirname(CHROOT))
+      made = apt("update") && apt("install", "-y", "--no-install-recommends", "debootstrap") &&
+             system("debootstrap", "--variant=minbase", "--include=#{PACKAGES.join(",")}", RELEASE, CHROOT, mirror, out: File::NULL)
+      FileUtils.touch(READY) if made
+      made
+    end
+
+    def apt(*arguments) = system({ "DEBIAN_FRONTEND" => "noninteractive" }, "apt-get", "-qq", *arguments, out: File::NULL)
+
+    # The mirror that this machine's apt is set to.
+    def mirror = IO.popen(["apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages"], &:read).lines(chomp: true).first
+
+    # Files that git tracks or would track; what was compiled here does not fit there.
+    def copy
+      target = File.join(CHROOT, "castellan")
+      FileUtils.rm_rf(target)
+      FileUtils.mkdir_p(target)
+      %w[/etc/resolv.conf /etc/ssl/certs/ca-certificates.crt].each do |file|
+        FileUtils.cp(file, File.join(CHROOT, file)) if File.exist?(file)
+      end
+      system("(git ls-files -z; git ls-files -oz --exclude-standard) | xargs -0 cp --parents -t #{target}", chdir: ROOT)
+    end
+
+    def with_proc
+      proc = File.join(CHROOT, "proc")
+      mounted = system("mount", "--bind", "/proc", proc)
+      yield
+    ensure
+      system("umount", "--lazy", proc) if mounted
+    end
+
+    def chroot_env(env)
+      { "BUNDLE_GEMFILE" => "/castellan/#{GEMFILE}", "GEM_HOME" => "/var/lib/castellan-gems", "HOME" => "/root", "LANG" => "C.UTF-8",
+        "PATH" => "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR" => "/tmp", **env }
+    end
+
+    def bundle_and_test(env, command, directory)
+      Bundler.with_unbundled_env { system(env, *command, chdir: directory, in: File::NULL) }
+    end
+
+    def script(files)
+      "bundle check >/dev/null 2>&1 || bundle install --quiet; bundle exec rake --silent compile; " \
+        "bundle exec ruby -w -Ilib -Itest -e 'ARGV.each { |file| require File.expand_path(file) }' -- #{files.join(" ")}"
+    end
+  end
+end
