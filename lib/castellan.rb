@@ -75,4 +75,8 @@ module Castellan
   end
 end
 
-require_relative "castellan/railtie" if defined?(Rails::Railtie)
+if defined?(Rails::Railtie)
+  require_relative "castellan/railtie"
+elsif defined?(ActiveSupport) && ActiveSupport.respond_to?(:on_load) # Rails may be loaded later
+  ActiveSupport.on_load(:before_configuration) { require "castellan/railtie" }
+end

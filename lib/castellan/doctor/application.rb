@@ -40,7 +40,7 @@ module Castellan
       # @return [self]
       def boot
         VARIABLES.each { |name| ENV[name] = environment }
-        @app = path.end_with?(".ru") ? rackup : ruby
+        with_railtie { @app = path.end_with?(".ru") ? rackup : ruby }
         self
       rescue Unwell
         raise
@@ -76,6 +76,20 @@ module Castellan
       end
 
       private
+
+      # The doctor has loaded Castellan before the application loads Rails, and `require "castellan"` in its Gemfile does nothing any
+      # more. So the Railtie is loaded when Rails is, before the application's configuration.
+      def with_railtie(&block)
+        return yield if defined?(Rails::Railtie)
+
+        loaded = TracePoint.new(:end) do |event|
+          next unless event.self.is_a?(Class) && event.self.name == "Rails::Application"
+
+          loaded.disable
+          require_relative "../railtie"
+        end
+        loaded.enable(&block)
+      end
 
       def rackup
         Array(Rack::Builder.parse_file(path)).first # Rack 2 returned options as well

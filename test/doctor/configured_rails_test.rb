@@ -1,0 +1,45 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require_relative "doctor_process"
+
+# The doctor loads Castellan before the application loads Rails; the application's configuration of Castellan holds all the same.
+class ConfiguredRailsTest < Minitest::Test
+  include Castellan::DoctorProcess
+
+  APPLICATION = <<~RUBY
+    require "rails"
+    require "action_controller/railtie"
+    require "castellan"
+    class Reader < Rails::Application
+      config.root = __dir__
+      config.load_defaults 7.1
+      config.eager_load = true
+      config.secret_key_base = "a" * 64
+      config.hosts.clear
+      config.logger = Logger.new(IO::NULL)
+      config.castellan.profile = { secret: "s" * 32 }
+      config.castellan.detection = false
+    end
+    class PagesController < ActionController::API
+      def index = render(json: Rails.application.middleware.map(&:name).grep(/Castellan/))
+    end
+    Reader.initialize!
+    Reader.routes.draw { root to: "pages#index" }
+  RUBY
+
+  def test_the_applications_configuration_of_castellan_holds
+    with_app({ "application.rb" => APPLICATION, "config.ru" => "require_relative 'application'\nrun Reader\n" }) do |app|
+      run = app.doctor("--get", "/", "--no-memory", "--bodies", "bodies")
+      assert_equal 0, run.status, run.err
+      assert_equal ["Castellan::Profile::Middleware"], JSON.parse(File.read(File.join(app.dir, "bodies/1.body")))
+    end
+  end
+
+  def test_castellan_may_be_loaded_between_active_record_and_rails
+    with_app({ "application.rb" => "require 'active_record'; require 'castellan'\n#{APPLICATION}" }) do |app|
+      out, err, status = app.run(RbConfig.ruby, "-W0", "-rbundler/setup", "-r./application", "-e", "print Reader.config.castellan.detection")
+      assert_equal ["false", 0], [out, status], err
+    end
+  end
+end
