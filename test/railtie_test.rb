@@ -72,6 +72,56 @@ class RailtieTest < Minitest::Test
     assert_includes body.undump, '{"type":"articles","id":"2","attributes":{"title":"Second \u003cb\u003e"}}'
   end
 
+  def test_a_mounted_app_answers_as_json_api_asks_for
+    output = run_app(<<~RUBY, files: MOUNTED)
+      table; boot
+      ["/api/articles", "/api/articles/9", "/api/nothing", "/api/articles?include=nope"].each do |path|
+        response = get(path)
+        p [response.status, response.headers["content-type"], JSON.parse(response.body).keys]
+      end
+      p get("/api/articles", "HTTP_ACCEPT" => "application/vnd.api+json; charset=utf-8").status
+    RUBY
+    type = "application/vnd.api+json"
+    assert_equal [[200, type, ["data"]], [404, type, ["errors"]], [404, type, ["errors"]], [400, type, ["errors"]], 406],
+                 output.lines.map { |line| JSON.parse(line) }
+  end
+
+  MOUNTED = { "config/routes.rb" => <<~RUBY }.freeze
+    Rails.application.routes.draw do
+      mount Castellan.app { resource ArticleResource } => "/api"
+      post "/echo", to: "articles#echo"
+    end
+  RUBY
+
+  def test_integration_tests_parse_the_body_and_requests_their_parameters
+    output = run_app(<<~RUBY, files: MOUNTED)
+      table; boot
+      ArticlesController.define_method(:echo) { render json: params[:data].to_unsafe_h, content_type: "application/vnd.api+json" }
+      require "action_dispatch/testing/integration"
+      class Api < ActionDispatch::IntegrationTest; end
+      session = ActionDispatch::Integration::Session.new(Rails.application)
+      session.get("/api/articles")
+      results = [session.response.parsed_body.is_a?(Hash), session.response.parsed_body["data"].first["attributes"]]
+      session.post("/echo", params: { data: { type: "articles" } }, as: :jsonapi)
+      results << session.response.parsed_body
+      session.post("/echo", params: "{broken", headers: { "CONTENT_TYPE" => "application/vnd.api+json" })
+      puts JSON.generate([*results, session.response.status])
+    RUBY
+    assert_equal [true, { "title" => "First" }, { "type" => "articles" }, 400], JSON.parse(output.lines.last)
+  end
+
+  def test_a_registration_of_the_application_stays
+    files = { "config/initializers/mime_types.rb" => <<~RUBY }
+      Mime::Type.register "application/vnd.api+json", :api
+      ActionDispatch::Request.parameter_parsers = ActionDispatch::Request.parameter_parsers.merge(api: ->(text) { { "own" => text } })
+    RUBY
+    output = run_app(<<~RUBY, files: files)
+      table; boot
+      p Mime::Type.lookup("application/vnd.api+json").symbol, Mime[:jsonapi], ActionDispatch::Request.parameter_parsers[:api].call("x")
+    RUBY
+    assert_equal [":api", "nil", '{"own"=>"x"}'], output.lines(chomp: true)
+  end
+
   def test_what_a_client_asked_for_wrongly_is_no_error_of_the_server
     output = run_app(<<~RUBY, "RAILS_ENV" => "production")
       table; boot

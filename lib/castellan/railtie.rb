@@ -33,8 +33,9 @@ module Castellan
     config.castellan.profile = nil # nil is: in development
 
     BAD_REQUESTS = %w[Castellan::BadRequest Castellan::Serializer::Error Castellan::Serializer::UnsupportedIncludeError].freeze
+    MEDIA_TYPE = "application/vnd.api+json"
     SERVERS = %w[puma rackup falcon unicorn pitchfork thin].freeze
-    private_constant :BAD_REQUESTS, :SERVERS
+    private_constant :BAD_REQUESTS, :MEDIA_TYPE, :SERVERS
 
     class << self
       # @param app [Rails::Application]
@@ -87,6 +88,24 @@ module Castellan
                            "#{error.message}")
       end
 
+      # Makes Rails read and write JSON:API's media type as JSON: parameters of requests, and `parsed_body` in integration tests. What
+      # the application has registered itself stays.
+      # @return [Symbol] the type's name in Rails
+      def register_media_type
+        type = Mime::Type.lookup(MEDIA_TYPE)
+        type = Mime::Type.register(MEDIA_TYPE, :jsonapi) unless type&.symbol
+        parsers = ActionDispatch::Request.parameter_parsers
+        ActionDispatch::Request.parameter_parsers = { type.symbol => parsers[:json], **parsers }
+        type.symbol
+      end
+
+      # @param tests [Class] of Rails' integration tests
+      def register_encoder(tests)
+        name = register_media_type
+        json = ActionDispatch::RequestEncoder.encoder(:json)
+        tests.register_encoder(name, param_encoder: :to_json.to_proc, response_parser: json.response_parser)
+      end
+
       private
 
       # An application boots where its directory cannot be written, or is everybody's (a mounted volume): a process has its own then.
@@ -116,6 +135,12 @@ module Castellan
         answered = app.config.action_dispatch.rescue_responses
         BAD_REQUESTS.each { |name| answered[name] ||= :bad_request }
       end
+    end
+
+    # After the application's own initializers, which may register the type under another name.
+    initializer "castellan.media_type", after: :load_config_initializers do
+      ActiveSupport.on_load(:action_dispatch_request) { Railtie.register_media_type }
+      ActiveSupport.on_load(:action_dispatch_integration_test) { Railtie.register_encoder(self) }
     end
 
     # After the application's own initializers, which say what parameters are secret.

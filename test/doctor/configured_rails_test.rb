@@ -38,7 +38,8 @@ class ConfiguredRailsTest < Minitest::Test
 
   def test_castellan_may_be_loaded_between_active_record_and_rails
     with_app({ "application.rb" => "require 'active_record'; require 'castellan'\n#{APPLICATION}" }) do |app|
-      out, err, status = app.run(RbConfig.ruby, "-W0", "-rbundler/setup", "-r./application", "-e", "print Reader.config.castellan.detection")
+      program = "print Reader.config.castellan.detection"
+      out, err, status = app.run(RbConfig.ruby, "-W0", "-rbundler/setup", "-r./application", "-e", program)
       assert_equal ["false", 0], [out, status], err
     end
   end
