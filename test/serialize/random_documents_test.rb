@@ -10,7 +10,7 @@ require_relative "random_documents"
 class RandomDocumentsTest < Minitest::Test
   include Castellan::Drafts
 
-  COUNT = Integer(ENV.fetch("DOCUMENTS", 10_000))
+  COUNT = Integer(ENV.fetch("DOCUMENTS") { Castellan::TestHelpers.all? ? 10_000 : 500 })
   SEED = Integer(ENV.fetch("SEED_OF_DOCUMENTS", 20_240_131))
   Ruby = Castellan::Serialize::RubyEncoder
 

@@ -9,6 +9,7 @@ module Castellan
   # What tests share: servers, ports, environment, files, programs.
   #
   #   needs :postgres, :chromium
+  #   large_runs_only                # skips unless bin/test --all runs
   #   with_env("CASTELLAN" => "off") { … }
   #   Dir.mktmpdir { |dir| write_files(dir, "config.ru" => "run App\n") }
   #   allocated_objects { render }   # => 12
@@ -18,6 +19,14 @@ module Castellan
     def needs(*names)
       missing = names.reject { |name| TestServers.available?(name) }
       skip "needs #{missing.join(' and ')}" if missing.any?
+    end
+
+    # @return [Boolean] whether bin/test --all runs, with large random inputs and every variant of a page
+    def self.all? = ENV["CASTELLAN_TEST"] == "all"
+
+    # Skips a test that takes long and rarely fails alone.
+    def large_runs_only
+      skip "runs with bin/test --all" unless TestHelpers.all?
     end
 
     # With CI=true nothing may be left out.

@@ -36,18 +36,18 @@ class ProfilePageBrowserTest < Minitest::Test
   JS
   WIDTHS = { desk: 1280, phone: 360 }.freeze
 
+  VARIANTS = WIDTHS.to_a.product(%w[light dark])
+
   PAGES.each do |name, path|
-    WIDTHS.each do |device, width|
-      %w[light dark].each do |scheme|
-        define_method("test_the_#{name}_reads_well_on_a_#{device}_in_the_#{scheme}") do
-          visit(path, width: width, scheme: scheme) do |page|
-            assert_equal [], page.evaluate(TOO_FAINT)
-            assert_equal [], page.evaluate(CUT_OFF)
-            assert_equal 0, page.evaluate(WIDER), "nothing sticks out to the right"
-            assert_equal [], page.evaluate("window.violations"), "the policy refuses nothing that the page needs"
-            assert_empty violations(page) - SPEEDSCOPE_TRIES
-            assert_equal [], page.evaluate("[...document.querySelectorAll('[style]')].map((element) => element.outerHTML)")
-          end
+    (Castellan::TestHelpers.all? ? VARIANTS : VARIANTS.values_at(0, 3)).each do |(device, width), scheme|
+      define_method("test_the_#{name}_reads_well_on_a_#{device}_in_the_#{scheme}") do
+        visit(path, width: width, scheme: scheme) do |page|
+          assert_equal [], page.evaluate(TOO_FAINT)
+          assert_equal [], page.evaluate(CUT_OFF)
+          assert_equal 0, page.evaluate(WIDER), "nothing sticks out to the right"
+          assert_equal [], page.evaluate("window.violations"), "the policy refuses nothing that the page needs"
+          assert_empty violations(page) - SPEEDSCOPE_TRIES
+          assert_equal [], page.evaluate("[...document.querySelectorAll('[style]')].map((element) => element.outerHTML)")
         end
       end
     end
