@@ -151,7 +151,18 @@ module Castellan
 
     # @return [Array<String>, nil] the tables that the document is made of, or nil when that cannot be known
     def tables
-      @tables ||= Tables.new(plan, @adapter).of(narrowed, statement)
+      @tables ||= (Tables.new(plan, @adapter).of(narrowed, statement) unless custom_code.reads_records?)
+    end
+
+    # @return [Array<String>] why {#tables} is nil; empty where it is not
+    def unknown_tables
+      Tables.new(plan, @adapter).reasons(narrowed, statement)
+    end
+
+    # @return [CustomCode] the Ruby code of the application that writing the document runs
+    def custom_code
+      loaded = @adapter.loaded_classes(plan)
+      plan.derive(loaded.empty? ? :custom_code : [:custom_code, loaded]) { CustomCode.new(plan, @adapter) }
     end
 
     # @return [Array(String, Array<String>)] the table of the primary data, and those whose every change changes every record:
@@ -168,10 +179,10 @@ module Castellan
       [definition.name, plan.signature]
     end
 
-    # @return [Array] order, page, id, and what stands around the data
+    # @return [Array] order, page, id, what stands around the data, and what Ruby code reads besides its columns
     def values
       around = json("meta and links", [@meta, @links]) if @meta || @links
-      [request.sort, request.page, @id&.to_s, around, @link_base, Serialize.escape]
+      [request.sort, request.page, @id&.to_s, around, @link_base, Serialize.escape, custom_code.surroundings(viewer)]
     end
 
     # @return [String] the SQL of what order, page and id are put on (those are told apart by their values, so that a kept document is
@@ -237,13 +248,18 @@ module Castellan
       !basis.nil?
     end
 
-    # @return [Array(Symbol, String)] what is kept between requests, :document or :record, and why nothing is; one of them is nil
+    # @return [Array(Symbol, String)] what is kept between requests, :document or :record, and why nothing is now; one of them is nil
     def keeping
       return [nil, "Castellan.keep was not called"] unless @keeper
       return [nil, "it is written anew inside Castellan.verify"] if Document.verification
 
       reason = @keeper.reason(self)
       reason ? [nil, reason] : [@keeper.layer_of(self), nil]
+    end
+
+    # @return [Array<String>] why it can never be kept, whatever the store and the versions are
+    def unkeepable
+      custom_code.obstacles + unknown_tables
     end
 
     # @return [Array] the ids of the primary data, in order
@@ -372,6 +388,7 @@ require_relative "document/stream"
 require_relative "document/stream_piece"
 require_relative "document/too_many_included"
 require_relative "document/tables"
+require_relative "document/custom_code"
 require_relative "document/declaration_check"
 require_relative "document/explanation"
 

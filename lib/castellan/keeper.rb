@@ -39,6 +39,8 @@ module Castellan
       return if Castellan.off?
 
       source = SourceDigest.of(document.definition) or return
+      return if document.custom_code.obstacles.any?
+
       tables = document.tables or return
       kept = kept_of(document, source, tables)
       version = @versions.current(kept.dependencies) or return

@@ -66,14 +66,15 @@ module Castellan
       # @param preloads [Symbol, Array, nil] associations that a block of the record walks: loaded for all records at once
       # @param if [Proc, nil] whether it is written: a block of the viewer, or of the row and the viewer
       # @param if_columns [Array<Symbol>, nil] what that block reads of the row; without them a block of two gets the record
+      # @param pure [Boolean] see {.pure}, of this attribute's blocks and of the model's reader
       # @yieldparam row what has the named columns; the record, when no columns are named
       # @yieldparam viewer [Object, nil] where the block takes two arguments
-      def attribute(name, from: nil, columns: nil, preloads: nil, if: nil, if_columns: nil, &block)
+      def attribute(name, from: nil, columns: nil, preloads: nil, if: nil, if_columns: nil, pure: false, &block)
         shown = binding.local_variable_get(:if)
         Declaring.declare(self) do |declarations, location|
-          condition = Condition.of(shown, columns: if_columns, location: location)
+          condition = Condition.of(shown, columns: if_columns, pure: pure, location: location)
           declarations.attribute(name, from: from, columns: columns, preloads: preloads, condition: condition, block: block,
-                                       location: location)
+                                       pure: pure, location: location)
         end
       end
 
@@ -81,29 +82,31 @@ module Castellan
       # @param name [Symbol]
       # @param value [String, Hash, nil] a text with columns in braces ("/users/{id}"), or a link that is always the same
       # @param columns [Array<Symbol>, nil] what the block reads; without them it gets the record
+      # @param pure [Boolean] see {.pure}, of this block
       # @yieldparam row
       # @yieldparam viewer [Object, nil] where the block takes two arguments
       # @yieldreturn [String, Hash, nil]
-      def link(name, value = nil, columns: nil, &block)
+      def link(name, value = nil, columns: nil, pure: false, &block)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("link #{name.inspect}: write a text or a block, not both", location) if value.nil? == block.nil?
 
-          declarations.links[name.to_sym] = Computed.of(block || value, columns: columns, location: location)
+          declarations.links[name.to_sym] = Computed.of(block || value, columns: columns, pure: pure, location: location)
         end
       end
 
       # Declares the meta object of each resource object.
       # @param value [Hash, nil] one that is always the same; its pairs may stand alone: `meta version: 1`
       # @param columns [Array<Symbol>, nil] what the block reads; without them it gets the record
+      # @param pure [Boolean] see {.pure}, of this block
       # @yieldparam row
       # @yieldparam viewer [Object, nil] where the block takes two arguments
       # @yieldreturn [Hash]
-      def meta(value = nil, columns: nil, **pairs, &block)
+      def meta(value = nil, columns: nil, pure: false, **pairs, &block)
         value ||= pairs unless pairs.empty?
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("meta: write a Hash or a block, not both", location) if value.nil? == block.nil?
 
-          declarations.meta = Computed.of(block || value, columns: columns, location: location)
+          declarations.meta = Computed.of(block || value, columns: columns, pure: pure, location: location)
         end
       end
 
@@ -125,6 +128,7 @@ module Castellan
       # @param meta [Hash, Proc] of the relationship object, see {.meta}
       # @param if [Proc] see {.attribute}
       # @param columns [Array<Symbol>] what the blocks of links, meta and `if:` read of the row; without them they get the record
+      # @param pure [Boolean] see {.pure}, of the blocks of links, meta and `if:`
       # @param lazy [Boolean] whether linkage is written only where the records are included
       # @yieldparam record whose related records the block returns, where no association does
       # @yieldparam viewer [Object, nil] where the block takes two arguments
@@ -178,6 +182,31 @@ module Castellan
       # @param layer [:document, :record] one entry for a whole document, or one for each record of the primary data
       def cache(kind, expires_in: nil, layer: :document)
         Declaring.declare(self) { |declarations, location| declarations.cache(kind, expires_in, layer, location: location) }
+      end
+
+      # Declares that all Ruby code of this resource (blocks of attributes, links, meta and `if:`, readers of the model that a developer
+      # wrote) returns the same for the same columns, locale and time zone. Only then `cache :exact` keeps documents that run such code.
+      # A block that takes the viewer is no such code; see {.vary_on}.
+      #
+      #   pure                                                              # all of it
+      #   attribute(:title, columns: [:name], pure: true) { |row| row.name.upcase }   # one of it
+      # @param value [Boolean] false takes back what the superclass declared
+      def pure(value = true) # rubocop:disable Style/OptionalBooleanParameter
+        Declaring.declare(self) { |declarations, _| declarations.pure = value }
+      end
+
+      # Names what the Ruby code of this resource reads besides its columns. The values become part of the key under which a document
+      # is kept, so that each combination of them has a document of its own. `I18n.locale` and `Time.zone` are always part of it.
+      #
+      #   vary_on { |viewer| [viewer&.role, Current.tenant.id] }
+      # @yieldparam viewer [Object, nil]
+      # @yieldreturn [Object] strings, symbols, numbers, booleans, nil, or arrays of them; anything else raises a ConfigurationError
+      def vary_on(&block)
+        Declaring.declare(self) do |declarations, location|
+          Declaring.refuse("vary_on needs a block: { |viewer| [viewer&.role] }", location) unless block
+
+          declarations.variation = block
+        end
       end
 
       # @param name [:json_api, :nested] JSON:API 1.1, or plain JSON as `to_json(include: …)` gives

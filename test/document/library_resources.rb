@@ -33,7 +33,7 @@ class ArticleResource < Castellan::Resource
   type "articles"
   attributes :title, :position
   attribute :author_name, from: { author: :name }
-  attribute(:headline, columns: %i[title position]) { |row| "#{row.position}. #{row.title}" }
+  attribute(:headline, columns: %i[title position], pure: true) { |row| "#{row.position}. #{row.title}" }
   belongs_to :author
   has_many :comments, :tags
   representation :summary, only: %i[title author]

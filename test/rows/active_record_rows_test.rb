@@ -239,8 +239,8 @@ module ActiveRecordRowsContract
     assert_equal %w[users], adapter.tables(plan, models::User.where(email: "x(CURRENT_DATE) FROM y"))
     assert_nil adapter.tables(plan(resource(models::User) {
       type "users"
-      attribute(:loud) { |user|
-        user.email.upcase
+      attribute(:loud, preloads: :roles) { |user|
+        user.roles.map { |role| role.title.upcase }
       }
     }), models::User.all)
   end

@@ -23,7 +23,7 @@ module Castellan
       def to_s
         lines = node_lines(@document.plan.root, "")
         lines << "format: #{@document.plan.format}"
-        lines.concat(statement_lines).compact.join("\n")
+        lines.concat(statement_lines).flatten.compact.join("\n")
       end
 
       private
@@ -90,14 +90,17 @@ module Castellan
 
       def tables_line
         tables = @document.tables
-        return "tables: not known, so the document is never kept as exact" unless tables
+        return "tables: not known" unless tables
 
         "tables: #{tables.sort.join(", ")}"
       end
 
-      # The one thing that is asked of the database: which version the tables have. Where these are not known, that is said of them.
+      # Asks the database one thing, the version of the tables, and that only where the document can be kept at all.
       def kept_line
-        return unless @document.definition.caching && @document.tables
+        return unless @document.definition.caching
+
+        never = @document.unkeepable
+        return ["kept: never, because:", *never.map { |reason| "  #{reason}" }] if never.any?
 
         layer, reason = @document.keeping
         reason ? "kept: not now: #{reason}" : "kept: #{LAYERS.fetch(layer)}, while no write changes what it is made of"

@@ -36,6 +36,15 @@ module Castellan
         found unless found.equal?(UNKNOWN)
       end
 
+      # @return [Array<String>] why {#of} returns nil
+      def reasons(scope, sql)
+        found = @plan.nodes.flat_map { |node| reasons_of(node) }
+        found << "its statement asks for #{sql[AMBIENT]}" if AMBIENT.match?(skeleton(sql))
+        return found unless found.empty? && of(scope, sql).nil?
+
+        ["which tables its statements read cannot be told for certain (a view, a function, another schema, row-level security): #{sql}"]
+      end
+
       # Whether a statement other than that of the primary rows reads a table: then a change of one record may change others.
       # @param table [String]
       # @return [Boolean]
@@ -63,10 +72,23 @@ module Castellan
       end
 
       def opaque?
-        @plan.nodes.any? do |node|
-          adapter = @adapter.related(node.definition.model)
-          adapter.model.nil? || Rows::ModelReasons.of(node, adapter).any? || Rows::Blocks.for_viewer?(node)
-        end
+        @plan.nodes.any? { |node| reasons_of(node).any? }
+      end
+
+      def reasons_of(node)
+        adapter = @adapter.related(node.definition.model)
+        return ["#{node.definition.type}: it has no model, and nobody can tell when objects change"] if adapter.model.nil?
+
+        reasons = Rows::ModelReasons.of_tables(node, adapter) + node.edges.filter_map { |edge| hidden(edge, adapter) if edge.alternatives }
+        reasons.map { |reason| "#{node.definition.type}, #{reason}" }
+      end
+
+      # Links to several types are in the row itself, and what hides a record of them is in no statement of this document.
+      def hidden(edge, adapter)
+        models = edge.relationship.definitions.map { |definition| adapter.related(definition.model) }.select(&:scoped?).map(&:model)
+        return if models.empty?
+
+        "#{edge.relationship.name}: it leads to several types, and a default scope or a type of #{models.join(", ")} may hide records"
       end
 
       def stable?

@@ -13,8 +13,9 @@ module Castellan
     # | `:viewer`   | `per_viewer(:read_before) { |ids, viewer| … }`          | a hole in the bytes, filled for the viewer |
     #
     # `path` holds the associations to walk (empty for own columns), `columns` the columns at its end (nil for a block of the record),
-    # `preloads` what the block of a record walks.
-    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :preloads, :condition, :location, keyword_init: true) do
+    # `preloads` what the block of a record walks. `pure` declares that the Ruby code behind it (its block, the model's reader) reads its
+    # columns and nothing else.
+    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :preloads, :condition, :pure, :location, keyword_init: true) do
       def initialize(**)
         super
         freeze

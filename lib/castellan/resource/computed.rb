@@ -10,14 +10,16 @@ module Castellan
     #   Computed.of(->(row, viewer) { … }, columns: %i[id])           # reads the named columns
     #   Computed.of(->(record, viewer) { … })                         # needs the model's instance: columns is nil
     #   Computed.of({ version: 1 })                                   # the same for each row
-    Computed = Struct.new(:block, :columns, :location) do
-      def self.of(value, columns: nil, location: nil)
+    #
+    # `code` is nil for a text or a constant, :pure for a block that is declared `pure: true`, and :impure for any other block.
+    Computed = Struct.new(:block, :columns, :location, :code) do
+      def self.of(value, columns: nil, location: nil, pure: false)
         case value
         when Computed then value
         when String then text(value, location)
         else
-          block = block_of(value)
-          block ? new(block, columns && Array(columns).map(&:to_sym).freeze, location) : new(->(_row) { value }, [].freeze, location)
+          block = block_of(value) or return new(->(_row) { value }, [].freeze, location)
+          new(block, columns && Array(columns).map(&:to_sym).freeze, location, pure ? :pure : :impure)
         end
       end
 

@@ -18,12 +18,13 @@ module Castellan
       # @param block [Proc, Method, nil] of one argument, the viewer, or of two, the row and the viewer
       # @param columns [Array<Symbol>, nil] what it reads of the row; a block of one argument gets that row then
       # @param shared [Boolean] whether the columns are for other blocks too: then a block of one argument is the viewer's
+      # @param pure [Boolean] whether it reads those columns and nothing else
       # @return [Condition, nil]
-      def self.of(block, columns: nil, shared: false, location: nil)
-        new(block, columns, shared, location) if block
+      def self.of(block, columns: nil, shared: false, pure: false, location: nil)
+        new(block, columns, shared, pure, location) if block
       end
 
-      def initialize(condition, columns, shared, location)
+      def initialize(condition, columns, shared, pure, location)
         block = Computed.block_of(condition)
         unless block && called_with_one?(block)
           raise DeclarationError.new("if: must be a block of the viewer, or of the row and the viewer, got #{condition.inspect}",
@@ -31,7 +32,7 @@ module Castellan
         end
 
         @by_viewer = block if (columns.nil? || shared) && !of_row?(block)
-        @by_row = Computed.of(block, columns: columns, location: location) unless @by_viewer
+        @by_row = Computed.of(block, columns: columns, pure: pure, location: location) unless @by_viewer
         freeze
       end
 

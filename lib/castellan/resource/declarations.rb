@@ -10,7 +10,7 @@ module Castellan
       # What is kept, for how long (seconds or nil), and in which layer.
       Caching = Struct.new(:kind, :expires_in, :layer)
 
-      attr_accessor :model, :type, :meta
+      attr_accessor :model, :type, :meta, :pure, :variation
       attr_reader :id_column, :attributes, :relationships, :representations, :filters, :sorts, :default_sort, :paging, :caching,
                   :document_format, :transform, :locations, :links
 
@@ -38,7 +38,7 @@ module Castellan
         @locations[:id] = location
       end
 
-      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil, condition: nil)
+      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil, condition: nil, pure: false)
         if from && (columns || block)
           refuse("attribute #{name.inspect}: from: is read as it is; leave out columns: and the block", location)
         end
@@ -47,7 +47,7 @@ module Castellan
         reserved!(name, location)
         @relationships.delete(name.to_sym)
         @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, preloads: Array(preloads).freeze,
-                                     condition: condition, location: location }
+                                     condition: condition, pure: pure, location: location }
       end
 
       def relationship(name, location:, **options)

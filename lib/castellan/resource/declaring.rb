@@ -28,12 +28,14 @@ module Castellan
         # @param macro [:has_many, :has_one, :belongs_to]
         # @param names [Array<Symbol>]
         # @param options see {Resource.has_many}
-        def relate(declaring, macro, names, block, resource: nil, links: {}, meta: nil, columns: nil, lazy: false, if: nil)
+        def relate(declaring, macro, names, block, resource: nil, links: {}, meta: nil, columns: nil, lazy: false, if: nil,
+                   pure: false)
           shown = binding.local_variable_get(:if)
           declare(declaring) do |declarations, location|
-            around = { condition: Condition.of(shown, columns: columns, shared: true, location: location),
-                       links: links.to_h { |link, value| [link.to_sym, Computed.of(value, columns: columns, location: location)] }.freeze,
-                       meta: meta && Computed.of(meta, columns: columns, location: location) }
+            code = { columns: columns, pure: pure, location: location }
+            around = { condition: Condition.of(shown, shared: true, **code),
+                       links: links.to_h { |link, value| [link.to_sym, Computed.of(value, **code)] }.freeze,
+                       meta: meta && Computed.of(meta, **code) }
             names.each do |name|
               declarations.relationship(name, macro: macro, resource: resource, block: block, lazy: lazy, location: location, **around)
             end

@@ -27,8 +27,9 @@ module Castellan
       # @return [Hash{String => String}] sortable names and where they were declared
       # @return [Hash{Symbol => Computed}] links of each resource object
       # @return [Computed, nil] its meta object
+      # @return [Proc, nil] what its code reads besides its columns, see {Resource.vary_on}
       attr_reader :resource, :model, :type, :id_location, :attributes, :relationships, :representations, :filters,
-                  :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta
+                  :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation
 
       def initialize(resource, declarations)
         @resource = resource
@@ -59,6 +60,11 @@ module Castellan
       # Said at boot of an enum, a time, a decimal, an encrypted column: the id is the text of what a record's reader answers.
       def identify_by_records
         derive(:id_column) { [@id_column].flatten.freeze }
+      end
+
+      # @return [Boolean] whether all Ruby code of the declaration reads its columns and nothing else, see {Resource.pure}
+      def pure?
+        @pure
       end
 
       # @return [String] the resource's name, for messages
@@ -132,6 +138,8 @@ module Castellan
         @paging = declarations.paging
         @caching = declarations.caching
         @document_format = declarations.document_format
+        @pure = declarations.pure ? true : false
+        @variation = declarations.variation
         @names = (@attributes.values + @relationships.values).to_h { |member| [member.key, member.name] }.freeze
       end
 

@@ -275,6 +275,19 @@ module Castellan
         ::ActiveSupport::JSON.encode(value)
       end
 
+      # (see Adapter#custom_type)
+      def custom_type(column)
+        @types.custom_type(column_name(column))
+      end
+
+      # (see Adapter#loaded_classes)
+      def loaded_classes(plan)
+        several = plan.derive(@several_classes) do
+          [model, *plan.nodes.flat_map { |node| models_read(node) }].uniq.select { |one| several?(one) }
+        end
+        several.empty? ? several : several.map { |one| one.descendants.size }
+      end
+
       # @!endgroup
 
       private
@@ -283,14 +296,6 @@ module Castellan
         @memo.fetch([:indexes, model]) {
           @connection.lease { |connection| connection.indexes(model.table_name).select { |index| index.where.nil? } }
         }
-      end
-
-      # What is read as rows may need models when a class with a reader of its own has been loaded.
-      def loaded_classes(plan)
-        several = plan.derive(@several_classes) do
-          [model, *plan.nodes.flat_map { |node| models_read(node) }].uniq.select { |one| several?(one) }
-        end
-        several.empty? ? several : several.map { |one| one.descendants.size }
       end
 
       def models_read(node)

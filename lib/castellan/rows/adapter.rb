@@ -24,6 +24,16 @@ module Castellan
         false
       end
 
+      # @return [Array<Integer>] changes when a class is loaded by which a plan's columns may be read in another way
+      def loaded_classes(_plan)
+        [].freeze
+      end
+
+      # @return [String, nil] the name of a column's type where that is the application's own class
+      def custom_type(_column)
+        nil
+      end
+
       # @return [Object] the adapter at the end of a path of to-one associations
       def at(path)
         path.reduce(self) { |adapter, name| adapter.association(name).adapter }

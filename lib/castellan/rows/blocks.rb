@@ -24,13 +24,6 @@ module Castellan
         parameters != SYMBOL && parameters.count { |kind, _| %i[req opt].include?(kind) } > 1
       end
 
-      # @param node [Plan::Node]
-      # @return [Boolean] whether its bytes are the viewer's own, and not in holes
-      def for_viewer?(node)
-        computed = node.members.map(&:attribute).select { |attribute| attribute.source == :computed } + node.asides.map(&:computed)
-        computed.any? { |one| takes_viewer?(one.block) }
-      end
-
       # @return [Proc] of one argument, so that what a block takes is looked at once and not for each row
       def bound(block, viewer)
         takes_viewer?(block) ? ->(row) { block.call(row, viewer) } : block

@@ -12,6 +12,11 @@ module Castellan
         new(node, adapter).to_a
       end
 
+      # @return [Array<String>] those that leave open which tables are read
+      def self.of_tables(node, adapter)
+        new(node, adapter).of_tables
+      end
+
       # @param edge [Plan::Edge] of the node
       # @return [Boolean] whether what it leads to has to be loaded to be linked to
       def self.link_by_records?(node, edge, adapter)
@@ -36,6 +41,11 @@ module Castellan
       def to_a
         [composite_key, *@node.members.map { |member| of_attribute(member.attribute) }, *@node.edges.map { |edge| of_edge(edge) },
          *@node.asides.map { |aside| of_aside(aside) }].compact
+      end
+
+      # @return [Array<String>]
+      def of_tables
+        [composite_key, *@node.members.map { |member| beyond_tables(member.attribute) }, *@node.edges.map { |edge| of_edge(edge) }].compact
       end
 
       # @return [String, nil]
@@ -65,6 +75,14 @@ module Castellan
         when :column then of_column(attribute)
         when :path then of_path(attribute)
         end
+      end
+
+      def beyond_tables(attribute)
+        walked = attribute.preloads
+        return "#{attribute.name}: its block reads other records (preloads: #{walked.join(", ")})" if walked&.any?
+
+        reason = PathReason.broken(@adapter, attribute.path) if attribute.source == :path
+        "#{attribute.name}: #{reason}" if reason
       end
 
       def of_column(attribute)

@@ -13,11 +13,17 @@ module Castellan
       # @param column [Symbol] at its end
       # @return [String, nil]
       def of(adapter, path, column)
+        broken(adapter, path) ||
+          ("the model at its end reads #{column} by a method or a callback of its own" if adapter.at(path).needs_record?(column))
+      end
+
+      # @return [String, nil] why rows cannot follow the path
+      def broken(adapter, path)
         path.each do |name|
           reason = step(adapter, adapter.association(name)) and return "#{name} cannot be read as rows: #{reason}"
           adapter = adapter.association(name).adapter
         end
-        "the model at its end reads #{column} by a method or a callback of its own" if adapter.needs_record?(column)
+        nil
       end
 
       def step(adapter, association)

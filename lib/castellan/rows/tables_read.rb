@@ -81,7 +81,7 @@ module Castellan
       end
 
       def opaque?(node, adapter)
-        adapter.model.nil? || ModelReasons.of(node, adapter).any? || Blocks.for_viewer?(node)
+        adapter.model.nil? || ModelReasons.of_tables(node, adapter).any?
       end
 
       def tables_of(texts)

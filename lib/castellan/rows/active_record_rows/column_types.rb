@@ -98,7 +98,27 @@ module Castellan
           own_reader?(@model, name) || Subclasses.of(@model).any? { |klass| own_reader?(klass, name) || other_type?(klass, name) }
         end
 
+        # @return [String, nil] the name of the type where it is the application's own class (`attribute :price, MoneyType.new`)
+        def custom_type(name)
+          custom(@model.type_for_attribute(name))&.name
+        end
+
         private
+
+        LIBRARY = /\A(?:ActiveModel|ActiveRecord)::/
+        private_constant :LIBRARY
+
+        # Types that wrap another (encrypted, serialized, of an array) are the ORM's, and what they wrap may not be.
+        def custom(type)
+          return type.class unless LIBRARY.match?(type.class.name.to_s)
+
+          coder = type.coder if type.respond_to?(:coder)
+          coder = coder.class unless coder.nil? || coder.is_a?(Module)
+          return coder if coder && coder.name != "JSON" && !LIBRARY.match?(coder.name.to_s)
+
+          inner = %i[subtype cast_type].filter_map { |name| type.public_send(name) if type.respond_to?(name) }
+          inner.filter_map { |one| custom(one) unless one.equal?(type) }.first
+        end
 
         def own_reader?(model, name)
           %i[find initialize].any? { |event| model.__callbacks.fetch(event, []).any? } || written_by_hand?(model, name)

@@ -1,0 +1,171 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Document
+    # Finds the Ruby code of the application that a plan runs, and which of it forbids keeping the document.
+    #
+    #   code = CustomCode.new(plan, adapter)
+    #   code.obstacles              # => ["PostResource attribute :title: its block may read more than its columns (…:7): write …"]
+    #   code.surroundings(viewer)   # => ["en", ["UTC", 0], ["text", "admin"]], a part of the document's key
+    #
+    # Such code is a block of an attribute, link, meta object or condition, a reader or callback of the model, and a type of a column
+    # that is not the ORM's. It may read anything (`Current.user`, the clock, a global), so a document that runs it is kept only where
+    # the declaration says `pure`, or names what the code reads with `vary_on`.
+    class CustomCode
+      BLOCK = "may read more than its columns"
+      WRITE = "write pure: true there if it does not, or name what it reads with vary_on { |viewer| [viewer&.role] }"
+      RECORD = "name what it reads with columns:, or write pure: true there if it reads nothing but the record's own columns"
+      READER = "write pure: true there if it reads nothing but the record's own columns"
+      VIEWER = "name what it reads with vary_on { |viewer| [viewer&.role] }"
+      # By these coders a column is written alike in every time zone.
+      ZONELESS = %i[integer text boolean float decimal date json].freeze
+      private_constant :BLOCK, :WRITE, :RECORD, :READER, :VIEWER, :ZONELESS
+
+      # @return [Array<String>] for each member whose code forbids keeping: which it is, where, and what to write
+      attr_reader :obstacles
+
+      def initialize(plan, adapter)
+        @obstacles = []
+        @zoned = @any = @records = false
+        plan.nodes.each do |node|
+          at = adapter.related(node.definition.model)
+          visit(node, at) if at.model
+        end
+        @obstacles.uniq!
+        @varying = plan.nodes.map(&:definition).uniq.select(&:variation).freeze
+        freeze
+      end
+
+      # @return [Boolean] whether it may read tables that the plan does not name: it gets records and is not declared pure
+      def reads_records?
+        @records
+      end
+
+      # @param viewer [Object, nil]
+      # @return [Array, nil] what the code reads besides columns, as parts of a key; nil where there is no such code
+      # @raise [ConfigurationError] where a block of vary_on returns what is no part of a key
+      def surroundings(viewer)
+        return unless @any || @zoned || @varying.any?
+
+        [(locale if @any), (zone if @any || @zoned), *@varying.map { |definition| variation(definition, viewer) }]
+      end
+
+      private
+
+      def visit(node, adapter)
+        @zoned ||= node.columns.any? { |column| zoned?(column, adapter) }
+        node.members.each { |member| attribute(node, member, adapter) unless member.attribute.source == :viewer }
+        node.asides.each { |aside| aside(node, aside, adapter) }
+      end
+
+      def attribute(node, member, adapter)
+        attribute = member.attribute
+        name = "attribute #{attribute.name.inspect}"
+        pure = attribute.pure || node.definition.pure?
+        block(node, name, attribute, pure) if attribute.block
+        member.positions.each { |position| column(node, name, node.columns[position], adapter, pure, attribute.location) }
+      end
+
+      def aside(node, aside, adapter)
+        computed = aside.computed
+        return unless computed.code
+
+        pure = computed.code == :pure || node.definition.pure?
+        block(node, label(aside), computed, pure)
+        aside.positions.each { |position| column(node, label(aside), node.columns[position], adapter, pure, computed.location) }
+      end
+
+      # @param code [Resource::Attribute, Resource::Computed]
+      def block(node, name, code, pure)
+        @any = true
+        @records ||= code.columns.nil? && !pure
+        varied = node.definition.variation
+        if Rows::Blocks.takes_viewer?(code.block) && !varied
+          obstacle(node, name, "its block takes the viewer", code.location, VIEWER)
+        elsif code.columns.nil? && !pure
+          obstacle(node, name, "its block gets the whole record", code.location, RECORD)
+        elsif !pure && !varied
+          obstacle(node, name, "its block #{BLOCK}", code.location, WRITE)
+        end
+      end
+
+      def column(node, name, column, adapter, pure, location)
+        at = adapter_at(adapter, column.path)
+        return unless at&.columns&.include?(column.name)
+
+        if at.needs_record?(column.name)
+          @any = true
+          @records ||= !pure
+          obstacle(node, name, "#{at.model} reads #{column.name} by a method or a callback of its own", location, READER) unless pure
+        elsif (type = at.custom_type(column.name))
+          @any = true
+          obstacle(node, name, "#{type}, the type of #{column.name}, #{BLOCK}", location, WRITE) unless pure || node.definition.variation
+        end
+      end
+
+      def obstacle(node, name, what, location, advice)
+        @obstacles << "#{node.definition.name} #{name}: #{what} (#{location}): #{advice}"
+      end
+
+      def label(aside)
+        name = Array(aside.name).last&.inspect
+        case aside.kind
+        when :attribute_if then "attribute #{name}, if:"
+        when :edge_if then "#{aside.owner.inspect}, if:"
+        when :edge_link then "#{aside.owner.inspect}, link #{name}"
+        when :edge_meta then "#{aside.owner.inspect}, meta"
+        else [aside.kind.name, name].compact.join(" ")
+        end
+      end
+
+      def zoned?(column, adapter)
+        at = adapter_at(adapter, column.path)
+        return true unless at && column.name.is_a?(Symbol) && at.columns.include?(column.name)
+
+        !ZONELESS.include?(at.coder(column.name))
+      end
+
+      # @return [Object, nil] nil where rows cannot follow the path, so that the tables are not known either
+      def adapter_at(adapter, path)
+        Rows::PathReason.broken(adapter, path) ? nil : adapter.at(path)
+      end
+
+      def locale
+        I18n.locale.to_s if defined?(::I18n)
+      end
+
+      def zone
+        zone = (Time.zone if Time.respond_to?(:zone)) or return
+        [zone.name, zone.tzinfo.name, zone.utc_offset]
+      end
+
+      def variation(definition, viewer)
+        block = definition.variation
+        part(block.arity.zero? ? block.call : block.call(viewer))
+      rescue Refused => error
+        raise ConfigurationError, "vary_on of #{definition.name} must return strings, symbols, numbers, booleans, nil or arrays of them, " \
+                                  "got #{error.message} (#{block.source_location&.join(":")})"
+      end
+
+      # A value of which no two that differ have one text.
+      class Refused < StandardError
+      end
+      private_constant :Refused
+
+      # Every value but nil, booleans and integers is marked with its kind, so that :a, "a" and ["a"] stay apart.
+      def part(value)
+        case value
+        when nil, true, false, Integer then value
+        when String then ["text", value]
+        when Symbol then ["symbol", value.name]
+        when Float, Rational then [value.class.name, value.to_s]
+        when Array then ["list", value.map { |inner| part(inner) }]
+        else
+          raise Refused, "#{value.class}: #{value.inspect[0, 60]}" unless defined?(::BigDecimal) && value.is_a?(::BigDecimal)
+
+          ["BigDecimal", value.to_s]
+        end
+      end
+    end
+  end
+end
