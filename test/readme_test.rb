@@ -27,6 +27,12 @@ class ReadmeTest < Minitest::Test
     assert_empty lost
   end
 
+  def test_every_promise_names_tests_that_exist
+    named = File.read(File.join(ROOT, "docs/promises.md")).scan(/`([a-z_\/]+_test\.rb)`/).flatten.uniq
+    assert_operator named.size, :>, 40
+    assert_empty(named.reject { |path| File.exist?(File.join(ROOT, "test", path)) })
+  end
+
   # `store/linter.rb` in docs/design.md is lib/castellan/store/linter.rb.
   def test_files_that_the_design_names_are_there
     named = File.read(File.join(ROOT, "docs/design.md")).scan(%r{`([a-z_/.]+/[a-z_]+\.(?:rb|c|h|md))`}).flatten.uniq
