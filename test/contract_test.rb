@@ -19,6 +19,11 @@ class ContractTest < Minitest::Test
     assert ActiveRecord::Associations::Association.private_method_defined?(:find_target)
   end
 
+  def test_active_record_preloads_and_reads_ids_in_one_method_each
+    assert ActiveRecord::Relation.method_defined?(:preload_associations)
+    assert ActiveRecord::Associations::CollectionAssociation.method_defined?(:ids_reader)
+  end
+
   # What stands in their place listens to the event that they send.
   def test_active_record_makes_records_in_two_methods_that_can_be_prepended
     Castellan::Instrument.subscribe

@@ -37,6 +37,8 @@ module Castellan
                    WaitInstrument].freeze
     LOCK = Mutex.new
     private_constant :LOCK
+    # Stands for the class in {Recording#enter} where an ORM loads what was named beforehand (`preload`, `includes`, `eager`).
+    PRELOAD = :preload
     @subscriptions = 0
     @files = nil # how many were loaded when all that was there was attached to
 

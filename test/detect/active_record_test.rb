@@ -105,7 +105,7 @@ class DetectActiveRecordTest < Minitest::Test
       "has_one :chosen_token, -> { where(on_behalf: false) }" => only { users.each { |user| user.tokens.find_by(on_behalf: false) } },
       "has_one :last_post, -> { order(id: :desc) }" => only { users.each { |user| user.posts.order(:id).last } },
       "and read .tokens at" => only { users.each { |user| user.tokens.pluck(:id) } },
-      "and read .posts at" => only { users.each(&:post_ids) },
+      "add .preload(:posts) where the users are loaded" => only { users.each(&:post_ids) },
       "and write .filter_map(&:id).sum instead of .sum(:id) at" => only { users.each { |user| user.tokens.sum(:id) } },
       "and write .any? instead of .exists?" => only { users.each { |user| user.tokens.exists? } },
       "and write .each instead of .find_each" => only { users.each { |user| user.posts.find_each(&:id) } },

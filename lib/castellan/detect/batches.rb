@@ -19,6 +19,7 @@ module Castellan
 
       # @return [Boolean] whether a large set is fetched in pieces, or this is preloaded for each piece of one
       def piece?(group)
+        return true if group.preload?
         return false if @links.walk?(group)
 
         fetched?(group) || preloaded?(group) || levels?(group)
@@ -95,51 +96,17 @@ module Castellan
 
       def siblings(group) = @loads.select { |load| load.order < group.order }.map(&:count)
 
-      # Whether it is preloaded for what else was read: lists of keys for each of them, whatever that is itself, or records by keys no
-      # more often than what leads to them was read once or in pieces.
+      # Whether lists of keys were read for each piece of what else was read, as a preload by hand is.
       def preloaded?(group)
-        return false unless keyed?(group.shape)
-
-        companion?(group) || led_by_loads?(group)
-      end
-
-      def companion?(group)
-        return false unless group.shape.listed? && group.different > 1
+        return false unless keyed?(group.shape) && group.shape.listed? && group.different > 1
 
         before(group).any? { |other| same_site?(other, group) && @links.preloads?(other, group) }
-      end
-
-      # A piece may hold one key, or the same ones as another; and one load may lead to a table in several ways.
-      def led_by_loads?(group)
-        near = @groups.select { |other| meanwhile?(other, group) && !same?(other, group) && !other.shape.write? && !@links.walk?(other) }
-        roots, rest = near.partition { |other| fetched?(other) || (other.count == 1 && same_site?(other, group)) }
-        led?(group, with_preloads(roots, rest, near), near)
-      end
-
-      # These and what is preloaded for them.
-      def with_preloads(known, rest, near)
-        led, rest = rest.partition { |group| keyed?(group.shape) && led?(group, known, near) }
-        led.empty? ? known : with_preloads(known + led, rest, near)
-      end
-
-      # Whether no more was asked than there were reads of what leads there.
-      def led?(group, known, near)
-        leading = known.select { |other| @links.preloads?(other, group) }
-        leading.uniq { |other| other.shape.table }.sum { |other| reads(other, near - [group]) } >= group.count
       end
 
       def keyed?(shape)
         shape.equal.size + (shape.listed? ? 1 : 0) >= 1 && !shape.write? && !shape.single? && !shape.calculation? && !shape.existence? &&
           !shape.volatile?
       end
-
-      # The first page of a set is a statement of its own, and so is a last slice of one.
-      def reads(other, near)
-        near.select { |one| one.shape.table == other.shape.table && same_site?(one, other) }.sum(&:count)
-      end
-
-      # Whether it was asked for at the same line, or before the last statement of the other.
-      def meanwhile?(other, group) = same_site?(other, group) || group.between?(other)
 
       # What was asked in several threads is added up anew each time.
       def same?(one, other)

@@ -54,6 +54,9 @@ module Castellan
         @association == association && @owner.equal?(owner)
       end
 
+      # @return [Boolean] whether the ORM sent them for what was named beforehand (`preload`, `includes`, `eager`)
+      def preload? = @owner == Instrument::PRELOAD
+
       # Counts a statement. What more there is to know is asked of the first ones only, until it is settled.
       # @param naps [Integer] how often the program has slept so far
       # @param refused [Boolean] whether the database did: the next that it does not refuse takes its place, and is not counted again

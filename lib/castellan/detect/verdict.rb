@@ -57,21 +57,28 @@ module Castellan
         groups.select { |group| group.count >= @repeats && group.span_ns >= @min_ns }
       end
 
-      # An association may ask several tables (when it is polymorphic) and is one walk. Records that are written at one line may
-      # differ in their columns.
+      # A walk may read several tables (polymorphic, or through another association) and is one group; of one table it may read the
+      # records and their ids, which are two. Records that are written at one line may differ in their columns.
       def groups
         alike = @tally.groups.group_by { |group| likeness(group) }.values
         alike.map { |same| same.sort_by { |group| -group.count }.reduce(:merge) }.sort_by(&:order)
       end
 
       def likeness(group)
-        if @links.walk?(group) then [group.owner, group.association]
+        if @links.walk?(group) then [group.owner, group.association, ways(group).index(group)]
         elsif group.shape.write? && group.count < @repeats
           [group.shape.verb, group.shape.table, group.busiest, (group.shape.tables if group.shape.copies?), group.shape.database]
         else
           shape = group.shape
           text = group.count < @repeats ? [shape.fingerprint, shape.database] : shape.fingerprint # repeated in several: one finding
           [text, group.owner, group.association]
+        end
+      end
+
+      # The groups of the same walk and table.
+      def ways(group)
+        @tally.groups.select do |other|
+          other.association == group.association && other.owner.equal?(group.owner) && other.shape.table == group.shape.table
         end
       end
 

@@ -42,6 +42,33 @@ module Castellan
         end
       end
 
+      # Prepended to ActiveRecord::Associations::CollectionAssociation: `user.post_ids` walks the association, too.
+      module Ids
+        def ids_reader
+          walker = Recording.walk(reflection) or return super
+
+          begin
+            super
+          ensure
+            walker.leave
+          end
+        end
+      end
+
+      # Prepended to ActiveRecord::Relation: marks the statements that load what `preload` and `includes` name.
+      module Preloads
+        def preload_associations(records)
+          walker = Recording.current&.walker or return super
+
+          walker.enter(Instrument::PRELOAD, nil)
+          begin
+            super
+          ensure
+            walker.leave
+          end
+        end
+      end
+
       # Prepended to ActiveRecord::Associations::JoinDependency.
       module Joins
         def instantiate(result_set, ...)
@@ -93,6 +120,10 @@ module Castellan
             witness = type.instance_method(:find_target).arity.zero? ? Witness : ForwardingWitness
             type.prepend(witness) unless type.ancestors.first(2).include?(witness)
           end
+          collection = associations::CollectionAssociation
+          collection.prepend(Ids) if collection.method_defined?(:ids_reader) && !collection.include?(Ids)
+          relation = ActiveRecord::Relation
+          relation.prepend(Preloads) if relation.method_defined?(:preload_associations) && !relation.include?(Preloads)
           joins = ActiveRecord::Associations::JoinDependency
           joins.prepend(Joins) if joins.method_defined?(:instantiate) && !joins.include?(Joins)
         end

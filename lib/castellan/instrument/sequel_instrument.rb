@@ -85,6 +85,23 @@ module Castellan
         end
       end
 
+      # Prepended to Sequel::Model::Associations::DatasetMethods: marks the statements that load what `eager` names.
+      module Preloads
+        private
+
+        def eager_load(*)
+          recording = SequelInstrument.attached? && Recording.current
+          return super unless recording && recording.watches_accesses?
+
+          recording.enter(Instrument::PRELOAD, nil)
+          begin
+            super
+          ensure
+            recording.leave
+          end
+        end
+      end
+
       class << self
         # @return [Boolean] whether there is something to attach to
         def loaded? = defined?(Sequel::Database) ? true : false
@@ -156,6 +173,8 @@ module Castellan
           return if !defined?(Sequel::Model) || Sequel::Model <= Witness # `Model.include?` would ask the dataset
 
           Sequel::Model.prepend(Witness) if Sequel::Model.private_method_defined?(:_load_associated_objects)
+          datasets = Sequel::Model::Associations::DatasetMethods
+          datasets.prepend(Preloads) if datasets.private_method_defined?(:eager_load)
         end
       end
     end

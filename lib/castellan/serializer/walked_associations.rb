@@ -21,7 +21,7 @@ module Castellan
         end
 
         def query(*) = nil
-        def enter(model, association) = @walks << [model, association]
+        def enter(model, association) = (@walks << [model, association] if association)
         def leave = nil
       end
       private_constant :Witness

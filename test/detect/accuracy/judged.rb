@@ -37,22 +37,18 @@ module Accuracy
       @left_over ||= begin
         rest = found
         missed = @sample.expected.reject do |label|
-          index = rest.index { |one| fits?(label, one) }
+          index = rest.index(label)
           rest.delete_at(index) if index
         end
         [missed, rest]
       end
     end
 
-    def fits?(label, one)
-      one.line = nil if label.line.nil?
-      one == label
-    end
-
     def found
       findings.map do |finding|
         path, line = finding.location.to_s.split(/:(?=\d+\z)/)
         line = File.expand_path(path.to_s, Castellan::CallSite.root) == @sample.path ? Integer(line) : nil
+        line = nil unless @sample.lines.cover?(line)
         Expectation.new(kind: finding.kind, line: line, count: finding.count, association: short(finding.association))
       end
     end

@@ -158,6 +158,7 @@ module Accuracy
       create_people
       create_rest
       create_libraries
+      create_shop
     end
 
     def rolled_back
@@ -227,3 +228,5 @@ module Accuracy
     end
   end
 end
+
+require_relative "shop"

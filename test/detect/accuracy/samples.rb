@@ -18,7 +18,7 @@
 #   end
 #
 # A label is `#=> kind count association`; several on a line are separated by a comma, the association may be left out (or nil), and
-# `elsewhere` at the end means that the query is sent by a line of another file. Used by the tests and by
+# `elsewhere` at the end means that the query is sent by a line outside of the sample. Used by the tests and by
 # benchmark/detect_accuracy.rb, so it needs nothing but the ORM.
 module Accuracy
   # What is expected, or what was found, at one line of a file.
