@@ -32,7 +32,8 @@ module Castellan
     config.castellan.detection = true
     config.castellan.profile = nil # nil is: in development
 
-    BAD_REQUESTS = %w[Castellan::BadRequest Castellan::Serializer::Error Castellan::Serializer::UnsupportedIncludeError].freeze
+    BAD_REQUESTS = %w[Castellan::BadRequest Castellan::Serializer::Error Castellan::Serializer::UnsupportedIncludeError
+                      JSONAPI::Serializer::Error JSONAPI::Serializer::UnsupportedIncludeError].freeze
     MEDIA_TYPE = "application/vnd.api+json"
     SERVERS = %w[puma rackup falcon unicorn pitchfork thin].freeze
     private_constant :BAD_REQUESTS, :MEDIA_TYPE, :SERVERS

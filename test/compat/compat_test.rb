@@ -32,6 +32,59 @@ class CompatTest < Minitest::Test
     RUBY
   end
 
+  # How a library of the application's changes over: it requires the gem's files by name, in the bundle or out of it.
+  REQUIRES = <<~RUBY
+    require "jsonapi/serializer"
+    require "jsonapi/serializer/errors"
+    require "jsonapi/serializer/instrumentation"
+    require "fast_jsonapi"
+  RUBY
+  OUT_OF_THE_BUNDLE = '$LOAD_PATH.reject! { |path| path.include?("/jsonapi-serializer-") }; '
+
+  def test_a_library_that_requires_the_gem_gets_castellan
+    ["", OUT_OF_THE_BUNDLE].each do |bundle|
+      assert_equal <<~TEXT.chomp, run_program(<<~RUBY), bundle
+        render.jsonapi-serializer.serializable_hash UserSerializer
+        {:name=>"Ada", :email=>"ada@example.com"}
+        true
+        JSONAPI::Serializer::UnsupportedIncludeError < JSONAPI::Serializer::Error
+        render.jsonapi-serializer.serializable_hash UserSerializer
+        FastJsonapi::MandatoryField
+        Mine
+      TEXT
+        #{bundle}require "castellan/compat/jsonapi_serializer"
+        #{REQUIRES} #{SERIALIZER}
+        UserSerializer.include(JSONAPI::Serializer::Instrumentation)
+        ActiveSupport::Notifications.subscribe(/jsonapi-serializer/) { |event| puts [event.name, event.payload[:name]].join(" ") }
+        p UserSerializer.new(ADA).serializable_hash.dig(:data, :attributes)
+        p UserSerializer.include?(Castellan::Serializer)
+        begin
+          UserSerializer.new(ADA, include: [:rolse])
+        rescue JSONAPI::Serializer::Error => error
+          puts [error.class, error.class.superclass].join(" < ")
+        end
+        begin
+          UserSerializer.new(Struct.new(:name).new("No id")).serializable_hash
+        rescue FastJsonapi::MandatoryField => error
+          puts error.class.name
+        end
+        class Mine < JSONAPI::Serializer::Error; end
+        puts Mine.name
+      RUBY
+    end
+  end
+
+  def test_out_of_the_bundle_the_gem_is_not_found_without_compat
+    assert_equal "jsonapi/serializer", run_program(<<~RUBY)
+      #{OUT_OF_THE_BUNDLE}
+      begin
+        require "jsonapi/serializer"
+      rescue LoadError => error
+        puts error.path
+      end
+    RUBY
+  end
+
   def test_its_errors_are_rescued_by_their_names
     assert_equal <<~TEXT.chomp, run_with("jsonapi_serializer", <<~RUBY)
       [:rolse, "UserSerializer", "rolse is not specified as a relationship on UserSerializer", true, 400]

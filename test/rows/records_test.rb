@@ -128,6 +128,14 @@ module RecordsContract
     end
   end
 
+  def test_preloads_take_a_tree_as_active_record_does
+    resource = Class.new(Castellan::Resource) { type "users" }
+    resource.model(models::User)
+    resource.attribute(:authors, preloads: { posts: :author }) { |user| user.posts.map { |post| post.author.id } }
+    few, many = [1, 3].map { |count| statements { resource.render(users.limit(count)) }.size }
+    assert_equal few, many
+  end
+
   def test_one_opaque_attribute_sends_its_type_to_models_once_and_no_other
     resource = user_resource
     shouting = Class.new(resource) { attribute(:shout) { |user| user.email.upcase } }

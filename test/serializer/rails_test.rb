@@ -73,6 +73,17 @@ class SerializerInRailsTest < Minitest::Test
     assert_equal ["400", '{"parameter"=>"include"}'], rest
   end
 
+  # The documented line of a Gemfile, and no `require "castellan"` beside it.
+  def test_a_bad_include_is_a_400_where_compat_alone_is_required
+    boot = BOOT.sub('require "castellan"', 'require "castellan/compat/jsonapi_serializer"')
+    rescues = FILES["app/controllers/articles_controller.rb"].lines.grep_v(/rescue_from/).join
+    output = run_app(<<~RUBY, boot: boot, files: { "app/controllers/articles_controller.rb" => rescues })
+      Rails.application.config.action_dispatch.show_exceptions = :all
+      p get("/articles?include=nope").status, get("/articles?include=notes").status
+    RUBY
+    assert_equal %w[400 200], output.lines.map(&:chomp).last(2)
+  end
+
   def test_a_serializer_that_is_reloaded_is_read_anew_and_leaves_nothing
     output = run_app(<<~RUBY)
       keys = ["attribute(:one) { |article| article.title }", "attributes :title", "attribute :two, from: 'title'"].map do |body|
@@ -90,10 +101,10 @@ class SerializerInRailsTest < Minitest::Test
 
   private
 
-  def run_app(code)
+  def run_app(code, boot: BOOT, files: {})
     Dir.mktmpdir do |dir|
-      write_files(dir, FILES)
-      output = run_ruby("-e", BOOT + code, chdir: dir, env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil })
+      write_files(dir, FILES.merge(files))
+      output = run_ruby("-e", boot + code, chdir: dir, env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil })
       output.lines.reject { |line| line.start_with?("--", "   ->") }.join
     end
   end

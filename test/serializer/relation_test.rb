@@ -104,6 +104,16 @@ module SerializerOfRelationContract
     assert_same_document declared
   end
 
+  def test_preloads_take_a_tree_as_the_orm_does
+    trees = [{ author: :mentor }, [{ author: [:mentor] }], [:author, { author: :mentor }]]
+    trees.each do |tree|
+      article = articles { attribute(:mentor, preloads: tree) { |record| record.author.mentor&.name } }
+      few, many = [2, 7].map { |count| library.queries { article.new(limited(count)).to_json }.size }
+      assert_equal few, many, tree.inspect
+      assert_same_document article
+    end
+  end
+
   # Whatever is made of the record may walk what is declared beside it.
   def test_what_a_hash_is_made_of_is_loaded_for_all_records_at_once
     author = ->(record, *) { record.author.name }

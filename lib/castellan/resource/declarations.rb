@@ -46,7 +46,8 @@ module Castellan
 
         reserved!(name, location)
         @relationships.delete(name.to_sym)
-        @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, preloads: Array(preloads).freeze,
+        preloads = preloads.is_a?(Hash) ? [preloads] : Array(preloads)
+        @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, preloads: preloads.freeze,
                                      condition: condition, pure: pure, location: location }
       end
 

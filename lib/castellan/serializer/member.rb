@@ -18,7 +18,7 @@ module Castellan
         @key = key
         @conditional_proc = options[:if]
         @from = path(options[:from])
-        @preloads = [*options[:preloads]].freeze
+        @preloads = Preloading.list(options[:preloads])
         @method = @from ? ->(record) { walk(record) } : method
         @reader = conditional_proc || @method.is_a?(Proc) ? nil : @method
       end

@@ -11,6 +11,12 @@ module Castellan
     # something else, or depends on which classes the records name (a polymorphic belongs_to with a scope).
     module Preloading
       class << self
+        # @param given [Symbol, Array, Hash, nil] as ActiveRecord's `preload` takes them: `{ variants: :prices }` is one tree
+        # @return [Array<Symbol, Hash>]
+        def list(given)
+          (given.is_a?(Hash) ? [given] : Array(given)).freeze
+        end
+
         # @param names [Array<Symbol, Hash>] associations
         # @return [Array]
         def records(scope, names)

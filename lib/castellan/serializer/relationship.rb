@@ -114,7 +114,7 @@ module Castellan
       def read(options)
         @links = options[:links] || {}
         @meta = options[:meta] || {}
-        @preloads = [*options[:preloads]].freeze
+        @preloads = Preloading.list(options[:preloads])
         @polymorphic = polymorphic_of(options[:polymorphic])
         @object_method_name = options[:object_method_name] || name
         @given_id_method = options[:id_method_name]

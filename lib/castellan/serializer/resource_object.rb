@@ -21,7 +21,7 @@ module Castellan
         @links = serializer.data_links unless Blank.blank?(serializer.data_links)
         @meta = serializer.meta_to_serialize unless Blank.blank?(serializer.meta_to_serialize)
         @store = serializer.cache_store_instance
-        @cached, @uncached = @relationships.partition(&:cached) if @store && @relationships
+        @cached, @uncached = divided(serializer.relationships_to_serialize.values) if @store && @relationships
       end
 
       # @param linked [Proc, nil] called with a relationship: the ids that the record is linked to, nil to ask the record
@@ -75,11 +75,15 @@ module Castellan
         @keeping = keeping unless defined?(@keeping)
         return written(record, @relationships, linked) unless @keeping
 
-        cached = @cached if @cached&.any?
-        object = @store.fetch(record, **@keeping) { written(record, cached, linked) }
-        return object.dup unless @uncached&.any?
+        object = @store.fetch(record, **@keeping) { written(record, @cached, linked) }
+        return object.dup unless @uncached
 
         object.merge(relationships: (object[:relationships] || {}).merge(relationships(record, @uncached, linked)))
+      end
+
+      # A list is nil only where none of its kind is declared: where the fields leave none, jsonapi-serializer writes an empty object.
+      def divided(declared)
+        declared.partition(&:cached).map { |some| some & @relationships if some.any? }
       end
 
       # The same for all records, and of the `params` as they were given: blocks may keep in them what they found.

@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+# Fields and relationships of serializers that keep what they write.
+module SerializerCases
+  # Runs the block on a miss, and remembers: as ActiveSupport's stores do, which not every process here has.
+  class Shelf
+    def initialize = @kept = {}
+    def fetch(record, namespace: nil, **) = @kept[[namespace, record.class, record.id]] ||= yield
+  end
+
+  declared = {
+    "no relationship" => proc {},
+    "a relationship" => proc { has_many :actors },
+    "a kept relationship" => proc { has_many :actors, cached: true },
+    "both kinds" => proc { has_many(:actors, cached: true).then { belongs_to :studio } }
+  }
+  declared.each do |name, body|
+    [nil, [:name], %i[name actors], [:studio], []].each do |fields|
+      [true, false].each do |named|
+        add("caching: #{name}, fields #{fields.inspect}#{", no attributes" unless named}") do |kit|
+          kit.define("ActorSerializer") { attributes :name }
+          kit.define("StudioSerializer") { attributes :name }
+          kit.define("MovieSerializer") do
+            cache_options store: Shelf.new
+            attributes :name if named
+            class_eval(&body)
+          end
+          asked = fields ? { fields: { movie: fields } } : {}
+          kit.of("MovieSerializer", movies(2), **asked).serializable_hash
+          kit.of("MovieSerializer", movies(2), **asked)
+        end
+      end
+    end
+  end
+end
