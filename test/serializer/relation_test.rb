@@ -114,6 +114,20 @@ module SerializerOfRelationContract
     end
   end
 
+  def test_what_the_relation_loads_by_itself_is_not_loaded_again
+    article = articles { attribute(:mentor, preloads: { author: :mentor }) { |record| record.author.mentor&.name } }
+    given = library.is_a?(SequelLibrary) ? ordered.eager(:author, :comments) : ordered.includes(:author, :comments)
+    [{}, { include: %i[author comments] }].each do |options|
+      statements = library.queries { article.new(given, options).to_json }
+      %w[articles authors comments].each do |table|
+        times = statements.grep(/FROM .?#{table}/).size
+        assert_operator times, :<=, table == "authors" ? 2 : 1, statements.inspect # a mentor is an author
+      end
+      assert_same_document article, options
+      assert_equal article.new(ordered, options).to_json, article.new(given, options).to_json
+    end
+  end
+
   # Whatever is made of the record may walk what is declared beside it.
   def test_what_a_hash_is_made_of_is_loaded_for_all_records_at_once
     author = ->(record, *) { record.author.name }

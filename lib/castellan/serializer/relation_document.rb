@@ -115,9 +115,20 @@ module Castellan
         reached = [definition, *plan.nodes.map(&:definition)].uniq
         reached.each { |one| Document::DeclarationCheck.of(one) }
         included = plan.nodes.drop(1)
-        check_records(included) if @source.records?
+        @source.records? ? check_records(included) : check_preloads(included)
       rescue BadRequest => error # more paths or levels than a resource takes
         raise DeclarationError, error.message
+      end
+
+      # Records that the relation loads by itself are there to be asked: they are not loaded once more.
+      def check_preloads(included)
+        loaded = Preloading.of(@source.scope)
+        return if loaded.empty?
+
+        raise DeclarationError, "the relation loads what its records lead to" if @translation.opaque?
+
+        again = included.find { |node| translation(node).opaque? && loaded.dig(*node.path.split(".").map(&:to_sym)) } or return
+        raise DeclarationError, "the relation loads #{again.path} by itself"
       end
 
       def check_records(included)

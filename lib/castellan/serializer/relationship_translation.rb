@@ -108,8 +108,7 @@ module Castellan
         return false if around_linkage
         return true if left?
 
-        serializer_known? && !@relationship.static_record_type.nil? &&
-          MemberTranslation.column_reason(@relationship.id_method_name.to_sym, @adapter).nil?
+        serializer_known? && !@relationship.static_record_type.nil? && @adapter.columns.include?(@relationship.id_method_name.to_sym)
       end
 
       private
