@@ -58,6 +58,12 @@ class ContractTest < Minitest::Test
     assert_respond_to ActiveRecord, :query_transformers
   end
 
+  def test_active_record_dumps_a_schema_and_disables_triggers_in_these_methods
+    assert_empty(%i[tables ignored? remove_prefix_and_suffix].reject { |name| ActiveRecord::SchemaDumper.private_method_defined?(name) })
+    require "active_record/connection_adapters/postgresql_adapter"
+    assert ActiveRecord::ConnectionAdapters::PostgreSQLAdapter.method_defined?(:disable_referential_integrity)
+  end
+
   def test_active_record_makes_records_of_a_join_in_one_method
     joins = ActiveRecord::Associations::JoinDependency
     assert_empty(%i[base_klass instantiate reflections].reject { |name| joins.method_defined?(name) })

@@ -130,6 +130,10 @@ module Castellan
       Railtie.check if app.config.eager_load && !Castellan.off?
     end
 
+    initializer "castellan.versions" do
+      ActiveSupport.on_load(:active_record) { Castellan::Versions::ActiveRecordSchema.extend_active_record }
+    end
+
     # Not where there is no Action Dispatch, and after what the application says itself.
     initializer "castellan.bad_request", before: "action_dispatch.configure" do |app|
       if app.config.respond_to?(:action_dispatch)

@@ -26,6 +26,7 @@ module Castellan
     # Loaded when named, because each needs a driver.
     autoload :PostgresReader, "castellan/versions/postgres_reader"
     autoload :SQLiteReader, "castellan/versions/sqlite_reader"
+    autoload :ActiveRecordSchema, "castellan/versions/active_record_schema"
   end
 end
 

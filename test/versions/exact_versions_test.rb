@@ -35,6 +35,25 @@ module ExactVersionsOnSQLite
     2.times { assert users }
   end
 
+  def test_columns_that_change_places_change_the_token_and_the_records
+    run_sql("ALTER TABLE users ADD COLUMN title text DEFAULT 'x'")
+    run_sql("INSERT INTO users VALUES (1, 'a', 'b')")
+    3.times { assert_equal users, users }
+    before = records(1)
+    assert_changes do
+      [%w[name old], %w[title name], %w[old title]].each { |from, to| other.run("ALTER TABLE users RENAME COLUMN #{from} TO #{to}") }
+    end
+    assert_equal %w[1], changed(before, records(1))
+  end
+
+  def test_a_schema_without_rows_of_versions_has_a_token_from_the_first_write_on
+    run_sql("DELETE FROM castellan_versions")
+    assert_nil users
+    run_sql("INSERT OR IGNORE INTO users VALUES (1, 'a')")
+    assert users
+    assert_changes { run_sql("UPDATE OR IGNORE users SET name = 'b'") }
+  end
+
   def test_triggers_are_those_that_are_left_after_a_rollback
     transaction(rollback: true) do
       run_sql(DROP)
@@ -98,11 +117,87 @@ module ExactVersionsOnPostgres
     refute_equal token, current("tokens")
   end
 
-  def test_a_disabled_trigger_is_a_missing_one
+  def test_writes_while_triggers_are_disabled_leave_no_token_that_was_used_before
+    token = users
     other.run("ALTER TABLE users DISABLE TRIGGER ALL")
     assert_nil users
+    other.run("INSERT INTO users VALUES (1, 'a')")
     other.run("ALTER TABLE users ENABLE TRIGGER ALL")
+    assert_nil users, "a write under session_replication_role = replica would not run the trigger"
+    other.run("ALTER TABLE users ENABLE ALWAYS TRIGGER castellan_version")
+    refute_nil users
+    refute_equal token, users
+  end
+
+  def test_disabling_and_enabling_in_one_transaction_changes_the_token
+    assert_changes do
+      other.run("BEGIN; ALTER TABLE users DISABLE TRIGGER castellan_version; INSERT INTO users VALUES (1, 'a'); " \
+                "ALTER TABLE users ENABLE ALWAYS TRIGGER castellan_version; COMMIT")
+    end
+  end
+
+  def test_writes_of_a_replication_role_change_the_token_and_the_records
+    before = records(1)
+    assert_changes { other.run("SET session_replication_role = replica; INSERT INTO users VALUES (1, 'a')") }
+    assert_equal %w[1], changed(before, records(1))
+  end
+
+  def test_a_change_of_columns_that_rewrites_values_changes_the_token_and_the_records
+    run_sql("INSERT INTO users VALUES (1, 'a')")
+    before = records(1)
+    assert_changes { other.run("ALTER TABLE users ALTER COLUMN name TYPE text USING upper(name)") }
+    assert_equal %w[1], changed(before, records(1))
+    assert_changes { other.run("ALTER TABLE users DROP COLUMN name, ADD COLUMN name text DEFAULT 'b'") }
+  end
+
+  def test_rows_of_inheriting_tables_count
+    other.run("CREATE TABLE guests (visits integer) INHERITS (users)")
+    assert_nil users, "the inheriting table has no trigger"
+    assert_equal({}, records(1).to_h)
+    @versions.install(%w[users])
+    assert_changes { other.run("INSERT INTO guests VALUES (2, 'c', 1)") }
+    assert_changes { other.run("ALTER TABLE guests NO INHERIT users") }
+  end
+
+  def test_partitions_count_whichever_table_is_written
+    run_sql("CREATE TABLE events (id integer, year integer) PARTITION BY LIST (year)")
+    run_sql("CREATE TABLE events_1 PARTITION OF events FOR VALUES IN (1)")
+    run_sql("CREATE TABLE events_2 PARTITION OF events FOR VALUES IN (2) PARTITION BY LIST (id)")
+    run_sql("CREATE TABLE events_2_3 PARTITION OF events_2 FOR VALUES IN (3)")
+    @versions.install(%w[events])
+    ["INSERT INTO events VALUES (1, 1)", "INSERT INTO events_1 VALUES (2, 1)", "INSERT INTO events_2_3 VALUES (3, 2)",
+     "TRUNCATE events_2_3", "ALTER TABLE events DETACH PARTITION events_1"].each do |sql|
+      token = current("events")
+      other.run(sql)
+      refute_nil current("events"), sql
+      refute_equal token, current("events"), sql
+    end
+    other.run("CREATE TABLE events_4 AS SELECT 1 AS id, 4 AS year; ALTER TABLE events ATTACH PARTITION events_4 FOR VALUES IN (4)")
+    assert_nil current("events"), "the attached partition has no trigger"
+    @versions.uninstall(%w[events])
+    @versions.install(%w[events])
+    assert current("events")
+  end
+
+  def test_a_table_whose_rows_depend_on_the_role_has_no_token
     assert users
+    other.run("ALTER TABLE users ENABLE ROW LEVEL SECURITY")
+    assert_nil users
+  end
+
+  def test_the_triggers_of_older_versions_are_replaced_and_their_schema_is_dropped
+    old = "AFTER INSERT OR UPDATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION castellan.bump()"
+    run_sql("CREATE SCHEMA castellan")
+    run_sql("CREATE TABLE castellan.versions (relation oid)")
+    run_sql("CREATE FUNCTION castellan.bump() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+    @versions.uninstall(%w[users roles])
+    %w[users roles].each { |table| run_sql("CREATE TRIGGER castellan_version #{format(old, table)}") }
+    assert_nil users
+    @versions.install(%w[users])
+    assert users
+    assert_equal 1, other.run("SELECT 1 FROM pg_namespace WHERE nspname = 'castellan'").size, "roles has its old trigger"
+    @versions.install(%w[roles])
+    assert_empty other.run("SELECT 1 FROM pg_namespace WHERE nspname = 'castellan'")
   end
 
   def test_a_transaction_that_has_written_is_told_nothing
@@ -166,7 +261,7 @@ module ExactVersionsOnPostgres
     programs = Array.new(5) { program }
     programs.each_with_index { |program, i| program.run("BEGIN; INSERT INTO users VALUES (#{i}, 'x')") }
     programs.each { |program| program.run("COMMIT") }
-    count = "SELECT count(*) AS n FROM castellan.versions WHERE relation = 'users'::regclass"
+    count = "SELECT count(*) AS n FROM castellan_versions WHERE relation = 'users'::regclass"
     assert_equal "5", other.run(count).first["n"]
     other.run("UPDATE users SET name = 'y'")
     assert_equal "5", other.run(count).first["n"], "free shards are used again"

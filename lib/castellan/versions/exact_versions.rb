@@ -6,18 +6,20 @@ module Castellan
   module Versions
     # Tokens that change with every committed change of a table, whoever makes it: triggers, on PostgreSQL and SQLite.
     #
+    #   castellan_versions :users, :roles                             # in a migration of Rails, see {ActiveRecordSchema}
     #   versions = ExactVersions.new(ActiveRecord::Base)              # or a Sequel::Database
-    #   versions.install(%w[users roles], records: %w[posts])         # in a migration; again whenever the schema was loaded
-    #   versions.current([Dependency.new("users"), Dependency.new("roles")]) # => "1763736000000001.1763736000000044", or nil
+    #   versions.install(%w[users roles], records: %w[posts])         # without Rails
+    #   versions.current([Dependency.new("users"), Dependency.new("roles")]) # => "733-741-1763736000000001.734-…", or nil
     #   versions.record_versions("posts", [7, 8])                     # => { "7" => "1763…", "8" => "1763…" }, or nil
     #
-    # One prepared statement, read before the data on the connection that the data comes from. It looks at the triggers too:
-    # where one is missing or disabled the answer is nil, and the document is answered uncached.
+    # One prepared statement, read before the data on the connection that the data comes from. It returns nil where a write
+    # could go unnoticed, and the document is then answered uncached: a trigger is missing or not enabled always, a partition
+    # or an inheriting table has none, the table is filled by logical replication, or its rows depend on the role (row-level
+    # security). Disabling a trigger, ALTER TABLE and attaching a partition change the token.
     #
-    # Blind spots: PostgreSQL's writes to a partition by its own name (install on the partitions), logical replication into
-    # this database, writes under `session_replication_role = replica`, foreign tables, and what is no table's change at all
-    # (a changed view, function or column). SQLite's are in {SQLiteTriggers}. A replica is exact about its own state: read
-    # the version from the replica that gives the data.
+    # Blind spots: what changes no table (a replaced function, a renamed enum label, columns renamed to each other's names on
+    # PostgreSQL), SQLite's in {SQLiteTriggers}. A replica is exact about its own state: read the version from the replica
+    # that the data comes from.
     class ExactVersions
       # `tokens` reads the same without a look at the triggers, where that can be spared; see {SQLiteReader}.
       Statement = Struct.new(:name, :sql, :tokens)

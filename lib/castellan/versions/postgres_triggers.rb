@@ -5,144 +5,236 @@ module Castellan
     # The SQL of exact versions on PostgreSQL (11 and later): one statement trigger a table, counters in shards.
     #
     #   PostgresTriggers.install("users", records: "id") # => statements
-    #   PostgresTriggers.current(%w[users roles])        # => one SELECT of one value, NULL when nothing exact can be said
+    #   PostgresTriggers.current(%w[users roles])        # => one SELECT of one value, NULL when the version is unknown
     #
-    # Why it is exact: a writer changes a counter in the transaction of its change, so both are committed at one instant, and
-    # whoever sees the one sees the other. A writer that took its counter early and commits late changes nothing that others
-    # see until then. Each committed change makes the sum of a table's shards larger.
+    # A writer changes a counter in the transaction of its change, so both become visible at the same instant.
     #
-    # Why shards: a counter row is locked until its writer commits. A writer takes any shard that nobody holds (`FOR UPDATE
-    # SKIP LOCKED`) and makes a new one when all are held, so writers never wait for one another and cannot deadlock here. In
-    # REPEATABLE READ and SERIALIZABLE a shard that changed since the snapshot could not be updated, so there each statement
-    # makes a new one; installing again folds them together.
+    # A counter row is locked until its writer commits, so each table has several (shards): a writer takes one that is free
+    # (`FOR UPDATE SKIP LOCKED`) and inserts a new one when all are taken. Writers never wait for each other and cannot
+    # deadlock here. In REPEATABLE READ and SERIALIZABLE a shard that changed since the snapshot cannot be updated, so each
+    # statement inserts a new one; installing again replaces them by a single shard.
     #
-    # Counters follow the clock in microseconds, so that a restored backup does not give out a token that was used before.
-    # Every role of the database may read the counters, and with them the ids of records that were changed, so that an
-    # application can read its versions under another role than the one that installed them; only the triggers write them.
-    # A transaction that has itself written gets NULL: what it sees may yet be rolled back, and must not be kept.
+    # Counters follow the clock in microseconds, so that a restored backup does not repeat an old token. The triggers are
+    # ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token contains the transaction ids
+    # of the rows in pg_class and pg_trigger: ALTER TABLE, a rewrite of the table, and disabling and enabling a trigger change it.
+    # A table with inheriting tables or partitions counts together with them, and each of them needs its trigger.
+    #
+    # Table and functions are created in the first schema of the search path, beside `schema_migrations`. Every role can read
+    # the counters (and the ids of changed records); only the triggers write them. A transaction that has written gets
+    # NULL: its changes may be rolled back, so what it reads must not be cached.
     module PostgresTriggers
       TRIGGER = "castellan_version"
       RECORDS_TRIGGER = "castellan_record_version"
       CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-      SCHEMA = [
-        "CREATE SCHEMA IF NOT EXISTS castellan",
-        "CREATE TABLE IF NOT EXISTS castellan.versions (relation oid NOT NULL, shard bigint GENERATED ALWAYS AS IDENTITY, " \
+      COUNTERS = %w[castellan_versions castellan_records castellan_record_tables].freeze
+      TABLES = [
+        "CREATE TABLE IF NOT EXISTS castellan_versions (relation oid NOT NULL, shard bigint GENERATED ALWAYS AS IDENTITY, " \
         "n bigint NOT NULL, PRIMARY KEY (relation, shard)) WITH (fillfactor = 50)",
-        "CREATE TABLE IF NOT EXISTS castellan.records (relation oid NOT NULL, id text NOT NULL, n bigint NOT NULL, " \
+        "CREATE TABLE IF NOT EXISTS castellan_records (relation oid NOT NULL, id text NOT NULL, n bigint NOT NULL, " \
         "PRIMARY KEY (relation, id)) WITH (fillfactor = 80)",
-        "CREATE TABLE IF NOT EXISTS castellan.record_tables (relation oid PRIMARY KEY, n bigint NOT NULL)",
-        "GRANT USAGE ON SCHEMA castellan TO PUBLIC",
-        "GRANT SELECT ON castellan.versions, castellan.records, castellan.record_tables TO PUBLIC",
+        "CREATE TABLE IF NOT EXISTS castellan_record_tables (relation oid PRIMARY KEY, n bigint NOT NULL)",
+        "GRANT SELECT ON castellan_versions, castellan_records, castellan_record_tables TO PUBLIC"
+      ].freeze
+      # %1$I is the schema; a function whose owner's rights it runs with must not search the caller's path.
+      FUNCTIONS = [
         <<~SQL,
-          CREATE OR REPLACE FUNCTION castellan.bump() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-          SET search_path = pg_catalog, pg_temp AS $$
+          CREATE OR REPLACE FUNCTION castellan_bump() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+          SET search_path = pg_catalog, pg_temp AS $f$
           DECLARE free bigint;
           BEGIN
             IF current_setting('transaction_isolation') = 'read committed' THEN -- two statements: the second one sees what the first waited for
-              SELECT shard INTO free FROM castellan.versions WHERE relation = TG_RELID LIMIT 1 FOR UPDATE SKIP LOCKED;
+              SELECT shard INTO free FROM %1$I.castellan_versions WHERE relation = TG_RELID LIMIT 1 FOR UPDATE SKIP LOCKED;
             END IF;
             IF free IS NULL THEN
-              INSERT INTO castellan.versions (relation, n) VALUES (TG_RELID, #{CLOCK});
+              INSERT INTO %1$I.castellan_versions (relation, n) VALUES (TG_RELID, #{CLOCK});
             ELSE
-              UPDATE castellan.versions SET n = greatest(n + 1, #{CLOCK}) WHERE relation = TG_RELID AND shard = free;
+              UPDATE %1$I.castellan_versions SET n = greatest(n + 1, #{CLOCK}) WHERE relation = TG_RELID AND shard = free;
             END IF;
             IF TG_OP = 'TRUNCATE' THEN
-              UPDATE castellan.record_tables SET n = greatest(n + 1, #{CLOCK}) WHERE relation = TG_RELID;
-              DELETE FROM castellan.records WHERE relation = TG_RELID;
+              UPDATE %1$I.castellan_record_tables SET n = greatest(n + 1, #{CLOCK}) WHERE relation = TG_RELID;
+              DELETE FROM %1$I.castellan_records WHERE relation = TG_RELID;
             END IF;
             RETURN NULL;
-          END $$
+          END $f$
         SQL
-        <<~SQL
-          CREATE OR REPLACE FUNCTION castellan.bump_record() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-          SET search_path = pg_catalog, pg_temp AS $$
+        <<~SQL,
+          CREATE OR REPLACE FUNCTION castellan_bump_record() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+          SET search_path = pg_catalog, pg_temp AS $f$
           BEGIN
             IF TG_OP <> 'INSERT' THEN
-              INSERT INTO castellan.records AS r VALUES (TG_RELID, to_jsonb(OLD) ->> TG_ARGV[0], #{CLOCK})
+              INSERT INTO %1$I.castellan_records AS r VALUES (TG_RELID, to_jsonb(OLD) ->> TG_ARGV[0], #{CLOCK})
                 ON CONFLICT (relation, id) DO UPDATE SET n = greatest(r.n + 1, excluded.n);
             END IF;
             IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND to_jsonb(OLD) -> TG_ARGV[0] <> to_jsonb(NEW) -> TG_ARGV[0]) THEN
-              INSERT INTO castellan.records AS r VALUES (TG_RELID, to_jsonb(NEW) ->> TG_ARGV[0], #{CLOCK})
+              INSERT INTO %1$I.castellan_records AS r VALUES (TG_RELID, to_jsonb(NEW) ->> TG_ARGV[0], #{CLOCK})
                 ON CONFLICT (relation, id) DO UPDATE SET n = greatest(r.n + 1, excluded.n);
             END IF;
             RETURN NULL;
-          END $$
+          END $f$
+        SQL
+        <<~SQL,
+          -- The state of one table in the catalogs; NULL where a write would not run the trigger, or rows depend on the role.
+          CREATE OR REPLACE FUNCTION castellan_state(watched oid, trigger_name name) RETURNS text LANGUAGE plpgsql STABLE AS $f$
+          BEGIN
+            RETURN (
+              SELECT c.xmin::text || '-' || t.xmin::text || CASE WHEN c.relhassubclass THEN '+' ELSE '' END
+              FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = trigger_name
+              WHERE c.oid = watched AND c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND t.tgenabled = 'A'
+                AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel WHERE srrelid = c.oid)
+            );
+          END $f$
+        SQL
+        <<~SQL
+          CREATE OR REPLACE FUNCTION castellan_version(watched oid, child boolean DEFAULT false) RETURNS text
+          LANGUAGE plpgsql STABLE AS $f$
+          DECLARE
+            token text := %1$I.castellan_state(watched, '#{TRIGGER}');
+            inherits record;
+          BEGIN
+            token := token || '-' || (
+              SELECT coalesce(sum(n), CASE WHEN child THEN 0 END) FROM %1$I.castellan_versions WHERE relation = watched
+            );
+            IF position('+' IN token) > 0 THEN
+              FOR inherits IN SELECT inhrelid, xmin FROM pg_catalog.pg_inherits WHERE inhparent = watched ORDER BY 1 LOOP
+                token := token || ',' || inherits.inhrelid || '-' || inherits.xmin || '-' || %1$I.castellan_version(inherits.inhrelid, true);
+              END LOOP;
+            END IF;
+            RETURN token;
+          END $f$
         SQL
       ].freeze
-      private_constant :CLOCK, :SCHEMA
+      # What versions before 0.2 installed goes when its last trigger has gone.
+      OLD_SCHEMA = <<~SQL
+        DO $do$
+        BEGIN
+          IF to_regclass('castellan.versions') IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
+            WHERE pronamespace = to_regnamespace('castellan') AND proname IN ('bump', 'bump_record')
+          ) THEN
+            DROP FUNCTION IF EXISTS castellan.bump();
+            DROP FUNCTION IF EXISTS castellan.bump_record();
+            DROP TABLE IF EXISTS castellan.versions, castellan.records, castellan.record_tables;
+            IF NOT EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('castellan')) THEN
+              DROP SCHEMA castellan;
+            END IF;
+          END IF;
+        END $do$
+      SQL
+      private_constant :CLOCK, :COUNTERS, :TABLES, :FUNCTIONS, :OLD_SCHEMA
 
       module_function
 
-      # @param table [String]
+      # @param table [String] its partitions and inheriting tables are included
       # @param records [String, nil] the primary key, for counters of single records
       # @return [Array<String>]
       def install(table, records: nil)
-        relation = "#{literal(quote(table))}::regclass"
-        SCHEMA + drop_triggers(table) + [
-          "LOCK TABLE #{quote(table)} IN SHARE ROW EXCLUSIVE MODE", # waits for those who have written without the trigger
-          "DELETE FROM castellan.versions WHERE relation = #{relation}",
-          "INSERT INTO castellan.versions (relation, n) VALUES (#{relation}, #{CLOCK})",
-          "CREATE TRIGGER #{TRIGGER} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON #{quote(table)} " \
-          "FOR EACH STATEMENT EXECUTE FUNCTION castellan.bump()"
-        ] + (records ? install_records(table, relation, records) : [])
+        [*TABLES, *FUNCTIONS.map { |sql| create_function(sql) },
+         "DELETE FROM castellan_versions WHERE NOT EXISTS (SELECT 1 FROM pg_class WHERE oid = relation)",
+         install_family(table), *drop_trigger(table, RECORDS_TRIGGER), *(records ? install_records(table, records) : []), OLD_SCHEMA]
       end
 
-      def install_records(table, relation, key)
-        [
-          "DELETE FROM castellan.records WHERE relation = #{relation}",
-          "INSERT INTO castellan.record_tables (relation, n) VALUES (#{relation}, #{CLOCK}) " \
-          "ON CONFLICT (relation) DO UPDATE SET n = greatest(record_tables.n + 1, excluded.n)",
-          "CREATE TRIGGER #{RECORDS_TRIGGER} AFTER INSERT OR UPDATE OR DELETE ON #{quote(table)} " \
-          "FOR EACH ROW EXECUTE FUNCTION castellan.bump_record(#{literal(key)})"
-        ]
-      end
-
+      # @param table [String]
       # @return [Array<String>]
       def uninstall(table)
-        relation = "#{literal(quote(table))}::regclass"
-        SCHEMA + drop_triggers(table) +
-          %w[versions records record_tables].map { |name| "DELETE FROM castellan.#{name} WHERE relation = #{relation}" }
-      end
-
-      def drop_triggers(table)
-        [TRIGGER, RECORDS_TRIGGER].map { |name| "DROP TRIGGER IF EXISTS #{name} ON #{quote(table)}" }
+        [*TABLES, *drop_trigger(table, RECORDS_TRIGGER),
+         each_of_family(table, "EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %s', watched);"),
+         *COUNTERS.map { |name| "DELETE FROM #{name} WHERE relation = #{regclass(table)}" }]
       end
 
       # @param tables [Array<String>]
-      # @return [String] a SELECT of one text, without parameters: the state of the triggers and the sums, NULL when unsure
+      # @return [String] a SELECT of one text, without parameters; NULL when a version is unknown
       def current(tables)
-        sums = tables.map do |table|
-          relation = relation(table)
-          "(SELECT sum(n)::text FROM castellan.versions WHERE relation = #{relation} AND #{trigger(relation, TRIGGER)})"
-        end
-        "SELECT CASE WHEN txid_current_if_assigned() IS NULL THEN #{sums.join(" || '.' || ")} END"
+        versions = tables.map { |table| "castellan_version(#{relation(table)})" }
+        "SELECT #{versions.join(" || '.' || ")} WHERE txid_current_if_assigned() IS NULL"
       end
 
-      # @return [nil] nothing cheaper says the same
+      # @return [nil] there is no cheaper statement
       def tokens(_tables) = nil
 
       # @return [String] a SELECT of id and token with one parameter, the ids as an array of text; no rows when unsure
       def record_versions(table)
         relation = relation(table)
-        "SELECT i.id, coalesce(r.n, b.n)::text FROM castellan.record_tables b CROSS JOIN unnest($1::text[]) AS i (id) " \
-          "LEFT JOIN castellan.records r ON r.relation = b.relation AND r.id = i.id " \
-          "WHERE b.relation = #{relation} AND txid_current_if_assigned() IS NULL " \
-          "AND #{trigger(relation, TRIGGER)} AND #{trigger(relation, RECORDS_TRIGGER)}"
+        "SELECT i.id, coalesce(r.n, b.n)::text || '-' || s.state FROM castellan_record_tables b CROSS JOIN unnest($1::text[]) AS i (id) " \
+          "CROSS JOIN (SELECT castellan_state(#{relation}, '#{TRIGGER}') || " \
+          "castellan_state(#{relation}, '#{RECORDS_TRIGGER}') AS state) s " \
+          "LEFT JOIN castellan_records r ON r.relation = b.relation AND r.id = i.id " \
+          "WHERE b.relation = #{relation} AND txid_current_if_assigned() IS NULL AND s.state IS NOT NULL AND position('+' IN s.state) = 0"
       end
 
-      # Looked at in each statement, because nothing else would notice a trigger that is gone (schema.rb does not dump them).
-      def trigger(relation, name)
-        "EXISTS (SELECT 1 FROM pg_catalog.pg_trigger WHERE tgrelid = #{relation} AND tgname = '#{name}' AND tgenabled IN ('O', 'A'))"
-      end
-
-      # @return [String] a SELECT of one value, '1' when what is read is there at all
+      # @return [String] a SELECT of one value, '1' when the functions are installed
       def ready
-        "SELECT '1' WHERE to_regclass('castellan.versions') IS NOT NULL AND to_regclass('castellan.record_tables') IS NOT NULL"
+        "SELECT '1' WHERE to_regprocedure('castellan_version(oid, boolean)') IS NOT NULL"
       end
 
-      # Found again at each execution, so that the search path and a table that was made anew count.
+      # @return [String] a SELECT of the tables of the search path that {.install} was called for
+      def installed
+        "SELECT c.relname FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid " \
+          "WHERE t.tgname = '#{TRIGGER}' AND pg_catalog.pg_table_is_visible(c.oid) AND NOT EXISTS (" \
+          "SELECT 1 FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_trigger p ON p.tgrelid = i.inhparent AND p.tgname = '#{TRIGGER}' " \
+          "WHERE i.inhrelid = c.oid) ORDER BY 1"
+      end
+
+      # @return [String] a statement for what {.install} made ENABLE ALWAYS, and `ENABLE TRIGGER ALL` set back
+      def enable_always
+        "DO $do$ DECLARE watched record; BEGIN " \
+          "FOR watched IN SELECT tgrelid::regclass AS name, tgname FROM pg_catalog.pg_trigger " \
+          "WHERE tgname IN ('#{TRIGGER}', '#{RECORDS_TRIGGER}') AND tgenabled = 'O' LOOP " \
+          "EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', watched.name, watched.tgname); END LOOP; END $do$"
+      end
+
+      def create_function(sql)
+        "DO $do$ BEGIN EXECUTE format($sql$#{sql}$sql$, current_schema()); END $do$"
+      end
+
+      # The lock waits for those who have written without the trigger.
+      def install_family(table)
+        each_of_family(table, <<~SQL)
+          EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %1$s; LOCK TABLE %1$s IN SHARE ROW EXCLUSIVE MODE', watched);
+          DELETE FROM castellan_versions WHERE relation = watched;
+          INSERT INTO castellan_versions (relation, n) VALUES (watched, #{CLOCK});
+          EXECUTE format('CREATE TRIGGER #{TRIGGER} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON %1$s ' ||
+            'FOR EACH STATEMENT EXECUTE FUNCTION castellan_bump(); ALTER TABLE %1$s ENABLE ALWAYS TRIGGER #{TRIGGER}', watched);
+        SQL
+      end
+
+      def each_of_family(table, body)
+        <<~SQL
+          DO $do$
+          DECLARE watched regclass;
+          BEGIN
+            FOR watched IN
+              WITH RECURSIVE family (oid) AS (
+                SELECT #{regclass(table)}::oid UNION SELECT inhrelid FROM family JOIN pg_inherits ON inhparent = family.oid
+              ) SELECT pg_class.oid FROM family JOIN pg_class USING (oid) WHERE relkind IN ('r', 'p') ORDER BY 1
+            LOOP
+              #{body}
+            END LOOP;
+          END $do$
+        SQL
+      end
+
+      def install_records(table, key)
+        [
+          "DELETE FROM castellan_records WHERE relation = #{regclass(table)}",
+          "INSERT INTO castellan_record_tables (relation, n) VALUES (#{regclass(table)}, #{CLOCK}) " \
+          "ON CONFLICT (relation) DO UPDATE SET n = greatest(castellan_record_tables.n + 1, excluded.n)",
+          "CREATE TRIGGER #{RECORDS_TRIGGER} AFTER INSERT OR UPDATE OR DELETE ON #{quote(table)} " \
+          "FOR EACH ROW EXECUTE FUNCTION castellan_bump_record(#{literal(key)})",
+          "ALTER TABLE #{quote(table)} ENABLE ALWAYS TRIGGER #{RECORDS_TRIGGER}"
+        ]
+      end
+
+      def drop_trigger(table, name)
+        ["DROP TRIGGER IF EXISTS #{name} ON #{quote(table)}"]
+      end
+
+      # Resolved at each execution, so that the search path and a table that was made anew count.
       def relation(table)
         "to_regclass(#{literal(quote(table))})"
+      end
+
+      def regclass(table)
+        "#{literal(quote(table))}::regclass"
       end
 
       def quote(table)
@@ -152,7 +244,8 @@ module Castellan
       def literal(text)
         "'#{text.gsub("'", "''")}'"
       end
-      private_class_method :install_records, :drop_triggers, :trigger, :relation, :quote, :literal
+      private_class_method :create_function, :install_family, :each_of_family, :install_records, :drop_trigger, :relation, :regclass
+      private_class_method :quote, :literal
     end
   end
 end

@@ -22,7 +22,8 @@ module Castellan
       LIMIT = 256
       KEEPS_STATEMENTS = SQLite3::VERSION.to_i >= 2
       CHECKED = :@castellan_checked
-      private_constant :KEEPS_STATEMENTS, :CHECKED
+      SCHEMA_VERSION = /-\d+\z/
+      private_constant :KEEPS_STATEMENTS, :CHECKED, :SCHEMA_VERSION
 
       def initialize(prepared:)
         @prepared = prepared && KEEPS_STATEMENTS
@@ -34,10 +35,13 @@ module Castellan
       def value(raw, name, sql, tokens = nil)
         brief = tokens && @prepared && prepare(raw, tokens, tokens) or return first(raw, name, sql)
         token = step(brief)
-        schema = brief.stat(:reprepares)
-        return token if schema == brief.instance_variable_get(CHECKED)
+        preparations = brief.stat(:reprepares)
+        checked, schema = brief.instance_variable_get(CHECKED)
+        return token && (token + schema) if preparations == checked
 
-        first(raw, name, sql).tap { |found| brief.instance_variable_set(CHECKED, found && schema) }
+        first(raw, name, sql).tap do |found|
+          brief.instance_variable_set(CHECKED, found && [preparations, found[SCHEMA_VERSION]])
+        end
       end
 
       # @return [Hash{String => String}]

@@ -21,7 +21,9 @@ module Castellan
         "CREATE TABLE IF NOT EXISTS castellan_records (relation TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, " \
         "PRIMARY KEY (relation, id)) WITHOUT ROWID"
       ].freeze
-      private_constant :EVENTS, :SCHEMA
+      # Columns that are renamed, dropped and added change what a statement reads.
+      SCHEMA_VERSION = "(SELECT schema_version FROM pragma_schema_version)"
+      private_constant :EVENTS, :SCHEMA, :SCHEMA_VERSION
 
       module_function
 
@@ -44,10 +46,10 @@ module Castellan
       # @param tables [Array<String>]
       # @return [String] a SELECT of one text, NULL when a trigger is missing
       def current(tables)
-        "#{tokens(tables)} WHERE #{triggers(tables, 'version')}"
+        "#{tokens(tables)} || '-' || #{SCHEMA_VERSION} WHERE #{triggers(tables, 'version')}"
       end
 
-      # @return [String] the same without a look at the triggers: good as long as the schema is the one that was looked at
+      # @return [String] the same without the triggers and the schema's version, which stay the same while the schema does
       def tokens(tables)
         sums = tables.map { |table| "(SELECT n FROM castellan_versions WHERE relation = #{literal(table)})" }
         "SELECT #{sums.join(" || '.' || ")} || ''"
@@ -55,9 +57,14 @@ module Castellan
 
       # @return [String] a SELECT of id and token with one parameter, the ids as a JSON array of strings; no rows when unsure
       def record_versions(table)
-        "SELECT i.value, coalesce(r.n, b.n) || '' FROM castellan_record_tables b, json_each(?) i " \
+        "SELECT i.value, coalesce(r.n, b.n) || '-' || #{SCHEMA_VERSION} FROM castellan_record_tables b, json_each(?) i " \
           "LEFT JOIN castellan_records r ON r.relation = b.relation AND r.id = i.value " \
           "WHERE b.relation = #{literal(table)} AND #{triggers([table], 'version')} AND #{triggers([table], 'record')}"
+      end
+
+      # @return [String] a SELECT of the tables that {.install} was called for; those that lost their triggers since are included
+      def installed
+        "SELECT relation FROM castellan_versions JOIN sqlite_master ON type = 'table' AND name = relation ORDER BY 1"
       end
 
       # @return [String] a SELECT of one value when what is read is there at all
@@ -74,11 +81,14 @@ module Castellan
         "INSERT OR REPLACE INTO #{versions} (relation, n) VALUES (#{literal(table)}, random())"
       end
 
+      # A schema that was loaded from structure.sql has triggers and no row. Not ON CONFLICT and not INSERT OR REPLACE: inside a
+      # trigger the outer statement's conflict clause overrides them.
       def bump(table)
-        "UPDATE castellan_versions SET n = random() WHERE relation = #{literal(table)}"
+        where = "relation = #{literal(table)}"
+        "INSERT INTO castellan_versions (relation, n) SELECT #{literal(table)}, 0 " \
+          "WHERE NOT EXISTS (SELECT 1 FROM castellan_versions WHERE #{where}); UPDATE castellan_versions SET n = random() WHERE #{where}"
       end
 
-      # Not ON CONFLICT and not INSERT OR REPLACE: inside a trigger the outer statement's conflict clause overrides them.
       def bump_record(table, row, key)
         where = "relation = #{literal(table)} AND id = CAST(#{row}.#{quote(key)} AS TEXT)"
         "DELETE FROM castellan_records WHERE #{where}; " \
