@@ -88,7 +88,8 @@ module Castellan
         @verb = fingerprint[/\A\(*(\w+)/, 1]
         @tables = Instrument::Counter.tables(fingerprint).map { |table| table[/\w+\z/] }.uniq.freeze
         @table = @tables.first
-        @equal = equal_columns.freeze
+        @equals = equal_columns.freeze
+        @equal = equal_in(@table).freeze
         @write = %w[insert update delete merge].include?(@verb)
         @listed = @text.match?(/(?:\bin|= ?any) ?\(\?\)/)
         @batch = !@write && piecewise?
@@ -147,6 +148,19 @@ module Castellan
         rest != chosen && !rest.match?(COMPARISON)
       end
 
+      # @param table [String]
+      # @return [Array<String>] columns of this table, or of no named one, that must equal a value
+      def equal_in(table) = @equals.filter_map { |of, column| column if of.nil? || of == table }
+
+      # @return [Array<String>] all conditions, those of its own table without the table's name
+      def conditions = Conditions.all(@text).map { |one| own(one) }
+
+      # @return [String, nil] the columns that it is sorted by, as they are written
+      def sorted_by
+        order = @text[/ order by ((?:(?! limit | offset | for (?:update|share)).)*)/m, 1]
+        order && own(order).gsub(/ asc\b/, "").strip
+      end
+
       # @return [Boolean] whether it asks for a list of values
       def listed? = @listed
 
@@ -190,15 +204,17 @@ module Castellan
 
       private
 
+      def own(text) = text.gsub(/(?<!\w|\.)#{table}\.(?=\w)/, "")
+
       def chosen = @text[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
 
       def piecewise? = @listed || paged? || ranged?
 
-      # Only of the part that chooses: what an UPDATE sets is no condition.
+      # Only of the part that chooses: what an UPDATE sets is no condition. Alternatives need not be met.
       def equal_columns
         conditions = @text[/ where (.*)/m, 1] or return []
 
-        conditions.scan(EQUAL).filter_map { |table, column| column if table.nil? || tables.include?(table) }
+        Conditions.certain(conditions).scan(EQUAL)
       end
     end
   end
