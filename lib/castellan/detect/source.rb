@@ -107,6 +107,14 @@ module Castellan
         definition&.each&.any? { |node| node.call? && node.name == :loaded? && node.receiver&.call? && node.receiver.name == name } || false
       end
 
+      # @return [Boolean] whether a method is called on what an association gives: `node.parent.author`, or in a block of its
+      def reads_below?(name, association)
+        calls.select { |call| call.name == name && call.receiver }.any? do |call|
+          block = call.ancestors.find { |node| node.kind == :block } if call.receiver.kind == :local
+          (block ? block.parent : call.receiver).chain.any? { |one| one.name == association }
+        end
+      end
+
       # @return [Symbol, nil] the method around the line
       def method_name = definition&.name
 

@@ -115,7 +115,7 @@ module Castellan
       def varies?(group, columns) = group.pieces.nil? || group.pieces.varies?(columns)
 
       def judge_walk(group, link)
-        parent = @parents.of(link.model, group)
+        parent = @parents.of(link.model, group, link.name)
         all = parent&.count && group.count >= parent.count
         site = crowded(group, link) || (group.busiest if all)
         one_owner = group.different == 1 && (parent.nil? || (link.foreign && !all))
@@ -145,7 +145,7 @@ module Castellan
       # Where the keys come from records that were loaded together, these are told as well.
       def look_up(group, site)
         held = @links.held(group)
-        parent = held && @parents.of(held.model, group)
+        parent = held && @parents.of(held.model, group, held.name)
         parent&.site ? new_case(:n_plus_one, group, site, parent: parent, held: held) : new_case(:n_plus_one, group, site)
       end
 
