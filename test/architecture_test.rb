@@ -50,7 +50,7 @@ class ArchitectureTest < Minitest::Test
   LIBRARIES = {
     store: %w[redis-client redis_client dalli active_support],
     instrument: %w[active_support active_record sequel pg redis-client redis_client],
-    detect: %w[active_support active_record sequel],
+    detect: %w[active_support active_record sequel prism],
     profile: %w[stackprof vernier memory_profiler],
     rows: %w[active_record sequel sqlite3 pg],
     serializer: %w[active_support],

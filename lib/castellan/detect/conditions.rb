@@ -25,10 +25,14 @@ module Castellan
       # @param text [String] conditions
       # @return [String] the same without alternatives, of which none need be met
       def certain(text)
-        text = text.gsub(INNERMOST) { Regexp.last_match(1).match?(/\bor\b/) ? "" : "\u0001#{Regexp.last_match(1)}\u0002" } while text.match?(INNERMOST)
+        text = text.gsub(INNERMOST) { |_group| marked(Regexp.last_match(1)) } while text.match?(INNERMOST)
         text = text.tr("\u0001\u0002", "()")
         text.match?(/\bor\b/) ? "" : text
       end
+
+      # A group that was looked at has no parentheses any more.
+      def marked(inner) = inner.match?(/\bor\b/) ? "" : "\u0001#{inner}\u0002"
+      private_class_method :marked
 
       # Words outside parentheses, each with what follows it.
       def outer(text)

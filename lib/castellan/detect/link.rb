@@ -25,7 +25,8 @@ module Castellan
       # @return [Boolean] whether a statement asks for this association of one owner. Never of the side that holds the
       #   key: a look-up by primary key can come from anywhere.
       def asked_by?(shape)
-        foreign && shape.table == table && (keys - shape.equal_in(through || table)).empty? && (through.nil? || shape.tables.include?(through))
+        foreign && shape.table == table && (keys - shape.equal_in(through || table)).empty? &&
+          (through.nil? || shape.tables.include?(through))
       end
 
       # @param source [String]

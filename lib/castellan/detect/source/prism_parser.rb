@@ -38,7 +38,8 @@ module Castellan
 
         def call(prism)
           block = prism.block && make(:block, prism.block, children: nodes(prism.block.compact_child_nodes))
-          make(:call, prism, name: prism.name, receiver: node(prism.receiver), arguments: arguments(prism.arguments&.arguments), block: block,
+          make(:call, prism, name: prism.name, receiver: node(prism.receiver), block: block,
+                             arguments: arguments(prism.arguments&.arguments),
                              line: (prism.message_loc || prism.location).start_line)
         end
 

@@ -103,8 +103,10 @@ module Castellan
         def list(sexp)
           all = sexp[0] == :array ? nodes(arguments(sexp[1])) : nodes(sexp.drop(1).compact)
           texts = all.map(&:text)
-          make(:list, sexp, children: all, text: sexp[0] == :array ? "[#{texts.join(", ")}]" : texts.join(sexp[0] == :dot2 ? ".." : "..."))
+          make(:list, sexp, children: all, text: join(sexp[0], texts))
         end
+
+        def join(kind, texts) = kind == :array ? "[#{texts.join(", ")}]" : texts.join({ dot2: "..", dot3: "..." }[kind])
 
         def literal(sexp)
           text = plain(sexp)
@@ -116,14 +118,16 @@ module Castellan
         # @return [String, nil] a string or symbol in which nothing is inserted
         def plain(sexp)
           parts = sexp[0] == :string_literal ? sexp[1].drop(1) : [sexp.flatten(1).last]
-          return unless %i[string_literal symbol_literal].include?(sexp[0]) && parts.all? { |part| part.is_a?(Array) && part[1].is_a?(String) }
+          return unless %i[string_literal symbol_literal].include?(sexp[0])
 
-          parts.map { |part| part[1] }.join
+          parts.map { |part| part[1] }.join if parts.all? { |part| part.is_a?(Array) && part[1].is_a?(String) }
         end
 
         def other(sexp) = make(:other, sexp, children: nodes(sexp))
 
-        def nodes(all) = all.select { |one| one.is_a?(Array) && one.any? }.flat_map { |one| one[0].is_a?(Symbol) ? [node(one)] : nodes(one) }
+        def nodes(all)
+          all.select { |one| one.is_a?(Array) && one.any? }.flat_map { |one| one[0].is_a?(Symbol) ? [node(one)] : nodes(one) }
+        end
 
         def make(kind, sexp, line: first_line(sexp), **more)
           Node.new(kind, line: line, last_line: lines(sexp).max || line, **more)
