@@ -192,6 +192,57 @@ class RailtieTest < Minitest::Test
                  run_app("Rails.application.initialize!; p Castellan.autoload?(:Resource)", files: files, "EAGER" => "1")
   end
 
+  KEPT = {
+    "app/models/loud.rb" => "module Loud; def self.call(text) = text.upcase; end\n",
+    "app/resources/article_resource.rb" => <<~RUBY,
+      class ArticleResource < Castellan::Resource
+        model Article
+        attribute(:title, columns: [:title], pure: true) { |row| Loud.call(row.title) }
+        cache :exact
+      end
+    RUBY
+    "config/initializers/castellan.rb" => <<~RUBY
+      Castellan.keep(store: Castellan::Store::DirectoryStore.new(Rails.root.join("tmp/store")), versions: Class.new { def current(_) = "v" }.new)
+    RUBY
+  }.freeze
+
+  def test_a_helper_that_was_edited_is_served_by_the_next_deployment
+    { {} => %w[FIRST first], { "GIT_REV" => "one" } => %w[FIRST FIRST] }.each do |environment, expected|
+      in_app(files: KEPT) do |run|
+        served = %w[upcase downcase].map do |method|
+          File.write("app/models/loud.rb", "module Loud; def self.call(text) = text.#{method}; end\n")
+          run.call("table unless File.exist?('library.sqlite3'); boot; puts get('/articles').body", "EAGER" => "1", **environment)[/first/i]
+        end
+        assert_equal expected, served
+      end
+    end
+  end
+
+  def test_the_revision_of_the_configuration_is_that_of_the_keys
+    in_app(files: KEPT) do |run|
+      code = "table unless File.exist?('library.sqlite3'); LibraryApp.config.castellan.revision = ENV['GIVEN']; boot; " \
+             "puts get('/articles')['etag']"
+      tags = %w[one one two].map { |given| run.call(code, "GIVEN" => given) }
+      assert_equal tags[0], tags[1]
+      refute_equal tags[0], tags[2]
+    end
+  end
+
+  def test_nothing_is_kept_across_a_reload_in_development
+    output = run_app(<<~'RUBY', files: KEPT, "RAILS_ENV" => "development")
+      table; boot
+      seen = %w[one two].map do |text|
+        File.write("app/models/loud.rb", "module Loud; def self.call(_text) = '#{text}'; end\n")
+        Rails.application.reloader.reload!
+        first, second = Array.new(2) { get("/articles") }
+        abort("not kept") unless first["etag"] == second["etag"]
+        [first.body[/"title":"(\w+)"/, 1], first["etag"]]
+      end
+      p seen.map(&:first), seen.map(&:last).uniq.size
+    RUBY
+    assert_equal "[\"one\", \"two\"]\n2\n", output[/^\[.*/m]
+  end
+
   def test_a_resource_that_is_reloaded_has_new_plans_and_leaves_nothing
     output = run_app(<<~'RUBY')
       table; boot
@@ -223,9 +274,18 @@ class RailtieTest < Minitest::Test
   private
 
   def run_app(code, files: {}, **environment)
+    in_app(files: files) { |run| run.call(code, **environment) }
+  end
+
+  # @yieldparam run [#call] runs code in the application, each time in a process of its own
+  def in_app(files: {})
     Dir.mktmpdir do |dir|
       write_files(dir, FILES.merge(files))
-      run_ruby("-e", BOOT + code, chdir: dir, env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil, **environment })
+      Dir.chdir(dir) do
+        yield lambda { |code, **environment|
+          run_ruby("-e", BOOT + code, chdir: dir, env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil, **environment })
+        }
+      end
     end
   end
 end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "call_site"
 require_relative "cache"
 require_relative "versions"
 
@@ -14,13 +15,12 @@ module Castellan
   class Keeper
     # @param store [Object] see {Store}
     # @param versions [#current] see {Versions}
-    # @param revision [String] of the application's code: bytes of another revision are never served; the source of a resource is
-    #   always part of the key, so this is for what its blocks call
+    # @param revision [String, nil] of the application's code, whose bytes alone are served; default: see {Revision}
     # @param log [#call, nil] told of a store that fails
-    def initialize(store:, versions:, revision: "", log: nil)
+    def initialize(store:, versions:, revision: nil, log: nil)
       @store = store
       @versions = versions
-      @revision = revision
+      @revision = Revision.new(revision)
       @log = log
       @layers = {}
       @lock = Mutex.new
@@ -30,7 +30,15 @@ module Castellan
     # that of a later deployment.
     # @param definition [Resource::Definition]
     def learn(definition)
-      SourceDigest.of(definition) if definition.caching
+      return unless definition.caching
+
+      @revision.to_s
+      SourceDigest.of(definition)
+    end
+
+    # Serves nothing more of what was written so far: the code was reloaded.
+    def renew_revision
+      @revision.renew
     end
 
     # @param document [Document]
@@ -89,8 +97,9 @@ module Castellan
     # By the statement, because a scope that is fixed has the same one in every request.
     def kept_of(document, source, tables)
       statement = document.statement
-      made = -> { KeptStatement.new(tables, [Castellan::VERSION, @revision, source, statement, *document.shape]) }
-      kept = document.plan.derive([:kept_statements, @revision]) { Plan::BoundedCache.new }.fetch(statement, &made)
+      revision = @revision.to_s
+      made = -> { KeptStatement.new(tables, [Castellan::VERSION, revision, source, statement, *document.shape]) }
+      kept = document.plan.derive([:kept_statements, revision]) { Plan::BoundedCache.new }.fetch(statement, &made)
       kept.of?(tables) ? kept : made.call
     end
 
@@ -109,7 +118,7 @@ module Castellan
     end
 
     def fetch_records(document, caching)
-      parts = [Castellan::VERSION, @revision, SourceDigest.of(document.definition)]
+      parts = [Castellan::VERSION, @revision.to_s, SourceDigest.of(document.definition)]
       RecordFetch.new(document, layer(Cache::RecordLayer, caching), @versions, parts).call
     end
 
@@ -121,4 +130,5 @@ end
 
 require_relative "keeper/kept_statement"
 require_relative "keeper/source_digest"
+require_relative "keeper/revision"
 require_relative "keeper/record_fetch"

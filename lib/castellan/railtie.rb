@@ -31,6 +31,7 @@ module Castellan
     config.castellan = ActiveSupport::OrderedOptions.new
     config.castellan.detection = true
     config.castellan.profile = nil # nil is: in development
+    config.castellan.revision = nil # nil is: that of the deployment, see Keeper::Revision
 
     BAD_REQUESTS = %w[Castellan::BadRequest Castellan::Serializer::Error Castellan::Serializer::UnsupportedIncludeError
                       JSONAPI::Serializer::Error JSONAPI::Serializer::UnsupportedIncludeError].freeze
@@ -123,6 +124,13 @@ module Castellan
       def database_errors
         [(ActiveRecord::ActiveRecordError if defined?(ActiveRecord::Base)), (Sequel::Error if defined?(Sequel::Database))].compact
       end
+    end
+
+    # Before the application's own initializers, which may call `Castellan.keep`.
+    initializer "castellan.revision", before: :load_config_initializers do |app|
+      Castellan::CallSite.root = Rails.root.to_s
+      Castellan.revision = -> { app.config.castellan.revision }
+      app.reloader.before_class_unload { Castellan.keeper&.renew_revision }
     end
 
     # Last, because in an application that is initialised already the block runs at once.

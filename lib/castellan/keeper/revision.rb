@@ -1,0 +1,82 @@
+# frozen_string_literal: true
+
+require "digest"
+require "securerandom"
+
+module Castellan
+  class Keeper
+    # The revision of the application's code: a part of every key, so that a deployment never serves what other code wrote.
+    #
+    #   Revision.new.to_s                 # => "kamal 4f2a91c", or "source 5f1c…"
+    #   Revision.new("2026-11-22").to_s   # => "2026-11-22"
+    #
+    # Without a revision of its own (`config.castellan.revision`), an application has that of its deployment: the file REVISION in its
+    # root, or one of {VARIABLES}. Without those it is a digest of the source: the directories of the autoloader, the Ruby files below
+    # the root that are loaded, `config/` and Gemfile.lock. Outside Rails these are known only when the first resource is checked.
+    class Revision
+      # What hosts and deployment tools set, in the order in which they are read.
+      VARIABLES = %w[
+        HEROKU_SLUG_COMMIT HEROKU_BUILD_COMMIT KAMAL_VERSION RENDER_GIT_COMMIT RAILWAY_GIT_COMMIT_SHA FLY_IMAGE_REF K_REVISION
+        CONTAINER_VERSION SOURCE_VERSION SOURCE_COMMIT GIT_REV GIT_REVISION GIT_COMMIT GIT_SHA COMMIT_SHA APP_REVISION
+      ].freeze
+
+      # @param given [String, nil]
+      def initialize(given = nil)
+        @lock = Mutex.new
+        @text = given.to_s.empty? ? configured || deployed : given
+        @text ||= source(autoloaded) if autoload_paths.any?
+      end
+
+      # @return [String]
+      def to_s
+        @text || @lock.synchronize { @text ||= source([]) }
+      end
+
+      # Makes another one, which no other process has: the code was reloaded, so that nothing written before is its own.
+      def renew
+        @text = "reload #{SecureRandom.hex(8)}"
+      end
+
+      private
+
+      def configured
+        revision = Castellan.revision
+        return if revision.nil? || revision == ""
+        return revision if revision.is_a?(String)
+
+        raise ConfigurationError, "revision: must be a String, such as a commit, got #{revision.inspect[0, 60]}"
+      end
+
+      def deployed
+        file = File.join(CallSite.root, "REVISION")
+        named = File.file?(file) ? File.read(file).strip : ""
+        return named unless named.empty?
+
+        VARIABLES.filter_map { |name| "#{name} #{ENV.fetch(name)}" unless ENV.fetch(name, "").strip.empty? }.first
+      end
+
+      def source(files)
+        root = "#{File.realpath(CallSite.root)}/"
+        loaded = [File.expand_path($PROGRAM_NAME), *$LOADED_FEATURES]
+        loaded.select! { |path| path.start_with?(root) && CallSite.application?(path) }
+        around = Dir.glob(["config/**/*.{rb,yml}", "Gemfile.lock"], base: root).map { |path| root + path }
+        digest = Digest::SHA256.new
+        (files | loaded | around).select { |path| File.file?(path) && File.readable?(path) }.sort.each do |path|
+          digest << path.delete_prefix(root) << "\0" << Digest::SHA256.file(path).digest
+        end
+        "source #{digest.hexdigest[0, 32]}"
+      end
+
+      def autoloaded
+        autoload_paths.flat_map { |directory| Dir.glob("**/*.rb", base: directory).map { |path| File.join(directory, path) } }
+      end
+
+      # Of the application and its engines; those in gems change with Gemfile.lock.
+      def autoload_paths
+        return [] unless defined?(::ActiveSupport::Dependencies)
+
+        ::ActiveSupport::Dependencies.autoload_paths.map(&:to_s).select { |path| CallSite.application?("#{path}/") }
+      end
+    end
+  end
+end

@@ -1,0 +1,126 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "tmpdir"
+require "castellan/keeper"
+
+# Two processes of two deployments share a store: the second one never serves what the first one's code wrote.
+class RevisionTest < Minitest::Test
+  PROGRAM = {
+    "posts.rb" => <<~RUBY,
+      require "active_record"
+      require "castellan"
+      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: "posts.sqlite3")
+      require_relative "post"
+      require_relative "helper"
+      require_relative "post_resource"
+      versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)
+      unless Post.table_exists?
+        ActiveRecord::Schema.verbose = false
+        ActiveRecord::Schema.define { create_table(:posts) { |t| t.string(:title); t.integer(:status) } }
+        Post.connection.execute("INSERT INTO posts (title, status) VALUES ('One', 0)")
+        versions.install(%w[posts])
+      end
+      Castellan.keep(store: Castellan::Store::DirectoryStore.new("store"), versions: versions)
+      PostResource.render
+      reads = 0
+      ActiveSupport::Notifications.subscribe("sql.active_record") { |*, event| reads += 1 if event[:sql].include?("posts") }
+      puts PostResource.render[/"attributes":({.*?})/, 1], PostResource.document.etag, reads
+    RUBY
+    "post.rb" => "class Post < ActiveRecord::Base; enum :status, { draft: 0 }; end\n",
+    "helper.rb" => "module Helper; def self.loud(text) = text.upcase; end\n",
+    "post_resource.rb" => <<~RUBY
+      class PostResource < Castellan::Resource
+        model Post
+        attributes :status
+        attribute(:loud, columns: [:title], pure: true) { |row| Helper.loud(row.title) }
+        cache :exact
+      end
+    RUBY
+  }.freeze
+
+  def test_the_same_code_shares_what_is_kept
+    in_application { assert_equal 1, Array.new(2) { run_program }.uniq.size }
+  end
+
+  def test_a_renamed_label_of_an_enum_is_served_by_the_next_process
+    assert_other("post.rb", "draft: 0", "sketch: 0") { |before, after|
+      assert_equal ['{"status":"draft","loud":"ONE"}', '{"status":"sketch","loud":"ONE"}'], [before, after]
+    }
+  end
+
+  def test_an_edited_helper_is_served_by_the_next_process
+    assert_other("helper.rb", "text.upcase", "text.downcase") { |_, after| assert_equal '{"status":"draft","loud":"one"}', after }
+  end
+
+  def test_a_revision_of_the_deployment_stands_for_the_source
+    { "KAMAL_VERSION" => %w[one two], "HEROKU_SLUG_COMMIT" => %w[a b] }.each do |name, (one, two)|
+      in_application do
+        first = run_program(name => one)
+        assert_equal first, run_program(name => one)
+        refute_equal first[1], run_program(name => two)[1]
+        edit("helper.rb", "text.upcase", "text.upcase.to_s")
+        assert_equal first, run_program(name => one)
+      end
+    end
+  end
+
+  def test_a_file_named_revision_comes_before_the_environment
+    in_application do
+      File.write("REVISION", "4f2a91c\n")
+      first = run_program("KAMAL_VERSION" => "one")
+      assert_equal first, run_program("KAMAL_VERSION" => "two")
+      File.write("REVISION", "4f2a91d\n")
+      refute_equal first[1], run_program("KAMAL_VERSION" => "one")[1]
+    end
+  end
+
+  def test_what_is_given_comes_first_and_must_be_a_string
+    assert_equal "mine", Castellan::Keeper::Revision.new("mine").to_s
+    Castellan.revision = -> { "configured" }
+    assert_equal "configured", Castellan::Keeper::Revision.new.to_s
+    Castellan.revision = 12
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Keeper::Revision.new }
+    assert_includes error.message, "revision: must be a String, such as a commit, got 12"
+  ensure
+    Castellan.revision = nil
+  end
+
+  def test_code_that_was_reloaded_serves_nothing_of_before
+    revision = Castellan::Keeper::Revision.new("mine")
+    before = revision.to_s
+    reloaded = Array.new(2) { revision.renew && revision.to_s }
+    assert_equal 3, [before, *reloaded].uniq.size
+  end
+
+  private
+
+  def in_application
+    Dir.mktmpdir do |directory|
+      write_files(directory, PROGRAM)
+      @directory = directory
+      Dir.chdir(directory) { yield }
+    end
+  end
+
+  # @return [Array<String>] attributes, entity tag, and how many statements read the table the second time
+  def run_program(environment = {})
+    names = Castellan::Keeper::Revision::VARIABLES.to_h { |name| [name, nil] }
+    run_ruby("posts.rb", env: { **names, "CASTELLAN" => nil, **environment }, chdir: @directory).lines(chomp: true)
+  end
+
+  def edit(file, from, to)
+    File.write(file, PROGRAM.fetch(file).sub(from, to))
+  end
+
+  def assert_other(file, from, to)
+    in_application do
+      before = run_program
+      edit(file, from, to)
+      after = run_program
+      refute_equal before[1], after[1]
+      yield before[0], after[0]
+      assert_equal %w[0 0], [before[2], after[2]], "each was kept"
+    end
+  end
+end
