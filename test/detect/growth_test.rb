@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require_relative "active_record_world"
+require "castellan/serve"
+require "rack/mock_request"
 
 class DetectGrowthTest < Minitest::Test
   World = ActiveRecordWorld
@@ -54,6 +56,18 @@ class DetectGrowthTest < Minitest::Test
     same.each { |list| refute_predicate Castellan::Detect.growth(by: 1, &list), :constant? }
   end
 
+  def test_a_document_of_a_resource_is_rendered_and_grows
+    resource = Class.new(Castellan::Resource) { model(World::Tag) && type(:tags) && attributes(:name) }
+    app = Castellan.app { resource(resource) }
+    documents = [-> { resource.document(World::Tag.all) }, -> { resource.document(World::Tag.all).to_json },
+                 -> { app.call(Rack::MockRequest.env_for("/tags")) }]
+    documents.each do |document|
+      growth = Castellan::Detect.growth(scale: tags, by: 3) { document.call }
+      assert_predicate growth, :constant?, growth.to_s
+      assert_operator growth.costs[:bytes], :>, 10
+    end
+  end
+
   def test_a_query_more_for_each_record_is_exactly_one
     growth = Castellan::Detect.growth(scale: tags, by: 3) { World::Tag.ids.map { |id| World::Tag.find(id) } }
     assert_equal [1.0], growth.slopes.values
@@ -88,7 +102,7 @@ class DetectGrowthTest < Minitest::Test
 
   def test_no_scale_and_no_number_is_refused
     error = assert_raises(Castellan::ConfigurationError) { Castellan::Detect.growth { World::Tag.count } }
-    assert_includes error.message, "scale: give what makes records"
+    assert_includes error.message, "pass scale: ->(count)"
     assert_raises(Castellan::ConfigurationError) { Castellan::Detect.growth(by: 0) { |count| count } }
   end
 

@@ -75,7 +75,20 @@ class DetectRspecTest < Minitest::Test
       it("is not told") { expect { Book.count }.to perform_constant_queries }
     RUBY
     assert_includes output, "1.0 more queries a record at books_spec.rb:6"
-    assert_includes output, "scale: give what makes records, or a block that takes how many there shall be"
+    assert_includes output, "RSpec: .while_adding { |count| … }"
+  end
+
+  def test_a_block_given_to_the_matcher_adds_the_records
+    output = rspec(<<~RUBY, failures: 2)
+      it("braces") { expect { Book.all.map { |book| book.author.name } }.to perform_constant_queries { |count| write_books(count) } }
+      it("do") do
+        expect { Book.all.map { |book| book.author.name } }.to perform_constant_queries do |count|
+          write_books(count)
+        end
+      end
+      it("is constant") { expect { Book.includes(:author).map { |book| book.author.name } }.to perform_constant_queries { |count| write_books(count) } }
+    RUBY
+    assert_equal 2, output.scan("1.0 more queries a record").size
   end
 
   private

@@ -36,7 +36,8 @@ module Castellan
         raise ConfigurationError, "by: must be 1 or more, got #{by.inspect}" unless by.is_a?(Integer) && by.positive?
         return unless scale.nil? && work.arity.zero?
 
-        raise ConfigurationError, "scale: give what makes records, or a block that takes how many there shall be"
+        raise ConfigurationError, "no records are added: pass scale: ->(count) { create_users(count) } (RSpec: " \
+                                  ".while_adding { |count| … }), or let the block take how many records to work with"
       end
       private_class_method :check
 
@@ -45,10 +46,12 @@ module Castellan
         tally = Tally.new
         objects = GC.stat(:total_allocated_objects)
         started = Clock.monotonic_ns
-        result = Instrument.record(tally) { work.arity.zero? ? work.call : work.call(count) }
+        result, text = Instrument.record(tally) do
+          result = work.arity.zero? ? work.call : work.call(count)
+          [result, text_of(result)] # a lazy body is part of the work
+        end
         ns = Clock.monotonic_ns - started
         objects = GC.stat(:total_allocated_objects) - objects
-        text = text_of(result)
         Run.new(added: count, groups: counts(tally), size: text ? text.bytesize : size_of(result), text: !text.nil?,
                 loaded: tally.loads.sum(&:count), ns: ns, objects: objects)
       end
@@ -61,14 +64,25 @@ module Castellan
       end
       private_class_method :counts
 
-      # A text, that of what has a body (the response of a test), or of a Rack response.
+      # @return [String, nil] of a string, of a response (of a test, of Rack) or of a body that yields strings
       def self.text_of(result)
         return result if result.is_a?(String)
         return text_of(result.body) if result.respond_to?(:body)
+        return chunks(result.last)&.join if response?(result)
 
-        result.last.to_ary.join if response?(result) && result.last.respond_to?(:to_ary)
+        chunks(result)&.join unless result.is_a?(Enumerable) || result.is_a?(Struct)
       end
       private_class_method :text_of
+
+      # @return [Array<String>, nil] of a Rack body, e.g. a {Document}
+      def self.chunks(body)
+        return unless body.respond_to?(:each)
+
+        chunks = []
+        body.each { |chunk| chunk.is_a?(String) ? chunks << chunk : (return nil) }
+        chunks
+      end
+      private_class_method :chunks
 
       # Of a list, or of a hash with lists in it.
       def self.size_of(result)

@@ -20,7 +20,8 @@ module Castellan
       def repeat_queries(repeats: 2) = RepeatQueries.new(repeats)
 
       # @param by [Integer] how many records there are at first
-      def perform_constant_queries(by: 2) = PerformConstantQueries.new(by)
+      # @yield [count] makes that many records more, as `while_adding` does
+      def perform_constant_queries(by: 2, &scale) = PerformConstantQueries.new(by, scale)
 
       # What `repeat_queries` makes.
       class RepeatQueries
@@ -53,9 +54,9 @@ module Castellan
 
       # What `perform_constant_queries` makes.
       class PerformConstantQueries
-        def initialize(by)
+        def initialize(by, scale)
           @by = by
-          @scale = nil
+          @scale = scale
         end
 
         # @yield [count] makes that many records more
@@ -64,14 +65,15 @@ module Castellan
           self
         end
 
-        def matches?(work)
-          @growth = Detect.growth(scale: @scale, by: @by, &work)
+        # @yield [count] as `while_adding` does: `do … end` after the matcher belongs to `to`, which hands it on
+        def matches?(work, &scale)
+          @growth = Detect.growth(scale: @scale || scale, by: @by, &work)
           @growth.constant?
         end
 
         # Work that cannot be seen to grow proves nothing, either way.
-        def does_not_match?(work)
-          matches?(work)
+        def does_not_match?(work, &scale)
+          matches?(work, &scale)
           @growth.slopes.any?
         end
 

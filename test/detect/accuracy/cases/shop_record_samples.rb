@@ -67,11 +67,11 @@ module Accuracy
         GemSerializer.call(LineItem.all, :purchase, :variant, :product) #=> n_plus_one 9 LineItem#purchase, n_plus_one 9 LineItem#variant, n_plus_one 9 Variant#product elsewhere
       end
       sample "included, and asked for in part" do
-        products = Product.includes(variants: [:images, :prices], master: :prices).to_a
+        products = Product.includes(variants: %i[images prices], master: :prices).to_a
         GemSerializer.call(products, :sku, :variants, :variant_ids, :option_type_ids, :taxons, :images) #=> n_plus_one 4 Product#option_types, n_plus_one 4 Product#taxons, n_plus_one 4 Product#images
       end
       sample "included, and all of it" do
-        products = Product.includes({ variants: [:images, :prices] }, :option_types, :taxons).to_a
+        products = Product.includes({ variants: %i[images prices] }, :option_types, :taxons).to_a
         products.each do |product|
           [product.variant_ids, product.option_type_ids, product.variants.map { |variant| [variant.image_ids, variant.prices.to_a] }]
         end
