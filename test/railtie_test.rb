@@ -145,16 +145,51 @@ class RailtieTest < Minitest::Test
   def test_in_production_a_watch_that_is_set_adds_up_what_repeats
     output = run_app(<<~RUBY, "RAILS_ENV" => "production")
       table
-      Rails.application.config.castellan.detection = Castellan::Detect.production(min_ms: 0) { |finding, endpoint| puts finding.kind, endpoint }
+      Rails.application.config.castellan.detection = { min_ms: 0, report: ->(finding, endpoint) { puts finding.kind, endpoint } }
       boot
       ArticlesController.define_method(:index) { render json: (1..6).map { |id| Article.find_by(id: id)&.title } }
       2.times { get("/articles") }
-      entry = Rails.configuration.castellan.detection.findings.first
+      entry = Rails.configuration.castellan.detector.findings.first
       p entry.times, entry.queries
     RUBY
     lines = output.lines.map(&:chomp)
     assert_includes lines.first, "GET articles#index: n_plus_one: 6 queries"
     assert_equal ["n_plus_one", "GET articles#index", "2", "12"], lines.drop(1)
+  end
+
+  def test_one_line_of_an_initializer_turns_off_what_is_on_in_development
+    files = { "config/initializers/castellan.rb" => "Rails.application.config.castellan.detection = Rails.application.config.castellan.profile = false\n" }
+    code = "table; boot; puts Rails.application.middleware.map(&:name).grep(/Castellan/).size, get('/articles').status"
+    assert_equal "2\n200\n", run_app(code, "RAILS_ENV" => "development")
+    assert_equal "0\n200\n", run_app(code, files: files, "RAILS_ENV" => "development")
+  end
+
+  def test_an_initializer_configures_everything_in_production
+    files = { "config/initializers/castellan.rb" => <<~RUBY }
+      Rails.application.configure do
+        config.castellan.cache_store = Castellan::Store::MemoryStore.new
+        config.castellan.detection = { sample: 1.0 }
+        config.castellan.profile = { secret: "s" * 32 }
+        config.castellan.verify = { rate: 1.0, report: ->(difference) { puts difference } }
+      end
+    RUBY
+    output = run_app(<<~RUBY, files: files, "RAILS_ENV" => "production")
+      table; boot
+      p Castellan.keeper.class, Rails.application.middleware.map(&:name).grep(/Castellan/), Rails.configuration.castellan.detector.class
+      p get("/articles").status
+    RUBY
+    assert_equal ["Castellan::Keeper", '["Castellan::Profile::Middleware", "Castellan::Verify::Middleware"]', "Castellan::Detect::Production", "200"],
+                 output.lines(chomp: true)
+  end
+
+  def test_a_wrong_value_is_refused_with_what_to_write
+    { "detection = true" => "detection must be a Hash of options, or false, got true; write for example config.castellan.detection = { sample: 0.1 }",
+      "profile = 'on'" => "profile must be a Hash of options, or false, got \"on\"", "cache_store = :memory_store" =>
+      "cache_store must be a store or nil, got :memory_store", "revision = 7" => "revision must be a String or nil, got 7",
+      "verify = 0.1" => "verify must be a Hash of options, or false, got 0.1", "profle = {}" => "profle=" }.each do |line, message|
+      output = run_app("begin; Rails.application.config.castellan.#{line}; rescue StandardError => error; puts error.message; end")
+      assert_includes output, message
+    end
   end
 
   def test_in_development_the_middleware_takes_options

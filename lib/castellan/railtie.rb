@@ -1,37 +1,26 @@
 # frozen_string_literal: true
 
 require "rails/railtie"
-require "active_support/ordered_options"
+require_relative "railtie/configuration"
 
 module Castellan
-  # Wires Castellan into a Rails application, all by Rails' public configuration.
+  # Wires Castellan into a Rails application by Rails' public configuration; {Configuration} has the keys of `config.castellan`.
   #
-  #   config.castellan.detection = false   # in config/environments/development.rb: do not watch for repeated queries
-  #   config.castellan.detection = { json_lines: "log/findings.jsonl" }   # there, too: options of the middleware
-  #   config.castellan.detection = Castellan::Detect.production(sample: 0.1)   # in production.rb: watch a tenth of the requests
-  #   config.castellan.profile = false     # there, too: no profiles and no page at /castellan
-  #   config.castellan.profile = { secret: ENV.fetch("PROFILE_SECRET") }   # in production.rb: for who has a signed link
+  #   config.castellan.detection = config.castellan.profile = false   # in config/environments/development.rb: no detector, no profiler
   #
-  # A link for an hour there: `puts "/castellan?castellan_token=#{Castellan::Profile::Token.new(ENV.fetch("PROFILE_SECRET")).sign(3_600)}"`.
+  # In development, the detector ({Detect::Middleware}) and the profiler ({Profile::Middleware}, outside of all others, for localhost) are
+  # on. Elsewhere each is on where its key is set. By default profiles are in tmp/castellan, which the workers share; parameters of
+  # `config.filter_parameters` are not kept; links are signed with a key of the application's own. Unused eager loads, found over many
+  # requests, are on the page of profiles, too. With CASTELLAN=off all of this is off.
   #
-  # Requests are profiled ({Profile::Middleware}, outside of all others) in development for who is on this machine, elsewhere only where
-  # `profile` is set, to options of the middleware. By default results are in tmp/castellan, which the workers share; parameters of
-  # `config.filter_parameters` are not kept; links are signed with a key of the application's own.
+  # Where code is loaded at boot (`config.eager_load`), every resource is checked against the database then, so that a wrong name is found
+  # before a request; a database that does not answer yet (an image that is being built) is logged and no error.
   #
-  # In development, requests are watched for repeated queries ({Detect::Middleware}); elsewhere only by a {Detect::Production} that
-  # is set, and can be asked there: `puts Rails.configuration.castellan.detection`. What either has seen over many requests (eager
-  # loads that nobody reads) stands on the page of profiles, too. Where code is loaded at boot
-  # (`config.eager_load`), every resource is held against the database then, so that a wrong name is found before a request; a
-  # database that does not answer yet (an image that is being built) is logged and no error. With CASTELLAN=off neither is done.
-  #
-  # A {BadRequest} that no controller rescues is answered with status 400, as Rails' own is; `error.to_h` needs a `rescue_from`.
-  # `render json: document` and `stale?(**document.validators)` need nothing of this. A `Castellan.app` holds the classes that it
-  # was given: in routes.rb it is built anew only when Rails loads the routes again.
+  # A {BadRequest} that no controller rescues has status 400, as Rails' own has; `error.to_h` needs a `rescue_from`.
+  # `render json: document` and `stale?(**document.validators)` need no Railtie. Rails builds a `Castellan.app` in routes.rb again
+  # whenever it reloads code.
   class Railtie < Rails::Railtie
-    config.castellan = ActiveSupport::OrderedOptions.new
-    config.castellan.detection = true
-    config.castellan.profile = nil # nil is: in development
-    config.castellan.revision = nil # nil is: that of the deployment, see Keeper::Revision
+    config.castellan = Configuration.new
 
     BAD_REQUESTS = %w[Castellan::BadRequest Castellan::Serializer::Error Castellan::Serializer::UnsupportedIncludeError
                       JSONAPI::Serializer::Error JSONAPI::Serializer::UnsupportedIncludeError].freeze
@@ -41,38 +30,47 @@ module Castellan
 
     class << self
       # @param app [Rails::Application]
-      # @return [Hash, nil] of options for {Profile::Middleware}, nil when there shall be none
+      # @return [Hash, nil] options for {Profile::Middleware}; nil: off. Outside of development nobody could see profiles without
+      #   `secret:` or `authorize:`, so that is off, too.
       def profile_options(app)
-        asked = app.config.castellan.profile
-        return if asked == false || Castellan.off? || (asked.nil? && !Rails.env.development?)
+        options = enabled(app.config.castellan.profile) or return
+        return unless Rails.env.development? || options[:secret] || options[:authorize] || ENV["CASTELLAN_SECRET"]
 
-        asked = {} unless asked.is_a?(Hash)
         { environment: Rails.env.to_s, filter: app.config.filter_parameters, logger: Rails.logger, announce: method(:announce),
           mount: app.config.relative_url_root.to_s.chomp("/"), evidence: evidence(app),
-          **(asked.key?(:store) ? {} : own_store), **(asked.empty? ? own_secret(app) : asked) }
+          **(options.key?(:store) ? {} : own_store), **(Rails.env.development? ? own_secret(app) : {}), **options }
       end
 
       # @param app [Rails::Application]
-      # @return [Array(Class, Hash), nil] a middleware and its options, nil when there shall be none
+      # @return [Array(Class, Hash), nil] a middleware and its options; nil: off
       def detection(app)
-        asked = app.config.castellan.detection
-        return if !asked || Castellan.off?
-        return [asked.log_to(Rails.logger).middleware, {}] if asked.respond_to?(:middleware)
-        return unless Rails.env.development?
+        options = enabled(app.config.castellan.detection) or return
+        return [Detect::Middleware, { logger: Rails.logger, **options, evidence: evidence(app) }] if Rails.env.development?
 
-        [Detect::Middleware, { logger: Rails.logger, **(asked.is_a?(Hash) ? asked : {}), evidence: evidence(app) }]
+        [detector(app).middleware, {}]
       end
 
       # @param app [Rails::Application]
-      # @return [Detect::Evidence::Sampled, nil] what the detector fills and the page of profiles shows, nil when nothing is watched
-      def evidence(app)
-        asked = app.config.castellan.detection
-        return if !asked || Castellan.off?
-        return asked.evidence if asked.respond_to?(:evidence)
-        return unless Rails.env.development?
+      # @return [Hash, nil] options for {Verify::Middleware}; nil: off
+      def verification(app) = (app.config.castellan.verify || nil unless Castellan.off?)
 
-        share = asked.is_a?(Hash) ? asked.fetch(:evidence, Detect::Middleware::EVIDENCE) : Detect::Middleware::EVIDENCE
+      # @param app [Rails::Application]
+      # @return [Detect::Evidence::Sampled, nil] what the detector fills and the page of profiles shows
+      def evidence(app)
+        options = enabled(app.config.castellan.detection) or return
+        return detector(app).evidence unless Rails.env.development?
+
+        share = options.fetch(:evidence, Detect::Middleware::EVIDENCE)
         @evidence ||= share.is_a?(Detect::Evidence::Sampled) ? share : Detect::Evidence::Sampled.new(share)
+      end
+
+      # Keeps documents in `config.castellan.cache_store`.
+      # @param app [Rails::Application]
+      def keep(app)
+        store = app.config.castellan.cache_store or return
+        source = ActiveRecord::Base if defined?(ActiveRecord::Base)
+        source ||= Sequel::DATABASES.first if defined?(Sequel::DATABASES)
+        Castellan.keep(store: store, versions: Versions::ExactVersions.new(source)) if source
       end
 
       # @param text [String] the signed link: where a server boots for whoever watches, else for the log
@@ -110,6 +108,22 @@ module Castellan
 
       private
 
+      # @return [Hash, nil]
+      def enabled(options)
+        return if options == false || Castellan.off?
+
+        options.nil? ? ({} if Rails.env.development?) : options
+      end
+
+      # @return [Detect::Production]
+      def detector(app)
+        settings = app.config.castellan
+        settings.detector ||= begin
+          report = settings.detection[:report]
+          Detect.production(**settings.detection.except(:report), &report).log_to(Rails.logger)
+        end
+      end
+
       # An application boots where its directory cannot be written, or is everybody's (a mounted volume): a process has its own then.
       def own_store
         { store: Store::DirectoryStore.new(Rails.root.join("tmp/castellan")) }
@@ -135,6 +149,7 @@ module Castellan
 
     # Last, because in an application that is initialised already the block runs at once.
     config.after_initialize do |app|
+      Railtie.keep(app)
       Railtie.check if app.config.eager_load && !Castellan.off?
     end
 
@@ -164,12 +179,17 @@ module Castellan
       end
     end
 
-    initializer "castellan.detect" do |app|
+    initializer "castellan.detect", after: :load_config_initializers do |app|
       middleware, options = Railtie.detection(app)
       if middleware
         Castellan::CallSite.root = Rails.root.to_s
         app.config.middleware.use(middleware, **options)
       end
+    end
+
+    initializer "castellan.verify", after: :load_config_initializers do |app|
+      options = Railtie.verification(app)
+      app.config.middleware.use(Castellan::Verify::Middleware, **options) if options
     end
   end
 end

@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+require_relative "../errors"
+
+module Castellan
+  class Railtie < Rails::Railtie
+    # `config.castellan`: one type for each key, checked when it is set, so that the backtrace names the line.
+    #
+    #   Rails.application.configure do                                  # config/initializers/castellan.rb
+    #     config.castellan.cache_store = Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]) if ENV["REDIS_URL"]
+    #     config.castellan.detection = { sample: 0.1 } if Rails.env.production?
+    #   end
+    #
+    # Also in config/application.rb and config/environments. What is read once at boot is not read again afterwards.
+    class Configuration
+      STORE = %i[read_multi write_multi].freeze
+      private_constant :STORE
+
+      # @return [Object, nil] a {Store} for documents whose resource says `cache`; nil, the default, keeps nothing
+      attr_reader :cache_store
+      # @return [String, nil] of the application's code: documents that another revision kept are not served; nil: {Keeper::Revision}
+      attr_reader :revision
+      # @return [Hash, false, nil] options of {Detect::Middleware} in development and of {Detect::Production} elsewhere (with `report:`, a
+      #   callable, for its block); false: off; nil, the default: on in development, off elsewhere
+      attr_reader :detection
+      # @return [Hash, false, nil] options of {Profile::Middleware}; false: off; nil, the default: on in development, off elsewhere
+      attr_reader :profile
+      # @return [Hash, false, nil] options of {Verify::Middleware}, `rate:` and `report:`; false or nil, the default: off
+      attr_reader :verify
+
+      # @return [Detect::Production, nil] set at boot, where `detection` is on outside of development: `puts config.castellan.detector`
+      attr_accessor :detector
+
+      def cache_store=(store)
+        unless store.nil? || STORE.all? { |name| store.respond_to?(name) }
+          refuse(:cache_store, store, "a store or nil", "Castellan::Store::MemoryStore.new")
+        end
+        @cache_store = store
+      end
+
+      def revision=(text)
+        refuse(:revision, text, "a String or nil", "ENV[\"GIT_COMMIT\"]") unless text.nil? || text.is_a?(String)
+        @revision = text
+      end
+
+      def detection=(options)
+        @detection = checked(:detection, options, "{ sample: 0.1 }")
+      end
+
+      def profile=(options)
+        @profile = checked(:profile, options, "{ secret: ENV[\"CASTELLAN_SECRET\"] }")
+      end
+
+      def verify=(options)
+        @verify = checked(:verify, options, "{ rate: 0.001, report: ->(difference) { Rails.logger.warn(difference.to_s) } }")
+      end
+
+      private
+
+      def checked(key, options, example)
+        refuse(key, options, "a Hash of options, or false", example) unless options.nil? || options == false || options.is_a?(Hash)
+        options
+      end
+
+      def refuse(key, value, type, example)
+        raise ConfigurationError, "config.castellan.#{key} must be #{type}, got #{value.inspect}; write for example " \
+                                  "config.castellan.#{key} = #{example}"
+      end
+    end
+  end
+end
