@@ -86,6 +86,18 @@ class RailtieTest < Minitest::Test
                  output.lines.map { |line| JSON.parse(line) }
   end
 
+  def test_routes_mount_an_app_before_its_table_is_there
+    output = run_app("boot; table; p get('/api/articles').status", files: MOUNTED)
+    assert_equal "200", output.lines.last.chomp
+  end
+
+  def test_a_wrong_declaration_of_a_mounted_app_fails_at_boot
+    wrong = { "app/resources/article_resource.rb" => "class ArticleResource < Castellan::Resource\n  model Article\n  attributes :titel\nend\n" }
+    code = "table; begin; boot; rescue Castellan::DeclarationError => error; puts error.message; end"
+    output = run_app(code, files: { **MOUNTED, **wrong })
+    assert_includes output, "articles has no column titel (did you mean title?)"
+  end
+
   MOUNTED = { "config/routes.rb" => <<~RUBY }.freeze
     Rails.application.routes.draw do
       mount Castellan.app { resource ArticleResource } => "/api"
@@ -158,7 +170,8 @@ class RailtieTest < Minitest::Test
   end
 
   def test_one_line_of_an_initializer_turns_off_what_is_on_in_development
-    files = { "config/initializers/castellan.rb" => "Rails.application.config.castellan.detection = Rails.application.config.castellan.profile = false\n" }
+    line = "Rails.configuration.castellan.detection = Rails.configuration.castellan.profile = false\n"
+    files = { "config/initializers/castellan.rb" => line }
     code = "table; boot; puts Rails.application.middleware.map(&:name).grep(/Castellan/).size, get('/articles').status"
     assert_equal "2\n200\n", run_app(code, "RAILS_ENV" => "development")
     assert_equal "0\n200\n", run_app(code, files: files, "RAILS_ENV" => "development")
@@ -178,12 +191,13 @@ class RailtieTest < Minitest::Test
       p Castellan.keeper.class, Rails.application.middleware.map(&:name).grep(/Castellan/), Rails.configuration.castellan.detector.class
       p get("/articles").status
     RUBY
-    assert_equal ["Castellan::Keeper", '["Castellan::Profile::Middleware", "Castellan::Verify::Middleware"]', "Castellan::Detect::Production", "200"],
-                 output.lines(chomp: true)
+    middleware = '["Castellan::Profile::Middleware", "Castellan::Verify::Middleware"]'
+    assert_equal ["Castellan::Keeper", middleware, "Castellan::Detect::Production", "200"], output.lines(chomp: true)
   end
 
   def test_a_wrong_value_is_refused_with_what_to_write
-    { "detection = true" => "detection must be a Hash of options, or false, got true; write for example config.castellan.detection = { sample: 0.1 }",
+    { "detection = true" => "detection must be a Hash of options, or false, got true; write for example " \
+                            "config.castellan.detection = { sample: 0.1 }",
       "profile = 'on'" => "profile must be a Hash of options, or false, got \"on\"", "cache_store = :memory_store" =>
       "cache_store must be a store or nil, got :memory_store", "revision = 7" => "revision must be a String or nil, got 7",
       "verify = 0.1" => "verify must be a Hash of options, or false, got 0.1", "profle = {}" => "profle=" }.each do |line, message|

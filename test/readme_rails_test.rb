@@ -7,7 +7,8 @@ require "tmpdir"
 # The files of a Rails application that the README shows, in one: the migration runs, schema.rb is loaded twice,
 # the migration goes back, and documents are kept while its triggers are there.
 class ReadmeRailsTest < Minitest::Test
-  SHOWN = Castellan::Snippets.files(File.read(File.join(ROOT, "README.md"))).transform_values { |code| code.sub("[7.2]", "[7.1]") }
+  SHOWN = Castellan::Snippets.files(File.read(File.join(ROOT, "README.md"))).transform_values { |code| code.sub("[7.2]", "[7.1]") }.freeze
+  ROUTES = "config/routes.rb" # test/doctor/rails_quick_start_test.rb has them
   PROGRAM = <<~RUBY
     require "rails"
     require "active_record/railtie"
@@ -58,8 +59,8 @@ class ReadmeRailsTest < Minitest::Test
     p answer
   RUBY
 
-  def test_the_readme_shows_a_migration_and_an_initializer
-    assert_equal %w[config/initializers/castellan.rb db/migrate], SHOWN.keys.map { |path| path[%r{\Adb/migrate}] || path }.sort
+  def test_the_readme_shows_a_migration_an_initializer_and_routes
+    assert_equal ["config/initializers/castellan.rb", ROUTES, "db/migrate"], SHOWN.keys.map { |path| path[%r{\Adb/migrate}] || path }.sort
   end
 
   def test_the_migration_and_the_initializer_keep_documents_on_sqlite
@@ -83,7 +84,7 @@ class ReadmeRailsTest < Minitest::Test
 
   def answers(url)
     Dir.mktmpdir do |dir|
-      write_files(dir, SHOWN)
+      write_files(dir, SHOWN.except(ROUTES))
       env = { "DATABASE_URL" => url, "REDIS_URL" => Castellan::TestServers.redis_url }
       run_ruby("-w", "-e", PROGRAM, chdir: dir, env: env).lines.map { |line| JSON.parse(line) }
     end

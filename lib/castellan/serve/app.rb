@@ -65,7 +65,7 @@ module Castellan
         @authentication = builder.authentication
         @challenge = builder.challenge
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
-          resource.checked_rows
+          check(resource)
           check_fixed(resource, asked)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?)]
         end.freeze
@@ -81,6 +81,16 @@ module Castellan
       end
 
       private
+
+      # A route of Rails is drawn before the first migration, so a database or table that is not there yet is no mistake: the resource is
+      # checked with its first document then.
+      def check(resource)
+        resource.checked_rows
+      rescue Castellan::Error
+        raise
+      rescue StandardError => error
+        warn("castellan: #{resource} is checked with its first document, because its table cannot be read: #{error.message.lines.first}")
+      end
 
       # What is fixed is a mistake here, where the same of a client is one of each request.
       def check_fixed(resource, asked)

@@ -1,6 +1,12 @@
 # frozen_string_literal: true
 
-require "dalli"
+begin
+  require "dalli"
+rescue LoadError => error
+  raise unless error.path == "dalli"
+
+  raise Castellan::ConfigurationError, "Castellan::Store::MemcachedStore needs dalli: write gem \"dalli\" into the Gemfile"
+end
 require "digest"
 require "zlib"
 

@@ -1,6 +1,12 @@
 # frozen_string_literal: true
 
-require "redis-client"
+begin
+  require "redis-client"
+rescue LoadError => error
+  raise unless error.path == "redis-client"
+
+  raise Castellan::ConfigurationError, "Castellan::Store::RedisStore needs redis-client: write gem \"redis-client\" into the Gemfile"
+end
 
 module Castellan
   module Store
