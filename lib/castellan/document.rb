@@ -165,13 +165,6 @@ module Castellan
       plan.derive(loaded.empty? ? :custom_code : [:custom_code, loaded]) { CustomCode.new(plan, @adapter) }
     end
 
-    # @return [Array(String, Array<String>)] the table of the primary data, and those whose every change changes every record:
-    #   the others that are read, and the table itself where one record's bytes hold something of another
-    def own_table_and_others
-      own = @adapter.table
-      [own, Tables.new(plan, @adapter).elsewhere?(own) ? tables : tables - [own]]
-    end
-
     # What tells this document from every other of the same version is its {#shape}, its {#statement} and its {#values}.
 
     # @return [Array] the same for each request of its plan
@@ -189,12 +182,6 @@ module Castellan
     #   found without making a statement of them), and that of the scopes of its associations
     def statement
       @statement ||= @adapter.scope_key(narrowed, plan)
-    end
-
-    # @return [String] what a record's bytes depend on besides the rows: the model's own scope and those of the associations, as they
-    #   are in this request, because a scope may read the tenant or the time
-    def surroundings
-      @adapter.scope_key(@adapter.scope, plan)
     end
 
     # @return [Boolean] whether the primary data is a list
@@ -222,15 +209,6 @@ module Castellan
       row_set&.give_up
     end
 
-    # @param ids [Array] the ids to write
-    # @return [Array<Array>] each of these records by itself, see {Serialize::RubyEncoder.encode_each}
-    def write_each(ids)
-      row_set = @adapter.fetch(plan, @adapter.by_ids(@scope, ids, definition.id_column), viewer: viewer)
-      Recording.span(:render, definition.name) { Serialize.encoder.encode_each(row_set, template) }
-    ensure
-      row_set&.give_up
-    end
-
     # For what reads and writes a part of the document by itself.
     # @return [Plan::RowSet]
     def rows_of(part, adapter, scope)
@@ -248,24 +226,17 @@ module Castellan
       !basis.nil?
     end
 
-    # @return [Array(Symbol, String)] what is kept between requests, :document or :record, and why nothing is now; one of them is nil
-    def keeping
-      return [nil, "Castellan.keep was not called"] unless @keeper
-      return [nil, "it is written anew inside Castellan.verify"] if Document.verification
+    # @return [String, nil] why nothing of it is kept now; nil where it is
+    def not_kept
+      return "Castellan.keep was not called" unless @keeper
+      return "it is written anew inside Castellan.verify" if Document.verification
 
-      reason = @keeper.reason(self)
-      reason ? [nil, reason] : [@keeper.layer_of(self), nil]
+      @keeper.reason(self)
     end
 
     # @return [Array<String>] why it can never be kept, whatever the store and the versions are
     def unkeepable
       custom_code.obstacles + unknown_tables
-    end
-
-    # @return [Array] the ids of the primary data, in order
-    def ids
-      column = definition.id_column
-      column.is_a?(Array) ? Rows::RecordIds.of(@adapter.instances, records, column) : @adapter.ids(paged, column)
     end
 
     # @param rows [Array, #ntuples] the primary data, to see how many there are

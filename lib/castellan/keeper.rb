@@ -65,17 +65,8 @@ module Castellan
     # @param basis [String]
     # @return [Serialize::Output]
     def fetch(document, basis)
-      caching = document.definition.caching
-      return fetch_records(document, caching) if layer_of(document) == :record
-
-      bytes = layer(Cache::DocumentLayer, caching).fetch(basis) { pack(document.write) }
+      bytes = layer(document.definition.caching.expires_in).fetch(basis) { pack(document.write) }
       unpack(bytes) || document.write
-    end
-
-    # @param document [Document]
-    # @return [Symbol] :record or :document, by which its bytes are kept
-    def layer_of(document)
-      document.definition.caching.layer == :record && apart?(document) ? :record : :document
     end
 
     # @param document [Document] of tables that are known
@@ -88,11 +79,6 @@ module Castellan
     end
 
     private
-
-    # Whether each record is kept by itself: there are several, without holes, and their versions are known one by one.
-    def apart?(document)
-      document.collection? && document.plan.holes.empty? && @versions.respond_to?(:record_versions)
-    end
 
     # By the statement, because a scope that is fixed has the same one in every request.
     def kept_of(document, source, tables)
@@ -117,13 +103,8 @@ module Castellan
       Serialize::Output.new(envelope.body.force_encoding(Encoding::UTF_8), holes)
     end
 
-    def fetch_records(document, caching)
-      parts = [Castellan::VERSION, @revision.to_s, SourceDigest.of(document.definition)]
-      RecordFetch.new(document, layer(Cache::RecordLayer, caching), @versions, parts).call
-    end
-
-    def layer(kind, caching)
-      @lock.synchronize { @layers[[kind, caching.expires_in]] ||= kind.new(store: @store, ttl: caching.expires_in, log: @log) }
+    def layer(expires_in)
+      @lock.synchronize { @layers[expires_in] ||= Cache::DocumentLayer.new(store: @store, ttl: expires_in, log: @log) }
     end
   end
 end
@@ -131,4 +112,3 @@ end
 require_relative "keeper/kept_statement"
 require_relative "keeper/source_digest"
 require_relative "keeper/revision"
-require_relative "keeper/record_fetch"

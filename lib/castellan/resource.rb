@@ -179,8 +179,7 @@ module Castellan
       # Keeps what was written in the configured store.
       # @param kind [:exact] bytes are served only while nothing they were made of has changed
       # @param expires_in [Numeric, nil] seconds
-      # @param layer [:document, :record] one entry for a whole document, or one for each record of the primary data
-      def cache(kind, expires_in: nil, layer: :document)
+      def cache(kind, expires_in: nil, layer: nil)
         Declaring.declare(self) { |declarations, location| declarations.cache(kind, expires_in, layer, location: location) }
       end
 

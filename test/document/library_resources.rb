@@ -47,12 +47,8 @@ class KeptArticleResource < ArticleResource
   cache :exact, expires_in: 60
 end
 
-class RecordKeptArticleResource < ArticleResource
-  cache :exact, expires_in: 60, layer: :record
-end
-
-class RecordKeptAuthorResource < AuthorResource
-  cache :exact, layer: :record
+class KeptAuthorResource < AuthorResource
+  cache :exact
 end
 
 class PersonalArticleResource < ArticleResource

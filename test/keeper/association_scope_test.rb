@@ -33,10 +33,6 @@ class AssociationScopeTest < Minitest::Test
     cache :exact
   end
 
-  class RecordResource < WriterResource
-    cache :exact, layer: :record
-  end
-
   def setup
     connection = Base.connection
     connection.create_table(:writers, force: true) { |t| t.string :name }
@@ -48,7 +44,7 @@ class AssociationScopeTest < Minitest::Test
     writer = Writer.create!(name: "Ada")
     [1, 2].each { |tenant| Note.create!(writer_id: writer.id, tenant: tenant, text: "of #{tenant}") }
     versions = Castellan::Versions::ExactVersions.new(Base)
-    versions.install(%w[writers notes], records: %w[writers])
+    versions.install(%w[writers notes])
     @keeper = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: versions)
   end
 
@@ -58,10 +54,6 @@ class AssociationScopeTest < Minitest::Test
 
   def test_a_kept_document_is_of_one_tenant
     assert_apart(WriterResource)
-  end
-
-  def test_a_kept_record_is_of_one_tenant
-    assert_apart(RecordResource)
   end
 
   private

@@ -50,7 +50,7 @@ module KeeperContract
   def setup
     library.fill
     @versions = library.versions
-    @versions.install(Library::TABLES, records: %w[articles authors])
+    @versions.install(Library::TABLES)
     @store = CountingStore.new
     @keeper = keeper(@store)
   end
@@ -109,27 +109,21 @@ module KeeperContract
   def test_a_failing_store_is_a_miss
     lines = []
     failing = Castellan::Keeper.new(store: FailingStore.new, versions: @versions, log: ->(line) { lines << line })
-    [models::KeptArticleResource, models::RecordKeptArticleResource].each do |resource|
-      assert_equal resource.render(keeper: nil), resource.render(keeper: failing)
-    end
+    assert_equal document(keeper: nil).to_json, document(keeper: failing).to_json
     assert_includes lines.first, "down"
   end
 
   def test_bytes_that_are_not_ours_are_a_miss
     garbled = keeper(GarblingStore.new)
-    [models::KeptArticleResource, models::RecordKeptArticleResource].each do |resource|
-      2.times { assert_equal resource.render(keeper: nil, include: "tags"), resource.render(keeper: garbled, include: "tags") }
-    end
+    2.times { assert_equal document(keeper: nil, include: "tags").to_json, document(keeper: garbled, include: "tags").to_json }
   end
 
   def test_where_a_trigger_is_missing_nothing_is_kept
     @versions.uninstall(%w[authors])
-    [models::KeptArticleResource, models::RecordKeptArticleResource].each do |resource|
-      before = resource.document(keeper: @keeper).etag
-      assert_equal resource.render(keeper: nil), resource.render(keeper: @keeper)
-      library.run("UPDATE authors SET name = name || '.'")
-      refute_equal before, resource.document(keeper: @keeper).etag
-    end
+    before = document.etag
+    assert_equal document(keeper: nil).to_json, document.to_json
+    library.run("UPDATE authors SET name = name || '.'")
+    refute_equal before, document.etag
     assert_empty @store.written
   end
 
@@ -163,7 +157,6 @@ module KeeperContract
   def test_castellan_off_passes_by
     with_env("CASTELLAN" => "off") do
       assert_equal document(keeper: nil).to_json, document.to_json
-      assert_equal models::RecordKeptArticleResource.render(keeper: nil), models::RecordKeptArticleResource.render(keeper: @keeper)
     end
     assert_empty @store.written
   end
@@ -173,46 +166,9 @@ module KeeperContract
     assert_empty @store.written
   end
 
-  # --- one entry for each record
-
-  def test_an_edit_of_one_record_writes_one_record
-    record.to_json
-    assert_equal 3, @store.written.size
-    library.run("UPDATE articles SET title = 'Other' WHERE id = 6")
-    assert_equal record(keeper: nil).to_json, record.to_json
-    assert_equal 4, @store.written.size
-  end
-
-  def test_an_edit_of_another_table_writes_all_records
-    record(include: "author").to_json
-    library.run("UPDATE authors SET name = 'Barbara' WHERE id = 1")
-    assert_equal record(include: "author", keeper: nil).to_json, record(include: "author").to_json
-    assert_equal 6, @store.written.size
-  end
-
-  def test_a_record_that_holds_something_of_another_is_stale_with_it
-    author = ->(keeper) { models::RecordKeptAuthorResource.render(keeper: keeper, include: "mentor") }
-    author.call(@keeper)
-    library.run("UPDATE authors SET name = 'Barbara' WHERE id = 1")
-    assert_equal author.call(nil), author.call(@keeper)
-    assert_includes author.call(@keeper), '"mentor_name":"Barbara"'
-  end
-
-  def test_where_records_have_no_versions_of_their_own_the_document_is_kept
-    versions = Struct.new(:exact) { def current(dependencies) = exact.current(dependencies) }.new(@versions)
-    @keeper = Castellan::Keeper.new(store: @store, versions: versions)
-    2.times { assert_equal record(keeper: nil).to_json, record.to_json }
-    assert_equal 1, @store.written.size
-    assert_includes record.explain, "kept: the document, while"
-    library.run("UPDATE articles SET title = 'Other' WHERE id = 7")
-    assert_equal record(keeper: nil).to_json, record.to_json
-    assert_equal 2, @store.written.size
-  end
-
   def test_explain_says_whether_the_versions_are_there
     assert_includes document.explain, "kept: the document, while"
-    assert_includes record.explain, "kept: each record, while"
-    assert_includes record(id: 1).explain, "kept: the document, while"
+    assert_includes document(id: 1).explain, "kept: the document, while"
     @versions.uninstall(%w[authors])
     assert_includes document.explain, "kept: not now: the version of a table cannot be told"
     assert_includes document(keeper: nil).explain, "kept: not now: Castellan.keep was not called"
@@ -228,15 +184,8 @@ module KeeperContract
     assert_match(/tables: not known\nkept: never, because:\n.*:size: its block gets/, opaque.document(keeper: @keeper).explain)
   end
 
-  def test_records_are_shared_by_pages_and_orders
-    record.to_json
-    record(sort: "-position", page: { size: 5 }).to_json
-    record(page: { number: 2 }).to_json
-    assert_equal 7, @store.written.uniq.size
-  end
-
   def test_a_scope_with_an_offset_is_the_same_document
-    plain = resource(:UnpagedResource, models::TagResource) { cache :exact, layer: :record }
+    plain = resource(:UnpagedResource, models::TagResource) { cache :exact }
     tags = models::Tag.order(:id).limit(1).offset(1)
     2.times { assert_equal plain.render(tags, keeper: nil), plain.render(tags, keeper: @keeper) }
   end
@@ -282,11 +231,9 @@ module KeeperContract
     asked = [{}, { include: "author,tags" }, { sort: "-title", include: "comments" }, { page: { number: 2 } }, { id: 4 }]
     25.times do
       edit(random)
-      [models::KeptArticleResource, models::RecordKeptArticleResource].product(asked).each do |resource, options|
-        assert_equal resource.render(keeper: nil, **options), resource.render(keeper: @keeper, **options)
-      end
-      assert_equal models::RecordKeptAuthorResource.render(keeper: nil, include: "articles.tags"),
-                   models::RecordKeptAuthorResource.render(keeper: @keeper, include: "articles.tags")
+      asked.each { |options| assert_equal document(keeper: nil, **options).to_json, document(**options).to_json }
+      authors = [nil, @keeper].map { |keeper| models::KeptAuthorResource.render(keeper: keeper, include: "articles.tags") }
+      assert_equal authors.first, authors.last
     end
   end
 
@@ -308,7 +255,6 @@ module KeeperContract
   def models = library.models
   def keeper(store) = Castellan::Keeper.new(store: store, versions: @versions)
   def document(**options) = models::KeptArticleResource.document(keeper: @keeper, **options)
-  def record(**options) = models::RecordKeptArticleResource.document(keeper: @keeper, **options)
 
   def resource(name, parent, &block)
     return models.const_get(name, false) if models.const_defined?(name, false)

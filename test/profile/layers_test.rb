@@ -33,20 +33,20 @@ class ProfileLayersTest < Minitest::Test
     super
   end
 
-  def resource(layer)
+  def resource
     books = Class.new(Sequel::Model(@database[:books]))
     Class.new(Castellan::Resource) do
       define_singleton_method(:name) { "ProfileLayersTest::BookResource" } # what has no name is not kept
       model books
       type "books"
       attributes :title
-      cache :exact, layer: layer
+      cache :exact
     end
   end
 
-  def serve(layer)
+  def serve
     Castellan.keep(store: @store, versions: @versions)
-    books = resource(layer)
+    books = resource
     app = Castellan.app { resource(books) }
     @middleware = Castellan::Profile::Middleware.new(app, authorize: ->(_env) { true }, environment: nil)
   end
@@ -58,7 +58,7 @@ class ProfileLayersTest < Minitest::Test
   def looks = result.cache.map { |look| look.values_at(:layer, :outcome) }
 
   def test_the_document_layer_missed_and_then_hit
-    serve(:document)
+    serve
     get
     assert_equal [%w[document miss]], looks
     assert_equal [["render", "ProfileLayersTest::BookResource"]], result.spans.map { |span| span.values_at(:kind, :name) }
@@ -70,16 +70,8 @@ class ProfileLayersTest < Minitest::Test
     assert(result.cache.all? { |look| look[:at_ns].between?(0, result.duration_ns) && look[:duration_ns].positive? })
   end
 
-  def test_the_record_layer_missed_and_then_hit
-    serve(:record)
-    get
-    assert_equal [%w[record miss]], looks
-    get
-    assert_equal [%w[record hit]], looks
-  end
-
   def test_the_clients_copy_answered
-    serve(:document)
+    serve
     etag = get.headers["etag"]
     assert_equal 304, get(HTTP_IF_NONE_MATCH: etag).status
     assert_equal [%w[validator hit]], looks

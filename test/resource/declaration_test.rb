@@ -142,7 +142,8 @@ class DeclarationTest < Minitest::Test
     "filter(:role) needs a block" => -> { filter :role },
     "write whole numbers with 1 <= size <= max_size" => -> { page size: 10, max_size: 5 },
     "cache :exactly is not known (did you mean exact?)" => -> { cache :exactly },
-    "cache layer: :records is not known (did you mean record?)" => -> { cache :exact, layer: :records },
+    "cache layer: :record: there is one layer, whole documents; leave layer: out. Records were kept one by one until 0.1.0" =>
+      -> { cache :exact, layer: :record },
     "format :nest is not known (did you mean nested?)" => -> { format :nest },
     "key_transform :dashed is not known (did you mean dash?)" => -> { key_transform :dashed },
     ":id cannot be an attribute or a relationship" => -> { attributes :id },
@@ -152,10 +153,6 @@ class DeclarationTest < Minitest::Test
       key_transform :dash
       attribute(:first_name, columns: :title) { |row| row }
       attribute(:"first-name", columns: :title) { |row| row }
-    },
-    "cache layer: :record cannot keep a record with a per_viewer attribute" => lambda {
-      cache :exact, layer: :record
-      per_viewer(:read) { |ids, _| ids }
     }
   }.freeze
 

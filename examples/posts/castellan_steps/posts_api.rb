@@ -12,7 +12,6 @@ module PostsApi
       resource PostResource, at: "resource", scope: PostsApi.method(:posts_of), include: WHOLE
       resource DocumentCachedPostResource, at: "document", scope: PostsApi.method(:posts_of), include: WHOLE
       resource DocumentCachedPostResource, at: "summary", scope: PostsApi.method(:posts_of), include: :author
-      resource RecordCachedPostResource, at: "perforated", scope: PostsApi.method(:posts_of), include: :author
       resource PersonalPostResource, at: "fragment", scope: PostsApi.method(:posts_of), include: :author
     end
   end

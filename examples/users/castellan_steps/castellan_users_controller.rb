@@ -6,10 +6,6 @@ class CastellanUsersController < ApplicationController
     answer_with UserResource
   end
 
-  def record_cache
-    answer_with RecordCachedUserResource
-  end
-
   def document_cache
     answer_with DocumentCachedUserResource
   end

@@ -2,23 +2,22 @@
 
 module Castellan
   module Cache
-    # What is kept of a document: its bytes, where the viewer's values go, and its validators. Frozen.
+    # What is kept of a document: its bytes, and where the viewer's values go. Frozen.
     #
-    #   envelope = Envelope.new(body: "{\"read\":}", holes: [[8, "7"]], etag: "\"v1\"", last_modified: Time.at(0))
+    #   envelope = Envelope.new(body: "{\"read\":}", holes: [[8, "7"]])
     #   bytes = envelope.dump
     #   Envelope.load(bytes).body      # the same bytes, not copied
     #   Envelope.load("anything else") # => nil, a miss
     #
-    # A binary format of its own rather than Marshal, because what comes from a shared store is input: all that can be read
-    # from it is a String, offsets inside it, and a time. Bytes of another version or length are nil.
+    # A binary format rather than Marshal, because a shared store is input: nothing can be read from it but a String and offsets
+    # inside it. Bytes of another version or length are nil.
     class Envelope
-      # "CE", the format, a zero | size of the tag | microseconds of the date | holes | size of their ids | size of the body
-      HEADER = "a4L>q>L>L>Q>"
-      HEADER_BYTESIZE = 32
-      MAGIC = "CE\x01\x00".b.freeze
-      NO_TIME = -(1 << 63)
+      # "CE", the format, a zero | holes | size of their ids | size of the body
+      HEADER = "a4L>L>Q>"
+      HEADER_BYTESIZE = 20
+      MAGIC = "CE\x02\x00".b.freeze
       SEPARATOR = "\0".b.freeze # of ids
-      private_constant :SEPARATOR, :HEADER, :HEADER_BYTESIZE, :MAGIC, :NO_TIME
+      private_constant :SEPARATOR, :HEADER, :HEADER_BYTESIZE, :MAGIC
 
       # @return [String] binary, without the viewer's values
       attr_reader :body
@@ -26,61 +25,48 @@ module Castellan
       attr_reader :offsets
       # @return [Array<String>] whose value that is, as many as there are offsets
       attr_reader :ids
-      # @return [String, nil]
-      attr_reader :etag
-      # @return [Time, nil] in UTC, to the microsecond
-      attr_reader :last_modified
 
       # @param holes [Array<Array(Integer, String)>] offset and id; ascending; an id is not empty and has no NUL
-      def initialize(body:, holes: [], etag: nil, last_modified: nil)
+      def initialize(body:, holes: [])
         @body = body.encoding == Encoding::BINARY ? body : body.b
         @offsets = holes.map(&:first).freeze
         @ids = holes.map { |_, id| id.b }.freeze
-        @etag = etag
-        @last_modified = last_modified
         check
         freeze
       end
 
-      # @param bytes [String, nil] what a store gave back
+      # @param bytes [String, nil] from a store
       # @return [Envelope, nil] nil for anything that {#dump} did not write
       def self.load(bytes)
         return if bytes.nil? || bytes.bytesize < HEADER_BYTESIZE
 
-        magic, etag_size, time, count, ids_size, body_size = bytes.unpack(HEADER)
-        start = HEADER_BYTESIZE + etag_size + (count * 4) + ids_size
+        magic, count, ids_size, body_size = bytes.unpack(HEADER)
+        start = HEADER_BYTESIZE + (count * 4) + ids_size
         return if magic != MAGIC || start + body_size != bytes.bytesize
 
-        new(body: bytes.byteslice(start, body_size), holes: load_holes(bytes, HEADER_BYTESIZE + etag_size, count, ids_size),
-            etag: (bytes.byteslice(HEADER_BYTESIZE, etag_size).force_encoding(Encoding::UTF_8) if etag_size.positive?),
-            last_modified: (Time.at(0, time, :microsecond).utc if time != NO_TIME))
-      rescue ArgumentError # offsets that do not fit: not ours
+        new(body: bytes.byteslice(start, body_size), holes: load_holes(bytes, count, ids_size))
+      rescue ArgumentError # offsets that do not fit
         nil
       end
 
-      def self.load_holes(bytes, start, count, ids_size)
+      def self.load_holes(bytes, count, ids_size)
         return [] if count.zero?
 
-        ids = bytes.byteslice(start + (count * 4), ids_size).split(SEPARATOR)
+        ids = bytes.byteslice(HEADER_BYTESIZE + (count * 4), ids_size).split(SEPARATOR)
         raise ArgumentError, "ids" if ids.size != count
 
-        bytes.byteslice(start, count * 4).unpack("L>*").zip(ids)
+        bytes.byteslice(HEADER_BYTESIZE, count * 4).unpack("L>*").zip(ids)
       end
       private_class_method :load_holes
 
       # @return [String] binary
       def dump
-        etag = @etag.to_s.b
         ids = @ids.join(SEPARATOR)
-        header = [MAGIC, etag.bytesize, time, @offsets.size, ids.bytesize, @body.bytesize].pack(HEADER)
-        header << etag << @offsets.pack("L>*") << ids << @body
+        header = [MAGIC, @offsets.size, ids.bytesize, @body.bytesize].pack(HEADER)
+        header << @offsets.pack("L>*") << ids << @body
       end
 
       private
-
-      def time
-        @last_modified ? (@last_modified.to_i * 1_000_000) + @last_modified.usec : NO_TIME
-      end
 
       def check
         return if @offsets.empty?

@@ -10,9 +10,6 @@ module Castellan
     #   # tables: assignments, employees, roles, users
     #   # kept: the document, while no write changes what it is made of
     class Explanation
-      LAYERS = { record: "each record", document: "the document" }.freeze
-      private_constant :LAYERS
-
       def initialize(document, adapter, scope)
         @document = document
         @adapter = adapter
@@ -102,8 +99,8 @@ module Castellan
         never = @document.unkeepable
         return ["kept: never, because:", *never.map { |reason| "  #{reason}" }] if never.any?
 
-        layer, reason = @document.keeping
-        reason ? "kept: not now: #{reason}" : "kept: #{LAYERS.fetch(layer)}, while no write changes what it is made of"
+        reason = @document.not_kept
+        reason ? "kept: not now: #{reason}" : "kept: the document, while no write changes what it is made of"
       end
     end
   end

@@ -6,7 +6,6 @@ module Castellan
     #
     #   tables = Tables.new(plan, adapter)
     #   tables.of(scope, scope_sql)   # => ["roles", "users"]; nil: not known
-    #   tables.elsewhere?("users")    # => false: no record's bytes hold something of another user
     #
     # What is found is kept only where no association has a scope, because a scope may choose its tables anew in each request.
     # A block that takes the record may read anything, and a statement that asks for the time or the user is made of more than
@@ -43,13 +42,6 @@ module Castellan
         return found unless found.empty? && of(scope, sql).nil?
 
         ["which tables its statements read cannot be told for certain (a view, a function, another schema, row-level security): #{sql}"]
-      end
-
-      # Whether a statement other than that of the primary rows reads a table: then a change of one record may change others.
-      # @param table [String]
-      # @return [Boolean]
-      def elsewhere?(table)
-        stable? ? known(:elsewhere) { mentioned?(table) } : mentioned?(table)
       end
 
       private
@@ -95,11 +87,6 @@ module Castellan
         known(:stable) { node_stable?(@plan.root, @adapter) }
       end
 
-      def mentioned?(table)
-        name = /(?<![\w$])#{Regexp.escape(table)}(?![\w$])/i
-        statements(@plan.root, @adapter).any? { |statement| name.match?(statement) }
-      end
-
       def node_stable?(node, adapter)
         node.columns.all? { |column| adapter.stable_path?(column.path) } &&
           node.edges.all? { |edge| edge_stable?(edge, adapter) && below_stable?(edge) }
@@ -111,26 +98,6 @@ module Castellan
 
       def below_stable?(edge)
         edge.nodes.all? { |node| node_stable?(node, @adapter.related(node.definition.model)) }
-      end
-
-      def statements(node, adapter)
-        paths = node.columns.flat_map { |column| path_statements(adapter, column.path) }
-        paths + node.edges.flat_map do |edge|
-          below = edge.nodes.flat_map { |inner| [*statements(inner, @adapter.related(inner.definition.model)), edge_table(inner)] }
-          edge.alternatives ? below : [adapter.association(edge.relationship.name).lazy.whole_sql, *below]
-        end
-      end
-
-      def path_statements(adapter, path)
-        path.map do |name|
-          association = adapter.association(name)
-          adapter = association.adapter
-          association.lazy.whole_sql
-        end
-      end
-
-      def edge_table(node)
-        @adapter.related(node.definition.model).table
       end
     end
   end

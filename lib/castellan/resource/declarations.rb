@@ -7,8 +7,8 @@ module Castellan
     class Declarations
       # The pages of a collection. `count` is the member's name in `meta`, or nil.
       Page = Struct.new(:size, :max_size, :count)
-      # What is kept, for how long (seconds or nil), and in which layer.
-      Caching = Struct.new(:kind, :expires_in, :layer)
+      # What is kept, and for how long (seconds or nil).
+      Caching = Struct.new(:kind, :expires_in)
 
       attr_accessor :model, :type, :meta, :pure, :variation
       attr_reader :id_column, :attributes, :relationships, :representations, :filters, :sorts, :default_sort, :paging, :caching,
@@ -80,9 +80,12 @@ module Castellan
 
       def cache(kind, expires_in, layer, location:)
         one_of!("cache", kind, %i[exact], location)
-        one_of!("cache layer:", layer, %i[document record], location)
-        @locations[:cache] = location
-        @caching = Caching.new(kind, expires_in&.to_f, layer).freeze
+        unless layer.nil?
+          refuse("cache layer: #{layer.inspect}: there is one layer, whole documents; leave layer: out. Records were kept one by one " \
+                 "until 0.1.0, and reading them took longer than writing them anew", location)
+        end
+
+        @caching = Caching.new(kind, expires_in&.to_f).freeze
       end
 
       def format(name, location:)

@@ -47,7 +47,6 @@ module Castellan
         check_names
         check_representations(declarations.locations)
         check_default_sort(declarations.locations[:sort])
-        check_caching(declarations.locations[:cache])
         freeze
       end
 
@@ -94,11 +93,6 @@ module Castellan
       # @return what the block returned the first time
       def derive(key)
         @derived[key] || @lock.synchronize { @derived[key] ||= yield }
-      end
-
-      # @return [Boolean]
-      def per_viewer?
-        @attributes.each_value.any? { |attribute| attribute.source == :viewer }
       end
 
       # @return [Boolean] whether members are written for some viewers only, whatever the row
@@ -201,14 +195,6 @@ module Castellan
           refuse("sort default: #{default_sort.inspect} names #{name}, which cannot be sorted by#{Nearest.hint(name, sorts.keys)}",
                  location)
         end
-      end
-
-      # A kept record is bytes without holes: what is the viewer's own cannot be in it.
-      def check_caching(location)
-        return unless caching&.layer == :record && per_viewer?
-
-        refuse("cache layer: :record cannot keep a record with a per_viewer attribute; write layer: :document, which keeps one " \
-               "document for all viewers", location)
       end
 
       def refuse(text, location)

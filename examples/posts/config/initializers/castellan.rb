@@ -5,7 +5,7 @@
 if ENV["WITH_CASTELLAN"] == "1"
   Rails.application.config.after_initialize do
     versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)
-    versions.install(%w[comments posts readings users], records: %w[posts])
+    versions.install(%w[comments posts readings users])
     Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: versions)
   end
 end
