@@ -20,6 +20,7 @@ module Castellan
   autoload :Detect, "castellan/detect"
   autoload :Doctor, "castellan/doctor"
   autoload :Document, "castellan/document"
+  autoload :EndpointName, "castellan/endpoint_name"
   autoload :Finding, "castellan/finding"
   autoload :Fingerprint, "castellan/fingerprint"
   autoload :HTTP, "castellan/http"

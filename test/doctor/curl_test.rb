@@ -56,7 +56,7 @@ class CurlTest < Minitest::Test
   end
 
   def test_what_cannot_be_read_is_said
-    assert_includes refused("curl 'http://a.example/x"), "a quote is not closed at \"'http://a.example/x\""
+    assert_includes refused("curl 'http://a.example/x"), "a quote is not closed in \"curl 'http://a.example/x\""
     assert_includes refused("curl -H 'A: b'"), "names no URL"
     assert_includes refused("curl /x -H 'no colon'"), "is not of the form 'Name: value'"
     assert_includes refused("curl 'http://a b/'"), "is not a path or a URL"
@@ -65,5 +65,5 @@ class CurlTest < Minitest::Test
   private
 
   def parse(command) = Castellan::Doctor::Curl.parse(command)
-  def refused(command) = assert_raises(Castellan::Doctor::Unwell) { parse(command) }.message
+  def refused(command) = assert_raises(Castellan::Doctor::Error) { parse(command) }.message
 end

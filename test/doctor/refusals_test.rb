@@ -21,6 +21,7 @@ class RefusalsTest < Minitest::Test
       when "/private" then env["HTTP_AUTHORIZATION"] ? [200, {}, ["hello"]] : [401, {}, []]
       when "/conditional" then [304, {}, []]
       when "/forbidden" then [403, {}, ["<html><title>x</title><h1>Not yours</h1></html>"]]
+      when "/quoted" then [404, { "content-type" => "text/html" }, ["<h1>No route matches [GET] &quot;/quoted&quot; &amp; more</h1>"]]
       when "/failed" then [500, {}, ["Sorry"]]
       when "/raised" then raise KeyError, "no such thing"
       when "/nil" then nil
@@ -39,6 +40,7 @@ class RefusalsTest < Minitest::Test
         "/conditional" => "leave out If-None-Match",
         "/forbidden" => "the one who asks may not see this (it says: Not yours)",
         "/nothing" => "answered 404, which is not measured: there is nothing at this path in this environment (it says: nothing)",
+        "/quoted" => "in this environment (it says: No route matches [GET] \"/quoted\" & more)",
         "/failed" => "answered 500, which is not measured: it failed (it says: Sorry); look into its log",
         "/nil" => "raised an error, so there is nothing to measure: TypeError: the application answered with nil",
         "/later" => "GET /later: the application answered 429"

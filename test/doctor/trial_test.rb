@@ -42,7 +42,7 @@ class TrialTest < Minitest::Test
       trial = try { body.call(keepers.map { |keeper| keeper.badge.id }) }
       assert_predicate trial, :accepted?, trial.to_s
     end
-    error = assert_raises(Doctor::Unwell) { try { keepers.each { |keeper| keeper.badge.id } && Object.new } }
+    error = assert_raises(Doctor::Error) { try { keepers.each { |keeper| keeper.badge.id } && Object.new } }
     assert_includes error.message, "returned a Object, which cannot be compared: let it return the response, its body, or plain values"
   end
 

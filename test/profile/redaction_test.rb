@@ -47,9 +47,9 @@ class ProfileRedactionTest < Minitest::Test
 
   def test_parts_of_a_path_in_several_encodings_are_one_text
     env = { "REQUEST_METHOD" => "G\xE9T", "SCRIPT_NAME" => "/\u00fc", "PATH_INFO" => "/\xFF/7".b }
-    assert_equal "G?T /\u00fc/?/:id", Castellan::Profile::EndpointName.of(env)
-    assert_equal "/\u00fc/\xFF/7".b, Castellan::Profile::EndpointName.path(env)
-    assert_equal "GET \u00fc#?", Castellan::Profile::EndpointName.of("REQUEST_METHOD" => "GET", "action_dispatch.request.path_parameters" =>
+    assert_equal "G?T /\u00fc/?/:id", Castellan::EndpointName.of(env)
+    assert_equal "/\u00fc/\xFF/7".b, Castellan::EndpointName.path(env)
+    assert_equal "GET \u00fc#?", Castellan::EndpointName.of("REQUEST_METHOD" => "GET", "action_dispatch.request.path_parameters" =>
       { controller: "\u00fc", action: "\xFF".b })
   end
 
@@ -106,7 +106,7 @@ class ProfileRedactionTest < Minitest::Test
   end
 
   def test_the_name_of_an_endpoint
-    name = ->(env) { Castellan::Profile::EndpointName.of({ "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "" }.merge(env)) }
+    name = ->(env) { Castellan::EndpointName.of({ "REQUEST_METHOD" => "GET", "SCRIPT_NAME" => "" }.merge(env)) }
     paths = { "/users/12" => "/users/:id", "/users/12.json" => "/users/:id.json", "/v2/users" => "/v2/users", "/" => "/",
               "/a/3f2504e0-4f89-41d3-9a0c-0305e82c3301/b" => "/a/:id/b", "/users/deadbeefdeadbeef" => "/users/:id",
               "/users/anna" => "/users/anna" }

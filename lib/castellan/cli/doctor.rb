@@ -30,7 +30,7 @@ module Castellan
       rescue OptionParser::ParseError => error
         @err.puts "castellan doctor: #{error.message}; see castellan doctor --help"
         2
-      rescue Castellan::Error => error # Doctor::Unwell, or that there is no rack
+      rescue Castellan::Error => error # Doctor::Error, or that there is no rack
         @err.puts "castellan doctor: #{error.message}"
         1
       rescue Interrupt
@@ -94,7 +94,7 @@ module Castellan
         FileUtils.mkdir_p(@options[:bodies]) if @options[:bodies]
         output = Castellan::Doctor::Output.aside(@out)
         examine_aside(file, requests, output)
-      rescue Castellan::Doctor::Unwell => error
+      rescue Castellan::Doctor::Error => error
         said = output&.said.to_s
         raise said.empty? ? error : error.class.new("#{error.message}\nThe application printed last:\n#{said.chomp}")
       ensure

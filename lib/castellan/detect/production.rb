@@ -2,7 +2,7 @@
 
 require "castellan/detect/production/breaker"
 require "castellan/detect/production/distribution"
-require "castellan/detect/production/endpoint"
+require_relative "../endpoint_name"
 require "castellan/detect/production/entries"
 require "castellan/detect/production/judgements"
 require "castellan/detect/production/metered_tally"
@@ -189,7 +189,7 @@ module Castellan
         found = @judgements.of(tally)
         @evidence.leave_alone(found.map(&:first)) if found.any?
         found += vain.map { |finding| [finding, 1, 0] }
-        keep(found, Endpoint.of(env), env) if found.any?
+        keep(found, EndpointName.of(env), env) if found.any?
       end
 
       def spend(tally, spent_ns, duration_ns, env)

@@ -23,11 +23,11 @@ module Castellan
 
       # @param path [String, nil] default: config.ru, else app.rb, in the working directory
       # @return [Application]
-      # @raise [Unwell] with the application's own error
+      # @raise [Error] with the application's own error
       def self.boot(path = nil, environment: "production")
         path ||= %w[config.ru app.rb].find { |file| File.file?(file) } or
-          raise Unwell, "there is no config.ru and no app.rb in #{Dir.pwd}; name the file: castellan doctor path/to/config.ru --get /path"
-        raise Unwell, "there is no file #{path}" unless File.file?(path)
+          raise Error, "there is no config.ru and no app.rb in #{Dir.pwd}; name the file: castellan doctor path/to/config.ru --get /path"
+        raise Error, "there is no file #{path}" unless File.file?(path)
 
         new(path, environment).tap(&:boot)
       end
@@ -42,10 +42,10 @@ module Castellan
         VARIABLES.each { |name| ENV[name] = environment }
         with_railtie { @app = path.end_with?(".ru") ? rackup : ruby }
         self
-      rescue Unwell
+      rescue Error
         raise
       rescue ScriptError, StandardError, SystemExit => error
-        raise Unwell, boot_failure(error)
+        raise Error, boot_failure(error)
       end
 
       # @return [Array] Rack's response
@@ -99,7 +99,7 @@ module Castellan
         before = subclasses
         load File.expand_path(path)
         named_like_the_file || only(subclasses - before) || classic ||
-          raise(Unwell, "#{path} defines no Rack application: define one as #{camelized}, or name a config.ru")
+          raise(Error, "#{path} defines no Rack application: define one as #{camelized}, or name a config.ru")
       end
 
       def named_like_the_file
@@ -117,7 +117,7 @@ module Castellan
       end
 
       def only(found)
-        raise Unwell, "#{path} defines several applications (#{found.join(", ")}): name one in a config.ru" if found.size > 1
+        raise Error, "#{path} defines several applications (#{found.join(", ")}): name one in a config.ru" if found.size > 1
 
         found.first
       end

@@ -1,14 +1,16 @@
 # frozen_string_literal: true
 
+require "shellwords"
+
 module Castellan
   module Doctor
-    # Reads a command that a browser's "Copy as cURL" wrote.
+    # Reads a command that a browser's "Copy as cURL" wrote, for Bash.
     #
     #   Curl.parse(%q(curl 'https://app.example/users?role=admin' -H 'authorization: Bearer abc' --compressed))  # => Request
     #
-    # Understood: the URL, -H, -X, -I, -b (cookies as text), -A, -e, -u, also joined (`-sXGET`). What sends a body is refused, what does
-    # not matter to the application (--compressed, -s, -k …) is passed over. The header Accept-Encoding is left out, so that the body's
-    # own bytes are counted, and so are If-None-Match and If-Modified-Since, so that there is a body.
+    # Reads the URL, -H, -X, -I, -b (cookies as text), -A, -e, -u, also joined (`-sXGET`). Refuses options that send a body, ignores those
+    # that do not matter to the application (--compressed, -s, -k …). Leaves out the header Accept-Encoding, so that the body's own bytes
+    # are counted, and If-None-Match and If-Modified-Since, so that there is a body.
     class Curl
       LONG = { "-H" => "--header", "-X" => "--request", "-I" => "--head", "-b" => "--cookie", "-A" => "--user-agent", "-e" => "--referer",
                "-u" => "--user", "-d" => "--data", "-F" => "--form", "-T" => "--upload-file", "-o" => "--output", "-m" => "--max-time",
@@ -18,18 +20,23 @@ module Castellan
       PASSED_OVER = %w[--output --max-time --connect-timeout --retry --proxy --cacert --cert --key --write-out --resolve --interface].freeze
       WITH_VALUE = [*HEADERS.keys, *BODY, *PASSED_OVER, "--header", "--request", "--user", "--url"].freeze
       LEFT_OUT = %w[accept-encoding if-none-match if-modified-since].freeze
+      # Quotes, the `$'…'` that Chromium writes when a value holds a quote, and continued lines.
+      QUOTED = /'[^']*'|"(?:\\.|[^"\\])*"|\$'(?<ansi>(?:[^'\\]|\\.)*)'|(?<continued>\\\r?\n)/m
+      ESCAPE = /(?<utf16>(?:\\u\h{4})+)|\\x(?<hex>\h{1,2})|\\(?<other>.)/m
+      CONTROL = { "n" => "\n", "t" => "\t", "r" => "\r" }.freeze
       TOKEN = /\A\s*[!#$%&'*+.^`|~\w-]+\s*\z/
-      private_constant :LONG, :HEADERS, :BODY, :PASSED_OVER, :WITH_VALUE, :LEFT_OUT, :TOKEN
+      private_constant :LONG, :HEADERS, :BODY, :PASSED_OVER, :WITH_VALUE, :LEFT_OUT, :QUOTED, :ESCAPE,
+                       :CONTROL, :TOKEN
 
       # @param command [String]
       # @return [Request]
-      # @raise [Unwell]
+      # @raise [Error]
       def self.parse(command)
         new(command).call
       end
 
       def initialize(command)
-        @words = ShellWords.split(command)
+        @words = words(command)
         @headers = {}
         @verb = "GET"
       end
@@ -38,12 +45,31 @@ module Castellan
       def call
         @words.shift if @words.first == "curl"
         take(@words.shift) until @words.empty?
-        raise Unwell, "the curl command names no URL" unless @url
+        raise Error, "the curl command names no URL" unless @url
 
         Request.new(@url.match?(%r{\A(?:https?://|/)}i) ? @url : "http://#{@url}", verb: @verb, headers: @headers)
       end
 
       private
+
+      def words(command)
+        Shellwords.split(command.gsub(QUOTED) { |text| $~[:continued] ? " " : $~[:ansi]&.then { |ansi| ansi_quoted(ansi) } || text })
+      rescue ArgumentError
+        raise Error, "the curl command cannot be read: a quote is not closed in #{command[0, 60].inspect}; " \
+                     "copy it as cURL (bash), and put it between quotes that it does not hold itself"
+      end
+
+      # The browser's JavaScript writes a character beyond 16 bits as two escapes.
+      def ansi_quoted(text)
+        unescaped = text.gsub(ESCAPE) do
+          match = Regexp.last_match
+          if match[:utf16] then match[:utf16].scan(/\h{4}/).map(&:hex).pack("n*").force_encoding("UTF-16BE").encode("UTF-8")
+          elsif match[:hex] then [match[:hex].hex].pack("U")
+          else CONTROL.fetch(match[:other], match[:other])
+          end
+        end
+        unescaped.shellescape
+      end
 
       def take(word)
         if word.start_with?("--") then option(*word.split("=", 2))
@@ -78,13 +104,13 @@ module Castellan
       end
 
       def refuse_body(name)
-        raise Unwell, "the curl command sends a body (#{name}): the doctor repeats a request many times, so it sends GET and HEAD only"
+        raise Error, "the curl command sends a body (#{name}): the doctor repeats a request many times, so it sends GET and HEAD only"
       end
 
       # `Name;` is curl's way to send a header without a value.
       def header(line)
         name, value = line.end_with?(";") && !line.include?(":") ? [line.chop, ""] : line.split(":", 2)
-        raise Unwell, "the header #{line.inspect} is not of the form 'Name: value'" unless value && name.match?(TOKEN)
+        raise Error, "the header #{line.inspect} is not of the form 'Name: value'" unless value && name.match?(TOKEN)
 
         @headers[name.strip] = value.strip unless LEFT_OUT.include?(name.strip.downcase)
       end

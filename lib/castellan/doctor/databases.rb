@@ -29,7 +29,7 @@ module Castellan
           end
         end
 
-        # @raise [Unwell] when it cannot be reached
+        # @raise [Error] when it cannot be reached
         def rolled_back(&block)
           Databases.reach(self) { reach }
           @pool.respond_to?(:pin_connection!) ? pinned(&block) : joined(&block)
@@ -121,7 +121,7 @@ module Castellan
 
       # Runs the block in a transaction of every database, and rolls all of them back.
       # @return what the block returned
-      # @raise [Unwell] when a database cannot be reached
+      # @raise [Error] when a database cannot be reached
       def rolled_back(databases = connected, &block)
         return yield if databases.empty?
 
@@ -152,13 +152,13 @@ module Castellan
         defined?(Sequel::DATABASES) ? Sequel::DATABASES.map { |database| SequelDatabase.new(database) } : []
       end
 
-      # @raise [Unwell] with what the driver said, whatever its class: a wrong configuration is an ArgumentError
+      # @raise [Error] with what the driver said, whatever its class: a wrong configuration is an ArgumentError
       def reach(database)
         yield
       rescue LoadError, StandardError => error
-        raise Unwell, "the database #{database} cannot be reached: #{error.message.lines.first.to_s.scrub.strip}\n" \
-                      "Start its server and make the database (in Rails: RAILS_ENV=production bin/rails db:prepare), name another " \
-                      "(often DATABASE_URL), or examine another environment: --env development."
+        raise Error, "the database #{database} cannot be reached: #{error.message.lines.first.to_s.scrub.strip}\n" \
+                     "Start its server and make the database (in Rails: RAILS_ENV=production bin/rails db:prepare), name another " \
+                     "(often DATABASE_URL), or examine another environment: --env development."
       end
     end
   end

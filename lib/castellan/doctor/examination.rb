@@ -61,7 +61,7 @@ module Castellan
       end
 
       # @return [self]
-      # @raise [Unwell] when an answer is not 2xx
+      # @raise [Error] when an answer is not 2xx
       def call
         @body = respond.body
         survey { watch }
@@ -71,7 +71,7 @@ module Castellan
 
       # Only asks, once, and measures nothing: for an answer that is compared with another.
       # @return [self]
-      # @raise [Unwell] when the answer is not 2xx
+      # @raise [Error] when the answer is not 2xx
       def check
         @body = respond.body
         self
@@ -114,7 +114,7 @@ module Castellan
 
       def wanted(answer)
         reason = Refusal.of(answer, request)
-        raise Unwell, reason if reason
+        raise Error, reason if reason
 
         answer
       end

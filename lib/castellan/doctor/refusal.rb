@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "cgi/escape"
+
 module Castellan
   module Doctor
     # Why an answer is not measured, and what to do: only success says how long the work takes.
@@ -79,7 +81,9 @@ module Castellan
       end
 
       def said
-        text = @answer.body.dup.force_encoding(Encoding::UTF_8).scrub.gsub(MARKUP, " ").gsub(/\s+/, " ").strip
+        body = @answer.body.dup.force_encoding(Encoding::UTF_8).scrub
+        plain = body.gsub(MARKUP, " ")
+        text = (plain == body ? body : CGI.unescapeHTML(plain)).gsub(/\s+/, " ").strip
         text.empty? ? "" : " (it says: #{text[0, 200]})"
       end
     end

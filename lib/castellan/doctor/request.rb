@@ -19,17 +19,17 @@ module Castellan
       attr_reader :url, :path, :verb, :headers
 
       # @param target [String] "/users" or a whole URL; its host and scheme are what the application sees
-      # @raise [Unwell] when it is not a URL or a path
+      # @raise [Error] when it is not a URL or a path
       def initialize(target, verb: "GET", headers: {})
         @verb = verb.upcase
-        raise Unwell, "the doctor repeats a request many times, so it sends GET and HEAD only, not #{@verb}" unless VERBS.include?(@verb)
+        raise Error, "the doctor repeats a request many times, so it sends GET and HEAD only, not #{@verb}" unless VERBS.include?(@verb)
 
         @url = absolute(target)
         @path = @url.sub(%r{\Ahttps?://[^/?]*}i, "").sub(%r{\A(?!/)}, "/")
         @headers = headers
         env
       rescue URI::InvalidURIError => error
-        raise Unwell, "#{target.inspect} is not a path or a URL: #{error.message}; write it as /path?name=value"
+        raise Error, "#{target.inspect} is not a path or a URL: #{error.message}; write it as /path?name=value"
       end
 
       # @return [Hash] Rack's environment
@@ -60,7 +60,7 @@ module Castellan
         return "http://localhost#{target}" if target.start_with?("/")
         return target.sub(/#.*/, "") if target.match?(%r{\Ahttps?://[^/?]}i)
 
-        raise Unwell, "#{target.inspect} is not a path or a URL; write it as /path?name=value"
+        raise Error, "#{target.inspect} is not a path or a URL; write it as /path?name=value"
       end
 
       def variable(name)

@@ -70,7 +70,7 @@ module Castellan
 
         def in_sequel
           reflections = @owner.association_reflections
-          raise Unwell, "#{@owner} is frozen, so that no association can be declared for the trial" if reflections.frozen?
+          raise Error, "#{@owner} is frozen, so that no association can be declared for the trial" if reflections.frozen?
 
           subclass = Class.new(@owner)
           subclass.public_send(@notes.macro, name, **@notes.options, &@notes.block)

@@ -20,7 +20,7 @@ module Castellan
 
         # @param result what the work returned: a String, Rack's response, an object with a body, or plain values and models
         # @return [Outcome]
-        # @raise [Unwell] when it cannot be compared
+        # @raise [Error] when it cannot be compared
         def self.of(result)
           return of_answer(result) if result.is_a?(Answer)
           return of_answer(Answer.to(->(_env) { result }, {})) if rack?(result)

@@ -16,7 +16,7 @@ module Castellan
         module_function
 
         # @return [Object] of hashes, arrays and values
-        # @raise [Unwell] when it holds something that cannot be compared
+        # @raise [Error] when it holds something that cannot be compared
         def of(value)
           case value
           when *AS_THEY_ARE then value
@@ -42,8 +42,8 @@ module Castellan
           return of(value.to_h) if value.respond_to?(:to_h)
           return value.iso8601 if value.respond_to?(:iso8601)
 
-          raise Unwell, "the block returned a #{value.class}, which cannot be compared: let it return the response, its body, " \
-                        "or plain values"
+          raise Error, "the block returned a #{value.class}, which cannot be compared: let it return the response, its body, " \
+                       "or plain values"
         end
         private_class_method :collection
       end

@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "castellan/detect"
+require "castellan"
 
-class ProductionEndpointTest < Minitest::Test
+class EndpointNameTest < Minitest::Test
   def test_a_path_loses_its_ids_and_what_is_personal
     { "/users" => "/users", "/users/7/posts/8" => "/users/:id/posts/:id", "/api/v2/users/a1b2" => "/api/v2/users/:id",
       "/users/jane@example.org" => "/users/:id", "/users/jane%40example.org" => "/users/:id", "/" => "/", "" => "",
-      "/t/#{"x" * 40}/edit" => "/t/:id/edit", "/users/3f2504e0-4f89-11d3-9a0c-0305e82c3301" => "/users/:id" }.each do |path, name|
+      "/t/#{"x" * 40}/edit" => "/t/:id/edit", "/users/3f2504e0-4f89-11d3-9a0c-0305e82c3301" => "/users/:id",
+      "/users/12.json" => "/users/:id.json", "/users/jane@example.org.json" => "/users/:id.json" }.each do |path, name|
       assert_equal "GET #{name}", of("PATH_INFO" => path)
     end
   end
@@ -30,5 +31,5 @@ class ProductionEndpointTest < Minitest::Test
 
   private
 
-  def of(env) = Castellan::Detect::Production::Endpoint.of({ "REQUEST_METHOD" => "GET" }.merge(env))
+  def of(env) = Castellan::EndpointName.of({ "REQUEST_METHOD" => "GET" }.merge(env))
 end
