@@ -18,7 +18,7 @@ module Castellan
     ROOT = File.expand_path("../..", __dir__)
     OTHERS = %w[gemfiles/*.gemfile test/doctor/rails_api/Gemfile examples/*/Gemfile examples/*/*/Gemfile].freeze
     GEMFILES = ["Gemfile", *Dir.glob(OTHERS, base: ROOT)]
-               .reject { |path| path.include?("/vendor/") }.freeze
+               .reject { |path| path.include?("/vendor/") || path.end_with?("rails_8_1.gemfile") }.freeze # NewestRuby installs that one
     PROGRAMS = {
       "postgresql" => %w[postgres /usr/lib/postgresql/*/bin/postgres], "redis-server" => %w[redis-server], "memcached" => %w[memcached],
       "varnish" => %w[varnishd], "nginx" => %w[nginx], "chromium" => %w[chromium]
