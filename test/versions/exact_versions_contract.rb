@@ -10,7 +10,7 @@ module ExactVersionsContract
     connect
     %w[users roles].each { |table| run_sql("CREATE TABLE #{table} (id integer PRIMARY KEY, name text)") }
     @versions = Castellan::Versions::ExactVersions.new(source, log: ->(line) { (@lines ||= []) << line })
-    @versions.install(%w[users roles], records: %w[users])
+    @versions.install(%w[users roles])
   end
 
   def test_the_token_stays_while_nothing_changes
@@ -91,7 +91,6 @@ module ExactVersionsContract
     assert_nil users
     run_sql("CREATE TABLE users (id integer PRIMARY KEY, name text)")
     assert_nil users
-    assert_nil @versions.record_versions("users", [1])
   end
 
   def test_a_renamed_table_takes_its_trigger_with_it
@@ -108,50 +107,6 @@ module ExactVersionsContract
   def test_installing_again_is_harmless_and_changes_the_token
     assert_changes { @versions.install(%w[users]) }
     assert_changes { run_sql("INSERT INTO users VALUES (1, 'a')") }
-  end
-
-  def test_an_edit_of_one_record_changes_only_its_version
-    run_sql("INSERT INTO users VALUES (1, 'a'), (2, 'b'), (3, 'c')")
-    before = records(1, 2, 3, 4)
-    assert_equal %w[1 2 3 4], before.keys.sort
-    other.run("UPDATE users SET name = 'x' WHERE id = 2")
-    assert_equal %w[2], changed(before, records(1, 2, 3, 4))
-    before = records(1, 2, 3, 4)
-    run_sql("DELETE FROM users WHERE id = 3")
-    assert_equal %w[3], changed(before, records(1, 2, 3, 4))
-    before = records(1, 2, 3, 4)
-    run_sql("INSERT INTO users VALUES (4, 'd')")
-    run_sql("UPDATE users SET id = 9 WHERE id = 1")
-    assert_equal %w[1 4 9], changed(before.merge("9" => nil), records(1, 2, 3, 4, 9))
-  end
-
-  def test_ids_of_any_kind_are_asked_for_at_once
-    ids = ["a\"b", "c\\d", "é", "{}", "7"]
-    assert_equal ids.sort, @versions.record_versions("users", [*ids, 7]).keys.sort
-    assert_equal({}, @versions.record_versions("users", []))
-  end
-
-  def test_a_table_without_record_versions_says_so
-    assert_nil @versions.record_versions("roles", [1])
-  end
-
-  def test_a_dependency_on_records_changes_with_them_alone
-    run_sql("INSERT INTO users VALUES (1, 'a'), (2, 'b')")
-    one = [Dependency.new("users", record: 1), Dependency.new("roles")]
-    token = @versions.current(one)
-    run_sql("UPDATE users SET name = 'x' WHERE id = 2")
-    assert_equal token, @versions.current(one)
-    run_sql("UPDATE users SET name = 'x' WHERE id = 1")
-    refute_equal token, (token = @versions.current(one))
-    run_sql("INSERT INTO roles VALUES (1, 'admin')")
-    refute_equal token, @versions.current(one)
-  end
-
-  def test_a_record_of_a_table_without_record_versions_counts_whole
-    token = @versions.current([Dependency.new("roles", record: 1)])
-    assert token
-    run_sql("INSERT INTO roles VALUES (2, 'x')")
-    refute_equal token, @versions.current([Dependency.new("roles", record: 1)])
   end
 
   def test_switched_off_nothing_is_said
@@ -178,8 +133,6 @@ module ExactVersionsContract
 
   def current(*tables) = @versions.current(tables.map { |table| Dependency.new(table) })
   def users = current("users")
-  def records(*ids) = @versions.record_versions("users", ids)
-  def changed(before, after) = after.keys.reject { |id| before[id] == after[id] }.sort
 
   def assert_changes
     before = users

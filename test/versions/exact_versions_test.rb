@@ -35,15 +35,13 @@ module ExactVersionsOnSQLite
     2.times { assert users }
   end
 
-  def test_columns_that_change_places_change_the_token_and_the_records
+  def test_columns_that_change_places_change_the_token
     run_sql("ALTER TABLE users ADD COLUMN title text DEFAULT 'x'")
     run_sql("INSERT INTO users VALUES (1, 'a', 'b')")
     3.times { assert_equal users, users }
-    before = records(1)
     assert_changes do
       [%w[name old], %w[title name], %w[old title]].each { |from, to| other.run("ALTER TABLE users RENAME COLUMN #{from} TO #{to}") }
     end
-    assert_equal %w[1], changed(before, records(1))
   end
 
   def test_a_schema_without_rows_of_versions_has_a_token_from_the_first_write_on
@@ -100,11 +98,9 @@ module ExactVersionsOnPostgres
     super
   end
 
-  def test_truncate_changes_the_table_and_all_its_records
+  def test_truncate_changes_the_table
     run_sql("INSERT INTO users VALUES (1, 'a')")
-    before = records(1, 2)
     assert_changes { other.run("TRUNCATE users") }
-    assert_equal %w[1 2], changed(before, records(1, 2))
   end
 
   def test_copy_and_cascades_change_it
@@ -136,24 +132,19 @@ module ExactVersionsOnPostgres
     end
   end
 
-  def test_writes_of_a_replication_role_change_the_token_and_the_records
-    before = records(1)
+  def test_writes_of_a_replication_role_change_the_token
     assert_changes { other.run("SET session_replication_role = replica; INSERT INTO users VALUES (1, 'a')") }
-    assert_equal %w[1], changed(before, records(1))
   end
 
-  def test_a_change_of_columns_that_rewrites_values_changes_the_token_and_the_records
+  def test_a_change_of_columns_that_rewrites_values_changes_the_token
     run_sql("INSERT INTO users VALUES (1, 'a')")
-    before = records(1)
     assert_changes { other.run("ALTER TABLE users ALTER COLUMN name TYPE text USING upper(name)") }
-    assert_equal %w[1], changed(before, records(1))
     assert_changes { other.run("ALTER TABLE users DROP COLUMN name, ADD COLUMN name text DEFAULT 'b'") }
   end
 
   def test_rows_of_inheriting_tables_count
     other.run("CREATE TABLE guests (visits integer) INHERITS (users)")
     assert_nil users, "the inheriting table has no trigger"
-    assert_equal({}, records(1).to_h)
     @versions.install(%w[users])
     assert_changes { other.run("INSERT INTO guests VALUES (2, 'c', 1)") }
     assert_changes { other.run("ALTER TABLE guests NO INHERIT users") }
@@ -205,7 +196,6 @@ module ExactVersionsOnPostgres
       assert users
       run_sql("INSERT INTO roles VALUES (1, 'a')")
       assert_nil users, "what it sees may be rolled back"
-      assert_nil records(1)
     end
     assert users
   end
@@ -284,10 +274,8 @@ module ExactVersionsOnPostgres
     role = "castellan_reader_#{SecureRandom.hex(4)}"
     run_sql("CREATE ROLE #{role}")
     run_sql("GRANT SELECT, INSERT ON users TO #{role}")
-    before = records(1)
     run_sql("SET ROLE #{role}")
     assert_changes { run_sql("INSERT INTO users VALUES (1, 'a')") }
-    assert_equal %w[1], changed(before, records(1))
   ensure
     run_sql("RESET ROLE")
   end
@@ -363,9 +351,7 @@ class ExactVersionsActiveRecordSQLiteTest < Minitest::Test
 
   def test_insert_or_replace_changes_it
     run_sql("INSERT INTO users VALUES (1, 'a')")
-    before = records(1)
     assert_changes { run_sql("INSERT OR REPLACE INTO users VALUES (1, 'b')") }
-    assert_equal %w[1], changed(before, records(1))
   end
 
   def test_a_recording_and_a_log_of_statements_see_the_statement_and_nobody_else_is_told
@@ -434,6 +420,6 @@ class ExactVersionsSourceTest < Minitest::Test
     ["", "users; DROP TABLE x", "a.b.c", "\"users\"", "us'ers"].each do |name|
       assert_raises(Castellan::ConfigurationError, name) { Castellan::Versions::Dependency.new(name) }
     end
-    assert_equal Castellan::Versions::Dependency.new("users", record: 7), Castellan::Versions::Dependency.new(:users, record: "7")
+    assert_equal Castellan::Versions::Dependency.new("users"), Castellan::Versions::Dependency.new(:users)
   end
 end

@@ -30,7 +30,7 @@ module Castellan
         freeze
       end
 
-      # @param dependencies [Array<Dependency>] the record of a dependency is not looked at: its table counts
+      # @param dependencies [Array<Dependency>]
       # @return [String, nil] nil when the store fails or keeps nothing
       def current(dependencies)
         return if Castellan.off?

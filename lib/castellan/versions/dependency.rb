@@ -2,26 +2,20 @@
 
 module Castellan
   module Versions
-    # What a document depends on: a table, or one record of it. Frozen.
+    # A table that a document depends on. Frozen.
     #
     #   Dependency.new("users")
-    #   Dependency.new("billing.invoices", tenant: "acme")
-    #   Dependency.new("posts", record: 7)
-    #
-    # The tenant may be said already, but no version looks at it yet: the whole table's changes count, which is exact and
-    # coarser. Give `record:` only when the document is made of that record alone.
+    #   Dependency.new("billing.invoices")
     class Dependency
       # @return [String] with its schema where it has one
       attr_reader :table
-      # @return [String, nil]
-      attr_reader :tenant, :record
 
-      def initialize(table, tenant: nil, record: nil)
+      # @param table [#to_s]
+      # @raise [ConfigurationError] for what is no name of a table
+      def initialize(table)
         @table = table.to_s.dup.freeze
         raise ConfigurationError, "a dependency needs the name of a table, got #{table.inspect}" unless Dependency.name?(@table)
 
-        @tenant = tenant&.to_s&.freeze
-        @record = record&.to_s&.freeze
         freeze
       end
 
@@ -31,13 +25,11 @@ module Castellan
       end
 
       def ==(other)
-        other.is_a?(Dependency) && table == other.table && tenant == other.tenant && record == other.record
+        other.is_a?(Dependency) && table == other.table
       end
       alias eql? ==
 
-      def hash
-        [table, tenant, record].hash
-      end
+      def hash = table.hash
     end
   end
 end

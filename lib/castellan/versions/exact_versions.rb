@@ -8,9 +8,8 @@ module Castellan
     #
     #   castellan_versions :users, :roles                             # in a migration of Rails, see {ActiveRecordSchema}
     #   versions = ExactVersions.new(ActiveRecord::Base)              # or a Sequel::Database
-    #   versions.install(%w[users roles], records: %w[posts])         # without Rails
+    #   versions.install(%w[users roles])                             # without Rails
     #   versions.current([Dependency.new("users"), Dependency.new("roles")]) # => "733-741-1763736000000001.734-…", or nil
-    #   versions.record_versions("posts", [7, 8])                     # => { "7" => "1763…", "8" => "1763…" }, or nil
     #
     # One prepared statement, read before the data on the connection that the data comes from. It returns nil where a write
     # could go unnoticed, and the document is then answered uncached: a trigger is missing or not enabled always, a partition
@@ -43,38 +42,15 @@ module Castellan
       def current(dependencies)
         return if Castellan.off?
         return "0" if dependencies.empty?
-        return current_with_records(dependencies) if dependencies.any?(&:record)
 
         tables = dependencies.map(&:table)
         read { |raw| value(raw, statement(tables) { |names| [triggers.current(names), triggers.tokens(names)] }) }
       end
 
-      # One statement for all ids.
-      # @param table [String] one that was installed with `records:`
-      # @param ids [Array<#to_s>]
-      # @return [Hash{String => String}, nil] a token for every id, of records that do not exist too; nil: nothing exact can be said
-      def record_versions(table, ids)
-        return if Castellan.off?
-        return {} if ids.empty?
-
-        ids = ids.map(&:to_s).uniq
-        found = read do |raw|
-          statement = statement([:records, table]) { triggers.record_versions(table) }
-          observe(raw, statement) { reader.pairs(raw, statement.name, statement.sql, ids) }
-        end
-        found if found&.size == ids.size
-      end
-
       # Installs the triggers, each table in a transaction; again is harmless, and makes what was cached before stale.
       # @param tables [Array<String>]
-      # @param records [Array<String>, Hash{String => String}] tables that get a version a record as well; a Hash names their
-      #   primary keys, which are "id" otherwise
-      def install(tables, records: [])
-        keys = records.is_a?(Hash) ? records.transform_keys(&:to_s) : records.to_h { |table| [table.to_s, "id"] }
-        (tables.map(&:to_s) | keys.keys).each do |table|
-          Dependency.new(table)
-          @connections.execute(triggers.install(table, records: keys[table]))
-        end
+      def install(tables)
+        tables.each { |table| @connections.execute(triggers.install(Dependency.new(table).table)) }
         nil
       end
 
@@ -102,18 +78,6 @@ module Castellan
 
       def postgres?
         (@dialect ||= @connections.dialect) == :postgres
-      end
-
-      # The tables of those without a record, and the tokens of those with; a table without record versions counts whole.
-      def current_with_records(dependencies)
-        tables = []
-        records = dependencies.select(&:record).group_by(&:table).flat_map do |table, of_table|
-          tokens = record_versions(table, of_table.map(&:record)) or next (tables << table) && []
-          tokens.values
-        end
-        tables |= dependencies.reject(&:record).map(&:table)
-        whole = tables.empty? ? "0" : current(tables.map { |table| Dependency.new(table) })
-        whole && [whole, *records].join(".")
       end
 
       # nil when the database fails: the query for the data says why.

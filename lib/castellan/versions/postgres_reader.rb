@@ -8,7 +8,6 @@ module Castellan
     #
     #   reader = PostgresReader.new(prepared: true)
     #   reader.value(raw, "castellan_1", "SELECT …")            # => String or nil
-    #   reader.pairs(raw, "castellan_2", "SELECT …", ["7", "8"]) # => { "7" => token, … }
     #
     # Behind a pooler that gives each transaction another connection (PgBouncer in its older versions), say `prepared: false`.
     class PostgresReader
@@ -23,31 +22,23 @@ module Castellan
 
       # @return [String, nil]
       def value(raw, name, sql, _tokens = nil)
-        result = run(raw, name, sql, [])
+        result = run(raw, name, sql)
         result.getvalue(0, 0) if result.ntuples.positive?
-      ensure
-        result&.clear
-      end
-
-      # @return [Hash{String => String}]
-      def pairs(raw, name, sql, ids)
-        result = run(raw, name, sql, ["{#{ids.map { |id| "\"#{id.gsub(/["\\]/) { |char| "\\#{char}" }}\"" }.join(',')}}"])
-        result.values.to_h
       ensure
         result&.clear
       end
 
       private
 
-      def run(raw, name, sql, parameters)
-        return raw.exec_params(sql, parameters) unless @prepared && prepare(raw, name, sql)
+      def run(raw, name, sql)
+        return raw.exec_params(sql, []) unless @prepared && prepare(raw, name, sql)
 
-        raw.exec_prepared(name, parameters)
+        raw.exec_prepared(name)
       rescue PG::InvalidSqlStatementName # DISCARD ALL, or a pooler
         names(raw).clear
         raise if raw.transaction_status != PG::PQTRANS_IDLE
 
-        raw.exec_params(sql, parameters)
+        raw.exec_params(sql, [])
       end
 
       def prepare(raw, name, sql)

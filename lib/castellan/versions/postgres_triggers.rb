@@ -4,8 +4,8 @@ module Castellan
   module Versions
     # The SQL of exact versions on PostgreSQL (11 and later): one statement trigger a table, counters in shards.
     #
-    #   PostgresTriggers.install("users", records: "id") # => statements
-    #   PostgresTriggers.current(%w[users roles])        # => one SELECT of one value, NULL when the version is unknown
+    #   PostgresTriggers.install("users")          # => statements
+    #   PostgresTriggers.current(%w[users roles])  # => one SELECT of one value, NULL when the version is unknown
     #
     # A writer changes a counter in the transaction of its change, so both become visible at the same instant.
     #
@@ -20,20 +20,15 @@ module Castellan
     # A table with inheriting tables or partitions counts together with them, and each of them needs its trigger.
     #
     # Table and functions are created in the first schema of the search path, beside `schema_migrations`. Every role can read
-    # the counters (and the ids of changed records); only the triggers write them. A transaction that has written gets
+    # the counters; only the triggers write them. A transaction that has written gets
     # NULL: its changes may be rolled back, so what it reads must not be cached.
     module PostgresTriggers
       TRIGGER = "castellan_version"
-      RECORDS_TRIGGER = "castellan_record_version"
       CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-      COUNTERS = %w[castellan_versions castellan_records castellan_record_tables].freeze
       TABLES = [
         "CREATE TABLE IF NOT EXISTS castellan_versions (relation oid NOT NULL, shard bigint GENERATED ALWAYS AS IDENTITY, " \
         "n bigint NOT NULL, PRIMARY KEY (relation, shard)) WITH (fillfactor = 50)",
-        "CREATE TABLE IF NOT EXISTS castellan_records (relation oid NOT NULL, id text NOT NULL, n bigint NOT NULL, " \
-        "PRIMARY KEY (relation, id)) WITH (fillfactor = 80)",
-        "CREATE TABLE IF NOT EXISTS castellan_record_tables (relation oid PRIMARY KEY, n bigint NOT NULL)",
-        "GRANT SELECT ON castellan_versions, castellan_records, castellan_record_tables TO PUBLIC"
+        "GRANT SELECT ON castellan_versions TO PUBLIC"
       ].freeze
       # %1$I is the schema; a function whose owner's rights it runs with must not search the caller's path.
       FUNCTIONS = [
@@ -49,25 +44,6 @@ module Castellan
               INSERT INTO %1$I.castellan_versions (relation, n) VALUES (TG_RELID, #{CLOCK});
             ELSE
               UPDATE %1$I.castellan_versions SET n = greatest(n + 1, #{CLOCK}) WHERE relation = TG_RELID AND shard = free;
-            END IF;
-            IF TG_OP = 'TRUNCATE' THEN
-              UPDATE %1$I.castellan_record_tables SET n = greatest(n + 1, #{CLOCK}) WHERE relation = TG_RELID;
-              DELETE FROM %1$I.castellan_records WHERE relation = TG_RELID;
-            END IF;
-            RETURN NULL;
-          END $f$
-        SQL
-        <<~SQL,
-          CREATE OR REPLACE FUNCTION castellan_bump_record() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-          SET search_path = pg_catalog, pg_temp AS $f$
-          BEGIN
-            IF TG_OP <> 'INSERT' THEN
-              INSERT INTO %1$I.castellan_records AS r VALUES (TG_RELID, to_jsonb(OLD) ->> TG_ARGV[0], #{CLOCK})
-                ON CONFLICT (relation, id) DO UPDATE SET n = greatest(r.n + 1, excluded.n);
-            END IF;
-            IF TG_OP = 'INSERT' OR (TG_OP = 'UPDATE' AND to_jsonb(OLD) -> TG_ARGV[0] <> to_jsonb(NEW) -> TG_ARGV[0]) THEN
-              INSERT INTO %1$I.castellan_records AS r VALUES (TG_RELID, to_jsonb(NEW) ->> TG_ARGV[0], #{CLOCK})
-                ON CONFLICT (relation, id) DO UPDATE SET n = greatest(r.n + 1, excluded.n);
             END IF;
             RETURN NULL;
           END $f$
@@ -120,25 +96,23 @@ module Castellan
           END IF;
         END $do$
       SQL
-      private_constant :CLOCK, :COUNTERS, :TABLES, :FUNCTIONS, :OLD_SCHEMA
+      private_constant :CLOCK, :TABLES, :FUNCTIONS, :OLD_SCHEMA
 
       module_function
 
       # @param table [String] its partitions and inheriting tables are included
-      # @param records [String, nil] the primary key, for counters of single records
       # @return [Array<String>]
-      def install(table, records: nil)
+      def install(table)
         [*TABLES, *FUNCTIONS.map { |sql| create_function(sql) },
          "DELETE FROM castellan_versions WHERE NOT EXISTS (SELECT 1 FROM pg_class WHERE oid = relation)",
-         install_family(table), *drop_trigger(table, RECORDS_TRIGGER), *(records ? install_records(table, records) : []), OLD_SCHEMA]
+         install_family(table), OLD_SCHEMA]
       end
 
       # @param table [String]
       # @return [Array<String>]
       def uninstall(table)
-        [*TABLES, *drop_trigger(table, RECORDS_TRIGGER),
-         each_of_family(table, "EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %s', watched);"),
-         *COUNTERS.map { |name| "DELETE FROM #{name} WHERE relation = #{regclass(table)}" }]
+        [*TABLES, each_of_family(table, "EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %s', watched);"),
+         "DELETE FROM castellan_versions WHERE relation = #{regclass(table)}"]
       end
 
       # @param tables [Array<String>]
@@ -150,16 +124,6 @@ module Castellan
 
       # @return [nil] there is no cheaper statement
       def tokens(_tables) = nil
-
-      # @return [String] a SELECT of id and token with one parameter, the ids as an array of text; no rows when unsure
-      def record_versions(table)
-        relation = relation(table)
-        "SELECT i.id, coalesce(r.n, b.n)::text || '-' || s.state FROM castellan_record_tables b CROSS JOIN unnest($1::text[]) AS i (id) " \
-          "CROSS JOIN (SELECT castellan_state(#{relation}, '#{TRIGGER}') || " \
-          "castellan_state(#{relation}, '#{RECORDS_TRIGGER}') AS state) s " \
-          "LEFT JOIN castellan_records r ON r.relation = b.relation AND r.id = i.id " \
-          "WHERE b.relation = #{relation} AND txid_current_if_assigned() IS NULL AND s.state IS NOT NULL AND position('+' IN s.state) = 0"
-      end
 
       # @return [String] a SELECT of one value, '1' when the functions are installed
       def ready
@@ -178,7 +142,7 @@ module Castellan
       def enable_always
         "DO $do$ DECLARE watched record; BEGIN " \
           "FOR watched IN SELECT tgrelid::regclass AS name, tgname FROM pg_catalog.pg_trigger " \
-          "WHERE tgname IN ('#{TRIGGER}', '#{RECORDS_TRIGGER}') AND tgenabled = 'O' LOOP " \
+          "WHERE tgname = '#{TRIGGER}' AND tgenabled = 'O' LOOP " \
           "EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', watched.name, watched.tgname); END LOOP; END $do$"
       end
 
@@ -213,21 +177,6 @@ module Castellan
         SQL
       end
 
-      def install_records(table, key)
-        [
-          "DELETE FROM castellan_records WHERE relation = #{regclass(table)}",
-          "INSERT INTO castellan_record_tables (relation, n) VALUES (#{regclass(table)}, #{CLOCK}) " \
-          "ON CONFLICT (relation) DO UPDATE SET n = greatest(castellan_record_tables.n + 1, excluded.n)",
-          "CREATE TRIGGER #{RECORDS_TRIGGER} AFTER INSERT OR UPDATE OR DELETE ON #{quote(table)} " \
-          "FOR EACH ROW EXECUTE FUNCTION castellan_bump_record(#{literal(key)})",
-          "ALTER TABLE #{quote(table)} ENABLE ALWAYS TRIGGER #{RECORDS_TRIGGER}"
-        ]
-      end
-
-      def drop_trigger(table, name)
-        ["DROP TRIGGER IF EXISTS #{name} ON #{quote(table)}"]
-      end
-
       # Resolved at each execution, so that the search path and a table that was made anew count.
       def relation(table)
         "to_regclass(#{literal(quote(table))})"
@@ -244,7 +193,7 @@ module Castellan
       def literal(text)
         "'#{text.gsub("'", "''")}'"
       end
-      private_class_method :create_function, :install_family, :each_of_family, :install_records, :drop_trigger, :relation, :regclass
+      private_class_method :create_function, :install_family, :each_of_family, :relation, :regclass
       private_class_method :quote, :literal
     end
   end

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
 require "sqlite3"
 
 module Castellan
@@ -9,7 +8,6 @@ module Castellan
     #
     #   reader = SQLiteReader.new(prepared: true)
     #   reader.value(raw, "castellan_1", "SELECT …")            # => String or nil
-    #   reader.pairs(raw, "castellan_2", "SELECT …", ["7", "8"]) # => { "7" => token, … }
     #
     # A look at the triggers goes through the whole schema, which costs three times what the version does. SQLite prepares a
     # statement again by itself when the schema has changed, whoever changed it, and also when a change was rolled back; it counts
@@ -41,19 +39,6 @@ module Castellan
 
         first(raw, name, sql).tap do |found|
           brief.instance_variable_set(CHECKED, found && [preparations, found[SCHEMA_VERSION]])
-        end
-      end
-
-      # @return [Hash{String => String}]
-      def pairs(raw, name, sql, ids)
-        run(raw, name, sql) do |statement|
-          statement.bind_param(1, JSON.generate(ids))
-          found = {}
-          while (row = statement.step)
-            id, token = row.is_a?(Hash) ? row.values : row
-            found[id.to_s] = token
-          end
-          found
         end
       end
 

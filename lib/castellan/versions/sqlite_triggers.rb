@@ -4,8 +4,8 @@ module Castellan
   module Versions
     # The SQL of exact versions on SQLite: three row triggers a table, one row of a random number a table.
     #
-    #   SQLiteTriggers.install("users", records: "id") # => statements
-    #   SQLiteTriggers.current(%w[users roles])        # => one SELECT of one value, NULL when a trigger is missing
+    #   SQLiteTriggers.install("users")          # => statements
+    #   SQLiteTriggers.current(%w[users roles])  # => one SELECT of one value, NULL when a trigger is missing
     #
     # SQLite lets one transaction write at a time, so there are no shards. Each changed row draws a new 64-bit number instead
     # of counting: what was rolled back is never given out again, so a transaction that has written may keep what it sees
@@ -14,12 +14,9 @@ module Castellan
     # Blind spots: `INSERT OR REPLACE` fires the delete trigger only with `PRAGMA recursive_triggers` (its insert trigger
     # fires always, so the table's version moves); tables WITHOUT ROWID, views and virtual tables have no version.
     module SQLiteTriggers
-      EVENTS = { "insert" => %w[NEW], "update" => %w[OLD NEW], "delete" => %w[OLD] }.freeze
+      EVENTS = %w[insert update delete].freeze
       SCHEMA = [
-        "CREATE TABLE IF NOT EXISTS castellan_versions (relation TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID",
-        "CREATE TABLE IF NOT EXISTS castellan_record_tables (relation TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID",
-        "CREATE TABLE IF NOT EXISTS castellan_records (relation TEXT NOT NULL, id TEXT NOT NULL, n INTEGER NOT NULL, " \
-        "PRIMARY KEY (relation, id)) WITHOUT ROWID"
+        "CREATE TABLE IF NOT EXISTS castellan_versions (relation TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID"
       ].freeze
       # Columns that are renamed, dropped and added change what a statement reads.
       SCHEMA_VERSION = "(SELECT schema_version FROM pragma_schema_version)"
@@ -28,38 +25,26 @@ module Castellan
       module_function
 
       # @param table [String]
-      # @param records [String, nil] the primary key, for versions of single records
       # @return [Array<String>]
-      def install(table, records: nil)
-        SCHEMA + drop_triggers(table) + [stamp("castellan_versions", table)] +
-          EVENTS.keys.map { |event| create_trigger(table, event, "version", bump(table)) } +
-          (records ? install_records(table, records) : [])
+      def install(table)
+        SCHEMA + drop_triggers(table) + [stamp(table)] + EVENTS.map { |event| create_trigger(table, event, bump(table)) }
       end
 
       # @return [Array<String>]
       def uninstall(table)
-        SCHEMA + drop_triggers(table) + %w[castellan_versions castellan_records castellan_record_tables].map do |name|
-          "DELETE FROM #{name} WHERE relation = #{literal(table)}"
-        end
+        [*SCHEMA, *drop_triggers(table), "DELETE FROM castellan_versions WHERE relation = #{literal(table)}"]
       end
 
       # @param tables [Array<String>]
       # @return [String] a SELECT of one text, NULL when a trigger is missing
       def current(tables)
-        "#{tokens(tables)} || '-' || #{SCHEMA_VERSION} WHERE #{triggers(tables, 'version')}"
+        "#{tokens(tables)} || '-' || #{SCHEMA_VERSION} WHERE #{triggers(tables)}"
       end
 
       # @return [String] the same without the triggers and the schema's version, which stay the same while the schema does
       def tokens(tables)
         sums = tables.map { |table| "(SELECT n FROM castellan_versions WHERE relation = #{literal(table)})" }
         "SELECT #{sums.join(" || '.' || ")} || ''"
-      end
-
-      # @return [String] a SELECT of id and token with one parameter, the ids as a JSON array of strings; no rows when unsure
-      def record_versions(table)
-        "SELECT i.value, coalesce(r.n, b.n) || '-' || #{SCHEMA_VERSION} FROM castellan_record_tables b, json_each(?) i " \
-          "LEFT JOIN castellan_records r ON r.relation = b.relation AND r.id = i.value " \
-          "WHERE b.relation = #{literal(table)} AND #{triggers([table], 'version')} AND #{triggers([table], 'record')}"
       end
 
       # @return [String] a SELECT of the tables that {.install} was called for; those that lost their triggers since are included
@@ -69,16 +54,11 @@ module Castellan
 
       # @return [String] a SELECT of one value when what is read is there at all
       def ready
-        "SELECT '1' FROM sqlite_master WHERE type = 'table' AND name = 'castellan_record_tables'"
+        "SELECT '1' FROM sqlite_master WHERE type = 'table' AND name = 'castellan_versions'"
       end
 
-      def install_records(table, key)
-        ["DELETE FROM castellan_records WHERE relation = #{literal(table)}", stamp("castellan_record_tables", table)] +
-          EVENTS.map { |event, rows| create_trigger(table, event, "record", rows.map { |row| bump_record(table, row, key) }.join("; ")) }
-      end
-
-      def stamp(versions, table)
-        "INSERT OR REPLACE INTO #{versions} (relation, n) VALUES (#{literal(table)}, random())"
+      def stamp(table)
+        "INSERT OR REPLACE INTO castellan_versions (relation, n) VALUES (#{literal(table)}, random())"
       end
 
       # A schema that was loaded from structure.sql has triggers and no row. Not ON CONFLICT and not INSERT OR REPLACE: inside a
@@ -89,30 +69,24 @@ module Castellan
           "WHERE NOT EXISTS (SELECT 1 FROM castellan_versions WHERE #{where}); UPDATE castellan_versions SET n = random() WHERE #{where}"
       end
 
-      def bump_record(table, row, key)
-        where = "relation = #{literal(table)} AND id = CAST(#{row}.#{quote(key)} AS TEXT)"
-        "DELETE FROM castellan_records WHERE #{where}; " \
-          "INSERT INTO castellan_records (relation, id, n) SELECT #{literal(table)}, CAST(#{row}.#{quote(key)} AS TEXT), random()"
-      end
-
-      def create_trigger(table, event, kind, body)
-        "CREATE TRIGGER #{quote(trigger_name(table, kind, event))} AFTER #{event.upcase} ON #{quote(table)} FOR EACH ROW BEGIN #{body}; END"
+      def create_trigger(table, event, body)
+        "CREATE TRIGGER #{quote(trigger_name(table, event))} AFTER #{event.upcase} ON #{quote(table)} FOR EACH ROW BEGIN #{body}; END"
       end
 
       def drop_triggers(table)
-        %w[version record].product(EVENTS.keys).map { |kind, event| "DROP TRIGGER IF EXISTS #{quote(trigger_name(table, kind, event))}" }
+        EVENTS.map { |event| "DROP TRIGGER IF EXISTS #{quote(trigger_name(table, event))}" }
       end
 
       # A trigger is dropped with its table, renamed with its table in `tbl_name` only, and comes back by an installation alone.
-      def triggers(tables, kind)
-        names = EVENTS.keys.map { |event| "'castellan_#{kind}_#{event}_' || tbl_name" }.join(", ")
+      def triggers(tables)
+        names = EVENTS.map { |event| "'castellan_version_#{event}_' || tbl_name" }.join(", ")
         list = tables.map { |table| literal(table) }.join(", ")
         "(SELECT count(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN (#{list}) AND name IN (#{names})) = " \
           "#{tables.size * EVENTS.size}"
       end
 
-      def trigger_name(table, kind, event)
-        "castellan_#{kind}_#{event}_#{table}"
+      def trigger_name(table, event)
+        "castellan_version_#{event}_#{table}"
       end
 
       def quote(name)
@@ -122,8 +96,7 @@ module Castellan
       def literal(text)
         "'#{text.gsub("'", "''")}'"
       end
-      private_class_method :install_records, :stamp, :bump, :bump_record, :create_trigger, :drop_triggers, :triggers, :trigger_name,
-                           :quote, :literal
+      private_class_method :stamp, :bump, :create_trigger, :drop_triggers, :triggers, :trigger_name, :quote, :literal
     end
   end
 end

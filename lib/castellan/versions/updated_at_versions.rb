@@ -23,7 +23,7 @@ module Castellan
         freeze
       end
 
-      # @param dependencies [Array<Dependency>] the record of a dependency is not looked at
+      # @param dependencies [Array<Dependency>]
       # @return [String, nil] nil inside a PostgreSQL transaction that has itself written, and when the database fails: the query for
       #   the data says why
       # @raise [ConfigurationError] when a table or its column is not there
