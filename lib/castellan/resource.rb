@@ -67,14 +67,16 @@ module Castellan
       # @param if [Proc, nil] whether it is written: a block of the viewer, or of the row and the viewer
       # @param if_columns [Array<Symbol>, nil] what that block reads of the row; without them a block of two gets the record
       # @param pure [Boolean] see {.pure}, of this attribute's blocks and of the model's reader
+      # @param as_stored [Boolean] whether a column is written as it is in the table, whatever methods and callbacks the model has
       # @yieldparam row what has the named columns; the record, when no columns are named
       # @yieldparam viewer [Object, nil] where the block takes two arguments
-      def attribute(name, from: nil, columns: nil, preloads: nil, if: nil, if_columns: nil, pure: false, &block)
+      def attribute(name, from: nil, columns: nil, preloads: nil, if: nil, if_columns: nil, pure: false, as_stored: false,
+                    &block)
         shown = binding.local_variable_get(:if)
         Declaring.declare(self) do |declarations, location|
           condition = Condition.of(shown, columns: if_columns, pure: pure, location: location)
           declarations.attribute(name, from: from, columns: columns, preloads: preloads, condition: condition, block: block,
-                                       pure: pure, location: location)
+                                       pure: pure, as_stored: as_stored, location: location)
         end
       end
 
@@ -129,6 +131,7 @@ module Castellan
       # @param if [Proc] see {.attribute}
       # @param columns [Array<Symbol>] what the blocks of links, meta and `if:` read of the row; without them they get the record
       # @param pure [Boolean] see {.pure}, of the blocks of links, meta and `if:`
+      # @param from [Symbol, nil] the association, where its name is another: `has_many :images, from: :variant_images`
       # @param lazy [Boolean] whether linkage is written only where the records are included
       # @yieldparam record whose related records the block returns, where no association does
       # @yieldparam viewer [Object, nil] where the block takes two arguments

@@ -42,7 +42,7 @@ module Castellan
     def self.related(adapter, relationship, definition)
       return adapter.related(definition.model) if definition.model
 
-      association = adapter.association(relationship.name)
+      association = adapter.association(relationship.association_name)
       association && association.reason.nil? ? association.adapter : ObjectRows.new
     end
 
@@ -104,6 +104,7 @@ require_relative "rows/json_value"
 require_relative "rows/json_texts"
 require_relative "rows/asides"
 require_relative "rows/computed_members"
+require_relative "rows/place"
 require_relative "rows/path_reason"
 require_relative "rows/model_reasons"
 require_relative "rows/question"

@@ -50,7 +50,18 @@ module SequelKindsContract
     resource.model(world::Relic)
     assert_equal([{ "points" => [1, 2], "name" => "grail" }, { "points" => nil, "name" => "\"<&>\u2028" }],
                  JSON.parse(resource.render(world::Relic.order(:id)))["data"].map { |one| one["attributes"] })
-    assert_includes resource.document.explain, "points: the model reads points by a method or a callback of its own"
+    assert_includes resource.document.explain, "reads points by its own method ("
+  end
+
+  def test_a_serialized_attribute_is_its_column_where_it_is_taken_as_stored
+    resource = Class.new(Castellan::Resource) { attributes :points, :name, as_stored: true }
+    resource.model(world::Relic)
+    relics = world::Relic.order(:id)
+    expected = relics.map { |relic| relic.values[:points] }
+    [relics, relics.all].each do |given|
+      assert_equal(expected, JSON.parse(resource.render(given))["data"].map { |one| one["attributes"]["points"] })
+    end
+    refute_includes resource.document(relics).explain, "models of this type"
   end
 
   def test_a_key_of_several_columns_is_joined

@@ -27,7 +27,7 @@ class SubclassesTest < Minitest::Test
     base.create!(wheels: 4)
     ship.create!(wheels: 0)
     assert_equal [4, -1], wheels(resource)
-    assert_includes resource.document.explain, "wheels: the model reads wheels by a method or a callback of its own"
+    assert_includes resource.document.explain, "reads wheels by its own method ("
   end
 
   def test_a_subclass_that_is_loaded_later

@@ -63,7 +63,9 @@ module Castellan
         name = "attribute #{attribute.name.inspect}"
         pure = attribute.pure || node.definition.pure?
         block(node, name, attribute, pure) if attribute.block
-        member.positions.each { |position| column(node, name, node.columns[position], adapter, pure, attribute.location) }
+        member.positions.each do |position|
+          column(node, name, node.columns[position], adapter, pure, attribute.location, as_stored: attribute.as_stored)
+        end
       end
 
       def aside(node, aside, adapter)
@@ -89,11 +91,11 @@ module Castellan
         end
       end
 
-      def column(node, name, column, adapter, pure, location)
+      def column(node, name, column, adapter, pure, location, as_stored: false)
         at = adapter_at(adapter, column.path)
         return unless at&.columns&.include?(column.name)
 
-        if at.needs_record?(column.name)
+        if !as_stored && at.needs_record?(column.name)
           @any = true
           @records ||= !pure
           obstacle(node, name, "#{at.model} reads #{column.name} by a method or a callback of its own", location, READER) unless pure

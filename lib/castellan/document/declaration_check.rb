@@ -93,11 +93,12 @@ module Castellan
         around!(relationship, what)
         return relationship.definitions if relationship.block
 
-        association = association!(@adapter, relationship.name, what, relationship.location)
+        association = association!(@adapter, relationship.association_name, what, relationship.location)
         several!(relationship, what, association)
         if association.to_many? != relationship.to_many?
           right = association.to_many? ? "has_many" : "has_one or belongs_to"
-          refuse("#{what}: #{relationship.name} is a #{association.macro} association; declare it as #{right}", relationship.location)
+          refuse("#{what}: #{relationship.association_name} is a #{association.macro} association; declare it as #{right}",
+                 relationship.location)
         end
         named!(relationship, what, association)
         relationship.definitions.each { |definition| same_table!(relationship, what, association, definition) }
@@ -111,7 +112,7 @@ module Castellan
         fitting = model ? resources_of(model) : []
         raise if fitting.empty?
 
-        refuse("#{what}: no resource is named like it, but #{relationship.name} leads to #{model}: write resource: " \
+        refuse("#{what}: no resource is named like it, but #{relationship.association_name} leads to #{model}: write resource: " \
                "#{fitting.first(MOST_FITTING).map(&:inspect).join(" or ")}", relationship.location)
       end
 
@@ -131,10 +132,10 @@ module Castellan
         others = @definition.relationships.each_value.select { |other|
           other.location == relationship.location && !other.block && other.definitions.include?(definition)
         }
-        return if others.none? { |other| table_of(@adapter.association(other.name)&.model) == table }
+        return if others.none? { |other| table_of(@adapter.association(other.association_name)&.model) == table }
 
-        refuse("#{what}: #{relationship.name} leads to #{table_of(association.model)}, and #{definition.name} is of #{table}; declare " \
-               "it by itself", relationship.location)
+        refuse("#{what}: #{relationship.association_name} leads to #{table_of(association.model)}, and #{definition.name} is of " \
+               "#{table}; declare it by itself", relationship.location)
       end
 
       def table_of(model)

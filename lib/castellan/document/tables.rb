@@ -93,7 +93,7 @@ module Castellan
       end
 
       def edge_stable?(edge, adapter)
-        edge.alternatives ? true : adapter.association(edge.relationship.name).stable?
+        edge.alternatives ? true : adapter.association(edge.relationship.association_name).stable?
       end
 
       def below_stable?(edge)

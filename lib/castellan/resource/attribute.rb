@@ -14,8 +14,9 @@ module Castellan
     #
     # `path` holds the associations to walk (empty for own columns), `columns` the columns at its end (nil for a block of the record),
     # `preloads` what the block of a record walks. `pure` declares that the Ruby code behind it (its block, the model's reader) reads its
-    # columns and nothing else.
-    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :preloads, :condition, :pure, :location, keyword_init: true) do
+    # columns and nothing else. `as_stored` writes the column as it is in the table, whatever methods and callbacks the model has.
+    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :preloads, :condition, :pure, :as_stored, :location,
+                           keyword_init: true) do
       def initialize(**)
         super
         freeze

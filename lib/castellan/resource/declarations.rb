@@ -38,17 +38,19 @@ module Castellan
         @locations[:id] = location
       end
 
-      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil, condition: nil, pure: false)
+      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil, condition: nil, pure: false,
+                    as_stored: false)
         if from && (columns || block)
           refuse("attribute #{name.inspect}: from: is read as it is; leave out columns: and the block", location)
         end
         refuse("attribute #{name.inspect}: columns: needs a block that reads them", location) if columns && !block
+        refuse("attribute #{name.inspect}: as_stored: writes a column as it is; leave out the block", location) if as_stored && block
 
         reserved!(name, location)
         @relationships.delete(name.to_sym)
         preloads = preloads.is_a?(Hash) ? [preloads] : Array(preloads)
         @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, preloads: preloads.freeze,
-                                     condition: condition, pure: pure, location: location }
+                                     condition: condition, pure: pure, as_stored: as_stored, location: location }
       end
 
       def relationship(name, location:, **options)

@@ -28,19 +28,28 @@ module Castellan
         # @param macro [:has_many, :has_one, :belongs_to]
         # @param names [Array<Symbol>]
         # @param options see {Resource.has_many}
-        def relate(declaring, macro, names, block, resource: nil, links: {}, meta: nil, columns: nil, lazy: false, if: nil,
-                   pure: false)
+        def relate(declaring, macro, names, block, resource: nil, from: nil, links: {}, meta: nil, columns: nil, lazy: false,
+                   if: nil, pure: false)
           shown = binding.local_variable_get(:if)
           declare(declaring) do |declarations, location|
             code = { columns: columns, pure: pure, location: location }
             around = { condition: Condition.of(shown, shared: true, **code),
                        links: links.to_h { |link, value| [link.to_sym, Computed.of(value, **code)] }.freeze,
                        meta: meta && Computed.of(meta, **code) }
+            from!(from, macro, names, block, location) if from
             names.each do |name|
-              declarations.relationship(name, macro: macro, resource: resource, block: block, lazy: lazy, location: location, **around)
+              declarations.relationship(name, macro: macro, resource: resource, from: from, block: block, lazy: lazy, location: location,
+                                              **around)
             end
           end
         end
+
+        def from!(from, macro, names, block, location)
+          many = names.map(&:inspect).join(", ")
+          refuse("from: #{from.inspect} names the association of one relationship; #{many} are several", location) unless names.one?
+          refuse("#{macro} #{many}: from: names an association; leave out the block", location) if block
+        end
+        private :from!
 
         # @raise [DeclarationError]
         def refuse(text, location)

@@ -9,7 +9,8 @@ module Castellan
       ALWAYS = {}.freeze
       private_constant :ALWAYS
 
-      # @return [Symbol] the association's name, as declared
+      # @return [Symbol] as declared
+      # @return [Symbol] the association that it is read from, the same unless `from:` names another
       # @return [String] the member's name in the document
       # @return [Symbol] :has_many, :has_one or :belongs_to
       # @return [Proc, nil] returns the related records of a record, where no association does
@@ -17,10 +18,12 @@ module Castellan
       # @return [Hash{Symbol => Computed}]
       # @return [Computed, nil]
       # @return [String] "path:line" of the declaration
-      attr_reader :name, :key, :macro, :block, :condition, :links, :meta, :location
+      attr_reader :name, :association_name, :key, :macro, :block, :condition, :links, :meta, :location
 
-      def initialize(name:, key:, macro:, owner:, resource:, location:, block: nil, condition: nil, links: ALWAYS, meta: nil, lazy: false)
+      def initialize(name:, key:, macro:, owner:, resource:, location:, from: nil, block: nil, condition: nil, links: ALWAYS, meta: nil,
+                     lazy: false)
         @name = name
+        @association_name = (from || name).to_sym
         @key = key
         @macro = macro
         @owner = owner

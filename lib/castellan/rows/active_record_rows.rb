@@ -226,6 +226,11 @@ module Castellan
         @types.reader_of_its_own?(column_name(column))
       end
 
+      # (see Adapter#record_reason)
+      def record_reason(column)
+        @types.record_reason(column_name(column))
+      end
+
       # @return [Boolean] whether the text of the driver's value is that of the reader's, so that it identifies the row
       def identifies?(column)
         @types.identifies?(column_name(column))

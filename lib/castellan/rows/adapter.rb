@@ -34,6 +34,11 @@ module Castellan
         nil
       end
 
+      # @return [String, nil] why only an instance gives the column's value: the callback or method, and where it is written
+      def record_reason(_column)
+        nil
+      end
+
       # @return [Object] the adapter at the end of a path of to-one associations
       def at(path)
         path.reduce(self) { |adapter, name| adapter.association(name).adapter }

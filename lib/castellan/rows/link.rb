@@ -39,7 +39,7 @@ module Castellan
         @id_column = id_column
         @own_rows = own_rows && !edge.node.nil?
         @related_id = edge.relationship.definition.id_column
-        @association = adapter.association(edge.relationship.name)
+        @association = adapter.association(edge.relationship.association_name)
         @lazy, @related, @loose = @association.links(@related_id, read: @own_rows)
         @kind = choose
         @expressions = NOTHING

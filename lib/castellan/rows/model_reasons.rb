@@ -53,7 +53,7 @@ module Castellan
         relationship = edge.relationship
         return "#{relationship.name}: its block takes the record" if relationship.block
 
-        association = @adapter.association(relationship.name) or return "#{relationship.name}: it is no association"
+        association = @adapter.association(relationship.association_name) or return "#{relationship.name}: it is no association"
         reason = association.reason_for(relationship) || Link.reason(edge, @adapter, @node.definition.id_column)
         "#{relationship.name}: it cannot be read as rows: #{reason}" if reason
       end
@@ -89,11 +89,14 @@ module Castellan
         column = attribute.columns.first
         return "#{attribute.name}: #{column} is no column" unless @adapter.columns.include?(column)
 
-        "#{attribute.name}: the model reads #{column} by a method or a callback of its own" if @adapter.needs_record?(column)
+        return if attribute.as_stored
+
+        reason = @adapter.record_reason(column)
+        "#{attribute.name}: #{reason}; #{PathReason::AS_STORED}" if reason
       end
 
       def of_path(attribute)
-        reason = PathReason.of(@adapter, attribute.path, attribute.columns.first)
+        reason = PathReason.of(@adapter, attribute.path, attribute.columns.first, as_stored: attribute.as_stored)
         "#{attribute.name}: #{reason}" if reason
       end
 

@@ -16,6 +16,13 @@ module Castellan
       end
 
       # @param records [Array<Object>]
+      # @param name [Symbol] of a column
+      # @return [Array<Object>] what the table holds, as far as the record has it, whatever its readers make of it
+      def stored(records, name)
+        records.map { |record| stored_value(record, name) }
+      end
+
+      # @param records [Array<Object>]
       # @return [Boolean] whether each is of the very class whose columns are known, so that {#column} may be asked
       def uniform?(_records)
         false
@@ -62,6 +69,13 @@ module Castellan
       def preload_where_same(_records, _name); end
 
       private
+
+      def stored_value(record, name)
+        return record.attribute_in_database(name) if record.respond_to?(:attribute_in_database) && record.has_attribute?(name)
+        return record.values[name] if defined?(::Sequel::Model) && record.is_a?(::Sequel::Model) && record.values.key?(name)
+
+        value(record, name)
+      end
 
       def value(record, name)
         return record.fetch(name) { record.fetch(name.name) { missing(record, name) } } if record.is_a?(Hash)

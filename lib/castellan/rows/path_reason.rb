@@ -6,15 +6,20 @@ module Castellan
     #
     #   PathReason.of(adapter, %i[employee desk], :room)   # => nil
     module PathReason
+      # What to write instead.
+      AS_STORED = "write as_stored: true for the column as it is in the table"
+
       module_function
 
       # @param adapter [Object] of the model where the path begins
       # @param path [Array<Symbol>]
       # @param column [Symbol] at its end
+      # @param as_stored [Boolean] whether the column is written whatever the model's methods and callbacks make of it
       # @return [String, nil]
-      def of(adapter, path, column)
-        broken(adapter, path) ||
-          ("the model at its end reads #{column} by a method or a callback of its own" if adapter.at(path).needs_record?(column))
+      def of(adapter, path, column, as_stored: false)
+        broken = broken(adapter, path) and return broken
+        reason = adapter.at(path).record_reason(column) unless as_stored
+        "#{reason}; #{AS_STORED}" if reason
       end
 
       # @return [String, nil] why rows cannot follow the path

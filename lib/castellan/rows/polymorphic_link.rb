@@ -18,7 +18,7 @@ module Castellan
       def initialize(edge, adapter)
         @edge = edge
         @adapter = adapter
-        @association = adapter.association(edge.relationship.name)
+        @association = adapter.association(edge.relationship.association_name)
         @expressions = [association.type_column, association.owner_key].map { |column| Correlated.column(adapter.qualified(column)) }
         @kinds = edge.relationship.kinds.map { |kind| association.type_name(kind) }.freeze
         freeze

@@ -34,22 +34,22 @@ module Castellan
         relationship = edge.relationship
         return linked(edge, @records.map(&Blocks.bound(relationship.block, @reading.viewer))) if relationship.block
 
-        missing = @records.reject { |record| @instances.loaded?(record, relationship.name) }
+        missing = @records.reject { |record| @instances.loaded?(record, relationship.association_name) }
         return read_by_rows(edge) if missing.any? && missing.size == @records.size && rows?(edge)
 
-        @instances.preload_where_same(missing, relationship.name) if missing.any?
-        linked(edge, @records.map { |record| @instances.related(record, relationship.name) })
+        @instances.preload_where_same(missing, relationship.association_name) if missing.any?
+        linked(edge, @records.map { |record| @instances.related(record, relationship.association_name) })
       end
 
       def rows?(edge)
         id = @node.definition.id_column
-        association = @adapter.association(edge.relationship.name)
+        association = @adapter.association(edge.relationship.association_name)
         association && id.is_a?(Symbol) && association.rows?(edge.relationship) && @instances.stored?(@records) &&
           Link.reason(edge, @adapter, id).nil?
       end
 
       def read_by_rows(edge)
-        association = @adapter.association(edge.relationship.name)
+        association = @adapter.association(edge.relationship.association_name)
         return if edge.alternatives || !association.foreign_key_of?(edge.relationship.definition.id_column)
 
         keys = @instances.read(@records, association.owner_key)

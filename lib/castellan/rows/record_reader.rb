@@ -38,7 +38,8 @@ module Castellan
       def retyped(index)
         member = @node.members[index]
         attribute = member.attribute
-        values = @retyped[member.positions.first]&.call || @values.walk(attribute.path, attribute.columns.first)
+        values = @retyped[member.positions.first]&.call || @values.walk(attribute.path, attribute.columns.first,
+                                                                        as_stored: attribute.as_stored)
         JSONTexts.of(values, @adapter, @node, attribute.key) { |row| @values.ids[row] } if values
       rescue StandardError
         nil # the first error says which value it is
@@ -56,18 +57,18 @@ module Castellan
       def member(attribute, position, index)
         case attribute.source
         when :computed, :record then compute(index, @values.computed(attribute))
-        when :column then column(attribute.columns.first, position, index)
+        when :column then column(attribute, position, index)
         when :path then path(attribute, position, index)
         end
       end
 
-      def column(name, position, index)
-        values, coder = @values.column(name)
+      def column(attribute, position, index)
+        values, coder = @values.column(attribute.columns.first, as_stored: attribute.as_stored)
         coder ? fill(position, values, coder) : compute(index, values)
       end
 
       def path(attribute, position, index)
-        values = @values.walk(attribute.path, attribute.columns.first, load: !rows?(attribute))
+        values = @values.walk(attribute.path, attribute.columns.first, load: !rows?(attribute), as_stored: attribute.as_stored)
         return @asked << [position, index] unless values
 
         coder = RubyValues.coder(values)
@@ -77,7 +78,7 @@ module Castellan
       # Whether what is not loaded can be read as rows.
       def rows?(attribute)
         !@adapter.model.nil? && @node.definition.id_column.is_a?(Symbol) && @instances.stored?(@records) &&
-          PathReason.of(@adapter, attribute.path, attribute.columns.first).nil?
+          PathReason.of(@adapter, attribute.path, attribute.columns.first, as_stored: attribute.as_stored).nil?
       end
 
       def fill(position, values, coder)

@@ -30,8 +30,12 @@ module Castellan
       end
 
       # @param name [Symbol]
+      # @param as_stored [Boolean] whether readers are passed by
       # @return [Array(Array<Object>, Symbol)] the values and how they are written; nil: JSON of each has to be asked for
-      def column(name)
+      def column(name, as_stored: false)
+        values = @instances.stored(@records, name) if as_stored
+        return [values, RubyValues.coder(values)] if values
+
         one_column(name) || [read(name), RubyValues.coder(read(name))]
       end
 
@@ -47,9 +51,9 @@ module Castellan
       # @param path [Array<Symbol>] to-one associations
       # @param load [Boolean] whether to load what is not loaded
       # @return [Array<Object>, nil] what stands at the end of the path; nil when an association on the way is not loaded
-      def walk(path, name, load: false)
+      def walk(path, name, load: false, as_stored: false)
         ends = path.reduce(@records) { |level, association| level && step(level, association, load) }
-        ends&.map { |record| record && @instances.read([record], name).first }
+        ends&.map { |record| record && @instances.public_send(as_stored ? :stored : :read, [record], name).first }
       end
 
       private

@@ -64,7 +64,7 @@ module Castellan
 
       # Links to several types are in the row itself; what hides a record of them is not looked at here.
       def edge(edge, adapter)
-        edge.alternatives ? @known &&= edge_known?(edge, adapter) : walk(adapter, [edge.relationship.name])
+        edge.alternatives ? @known &&= edge_known?(edge, adapter) : walk(adapter, [edge.relationship.association_name])
         edge.nodes.each { |node| visit(node, adapter.related(node.definition.model)) }
       end
 

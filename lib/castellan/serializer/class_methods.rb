@@ -97,7 +97,7 @@ module Castellan
         set_key_transform :dash
       end
 
-      # @param names [Array<Symbol>] methods of the record; last, `if:`, and a lambda in place of a block
+      # @param names [Array<Symbol>] methods of the record; last, options (if, from, preloads, as_stored), and a lambda in place of a block
       # @yield [record, params] or what gives the value
       def attributes(*names, &block)
         names = names.first if names.first.is_a?(Array)

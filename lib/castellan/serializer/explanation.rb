@@ -74,7 +74,7 @@ module Castellan
 
       def advice(translation, name, sample)
         attribute = translation.serializer.attributes_to_serialize&.[](name)
-        return unless attribute&.method.is_a?(Proc) && attribute.from.nil?
+        return unless attribute&.method.is_a?(Proc) && attribute.from.nil? && !attribute.as_stored
 
         walked = WalkedAssociations.new(attribute.method, sample.call, @options.params)
         return if walked.names.empty?

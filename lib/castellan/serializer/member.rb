@@ -12,14 +12,18 @@ module Castellan
       # @return [Proc, nil] whether the member is written
       # @return [Array<Symbol>, nil] a path of to-one associations with a column at its end
       # @return [Object] what the block walks: names of associations, or trees of them
-      attr_reader :key, :method, :conditional_proc, :from, :preloads
+      # @return [Boolean] whether the column is written as it is in the table, whatever the model's reader and callbacks make of it
+      attr_reader :key, :method, :conditional_proc, :from, :preloads, :column, :as_stored
 
       def initialize(key:, method:, options: {})
         @key = key
         @conditional_proc = options[:if]
         @from = path(options[:from])
         @preloads = Preloading.list(options[:preloads])
-        @method = @from ? ->(record) { walk(record) } : method
+        @as_stored = options[:as_stored] ? true : false
+        @column = method unless @from || method.is_a?(Proc)
+        block!(method) if as_stored
+        @method = @from || as_stored ? ->(record) { walk(record) } : method
         @reader = conditional_proc || @method.is_a?(Proc) ? nil : @method
       end
 
@@ -38,10 +42,17 @@ module Castellan
 
       # @return [Boolean] whether its value depends on what is given as `params`
       def params?
-        [method, conditional_proc].any? { |block| block.is_a?(Proc) && !from && block.arity >= 0 && block.parameters.size > 1 }
+        blocks = [(method unless from || as_stored), conditional_proc].grep(Proc)
+        blocks.any? { |block| block.arity >= 0 && block.parameters.size > 1 }
       end
 
       private
+
+      def block!(method)
+        return unless method.is_a?(Proc)
+
+        raise ConfigurationError, "attribute #{key.inspect}: as_stored: writes a column as it is; leave out the block"
+      end
 
       def path(from)
         return unless from
@@ -54,7 +65,11 @@ module Castellan
       end
 
       def walk(record)
-        from.reduce(record) { |object, name| object&.public_send(name) }
+        *path, name = *(from || column)
+        owner = path.reduce(record) { |object, association| object&.public_send(association) }
+        return owner&.public_send(name) unless as_stored
+
+        Rows::ObjectInstances.new.stored([owner], name).first if owner
       end
     end
   end

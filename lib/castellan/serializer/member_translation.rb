@@ -17,31 +17,38 @@ module Castellan
         def reason(attribute, adapter)
           return "its condition takes the record" if attribute.conditional_proc
           return "no resource may call an attribute #{attribute.key}" if RESERVED.include?(attribute.key) || !NAME.match?(attribute.key)
-          return path_reason(attribute.from, adapter) if attribute.from
-          return "its block takes the record" if attribute.method.is_a?(Proc)
+          return path_reason(attribute, adapter) if attribute.from
+          return "its block takes the record" unless attribute.column
 
-          column_reason(attribute.method.to_sym, adapter)
+          column_reason(attribute.column.to_sym, adapter, as_stored: attribute.as_stored)
         end
 
         # @return [String, nil]
-        def column_reason(name, adapter)
+        def column_reason(name, adapter, as_stored: false)
           return "#{name} is neither a column nor an association of #{adapter.plural_name}" unless adapter.columns.include?(name)
+          return if as_stored
           return "#{name} is private" if adapter.model.private_method_defined?(name)
 
-          "#{name} is read by a method of the model's own" if adapter.needs_record?(name)
+          reason = adapter.record_reason(name)
+          "#{reason}; #{Rows::PathReason::AS_STORED}" if reason
+        end
+
+        # @return [Boolean] whether a record gives that id as its row has it; a callback is taken to leave ids alone
+        def id?(name, adapter)
+          adapter.columns.include?(name) && adapter.identifies?(name)
         end
 
         private
 
-        def path_reason(path, adapter)
-          *associations, column = path
+        def path_reason(attribute, adapter)
+          *associations, column = attribute.from
           adapter = associations.reduce(adapter) do |level, name|
             association = level.association(name)
             return "#{name} is not a to-one association of #{level.plural_name}" if association.nil? || association.to_many?
 
             association.adapter
           end
-          column_reason(column, adapter)
+          column_reason(column, adapter, as_stored: attribute.as_stored)
         rescue DeclarationError => error
           error.message
         end

@@ -18,20 +18,15 @@ module Castellan
           return unless serializer.method(:id_from_record).owner == ClassMethods # else the serializer has its own way
 
           name = serializer.record_id || adapter.primary_key
-          return unless name.respond_to?(:to_sym) && MemberTranslation.column_reason(name.to_sym, adapter).nil?
+          return unless name.respond_to?(:to_sym) && MemberTranslation.id?(name.to_sym, adapter)
 
-          name.to_sym if serializer.record_id ? written_as_it_is?(name.to_sym, adapter) : id_reader_of_the_orm?(adapter)
-        end
-
-        # Another column's id is Ruby's text of its value: of an enum, a time or a decimal that is not what the row has.
-        def written_as_it_is?(name, adapter)
-          name == adapter.primary_key || %i[integer text].include?(adapter.coder(name))
+          name.to_sym if serializer.record_id || id_reader_of_the_orm?(adapter)
         end
 
         def id_reader_of_the_orm?(adapter)
           adapter.model.instance_method(:id).owner != adapter.model
         end
-        private :written_as_it_is?, :id_reader_of_the_orm?
+        private :id_reader_of_the_orm?
 
         # @param relationships [Array<Relationship>]
         # @return [Symbol, nil] what makes of all their names their keys
@@ -153,8 +148,7 @@ module Castellan
 
       def foreign_key_reason(id)
         method = @relationship.id_method_name.to_sym
-        return if method == @association.owner_key && @association.foreign_key_of?(id) && MemberTranslation.column_reason(method,
-                                                                                                                          @adapter).nil?
+        return if method == @association.owner_key && @association.foreign_key_of?(id) && MemberTranslation.id?(method, @adapter)
 
         "the linked id comes from the method #{method}"
       end

@@ -158,9 +158,9 @@ module Castellan
       # Attributes are declared by their keys, which a transform leaves as they are.
       def declare_attributes(resource)
         (serializer.attributes_to_serialize || {}).each_value do |attribute|
-          column = attribute.from || attribute.method
-          same = column == attribute.key
-          resource.attribute(attribute.key, **(same ? {} : { from: Array(column).join(".") }))
+          column = attribute.from || attribute.column
+          from = { from: Array(column).join(".") } unless column == attribute.key
+          resource.attribute(attribute.key, as_stored: attribute.as_stored, **from.to_h)
         end
       end
 

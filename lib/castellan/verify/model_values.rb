@@ -46,15 +46,15 @@ module Castellan
       # @param relationship [Resource::Relationship]
       # @return [Array<Object>] related records, loaded as one record loads them
       def related(record, relationship)
-        relationship.block ? list(call(relationship.block, record)) : follow(record, relationship.name)
+        relationship.block ? list(call(relationship.block, record)) : follow(record, relationship.association_name)
       end
 
       # @return [Boolean] whether the association says in which order its records come
       def ordered?(record, relationship)
         return true if relationship.block || !relationship.to_many?
-        return record.association(relationship.name).scope.order_values.any? if active_record?(record)
+        return record.association(relationship.association_name).scope.order_values.any? if active_record?(record)
 
-        dataset = :"#{relationship.name}_dataset"
+        dataset = :"#{relationship.association_name}_dataset"
         !record.respond_to?(dataset) || !record.public_send(dataset).opts[:order].nil?
       end
 

@@ -27,4 +27,27 @@ module SerializerCases
     SHOP.call(kit)
     kit.of("ProductSerializer", Product.includes(Product::LOADED).order(:id), fields: { product: [:images] })
   end
+
+  # jsonapi-serializer passes the option by.
+  stored = lambda do |kit|
+    kit.define("ImageSerializer") { attributes :alt, :position, as_stored: true }
+    kit.define("VariantSerializer") do
+      attributes :sku, :weight, as_stored: true
+      attribute :code, &:sku
+      belongs_to :product
+      has_many :images
+    end
+    kit.define("ProductSerializer") do
+      attributes :name, as_stored: true
+      has_many :variants
+    end
+  end
+  [-> { Product.order(:id) }, -> { Product.order(:id).to_a }, -> { Product.order(:id).first }].each_with_index do |given, index|
+    [[], [:variants], [:"variants.images"]].each do |include|
+      add("shop: columns as they are, #{index}, include #{include.inspect}") do |kit|
+        stored.call(kit)
+        kit.of("ProductSerializer", given.call, include: include)
+      end
+    end
+  end
 end

@@ -42,7 +42,7 @@ module Castellan
           @model = model
           @dialect = dialect
           model.define_attribute_methods unless model.abstract_class?
-          @coders = model.column_names.to_h { |name| [name, reader_of_its_own?(name) ? nil : plain(name)] }.freeze
+          @coders = model.column_names.to_h { |name| [name, plain(name)] }.freeze
           @zoned = model.column_names.to_h { |name| [name, zone_converter?(model.type_for_attribute(name))] }.freeze
           freeze
         end
@@ -103,7 +103,34 @@ module Castellan
           custom(@model.type_for_attribute(name))&.name
         end
 
+        # @return [String, nil] why only an instance gives the value: the callback or method, and where it is written
+        def record_reason(name)
+          klass = [@model, *Subclasses.of(@model)].find { |one|
+            own_reader?(one, name) || (one != @model && other_type?(one, name))
+          } or return
+          event, callback = callbacks(klass).first
+          return "the callback #{event} #{written_callback(klass, callback)} of #{klass} may set #{name}" if callback
+          return "#{klass} has another type for #{name}" unless written_by_hand?(klass, name)
+
+          "#{klass} reads #{name} by its own method#{Place.of(klass.instance_method(name))}"
+        end
+
         private
+
+        # @return [Array<Array(String, Object)>] those that see each record after it was found
+        def callbacks(model)
+          %i[find initialize].flat_map { |event| model.__callbacks.fetch(event, []).map { |callback| ["after_#{event}", callback.filter] } }
+        end
+
+        def written_callback(model, filter)
+          case filter
+          when Symbol
+            method = model.instance_method(filter) if model.method_defined?(filter) || model.private_method_defined?(filter)
+            "#{filter.inspect}#{Place.of(method)}"
+          when Proc then "with a block#{Place.of(filter)}"
+          else filter.class.name
+          end
+        end
 
         LIBRARY = /\A(?:ActiveModel|ActiveRecord)::/
         private_constant :LIBRARY

@@ -44,7 +44,7 @@ module Castellan
           @schema = schema(dataset)
           keys = @schema.select { |_, column| column[:primary_key] }.keys
           @primary_key = keys.first if keys.size == 1
-          @coders = dataset.columns.to_h { |name| [name, reader_of_its_own?(name) ? nil : plain(@schema[name])] }.freeze
+          @coders = dataset.columns.to_h { |name| [name, plain(@schema[name])] }.freeze
           freeze
         end
 
@@ -60,10 +60,10 @@ module Castellan
 
         # @return [Boolean] whether the driver's value and the reader's have one text
         def identifies?(name)
-          coder = @coders.fetch(name)
-          return IDENTIFYING.include?(coder) if coder
+          return false if reader_of_its_own?(name)
 
-          [nil, :uuid].include?(type(name)) && !reader_of_its_own?(name)
+          coder = @coders.fetch(name)
+          coder ? IDENTIFYING.include?(coder) : [nil, :uuid].include?(type(name))
         end
 
         # @return [Object]
@@ -99,12 +99,23 @@ module Castellan
         # Readers written by hand or by a plugin, and a hook that sees each record: rows cannot tell what they answer.
         # @return [Boolean]
         def reader_of_its_own?(name)
-          return false unless @model
+          classes.any? { |model| own_reader?(model, name) }
+        end
 
-          [@model, *(subclasses(@model) if @model.respond_to?(:sti_key))].any? { |model| own_reader?(model, name) }
+        # @return [String, nil] why only an instance gives the value: the hook or method, and where it is written
+        def record_reason(name)
+          model = classes.find { |one| own_reader?(one, name) } or return
+          hook = model.instance_method(:after_initialize) if model.method_defined?(:after_initialize)
+          return "the hook after_initialize#{Place.of(hook)} of #{model} may set #{name}" if hook
+
+          "#{model} reads #{name} by its own method#{Place.of(model.instance_method(name))}"
         end
 
         private
+
+        def classes
+          @model ? [@model, *(subclasses(@model) if @model.respond_to?(:sti_key))] : []
+        end
 
         # Of single table inheritance.
         def subclasses(model)

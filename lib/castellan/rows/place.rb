@@ -1,0 +1,17 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # Formats the place of a method or block of the application, for messages.
+    #
+    #   Place.of(User.instance_method(:name))   # => " (app/models/user.rb:12)"
+    module Place
+      # @param code [Method, UnboundMethod, Proc, nil]
+      # @return [String] empty where Ruby has no place for it
+      def self.of(code)
+        path, line = code&.source_location
+        path ? " (#{path.delete_prefix("#{Dir.pwd}/")}:#{line})" : ""
+      end
+    end
+  end
+end
