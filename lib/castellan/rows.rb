@@ -16,6 +16,7 @@ module Castellan
   module Rows
     autoload :ActiveRecordRows, "castellan/rows/active_record_rows"
     autoload :SequelRows, "castellan/rows/sequel_rows"
+    autoload :InterruptedConnection, "castellan/rows/interrupted_connection"
     autoload :PostgresDriver, "castellan/rows/postgres_driver"
     autoload :PostgresPipeline, "castellan/rows/postgres_pipeline"
     autoload :PreparedStatements, "castellan/rows/prepared_statements"

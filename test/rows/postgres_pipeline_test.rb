@@ -118,6 +118,13 @@ class PostgresPipelineTest < Minitest::Test
     assert_as_before
   end
 
+  def test_the_read_after_one_whose_connection_the_server_ended_connects_again
+    [["SELECT pg_terminate_backend(pg_backend_pid())"], ["SELECT 1", "SELECT pg_terminate_backend(pg_backend_pid())"]].each do |texts|
+      assert_raises(ActiveRecord::ConnectionFailed) { answers(*texts) }
+      assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2")
+    end
+  end
+
   def test_timeout
     held { assert_raises(Timeout::Error) { Timeout.timeout(0.05) { answers("SELECT 1", LOCK, "SELECT 2") } } }
     assert_as_before

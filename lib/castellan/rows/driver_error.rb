@@ -13,6 +13,13 @@ module Castellan
 
         defined?(::SQLite3::Exception) && error.is_a?(::SQLite3::Exception) || false
       end
+
+      # @param error [StandardError] of a driver
+      # @return [Boolean] whether its connection is gone
+      def lost?(error)
+        (defined?(::PG::ConnectionBad) && (error.is_a?(::PG::ConnectionBad) || error.is_a?(::PG::UnableToSend))) ||
+          error.message.match?(/closed database|connection is closed/i)
+      end
     end
   end
 end

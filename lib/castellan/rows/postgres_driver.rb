@@ -37,7 +37,10 @@ module Castellan
       def rows(connection, sql, ids, prepared: false, indexed: false)
         values = values(ids)
         prepared &&= prepares?(sql, ids, indexed)
-        texts(prepared ? PreparedStatements.of(connection).exec(sql, values) : connection.exec_params(sql, values))
+        result = prepared ? PreparedStatements.of(connection).exec(sql, values) : connection.exec_params(sql, values)
+        texts(result)
+      ensure
+        InterruptedConnection.uninterrupted { recover(connection) } unless result
       end
 
       # @return [Array<String>] what goes with the text
@@ -55,6 +58,16 @@ module Castellan
       def texts(result)
         result.type_map = TEXTS
         result
+      end
+
+      # After an interrupt a statement still runs, and whoever used the connection next would wait for it.
+      def recover(connection)
+        return if connection.finished? || connection.transaction_status != PG::PQTRANS_ACTIVE
+
+        InterruptedConnection.recover(connection) { |answers|
+          nil while answers.get_result
+          true
+        }
       end
 
       # @return [String] the ids as text of an array

@@ -13,8 +13,7 @@ module Castellan
     #   pipeline.close    # in `ensure`
     #
     # With the last answer, or an error, the connection is as it was before: no pipeline, no answer left. After an error the server runs
-    # none of the rest, as if it had not been sent. Who is interrupted (Timeout, Thread#kill) closes: what runs is cancelled, which ends
-    # a transaction as any error does; a connection that cannot be brought back is shut.
+    # none of the rest, as if it had not been sent. After an interrupt, `close` brings it back, or shuts it ({InterruptedConnection}).
     #
     # Between the answers nothing else may be asked of the connection, not by a subscriber to `sql.active_record` either. An application
     # whose subscribers ask the database sets `CASTELLAN_PIPELINE=off`: then one SELECT follows the other.
@@ -51,16 +50,16 @@ module Castellan
         retried(error)
       end
 
-      # Nothing to do where the last answer was taken.
+      # Brings the connection back where an answer was not taken, or shuts it.
       def close
-        return unless @open
+        return PostgresDriver.recover(@connection) unless @open # a statement may have been interrupted while it was prepared
 
-        @connection.cancel
-        leave
-      rescue PG::Error
-        nil
-      ensure
-        @connection.finish if @open && !@connection.finished?
+        InterruptedConnection.recover(@connection) { |answers| @synced && leave(answers) }
+      end
+
+      # @return [Boolean] whether the connection is of no use any more, so that its ORM must be notified
+      def lost?
+        @connection.finished? || @connection.status == PG::CONNECTION_BAD
       end
 
       private
@@ -106,13 +105,15 @@ module Castellan
       end
 
       # Reads whatever is left.
-      def leave
-        return @open = false if @connection.status == PG::CONNECTION_BAD # begun anew, it is in no pipeline
-
-        sync unless @synced || @connection.pipeline_status == PG::PQ_PIPELINE_OFF
-        nil until @connection.pipeline_status == PG::PQ_PIPELINE_OFF || ended?(@connection.get_result)
-        @connection.exit_pipeline_mode
+      # @return [true]
+      def leave(answers = @connection)
+        unless @connection.status == PG::CONNECTION_BAD # begun anew, it is in no pipeline
+          sync unless @synced || @connection.pipeline_status == PG::PQ_PIPELINE_OFF
+          nil until @connection.pipeline_status == PG::PQ_PIPELINE_OFF || ended?(answers.get_result)
+          @connection.exit_pipeline_mode
+        end
         @open = false
+        true
       end
 
       def sync

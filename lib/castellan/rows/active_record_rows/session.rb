@@ -34,7 +34,7 @@ module Castellan
             question.rows = rows(question.sql, question.ids, kept: question.kept, indexed: question.indexed)
           end
         ensure
-          @pipeline = @pipeline&.close
+          InterruptedConnection.uninterrupted { close_pipeline } if @pipeline
         end
 
         # @param sql [String]
@@ -62,6 +62,7 @@ module Castellan
         rescue ::ActiveRecord::ActiveRecordError
           raise
         rescue StandardError => error
+          reconnect_later if DriverError.raised?(error) && DriverError.lost?(error)
           raise StatementError.translate(error, sql, @connection)
         end
 
@@ -69,7 +70,10 @@ module Castellan
         def postgres(sql, ids, kept, indexed)
           return PostgresDriver.texts(@pipeline.result) if @pipeline
 
-          PostgresDriver.rows(@connection.raw_connection, sql, ids, prepared: kept && @connection.prepared_statements, indexed: indexed)
+          raw = @connection.raw_connection
+          PostgresDriver.rows(raw, sql, ids, prepared: kept && @connection.prepared_statements, indexed: indexed)
+        ensure
+          reconnect_later if raw&.finished?
         end
 
         # Nor where each text is another one.
@@ -86,6 +90,20 @@ module Castellan
         def sqlite(sql, ids, kept)
           value = @dialect.bind(ids) if ids
           SqliteStatements.rows(@connection.raw_connection, sql, value, prepared: kept && @connection.prepared_statements)
+        end
+
+        # A second interrupt leaves `close` as well.
+        def close_pipeline
+          @pipeline.close
+        ensure
+          reconnect_later if @pipeline.lost?
+          @pipeline = nil
+        end
+
+        # ActiveRecord would hand out a dead connection for some seconds before it looks at it. In a transaction it must not connect again:
+        # its ROLLBACK fails, and it throws the connection away.
+        def reconnect_later
+          @connection.disconnect! unless @connection.transaction_open?
         end
 
         def payload(sql)

@@ -18,15 +18,10 @@ module Castellan
         # @return [Exception]
         def translate(error, sql, connection)
           return error unless DriverError.raised?(error)
-          return lost(error, connection) if lost?(error)
+          return lost(error, connection) if DriverError.lost?(error)
           return expired(error, connection) if error.respond_to?(:result) && PreparedStatements.expired?(error)
 
           statement_invalid(named(error)).new("#{error.class}: #{error.message}", sql: sql, binds: [], connection_pool: connection.pool)
-        end
-
-        def lost?(error)
-          (defined?(::PG::ConnectionBad) && (error.is_a?(::PG::ConnectionBad) || error.is_a?(::PG::UnableToSend))) ||
-            error.message.match?(/closed database|connection is closed/i)
         end
 
         def lost(error, connection)

@@ -36,16 +36,33 @@ module Castellan
         def rows(sql, ids = nil, kept: false, indexed: false)
           return plain(sql, ids) if @dialect.name == :other
 
+          interrupt = nil
           @database.synchronize(SERVER) do |connection|
             @database.log_connection_yield(sql, connection) { run(connection, sql, ids, kept, indexed) }
+          rescue Exception => interrupt # rubocop:disable Lint/RescueException, Lint/UselessRescue -- disconnected may raise in its place
+            raise
+          ensure
+            disconnected(connection)
           end
+        rescue ::Sequel::DatabaseDisconnectError => error
+          raise interrupt || error
         rescue ::Sequel::Error
           raise
         rescue StandardError => error
-          raise DriverError.raised?(error) ? ::Sequel.convert_exception_class(error, ::Sequel::DatabaseError) : error
+          raise error unless DriverError.raised?(error)
+
+          raise ::Sequel.convert_exception_class(error, DriverError.lost?(error) ? ::Sequel::DatabaseDisconnectError : ::Sequel::DatabaseError)
         end
 
         private
+
+        # Sequel removes a connection from its pool when this error leaves `synchronize`.
+        # @raise [Sequel::DatabaseDisconnectError] where an interrupt has cost the connection
+        def disconnected(connection)
+          return unless connection.respond_to?(:finished?) && connection.finished?
+
+          raise ::Sequel::DatabaseDisconnectError, "a read was interrupted and the server did not answer, so its connection was closed"
+        end
 
         def run(connection, sql, ids, kept, indexed)
           prepared = kept && @prepares

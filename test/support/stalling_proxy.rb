@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require "socket"
+
+module Castellan
+  # A TCP proxy that a test can stop and start, for what a client does when its server hangs.
+  #
+  #   proxy = StallingProxy.new(5432)
+  #   connection = PG.connect(host: "127.0.0.1", port: proxy.port, …)
+  #   proxy.stall    # the client's bytes, and those of new connections, are taken and go nowhere
+  #   proxy.resume   # new connections are forwarded; those that stalled stay so
+  #   proxy.close
+  class StallingProxy
+    attr_reader :port
+
+    def initialize(target_port)
+      @target_port = target_port
+      @server = TCPServer.new("127.0.0.1", 0)
+      @port = @server.addr[1]
+      @pairs = []
+      @threads = [Thread.new { accept }]
+    end
+
+    # @param new_connections [Boolean] whether those stall as well; a cancel request comes over one
+    def stall(new_connections: true)
+      @stalls = new_connections
+      @pairs.each { |pair| pair[:stalled] = true }
+    end
+
+    def stalled? = @pairs.any? { |pair| pair[:stalled] }
+
+    def resume
+      @stalls = false
+    end
+
+    def close
+      @threads.each(&:kill).each(&:join)
+      @pairs.each { |pair| pair[:sockets].each(&:close) }
+      @server.close
+    end
+
+    private
+
+    def accept
+      loop do
+        sockets = [@server.accept, TCPSocket.new("127.0.0.1", @target_port)]
+        pair = { sockets: sockets, stalled: @stalls }
+        @pairs += [pair]
+        [sockets, sockets.reverse].each { |from, to| @threads += [Thread.new { forward(pair, from, to) }] }
+      end
+    end
+
+    def forward(pair, from, to)
+      loop do
+        bytes = from.readpartial(65_536)
+        to.write(bytes) unless pair[:stalled]
+      end
+    rescue IOError, SystemCallError
+      pair[:stalled] || to.close_write unless to.closed?
+    end
+  end
+end
