@@ -59,6 +59,7 @@ VALUE castellan_call_site(VALUE self)
     VALUE frames[DEEPEST];
     int lines[DEEPEST];
     int seen = 0;
+    VALUE gem = Qnil; /* the nearest frame of a gem that is no framework, for a stack without the application */
 
     for (int depth = usual;; depth = depth * 3 / 2 < DEEPEST ? depth * 3 / 2 : DEEPEST) {
         int count = rb_profile_frames(0, depth, frames, lines);
@@ -71,8 +72,9 @@ VALUE castellan_call_site(VALUE self)
                 look_went(seen);
                 return LONG2FIX(number << LINE_BITS | lines[seen]);
             }
+            if (number < 0 && NIL_P(gem)) gem = LONG2FIX(-number << LINE_BITS | lines[seen]);
         }
-        if (count < depth) return Qnil;
+        if (count < depth) return gem;
         if (depth == DEEPEST) return rb_funcall(self, id_current_in_ruby, 0);
     }
 }

@@ -16,6 +16,9 @@ module Castellan
   # A site is a number, so that asking in a hot path costs nothing that must be collected; it becomes a text when
   # somebody reads a finding. Paths are kept for the life of the process, one for each file of the application.
   #
+  # Where no frame is the application's (an engine in installed gems), the site is the nearest frame of a gem that is no framework.
+  # {application_gems=} names gems that are the application.
+  #
   # Code made with `eval` belongs to the file that it names, if there is one; inside a method, to the method's (Ruby's
   # profiling interface says so, and the fallback in Ruby differs there). Not for errors: use their backtrace.
   module CallSite
@@ -25,7 +28,18 @@ module Castellan
     FIRST_LOOK = 32
     GAP = 32
     LOCK = Mutex.new
-    private_constant :LOCK
+    # Gems that call the application, or that it calls for its queries, responses and jobs.
+    FRAMEWORKS = /\A(?:
+      rails | railties | (?:active|action)[a-z_]+ | (?:rack|sequel|sinatra|roda|hanami|grape|dry|pry|rspec|minitest|sidekiq|kaminari)(?:[-_].+)? |
+      puma | falcon | unicorn | pitchfork | thin | webrick | rackup | good_job | solid_[a-z]+ | rake | thor | irb | bundler | bootsnap |
+      zeitwerk | concurrent-ruby | i18n | tzinfo | globalid | warden | devise |
+      jsonapi-.+ | fast_jsonapi | panko_serializer | alba | blueprinter | jbuilder | rabl | oj | json | graphql(?:-.+)? |
+      will_paginate | pagy | ransack | cancancan | pundit | friendly_id | acts_as_list | awesome_nested_set | paranoia |
+      pg | sqlite3 | mysql2 | trilogy | redis.* | connection_pool | dalli | mini_sql | bullet | prosopite | castellan
+    )\z/x
+    GEM = %r{.*/gems/([^/]+?)-(?:\d[^/]*|\h{12})/}m
+    private_constant :LOCK, :FRAMEWORKS, :GEM
+    @application_gems = [].freeze
     @paths = [nil] # the number of a path, as its index; 0 stands for "not of the application"
     @numbers = {}
     @labels = {} # site => name, where there is no C extension to keep it
@@ -66,30 +80,53 @@ module Castellan
         @roots = [directory.to_s, File.realpath(directory.to_s)].uniq.freeze
       end
 
+      # @return [Array<String>] names of gems whose code counts as the application's; `*` stands for any text
+      attr_reader :application_gems
+
+      # Set it at boot, before the first query: files that were met keep what they are.
+      # @param names [Array<String>] e.g. `%w[spree_core spree_api]` or `%w[spree*]`; in Rails `config.castellan.application_gems`
+      def application_gems=(names)
+        unless names.is_a?(Array) && names.all?(String)
+          raise ConfigurationError, "application_gems must be an Array of names, such as %w[spree_core spree_api], got #{names.inspect}"
+        end
+
+        @application_gems = names.map(&:dup).freeze
+        LOCK.synchronize { @numbers.delete_if { |_, number| number <= 0 } }
+      end
+
       # @return [Boolean] whether code at this path belongs to the application
       def application?(path)
         return true if CONSOLES.include?(path)
         return File.file?(path) && !path.start_with?("(") unless path.start_with?("/")
 
-        !path.start_with?(*foreign)
+        !path.start_with?(*foreign) || application_gem?(path)
       end
 
       # The number of a path; the C extension asks it once per path.
-      # @return [Integer] 0 when it is not of the application
+      # @return [Integer] above 0: of the application; below 0: of a gem that is no framework; 0: of neither
       def number(path)
-        @numbers[path] || LOCK.synchronize { @numbers[path] ||= application?(path) ? enter(path) : 0 }
+        @numbers[path] || LOCK.synchronize do
+          @numbers[path] ||= if application?(path) then enter(path)
+                             elsif library?(path) then -enter(path)
+                             else 0
+                             end
+        end
       end
 
       # @return [Integer, nil] what {current} answers without the C extension
       def current_in_ruby
         from = 1
+        library = nil
         while (frames = caller_locations(from, FIRST_LOOK)) && !frames.empty?
           frames.each do |frame|
-            site = site_of(frame)
-            return site if site
+            number = number(frame.path.to_s)
+            return (number << LINE_BITS) | frame.lineno if number.positive?
+
+            library ||= (-number << LINE_BITS) | frame.lineno if number.negative?
           end
           from += FIRST_LOOK
         end
+        library
       end
 
       # The frame of a site, as a backtrace writes it.
@@ -138,6 +175,18 @@ module Castellan
         (number << LINE_BITS) | frame.lineno if number.positive?
       end
 
+      # A gem's file, but not a generated one, nor a binstub.
+      def library?(path)
+        name = path[GEM, 1]
+        !name.nil? && !FRAMEWORKS.match?(name) && !path.start_with?(*own)
+      end
+
+      def application_gem?(path)
+        return false if @application_gems.empty? || path.start_with?(*own)
+
+        name = path[GEM, 1] and @application_gems.any? { |pattern| File.fnmatch(pattern, name) }
+      end
+
       def enter(path)
         @paths << path
         @paths.size - 1
@@ -151,8 +200,11 @@ module Castellan
       end
 
       def foreign
-        @foreign ||= [*gem_directories, *ruby_directories, __dir__].map { |directory| "#{directory.chomp("/")}/" }.uniq.freeze
+        @foreign ||= [*gem_directories, *ruby_directories].map { |directory| "#{directory.chomp("/")}/" }.concat(own).uniq.freeze
       end
+
+      # Castellan's own directories, wherever its code lies.
+      def own = @own ||= %W[#{__dir__}/ #{File.expand_path("../../exe", __dir__)}/].freeze
 
       def gem_directories
         defined?(Gem) ? [*Gem.path, *Gem.path.map { |path| File.expand_path(path) }, Gem.bindir] : []

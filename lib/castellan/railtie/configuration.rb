@@ -31,6 +31,14 @@ module Castellan
       # @return [Detect::Production, nil] set at boot, where `detection` is on outside of development: `puts config.castellan.detector`
       attr_accessor :detector
 
+      # @return [Array<String>] see {application_gems=}
+      def application_gems = CallSite.application_gems
+
+      # @param names [Array<String>] gems that count as the application where queries are reported: `%w[spree_core]`, `%w[spree*]`
+      def application_gems=(names)
+        CallSite.application_gems = names
+      end
+
       def cache_store=(store)
         unless store.nil? || STORE.all? { |name| store.respond_to?(name) }
           refuse(:cache_store, store, "a store or nil", "Castellan::Store::MemoryStore.new")

@@ -171,16 +171,25 @@ class ProfilePageTest < Minitest::Test
     other = Profiles.fast(id: "other", at: 1_699_999_500.0, endpoint: "GET other#index")
     results = Profiles.kept(other, older, Profiles.deep, Profiles.slow, Profiles.fast(id: "new", endpoint: "GET new#index"))
     links = get("", results).body.scan(/compare\?a=(\w+)&amp;b=(\w+)/)
-    assert_equal [%w[slow new], %w[older slow], %w[other older]], links, "of its endpoint and depth, else of its depth"
+    assert_equal [%w[older slow], %w[older deep]], links, "of its endpoint and status, and of its depth where there is one"
     links.each { |before, after| assert_equal 200, get("/compare?a=#{before}&b=#{after}", results).status }
   end
 
   def test_a_request_proposes_what_it_can_be_compared_with_best
     others = [Profiles.deep(id: "older", at: 1_600_000_000.0), Profiles.slow(id: "mine", at: 1_600_000_001.0),
               Profiles.slow(id: "alike", at: 1_600_000_002.0), Profiles.fast(id: "last", endpoint: "GET other#index")]
-    { "mine" => "older", "alike" => "mine", "older" => "alike", "last" => "alike" }.each do |id, other|
-      assert_equal other, get("/requests/#{id}", Profiles.kept(*others)).body[/<option value="(\w+)" [^>]*selected>/, 1], id
+    { "mine" => "older", "alike" => "mine", "older" => "mine", "last" => nil }.each do |id, other|
+      assert_equal [other].compact,
+                   get("/requests/#{id}", Profiles.kept(*others)).body.scan(/<option value="(\w+)" [^>]*selected>/).flatten, id
     end
+  end
+
+  def test_a_request_is_never_proposed_beside_one_of_another_endpoint_or_status
+    results = Profiles.kept(Profiles.slow(id: "ok", at: 1.0), Profiles.slow(id: "failed", at: 2.0, status: 500),
+                            Profiles.slow(id: "elsewhere", at: 3.0, endpoint: "GET other#index"), Profiles.slow(id: "again", at: 4.0))
+    assert_equal [%w[ok again]], get("", results).body.scan(/compare\?a=(\w+)&amp;b=(\w+)/)
+    assert_equal %w[ok], get("/requests/again", results).body.scan(/<option value="(\w+)"/).flatten
+    refute_includes get("/requests/failed", results).body, "Compare with"
   end
 
   def test_what_is_no_code_is_not_written_as_code

@@ -76,7 +76,7 @@ module Castellan
 
         def median(values) = values.sort[(values.size - 1) / 2]
 
-        # The newest, and the one before of its endpoint, which is what people compare; else any two.
+        # The newest and the previous one of its endpoint and status, else any two.
         def proposed
           @proposed ||= begin
             newest = undisturbed.first
@@ -90,11 +90,7 @@ module Castellan
           tag(:span, counted(number, "finding"), class: "badge bad found-count", data_count: count(number))
         end
 
-        # What a request is most likely to be compared with: the one before of its depth and endpoint, else of its depth.
-        def before(one)
-          earlier = summaries.drop(summaries.index(one) + 1).select { |other| other.depth == one.depth }
-          earlier.find { |other| other.endpoint == one.endpoint } || earlier.first
-        end
+        def before(one) = previous(one, summaries.drop(summaries.index(one) + 1))
 
         def compare_link(one)
           other = before(one) or return

@@ -18,14 +18,14 @@ module Castellan
 
         # @param result [Result]
         # @param origin [String] where the request went
-        # @param others [Array<Summary>] what it can be compared with
+        # @param others [Array<Summary>] recent requests, for "Compare with"
         # @param shared [Boolean] whether there are signed links to it
         def initialize(result, origin:, others: [], shared: false, **options)
           super(**options)
           @shared = shared
           @result = result
           @origin = origin
-          @others = others.reject { |other| other.id == result.id }
+          @others = others.select { |other| other.id != result.id && comparable?(result, other) }
         end
 
         private
@@ -68,15 +68,8 @@ module Castellan
           index ? "#query-#{index + 1}" : "#queries"
         end
 
-        # What this request is most likely to be compared with: the one before of its depth and endpoint, else of its depth, else of its
-        # endpoint, else the nearest.
-        def before
-          earlier = @others.select { |other| other.at <= result.at }
-          alike = earlier.select { |other| other.depth == result.depth }
-          same_endpoint(alike) || alike.first || same_endpoint(earlier) || same_endpoint(@others) || earlier.first || @others.last
-        end
-
-        def same_endpoint(others) = others.find { |other| other.endpoint == result.endpoint }
+        # The default of "Compare with".
+        def before = previous(result, @others.select { |other| other.at <= result.at }) || @others.last
 
         # Its time, too, is written by page.js in the reader's time zone.
         def choice(other)

@@ -53,6 +53,16 @@ module Castellan
 
         def foot = nil
 
+        # Requests of another endpoint or status did other work; the list of requests compares any two.
+        def comparable?(one, other) = one.endpoint == other.endpoint && one.status == other.status
+
+        # @param earlier [Array<Summary>] the newest first
+        # @return [Summary, nil] the one to compare with: of the same endpoint and status, and of the same depth where there is one
+        def previous(one, earlier)
+          alike = earlier.select { |other| comparable?(one, other) }
+          alike.find { |other| other.depth == one.depth } || alike.first
+        end
+
         # Links to other pages have no meaning in a file.
         def export? = false
 
