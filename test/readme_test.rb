@@ -28,7 +28,7 @@ class ReadmeTest < Minitest::Test
   end
 
   def test_every_promise_names_tests_that_exist
-    named = File.read(File.join(ROOT, "docs/promises.md")).scan(/`([a-z_\/]+_test\.rb)`/).flatten.uniq
+    named = File.read(File.join(ROOT, "docs/promises.md")).scan(%r{`([a-z_/]+_test\.rb)`}).flatten.uniq
     assert_operator named.size, :>, 40
     assert_empty(named.reject { |path| File.exist?(File.join(ROOT, "test", path)) })
   end
