@@ -47,11 +47,14 @@ module Castellan
     # @return [Plan::FetchPlan]
     # @return [Plan::Request]
     # @return [Object, nil] whom per-viewer attributes are filled for
-    attr_reader :definition, :plan, :request, :viewer
+    # @return [Rows::ViewerScopes] what the viewer may see
+    attr_reader :definition, :plan, :request, :viewer, :scopes
 
     # @param keeper [#fetch, nil] keeps what was written; see {Keeper}. Without one everything is made anew.
-    def initialize(definition, scope, request:, adapter:, viewer: nil, id: nil, meta: nil, links: nil, keeper: nil)
+    def initialize(definition, scope, request:, adapter:, viewer: nil, id: nil, meta: nil, links: nil, keeper: nil,
+                   scopes: Rows::ViewerScopes.new(viewer))
       @definition = definition
+      @scopes = scopes
       @scope = scope
       @request = request.seen_by(viewer)
       @adapter = adapter
@@ -151,12 +154,12 @@ module Castellan
 
     # @return [Array<String>, nil] the tables that the document is made of, or nil when that cannot be known
     def tables
-      @tables ||= (Tables.new(plan, @adapter).of(narrowed, statement) unless custom_code.reads_records?)
+      @tables ||= (Tables.new(plan, @adapter, scopes).of(narrowed, statement) unless custom_code.reads_records?)
     end
 
     # @return [Array<String>] why {#tables} is nil; empty where it is not
     def unknown_tables
-      Tables.new(plan, @adapter).reasons(narrowed, statement)
+      Tables.new(plan, @adapter, scopes).reasons(narrowed, statement)
     end
 
     # @return [CustomCode] the Ruby code of the application that writing the document runs
@@ -179,9 +182,9 @@ module Castellan
     end
 
     # @return [String] the SQL of what order, page and id are put on (those are told apart by their values, so that a kept document is
-    #   found without making a statement of them), and that of the scopes of its associations
+    #   found without making a statement of them), and that of the scopes of its associations and of all resources in it
     def statement
-      @statement ||= @adapter.scope_key(narrowed, plan)
+      @statement ||= [@adapter.scope_key(narrowed, plan), *scopes_sql].join("\n")
     end
 
     # @return [Boolean] whether the primary data is a list
@@ -202,7 +205,7 @@ module Castellan
 
     # @return [Serialize::Output]
     def write_rows
-      row_set = @adapter.fetch(plan, paged, viewer: viewer)
+      row_set = @adapter.fetch(plan, paged, viewer: viewer, scopes: scopes)
       ends = tail(row_set.tables.first.rows)
       Recording.span(:render, definition.name) { Serialize.encoder.encode(row_set, template, single: !collection?, tail: ends) }
     ensure
@@ -212,13 +215,18 @@ module Castellan
     # For what reads and writes a part of the document by itself.
     # @return [Plan::RowSet]
     def rows_of(part, adapter, scope)
-      adapter.fetch(part, scope, viewer: viewer)
+      adapter.fetch(part, scope, viewer: viewer, scopes: scopes)
     end
 
     # @return [Serialize::Template]
     def template_of(part)
       escape = Serialize.escape
       part.derive(TEMPLATES.fetch(escape)) { Serialize::Template.new(part, escape: escape) }
+    end
+
+    # @return [Array<Resource::Definition, nil>, nil] see {Rows::PlanScopes#along}
+    def scoped_along(node, member)
+      Rows::PlanScopes.of(plan, @adapter).along(node.columns[member.positions.first]) if member.positions.any?
     end
 
     # @return [Boolean] whether its bytes are kept between requests
@@ -288,6 +296,11 @@ module Castellan
     def digest
       bytes = defined?(OpenSSL::Digest) ? OpenSSL::Digest.digest("SHA256", to_json) : Digest::SHA256.digest(to_json)
       %("#{[bytes].pack("m0").tr("+/", "-_")[0, 32]}")
+    end
+
+    # @return [Array<String>] SQL of the scopes of the resources in the document
+    def scopes_sql
+      Rows::PlanScopes.of(plan, @adapter).sql(scopes)
     end
 
     def template

@@ -123,6 +123,30 @@ module Castellan
         end
       end
 
+      # Declares which rows a viewer may see. It holds wherever rows of this resource are read: collections, single records, includes,
+      # linkage, `from:` paths, counts, streams and records that were given. Every query of a document is narrowed in SQL.
+      #
+      #   scope { |tasks, viewer| viewer ? tasks.where(team_id: viewer.team_ids) : tasks.none }
+      #
+      # The block is called once per document; it returns its first argument to hide nothing.
+      # @yieldparam relation the model's relation or dataset (`Task.all`, default scope included)
+      # @yieldparam viewer [Object, nil] nil where no viewer is given
+      # @yieldreturn a relation or dataset of the model; anything else is a {DeclarationError} when a document is made
+      def scope(&block)
+        Declaring.declare(self) do |declarations, location|
+          Declaring.refuse("scope needs a block: { |relation, viewer| relation.where(…) }", location) unless block
+
+          declarations.scope = Declarations::Scope.new(block, location).freeze
+        end
+      end
+
+      # Declares how many levels of `include` a client may ask for, from this resource on: `?include=author.team` has two. Code of the
+      # application may include more.
+      # @param levels [Integer] from 1 to 10; 3 where nothing is declared
+      def include_depth(levels)
+        Declaring.declare(self) { |declarations, location| declarations.allow_depth(levels, location: location) }
+      end
+
       # @param names [Array<Symbol>] associations of the model
       # @param resource [Class, String, Array, Hash, nil] default: `<Singular>Resource` in the same namespace or one around it. Several
       #   where the records are of several types: `[PostResource, UserResource]`, each for its own model, or by model
@@ -132,7 +156,9 @@ module Castellan
       # @param columns [Array<Symbol>] what the blocks of links, meta and `if:` read of the row; without them they get the record
       # @param pure [Boolean] see {.pure}, of the blocks of links, meta and `if:`
       # @param from [Symbol, nil] the association, where its name is another: `has_many :images, from: :variant_images`
-      # @param lazy [Boolean] whether linkage is written only where the records are included
+      # @param lazy [Boolean] whether linkage is written only where the records are included; without them the member is left out, unless
+      #   it has links or meta
+      # @param include [Boolean] whether clients may include the records; false: `?include=` of it is a 400
       # @yieldparam record whose related records the block returns, where no association does
       # @yieldparam viewer [Object, nil] where the block takes two arguments
       def has_many(*names, **options, &block)

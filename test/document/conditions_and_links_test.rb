@@ -194,7 +194,17 @@ module ConditionsAndLinksContract
   def test_linkage_that_is_only_written_with_its_records_is_not_read
     resource = articles { has_many :comments, :tags, lazy: true }
     assert_empty(library.queries { resource.render }.grep(/comments|tags/))
-    assert_equal [{}], documents(resource, :all).flat_map { |one| one["relationships"].values }.uniq
+    each_source { |given| refute(documents(resource, given).any? { |one| one.key?("relationships") }) }
+    included = JSON.parse(resource.render(include: "comments"))["data"]
+    assert_equal([%w[comments]], included.map { |one| one["relationships"].keys }.uniq)
+  end
+
+  def test_a_lazy_relationship_without_its_records_is_never_an_empty_object
+    resource = articles { has_many :comments, lazy: true, meta: ->(row) { { of: row.id } if row.id == 1 }, columns: %i[id] }
+    each_source do |given|
+      found = documents(resource, given).to_h { |one| [one["id"], one["relationships"]["comments"]] }
+      assert_equal [{ "meta" => { "of" => 1 } }, { "meta" => {} }], found.values_at("1", "2")
+    end
   end
 
   def test_a_block_may_read_the_record_for_a_link

@@ -15,7 +15,7 @@ class BadRequestTest < Minitest::Test
     { include: "title" } => ["include", "title is not a relationship of articles"],
     { include: "author,,tags" } => ["include", "include has an empty path"],
     { include: "author..mentor" } => ["include", "author. is not a relationship of authors"],
-    { include: "author.mentor.mentor.mentor.mentor.mentor" } => ["include", "include goes deeper than 5 levels"],
+    { include: "author.mentor.mentor.mentor.mentor.mentor" } => ["include", "include goes deeper than 3 levels"],
     { include: Array.new(51) { "tags" } } => ["include", "include names more than 50 paths"],
     { include: LONG } => ["include", "include is longer than 2000 bytes"],
     { include: "tags\xFF" } => ["include", "include is not valid UTF-8"],

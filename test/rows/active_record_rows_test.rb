@@ -106,8 +106,9 @@ module ActiveRecordRowsContract
   def test_the_statement_of_related_rows_is_written_once_where_no_scope_takes_part
     plan = plan(user_resource(:posts, to_many: true), include: "posts")
     reader = Castellan::Rows::Reader.new(plan, Castellan::Rows.for(models::User))
-    link = reader.reader(plan.root).links.first
-    texts = Array.new(2) { reader.reader(link.edge.node).own_rows_sql(link, 2) }
+    reading = Castellan::Rows::Reading.new(nil)
+    link = reader.reader(plan.root, reading).links.first
+    texts = Array.new(2) { reader.reader(link.edge.node, reading).own_rows_sql(link, 2) }
     assert_same(*texts)
     assert_equal texts.first, statements { rows(user_resource(:posts, to_many: true), models::User.order(:id), include: "posts") }.last
   end

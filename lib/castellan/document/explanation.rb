@@ -43,6 +43,7 @@ module Castellan
         adapter = @adapter.related(node.definition.model)
         lines = ["#{indent}#{type}: #{columns(node)} from #{adapter.plural_name}"]
         lines.concat(connected("#{indent}  ") { model_reasons(node, adapter, indent) }).concat(reasons(node, indent))
+        lines.concat(connected("#{indent}  ") { scope_lines(node, adapter, indent) })
         node.edges.each { |edge| lines.concat(edge_lines(node, edge, adapter, "#{indent}  ")) }
         lines
       end
@@ -62,9 +63,23 @@ module Castellan
       end
 
       def linkage(node, edge, adapter, types)
-        return "linkage only, no record of #{types} is loaded" unless Rows::ModelReasons.link_by_records?(node, edge, adapter)
+        scoped = edge.relationship.definitions.select(&:scope).map { |definition| "; #{scope_of(definition, adapter)}" }.join
+        return "linkage only, no record of #{types} is loaded#{scoped}" unless Rows::ModelReasons.link_by_records?(node, edge, adapter)
 
-        "linkage only, made of the records of #{types}"
+        "linkage only, made of the records of #{types}#{scoped}"
+      end
+
+      # Where a scope of a resource takes part: in the rows of the node, or in a path of one of its columns.
+      def scope_lines(node, adapter, indent)
+        own = [node.definition]
+        along = node.columns.map { |column| Rows::PlanScopes.of(@document.plan, @adapter).along(column) }
+        [*own, *along.flatten].compact.uniq.select(&:scope).map do |definition|
+          "#{indent}  scope of #{definition.name}: #{scope_of(definition, adapter)} (#{definition.scope.location})"
+        end
+      end
+
+      def scope_of(definition, adapter)
+        @document.scopes.of(definition, adapter)&.condition || "all rows are visible"
       end
 
       def model_reasons(node, adapter, indent)

@@ -33,15 +33,18 @@ module Castellan
           document
         end
 
-        # @return [Object] the relation or dataset
+        # @param scopes [Rows::ViewerScopes]
+        # @return [Object] the relation or dataset, narrowed to what the viewer may see
         # @raise [ConfigurationError]
-        def scope(definition, adapter, given)
+        def scope(definition, adapter, given, scopes)
           raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
             unless definition.model
 
-          scope = nothing?(given) ? adapter.scope : given
+          return scopes.narrow(definition, adapter) if nothing?(given)
+
+          scope = given
           scope = adapter.scope(scope) if scope.is_a?(Class) || Rows.scope?(scope)
-          adapter.scope?(scope) ? scope : refuse(definition, "got #{named(scope)}")
+          adapter.scope?(scope) ? scopes.narrow(definition, adapter, scope) : refuse(definition, "got #{named(scope)}")
         end
 
         private

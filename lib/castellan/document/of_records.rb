@@ -10,7 +10,8 @@ module Castellan
     #   UserResource.document(User.find_by(email: email))     # one, or {"data":null} and status 404
     #   LevelResource.document([{ id: 1, title: "Keep" }])    # a resource without a model
     #
-    # Nothing is filtered, sorted or divided into pages: the caller has chosen.
+    # Nothing is filtered, sorted or divided into pages: the caller has chosen. Where the resource declares a `scope`, one statement
+    # asks which of the records the viewer may see, and the others are left out.
     class OfRecords < Document
       # @return [Boolean]
       def collection?
@@ -19,7 +20,7 @@ module Castellan
 
       # @return [Integer] 404 where no record was found
       def status
-        @scope.single? && @scope.to_a.empty? ? 404 : 200
+        paged.single? && paged.to_a.empty? ? 404 : 200
       end
 
       # @return [nil] not known
@@ -27,9 +28,9 @@ module Castellan
         nil
       end
 
-      # @return [Rows::Records]
+      # @return [Rows::Records] those that the viewer may see
       def paged
-        @scope
+        @seen ||= definition.scope ? @scope.only(scopes.visible_records(definition, @adapter, @scope.to_a)) : @scope
       end
 
       # @return [nil] there are as many as there are
@@ -40,7 +41,7 @@ module Castellan
       # @return [String] in words, what will be read
       def explain
         "#{@scope.to_a.size} #{definition.type} that were given as records: nothing is read that they have loaded, and what they have " \
-          "not is read as rows"
+          "not is read as rows#{"; the scope of #{definition.name} leaves out what the viewer may not see" if definition.scope}"
       end
     end
   end

@@ -8,6 +8,7 @@ module Castellan
     #   UserResource.render(User.active)                    # => its bytes
     module OfResource
       # The answer to one request; see {Document}. Reads nothing yet.
+      # Where the resource declares a `scope`, only what the viewer may see is in it, of relations and of records that are given.
       # @param scope a relation, a dataset or a model; `:all`, the default, is all of the declared model. Or records: an array of models or
       #   of other objects, a relation that is loaded, one record; nil is no record: `{"data":null}`, status 404
       # @param query [Hash, Plan::Request, nil] a framework's raw parameters: `include`, `fields`, `filter`, `sort`, `page`; anything else
@@ -23,12 +24,28 @@ module Castellan
         scope = nil if id.nil?
         id = nil if Given.nothing?(id)
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
-        if Given.records?(definition, scope, request, id)
-          return Given.of_records(definition, adapter, scope, request: request, viewer: viewer, meta: meta, links: links, keeper: keeper)
-        end
+        scopes = Rows::ViewerScopes.new(viewer)
+        around = { request: request, viewer: viewer, meta: meta, links: links, keeper: keeper, scopes: scopes }
+        return Given.of_records(definition, adapter, scope, **around) if Given.records?(definition, scope, request, id)
 
-        Document.new(definition, Given.scope(definition, adapter, scope), request: request, adapter: adapter, viewer: viewer, id: id,
-                                                                          meta: meta, links: links, keeper: keeper)
+        Document.new(definition, Given.scope(definition, adapter, scope, scopes), adapter: adapter, id: id, **around)
+      end
+
+      # The rows of this resource that a viewer may see, for a filter's block or a controller.
+      #
+      #   filter(:tag) { |posts, names, viewer| posts.where(id: TagResource.visible_to(viewer).where(name: names).select(:post_id)) }
+      # @param viewer [Object, nil]
+      # @return [Object] a relation or dataset of the model; all of it where no `scope` is declared
+      # @raise [DeclarationError]
+      def visible_to(viewer)
+        Rows::ViewerScopes.new(viewer).narrow(definition, checked_rows)
+      end
+
+      # Records are rendered by {#document}, and a resource has no instances.
+      # @raise [ConfigurationError] always
+      def new(*)
+        raise ConfigurationError, "#{name || "a resource"} has no instances: write #{name}.document(record) for a document, " \
+                                  "#{name}.render(record) for its bytes"
       end
 
       # @return [String] the bytes: short for `document(…).to_json`

@@ -4,7 +4,7 @@ module Castellan
   class Document
     # Which tables a document is made of, found once for statements that differ in their values only.
     #
-    #   tables = Tables.new(plan, adapter)
+    #   tables = Tables.new(plan, adapter, scopes)
     #   tables.of(scope, scope_sql)   # => ["roles", "users"]; nil: not known
     #
     # What is found is kept only where no association has a scope, because a scope may choose its tables anew in each request.
@@ -18,9 +18,11 @@ module Castellan
       UNKNOWN = [].freeze
       private_constant :LITERAL, :MAX_BYTESIZE, :AMBIENT, :UNKNOWN
 
-      def initialize(plan, adapter)
+      # @param scopes [Rows::ViewerScopes]
+      def initialize(plan, adapter, scopes)
         @plan = plan
         @adapter = adapter
+        @scopes = Rows::PlanScopes.of(plan, adapter).sql(scopes)
       end
 
       # @param scope [Object] the caller's relation or dataset
@@ -60,7 +62,7 @@ module Castellan
       end
 
       def read(scope, skeleton)
-        @adapter.tables(@plan, scope)&.freeze unless AMBIENT.match?(skeleton)
+        @adapter.tables(@plan, scope, @scopes)&.freeze unless AMBIENT.match?(skeleton)
       end
 
       def opaque?

@@ -40,9 +40,14 @@ module Castellan
       def edges(definition, names, tree, path)
         definition.relationships.each_value.filter_map do |relationship|
           below = tree[relationship.name]
-          written = names.include?(relationship.name)
+          written = names.include?(relationship.name) && member?(relationship, below)
           edge(relationship, below, written, path.empty? ? relationship.name.name : "#{path}.#{relationship.name}") if written || below
         end
+      end
+
+      # JSON:API 1.1, "Relationships": a relationship object has linkage, links or meta.
+      def member?(relationship, below)
+        !below.nil? || !relationship.lazy? || relationship.links.any? || !relationship.meta.nil?
       end
 
       def edge(relationship, below, written, path)

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "monitor"
+
 module Castellan
   module Plan
     # What will be read and written for one shape of request. Frozen, and the same object for each request of that shape,
@@ -21,7 +23,7 @@ module Castellan
         @signature = signature.dup.freeze
         @holes = @nodes.flat_map { |node| node.members.map(&:attribute).select { |attribute| attribute.source == :viewer } }.freeze
         @derived = {}
-        @lock = Mutex.new
+        @lock = Monitor.new
         freeze
       end
 

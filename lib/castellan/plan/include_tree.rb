@@ -8,10 +8,11 @@ module Castellan
     #   IncludeTree.parse(definition, [:roles, { posts: :author }])    # Ruby
     #   # => { roles: {}, posts: { author: {} } }, in the order of the declarations
     #
-    # Relationships are looked up, never interpolated, so the tree is bounded by what was declared and by {MAX_DEPTH}; the order
-    # is that of the declarations, so that two spellings of one request are one plan.
+    # Relationships are looked up, never interpolated, so the tree is bounded by what was declared and by a depth: the resource's
+    # `include_depth` for a client, {MAX_DEPTH} for the application's own code. The order is that of the declarations, so that two
+    # spellings of one request are one plan.
     class IncludeTree
-      # The deepest path that may be asked for; a path may visit a cycle, so something must bound it.
+      # The deepest path that the application's code may ask for, unless the resource allows clients more.
       MAX_DEPTH = 5
       # The most relationships that may be asked for: each costs a statement.
       MAX_PATHS = 50
@@ -25,16 +26,19 @@ module Castellan
       # @param definition [Resource::Definition]
       # @param asked [String, Symbol, Array, Hash, nil]
       # @param only [Array<Symbol>, nil] the members of a representation of the resource's own type
+      # @param client [Boolean] whether a client asks: for relationships that are declared with `include: false` it may not
       # @return [Hash{Symbol => Hash}] frozen
       # @raise [BadRequest] naming the relationship that is not there
-      def self.parse(definition, asked, only: nil)
-        new(definition, only).call(asked)
+      def self.parse(definition, asked, only: nil, client: false)
+        new(definition, only, client).call(asked)
       end
 
       # @param only [Array<Symbol>, nil]
-      def initialize(definition, only)
+      def initialize(definition, only, client)
         @definition = definition
         @only = only
+        @client = client
+        @depth = client ? definition.include_depth : [MAX_DEPTH, definition.include_depth].max
       end
 
       # @return [Hash{Symbol => Hash}]
@@ -69,7 +73,7 @@ module Castellan
       def nest(paths)
         refuse("include names more than #{MAX_PATHS} paths") if paths.size > MAX_PATHS
         paths.each_with_object({}) do |path, tree|
-          refuse("include goes deeper than #{MAX_DEPTH} levels: #{path_shown(path)}") if path.size > MAX_DEPTH
+          refuse("include goes deeper than #{@depth} levels: #{path_shown(path)}") if path.size > @depth
           path.reduce(tree) { |level, name| level[name] ||= {} }
         end
       end
@@ -103,6 +107,7 @@ module Castellan
       def relationships(definitions)
         definitions.flat_map do |definition|
           all = definition.relationships.values
+          all = all.select(&:includable?) if @client
           cut?([definition]) ? all.select { |relationship| @only.include?(relationship.name) } : all
         end
       end

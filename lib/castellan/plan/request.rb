@@ -45,9 +45,12 @@ module Castellan
         options = query.nil? || query.empty? ? fixed : asked_of(query).merge(fixed)
         options.transform_values! { |asked| shown(asked) }
         return plain(definition) if options.empty?
-        return new(definition, **options, by_client: options.keys - fixed.keys) if VALUES.any? { |family| options.key?(family) }
 
-        definition.derive(:known_requests) { KnownRequests.new }.fetch(options) { new(definition, **options) }
+        by_client = options.keys - fixed.keys
+        return new(definition, **options, by_client: by_client) if VALUES.any? { |family| options.key?(family) }
+
+        known = by_client.include?(:include) ? :known_requests_of_clients : :known_requests
+        definition.derive(known) { KnownRequests.new }.fetch(options) { new(definition, **options, by_client: by_client) }
       end
 
       # @return [Request] of who asked for nothing in particular
@@ -74,7 +77,7 @@ module Castellan
         @definition = definition
         @by_client = by_client
         only = representation && only(representation)
-        @include = IncludeTree.parse(definition, include, only: only)
+        @include = IncludeTree.parse(definition, include, only: only, client: by_client.include?(:include))
         @fields = Fields.parse(definition, fields, only: only)
         @format = format ? format!(format) : definition.document_format
         @filters = filters_of(filter)

@@ -10,9 +10,14 @@ module Castellan
       # What is kept, and for how long (seconds or nil).
       Caching = Struct.new(:kind, :expires_in)
 
-      attr_accessor :model, :type, :meta, :pure, :variation
+      # Which rows a viewer may see: the block and where it stands.
+      Scope = Struct.new(:block, :location)
+      DEPTHS = (1..10)
+      private_constant :DEPTHS
+
+      attr_accessor :model, :type, :meta, :pure, :variation, :scope
       attr_reader :id_column, :attributes, :relationships, :representations, :filters, :sorts, :default_sort, :paging, :caching,
-                  :document_format, :transform, :locations, :links
+                  :document_format, :transform, :locations, :links, :include_depth
 
       def initialize
         @attributes = {}
@@ -24,6 +29,7 @@ module Castellan
         @links = {}
         @document_format = :json_api
         @transform = :none
+        @include_depth = 3
       end
 
       # @return [Declarations] for a subclass to go on from
@@ -88,6 +94,13 @@ module Castellan
         end
 
         @caching = Caching.new(kind, expires_in&.to_f).freeze
+      end
+
+      def allow_depth(levels, location:)
+        possible = levels.is_a?(Integer) && DEPTHS.include?(levels)
+        refuse("include_depth #{levels.inspect}: write a whole number from 1 to 10", location) unless possible
+
+        @include_depth = levels
       end
 
       def format(name, location:)

@@ -29,7 +29,7 @@ module Castellan
         # @param names [Array<Symbol>]
         # @param options see {Resource.has_many}
         def relate(declaring, macro, names, block, resource: nil, from: nil, links: {}, meta: nil, columns: nil, lazy: false,
-                   if: nil, pure: false)
+                   include: true, if: nil, pure: false)
           shown = binding.local_variable_get(:if)
           declare(declaring) do |declarations, location|
             code = { columns: columns, pure: pure, location: location }
@@ -38,8 +38,8 @@ module Castellan
                        meta: meta && Computed.of(meta, **code) }
             from!(from, macro, names, block, location) if from
             names.each do |name|
-              declarations.relationship(name, macro: macro, resource: resource, from: from, block: block, lazy: lazy, location: location,
-                                              **around)
+              declarations.relationship(name, macro: macro, resource: resource, from: from, block: block, lazy: lazy, include: include,
+                                              location: location, **around)
             end
           end
         end

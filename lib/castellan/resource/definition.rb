@@ -28,8 +28,11 @@ module Castellan
       # @return [Hash{Symbol => Computed}] links of each resource object
       # @return [Computed, nil] its meta object
       # @return [Proc, nil] what its code reads besides its columns, see {Resource.vary_on}
+      # @return [Declarations::Scope, nil] which rows a viewer may see
+      # @return [Integer] how many levels of include a client may ask for
       attr_reader :resource, :model, :type, :id_location, :attributes, :relationships, :representations, :filters,
-                  :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation
+                  :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope,
+                  :include_depth
 
       def initialize(resource, declarations)
         @resource = resource
@@ -47,6 +50,7 @@ module Castellan
         check_names
         check_representations(declarations.locations)
         check_default_sort(declarations.locations[:sort])
+        check_scope
         freeze
       end
 
@@ -125,6 +129,8 @@ module Castellan
       def copy_policies(declarations)
         @links = declarations.links.dup.freeze
         @meta = declarations.meta
+        @scope = declarations.scope
+        @include_depth = declarations.include_depth
         @representations = declarations.representations.dup.freeze
         @filters = declarations.filters.dup.freeze
         @sorts = declarations.sorts.dup.freeze
@@ -195,6 +201,10 @@ module Castellan
           refuse("sort default: #{default_sort.inspect} names #{name}, which cannot be sorted by#{Nearest.hint(name, sorts.keys)}",
                  location)
         end
+      end
+
+      def check_scope
+        refuse("scope needs a model: write `model Task` in the resource's body", scope.location) if scope && model.nil?
       end
 
       def refuse(text, location)

@@ -21,7 +21,7 @@ module Castellan
       attr_reader :name, :association_name, :key, :macro, :block, :condition, :links, :meta, :location
 
       def initialize(name:, key:, macro:, owner:, resource:, location:, from: nil, block: nil, condition: nil, links: ALWAYS, meta: nil,
-                     lazy: false)
+                     lazy: false, include: true)
         @name = name
         @association_name = (from || name).to_sym
         @key = key
@@ -33,6 +33,7 @@ module Castellan
         @links = links
         @meta = meta
         @lazy = lazy
+        @include = include
         @location = location
         @found = {}
         freeze
@@ -46,6 +47,11 @@ module Castellan
       # @return [Boolean] whether linkage is written only beside included records
       def lazy?
         @lazy
+      end
+
+      # @return [Boolean] whether a client may include the records
+      def includable?
+        @include
       end
 
       # @return [Boolean] whether the declaration says which resource, and not the relationship's name

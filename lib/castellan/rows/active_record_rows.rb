@@ -87,12 +87,13 @@ module Castellan
       # @param plan [Plan::FetchPlan]
       # @param scope [ActiveRecord::Relation, ChosenIds, Records]
       # @param viewer [Object, nil] given to the blocks that take it
+      # @param scopes [ViewerScopes] what this viewer may see of related resources; the rows of `scope` itself are not narrowed
       # @return [Plan::RowSet]
       # @raise [ActiveRecord::StatementInvalid] as ActiveRecord would
-      def fetch(plan, scope, viewer: nil)
+      def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer))
         classes = loaded_classes(plan)
         key = classes.empty? ? @reader : [@reader, *classes]
-        plan.derive(key) { FlatReader.of(plan, self) }.call(scope, viewer: viewer)
+        plan.derive(key) { FlatReader.of(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
       end
 
       # The records of a scope, for blocks that need them: one statement through the caller's relation, each record once.
@@ -104,9 +105,11 @@ module Castellan
         RelationSql.records(scope).to_a.uniq
       end
 
+      # @param condition [String, nil] a further one, in SQL
       # @return [Array<ActiveRecord::Base>] of these ids, whatever the default scope says: what an association led to is there
-      def load_by_ids(ids, column = primary_key)
-        (column.is_a?(Array) ? by_several(model.unscoped, ids, column) : model.unscoped.where(column => ids)).to_a
+      def load_by_ids(ids, column = primary_key, condition = nil)
+        all = condition ? where_sql(model.unscoped, condition) : model.unscoped
+        (column.is_a?(Array) ? by_several(all, ids, column) : all.where(column => ids)).to_a
       end
 
       # @return [Division] what reads a scope in batches
@@ -134,9 +137,10 @@ module Castellan
         dialect.name == :postgres && PostgresPipeline.possible?
       end
 
+      # @param condition [String, nil] a further one
       # @return [String] SELECT of that list for ids given as one value
-      def select_by_ids_sql(list, column, joins = nil)
-        condition = dialect.among(qualified(column), database_type(column))
+      def select_by_ids_sql(list, column, joins = nil, condition = nil)
+        condition = [dialect.among(qualified(column), database_type(column)), condition].compact.join(" AND ")
         return "SELECT #{list} FROM #{[table_sql, joins].compact.join(" ")} WHERE #{condition}" if constant_by_ids?
 
         all = joins ? model.unscoped.joins(joins) : model.unscoped

@@ -9,9 +9,10 @@ module Castellan
         session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
       end
 
+      # @param further [Array<String>] SQL that the plan's statements contain besides: of the scopes of resources
       # @return [Array<String>, nil] every table that the plan's statements read; nil when that cannot be known
-      def tables(plan, scope)
-        tables_read(plan).call(scope_key(scope))
+      def tables(plan, scope, further = [])
+        tables_read(plan).call(scope_key(scope), further)
       end
 
       # @return [Boolean] whether a session of these rows is one of the other's as well

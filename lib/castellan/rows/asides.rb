@@ -27,7 +27,7 @@ module Castellan
         edges = truths(:edge_if) { |owner| index(owner) }
         around = @values.select { |aside, _| %i[edge_link edge_meta].include?(aside.kind) }.group_by { |aside, _| index(aside.owner) }
         Plan::RowSet::Asides.new(members, edges, after(@values.select { |aside, _| %i[link meta].include?(aside.kind) }),
-                                 around.transform_values { |values| after(values) })
+                                 around.to_h { |index, values| [index, after(values, alone: !@node.edges[index].data)] })
       end
 
       private
@@ -40,14 +40,15 @@ module Castellan
         @values.filter_map { |aside, values| [yield(aside.owner), values] if aside.kind == kind }.to_h
       end
 
+      # @param alone [Boolean] whether nothing else is in the object: then it is not left empty
       # @return [Array<String>, nil] `,"links":{…},"meta":{…}` for each row
-      def after(values)
+      def after(values, alone: false)
         return if values.empty?
 
         links, metas = values.partition { |aside, _| %i[link edge_link].include?(aside.kind) }
         written = metas.map { |_, found| texts("meta", found) }
         written.unshift(texts("links", links_of(links))) unless links.empty?
-        written.transpose.map(&:join)
+        written.transpose.map { |texts| (text = texts.join).empty? && alone ? ",\"meta\":{}" : text }
       end
 
       def links_of(links)

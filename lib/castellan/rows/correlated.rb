@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "securerandom"
+
 module Castellan
   module Rows
     # One expression of a SELECT list: a column of the table itself, or a subquery that is asked for each row.
@@ -10,6 +12,11 @@ module Castellan
     # A subquery and not a join, because a join multiplies rows, drops the association's LIMIT, and mixes its order with
     # the caller's; with an index on the foreign key it costs a look-up a row.
     class Correlated
+      # Stands for the SQL of a scope. Nobody outside this process can write it.
+      MARK = "castellan_scope_#{SecureRandom.hex(8)}_".freeze
+      NOTHING = [].freeze
+      private_constant :MARK, :NOTHING
+
       # @return [Symbol, nil] the column of the row that the subquery needs, nil for a plain column
       # @return [String] SQL; of a subquery, with {OwnerKey} where that column goes
       attr_reader :key, :text
@@ -22,27 +29,39 @@ module Castellan
       # @param adapter [Object] of the model where the path begins
       # @param path [Array<Symbol>] to-one associations
       # @param name [Symbol] the column at the end of the path
-      def self.path(adapter, path, name)
+      # @param visible [Array<ScopedRows, nil>] what the viewer may see of each step: where a row is out of scope the value is NULL
+      def self.path(adapter, path, name, visible = NOTHING)
         association = adapter.association(path.first)
-        new(association.owner_key, path_sql(association, path.drop(1), name))
+        new(association.owner_key, path_sql(association, path.drop(1), name, visible), visible.compact)
       end
 
       # Each level but the last is a table of its own name, so that a path may pass a table twice.
-      def self.path_sql(association, rest, name)
+      def self.path_sql(association, rest, name, visible)
         target = association.adapter
-        return "(#{association.lazy.sql(target.column_sql(name), single: true)})" if rest.empty?
+        seen = visible.first
+        return "(#{association.lazy.sql(target.column_sql(name), single: true)})" if rest.empty? && seen.nil?
 
-        inner = path(target, rest, name)
         level = "castellan_#{rest.size}"
-        key = target.quote(inner.key)
-        "(SELECT #{inner.within("#{level}.#{key}")} FROM " \
-          "(#{association.lazy.sql("#{target.qualified(inner.key)} AS #{key}", single: true)}) #{level})"
+        inner = path(target, rest, name, visible.drop(1)) unless rest.empty?
+        value = inner ? inner.placed("#{level}.castellan_value") : "#{level}.castellan_value"
+        list = ["#{inner ? target.qualified(inner.key) : target.column_sql(name)} AS castellan_value"]
+        seen&.keys&.each_with_index { |key, index| list << "#{target.qualified(key)} AS castellan_key#{index}" }
+        from = association.lazy.sql(list.join(", "), single: true)
+        "(SELECT #{value} FROM (#{from}) #{level}#{" WHERE #{condition(level, seen)}" if seen})"
       end
-      private_class_method :path_sql
 
-      def initialize(key, text)
+      # The scope's SQL takes its place last: a value in it is the application's, and may look like {OwnerKey}.
+      def self.condition(level, seen)
+        columns = Array.new(seen.keys.size) { |index| "#{level}.castellan_key#{index}" }
+        "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{MARK}#{seen.object_id}_)"
+      end
+      private_class_method :path_sql, :condition
+
+      # @param visible [Array<ScopedRows>] whose SQL the text still needs
+      def initialize(key, text, visible = NOTHING)
         @key = key
         @text = text
+        @visible = visible
         freeze
       end
 
@@ -54,12 +73,26 @@ module Castellan
       # @param owner [String] the expression of the owner's key in the surrounding statement
       # @return [String]
       def within(owner)
-        column? ? text : OwnerKey.replace(text, owner)
+        column? ? text : filled(placed(owner))
+      end
+
+      # @return [String] the same, without the SQL of scopes
+      def placed(owner)
+        OwnerKey.replace(text, owner)
       end
 
       # @return [Boolean] whether the subquery reads a table of that name, which would hide the row's own
       def hides?(table)
         !column? && text.include?(table)
+      end
+
+      private
+
+      def filled(sql)
+        return sql if @visible.empty?
+
+        texts = @visible.to_h { |seen| ["#{MARK}#{seen.object_id}_", seen.subquery] }
+        sql.gsub(/#{MARK}\d+_/) { |mark| texts.fetch(mark) }
       end
     end
   end

@@ -12,27 +12,29 @@ module Castellan
 
       # @param found [Plan::RowSet::InColumn, Plan::RowSet::Lists, Plan::RowSet::Pairs]
       # @param parents [Array<Array>, PG::Result] whose rows hold the links of a column
-      # @param related [Array<Array>, PG::Result] read by these ids, each at most once
-      # @param ids [Array<Integer>] each once
-      # @param session [ColumnValues]
+      # @param related [Array<Object>] the ids of the related rows that were found
+      # @param ids [Array<Object>] those that were looked for, each once
+      # @param several [Boolean] whether a column holds ids with commas between them
       # @return [Object] the same links, or pairs
-      def dropped(found, parents, related, ids, session)
-        return found if session.count(related) == ids.size
+      def dropped(found, parents, related, ids, several:)
+        there = related.to_h { |id| [id.to_s, true] }
+        return found if there.size == ids.size
 
-        there = session.column(related, 0).to_h { |id| [id.to_s, true] }
-        found.is_a?(Plan::RowSet::InColumn) ? of_column(found, parents, there) : of_pairs(found, there, session)
+        found.is_a?(Plan::RowSet::InColumn) ? of_column(found, parents, there, several) : of_pairs(found, there)
       end
 
-      def of_column(found, parents, there)
-        pairs = parents.flat_map do |row|
-          row[found.position].to_s.split(",").filter_map { |id| [row[0], id] if there[id] }
+      def of_column(found, parents, there, several)
+        columns = [0, found.position].map { |position| ColumnValues.column(parents, position) }
+        pairs = columns.reduce(:zip).flat_map do |parent, value|
+          ids = several ? value.to_s.split(",") : [value].compact
+          ids.filter_map { |id| [parent, id] if there[id.to_s] }
         end
         Plan::RowSet::Pairs.new(pairs, 0, 1)
       end
 
-      def of_pairs(found, there, session)
+      def of_pairs(found, there)
         found = found.pairs if found.is_a?(Plan::RowSet::Lists)
-        parents, related = [found.parent_position, found.related_position].map { |position| session.column(found.rows, position) }
+        parents, related = [found.parent_position, found.related_position].map { |position| ColumnValues.column(found.rows, position) }
         Plan::RowSet::Pairs.new(parents.zip(related).select { |_, id| there[id.to_s] }, 0, 1)
       end
       private_class_method :of_column, :of_pairs

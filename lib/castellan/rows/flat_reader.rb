@@ -16,6 +16,7 @@ module Castellan
         reader = Reader.new(plan, adapter)
         root = plan.root
         return reader unless plan.nodes.size == 1 && root.edges.empty? && root.asides.empty? && adapter.model && adapter.constant_by_ids? &&
+                             root.definition.scope.nil? &&
                              root.members.all? { |member| member.attribute.source == :column } && ModelReasons.of(root, adapter).empty?
 
         coders = NodeReader.new(root, adapter, NONE).coders
@@ -38,8 +39,9 @@ module Castellan
 
       # See {Reader#call}.
       # @return [Plan::RowSet]
-      def call(scope, viewer: nil)
-        return @reader.call(scope, viewer: viewer) unless scope.is_a?(ChosenIds) && scope.column == @column && !scope.ids.empty?
+      def call(scope, viewer: nil, scopes: ViewerScopes.new(viewer))
+        by_ids = scope.is_a?(ChosenIds) && scope.column == @column && !scope.ids.empty?
+        return @reader.call(scope, viewer: viewer, scopes: scopes) unless by_ids
 
         @adapter.session do |session|
           rows = session.rows(scope.ids.size == 1 ? @single_sql : @sql, scope.ids, kept: true, indexed: @indexed)

@@ -16,17 +16,20 @@ module Castellan
       attr_reader :columns, :text
 
       # @return [JoinedPaths, nil] nil where there is nothing to join
-      def self.of(node, adapter)
+      # @param scopes [PlanScopes, nil]
+      def self.of(node, adapter, scopes = nil)
         return unless adapter.dialect.joins_paths?
 
-        joined = new(node, adapter)
+        joined = new(node, adapter, scopes)
         joined unless joined.columns.empty?
       end
 
-      def initialize(node, adapter)
+      def initialize(node, adapter, scopes)
         @columns = {}
         @joins = []
-        paths = node.columns.each_with_index.filter_map { |column, index| [column.path, column.name, index] if sure?(adapter, column.path) }
+        paths = node.columns.each_with_index.filter_map do |column, index|
+          [column.path, column.name, index] if sure?(adapter, column.path) && !scopes&.along(column)
+        end
         join(adapter, paths, &adapter.method(:qualified))
         @text = @joins.join(" ").freeze
         @columns.freeze

@@ -69,7 +69,7 @@ module Castellan
 
       # Rows of a has_many carry the key of their parent: they are their own links.
       def own_rows(index, link, ids)
-        child = @reader.reader(link.edge.node)
+        child = @reader.reader(link.edge.node, @reading)
         return nothing { own_links(index, link, child, NOTHING) } if ids.empty?
 
         kept = @reader.kept?(child.node) && @reader.kept?(link.edge)
@@ -86,20 +86,41 @@ module Castellan
       def in_row(index, link)
         return lead(index, link, @node_reader.in_column(index)) unless link.kind == :polymorphic
 
-        found = link.rows(*[0, *@node_reader.positions(index)].map { |position| ColumnValues.column(@rows, position) })
+        columns = [0, *@node_reader.positions(index)].map { |position| ColumnValues.column(@rows, position) }
+        found = link.rows(*columns, @reading.scopes)
         @links[index] = @reader.of_several_types(link.edge, found, @reading)
       end
 
       def lead(index, link, found)
         @links[index] = found
-        return unless link.edge.node
+        visible = visible(link)
+        return unless link.edge.node || visible
 
         ids = related_ids(link, found)
-        return @reader.by_ids(link.edge.node, ids, @reading) unless link.loose
+        return ask_visible(index, link, ids, visible) unless link.edge.node
+        return @reader.by_ids(link.edge.node, ids, @reading) unless link.loose || visible
 
-        @reader.by_ids(link.edge.node, ids, @reading) do |related|
-          @links[index] = Dangling.dropped(found, @rows, related.rows, ids, ColumnValues)
-        end
+        @reader.by_ids(link.edge.node, ids, @reading) { |related| drop(index, link, ids, related.rows) }
+      end
+
+      # @return [ScopedRows, nil]
+      def visible(link)
+        @reading.scopes.of(link.edge.relationship.definition, link.association.adapter)
+      end
+
+      # Where the related rows are not read themselves.
+      def ask_visible(index, link, ids, visible)
+        return if ids.empty?
+
+        definition = link.edge.relationship.definition
+        adapter = link.association.adapter.related(definition.model)
+        column = definition.id_column
+        sql = adapter.select_by_ids_sql(adapter.qualified(column), column, nil, visible.condition)
+        @reading.ask(Question.new(adapter, sql, ids) { |rows| drop(index, link, ids, rows) })
+      end
+
+      def drop(index, link, ids, rows)
+        @links[index] = Dangling.dropped(@links[index], @rows, ColumnValues.column(rows, 0), ids, several: link.kind == :grouped)
       end
 
       # What is known without a question.
@@ -117,7 +138,7 @@ module Castellan
       end
 
       def grouped_ids(link, position)
-        return IdList.in_column(@rows, position) if link.association.adapter.integer?(link.edge.node.definition.id_column)
+        return IdList.in_column(@rows, position) if link.association.adapter.integer?(link.edge.relationship.definition.id_column)
 
         ColumnValues.ids(@rows, position).uniq.join(",").split(",").uniq
       end

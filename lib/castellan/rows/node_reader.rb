@@ -20,14 +20,20 @@ module Castellan
 
       # @param kept [Hash] what earlier readers kept, by identity of the node, edge or column
       # @param models [Hash] the nodes that are read as models, whose rows cannot carry links
-      def initialize(node, adapter, kept, models = NONE)
+      # @param plan_scopes [PlanScopes, nil] where scopes of resources take part
+      # @param scopes [ViewerScopes, nil] what the viewer may see; nil: columns behind a scope are not looked at
+      def initialize(node, adapter, kept, models = NONE, plan_scopes = nil, scopes = nil)
         @node = node
         @adapter = adapter
+        @plan_scopes = plan_scopes
+        @scopes = scopes
         @kept = kept
-        @links = node.edges.map { |edge| kept[edge] || Link.of(edge, adapter, node.definition.id_column, own_rows: !models[edge.node]) }
+        @links = node.edges.map do |edge|
+          kept[edge] || Link.of(edge, adapter, node.definition.id_column, own_rows: own_rows?(edge, models))
+        end
         @expressions = node.columns.map { |column| kept[column] || expression(column) }
         @ends = node.columns.map { |column| adapter.at(column.path) }
-        @joined = kept.fetch(node.columns) { JoinedPaths.of(node, adapter) }
+        @joined = kept.fetch(node.columns) { JoinedPaths.of(node, adapter, plan_scopes) }
         @positions = links.map { |link| link ? link.expressions.map { |expression| further(expression) } : NOTHING }
         @selects = links.any? { |link| link&.select? }
         @width = @expressions.size
@@ -56,7 +62,7 @@ module Castellan
       def keep
         links.each { |link| keep_link(link) if link&.stable? }
         @kept[node.columns] = @joined
-        stable = node.columns.each_with_index.select { |column, _| adapter.stable_path?(column.path) }
+        stable = node.columns.each_with_index.select { |column, _| adapter.stable_path?(column.path) && !along(column) }
         stable.each { |column, index| @kept[column] = @expressions[index] }
         return unless stable.size == node.columns.size && links.compact.all?(&:stable?)
 
@@ -80,8 +86,11 @@ module Castellan
       end
 
       # @param count [Integer, nil] how many ids there are, nil where that is not known
+      # @param condition [String, nil] a further one, of this request
       # @return [String] for ids given as one value
-      def by_ids_sql(count)
+      def by_ids_sql(count, condition = nil)
+        return by_ids(condition) if condition
+
         (count == 1 && @single_by_ids_sql) || @by_ids_sql || by_ids
       end
 
@@ -138,8 +147,8 @@ module Castellan
         @kept[link.edge.node]&.keep_own_rows(link) if link.kind == :own_rows
       end
 
-      def by_ids
-        sql { |list, joins| adapter.select_by_ids_sql(list, node.definition.id_column, joins) }
+      def by_ids(condition = nil)
+        sql { |list, joins| adapter.select_by_ids_sql(list, node.definition.id_column, joins, condition) }
       end
 
       def keep_by_ids
@@ -158,7 +167,24 @@ module Castellan
       end
 
       def expression(column)
-        column.own? ? Correlated.column(adapter.column_sql(column.name)) : Correlated.path(adapter, column.path, column.name)
+        return Correlated.column(adapter.column_sql(column.name)) if column.own?
+
+        Correlated.path(adapter, column.path, column.name, visible_along(column))
+      end
+
+      def along(column)
+        @plan_scopes&.along(column)
+      end
+
+      # @return [Array<ScopedRows, nil>] one for each step of the path
+      def visible_along(column)
+        steps = along(column) or return NOTHING
+        steps.map { |definition| definition && @scopes&.of(definition, adapter) }
+      end
+
+      # Rows that are their own links cannot be left out of one and not of the other.
+      def own_rows?(edge, models)
+        !models[edge.node] && edge.relationship.definitions.none?(&:scope)
       end
 
       # A subquery has a name of its own: the last part of its column's would hide the row's from the scope's ORDER BY.

@@ -61,8 +61,8 @@ module Castellan
       # @param plan [Plan::FetchPlan]
       # @param records [Records]
       # @return [Plan::RowSet]
-      def fetch(plan, records, viewer: nil)
-        plan.derive([:reader, nil]) { Reader.new(plan, self) }.call(records, viewer: viewer)
+      def fetch(plan, records, viewer: nil, scopes: ViewerScopes.new(viewer))
+        plan.derive([:reader, nil]) { Reader.new(plan, self) }.call(records, viewer: viewer, scopes: scopes)
       end
 
       # @yield nothing: there is no connection

@@ -8,7 +8,8 @@ module Castellan
     #   link.expressions                                   # => [type, id], what the row's SELECT has to contain
     #   link.kind_of("User")                               # => 0, the position in relationship.definitions
     #
-    # A target with a default scope may hide a record: which of the ids are there is asked in one statement for each such type.
+    # A target with a default scope, or of a resource with a scope, may hide a record: which of the ids are there is asked in one
+    # statement for each such type.
     class PolymorphicLink
       # @return [Plan::Node::Edge]
       # @return [Object] the association
@@ -42,11 +43,12 @@ module Castellan
       # @param parents [Array<Object>]
       # @param types [Array<String, nil>] one for each parent
       # @param ids [Array<Object, nil>]
+      # @param scopes [ViewerScopes]
       # @return [Array<Array(Object, Object, Integer)>] parent, related id and position of its type
       # @raise [ConfigurationError] for a type that has no resource
-      def rows(parents, types, ids)
+      def rows(parents, types, ids, scopes)
         found = parents.zip(ids, types).filter_map { |parent, id, type| [parent, id, kind_of(type)] if type && id }
-        found.group_by(&:last).each { |kind, rows| hide(rows, kind, found) if scoped?(edge.relationship.definitions[kind]) }
+        found.group_by(&:last).each { |kind, rows| hide(rows, kind, found, scopes) }
         found
       end
 
@@ -61,11 +63,13 @@ module Castellan
         @adapter.related(definition.model).scoped?
       end
 
-      def hide(rows, kind, found)
+      def hide(rows, kind, found, scopes)
         definition = edge.relationship.definitions[kind]
+        return unless scoped?(definition) || scopes.of(definition, @adapter)
+
         related = @adapter.related(definition.model)
-        there = related.ids(related.by_ids(related.scope, rows.map { |row| row[1] }.uniq, definition.id_column), definition.id_column)
-        there = there.to_h { |id| [id, true] }
+        chosen = related.by_ids(scopes.narrow(definition, related), rows.map { |row| row[1] }.uniq, definition.id_column)
+        there = related.ids(chosen, definition.id_column).to_h { |id| [id, true] }
         found.reject! { |row| row.last == kind && !there[row[1].to_s] }
       end
     end

@@ -18,18 +18,21 @@ module Castellan
         @adapter = adapter
         @adapters = {}.compare_by_identity
         @models = {}.compare_by_identity
+        @scopes = PlanScopes.of(plan, adapter)
         place(plan.root, adapter)
         @kept = {}.compare_by_identity
-        plan.nodes.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models).keep unless @models[node] }
+        plan.nodes.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes).keep unless @models[node] }
         @kept.freeze
         freeze
       end
 
       # @param scope [Object] the caller's relation or dataset, {ChosenIds} or {Records}
       # @param viewer [Object, nil] given to the blocks that take it
+      # @param scopes [ViewerScopes] what this viewer may see
       # @return [Plan::RowSet]
-      def call(scope, viewer: nil)
-        reading = Reading.new(viewer)
+      def call(scope, viewer: nil, scopes: ViewerScopes.new(viewer))
+        @scopes.sql(scopes)
+        reading = Reading.new(viewer, scopes)
         given?(scope) ? given(scope, reading) : by_statement(scope, reading)
         Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
       end
@@ -54,12 +57,13 @@ module Castellan
       def by_ids(node, ids, reading, &found)
         return by_records(node, ids, reading, &found) if @models[node]
 
-        reader = reader(node)
+        reader = reader(node, reading)
         return fill(reader, NOTHING, reading, &found) if ids.empty?
 
         linkage = linkage(reader, reading)
-        sql = reader.by_ids_sql(ids.size)
-        reading.ask(Question.new(reader.adapter, sql, ids, reader.by_ids_kept?, reader.by_key?) { |rows|
+        condition = condition(node, reading)
+        sql = reader.by_ids_sql(ids.size, condition)
+        reading.ask(Question.new(reader.adapter, sql, ids, condition.nil? && reader.by_ids_kept?, reader.by_key?) { |rows|
           fill(reader, rows, reading, linkage, &found)
         })
         linkage.foresee(ids) if reader.by_key? && reader.selects? && reader.adapter.overlaps?
@@ -81,7 +85,7 @@ module Castellan
       # @yieldparam links [Array<Object>] see {Plan::RowSet::Table}
       # @yieldparam coders [Array<Symbol, nil>]
       def part(node, adapter, ids, reading)
-        reader = NodeReader.new(node, adapter, @kept, @models)
+        reader = NodeReader.new(node, adapter, @kept, @models, @scopes, reading.scopes)
         rows = NOTHING
         reading.ask(Question.new(adapter, reader.by_ids_sql(ids.size), ids) { |found| rows = found }) unless ids.empty?
         reading.run
@@ -92,8 +96,14 @@ module Castellan
 
       # @param node [Plan::Node]
       # @return [NodeReader]
-      def reader(node)
-        @kept[node] || NodeReader.new(node, @adapters.fetch(node), @kept, @models)
+      def reader(node, reading)
+        @kept[node] || NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes, reading.scopes)
+      end
+
+      # @param column [Plan::Column]
+      # @return [Array<Resource::Definition, nil>, nil] see {PlanScopes#along}
+      def along(column)
+        @scopes.along(column)
       end
 
       # @param part [Plan::Node, Plan::Node::Edge]
@@ -157,7 +167,7 @@ module Castellan
       def by_statement(scope, reading)
         scope = scope.relation if scope.is_a?(ChosenIds)
         @adapter.session do
-          reader = reader(@plan.root)
+          reader = reader(@plan.root, reading)
           statement = reader.sql(joinable: @adapter.joinable?(scope)) { |list, joins| @adapter.select_sql(scope, list, joins) }
           reading.ask(Question.new(@adapter, statement, nil, true) { |rows| fill(reader, rows, reading) })
           reading.run
@@ -165,9 +175,14 @@ module Castellan
       end
 
       def by_records(node, ids, reading)
-        found = ids.empty? ? ids : adapter_of(node).load_by_ids(ids, node.definition.id_column)
+        found = ids.empty? ? ids : adapter_of(node).load_by_ids(ids, node.definition.id_column, condition(node, reading))
         table = records(node, found, reading)
         yield table if block_given?
+      end
+
+      # @return [String, nil] what the viewer may see of the node's type
+      def condition(node, reading)
+        reading.scopes.of(node.definition, adapter_of(node))&.condition
       end
 
       def preloads(node)

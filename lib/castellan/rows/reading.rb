@@ -11,11 +11,13 @@ module Castellan
     # round trips as its include is deep, however many relationships there are.
     class Reading
       # @return [Object, nil] given to the blocks that take it
+      # @return [ViewerScopes] what this viewer may see
       # @return [Hash{Plan::Node => Plan::RowSet::Table}] by identity
-      attr_reader :viewer, :tables
+      attr_reader :viewer, :scopes, :tables
 
-      def initialize(viewer)
+      def initialize(viewer, scopes = ViewerScopes.new(viewer))
         @viewer = viewer
+        @scopes = scopes
         @tables = {}.compare_by_identity
         @asked = []
         @here = {}.compare_by_identity

@@ -53,6 +53,7 @@ module Castellan
         return if edge.alternatives || !association.foreign_key_of?(edge.relationship.definition.id_column)
 
         keys = @instances.read(@records, association.owner_key)
+        keys = @reading.scopes.visible_ids(edge.relationship.definition, @adapter, keys)
         @reader.by_ids(edge.node, keys.compact.uniq, @reading) if edge.node
         Plan::RowSet::Pairs.new(@ids.zip(keys), 0, 1)
       end
@@ -66,7 +67,7 @@ module Castellan
         parents = found.flat_map { |id, related| Array.new(related.size, id) }
         return several(edge, parents, all) if edge.alternatives
 
-        Plan::RowSet::Pairs.new(parents.zip(ids_of(edge.relationship.definition, edge.node, all)), 0, 1)
+        visible(parents.zip(ids_of(edge.relationship.definition, edge.node, all)), edge, 0, 1)
       end
 
       def several(edge, parents, all)
@@ -77,14 +78,20 @@ module Castellan
           found = ids_of(definition, edge.alternatives[kind], all.values_at(*chosen))
           chosen.zip(found) { |index, id| ids[index] = id }
         end
-        Plan::RowSet::Pairs.new(parents.zip(ids, kinds), 0, 1, 2)
+        visible(parents.zip(ids, kinds), edge, 0, 1, 2)
       end
 
-      # Reads the records as well, where they are included.
+      def visible(pairs, edge, *positions)
+        pairs = pairs.select { |_, id, _| id } if edge.relationship.definitions.any?(&:scope)
+        Plan::RowSet::Pairs.new(pairs, *positions)
+      end
+
+      # Reads the records as well, where they are included. One that the viewer may not see has no id.
       def ids_of(definition, node, records)
         adapter = node ? @reader.adapter_of(node) : @adapter.related(definition.model)
         ids = RecordIds.of(adapter.instances, records, definition.id_column)
-        @reader.records(node, records.zip(ids).uniq(&:last).map(&:first), @reading) if node
+        ids = @reading.scopes.visible_ids(definition, adapter, ids)
+        @reader.records(node, records.zip(ids).select { |_, id| id || definition.scope.nil? }.uniq(&:last).map(&:first), @reading) if node
         ids
       end
     end

@@ -15,7 +15,7 @@ module Castellan
         @instances = @adapter.instances
         @records = records
         @reading = reading
-        @values = RecordValues.new(node, @adapter, records, reading.viewer)
+        @values = RecordValues.new(node, @adapter, records, reading)
         @columns = Array.new(node.columns.size)
         @coders = Array.new(node.columns.size)
         @computed = {}
@@ -38,8 +38,8 @@ module Castellan
       def retyped(index)
         member = @node.members[index]
         attribute = member.attribute
-        values = @retyped[member.positions.first]&.call || @values.walk(attribute.path, attribute.columns.first,
-                                                                        as_stored: attribute.as_stored)
+        position = member.positions.first
+        values = @retyped[position]&.call || walk(attribute, position)
         JSONTexts.of(values, @adapter, @node, attribute.key) { |row| @values.ids[row] } if values
       rescue StandardError
         nil # the first error says which value it is
@@ -68,11 +68,16 @@ module Castellan
       end
 
       def path(attribute, position, index)
-        values = @values.walk(attribute.path, attribute.columns.first, load: !rows?(attribute), as_stored: attribute.as_stored)
+        values = walk(attribute, position, load: !rows?(attribute))
         return @asked << [position, index] unless values
 
         coder = RubyValues.coder(values)
         coder ? fill(position, values, coder) : compute(index, values)
+      end
+
+      def walk(attribute, position, load: false)
+        @values.walk(attribute.path, attribute.columns.first, load: load, as_stored: attribute.as_stored,
+                                                              along: @reader.along(@node.columns[position]))
       end
 
       # Whether what is not loaded can be read as rows.

@@ -4,16 +4,18 @@ module Castellan
   module Rows
     # The values of one node's members, taken from records.
     #
-    #   values = RecordValues.new(node, adapter, [ada, alan], viewer)
+    #   values = RecordValues.new(node, adapter, [ada, alan], reading)
     #   values.ids             # => [1, 2]
     #   values.read(:email)    # => ["ada@example.com", …]
     #   values.of(member)      # => what the member's block returns, or the column, for each record
     class RecordValues
-      def initialize(node, adapter, records, viewer)
+      def initialize(node, adapter, records, reading)
         @node = node
+        @adapter = adapter
         @instances = adapter.instances
         @records = records
-        @viewer = viewer
+        @viewer = reading.viewer
+        @scopes = reading.scopes
         @read = {}
         @uniform = @instances.uniform?(records)
       end
@@ -50,9 +52,12 @@ module Castellan
 
       # @param path [Array<Symbol>] to-one associations
       # @param load [Boolean] whether to load what is not loaded
+      # @param along [Array<Resource::Definition, nil>, nil] the scoped resource of each step
       # @return [Array<Object>, nil] what stands at the end of the path; nil when an association on the way is not loaded
-      def walk(path, name, load: false, as_stored: false)
-        ends = path.reduce(@records) { |level, association| level && step(level, association, load) }
+      def walk(path, name, load: false, as_stored: false, along: nil)
+        ends = path.zip(along || []).reduce(@records) do |level, (association, definition)|
+          level && step(level, association, definition, load)
+        end
         ends&.map { |record| record && @instances.public_send(as_stored ? :stored : :read, [record], name).first }
       end
 
@@ -62,12 +67,13 @@ module Castellan
         @instances.column(@records, name) if @uniform && name.is_a?(Symbol)
       end
 
-      def step(level, association, load)
+      def step(level, association, definition, load)
         missing = level.compact.reject { |record| @instances.loaded?(record, association) }
         return unless missing.empty? || load
 
         @instances.preload_where_same(missing, association) if missing.any?
-        level.map { |record| record && @instances.related(record, association).first }
+        found = level.map { |record| record && @instances.related(record, association).first }
+        definition ? @scopes.visible_records(definition, @adapter, found) : found
       end
     end
   end

@@ -41,6 +41,12 @@ module Castellan
         @single = single
       end
 
+      # @param records [Array<Object, nil>] some of them
+      # @return [Records]
+      def only(records)
+        Records.new(records.compact, single: single?)
+      end
+
       # @return [Boolean]
       def single?
         @single

@@ -91,10 +91,11 @@ module Castellan
       # @param plan [Plan::FetchPlan]
       # @param scope [Sequel::Dataset, ChosenIds, Records]
       # @param viewer [Object, nil] given to the blocks that take it
+      # @param scopes [ViewerScopes] what this viewer may see of related resources; the rows of `scope` itself are not narrowed
       # @return [Plan::RowSet]
       # @raise [Sequel::DatabaseError]
-      def fetch(plan, scope, viewer: nil)
-        plan.derive([:reader, model]) { FlatReader.of(plan, self) }.call(scope, viewer: viewer)
+      def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer))
+        plan.derive([:reader, model]) { FlatReader.of(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
       end
 
       # The records of a scope (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.
@@ -104,9 +105,11 @@ module Castellan
         DatasetSql.records(whole ? widened(narrowed(scope)) : narrowed(scope), keys).all
       end
 
+      # @param condition [String, nil] a further one, in SQL
       # @return [Array<Sequel::Model, Hash>] of these ids
-      def load_by_ids(ids, column = primary_key)
-        (column.is_a?(Array) ? by_several(scope, ids, column) : scope.where(qualify(column) => ids)).all
+      def load_by_ids(ids, column = primary_key, condition = nil)
+        all = condition ? where_sql(scope, condition) : scope
+        (column.is_a?(Array) ? by_several(all, ids, column) : all.where(qualify(column) => ids)).all
       end
 
       # @return [Division] what reads a scope in batches
@@ -121,9 +124,10 @@ module Castellan
         yield Session.new(database, dialect, prepares: @prepares)
       end
 
+      # @param condition [String, nil] a further one
       # @return [String] SELECT of that list for ids given as one value
-      def select_by_ids_sql(list, column, _joins = nil)
-        condition = dialect.among(qualified(column), database_type(column))
+      def select_by_ids_sql(list, column, _joins = nil, condition = nil)
+        condition = [dialect.among(qualified(column), database_type(column)), condition].compact.join(" AND ")
         return "SELECT #{list} FROM #{table_sql} WHERE #{condition}" if constant_by_ids?
 
         DatasetSql.select(@dataset.where(::Sequel.lit(condition)), list)

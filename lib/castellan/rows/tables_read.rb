@@ -38,11 +38,12 @@ module Castellan
       end
 
       # @param scope_sql [String]
+      # @param further [Array<String>]
       # @return [Array<String>, nil]
-      def call(scope_sql)
+      def call(scope_sql, further = [])
         return unless @fixed_tables
 
-        read = tables_of([scope_sql, *scopes])
+        read = tables_of([scope_sql, *scopes, *further])
         read && (@fixed_tables | read)
       end
 

@@ -13,8 +13,10 @@ module Castellan
     #   values.id(ada, :id)             # => "1"
     #   values.attribute(ada, member)   # => "2024-03-01T12:00:00.000Z"
     class ModelValues
-      def initialize(viewer)
+      # @param scopes [Rows::ViewerScopes] what the viewer may see
+      def initialize(viewer, scopes = Rows::ViewerScopes.new(viewer))
         @viewer = viewer
+        @scopes = scopes
       end
 
       # @param column [Symbol, Array<Symbol>]
@@ -32,9 +34,17 @@ module Castellan
       end
 
       # @param attribute [Resource::Attribute]
+      # @param along [Array<Resource::Definition, nil>, nil] the scoped resource of each step of its path
       # @return [Object] what JSON.parse could have answered
-      def attribute(record, attribute)
-        json(value(record, attribute))
+      def attribute(record, attribute, along = nil)
+        json(value(record, attribute, along || []))
+      end
+
+      # @return [Boolean] asked of each record by itself, as a model would be
+      def visible?(record, definition)
+        return true unless definition&.scope
+
+        @scopes.visible_records(definition, Rows.for(definition.model), [record]).first ? true : false
       end
 
       # @param computed [Resource::Computed] a link, a meta object or a condition
@@ -60,12 +70,15 @@ module Castellan
 
       private
 
-      def value(record, attribute)
+      def value(record, attribute, along)
         case attribute.source
         when :computed then call(attribute.block, named(record, attribute.columns))
         when :record then call(attribute.block, record)
         else
-          owner = attribute.path.reduce(record) { |walked, name| walked && follow(walked, name).first }
+          owner = attribute.path.zip(along).reduce(record) do |walked, (name, definition)|
+            found = walked && follow(walked, name).first
+            found if found && visible?(found, definition)
+          end
           owner && read(owner, attribute.columns.first)
         end
       end

@@ -21,7 +21,7 @@ module Castellan
       def initialize(document)
         @document = document
         @plan = document.plan
-        @values = ModelValues.new(document.viewer)
+        @values = ModelValues.new(document.viewer, document.scopes)
         @unordered = []
         @records = primary
         @records = @records.first(1) unless document.collection?
@@ -80,7 +80,8 @@ module Castellan
 
       def relationship(record, node, edge)
         data = edge.data ? { "data" => linkage(record, node, edge) } : {}
-        [edge.relationship.key, data.merge!(around(record, node, :edge_link, :edge_meta, [edge.relationship.name]))]
+        data.merge!(around(record, node, :edge_link, :edge_meta, [edge.relationship.name]))
+        [edge.relationship.key, data.empty? ? { "meta" => {} } : data]
       end
 
       # Links and the meta object of a record, or of one of its relationships.
@@ -107,7 +108,7 @@ module Castellan
           attribute = member.attribute
           next [attribute.key, hole(attribute, record, node)] if attribute.source == :viewer
 
-          [attribute.key, @values.attribute(record, attribute)]
+          [attribute.key, @values.attribute(record, attribute, @document.scoped_along(node, member))]
         end
       end
 
@@ -136,10 +137,11 @@ module Castellan
       def targets(record, node, edge)
         definitions = edge.relationship.definitions
         nodes = edge.alternatives || [edge.node]
-        related(record, node, edge).map do |found|
+        all = related(record, node, edge).map do |found|
           kind = edge.alternatives ? Rows::RecordKind.of(edge.relationship, found) : 0
           [found, definitions[kind], nodes[kind]]
         end
+        all.select { |found, definition, _| @values.visible?(found, definition) }
       end
 
       # In the order of the primary records, what a related record leads to before that record itself, each once.

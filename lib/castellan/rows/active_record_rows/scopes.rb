@@ -76,6 +76,37 @@ module Castellan
           plan ? [sql, *tables_read(plan).scopes, ::Time.zone&.name, model.current_shard].join("\n") : sql
         end
 
+        # @return [Array<Symbol>, nil] the columns of the primary key
+        def keys
+          keys = Array(model.primary_key).map(&:to_sym)
+          keys if keys.any?
+        end
+
+        # @param sql [String] a condition
+        # @return [ActiveRecord::Relation]
+        def where_sql(scope, sql)
+          scope.where(Arel.sql(sql))
+        end
+
+        # @return [Boolean] whether the relation is the model's with conditions and an order, and nothing else
+        def plain?(relation)
+          relation.klass == model && (relation.values.keys - %i[where order references extending]).empty?
+        end
+
+        # @param columns [Array<Symbol>]
+        # @return [String] SELECT of these columns of exactly the rows that the relation has, for use in `IN (…)`
+        def subquery_sql(relation, columns)
+          limited = relation.limit_value || relation.offset_value
+          relation = relation.left_outer_joins(*RelationSql.joined(relation)) if relation.eager_loading?
+          relation = relation.except(:includes, :preload, :eager_load, :lock)
+          if relation.select_values.any? || (relation.distinct_value && limited)
+            list = columns.map { |column| "castellan_scope.#{quote(column)}" }.join(", ")
+            return "SELECT #{list} FROM (#{relation.to_sql}) AS castellan_scope"
+          end
+
+          RelationSql.select(limited ? relation : relation.except(:order), columns.map { |column| qualified(column) }.join(", "))
+        end
+
         # @param joins [String, nil] see {JoinedPaths}
         # @return [String] SELECT of that list for the scope, with no row twice
         def select_sql(scope, list, joins = nil)

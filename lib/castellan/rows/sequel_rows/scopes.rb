@@ -91,6 +91,39 @@ module Castellan
           DatasetSql.select(DatasetSql.once(narrowed(scope), keys), list)
         end
 
+        # @return [Array<Symbol>, nil] the columns of the primary key
+        def keys
+          keys = Array(model? ? model.primary_key : primary_key)
+          keys if keys.any?
+        end
+
+        # @param sql [String] a condition
+        # @return [Sequel::Dataset]
+        def where_sql(scope, sql)
+          scope.where(::Sequel.lit(sql))
+        end
+
+        # @return [Boolean] whether the dataset is the model's with conditions and an order, and nothing else
+        def plain?(dataset)
+          own = scope.opts
+          dataset.opts.keys.union(own.keys).all? { |key| %i[where order].include?(key) || dataset.opts[key] == own[key] }
+        end
+
+        # @param columns [Array<Symbol>]
+        # @return [String] SELECT of these columns of exactly the rows that the dataset has, for use in `IN (…)`
+        def subquery_sql(dataset, columns)
+          dataset = dataset.clone(lock: nil)
+          limited, distinct, selected = dataset.opts.values_at(:limit, :distinct, :select)
+          limited ||= dataset.opts[:offset]
+          if (selected && selected != @dataset.opts[:select]) || (distinct&.empty? && limited)
+            list = columns.map { |column| "castellan_scope.#{quote(column)}" }.join(", ")
+            return "SELECT #{list} FROM (#{dataset.sql}) AS castellan_scope"
+          end
+
+          dataset = dataset.unordered unless limited || distinct
+          DatasetSql.select(dataset, columns.map { |column| qualified(column) }.join(", "))
+        end
+
         # @return [Boolean] paths are read by subqueries here
         def joinable?(_scope)
           false
@@ -116,12 +149,6 @@ module Castellan
           end
         end
 
-        # @return [Array<Symbol>, nil] the columns of the primary key
-        def keys
-          keys = Array(model? ? model.primary_key : primary_key)
-          keys if keys.any?
-        end
-
         # What is selected by another name than its own, or told apart by what is selected, is left as it is.
         def widened(dataset)
           selected = dataset.opts[:select]
@@ -133,7 +160,7 @@ module Castellan
 
         def elsewhere?(dataset)
           return false unless model.is_a?(Class) && dataset.respond_to?(:model) && dataset.model == model
-          return true if dataset.opts[:sql]
+          return true if dataset.opts[:sql] || dataset.opts[:compounds]
 
           dataset.opts[:join].nil? && dataset.opts[:from]&.one? && dataset.first_source_table.is_a?(::Sequel::Dataset) &&
             dataset.first_source_alias != @dataset.first_source_alias

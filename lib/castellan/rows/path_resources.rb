@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # The resource of each step of a `from:` path, for its scope: that of the relationship made of the association, else the one resource
+    # with a scope that is declared for the association's model.
+    #
+    #   PathResources.of(UserResource.definition, adapter, %i[employee desk])   # => [EmployeeResource.definition, nil]
+    module PathResources
+      module_function
+
+      # @param definition [Resource::Definition, nil] of the model where the path begins
+      # @param path [Array<Symbol>]
+      # @return [Array<Resource::Definition, nil>]
+      # @raise [DeclarationError] where several scoped resources are of one model and no relationship says which is meant
+      def of(definition, adapter, path, location: nil)
+        owner = definition
+        path.map do |name|
+          association = adapter&.association(name)
+          definition = declared(definition, name, association&.model) || by_model(owner, name, association&.model, location)
+          adapter = association && association.reason.nil? ? association.adapter : nil
+          definition
+        end
+      end
+
+      def declared(definition, name, model)
+        relationships = definition ? definition.relationships.values.reject(&:polymorphic?) : []
+        found = relationships.select { |relationship| relationship.association_name == name && relationship.block.nil? }
+                             .map(&:definition).select { |related| model.nil? || related.model == model }
+        found.find(&:scope) || found.first
+      end
+
+      def by_model(owner, name, model, location)
+        return unless model
+
+        found = Resource.descendants.select do |resource|
+          resource.declarations.scope && model == resource.declarations.model && live?(resource)
+        end
+        return found.first&.definition if found.map { |resource| resource.declarations.scope }.uniq.size < 2
+
+        raise DeclarationError.new("#{owner.name}: from: walks #{name}, and several resources of #{model} have a scope " \
+                                   "(#{found.map(&:name).sort.join(", ")}): declare which is meant, " \
+                                   "`belongs_to :#{name}, resource: #{found.first.name.inspect}, include: false`", location: location)
+      end
+
+      # A class without a name, or one that was reloaded, is nobody's declaration.
+      def live?(resource)
+        resource.name && Object.const_defined?(resource.name) && Object.const_get(resource.name).equal?(resource)
+      end
+      private_class_method :declared, :by_model, :live?
+    end
+  end
+end

@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # What one viewer may see of each resource: calls the `scope` of a resource once per document, when it is first needed.
+    #
+    #   scopes = ViewerScopes.new(current_user)
+    #   scopes.of(TaskResource.definition, adapter)   # => ScopedRows; nil where all rows are visible
+    class ViewerScopes
+      def initialize(viewer)
+        @viewer = viewer
+        @found = {}.compare_by_identity
+      end
+
+      # @param definition [Resource::Definition]
+      # @param adapter [Object] any adapter of the same database
+      # @return [ScopedRows, nil] nil where the resource has no scope, or its scope returns the relation as it is
+      # @raise [DeclarationError] when the scope returns something else than a relation or dataset of the model
+      def of(definition, adapter)
+        return unless definition.scope
+
+        @found.fetch(definition) { @found[definition] = visible(definition, adapter.related(definition.model)) }
+      end
+
+      # @param given [Object] a relation or dataset of the model; nil: all that the viewer may see
+      # @return [Object] those of its rows that the viewer may see
+      def narrow(definition, adapter, given = nil)
+        visible = of(definition, adapter) or return given || adapter.scope
+        given ? visible.narrow(given) : visible.all
+      end
+
+      # @param ids [Array<Object, nil>] of records of the resource
+      # @return [Array<Object, nil>] with nil in place of those that the viewer may not see
+      def visible_ids(definition, adapter, ids)
+        visible = of(definition, adapter) or return ids
+        seen = visible.ids(ids)
+        ids.map { |id| id if seen[id.to_s] }
+      end
+
+      # @param records [Array<Object, nil>] of the resource
+      # @return [Array<Object, nil>] with nil in place of those that the viewer may not see
+      def visible_records(definition, adapter, records)
+        return records unless of(definition, adapter)
+
+        related = adapter.related(definition.model)
+        there = records.compact
+        ids = visible_ids(definition, adapter, RecordIds.of(Rows.suited(related, there).instances, there, definition.id_column))
+        hidden = there.zip(ids).filter_map { |record, id| record if id.nil? }
+        hidden = hidden.to_h { |record| [record, true] }.compare_by_identity
+        records.map { |record| record unless hidden.key?(record) }
+      end
+
+      private
+
+      def visible(definition, adapter)
+        all = adapter.scope
+        found = definition.scope.block.call(all, @viewer)
+        return if found.equal?(all)
+
+        found = adapter.scope(found) if Rows.scope?(found)
+        return ScopedRows.new(definition, adapter, found) if Rows.scope?(found) && adapter.scope?(found)
+
+        raise DeclarationError.new("#{definition.name} scope returned #{shown(found)}: return a relation of #{shown(definition.model)}, " \
+                                   "made of the block's first argument: relation.where(…), or relation.none where the viewer may see " \
+                                   "nothing", location: definition.scope.location)
+      end
+
+      def shown(found)
+        return found.name || "a class" if found.is_a?(Module)
+
+        found.nil? ? "nil" : "an object of #{found.class}"
+      end
+    end
+  end
+end
