@@ -13,6 +13,7 @@ require_relative "castellan/clock"
 module Castellan
   autoload :Access, "castellan/access"
   autoload :Cache, "castellan/cache"
+  autoload :ClientText, "castellan/client_text"
   autoload :Call, "castellan/call"
   autoload :CallSite, "castellan/call_site"
   autoload :CLI, "castellan/cli"

@@ -2,6 +2,7 @@
 
 require_relative "errors"
 require_relative "clock"
+require_relative "client_text"
 
 module Castellan
   # The words of HTTP as pure functions on header values (RFC 9110 and 9111, JSON:API 1.1): no sockets, no Rack, no state.

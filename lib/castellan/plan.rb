@@ -7,6 +7,7 @@
 require_relative "version"
 require_relative "errors"
 require_relative "nearest"
+require_relative "client_text"
 require_relative "plan/column"
 require_relative "plan/node"
 require_relative "plan/row_set"

@@ -141,7 +141,7 @@ module Castellan
       end
 
       # Declares how many levels of `include` a client may ask for, from this resource on: `?include=author.team` has two. Code of the
-      # application may include more.
+      # application may include more: `document(scope, include: { author: { team: :company } })`; a String is a client's.
       # @param levels [Integer] from 1 to 10; 3 where nothing is declared
       def include_depth(levels)
         Declaring.declare(self) { |declarations, location| declarations.allow_depth(levels, location: location) }

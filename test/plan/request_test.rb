@@ -44,6 +44,39 @@ class RequestTest < Minitest::Test
     assert_includes error.message, "got String; Rack::Utils.parse_nested_query makes"
   end
 
+  def test_a_client_may_not_include_what_is_declared_without
+    library = Library.active_record(:sqlite)
+    resource = Class.new(library.models::ArticleResource) do
+      belongs_to :author, resource: "AuthorResource", include: false
+      type "articles"
+    end
+    [{ "include" => "author" }, { "include" => "author.articles" }, { include: %w[author] }, { include: { author: nil } }].each do |query|
+      error = assert_raises(Castellan::BadRequest) { Castellan::Plan::Request.parse(resource.definition, query) }
+      assert_equal ["include", 400], [error.parameter, error.status]
+      assert_includes error.message, "author is not a relationship of articles that can be included"
+    end
+    assert_raises(Castellan::BadRequest) { Castellan::Plan::Request.parse(resource.definition, {}, include: "author") }
+    assert_equal %i[author], Castellan::Plan::Request.parse(resource.definition, {}, include: %i[author]).include.keys
+    assert_equal %i[author], Castellan::Plan::Request.parse(resource.definition, {}, include: %w[author]).include.keys
+    assert_raises(Castellan::BadRequest) { Castellan::Plan::Request.parse(resource.definition, { "include" => %w[author] }) }
+  end
+
+  def test_clients_include_three_levels_unless_the_resource_declares_another_depth
+    deep = "author.mentor.mentor.mentor"
+    assert_raises(Castellan::BadRequest) { parse({ "include" => deep }) }
+    assert_equal %i[author], parse({}, include: { author: { mentor: { mentor: { mentor: :mentor } } } }).include.keys
+    assert_raises(Castellan::BadRequest) { parse({}, include: { author: { mentor: { mentor: { mentor: { mentor: :mentor } } } } }) }
+    { 1 => "author.mentor", 4 => "#{deep}.mentor" }.each do |depth, refused|
+      resource = Class.new(models::ArticleResource) { include_depth depth }
+      error = assert_raises(Castellan::BadRequest) { Castellan::Plan::Request.parse(resource.definition, { "include" => refused }) }
+      assert_includes error.message, "deeper than #{depth} levels: #{refused}"
+      assert Castellan::Plan::Request.parse(resource.definition, { "include" => refused.rpartition(".").first })
+    end
+    [0, 11, nil, "3", 2.5].each do |wrong|
+      assert_raises(Castellan::DeclarationError) { Class.new(models::ArticleResource) { include_depth wrong } }
+    end
+  end
+
   # `fields: params[:fields]` in a controller.
   def test_parts_of_the_parameters_of_a_framework_are_read
     parts = Class.new { define_method(:initialize) { |hash| @hash = hash } && define_method(:to_unsafe_h) { @hash } }

@@ -17,6 +17,12 @@ class DeclarationTest < Minitest::Test
                  ours.flat_map { |one| one.public_instance_methods(false) }.sort
   end
 
+  def test_a_resource_has_no_instances_and_names_what_to_write
+    error = assert_raises(Castellan::ConfigurationError) { models::TagResource.new(models::Tag.new) }
+    assert_includes error.message, "TagResource.document(record)"
+    assert_includes error.message, "TagResource.render(record)"
+  end
+
   def test_what_is_refused_where_it_is_written_is_said_of_the_resource
     wrong = [proc { attribute :type }, proc { format :xml }, proc { page size: 0 }, proc { filter :title }, proc { link :self },
              proc { attribute :title, if: 1 }, proc { has_many :tags, if: 1 }, proc { attribute :title, columns: %i[title] },

@@ -93,7 +93,7 @@ module Castellan
       end
 
       def shown(value)
-        value.nil? ? "(none)" : value[0, 200].scrub("?")
+        value.nil? ? "(none)" : ClientText.shown(value, 200)
       end
 
       def offer

@@ -11,9 +11,6 @@ module Castellan
     module Parameter
       # The most parts of one list: each is looked up, or is a value of a statement.
       MOST = 1_000
-      SHOWN = 60
-      UTF8 = [Encoding::UTF_8, Encoding::BINARY, Encoding::US_ASCII].freeze
-      private_constant :SHOWN, :UTF8
 
       module_function
 
@@ -37,22 +34,12 @@ module Castellan
       # @raise [BadRequest]
       def text(name, value, title: "Invalid query parameter")
         refuse(name, "#{name} must be text", title: title) unless value.is_a?(String)
-        utf8(value) or refuse(name, "#{name} is not valid UTF-8 text", title: title)
-      end
-
-      # @param value [String] of whatever encoding a client's text came in; bytes without one are taken for UTF-8
-      # @return [String, nil] nil for what a database cannot take
-      def utf8(value)
-        text = UTF8.include?(value.encoding) ? value : value.encode(Encoding::UTF_8)
-        text = text.dup.force_encoding(Encoding::UTF_8) unless text.encoding == Encoding::UTF_8
-        text if text.valid_encoding? && !text.include?("\0")
-      rescue ::EncodingError
-        nil
+        ClientText.utf8(value) or refuse(name, "#{name} is not valid UTF-8 text", title: title)
       end
 
       # @return [String] for an error's text or the parameter it names
       def shown(text)
-        (utf8(text) || text.b.force_encoding(Encoding::UTF_8).scrub("?"))[0, SHOWN]
+        ClientText.shown(text)
       end
 
       # @raise [BadRequest]

@@ -77,7 +77,7 @@ module Castellan
         @definition = definition
         @by_client = by_client
         only = representation && only(representation)
-        @include = IncludeTree.parse(definition, include, only: only, client: by_client.include?(:include))
+        @include = IncludeTree.parse(definition, include, only: only, client: of_client?(include))
         @fields = Fields.parse(definition, fields, only: only)
         @format = format ? format!(format) : definition.document_format
         @filters = filters_of(filter)
@@ -100,6 +100,11 @@ module Castellan
       end
 
       private
+
+      # A String is what a client wrote, also where the application hands it on: `include: params[:include]`.
+      def of_client?(include)
+        include.is_a?(String) || @by_client.include?(:include)
+      end
 
       def hide(hidden)
         names = hidden.fetch(@definition, NOTHING)

@@ -17,7 +17,7 @@ module Castellan
       # @param id [Object] that a client wrote
       # @return [Object, nil] nil for text that no database takes: invalid in its encoding, or with NUL
       def text(id)
-        id.is_a?(String) ? Plan::Parameter.utf8(id) : id
+        id.is_a?(String) ? ClientText.utf8(id) : id
       end
 
       # @param ids [Array<String, Integer>]

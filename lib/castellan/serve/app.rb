@@ -100,7 +100,8 @@ module Castellan
       end
 
       def respond(env)
-        endpoint, id = route(env["PATH_INFO"])
+        script_name!(env["SCRIPT_NAME"])
+        endpoint, id = route(ClientText.utf8(env["PATH_INFO"].to_s))
         return ErrorDocument.response(404, "there is nothing at this path") unless endpoint
         return not_allowed unless ALLOWED.include?(env["REQUEST_METHOD"])
 
@@ -113,14 +114,24 @@ module Castellan
         ErrorDocument.response(405, "only GET and HEAD are answered here", "allow" => "GET, HEAD")
       end
 
+      # Links are made of it.
+      def script_name!(name)
+        return if name.nil? || name.empty? || ClientText.utf8(name)
+
+        raise BadRequest.new("the path is not valid UTF-8 text: #{ClientText.shown(name)}", title: "Invalid path")
+      end
+
+      # @param path [String, nil] nil of bytes that are no text
       def route(path)
+        return unless path
+
         endpoint = @endpoints[path.chomp("/")]
         return endpoint if endpoint
 
         collection, _, segment = path.rpartition("/")
         endpoint = @endpoints[collection] or return
-        id = Rack::Utils.unescape_path(segment).b.force_encoding(Encoding::UTF_8)
-        [endpoint, id] if id.valid_encoding? && ID.match?(id)
+        id = ClientText.utf8(Rack::Utils.unescape_path(segment))
+        [endpoint, id] if id && ID.match?(id)
       end
 
       def authenticated(env)

@@ -8,7 +8,9 @@ module Castellan
     # rows. What depends on nobody is public; what a viewer was named for is private.
     class Endpoint
       JSON_API = %r{\A\s*application/vnd\.api\+json}i
-      private_constant :JSON_API
+      # Two would make the link lead to another host.
+      SLASHES = %r{\A/+}
+      private_constant :JSON_API, :SLASHES
 
       # @param resource [Class]
       # @param path [String] of the collection
@@ -87,7 +89,7 @@ module Castellan
       def link(document, script_name, query)
         return unless @json_api && (page = document.request.page)
 
-        links = PageLinks.new("#{script_name}#{@path}", query, page: page)
+        links = PageLinks.new("#{ClientText.utf8(script_name.to_s).sub(SLASHES, "/")}#{@path}", query, page: page)
         document.link(links.base) { |total, full| links.to_h(total: total, full: full) }
       end
 
