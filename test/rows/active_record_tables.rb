@@ -54,4 +54,5 @@ create_table(:vehicles) do |t|
   t.string :type
   t.references :user
   t.integer :wheels
+  t.datetime :built_at
 end

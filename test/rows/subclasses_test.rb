@@ -47,6 +47,14 @@ class SubclassesTest < Minitest::Test
     assert_equal [7], wheels(resource, Fleet::Found.all)
   end
 
+  def test_a_time_of_several_classes_is_read_as_a_row
+    base.time_zone_aware_attributes = true # as Rails sets it
+    declare(:Truck).create!(wheels: 4, built_at: Time.utc(2024, 1, 31))
+    shown = resource { attributes :built_at }
+    refute Castellan::Rows.for(base).needs_record?(:built_at), shown.document.explain
+    assert_includes shown.render(base.all), '"built_at":"2024-01-31T00:00:00.000Z"'
+  end
+
   def test_an_association_that_a_subclass_declares_anew
     related = models::User
     base.belongs_to :user, class_name: related.name, optional: true
@@ -83,7 +91,7 @@ class SubclassesTest < Minitest::Test
   end
 
   def declare(name, &body)
-    Fleet.const_set(name, Class.new(base)).tap { |model| model.class_eval(&body) }
+    Fleet.const_set(name, Class.new(base)).tap { |model| model.class_eval(&body) if body }
   end
 
   def resource(&body)
