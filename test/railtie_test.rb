@@ -157,7 +157,7 @@ class RailtieTest < Minitest::Test
   def test_in_production_a_watch_that_is_set_adds_up_what_repeats
     output = run_app(<<~RUBY, "RAILS_ENV" => "production")
       table
-      Rails.application.config.castellan.detection = { min_ms: 0, report: ->(finding, endpoint) { puts finding.kind, endpoint } }
+      Rails.application.config.castellan.detection = { sample: 1, min_ms: 0, report: ->(finding, endpoint) { puts finding.kind, endpoint } }
       boot
       ArticlesController.define_method(:index) { render json: (1..6).map { |id| Article.find_by(id: id)&.title } }
       2.times { get("/articles") }

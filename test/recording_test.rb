@@ -175,7 +175,7 @@ class RecordingTest < Minitest::Test
   end
 
   def test_what_a_class_says_it_wants_is_what_its_instances_answer_to
-    [Castellan::Detect::Tally, Castellan::Detect::Production::MeteredTally, Castellan::Profile::Recorder].each do |type|
+    [Castellan::Detect::Tally, Castellan::Profile::Recorder].each do |type|
       observer = type.new
       assert_equal Recording::Wants.of(observer), observer.wants, type
       assert_equal type.method_defined?(:span), Recording.new(observer, nil).watches_spans?, type

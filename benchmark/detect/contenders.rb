@@ -11,7 +11,7 @@ module Benchmarks
     #   watch = Contenders.make("Castellan, production")
     #   watch.call(app, env)   # => the response, watched
     module Contenders
-      CASTELLAN = ["Castellan, production", "Castellan, production, each finding judged", "Castellan, development"].freeze
+      CASTELLAN = ["Castellan, production, every request", "Castellan, production", "Castellan, development"].freeze
       PEERS = %w[Bullet Prosopite].freeze
       # Does nothing: what is measured of it is the error of the measurement.
       NOBODY = "nobody"
@@ -22,8 +22,8 @@ module Benchmarks
       # @return [#call]
       def make(name)
         case name
+        when "Castellan, production, every request" then production(sample: 1)
         when "Castellan, production" then production
-        when "Castellan, production, each finding judged" then production(min_ms: 0)
         when "Castellan, development" then development
         when NOBODY then ->(app, env) { app.call(env) }
         when "Bullet" then bullet
@@ -32,7 +32,7 @@ module Benchmarks
       end
 
       def production(**options)
-        Castellan::Detect.production(budget: 100, logger: SILENT, **options)
+        Castellan::Detect.production(logger: SILENT, **options)
       end
 
       def development

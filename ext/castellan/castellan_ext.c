@@ -4,7 +4,6 @@
 #include "allocations.h"
 #include "call_site.h"
 #include "encoder.h"
-#include "fingerprint.h"
 #include "listener.h"
 #include "log.h"
 #include "recording.h"
@@ -20,5 +19,4 @@ RUBY_FUNC_EXPORTED void Init_castellan_ext(void)
     Init_tally(castellan);
     Init_listener(castellan);
     Init_allocations(castellan);
-    Init_fingerprint(castellan);
 }

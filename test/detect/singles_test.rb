@@ -62,7 +62,7 @@ class DetectSinglesTest < Minitest::Test
   end
 
   def test_production_hears_of_them_although_nothing_repeats
-    watch = Castellan::Detect.production(min_ms: 0)
+    watch = Castellan::Detect.production(sample: 1, min_ms: 0)
     app = ->(_env) { [200, {}, [World::User.eager_load(:tokens).to_a.size.to_s]] }
     wide { 2.times { watch.call(app, { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/users" }) } }
     assert_equal [[:wide_join, 2]], watch.findings.map { |entry| [entry.finding.kind, entry.times] }

@@ -70,7 +70,7 @@ class ProfileEvidenceTest < Minitest::Test
   end
 
   def test_what_production_has_seen_is_shown_as_well
-    watch = Castellan::Detect.production(evidence: 1, logger: false)
+    watch = Castellan::Detect.production(sample: 1, evidence: 1, logger: false)
     app = watch.middleware.new(->(_env) { [200, {}, [Book.preload(:author).map(&:title).to_s]] })
     profiled(app, evidence: watch.evidence)
     20.times { get("/books") }

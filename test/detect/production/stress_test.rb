@@ -29,7 +29,7 @@ class DetectProductionStressTest < Minitest::Test
 
   def test_no_finding_of_one_request_is_in_another
     outer, inner = [0.3, false].map do |evidence|
-      Castellan::Detect.production(min_ms: 0, slow_ms: nil, budget: 1000, logger: false, evidence: evidence)
+      Castellan::Detect.production(sample: 1, min_ms: 0, slow_ms: nil, logger: false, evidence: evidence)
     end
     assert_empty left_open(outer, inner.middleware.new(method(:answer)))
     [outer, inner].each { |watch| assert_equal expected, found(watch) }

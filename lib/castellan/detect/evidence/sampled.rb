@@ -23,30 +23,16 @@ module Castellan
 
           @evidence = Evidence.new(requests: requests, listen: false)
           @told = {}
-          @passing = passing
           @lock = Mutex.new
         end
 
-        # Whoever begins must {finish}, because reads are told until then.
-        # @param metered [Boolean] whether it must know what it costs
-        # @return [EagerUse, nil]
-        def begin(metered: false)
-          return if @share.zero? || (@passing -= 1) >= 0
+        # Starts to note reads in one request; {#finish} must be called after it.
+        # @return [EagerUse, nil] nil where this request is not drawn
+        def begin
+          return if @share.zero? || (@share < 1 && rand >= @share)
 
-          @passing = passing
           Instrument::EagerInstrument.subscribe
-          metered ? MeteredUse.new : EagerUse.new
-        end
-
-        # Lets requests pass that would not be looked at, so that they need not {begin}.
-        # @param most [Integer]
-        # @return [Integer] how many of the next ones; the one after them must begin
-        def pass(most)
-          return most if @share.zero?
-
-          passed = @passing.clamp(0, most)
-          @passing -= passed
-          passed
+          EagerUse.new
         end
 
         # @param use [EagerUse]
@@ -80,21 +66,6 @@ module Castellan
         # @param finding [Finding]
         # @return [Boolean] whether it is of another kind, or is still true
         def holds?(finding) = !finding.of_many_requests? || @evidence.holds?(finding)
-
-        TINY = 1e-9 # so small that its logarithm is itself
-        MOST_PASSING = 1e18
-        private_constant :TINY, :MOST_PASSING
-
-        private
-
-        # How many requests pass until the next: as many as if each had been drawn for by itself, but one number is drawn for all of them.
-        # Threads that count at the same moment may count one request less, which changes no share.
-        def passing
-          return 0 unless @share.between?(Float::MIN, 1.0.prev_float)
-
-          drawn = @share < TINY ? -@share : Math.log(1 - @share)
-          (Math.log(1 - rand) / drawn).clamp(0, MOST_PASSING).floor
-        end
       end
     end
   end

@@ -3,17 +3,40 @@
 module Castellan
   module Detect
     class Production
-      # What repeats, added up by endpoint, fix site and association. Keeps those seen last, at most MOST.
+      # Adds up findings by endpoint, fix site and association, and keeps the MOST that were seen last.
       #
       #   entries = Entries.new
       #   entries.add("GET users#index", finding)   # => true, it is new
       #   entries.all.first.times                   # => 1
       #
-      # May be asked by several threads; what it gives out is a copy.
+      # Safe to share between threads; {#all} returns copies.
       class Entries
         MOST = 200
+        KEPT = 200
 
-        # One line of what was added up. `times` is in how many requests it was seen, `queries` and `total_ns` are sums over them.
+        # The figures of the last KEPT requests in which a finding was seen.
+        Recent = Struct.new(:values, :count, :sum, :max) do
+          def self.empty = new([], 0, 0, 0)
+
+          def copy = self.class.new(values.dup, count, sum, max)
+
+          # @param value [Integer]
+          def add(value)
+            values[count % KEPT] = value
+            self.count += 1
+            self.sum += value
+            self.max = value if value > max
+          end
+
+          # @param share [Numeric] up to 100
+          # @return [Integer] a value that so many percent of the last ones do not exceed; 0 without values
+          def percentile(share) = values.empty? ? 0 : values.sort[[(values.size * share / 100.0).ceil, 1].max - 1]
+
+          # @return [Hash{Symbol => Integer}] the percentiles of the last ones; the greatest of all
+          def to_h = { p50: percentile(50), p95: percentile(95), p99: percentile(99), max: max }
+        end
+
+        # One line of the report. `times` is the number of requests in which it was seen, `queries` and `total_ns` are sums.
         Entry = Struct.new(:endpoint, :finding, :per_request, :ns_per_request, :first_seen_at, :last_seen_at, keyword_init: true) do
           def times = per_request.count
           def queries = per_request.sum
@@ -21,14 +44,14 @@ module Castellan
 
           def initialize_copy(other)
             super
-            self.per_request = per_request.dup
-            self.ns_per_request = ns_per_request.dup
+            self.per_request = per_request.copy
+            self.ns_per_request = ns_per_request.copy
           end
 
           # @return [String] one line for a log
           def to_s
-            queries, ms = per_request.to_h, ns_per_request.to_h.transform_values { |ns| (ns / 1e6).round(1) }
-            "#{endpoint}: #{finding.kind} in #{times} requests, #{figures("queries", queries)}, #{figures("ms", ms)}, " \
+            ms = ns_per_request.to_h.transform_values { |ns| (ns / 1e6).round(1) }
+            "#{endpoint}: #{finding.kind} in #{times} requests, #{figures("queries", per_request.to_h)}, #{figures("ms", ms)}, " \
               "last at #{last_seen_at.utc.strftime("%FT%TZ")}; #{finding}"
           end
 
@@ -49,31 +72,31 @@ module Castellan
           @lock = Mutex.new
         end
 
-        # @param count [Integer] its statements in this request
-        # @return [Boolean] whether it was not known
-        def add(endpoint, finding, count = finding.count, total_ns = finding.total_ns.to_i)
+        # @param finding [Finding] of one request; one that was seen in many counts as one query
+        # @return [Boolean] whether it is new
+        def add(endpoint, finding)
           key = [endpoint, Report.fix_site(finding), finding.association || finding.fingerprint, finding.repeats? || finding.kind]
           @lock.synchronize do
             known = @entries.delete(key)
-            count_in(@entries[key] = known || begin_entry(endpoint), finding, count, total_ns)
+            count_in(@entries[key] = known || begin_entry(endpoint), finding)
             @entries.shift if @entries.size > MOST
             known.nil?
           end
         end
 
-        # @return [Array<Entry>] what took the most time first
+        # @return [Array<Entry>] those that took the most time first
         def all = @lock.synchronize { @entries.values.map(&:dup) }.sort_by { |entry| -entry.total_ns }
 
         private
 
         def begin_entry(endpoint)
-          Entry.new(endpoint: endpoint, per_request: Distribution.new, ns_per_request: Distribution.new, first_seen_at: Clock.now)
+          Entry.new(endpoint: endpoint, per_request: Recent.empty, ns_per_request: Recent.empty, first_seen_at: Clock.now)
         end
 
-        def count_in(entry, finding, count, total_ns)
+        def count_in(entry, finding)
           entry.finding = finding
-          entry.per_request.add(count)
-          entry.ns_per_request.add(total_ns)
+          entry.per_request.add(finding.of_many_requests? ? 1 : finding.count)
+          entry.ns_per_request.add(finding.total_ns.to_i)
           entry.last_seen_at = Clock.now
         end
       end
