@@ -184,7 +184,10 @@ module Castellan
     # @return [String] the SQL of what order, page and id are put on (those are told apart by their values, so that a kept document is
     #   found without making a statement of them), and that of the scopes of its associations and of all resources in it
     def statement
-      @statement ||= [@adapter.scope_key(narrowed, plan), *scopes_sql].join("\n")
+      @statement ||= begin
+        key = @adapter.scope_key(narrowed, plan)
+        (further = scopes_sql).empty? ? key : [key, *further].join("\n")
+      end
     end
 
     # @return [Boolean] whether the primary data is a list
@@ -314,7 +317,9 @@ module Castellan
     end
 
     def narrower(scope, name, values)
-      narrower = definition.filters.fetch(name).call(scope, values)
+      block = definition.filters.fetch(name)
+      takes_viewer = block.parameters.count { |kind, _| %i[req opt].include?(kind) } > 2
+      narrower = takes_viewer ? block.call(scope, values, viewer) : block.call(scope, values)
       narrower = @adapter.scope(narrower) if Rows.scope?(narrower)
       return narrower if @adapter.scope?(narrower)
 

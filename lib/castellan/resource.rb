@@ -182,7 +182,11 @@ module Castellan
       end
 
       # Allows a client to filter by `filter[name]=a,b`. The block gets the relation or dataset and the values (Strings), and
-      # returns the narrowed relation or dataset.
+      # returns the narrowed relation or dataset. Where the resource declares a `scope`, the relation holds only what the viewer may see;
+      # rows of other resources that the block reads are not narrowed: write `TagResource.visible_to(viewer)` for those.
+      # @yieldparam relation
+      # @yieldparam values [Array<String>]
+      # @yieldparam viewer [Object, nil] where the block takes three arguments
       def filter(name, &block)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("filter(#{name.inspect}) needs a block: { |scope, values| scope.where(…) }", location) unless block

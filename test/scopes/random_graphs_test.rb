@@ -79,6 +79,7 @@ module RandomScopeGraphs
                  owner_id: :knights }[column]
       row[column] = @random.rand(1..sizes[target]) if target && sizes[target].positive? && @random.rand < 0.85
     end
+    row[:type] = world.paladin.name if columns.key?(:type) && world.orm == :active_record && @random.rand < 0.4
     return row unless columns.key?(:target_id)
 
     kind = pick(%i[guilds steeds])

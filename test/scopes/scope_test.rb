@@ -79,6 +79,14 @@ module ScopeContract
     assert_equal [%w[3], []], [1, 2].map { |viewer| ids(knights, viewer: viewer, filter: { name: "Cai" }) }
   end
 
+  def test_a_filter_may_ask_for_what_the_viewer_may_see_of_another_resource
+    knights = knights()
+    resource = resource(:quests, "QuestResource") do
+      filter(:knight) { |all, names, viewer| all.where(knight_id: knights.visible_to(viewer).where(name: names).select(:id)) }
+    end
+    assert_equal [%w[1], []], [1, 2].map { |viewer| ids(resource, viewer: viewer, filter: { knight: "Ada" }) }
+  end
+
   def test_streams_and_verification
     document = knights.document(viewer: 1, include: "guild,liege")
     assert_equal document.to_json, knights.document(viewer: 1, include: "guild,liege").stream(size: 1).each.to_a.join
@@ -251,8 +259,57 @@ module ScopeContract
   def queries(&block) = world.queries(&block)
 end
 
+# What ActiveRecord alone has.
+module ScopeOfActiveRecord
+  def test_a_class_of_single_table_inheritance
+    world.run("UPDATE knights SET type = '#{world.paladin.name}' WHERE id IN (2, 3)")
+    paladins = Class.new(knights) { type "paladins" }
+    paladins.model(world.paladin)
+    assert_equal [%w[3], %w[2]], [1, 2].map { |viewer| ids(paladins, viewer: viewer) }
+    assert_equal [%w[1 3], 200, 404],
+                 [ids(knights, viewer: 1), paladins.document(id: 3, viewer: 1).status, paladins.document(id: 1, viewer: 1).status]
+  end
+
+  def test_a_key_of_two_columns
+    world.run("DELETE FROM stalls")
+    world.run("INSERT INTO stalls (town, number, guild_id, level) VALUES (1, 1, 1, 1), (1, 2, 1, 2), (2, 1, 2, 1)")
+    stalls = resource(:guilds, "StallResource") { scope { |all, viewer| all.where(level: viewer) } }
+    stalls.model(world.stall) && stalls.type("stalls")
+    guilds = resource(:guilds, "GuildResource") { has_many :stalls, resource: -> { stalls } }
+    [:all, preloaded(:guilds, :stalls)].each do |given|
+      document = parsed(guilds, given, viewer: 1, include: "stalls")
+      assert_equal([%w[1_1], %w[2_1]], document["data"].map { |one| one.dig("relationships", "stalls", "data").map { |link| link["id"] } })
+      assert_equal %w[1_1 2_1], document["included"].map { |one| one["id"] }.sort
+      assert_equal([%w[1_2], []], parsed(guilds, given, viewer: 2)["data"].map { |one|
+        one.dig("relationships", "stalls", "data").map { |link| link["id"] }
+      })
+    end
+    assert_equal [%w[1_2], 404, 200], [ids(stalls, viewer: 2), *%w[1_1 1_2].map { |id| stalls.document(id: id, viewer: 2).status }]
+    assert_equal %w[1_2], ids(stalls, world.stall.all.to_a, viewer: 2)
+  end
+
+  def test_associations_under_another_name_and_paths_through_them
+    quests = quests_under_another_name
+    document = parsed(quests, viewer: 2)
+    assert_equal [[nil, nil], %w[Bors 2]], document["data"].map { |one|
+      [one["attributes"]["by"], one.dig("relationships", "hero", "data", "id")]
+    }
+  end
+
+  private
+
+  def quests_under_another_name
+    knights = knights()
+    resource(:quests, "QuestResource") do
+      attribute :by, from: "knight.name"
+      belongs_to :hero, from: :knight, resource: -> { knights }
+    end
+  end
+end
+
 class ScopeOnActiveRecordTest < Minitest::Test
   include ScopeContract
+  include ScopeOfActiveRecord
 
   def world = ScopesWorld.active_record(:sqlite)
   def preloaded(table, name) = world.models[table].preload(name).order(:id).to_a
@@ -260,6 +317,7 @@ end
 
 class ScopeOnActiveRecordAndPostgresTest < Minitest::Test
   include ScopeContract
+  include ScopeOfActiveRecord
 
   def setup
     needs :postgres

@@ -12,7 +12,7 @@ require "tmpdir"
 #   world.models[:knights]                       # => the model
 #   ScopesWorld::RELATED.fetch(:knights)[:guild] # => [macro, tables at its end, what it leads to, in Ruby]
 module ScopesWorld
-  TABLES = { guilds: {}, knights: { guild_id: :integer, liege_id: :integer },
+  TABLES = { guilds: {}, knights: { guild_id: :integer, liege_id: :integer, type: :string },
              quests: { knight_id: :integer, target_id: :integer, target_type: :string },
              rides: { quest_id: :integer, steed_id: :integer }, steeds: { owner_id: :integer } }.freeze
   CLASSES = { guilds: "Guild", knights: "Knight", quests: "Quest", rides: "Ride", steeds: "Steed" }.freeze
@@ -127,6 +127,8 @@ module ScopesWorld
     end
 
     def name_of(table) = "#{@space.name}::#{CLASSES.fetch(table)}"
+    def paladin = @space::Paladin
+    def stall = @space::Stall
 
     private
 
@@ -143,6 +145,7 @@ module ScopesWorld
           has_many :knights
           has_many :quests, through: :knights
           has_one :master, -> { order(level: :desc, id: :desc) }, class_name: "Knight"
+          has_many :stalls, foreign_key: :guild_id
           has_many :best_knights, -> { order(level: :desc, id: :desc).limit(2) }, class_name: "Knight"
         end
         class Knight < Base
@@ -152,15 +155,18 @@ module ScopesWorld
           has_many :quests
           has_one :steed, -> { order(:id) }, foreign_key: :owner_id
         end
+        class Paladin < Knight; end
         class Quest < Base
           belongs_to :knight, optional: true
           belongs_to :target, polymorphic: true, optional: true
           has_many :rides
           has_many :steeds, through: :rides
         end
+        class Stall < Base; self.primary_key = %i[town number]; end
         class Ride < Base; belongs_to :quest, optional: true; belongs_to :steed, optional: true; end
         class Steed < Base; belongs_to :owner, class_name: "Knight", optional: true; has_many :rides; end
       RUBY
+      run("CREATE TABLE stalls (town integer, number integer, guild_id bigint, level integer, PRIMARY KEY (town, number))")
       @models = CLASSES.to_h { |table, name| [table, @space.const_get(name)] }
     end
   end
