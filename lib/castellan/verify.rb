@@ -4,17 +4,15 @@ require_relative "document"
 require_relative "recording"
 
 module Castellan
-  # Writes documents twice, from rows and from the models, and compares what they say. Where they differ the model is right: its answer
-  # is what is served, and the difference is told.
+  # Compares documents written from rows with the same documents written from records, and serves those of the records where the two differ.
   #
   #   result = Castellan.verify { UserResource.render(include: "roles") }
   #   result.differences   # => [#<Difference users 7: last_login_at is nil by rows, "2024-03-01T…" by the models>]
   #   result.value         # => the document, as the models have it
   #
-  # In an application {Middleware} does so with a few requests of many. The models are asked as a developer would, reader by reader and
-  # association by association, each loaded lazily: a statement for each record and relationship. Whatever is rendered inside the
-  # block is compared: conditions, links and meta objects are asked for with the models' values, kept documents are written anew, what
-  # a {Serializer} writes from rows is written from its records too, a {Document::Stream} is written whole, unless it has more than
+  # {Middleware} does so with a sample of an application's requests. The records' associations are loaded lazily: a statement for each
+  # record and relationship. Whatever is rendered inside the block is compared; kept documents are written anew, and what a
+  # {Serializer} writes from rows is written from its records too. A {Document::Stream} is written whole, unless it has more than
   # 10,000 records: {Result#passed_over} counts these.
   module Verify
     # @yieldreturn [Object] a document, its bytes, or anything that was made by rendering some
@@ -25,14 +23,14 @@ module Castellan
       Result.new(value, verification.documents, verification.differences.freeze, verification.passed_over)
     end
 
-    # @return [Verification, nil] what compares documents right now
+    # @return [Verification, nil] the innermost one that is open
     def self.current
       recording = Recording.current
       recording = recording.parent until recording.nil? || recording.observer.is_a?(Verification)
       recording&.observer
     end
 
-    # A document that nobody has asked for its bytes yet would be written when nobody looks any more.
+    # A document without bytes yet would be written after the comparison has ended.
     def self.rendered(value)
       return value.to_json if value.is_a?(Document)
 
@@ -47,11 +45,8 @@ end
 
 require_relative "verify/difference"
 require_relative "verify/result"
-require_relative "verify/model_values"
-require_relative "verify/models"
-require_relative "verify/answer"
+require_relative "verify/loaded_records"
 require_relative "verify/facts"
-require_relative "verify/comparison"
 require_relative "verify/verification"
 
 Castellan::Document.verifier = Castellan::Verify

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/model_document"
 require "sequel"
 require_relative "../rows/active_record_world"
 
@@ -81,7 +82,7 @@ module IdsOfAnyColumnContract
   def test_linkage_and_included_records_have_that_id
     COLUMNS.each do |column|
       _, labels = resources(column)
-      [world::Label.order(:id), world::Label.order(:id).to_a].each do |scope|
+      [world::Label.order(:id), world::Label.order(:id).to_a, world::Label.order(:id).preload(:parcel).to_a].each do |scope|
         document = JSON.parse(labels.render(scope, include: "parcel"))
         assert_equal ids(column), document["data"].map { |one| one["relationships"]["parcel"]["data"]["id"] }, column
         assert_equal ids(column), document["included"].map { |one| one["id"] }, column
@@ -184,7 +185,9 @@ module IdsOfAnyColumnContract
   def test_the_models_say_the_same
     COLUMNS.each do |column|
       resources(column).each do |resource|
-        assert_predicate Castellan.verify { resource.render(include: resource.definition.relationships.keys.first.name) }, :same?, column
+        include = resource.definition.relationships.keys.first.name
+        assert_predicate Castellan.verify { resource.render(include: include) }, :same?, column
+        assert_empty Castellan::TestSupport::ModelDocument.differences(resource.document(include: include)).map(&:to_s), column
       end
     end
   end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "support/model_document"
 require "sequel"
 
 # Sequel gives a time in the zone of the machine, and where that is UTC a time without an offset of its own. It is written alike
@@ -25,6 +26,7 @@ class MachineTimesTest < Minitest::Test
       documents = resources(model).product(sources).map { |resource, given| JSON.parse(resource.render(given))["data"] }
       verified = Castellan.verify { resources(model).product(sources.first(2)) { |resource, given| resource.render(given) } }
       assert_equal [10, []], [verified.documents, verified.differences.map(&:to_s)]
+      resources(model).each { |resource| assert_empty Castellan::TestSupport::ModelDocument.differences(resource.document).map(&:to_s) }
       documents.flat_map { |data| [data].flatten.flat_map { |object| [object["attributes"]["at"], object.dig("meta", "at")].compact } }.uniq
     end
   end

@@ -4,6 +4,7 @@ require "test_helper"
 require "json"
 require "document/library"
 require "castellan/serializer"
+require "support/model_document"
 
 # Documents from rows beside those from models: what is the same, and what is told where it is not.
 module VerifyContract
@@ -20,6 +21,7 @@ module VerifyContract
       result = Castellan.verify { long.render(**options) }
       assert_predicate result, :same?, "#{options}: #{result}"
       assert_equal long.render(**options), result.value, options.to_s
+      assert_empty Castellan::TestSupport::ModelDocument.differences(long.document(**options)).map(&:to_s)
     end
   end
 
@@ -184,7 +186,7 @@ module VerifyContract
       time = Time.at(0)
       attribute = long.definition.attributes[:title]
       assert_equal ["1970-01-01T00:00:00.000Z"] * 2,
-                   [Castellan::Verify::ModelValues.new(nil).attribute({ title: time }, attribute), Castellan::Rows::JSONValue.plain(time)]
+                   [Castellan::TestSupport::ModelValues.new(nil).attribute({ title: time }, attribute), Castellan::Rows::JSONValue.plain(time)]
     end
   end
 

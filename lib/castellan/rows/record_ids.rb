@@ -20,7 +20,7 @@ module Castellan
       # @param column [Symbol, Array<Symbol>]
       # @return [Array<Object>] nil for a record without an id
       def of(instances, records, column)
-        return instances.read(records, column) unless column.is_a?(Array)
+        return instances.read(records, column).map { |id| id.respond_to?(:strftime) ? text(id) : id } unless column.is_a?(Array)
 
         column.map { |name| instances.read(records, name) }.transpose.map { |parts| joined(parts) }
       end

@@ -2,12 +2,12 @@
 
 module Castellan
   module Verify
-    # Something that rows and models say differently.
+    # One value that differs between the document of the rows and that of the models.
     #
     #   difference.to_s   # => "users 7: email is nil by rows, \"ada@example.com\" by the models"
     #
-    # `attribute` is the name of the member, nil where the record itself is there for one and not for the other. Values are those of
-    # the documents; they may be personal, so think where they are written to.
+    # `attribute` is the name of the member, nil where only one document has the record. The values may be personal data: choose with
+    # care where they are logged.
     Difference = Struct.new(:resource, :id, :attribute, :rows, :models) do
       # @return [String]
       def to_s

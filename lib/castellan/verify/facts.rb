@@ -2,25 +2,25 @@
 
 module Castellan
   module Verify
-    # What a document says, fact by fact, so that two can be compared whatever the order of what has none.
+    # Splits a document into facts, so that two can be compared whatever the order of lists that have none.
     #
     #   Facts.new(plan, unordered).of(tree)
     #   # => { ["users", "7", "email"] => "ada@example.com", ["users", "7", "roles"] => [["roles", "1"]], … }
     #
-    # In the nested format a record stands once for each place it is written at.
+    # In the nested format a record has its facts at each place where it is written.
     class Facts
       ABSENT = :castellan_absent
-      # The members of a list that may come in any order are sorted by these.
+      # What identifies a resource.
       KEYS = %w[type id].freeze
       private_constant :KEYS
 
-      # Of a list whose order is of no interest.
+      # Takes every list as one without an order.
       module Every
         def self.include?(_place) = true
       end
       private_constant :Every
 
-      # @param tree [Hash] a document of {Serializer}, of which no plan is known
+      # @param tree [Hash] a document of {Serializer}, which has no plan
       # @return [Hash{Array(String, String, String) => Object}]
       def self.of_serialized(tree)
         new(nil, Every, false).of(tree)
@@ -35,7 +35,7 @@ module Castellan
         @ordered = ordered
       end
 
-      # @param tree [Object] what JSON.parse answers
+      # @param tree [Object] what JSON.parse returns
       # @return [Hash{Array(String, String, String) => Object}]
       def of(tree)
         @found = {}
@@ -60,7 +60,7 @@ module Castellan
         around("#{where}#{type}", id, "", object)
       end
 
-      # What a relationship is called may be what a link is called, too: its parts have its name in front.
+      # A link and a relationship may have one name: the parts of a relationship have its name in front.
       def relationship(place, id, key, value, type)
         @found[[place, id, key]] = value.key?("data") ? linkage(type, key, value["data"]) : ABSENT
         around(place, id, "#{key} ", value)
@@ -101,7 +101,7 @@ module Castellan
         @found[[place, nil, key]] = value.is_a?(Array) ? ids : ids.first
         return objects.each { |inner| nested_object(inner, edge.node, place) } if edge.node
 
-        @found[[place, nil, "records"]] = objects.sort_by { |inner| inner["id"].to_s } # of several types: which is which, they do not say
+        @found[[place, nil, "records"]] = objects.sort_by { |inner| inner["id"].to_s } # the nested format has no types
       end
 
       def order(data)

@@ -4,15 +4,15 @@ require_relative "../verify"
 
 module Castellan
   module Verify
-    # Verifies a few requests of many: their documents are written from rows and from models, and the models' are served where they differ.
+    # Verifies a sample of requests: writes their documents from rows and from models, and serves the models' where the two differ.
     #
     #   use Castellan::Verify::Middleware, rate: 0.001, report: ->(difference) { MyErrorTracker.notify(difference.to_s) }
     #
     # A verified request costs a statement for each record and relationship: begin with a small rate. Differences hold values of the
-    # records, so they are given to nobody but `report`. `CASTELLAN=off` switches it off.
+    # records: only `report` gets them. `CASTELLAN=off` turns it off.
     class Middleware
       # @param rate [Float] the share of requests that are verified, from 0 to 1
-      # @param report [#call] told of each {Difference}
+      # @param report [#call] called with each {Difference}
       # @param random [#rand] for tests
       # @raise [ConfigurationError]
       def initialize(app, rate:, report:, random: Random)

@@ -2,8 +2,8 @@
 
 module Castellan
   module Verify
-    # What came of {Castellan.verify}: what the block returned, how many documents were compared, where they differed, and how many streams
-    # were too long to be.
+    # The result of {Castellan.verify}: the value of its block, how many documents were compared, their differences, and how many streams
+    # were too long to be compared.
     Result = Struct.new(:value, :documents, :differences, :passed_over) do
       # @return [Boolean] whether something was compared and nothing differed
       def same?

@@ -4,42 +4,52 @@ require "json"
 
 module Castellan
   module Verify
-    # What {Verify.call} opens: compares every document that is written inside, and keeps the differences.
+    # Compares every document that is written while {Verify.call} runs, and collects the differences.
     #
-    #   verification.check(document, output)   # => the output, or the models' where they say something else
+    #   verification.check(document, output)   # => the output, or the records' where the two differ
     #
-    # Rows may change between the two readings, so a difference counts when a second look finds it again. An error of the models is
-    # a difference too; then the rows' answer is served.
+    # Rows may change between the two readings, so a difference counts when a second comparison finds it again. An error of the models
+    # is a difference too; then the document of the rows is served.
     class Verification
-      # How many records a stream may have to be compared: it is whole in memory then, with the models of all its records.
+      # The most records of a stream that is compared: it is whole in memory then, with the models of all its records.
       MOST_STREAMED = 10_000
 
+      # @param rows [Hash{Array => Object}] see {Facts}
+      # @param models [Hash{Array => Object}]
+      # @return [Array<Difference>] a record that only one of them has is one difference, not one for each of its members
+      def self.differences(rows, models)
+        (rows.keys | models.keys).filter_map do |fact|
+          values = [rows, models].map { |facts| facts.fetch(fact, Facts::ABSENT) }
+          type, id, member = fact
+          missing = member && id && [rows, models].any? { |facts| !facts.key?([type, id, nil]) }
+          Difference.new(type, id, member, *values) unless missing || values[0] == values[1]
+        end
+      end
+
       # @return [Array<Difference>]
-      # @return [Integer] how many were compared
-      # @return [Integer] how many were not: streams of more records than that
+      # @return [Integer] how many documents were compared
+      # @return [Integer] how many streams were too long to be compared
       attr_reader :differences, :documents, :passed_over
 
       def initialize
         @differences = []
         @documents = 0
         @passed_over = 0
-        @looking = false
+        @comparing = false
       end
 
-      # For {Recording}: statements are of no interest here.
+      # Called for each statement by {Recording}.
       def query(*); end
 
       # @param document [Document]
       # @param output [Serialize::Output] written from rows
       # @return [Serialize::Output]
       def check(document, output)
-        return output if @looking # a model's reader renders something itself
-
-        @documents += 1
-        looking { compared(document, output) }
-      rescue StandardError => error
-        failed(document.definition.type.to_s, error)
-        output
+        loaded = nil
+        models = -> { (loaded = LoadedRecords.new(document)).output }
+        compare(document.definition.type.to_s, output, document.method(:write_rows), models) do |one|
+          Facts.new(document.plan, loaded.unordered, loaded.ordered?).of(JSON.parse(filled(one)))
+        end
       end
 
       # @param type [String] of a {Serializer}
@@ -47,22 +57,13 @@ module Castellan
       # @param models [#call] and from records
       # @return [String] the document
       def check_serialized(type, rows, models)
-        text = rows.call
-        return text if @looking
-
-        @documents += 1
-        looking { compared_serialized(text, rows, models) }
-      rescue StandardError => error
-        raise unless text
-
-        failed(type, error)
-        text
+        compare(type, rows.call, rows, models) { |text| Facts.of_serialized(JSON.parse(text)) }
       end
 
       # @param count [Integer] of the primary records of a stream
       # @return [Boolean] whether it is to be written whole and compared
       def takes?(count)
-        return false if @looking
+        return false if @comparing
         return true if count <= MOST_STREAMED
 
         @passed_over += 1
@@ -71,40 +72,38 @@ module Castellan
 
       private
 
-      def failed(type, error)
-        @differences << Difference.new(type, nil, "verification", "written", "#{error.class}: #{error.message}")
+      # A reader of a model may render a document itself: that one is not compared.
+      def compare(type, written, rows, models, &facts)
+        return written if @comparing
+
+        @documents += 1
+        begin
+          @comparing = true
+          twice(written, rows, models, &facts)
+        rescue StandardError => error
+          @differences << Difference.new(type, nil, "verification", "written", "#{error.class}: #{error.message}")
+          written
+        ensure
+          @comparing = false
+        end
       end
 
-      def compared_serialized(text, rows, models)
+      def twice(written, rows, models)
         answer = models.call
-        first = between(text, answer)
-        return text if first.empty?
+        first = Verification.differences(*[answer, written].map { |one| yield(one) }.reverse)
+        return written if first.empty?
 
         answer = models.call
-        found = between(rows.call, answer) & first
+        found = Verification.differences(*[answer, rows.call].map { |one| yield(one) }.reverse) & first
         @differences.concat(found)
-        found.empty? ? text : answer
+        found.empty? ? written : answer
       end
 
-      def between(rows, models)
-        Comparison.differences(*[rows, models].map { |text| Facts.of_serialized(JSON.parse(text)) })
-      end
-
-      def looking
-        @looking = true
-        yield
-      ensure
-        @looking = false
-      end
-
-      def compared(document, output)
-        first = Comparison.new(document, output)
-        return output if first.differences.empty?
-
-        second = Comparison.new(document, document.write_rows)
-        found = second.differences & first.differences
-        @differences.concat(found)
-        found.empty? ? output : second.answer
+      # Holes are filled with the viewer's values, the same for both: null will do.
+      def filled(output)
+        body = output.body.b
+        output.holes.each_slice(3).reverse_each { |offset, _, _| body.insert(offset, "null") }
+        body.force_encoding(Encoding::UTF_8)
       end
     end
   end

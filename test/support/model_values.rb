@@ -6,7 +6,7 @@ require "json"
 require "time"
 
 module Castellan
-  module Verify
+  module TestSupport
     # What the public readers of a record say, as JSON has it. Knows nothing of rows, plans' columns or coders: it is their oracle.
     #
     #   values = ModelValues.new(viewer)

@@ -1,14 +1,25 @@
 # frozen_string_literal: true
 
+require "castellan/verify"
+require_relative "model_values"
+
 module Castellan
-  module Verify
-    # A document by the models: the records of its scope, their readers and their associations, as a Hash. Slow on purpose: nothing is
-    # preloaded, because what an association answers when it is loaded lazily is the truth.
+  module TestSupport
+    # The oracle of the tests: writes a document as a Hash, independently of rows and encoders. It calls the readers of the scope's
+    # records, and their associations, each loaded lazily.
     #
-    #   models = Models.new(document)
-    #   models.tree      # => { "data" => [{ "type" => "users", "id" => "1", … }], "included" => […] }
-    #   models.unordered # => [["users", "roles"]]: lists that the models give no order to
-    class Models
+    #   ModelDocument.differences(UserResource.document(User.all))   # => [] where rows and models say the same
+    #   ModelDocument.new(document).tree                             # => { "data" => [{ "type" => "users", "id" => "1", … }] }
+    class ModelDocument
+      # @param document [Document]
+      # @return [Array<Verify::Difference>]
+      def self.differences(document)
+        models = new(document)
+        facts = Verify::Facts.new(document.plan, models.unordered, models.ordered?)
+        rows = facts.of(JSON.parse(document.to_json))
+        Verify::Verification.differences(rows, facts.of(JSON.parse(JSON.generate(models.tree))))
+      end
+
       # Stands for the value of a per-viewer attribute, which no model knows.
       Hole = Struct.new(:index, :id)
 

@@ -1,0 +1,113 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Verify
+    # Writes a document of rows once more, from its records with all that the document includes loaded.
+    #
+    #   loaded = LoadedRecords.new(document)
+    #   loaded.output      # => a Serialize::Output
+    #   loaded.unordered   # => [["users", "roles"]]: lists that the models give no order to
+    #
+    # Associations are loaded lazily, record by record: what they return then is the truth. A record of the document is loaded once.
+    class LoadedRecords
+      # @return [Array<Array(String, String)>] types and members whose lists may come in any order
+      attr_reader :unordered
+
+      # @param document [Document]
+      def initialize(document)
+        @document = document
+        @unordered = []
+        @records = document.collection? ? primary : primary.first(1)
+        load(@records, document.plan.root)
+      end
+
+      # @return [Serialize::Output]
+      def output
+        plan = @document.plan
+        row_set = @document.rows_of(plan, Rows.suited(adapter_of(plan.root), @records), Rows::Records.new(@records))
+        Serialize.encoder.encode(row_set, @document.template_of(plan), single: !@document.collection?, tail: @document.tail(@records))
+      end
+
+      # @return [Boolean] whether the scope gives its records an order
+      def ordered?
+        scope = @document.paged
+        return true unless Rows.scope?(scope)
+
+        order = scope.respond_to?(:order_values) ? scope.order_values : scope.opts[:order]
+        !order.nil? && !order.empty?
+      end
+
+      private
+
+      def primary
+        scope = @document.paged
+        return scope.to_a if scope.is_a?(Rows::Records)
+
+        scope = scope.relation if scope.is_a?(Rows::ChosenIds)
+        scope.respond_to?(:klass) ? scope.klass.uncached { @document.records } : @document.records
+      end
+
+      def adapter_of(node)
+        node.definition.model ? Rows.for(node.definition.model) : Rows::ObjectRows.new
+      end
+
+      def load(records, node)
+        records = records.select { |record| active_record?(record) || sequel?(record) }
+        node.members.each { |member| records.each { |record| walk(record, member.attribute.path) } }
+        node.edges.each { |edge| load_related(records, node, edge) if edge.data && !edge.relationship.block }
+      end
+
+      def load_related(records, node, edge)
+        relationship = edge.relationship
+        place = [node.definition.type.to_s, relationship.key]
+        @unordered << place unless records.all? { |record| ordered_list?(record, relationship) }
+        found = records.flat_map { |record| related(record, relationship.association_name) }
+        return load(once(found, edge.node), edge.node) if edge.node
+
+        kinds = found.group_by { |record| Rows::RecordKind.of(relationship, record) } if edge.alternatives
+        kinds&.each { |kind, some| edge.alternatives[kind]&.then { |inner| load(once(some, inner), inner) } }
+      end
+
+      def once(records, node)
+        records.zip(Rows::RecordIds.of(adapter_of(node).instances, records, node.definition.id_column)).uniq(&:last).map(&:first)
+      end
+
+      def walk(record, path)
+        path.reduce(record) { |owner, name| owner && related(owner, name).first }
+      end
+
+      # Both ORMs set the record that an association was loaded from as the inverse, which may not be what the related record finds.
+      def related(record, name)
+        fresh = active_record?(record) ? !record.association(name).loaded? : !record.associations.key?(name)
+        found = record.public_send(name)
+        record.association(name).load_target if active_record?(record) # which a reader of the model's own may not do
+        found = found.respond_to?(:to_ary) ? found.to_ary : [found].compact
+        found.each { |one| forget(one) } if fresh
+        found
+      end
+
+      def forget(record)
+        return (record.associations.clear unless record.frozen?) if sequel?(record)
+        return unless active_record?(record)
+
+        names = record.class.reflect_on_all_associations(:has_one).map(&:name)
+        names.each { |name| record.association(name).reset if record.association_cached?(name) }
+      end
+
+      def ordered_list?(record, relationship)
+        return true unless relationship.to_many?
+        return record.association(relationship.association_name).scope.order_values.any? if active_record?(record)
+
+        !record.public_send(:"#{relationship.association_name}_dataset").opts[:order].nil?
+      end
+
+      def active_record?(record)
+        defined?(::ActiveRecord::Base) && record.is_a?(::ActiveRecord::Base)
+      end
+
+      def sequel?(record)
+        defined?(::Sequel::Model) && record.is_a?(::Sequel::Model)
+      end
+    end
+  end
+end
