@@ -149,10 +149,6 @@ module IdsOfAnyColumnContract
     assert_equal [[true, false], %w[packed sent]], [written, given]
   end
 
-  def test_the_ids_of_a_document_are_those_that_it_writes
-    COLUMNS.each { |column| assert_equal ids(column), resources(column).first.document(parcel_scope).tap(&:plan).ids, column }
-  end
-
   def test_a_resource_without_a_model_is_identified_by_what_the_association_leads_to
     parcels = Class.new(Castellan::Resource) { type(:parcels) && id(:weight) }
     world = self.world

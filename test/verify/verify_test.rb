@@ -119,6 +119,14 @@ module VerifyContract
     assert_equal 1, Castellan.verify { kept.render(keeper: keeper) }.documents
   end
 
+  def test_scopes_of_resources_hold_for_the_records_too
+    authors = Class.new(library.models::AuthorResource) { scope { |relation, viewer| relation.where(id: viewer) } }
+    scoped = Class.new(long) { belongs_to :author, resource: authors }
+    result = Castellan.verify { scoped.render(include: "author", viewer: [1, 2]) }
+    assert_predicate result, :same?, result.to_s
+    assert_equal(%w[1 2], JSON.parse(result.value)["included"].map { |one| one["id"] }.sort)
+  end
+
   def test_what_a_condition_hides_stays_hidden
     guarded = Class.new(long) { attribute :title, if: ->(_row, viewer) { viewer == :keeper } }
     body = guarded.render(viewer: :guest)
