@@ -30,8 +30,8 @@ module Castellan
     LOCK = Mutex.new
     # Gems that call the application, or that it calls for its queries, responses and jobs.
     FRAMEWORKS = /\A(?:
-      rails | railties | (?:active|action)[a-z_]+ | (?:rack|sequel|sinatra|roda|hanami|grape|dry|pry|rspec|minitest|sidekiq|kaminari)(?:[-_].+)? |
-      puma | falcon | unicorn | pitchfork | thin | webrick | rackup | good_job | solid_[a-z]+ | rake | thor | irb | bundler | bootsnap |
+      rails | railties | (?:active|action)[a-z_]+ | (?:rack|sequel|sinatra|roda|hanami|grape|dry|pry|rspec|minitest)(?:[-_].+)? |
+      (?:sidekiq|kaminari)(?:[-_].+)? | puma | falcon | unicorn | pitchfork | thin | webrick | rackup | good_job | solid_[a-z]+ | rake | thor | irb | bundler | bootsnap |
       zeitwerk | concurrent-ruby | i18n | tzinfo | globalid | warden | devise |
       jsonapi-.+ | fast_jsonapi | panko_serializer | alba | blueprinter | jbuilder | rabl | oj | json | graphql(?:-.+)? |
       will_paginate | pagy | ransack | cancancan | pundit | friendly_id | acts_as_list | awesome_nested_set | paranoia |

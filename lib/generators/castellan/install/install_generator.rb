@@ -1,0 +1,66 @@
+# frozen_string_literal: true
+
+require "rails/generators"
+require "rails/generators/active_record"
+require "castellan"
+
+module Castellan
+  module Generators
+    # Writes the initializer, and the migration of the versions that resources with `cache :exact` need.
+    #
+    #   bin/rails generate castellan:install   # config/initializers/castellan.rb, db/migrate/…_add_castellan_versions.rb
+    #
+    # A table that has versions already is left out, so the generator can be run again.
+    class InstallGenerator < ::Rails::Generators::Base
+      include ::ActiveRecord::Generators::Migration
+
+      source_root File.expand_path("templates", __dir__)
+
+      def write_initializer
+        template "initializer.rb.tt", "config/initializers/castellan.rb"
+      end
+
+      def write_migration
+        return say_status("versions", no_tables, :yellow) if tables.empty?
+
+        migration_template "versions.rb.tt", "db/migrate/#{migration_name}.rb"
+      end
+
+      private
+
+      def no_tables
+        return "every table of a resource with `cache :exact` has them" if cached.any?
+
+        "no resource declares `cache :exact` yet; run this again when one does"
+      end
+
+      # The first migration has the short name.
+      def migration_name
+        first = Dir.glob(File.join(destination_root, "db/migrate/*_add_castellan_versions.rb")).empty?
+        first ? "add_castellan_versions" : "add_castellan_versions_of_#{tables.join("_and_").gsub(/\W/, "_")[0, 60]}"
+      end
+
+      # @return [Array<String>] of documents of cached resources, with and without each include, that have no versions yet
+      def tables
+        @tables ||= cached.flat_map { |resource| tables_of(resource) }.uniq.sort.reject { |table| versions.installed?([table]) }
+      end
+
+      def cached
+        @cached ||= begin
+          ::Rails.application.eager_load!
+          Resource.descendants.select { |resource| resource.name && resource.declarations.model && resource.definition.caching }
+        end
+      end
+
+      def tables_of(resource)
+        [nil, *resource.definition.relationships.keys].flat_map do |name|
+          resource.document(query: name ? { "include" => name.to_s } : {}).tables.to_a
+        rescue BadRequest # a relationship that clients may not include
+          []
+        end
+      end
+
+      def versions = @versions ||= Versions::ExactVersions.new(::ActiveRecord::Base)
+    end
+  end
+end

@@ -1,0 +1,102 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "tmpdir"
+
+# `bin/rails generate castellan:install`, in a fresh Rails application with a process of its own.
+class InstallGeneratorTest < Minitest::Test
+  BOOT = <<~RUBY
+    require "rails"
+    require "active_record/railtie"
+    require "castellan"
+    class LibraryApp < Rails::Application
+      config.root = Dir.pwd
+      config.load_defaults Rails::VERSION::STRING.to_f
+      config.eager_load = false
+      config.secret_key_base = "a" * 64
+      config.logger = Logger.new(nil)
+    end
+    Rails.application.initialize!
+    ActiveRecord::Schema.verbose = ActiveRecord::Migration.verbose = false
+    connection = ActiveRecord::Base.connection
+    unless connection.table_exists?(:posts)
+      connection.create_table(:users) { |t| t.string :name }
+      connection.create_table(:posts) { |t| t.string :title; t.integer :user_id }
+      connection.create_table(:tags) { |t| t.string :name; t.integer :post_id }
+    end
+    def generate
+      require "rails/generators"
+      Rails::Generators.invoke("castellan:install", ["--force"], behavior: :invoke, destination_root: Rails.root.to_s)
+    end
+  RUBY
+  CACHED = <<~RUBY
+    class PostResource < Castellan::Resource
+      model ::Post
+      attributes :title
+      attribute :author, from: "user.name"
+      has_many :tags
+      cache :exact
+    end
+  RUBY
+  FILES = {
+    "config/database.yml" => %w[test development production].map { |name|
+      "#{name}: { adapter: sqlite3, database: library.sqlite3 }\n"
+    }.join,
+    "app/resources/tag_resource.rb" => "class TagResource < Castellan::Resource\n  model ::Tag\n  attributes :name\nend\n",
+    "app/models/user.rb" => "class User < ActiveRecord::Base\nend\n",
+    "app/models/tag.rb" => "class Tag < ActiveRecord::Base\nend\n",
+    "app/models/post.rb" => "class Post < ActiveRecord::Base\n  belongs_to :user\n  has_many :tags\nend\n"
+  }.freeze
+  MIGRATE = <<~RUBY
+    pool = ActiveRecord::Base.connection_pool
+    (pool.respond_to?(:migration_context) ? pool : ActiveRecord::Base.connection).migration_context.migrate
+    puts PostResource.document.explain[/^kept: .*/]
+  RUBY
+
+  def test_it_writes_an_initializer_that_boots_everywhere_and_the_migration_that_cached_resources_need
+    with_app({ "app/resources/post_resource.rb" => CACHED }) do |run, dir|
+      run.call("generate")
+      assert_includes one(dir, "add_castellan_versions"), "castellan_versions :posts, :tags, :users\n"
+      kept = run.call("Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: " \
+                      "Castellan::Versions::ExactVersions.new(ActiveRecord::Base)); #{MIGRATE}")
+      assert_includes kept, "while no write changes what it is made of"
+      assert_match(/every table of a resource with `cache :exact` has them/, run.call("generate"))
+      %w[production development test].each { |name| assert_equal "booted\n", run.call("puts :booted", "RAILS_ENV" => name) }
+    end
+  end
+
+  def test_without_a_cached_resource_there_is_no_migration
+    with_app do |run, dir|
+      assert_includes run.call("generate"), "no resource declares `cache :exact` yet"
+      assert_path_exists File.join(dir, "config/initializers/castellan.rb")
+      assert_empty Dir.glob(File.join(dir, "db/migrate/*"))
+    end
+  end
+
+  def test_a_second_run_adds_what_is_missing
+    tags = FILES.fetch("app/resources/tag_resource.rb").sub(/^end/, "  cache :exact\nend")
+    with_app({ "app/resources/tag_resource.rb" => tags }) do |run, dir|
+      run.call("generate")
+      assert_includes one(dir, "add_castellan_versions"), "castellan_versions :tags\n"
+      write_files(dir, { "app/resources/post_resource.rb" => CACHED })
+      run.call("#{MIGRATE}; generate")
+      assert_includes one(dir, "add_castellan_versions_of_posts_and_users"), "castellan_versions :posts, :users\n"
+    end
+  end
+
+  private
+
+  def with_app(files = {})
+    Dir.mktmpdir do |dir|
+      write_files(dir, { **FILES, **files })
+      env = { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil, "REDIS_URL" => nil, "PROFILE_SECRET" => nil }
+      yield ->(code, more = {}) { run_ruby("-e", BOOT + code, chdir: dir, env: { **env, **more }) }, dir
+    end
+  end
+
+  def one(dir, name)
+    found = Dir.glob(File.join(dir, "db/migrate/*_#{name}.rb"))
+    assert_equal 1, found.size, Dir.children(File.join(dir, "db/migrate")).inspect
+    File.read(found.first)
+  end
+end
