@@ -19,7 +19,9 @@ module Castellan
     autoload :InterruptedConnection, "castellan/rows/interrupted_connection"
     autoload :PostgresDriver, "castellan/rows/postgres_driver"
     autoload :PostgresPipeline, "castellan/rows/postgres_pipeline"
+    autoload :PostgresTables, "castellan/rows/postgres_tables"
     autoload :PreparedStatements, "castellan/rows/prepared_statements"
+    autoload :SQLiteTables, "castellan/rows/sqlite_tables"
     autoload :SqliteStatements, "castellan/rows/sqlite_statements"
 
     # @param object [Class, Object, Symbol, nil] an ActiveRecord model or relation, a Sequel model or dataset, the name of a table;
@@ -128,4 +130,6 @@ require_relative "rows/driver_error"
 require_relative "rows/joined_paths"
 require_relative "rows/node_reader"
 require_relative "rows/reader"
+require_relative "rows/sql_words"
+require_relative "rows/statement_tables"
 require_relative "rows/tables_read"

@@ -11,12 +11,10 @@ module Castellan
     # A block that takes the record may read anything, and a statement that asks for the time or the user is made of more than
     # tables: nothing is said of those.
     class Tables
-      LITERAL = /'(?:[^']|'')*'|\b\d+\b/
       # A statement longer than this is not worth keeping.
       MAX_BYTESIZE = 4_096
-      AMBIENT = /\b(?:CURRENT_(?:DATE|TIME|TIMESTAMP|USER|ROLE|CATALOG|SCHEMA)|LOCALTIME|LOCALTIMESTAMP|SESSION_USER)\b/i
       UNKNOWN = [].freeze
-      private_constant :LITERAL, :MAX_BYTESIZE, :AMBIENT, :UNKNOWN
+      private_constant :MAX_BYTESIZE, :UNKNOWN
 
       # @param scopes [Rows::ViewerScopes]
       def initialize(plan, adapter, scopes)
@@ -31,38 +29,28 @@ module Castellan
       def of(scope, sql)
         return if known(:opaque) { opaque? }
 
-        return read(scope, skeleton(sql)) if sql.bytesize > MAX_BYTESIZE || !stable?
+        return read(scope) if sql.bytesize > MAX_BYTESIZE || !stable?
 
-        found = kept(:tables_of_statements, sql) { kept(:tables, skeleton(sql)) { |text| read(scope, text) || UNKNOWN } }
+        found = @plan.derive(:tables_of_statements) { Plan::BoundedCache.new }.fetch(sql) { read(scope) || UNKNOWN }
         found unless found.equal?(UNKNOWN)
       end
 
       # @return [Array<String>] why {#of} returns nil
       def reasons(scope, sql)
         found = @plan.nodes.flat_map { |node| reasons_of(node) }
-        found << "its statement asks for #{sql[AMBIENT]}" if AMBIENT.match?(skeleton(sql))
         return found unless found.empty? && of(scope, sql).nil?
 
-        ["which tables its statements read cannot be told for certain (a view, a function, another schema, row-level security): #{sql}"]
+        ["the tables that a statement reads are not certain: #{@adapter.tables_reason(@plan, scope, @scopes)}"]
       end
 
       private
-
-      # By the whole statement first, because a scope that is fixed has the same one in every request.
-      def kept(name, text, &block)
-        @plan.derive(name) { Plan::BoundedCache.new }.fetch(text) { block.call(text) }
-      end
-
-      def skeleton(sql)
-        sql.gsub(LITERAL, "?")
-      end
 
       def known(key)
         @plan.derive(key) { yield ? :yes : :no } == :yes
       end
 
-      def read(scope, skeleton)
-        @adapter.tables(@plan, scope, @scopes)&.freeze unless AMBIENT.match?(skeleton)
+      def read(scope)
+        @adapter.tables(@plan, scope, @scopes)&.freeze
       end
 
       def opaque?

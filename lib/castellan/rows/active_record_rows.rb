@@ -124,6 +124,11 @@ module Castellan
         @connection.lease { |connection| yield Session.new(connection, statement_name, dialect) }
       end
 
+      # @yieldparam session [Session] for questions about the schema, which observers of queries do not count
+      def catalog_session
+        @connection.lease { |connection| yield Session.new(connection, "SCHEMA", dialect) }
+      end
+
       # @return [String] what the statements of these rows are called in the log
       attr_reader :statement_name
 
@@ -173,13 +178,9 @@ module Castellan
         @memo.fetch([kind, model.connection_specification_name]) { @connection.lease(&kind) }
       end
 
-      # @return [Array<String>] tables of the database that answer not everybody the same rows
-      def guarded_tables
-        return [] unless dialect.name == :postgres
-
-        @memo.fetch([:guarded, model.connection_specification_name]) {
-          @connection.lease { |connection| connection.select_values(PostgresDriver::GUARDED, "SCHEMA") }
-        }
+      # @return [String] the same for all models of one database
+      def database_name
+        model.connection_specification_name
       end
 
       # @param name [String] of a column's collation

@@ -15,6 +15,16 @@ module Castellan
         tables_read(plan).call(scope_key(scope), further)
       end
 
+      # @return [String, nil] why {#tables} is nil for a statement
+      def tables_reason(plan, scope, further = [])
+        tables_read(plan).reason(scope_key(scope), further)
+      end
+
+      # @return [Array<String>, String] the tables that a statement reads, or why that is not certain; see {StatementTables}
+      def statement_tables(sql)
+        @memo.fetch([:statement_tables, database_name]) { StatementTables.new(self) }.call(sql)
+      end
+
       # @return [Boolean] whether a session of these rows is one of the other's as well
       def shares?(_other)
         false

@@ -11,8 +11,6 @@ module Castellan
     #
     # Only for one value of ids a statement; what has others is an ORM's own.
     module PostgresDriver
-      # The tables whose rows the server chooses by policies, in any schema.
-      GUARDED = "SELECT relname FROM pg_catalog.pg_class WHERE relrowsecurity"
       LOOSE_COLLATIONS = "SELECT collname FROM pg_catalog.pg_collation WHERE NOT collisdeterministic"
       TEXTS = PG::TypeMapAllStrings.new.freeze
       INTEGER_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::Integer.new.freeze).freeze

@@ -124,6 +124,9 @@ module Castellan
         yield Session.new(database, dialect, prepares: @prepares)
       end
 
+      # @yieldparam session [Session] for questions about the schema
+      def catalog_session(&block) = session(&block)
+
       # @param condition [String, nil] a further one
       # @return [String] SELECT of that list for ids given as one value
       def select_by_ids_sql(list, column, _joins = nil, condition = nil)
@@ -158,11 +161,9 @@ module Castellan
         @memo.fetch([kind, database.object_id]) { database.public_send(kind).map(&:to_s) }
       end
 
-      # @return [Array<String>] tables of the database that answer not everybody the same rows
-      def guarded_tables
-        return [] unless dialect.name == :postgres
-
-        @memo.fetch([:guarded, database.object_id]) { session { |session| session.column(session.rows(PostgresDriver::GUARDED), 0) } }
+      # @return [Integer] the same for all datasets of one database
+      def database_name
+        database.object_id
       end
 
       # @param table [Symbol, Object] a table, such as a join table

@@ -7,33 +7,14 @@ module Castellan
     #   TablesRead.new(adapter, plan).call(User.where(active: true).to_sql)   # => ["users", "roles", "assignments"]
     #   TablesRead.new(adapter, plan).scopes                                  # => SQL of the associations whose scopes are evaluated
     #
-    # Names are taken from the SQL itself and held against the tables of the database. Nothing is said where a statement
-    # reads a view, a function, a table of another schema or one whose rows the database chooses by who asks (PostgreSQL's row-level
-    # security, as it was when the database was looked at first), asks for the time, or where a block or a reader written by
-    # hand looks at a record: Ruby may read anything.
+    # What a statement reads is found by {StatementTables}. Ruby code may read anything, so a plan with blocks that take a record has none.
     class TablesRead
-      NAME = /"([^"]+)"|`([^`]+)`|\b([a-z_][a-z0-9_$]*)\b(?!\s*\.)/i
-      CALL = /\b([a-z_][a-z0-9_]*)\s*\(/i
-      SOURCE = /\b(?:FROM|JOIN)\s+["`]?([a-z_][a-z0-9_$]*)/i
-      LISTED_SOURCES = /\bFROM\s+["`]?\w+["`]?(?:\s+["`]?\w+["`]?)?\s*,/i
-      OTHER_SCHEMA = /(?:["`]\w+["`]\.){2}["`]|\b(?:FROM|JOIN)\s+["`]?\w+["`]?\./i
-      CLOCK = /\b(?:current_(?:timestamp|date|time|user|setting)|localtime|localtimestamp|session_user)\b/i
-      SAFE_CALLS = %w[
-        in and or not exists values count min max sum avg coalesce lower upper length abs round cast any all select from join where on as by
-        unnest json_each group_concat nullif trim over partition distinct using when then else case between like is lateral
-        with filter row_number
-      ].freeze
-      # Not tables: what stands after FROM in the statements that rows write themselves.
-      OWN_SOURCES = /\A(?:castellan_|json_each\z|unnest\z|lateral\z|select\z)/i
-      private_constant :NAME, :CALL, :SOURCE, :LISTED_SOURCES, :OTHER_SCHEMA, :CLOCK, :SAFE_CALLS, :OWN_SOURCES
-
       def initialize(adapter, plan)
         @adapter = adapter
         @known = true
         @fixed = []
         @scoped = []
         visit(plan.root, adapter)
-        @fixed_tables = @known ? tables_of(@fixed) : nil
         freeze
       end
 
@@ -41,10 +22,21 @@ module Castellan
       # @param further [Array<String>]
       # @return [Array<String>, nil]
       def call(scope_sql, further = [])
-        return unless @fixed_tables
+        return unless @known
 
-        read = tables_of([scope_sql, *scopes, *further])
-        read && (@fixed_tables | read)
+        found = statements(scope_sql, further).map { |sql| @adapter.statement_tables(sql) }
+        found.flatten.uniq if found.all?(Array)
+      end
+
+      # @param scope_sql [String]
+      # @param further [Array<String>]
+      # @return [String, nil] why {#call} returns nil for a statement of the plan
+      def reason(scope_sql, further = [])
+        statements(scope_sql, further).each do |sql|
+          found = @adapter.statement_tables(sql)
+          return "#{found}: #{sql}" unless found.is_a?(Array)
+        end
+        nil
       end
 
       # @return [Array<String>] the SQL of the associations that have scopes, for this request
@@ -85,18 +77,9 @@ module Castellan
         adapter.model.nil? || ModelReasons.of_tables(node, adapter).any?
       end
 
-      def tables_of(texts)
-        texts = texts.map { |text| text.gsub(/'(?:[^']|'')*'/, "''") }
-        return if texts.any? { |text| unknown?(text) }
-
-        mentioned = texts.flat_map { |text| text.scan(NAME).flatten.compact }.uniq
-        @adapter.names(:tables) & mentioned unless @adapter.guarded_tables.intersect?(mentioned)
-      end
-
-      def unknown?(text)
-        text.match?(OTHER_SCHEMA) || text.match?(CLOCK) || text.match?(LISTED_SOURCES) ||
-          text.gsub(/"[^"]*"/, '""').scan(CALL).flatten.any? { |name| !SAFE_CALLS.include?(name.downcase) } ||
-          text.scan(SOURCE).flatten.any? { |name| !name.match?(OWN_SOURCES) && !@adapter.names(:tables).include?(name) }
+      # A scope of a resource that is open to the viewer is "all" there, see {PlanScopes#sql}.
+      def statements(scope_sql, further)
+        [*@fixed, scope_sql, *scopes, *(further - ["all"])].uniq
       end
     end
   end

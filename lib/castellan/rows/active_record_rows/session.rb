@@ -55,6 +55,11 @@ module Castellan
           end
         end
 
+        # @yieldparam raw [PG::Connection, SQLite3::Database]
+        def raw
+          yield @connection.raw_connection
+        end
+
         private
 
         def run(sql, ids, kept, indexed)

@@ -54,6 +54,11 @@ module Castellan
           raise ::Sequel.convert_exception_class(error, DriverError.lost?(error) ? ::Sequel::DatabaseDisconnectError : ::Sequel::DatabaseError)
         end
 
+        # @yieldparam raw [PG::Connection, SQLite3::Database]
+        def raw(&block)
+          @database.synchronize(SERVER, &block)
+        end
+
         private
 
         # Sequel removes a connection from its pool when this error leaves `synchronize`.

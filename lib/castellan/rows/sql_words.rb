@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # The identifiers, function calls and literals of a statement; gives up on what a simple reading may get wrong.
+    #
+    #   words = SqlWords.new(%(SELECT lower(u.name) FROM "users" u WHERE id = 7 AND name = 'Ada'))
+    #   words.names      # => [["lower"], ["u", "name"], ["u"], ["users"], …]: qualified ones with and without what follows the dot
+    #   words.calls      # => ["lower"]
+    #   words.skeleton   # => the text with ? for strings and numbers
+    #   SqlWords.new("SELECT E'\\''").reason   # => "an escape string"
+    #
+    # It does not know the grammar: keywords are names, too. What it gives up on: escape and dollar-quoted strings, comments,
+    # the words for the current time or user, and strings that PostgreSQL reads as the current day.
+    class SqlWords
+      TOKEN = %r{'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|[a-z_[^\x00-\x7F]][\w$[^\x00-\x7F]]*|\d[\w.]*|--|/\*|\$\w*\$|\s+|.}im
+      NUMBER = /\A\d/
+      WORD = /\A[a-z_[^\x00-\x7F]]/i
+      AMBIENT = /\A(?:current_(?:date|time|timestamp|user|role|catalog|schema)|localtime|localtimestamp|session_user|user)\z/
+      DAY = /\b(?:now|today|tomorrow|yesterday)\b/i
+      GIVEN_UP = { "--" => "a comment", "/*" => "a comment", "'" => "an open string", '"' => "an open name", "`" => "an open name",
+                   "[" => "a name in brackets", "\0" => "a zero byte" }.freeze
+      private_constant :TOKEN, :NUMBER, :WORD, :AMBIENT, :DAY, :GIVEN_UP
+
+      # @return [String, nil] what could not be read for certain
+      attr_reader :reason
+      # @return [Array<Array<String>>] names and qualified names, unquoted ones in lower case
+      # @return [Array<String>] the names before an opening parenthesis
+      # @return [String]
+      attr_reader :names, :calls, :skeleton
+
+      # @param postgres [Boolean] whether [ opens an array and no name, and 'today' is a time
+      def initialize(sql, postgres: true)
+        @postgres = postgres
+        @names = []
+        @calls = []
+        @skeleton = +""
+        @chain = []
+        read(sql.b.force_encoding(Encoding::UTF_8).scrub("\0").scan(TOKEN))
+        names.uniq!
+        calls.uniq!
+        freeze
+      end
+
+      private
+
+      def read(tokens)
+        before = last = nil
+        tokens.each do |token|
+          break if (@reason = given_up(token, before))
+
+          before = token
+          @skeleton << (token.start_with?("'") || NUMBER.match?(token) ? "?" : token)
+          next if token.match?(/\A\s/)
+
+          word(token, last)
+          last = token
+        end
+      end
+
+      def given_up(token, before)
+        return "a dollar-quoted string" if token.start_with?("$") && token.size > 1
+        return string(token, before) if token.size > 1 && token.start_with?("'")
+        return "an escaped name" if token.start_with?('"') && before == "&"
+        return "the word #{token.upcase}" if AMBIENT.match?(token.downcase)
+
+        GIVEN_UP[token] unless token == "[" && @postgres
+      end
+
+      def string(token, before)
+        return "an escape string" if (before && (WORD.match?(before) || before == "&")) || token.match?(/\\(?:'|\z)/)
+
+        "the string #{token[0, 40]}" if @postgres && DAY.match?(token)
+      end
+
+      def word(token, last)
+        if (name = name(token))
+          @chain = last == "." ? [*@chain, name] : [name]
+          @names.push([name], @chain)
+        elsif token == "(" && last && (called = name(last))
+          @calls << called
+        elsif token != "."
+          @chain = []
+        end
+      end
+
+      def name(token)
+        case token[0]
+        when '"', "`" then token[1..-2].gsub(token[0] * 2, token[0])
+        when WORD then token.downcase
+        end
+      end
+    end
+  end
+end

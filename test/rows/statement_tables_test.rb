@@ -1,0 +1,216 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "sequel"
+require "castellan/rows"
+
+# The tables of a statement, in whatever way it is written: each a superset of what it reads, or not certain.
+module StatementTablesContract
+  def setup
+    super
+    connect
+    run_sql("CREATE TABLE users (id integer PRIMARY KEY, name text, created_at timestamp)")
+    %w[roles posts Odd].each { |table| run_sql(%(CREATE TABLE "#{table}" (id integer PRIMARY KEY, user_id integer))) }
+    run_sql("CREATE VIEW people AS SELECT id, name FROM users")
+    @rows = Castellan::Rows.for(model)
+  end
+
+  def test_every_table_is_found_however_the_statement_is_written
+    {
+      "SELECT * FROM users" => %w[users],
+      "select count(*) from Users AS u, roles AS r WHERE u.id = r.user_id" => %w[roles users],
+      %(SELECT 1 FROM users CROSS JOIN (SELECT 1 FROM "posts") "p") => %w[posts users],
+      %(SELECT id FROM "Odd") => %w[Odd],
+      "SELECT id FROM users WHERE id IN (SELECT user_id FROM roles) AND EXISTS (SELECT 1 FROM posts)" => %w[posts roles users],
+      "WITH r AS (SELECT user_id FROM roles) SELECT * FROM users WHERE id IN (SELECT user_id FROM r)" => %w[roles users],
+      "SELECT id FROM users UNION SELECT user_id FROM posts" => %w[posts users],
+      "SELECT lower(name), max(id) FROM users WHERE name LIKE 'a\\_%' AND name <> 'it''s FROM posts' GROUP BY 1" => %w[users],
+      "SELECT users.id FROM users LEFT JOIN roles ON roles.id = users.id" => %w[roles users],
+      "SELECT id FROM users WHERE 1 = 0 AND id IN (SELECT id FROM roles)" => %w[roles users]
+    }.each { |sql, tables| assert_equal tables, Array(tables(sql)).sort, "#{sql}: #{tables(sql)}" }
+  end
+
+  def test_what_is_not_certain_is_refused_with_the_reason
+    {
+      "SELECT id FROM people" => "people is no",
+      "SELECT id FROM users WHERE created_at < CURRENT_TIMESTAMP" => "CURRENT_TIMESTAMP",
+      "SELECT id, random() FROM users" => "random",
+      %(SELECT id, "random"() FROM users) => "random",
+      "SELECT id FROM users -- and posts" => "a comment",
+      "SELECT id /* ' */ FROM users WHERE name = ' */ FROM posts'" => "a comment"
+    }.each { |sql, reason| assert_includes tables(sql), reason, sql }
+  end
+
+  def test_statements_that_differ_in_values_are_asked_about_once
+    count = count_statements do
+      5.times { |i| assert_equal %w[users], tables("SELECT id FROM users WHERE id = #{i} AND name = 'n#{i}'") }
+      assert_equal %w[posts], tables("SELECT id FROM posts WHERE id = 1")
+    end
+    once = count_statements { tables("SELECT id FROM roles") }
+    assert_equal 2 * once, count
+  end
+
+  private
+
+  def tables(sql) = @rows.statement_tables(sql)
+end
+
+module StatementTablesOnPostgres
+  def setup
+    needs :postgres
+    super
+  end
+
+  def test_what_only_postgres_has_is_refused
+    run_sql("CREATE FUNCTION now_of(u users) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()'")
+    run_sql(%(CREATE FUNCTION "odd name"() RETURNS integer LANGUAGE sql AS 'SELECT count(*)::integer FROM posts'))
+    run_sql("CREATE MATERIALIZED VIEW counts AS SELECT count(*) AS n FROM users")
+    {
+      "SELECT E'\\'', id FROM users WHERE name = E'\\' FROM posts'" => "an escape string",
+      "SELECT $$ ' $$, id FROM users" => "a dollar-quoted string",
+      "SELECT $a$ ' $a$, id FROM users" => "a dollar-quoted string",
+      %(SELECT id FROM U&"\\0075sers") => "an escaped name",
+      "SELECT id FROM users WHERE created_at > 'today'" => "the string 'today'",
+      "SELECT id FROM users WHERE created_at > timestamp ' NOW '" => "the string ' NOW '",
+      "SELECT id FROM users WHERE created_at > now()" => "it calls now",
+      "SELECT users.now_of FROM users" => "it calls now",
+      %(SELECT "odd name"() FROM users) => "it calls odd name",
+      "SELECT n FROM counts" => "counts is no table",
+      "SELECT query_to_xml('SELECT 1 FROM posts', true, true, '') FROM users" => "it calls query_to_xml",
+      "SELECT user FROM users" => "the word USER"
+    }.each { |sql, reason| assert_includes tables(sql), reason, sql }
+  end
+
+  def test_tables_of_other_schemas_and_partitions_are_named
+    run_sql("CREATE SCHEMA billing")
+    run_sql("CREATE TABLE billing.invoices (id integer, year integer) PARTITION BY LIST (year)")
+    run_sql("CREATE TABLE billing.invoices_1 PARTITION OF billing.invoices FOR VALUES IN (1)")
+    assert_equal %w[billing.invoices users], tables(%(SELECT 1 FROM "billing"."invoices" i JOIN users USING (id) WHERE year = 1)).sort
+  end
+
+  def test_row_level_security_is_refused
+    run_sql("ALTER TABLE roles ENABLE ROW LEVEL SECURITY")
+    assert_includes tables("SELECT id FROM roles"), "row-level security"
+  end
+end
+
+module StatementTablesOnSQLite
+  def test_what_only_sqlite_has_is_refused
+    run_sql("CREATE TABLE [it's] (id integer)")
+    run_sql("CREATE TEMP TABLE mine (id integer)")
+    run_sql("ATTACH ':memory:' AS elsewhere")
+    run_sql("CREATE TABLE elsewhere.posts (id integer)")
+    {
+      "SELECT 1 FROM [it's], posts WHERE 'x' = ''" => "a name in brackets",
+      "SELECT id FROM mine" => "database temp",
+      "SELECT id FROM elsewhere.posts" => "elsewhere",
+      "SELECT id FROM users WHERE created_at < datetime('now')" => "datetime",
+      "SELECT type FROM sqlite_master" => "sqlite_master is no plain table"
+    }.each { |sql, reason| assert_includes tables(sql), reason, sql }
+    assert_equal %w[users], tables("SELECT users.id FROM users, json_each('[1]') ids WHERE users.id = ids.value")
+  end
+
+  def test_the_authorizer_of_an_application_stays
+    raw = raw_connection
+    raw.authorizer = ->(*) { 0 }
+    before = raw.instance_variable_get(:@authorizer)
+    assert_equal %w[users], tables("SELECT id FROM users")
+    assert_same before, raw.instance_variable_get(:@authorizer)
+  end
+end
+
+module StatementTablesOnActiveRecord
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class User < Base
+    self.table_name = "users"
+  end
+
+  def teardown
+    Base.remove_connection
+    super
+  end
+
+  private
+
+  def connect
+    Base.establish_connection(configuration)
+    User.reset_column_information
+  end
+
+  def model = User
+  def run_sql(sql) = Base.connection.execute(sql)
+  def raw_connection = Base.connection.raw_connection
+
+  def count_statements
+    count = 0
+    ActiveSupport::Notifications.subscribed(->(*) { count += 1 }, "sql.active_record") { yield }
+    count
+  end
+end
+
+module StatementTablesOnSequel
+  def teardown
+    forget(@database)
+    super
+  end
+
+  private
+
+  def connect = @database = Sequel.connect(configuration, max_connections: 1)
+  def model = @database[:users]
+  def run_sql(sql) = @database.run(sql)
+  def raw_connection = @database.synchronize { |raw| raw }
+
+  def count_statements
+    log = StringIO.new
+    @database.loggers << Logger.new(log)
+    yield
+    log.string.lines.size
+  ensure
+    @database.loggers.clear
+  end
+end
+
+class StatementTablesActiveRecordPostgresTest < Minitest::Test
+  include StatementTablesContract
+  include StatementTablesOnPostgres
+  include StatementTablesOnActiveRecord
+
+  private
+
+  def configuration = Castellan::TestServers.postgres_url
+end
+
+class StatementTablesActiveRecordSQLiteTest < Minitest::Test
+  include StatementTablesContract
+  include StatementTablesOnSQLite
+  include StatementTablesOnActiveRecord
+
+  private
+
+  def configuration = { adapter: "sqlite3", database: ":memory:" }
+end
+
+class StatementTablesSequelPostgresTest < Minitest::Test
+  include StatementTablesContract
+  include StatementTablesOnPostgres
+  include StatementTablesOnSequel
+
+  private
+
+  def configuration = Castellan::TestServers.postgres_url
+end
+
+class StatementTablesSequelSQLiteTest < Minitest::Test
+  include StatementTablesContract
+  include StatementTablesOnSQLite
+  include StatementTablesOnSequel
+
+  private
+
+  def configuration = "sqlite:/"
+end
