@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "timeout"
 require_relative "errors"
 require_relative "clock"
 
@@ -27,6 +28,18 @@ module Castellan
       return if ttl.nil? || (ttl.is_a?(Numeric) ? ttl : ttl.to_f).positive?
 
       raise ArgumentError, "ttl: must be seconds above 0 or nil, got #{ttl.inspect}"
+    end
+
+    # Ends an operation on a server as a whole: a client's own timeouts are for each read, so a server that sends without end, or more
+    # than fits into memory, would hold a request.
+    # @param seconds [Numeric]
+    # @raise [StoreError]
+    def self.within(seconds, &block)
+      Timeout.timeout(seconds, &block)
+    rescue Timeout::Error
+      raise StoreError, "no answer within #{seconds} s"
+    rescue NoMemoryError
+      raise StoreError, "an answer larger than the memory"
     end
   end
 end

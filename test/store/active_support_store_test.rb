@@ -38,19 +38,9 @@ class ActiveSupportMemoryStoreTest < Minitest::Test
 end
 
 class ActiveSupportMemCacheStoreTest < Minitest::Test
-  include StoreContract
-
-  def setup
-    needs :memcached
-    super
-  end
-
-  private
-
-  def store
-    @store ||= begin
-      address = Castellan::TestServers.memcached_url.delete_prefix("memcached://")
-      Castellan::Store::ActiveSupportStore.new(ActiveSupport::Cache::MemCacheStore.new(address, socket_timeout: 5, protocol: :meta))
-    end
+  def test_a_cache_that_loads_with_marshal_is_refused
+    cache = ActiveSupport::Cache::MemCacheStore.new("127.0.0.1:11211", protocol: :meta)
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::ActiveSupportStore.new(cache) }
+    assert_includes error.message, "write Castellan::Store::MemcachedStore.new("
   end
 end

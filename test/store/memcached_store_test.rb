@@ -36,6 +36,29 @@ class MemcachedStoreTest < Minitest::Test
     assert_empty store.read_multi(["foreign#{@prefix.hash}"])
   end
 
+  # Runs when it is loaded, as what an attacker stores would.
+  class Planted
+    class << self
+      attr_accessor :loaded
+    end
+
+    def marshal_dump = []
+    def marshal_load(_) = Planted.loaded = true
+  end
+
+  def test_a_client_that_would_load_stored_objects_is_refused
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::MemcachedStore.new(Dalli::Client.new(address, protocol: :meta)) }
+    assert_includes error.message, "write Dalli::Client.new(servers, raw: true"
+  end
+
+  def test_a_stored_object_is_a_miss_and_runs_nothing
+    Dalli::Client.new(address, protocol: :meta, serializer: Marshal).set("planted#{@prefix.hash}", Planted.new)
+    given = Castellan::Store::MemcachedStore.new(Dalli::Client.new(address, raw: true, protocol: :meta), timeout: 5)
+    [store, given].each { |store| assert_empty store.read_multi(["planted#{@prefix.hash}"]) }
+    refute given.compare_and_delete("planted#{@prefix.hash}", "x")
+    assert_nil Planted.loaded
+  end
+
   def test_a_server_that_is_gone_is_a_store_error_everywhere
     level = Dalli.logger.level
     Dalli.logger.level = Logger::FATAL

@@ -10,26 +10,32 @@ module Castellan
     #
     #   store = ActiveSupportStore.new(Rails.cache)
     #
-    # The slowest of the stores by far: Rails makes an entry, an event and a key for each value. Where `Rails.cache` is Redis
-    # or memcached, a RedisStore or MemcachedStore on the same server reads 100 keys several times as fast. Only values that
+    # The slowest of the stores by far: Rails makes an entry, an event and a key for each value. Where `Rails.cache` is Redis,
+    # a RedisStore on the same server reads 100 keys several times as fast. Only values that
     # are Strings are read. {#compare_and_delete} looks first and deletes then, which is not atomic: a lease that ended in
     # between may be taken from its next holder, and one document be computed twice.
     class ActiveSupportStore
       # Those whose `unless_exist: true` is atomic for all who share them.
-      LEASING = %w[MemoryStore RedisCacheStore MemCacheStore].freeze
+      LEASING = %w[MemoryStore RedisCacheStore].freeze
       RAW = { raw: true, compress: false }.freeze
       private_constant :LEASING, :RAW
 
-      # @param cache [ActiveSupport::Cache::Store]
-      def initialize(cache)
+      # @param cache [ActiveSupport::Cache::Store] not a MemCacheStore, which loads what is stored with Marshal
+      # @param deadline [Numeric] seconds, for an operation as a whole
+      def initialize(cache, deadline: 1)
         unless cache.is_a?(ActiveSupport::Cache::Store)
           raise ConfigurationError, "ActiveSupportStore needs an ActiveSupport::Cache::Store such as Rails.cache, got #{cache.inspect}"
         end
 
         @cache = cache
         kinds = cache.class.ancestors.map { |ancestor| ancestor.name.to_s.delete_prefix("ActiveSupport::Cache::") }
+        if kinds.include?("MemCacheStore")
+          raise ConfigurationError, "ActiveSupportStore does not take a MemCacheStore, which loads with Marshal what is stored in " \
+                                    "memcached: write Castellan::Store::MemcachedStore.new(\"127.0.0.1:11211\") with its servers"
+        end
+
         @leases = kinds.intersect?(LEASING)
-        @whole_seconds = kinds.include?("MemCacheStore") # a fraction of a second would mean for ever
+        @deadline = deadline
         freeze
       end
 
@@ -48,7 +54,7 @@ module Castellan
       # @return [Array<String>] the keys that were written
       def write_multi(entries, ttl: nil, if_absent: false)
         Store.check_ttl(ttl)
-        options = { **RAW, expires_in: @whole_seconds ? ttl&.ceil : ttl, unless_exist: if_absent }.compact
+        options = { **RAW, expires_in: ttl, unless_exist: if_absent }.compact
         guard { entries.filter_map { |key, bytes| key if @cache.write(name(key), bytes.b, **options) } }
       end
 
@@ -84,8 +90,8 @@ module Castellan
       end
 
       # Whatever a cache of whomever raises is that cache's failure; caches have no common error.
-      def guard
-        yield
+      def guard(&block)
+        Store.within(@deadline, &block)
       rescue StandardError => error
         raise StoreError, "ActiveSupportStore: #{error.class}: #{error.message}"
       end

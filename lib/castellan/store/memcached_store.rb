@@ -26,15 +26,17 @@ module Castellan
       MARK = "\x01".b.freeze # no number begins so
       private_constant :PLAIN, :MARK
 
-      # @param servers [String, Array<String>, Dalli::Client] host:port
+      # @param servers [String, Array<String>, Dalli::Client] host:port, or a client with `raw: true`: others load what is stored with
+      #   Marshal, so whoever can write to memcached could run code here
       # @param namespace [String] in front of every key; printable ASCII, at most 40 characters
-      # @param timeout [Numeric] seconds, for connecting, reading and writing
+      # @param timeout [Numeric] seconds, for connecting, reading and writing; an operation as a whole takes at most four times as long
       # @param max_bytesize [Integer] the server's item size (`-I`)
       def initialize(servers = "127.0.0.1:11211", namespace: "", timeout: 0.25, max_bytesize: 1024 * 1024)
         raise ConfigurationError, "namespace: must be at most 40 printable ASCII characters, got #{namespace.inspect}" \
           unless namespace.match?(/\A[!-}]{0,40}\z/)
 
-        @client = servers.is_a?(Dalli::Client) ? servers : Dalli::Client.new(servers, client_options(timeout))
+        @client = servers.is_a?(Dalli::Client) ? raw!(servers) : Dalli::Client.new(servers, client_options(timeout))
+        @deadline = timeout * 4
         @namespace = namespace.b.freeze
         @limit = max_bytesize - 512 # the server counts its header and the key as well
         freeze
@@ -48,7 +50,7 @@ module Castellan
         values = guard { @client.get_multi(*names) }
         found = {}
         keys.each_with_index do |key, index|
-          bytes = values[names[index]] and (bytes = opened(names[index], bytes)) and found[key] = bytes
+          bytes = opened(names[index], values[names[index]]) and found[key] = bytes
         end
         found
       end
@@ -78,7 +80,7 @@ module Castellan
         name = name(key)
         guard do
           bytes, cas = @client.get_cas(name)
-          next false if bytes.nil? || opened(name, bytes) != token.b
+          next false if opened(name, bytes) != token.b
 
           @client.delete_cas(name, cas) ? true : false
         end
@@ -89,6 +91,14 @@ module Castellan
       end
 
       private
+
+      def raw!(client)
+        options = client.instance_variable_get(:@options)
+        return client if options.is_a?(Hash) && options[:raw]
+
+        raise ConfigurationError, "MemcachedStore needs a client that loads no objects: write Dalli::Client.new(servers, raw: true, …), " \
+                                  "or pass the servers, as in MemcachedStore.new(\"127.0.0.1:11211\")"
+      end
 
       # Connections are opened anew at once: dalli otherwise takes a server for dead for 30 seconds.
       def client_options(timeout)
@@ -124,16 +134,22 @@ module Castellan
         MARK + [Zlib.crc32(name)].pack("N") << bytes.b
       end
 
-      # The value without its checksum, a counter as it is, nil for another key's value.
+      # The value without its checksum, a counter as it is, nil for another key's value and for what is no String.
       def opened(name, bytes)
+        return unless bytes.is_a?(String)
+
         bytes = bytes.b
         return (bytes.strip if bytes.match?(/\A\d+ *\z/)) unless bytes.start_with?(MARK)
 
         bytes.byteslice(5, bytes.bytesize) if bytes.byteslice(1, 4).unpack1("N") == Zlib.crc32(name)
       end
 
-      def guard
-        yield
+      # A connection that was left in the middle of an answer is closed.
+      def guard(&block)
+        Store.within(@deadline, &block)
+      rescue StoreError => error
+        @client.close
+        raise StoreError, "MemcachedStore: #{error.message}"
       rescue Dalli::DalliError, SystemCallError, IOError, SocketError => error
         raise StoreError, "MemcachedStore: #{error.class}: #{error.message}"
       end

@@ -24,13 +24,14 @@ module Castellan
       # @param client [RedisClient, RedisClient::Pooled, nil]
       # @param url [String, nil] redis://, rediss:// or unix://
       # @param size [Integer] connections
-      # @param timeout [Numeric] seconds, for connecting, reading and writing
+      # @param timeout [Numeric] seconds, for connecting, reading and writing; an operation as a whole takes at most four times as long
       # @param namespace [String] in front of every key
       def initialize(client = nil, url: nil, size: 5, timeout: 0.25, namespace: "")
         raise ConfigurationError, "RedisStore needs url: \"redis://…\" or a client of redis-client" unless client || url
 
         @client = client || RedisClient.config(url: url, timeout: timeout, reconnect_attempts: 1).new_pool(size: size, timeout: timeout)
         @namespace = namespace.b.freeze
+        @deadline = timeout * 4
         freeze
       end
 
@@ -39,8 +40,8 @@ module Castellan
         return {} if keys.empty?
 
         found = {}
-        values = call("MGET", *names(keys))
-        keys.each_with_index { |key, index| (bytes = values[index]) && (found[key] = bytes.force_encoding(Encoding::BINARY)) }
+        values = array(call("MGET", *names(keys)), keys)
+        keys.each_with_index { |key, index| (bytes = values[index]).is_a?(String) && (found[key] = bytes.b) }
         found
       end
 
@@ -51,6 +52,7 @@ module Castellan
 
         options = [*(["PX", [(ttl * 1000).ceil, 1].max] if ttl), *("NX" if if_absent)]
         answers = guard { @client.pipelined { |pipeline| entries.each { |key, bytes| pipeline.call("SET", name(key), bytes, *options) } } }
+        answers = array(answers, entries)
         entries.keys.each_with_index.filter_map { |key, index| key if answers[index] == "OK" }
       end
 
@@ -62,7 +64,8 @@ module Castellan
       # @return [Integer]
       # @raise [StoreError] when there is something that is no number
       def increment(key)
-        call("INCR", name(key))
+        value = call("INCR", name(key))
+        value.is_a?(Integer) ? value : raise(StoreError, "RedisStore: INCR returned #{value.inspect[0, 60]}")
       end
 
       # @return [Boolean]
@@ -88,8 +91,16 @@ module Castellan
         guard { @client.call(*command) }
       end
 
-      def guard
-        yield
+      def array(answer, asked)
+        return answer if answer.is_a?(Array) && answer.size == asked.size
+
+        raise StoreError, "RedisStore: the server returned #{answer.inspect[0, 60]} for #{asked.size} keys"
+      end
+
+      def guard(&block)
+        Store.within(@deadline, &block)
+      rescue StoreError => error
+        raise StoreError, "RedisStore: #{error.message}"
       rescue RedisClient::Error, ConnectionPool::TimeoutError => error
         raise StoreError, "RedisStore: #{error.class}: #{error.message}"
       end
