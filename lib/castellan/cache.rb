@@ -7,15 +7,15 @@ require_relative "recording"
 require_relative "store"
 
 module Castellan
-  # Layers in front of what is expensive. A layer is `fetch(key) { bytes }` and sees keys and bytes, never hashes or models.
+  # Keeps bytes by key, in front of what is expensive to compute.
   #
   #   documents = Castellan::Cache::DocumentLayer.new(store: Castellan::Store::MemoryStore.new, ttl: 43_200)
   #   key = Castellan::Cache::Key.for(["users", "include=roles", version])
-  #   documents.fetch(key) { render }   # renders once, however many ask at once
+  #   documents.fetch(key) { render }   # renders once, even for concurrent requests
   #
-  # What a document depends on stands in its key, the version of its data first of all, so nothing is ever invalidated: a
-  # changed document has another key and the old one falls out of the store. A document for one viewer has the viewer in its
-  # key, or stands in holes of the bytes ({Envelope}). With CASTELLAN=off every layer is passed by.
+  # The key contains everything the bytes depend on, above all the version of the data. Nothing is ever invalidated: a changed
+  # document has another key, and the store drops the old entry. Per-viewer values are holes in the bytes ({Envelope}).
+  # With CASTELLAN=off the cache is not used.
   module Cache
   end
 end

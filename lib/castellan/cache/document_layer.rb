@@ -4,30 +4,29 @@ require "securerandom"
 
 module Castellan
   module Cache
-    # Keeps whole documents; each is computed once, however many ask at once.
+    # Keeps whole documents, and computes each once when several requests ask for it at the same time.
     #
     #   documents = DocumentLayer.new(store: store, ttl: 43_200)
-    #   documents.fetch(key) { Envelope.new(body: render, etag: etag).dump } # => bytes
+    #   documents.fetch(key) { Envelope.new(body: render).dump } # => bytes
     #
-    # Within a process, those who come while it is computed wait for it. Between processes, a store that supports leases lets
-    # one compute and the others look for its answer until the lease ends; then they compute. A store that fails is a miss.
-    # Bytes are only ever given for their own key: put the version of the data, and the viewer of a private document, into
-    # it. Do not fetch while you hold a database transaction open that others wait for.
+    # Within a process, other threads wait for the one that computes. Between processes, a store that supports leases lets one
+    # process compute while the others poll for its bytes; when the lease ends, they compute as well. A store that fails is a
+    # miss. Do not call {#fetch} inside a database transaction that other requests wait for.
     class DocumentLayer
       PAUSE_SECONDS = 0.02
       private_constant :PAUSE_SECONDS
 
       # @param store [Object] see {Store}
       # @param ttl [Numeric, nil] seconds that bytes are kept
-      # @param lease_ttl [Numeric] seconds that one may compute before others do as well, in this and in other processes
-      # @param log [#call, nil] told of a failing store
+      # @param lease_ttl [Numeric] seconds until other threads and processes stop waiting and compute themselves
+      # @param log [#call, nil] receives a line when the store fails
       def initialize(store:, ttl: nil, lease_ttl: 10, log: nil)
         Store.check_ttl(ttl)
         Store.check_ttl(lease_ttl)
         @store = Store::FailSafe.new(store, log: log)
         @ttl = ttl
         @lease_ttl = lease_ttl
-        @leases = store.supports?(:lease) && !store.is_a?(Store::MemoryStore) # a MemoryStore's processes are strangers
+        @leases = store.supports?(:lease) && !store.is_a?(Store::MemoryStore) # processes do not share a MemoryStore
         @flights = SingleFlight.new(timeout: lease_ttl)
         freeze
       end
@@ -42,7 +41,7 @@ module Castellan
       end
 
       # @param key [String]
-      # @return [String, nil] the bytes, if they are there
+      # @return [String, nil] the kept bytes
       def read(key)
         @store.read_multi([key])[key] unless Castellan.off?
       end
@@ -72,7 +71,7 @@ module Castellan
         @store.compare_and_delete(lease, token)
       end
 
-      # Looks for another process' answer, until it is there or the lease is gone without one.
+      # Polls until another process has written the bytes or its lease has ended.
       def await(key, lease)
         deadline = Clock.monotonic_ns + (@lease_ttl * 1_000_000_000).to_i
         while Clock.monotonic_ns < deadline

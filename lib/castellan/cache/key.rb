@@ -4,24 +4,24 @@ require "digest"
 
 module Castellan
   module Cache
-    # A short key of everything that the bytes depend on.
+    # Builds a short key from everything the bytes depend on.
     #
     #   Key.for(["users", "SELECT …", "v17", nil]) # => "castellan:1:Vb0…", 44 characters, safe in every store
     #
-    # Unlike a join, it keeps `["a", "b"]`, `["ab"]` and `["a", nil, "b"]` apart. SHA-256, 192 bits of it, because parts come
-    # from clients, who may look for two requests with one key. Not for secrets: it hides nothing that can be guessed.
+    # Unlike a join, it distinguishes `["a", "b"]`, `["ab"]` and `["a", nil, "b"]`. The key is 192 bits of SHA-256, because clients
+    # choose some of the parts and may search for collisions.
     module Key
-      # @return [Integer] of the envelope and of keys; another number never reads what this one wrote
+      # @return [Integer] the version of keys and envelopes; no version reads what another one wrote
       FORMAT = 1
       PREFIX = "castellan:#{FORMAT}:".freeze
-      LONG = 4096 # bytes from which OpenSSL's SHA-256 is the faster one; it is used only if the application has loaded it
+      LONG = 4096 # bytes; above that OpenSSL's SHA-256 is faster, if the application has loaded it
       private_constant :LONG
 
       module_function
 
       # @param parts [Array<String, Symbol, Integer, true, false, nil, Array>] in a fixed order
       # @return [String] frozen ASCII
-      # @raise [ArgumentError] for a part whose text is not its identity (a Float, a record)
+      # @raise [ArgumentError] for any other class, such as a Float or a record
       def for(parts)
         buffer = String.new(capacity: 256, encoding: Encoding::BINARY)
         append(buffer, parts)

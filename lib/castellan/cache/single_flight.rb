@@ -2,16 +2,15 @@
 
 module Castellan
   module Cache
-    # Lets one thread compute what several ask for at the same time.
+    # Lets one thread compute what several request at the same time.
     #
     #   flight = SingleFlight.new(timeout: 10)
-    #   flight.run("users") { render }   # in eight threads at once: renders once, eight get the bytes
+    #   flight.run("users") { render }   # in eight threads at once: renders once and returns the bytes to all eight
     #
-    # When the one fails or is killed, each of the others computes for itself, so that nobody gets another's error; also when
-    # it takes longer than the timeout (in seconds), which ends every circle of threads that wait for one another. A thread
-    # that asks again for what it is computing computes. So does a process that was forked meanwhile: it has no such thread.
+    # When the computing thread fails or takes longer than the timeout (seconds), the waiting threads compute themselves. So do a
+    # thread that requests the key it is computing, and a forked process, which lacks the computing thread.
     class SingleFlight
-      # One computation that is under way.
+      # One running computation.
       class Flight
         attr_reader :owner
 
@@ -21,19 +20,20 @@ module Castellan
           @owner = Thread.current
         end
 
-        # @return [Boolean] whether its thread is there; a fork takes over none of the others' threads
-        def under_way?
+        # @return [Boolean] whether its thread runs in this process
+        def running?
           @owner.alive?
         end
 
-        # With the mutex held.
+        # Call it with the mutex held.
         def land(answer)
           @done = true
           @answer = answer
           @landed.broadcast
         end
 
-        # With the mutex held. @return [Object, nil] nil after a failure or the timeout
+        # Call it with the mutex held.
+        # @return [Object, nil] nil after a failure or the timeout
         def wait(timeout)
           deadline = Clock.monotonic_ns + (timeout * 1_000_000_000).to_i
           until @done || (left = deadline - Clock.monotonic_ns) <= 0
@@ -44,7 +44,7 @@ module Castellan
       end
       private_constant :Flight
 
-      # @param timeout [Numeric] seconds that a thread waits for another
+      # @param timeout [Numeric] seconds to wait for another thread
       def initialize(timeout: 10)
         @timeout = timeout
         @mutex = Mutex.new
@@ -60,7 +60,7 @@ module Castellan
         wait(flight) || yield
       end
 
-      # @return [Integer] computations under way
+      # @return [Integer] running computations
       def size
         @mutex.synchronize { @flights.size }
       end
@@ -70,7 +70,7 @@ module Castellan
       def board(key)
         @mutex.synchronize do
           flight = @flights[key]
-          flight&.under_way? ? [flight, false] : [@flights[key] = Flight.new(@mutex), true]
+          flight&.running? ? [flight, false] : [@flights[key] = Flight.new(@mutex), true]
         end
       end
 
