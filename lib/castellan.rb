@@ -50,12 +50,7 @@ module Castellan
   #
   # @return [Keeper]
   def self.keep(store:, versions:, **options)
-    @keeper = Keeper.new(store: store, versions: versions, **options)
-  end
-
-  # @return [Keeper, nil] nil until {.keep} was called: then nothing is kept
-  def self.keeper
-    @keeper
+    self.keeper = Keeper.new(store: store, versions: versions, **options)
   end
 
   # Renders by rows and by models and compares; see {Verify}.

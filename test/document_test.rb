@@ -87,7 +87,7 @@ module DocumentContract
 
   def test_a_record_of_another_model_is_refused_unless_it_has_what_is_written
     tag = library.models::Tag.first
-    [tag, [tag], [articles.document.records.first, nil]].each do |given|
+    [tag, [tag], [articles.document.rendering.records.first, nil]].each do |given|
       error = assert_raises(Castellan::ConfigurationError) { articles.document(given) }
       assert_match(/records that have (?:title, position|id)\b.*, got (?:#|nil)/, error.message)
     end
@@ -96,9 +96,9 @@ module DocumentContract
 
   def test_a_document_is_private_unless_it_is_said_to_be_for_everybody
     assert_equal "private, no-cache", articles.document.cache_control
-    assert_equal "public, no-cache", articles.document.for_everybody.cache_control
-    assert_equal "private, no-cache", articles.document(viewer: 1).for_everybody.cache_control
-    assert_equal "private, no-cache", library.models::PersonalArticleResource.document.for_everybody.cache_control
+    assert_equal "public, no-cache", articles.document.public!.cache_control
+    assert_equal "private, no-cache", articles.document(viewer: 1).public!.cache_control
+    assert_equal "private, no-cache", library.models::PersonalArticleResource.document.public!.cache_control
   end
 
   def test_a_scope_of_another_model_is_refused
@@ -150,7 +150,7 @@ class DocumentOnActiveRecordTest < Minitest::Test
   def library = Library.active_record(:sqlite)
 
   def test_the_room_works_alone
-    code = 'require "castellan/document"; p Castellan::Document.keeper, defined?(Castellan::Keeper), defined?(ActiveRecord),
+    code = 'require "castellan/document"; p Castellan.keeper, defined?(Castellan::Keeper), defined?(ActiveRecord),
     defined?(Sequel)'
     assert_equal "nil\nnil\nnil\nnil\n", run_ruby("-w", "-e", code)
   end

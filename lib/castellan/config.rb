@@ -5,6 +5,9 @@
 # application that renders with Castellan has no other renderer.
 module Castellan
   class << self
+    # @return [Keeper, nil] keeps documents; nil until {Castellan.keep} is called
+    attr_accessor :keeper
+
     # @return [String, nil] the revision of the application's code, where it names one itself: see {Keeper::Revision}
     def revision
       @revision.respond_to?(:call) ? @revision.call : @revision

@@ -1,22 +1,22 @@
 # frozen_string_literal: true
 
 require_relative "call_site"
+require_relative "document"
 require_relative "cache"
 require_relative "versions"
 
 module Castellan
-  # Keeps documents between requests: composes versions, cache and store, as `document.rb` composes what renders.
+  # Keeps documents between requests, in a store, under keys that contain the version of the tables.
   #
   #   Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: Castellan::Versions::ExactVersions.new(ActiveRecord::Base))
   #
-  # The version is read before the data, so kept bytes can only be newer than their key, and it stands in the key, so nothing is ever
-  # invalidated: what changed has another key. Where the tables of a document cannot be known, or their version is not kept, the
-  # document is written anew each time. What fails in a store is a miss.
+  # The version is read before the data and is part of the key, so kept bytes are never older than their key, and nothing is ever
+  # invalidated. Where the tables of a document or their version are not known, the document is written anew each time.
   class Keeper
     # @param store [Object] see {Store}
     # @param versions [#current] see {Versions}
-    # @param revision [String, nil] of the application's code, whose bytes alone are served; default: see {Revision}
-    # @param log [#call, nil] told of a store that fails
+    # @param revision [String, nil] of the application's code, a part of every key; default: see {Revision}
+    # @param log [#call, nil] receives a line when the store fails
     def initialize(store:, versions:, revision: nil, log: nil)
       @store = store
       @versions = versions
@@ -26,8 +26,8 @@ module Castellan
       @lock = Mutex.new
     end
 
-    # Reads the source of a resource, of which its keys are made, while it is what this process runs: with a first document it might be
-    # that of a later deployment.
+    # Reads the source of a resource while it is what this process has loaded. Called when the resource is checked, at boot; with the
+    # first document it might be the source of a later deployment.
     # @param definition [Resource::Definition]
     def learn(definition)
       return unless definition.caching
@@ -36,71 +36,72 @@ module Castellan
       SourceDigest.of(definition)
     end
 
-    # Serves nothing more of what was written so far: the code was reloaded.
+    # Stops serving what was written so far, because the code was reloaded.
     def renew_revision
       @revision.renew
     end
 
-    # @param document [Document]
-    # @return [String, nil] a key of everything the bytes depend on, but for the viewer's own values; nil when that cannot be known
-    def basis(document)
+    # @param rendering [Document::Rendering]
+    # @return [String, nil] a key of everything the bytes depend on, except the viewer's own values; nil where that is not known
+    def key(rendering)
       return if Castellan.off?
 
-      source = SourceDigest.of(document.definition) or return
-      return if document.custom_code.obstacles.any?
+      source = SourceDigest.of(rendering.definition) or return
+      return if rendering.custom_code.obstacles.any?
 
-      tables = document.tables or return
-      kept = kept_of(document, source, tables)
+      tables = rendering.tables or return
+      kept = kept_statement(rendering, source, tables)
       version = @versions.current(kept.dependencies) or return
-      kept.key(version, document.values)
+      kept.key(version, rendering.values)
     end
 
-    # @param basis [String]
-    # @return [String] an entity tag that did not cost the body
-    def etag(basis)
-      %("#{basis.delete_prefix(Cache::Key::PREFIX)}")
+    # @param key [String]
+    # @return [String] an entity tag
+    def etag(key)
+      %("#{key.delete_prefix(Cache::Key::PREFIX)}")
     end
 
-    # @param document [Document]
-    # @param basis [String]
-    # @return [Serialize::Output]
-    def fetch(document, basis)
-      bytes = layer(document.definition.caching.expires_in).fetch(basis) { pack(document.write) }
-      unpack(bytes) || document.write
+    # @param rendering [Document::Rendering]
+    # @param key [String]
+    # @return [Document::Rendering::Written]
+    def fetch(rendering, key)
+      bytes = layer(rendering.definition.caching.expires_in).fetch(key) { dump(rendering.write) }
+      load(bytes) || rendering.write
     end
 
-    # @param document [Document] of tables that are known
-    # @return [String, nil] why nothing of it is kept now
-    def reason(document)
+    # @param rendering [Document::Rendering]
+    # @return [String, nil] why the document is not kept at the moment
+    def reason(rendering)
       if Castellan.off? then "CASTELLAN=off"
-      elsif SourceDigest.of(document.definition).nil? then "a class without a name is not told from its like in another process"
-      elsif basis(document).nil? then "the version of a table cannot be told (is its trigger there?)"
+      elsif SourceDigest.of(rendering.definition).nil? then "a class without a name cannot be told from another one in another process"
+      elsif key(rendering).nil? then "the version of a table cannot be read (is its trigger installed?)"
       end
     end
 
     private
 
-    # By the statement, because a scope that is fixed has the same one in every request.
-    def kept_of(document, source, tables)
-      statement = document.statement
+    # Kept by the statement, which is the same in every request where the scope is fixed.
+    def kept_statement(rendering, source, tables)
+      statement = rendering.statement
+      plan = rendering.plan
       revision = @revision.to_s
-      made = -> { KeptStatement.new(tables, [Castellan::VERSION, revision, source, statement, *document.shape]) }
-      kept = document.plan.derive([:kept_statements, revision]) { Plan::BoundedCache.new }.fetch(statement, &made)
-      kept.of?(tables) ? kept : made.call
+      make = -> { KeptStatement.new(tables, [VERSION, revision, source, statement, rendering.definition.name, plan.signature]) }
+      kept = plan.derive([:kept_statements, revision]) { Plan::BoundedCache.new }.fetch(statement, &make)
+      kept.of?(tables) ? kept : make.call
     end
 
-    def pack(output)
-      holes = output.holes.each_slice(3).map { |offset, hole, id| [offset, "#{hole} #{id}"] }
-      Cache::Envelope.new(body: output.body, holes: holes).dump
+    def dump(written)
+      holes = written.output.holes.each_slice(3).map { |offset, hole, id| [offset, "#{hole} #{id}"] }
+      Cache::Envelope.new(body: written.output.body, found: written.found, holes: holes).dump
     end
 
-    def unpack(bytes)
+    def load(bytes)
       envelope = Cache::Envelope.load(bytes) or return
       holes = envelope.offsets.zip(envelope.ids).flat_map do |offset, text|
         hole, id = text.force_encoding(Encoding::UTF_8).split(" ", 2)
         [offset, hole.to_i, id]
       end
-      Serialize::Output.new(envelope.body.force_encoding(Encoding::UTF_8), holes)
+      Document::Rendering::Written.new(Serialize::Output.new(envelope.body.force_encoding(Encoding::UTF_8), holes), envelope.found)
     end
 
     def layer(expires_in)

@@ -68,7 +68,7 @@ module ConditionsAndLinksContract
 
   def test_shapes_for_different_viewers_are_different_plans
     resource = articles { attribute :position, if: ->(viewer) { viewer } }
-    plans = [1, nil, 2, nil].map { |viewer| resource.document(viewer: viewer).plan }
+    plans = [1, nil, 2, nil].map { |viewer| resource.document(viewer: viewer).rendering.plan }
     assert_equal 2, plans.uniq.size
     assert_same plans[1], plans[3]
   end
@@ -250,9 +250,9 @@ module ConditionsAndLinksContract
   def test_a_document_for_one_row_or_viewer_is_never_kept
     [articles { attribute :position, if: ->(row, viewer) { row.id == viewer }, if_columns: %i[id] },
      articles { link(:mine, columns: %i[id]) { |row, viewer| "/#{viewer}/#{row.id}" } }].each do |resource|
-      refute_empty resource.document.unkeepable
+      refute_empty resource.document.rendering.unkeepable
     end
-    assert_empty articles { link :self, "/{id}" }.document.unkeepable
+    assert_empty articles { link :self, "/{id}" }.document.rendering.unkeepable
   end
 
   def test_what_cannot_be_written_is_said_with_its_record

@@ -130,7 +130,7 @@ module KeeperContract
   def test_a_block_that_takes_the_record_is_never_kept
     seen = resource(:BlockResource, models::KeptArticleResource) { attribute(:seen) { |record| record.title } }
     assert_equal "Title 7", JSON.parse(seen.render(keeper: @keeper)).dig("data", 0, "attributes", "seen")
-    assert_nil seen.document(keeper: @keeper).tables
+    assert_nil seen.document(keeper: @keeper).rendering.tables
     assert_empty @store.written
   end
 
@@ -170,7 +170,7 @@ module KeeperContract
     assert_includes document.explain, "kept: the document, while"
     assert_includes document(id: 1).explain, "kept: the document, while"
     @versions.uninstall(%w[authors])
-    assert_includes document.explain, "kept: not now: the version of a table cannot be told"
+    assert_includes document.explain, "kept: not now: the version of a table cannot be read"
     assert_includes document(keeper: nil).explain, "kept: not now: Castellan.keep was not called"
     Castellan.verify { assert_includes document.explain, "kept: not now: it is written anew inside Castellan.verify" }
     refute_includes models::ArticleResource.document(keeper: @keeper).explain, "kept: "
@@ -210,7 +210,7 @@ module KeeperContract
     assert_equal [[7, 6, 5]] * 3, asked
     assert_equal viewers.map { |viewer| models::PersonalArticleResource.document(keeper: nil, viewer: viewer).etag },
                  viewers.map { |viewer| models::PersonalArticleResource.document(keeper: @keeper, viewer: viewer).etag }
-    refute_predicate models::PersonalArticleResource.document(keeper: @keeper, viewer: viewers[0]).for_everybody, :public?
+    refute_predicate models::PersonalArticleResource.document(keeper: @keeper, viewer: viewers[0]).public!, :public?
   end
 
   def test_a_viewers_values_may_be_a_hash

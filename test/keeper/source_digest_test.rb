@@ -24,7 +24,7 @@ class SourceDigestTest < Minitest::Test
       refute_equal expected, Castellan::Keeper::SourceDigest.of(unknown.definition)
     end
   ensure
-    Castellan.instance_variable_set(:@keeper, nil)
+    Castellan.keeper = nil
   end
 
   private

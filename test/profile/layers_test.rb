@@ -29,7 +29,7 @@ class ProfileLayersTest < Minitest::Test
 
   def teardown
     forget(@database)
-    Castellan.instance_variable_set(:@keeper, nil)
+    Castellan.keeper = nil
     super
   end
 

@@ -83,8 +83,8 @@ module AssociationKindsContract
 
   def test_the_tables_of_a_polymorphic_relationship_are_known
     document = remarks.document(all(:Remark))
-    assert_equal %w[remarks], document.tables
-    assert_equal %w[guests halls remarks], remarks.document(all(:Remark), include: "about").tables.sort
+    assert_equal %w[remarks], document.rendering.tables
+    assert_equal %w[guests halls remarks], remarks.document(all(:Remark), include: "about").rendering.tables.sort
     assert_includes document.explain, "about: linkage only, no record of guests or halls is loaded"
   end
 

@@ -195,7 +195,7 @@ class ManyLinksOnPostgresTest < Minitest::Test
   # @return [Hash{String => Integer}] how many rows hold the links, where they are lists
   def link_rows(relation = scope)
     document = resource.document(relation)
-    row_set = Castellan::Rows.for(world::Singer).fetch(document.plan, relation)
+    row_set = Castellan::Rows.for(world::Singer).fetch(document.rendering.plan, relation)
     table = row_set.tables.first
     table.node.edges.zip(table.links).select { |_, link| link.is_a?(Castellan::Plan::RowSet::Lists) }
          .to_h { |edge, link| [edge.relationship.name.to_s, link.rows.ntuples] }

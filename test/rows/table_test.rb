@@ -17,7 +17,7 @@ class TableTest < Minitest::Test
       attributes :name
     end
     puts TotalResource.render(sort: "-amount", fields: { totals: %i[amount] }), TotalResource.render(id: "b"), RowResource.render(id: 1)
-    puts RowResource.document(page: nil).tables.inspect
+    puts RowResource.document(page: nil).rendering.tables.inspect
   RUBY
   TABLES = ["CREATE TABLE rows (id integer PRIMARY KEY, name varchar, amount integer)",
             "INSERT INTO rows (name, amount) VALUES ('a', 1), ('b', 5), ('a', 2)",

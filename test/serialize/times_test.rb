@@ -23,7 +23,7 @@ class TimesTest < Minitest::Test
   private
 
   def written(encoder, times)
-    plan = EventResource.document([]).plan
+    plan = EventResource.document([]).rendering.plan
     rows = times.each_with_index.map { |time, index| [index, time] }
     table = Castellan::Plan::RowSet::Table.new(node: plan.root, rows: rows, coders: %i[integer datetime], links: [], computed: {})
     body = encoder.encode(Castellan::Plan::RowSet.new([table]), Castellan::Serialize::Template.new(plan)).body

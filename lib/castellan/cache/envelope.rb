@@ -2,7 +2,7 @@
 
 module Castellan
   module Cache
-    # What is kept of a document: its bytes, and where the viewer's values go. Frozen.
+    # The kept form of a document: its bytes, where the viewer's values go, and whether the requested record exists. Frozen.
     #
     #   envelope = Envelope.new(body: "{\"read\":}", holes: [[8, "7"]])
     #   bytes = envelope.dump
@@ -12,9 +12,9 @@ module Castellan
     # A binary format rather than Marshal, because a shared store is input: nothing can be read from it but a String and offsets
     # inside it. Bytes of another version or length are nil.
     class Envelope
-      # "CE", the format, a zero | holes | size of their ids | size of the body
-      HEADER = "a4L>L>Q>"
-      HEADER_BYTESIZE = 20
+      # "CE", the format, a zero | 1 where the record exists, else 0 | holes | size of their ids | size of the body
+      HEADER = "a4CL>L>Q>"
+      HEADER_BYTESIZE = 21
       MAGIC = "CE\x02\x00".b.freeze
       SEPARATOR = "\0".b.freeze # of ids
       private_constant :SEPARATOR, :HEADER, :HEADER_BYTESIZE, :MAGIC
@@ -26,9 +26,14 @@ module Castellan
       # @return [Array<String>] whose value that is, as many as there are offsets
       attr_reader :ids
 
+      # @return [Boolean]
+      attr_reader :found
+
+      # @param found [Boolean] false for the document of a single record that does not exist
       # @param holes [Array<Array(Integer, String)>] offset and id; ascending; an id is not empty and has no NUL
-      def initialize(body:, holes: [])
+      def initialize(body:, found: true, holes: [])
         @body = body.encoding == Encoding::BINARY ? body : body.b
+        @found = found
         @offsets = holes.map(&:first).freeze
         @ids = holes.map { |_, id| id.b }.freeze
         check
@@ -40,11 +45,11 @@ module Castellan
       def self.load(bytes)
         return if bytes.nil? || bytes.bytesize < HEADER_BYTESIZE
 
-        magic, count, ids_size, body_size = bytes.unpack(HEADER)
+        magic, found, count, ids_size, body_size = bytes.unpack(HEADER)
         start = HEADER_BYTESIZE + (count * 4) + ids_size
         return if magic != MAGIC || start + body_size != bytes.bytesize
 
-        new(body: bytes.byteslice(start, body_size), holes: load_holes(bytes, count, ids_size))
+        new(body: bytes.byteslice(start, body_size), found: found == 1, holes: load_holes(bytes, count, ids_size))
       rescue ArgumentError # offsets that do not fit
         nil
       end
@@ -62,7 +67,7 @@ module Castellan
       # @return [String] binary
       def dump
         ids = @ids.join(SEPARATOR)
-        header = [MAGIC, @offsets.size, ids.bytesize, @body.bytesize].pack(HEADER)
+        header = [MAGIC, @found ? 1 : 0, @offsets.size, ids.bytesize, @body.bytesize].pack(HEADER)
         header << @offsets.pack("L>*") << ids << @body
       end
 

@@ -20,7 +20,7 @@ module Castellan
           request.filters.empty? && request.sort.empty? && request.page.nil? && given.klass <= definition.model
         end
 
-        # @return [OfRecords]
+        # @return [RecordsRendering]
         # @raise [BadRequest] when a client wants others than the records that are given
         # @raise [ConfigurationError] when they lack what is to be written of them
         def of_records(definition, adapter, given, request:, **around)
@@ -28,9 +28,9 @@ module Castellan
           Plan::Parameter.refuse(choice.name, "#{choice} cannot be asked for here: the records are given") if choice
           records = Rows::Records.of(given)
           suited = Rows.suited(adapter, records.to_a)
-          document = OfRecords.new(definition, records, adapter: suited, request: request, **around)
-          check(definition, records.to_a, readers(document.plan.root, suited)) unless suited.equal?(adapter) && adapter.model
-          document
+          rendering = RecordsRendering.new(definition, records, adapter: suited, request: request, **around)
+          check(definition, records.to_a, readers(rendering.plan.root, suited)) unless suited.equal?(adapter) && adapter.model
+          rendering
         end
 
         # @param scopes [Rows::ViewerScopes]

@@ -19,16 +19,16 @@ module Castellan
       # @return [Document]
       # @raise [BadRequest] naming the parameter and what is allowed
       # @raise [ConfigurationError] when the scope is of another model
-      def document(scope = :all, query: {}, viewer: nil, id: :all, meta: nil, links: nil, keeper: Document.keeper, **asked)
+      def document(scope = :all, query: {}, viewer: nil, id: :all, meta: nil, links: nil, keeper: Castellan.keeper, **asked)
         adapter = checked_rows
         scope = nil if id.nil?
         id = nil if Given.nothing?(id)
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
         scopes = Rows::ViewerScopes.new(viewer)
         around = { request: request, viewer: viewer, meta: meta, links: links, keeper: keeper, scopes: scopes }
-        return Given.of_records(definition, adapter, scope, **around) if Given.records?(definition, scope, request, id)
+        return Document.new(Given.of_records(definition, adapter, scope, **around)) if Given.records?(definition, scope, request, id)
 
-        Document.new(definition, Given.scope(definition, adapter, scope, scopes), adapter: adapter, id: id, **around)
+        Document.new(Rendering.new(definition, Given.scope(definition, adapter, scope, scopes), adapter: adapter, id: id, **around))
       end
 
       # The rows of this resource that a viewer may see, for a filter's block or a controller.
@@ -59,7 +59,7 @@ module Castellan
       def checked_rows
         @checked_rows ||= Document::DeclarationCheck.of(definition).tap do
           definition.reachable.each { |reached| Document::DeclarationCheck.of(reached) }
-          Document.keeper&.learn(definition)
+          Castellan.keeper&.learn(definition)
         end
       end
     end

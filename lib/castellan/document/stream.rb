@@ -19,18 +19,17 @@ module Castellan
     class Stream
       SIZE = 1_000
       MOST_INCLUDED = 100_000
-      NOTHING = [].freeze
       UNSWEPT = 750_000
-      private_constant :UNSWEPT, :SIZE, :MOST_INCLUDED, :NOTHING
+      private_constant :UNSWEPT, :SIZE, :MOST_INCLUDED
 
       # @param document [Document]
-      # @param adapter [Object] of its rows
       # @param size [Integer] how many primary records are read at a time
       # @param snapshot [Boolean] whether one transaction reads the whole document
       # @param most_included [Integer] how many related records are remembered at most
-      def initialize(document, adapter, size: SIZE, snapshot: false, most_included: MOST_INCLUDED)
+      def initialize(document, size: SIZE, snapshot: false, most_included: MOST_INCLUDED)
         @document = document
-        @adapter = adapter
+        @rendering = document.rendering
+        @adapter = @rendering.adapter
         @size = size
         @snapshot = snapshot
         @most_included = most_included
@@ -55,7 +54,7 @@ module Castellan
 
       # @return [Hash{String => String}] those of the document, without the entity tag
       def headers
-        { "content-type" => MEDIA_TYPES.fetch(@document.plan.format), "cache-control" => @document.cache_control, "vary" => "accept" }
+        { "content-type" => MEDIA_TYPES.fetch(@rendering.plan.format), "cache-control" => @document.cache_control, "vary" => "accept" }
       end
 
       # An error of the first piece is raised before anything is yielded; one of a later piece ends the body where it is.
@@ -83,22 +82,22 @@ module Castellan
       private
 
       def divisible?
-        @document.collection? && @document.request.page.nil? && !@document.kept? && batches.possible? && found_by_id?
+        @rendering.collection? && @rendering.request.page.nil? && !@rendering.kept? && batches.possible? && found_by_id?
       end
 
       def compared?
         verification = Document.verification or return false
         @compared ||= {}.compare_by_identity
-        @compared.fetch(verification) { @compared[verification] = verification.takes?(@adapter.count(@document.paged)) }
+        @compared.fetch(verification) { @compared[verification] = verification.takes?(@adapter.count(@rendering.paged)) }
       end
 
       # Included records are read again by their ids: a key of several columns, or a resource without a model, has no such statement.
       def found_by_id?
-        @document.plan.nodes.all? { |node| node.definition.model && node.definition.id_column.is_a?(Symbol) }
+        @rendering.plan.nodes.all? { |node| node.definition.model && node.definition.id_column.is_a?(Symbol) }
       end
 
       def batches
-        @batches ||= apart { Rows::Batches.new(@adapter, @document.paged, @document.definition.id_column, @size) }
+        @batches ||= apart { Rows::Batches.new(@adapter, @rendering.paged, @rendering.definition.id_column, @size) }
       end
 
       # What only puts a statement together may lease a connection as well (ActiveRecord before 7.2).
@@ -107,11 +106,11 @@ module Castellan
       end
 
       def write(&block)
-        nested = @document.plan.format == :nested
-        included = IncludedIds.new(@document.plan, @most_included)
+        nested = @rendering.plan.format == :nested
+        included = IncludedIds.new(@rendering.plan, @most_included)
         list(nested ? "[" : '{"data":[', block) { |put| data(included, put) }
-        list(',"included":[', block) { |put| related(included, put) } if @document.plan.compound? && !nested
-        yield "#{@document.tail(NOTHING)}}" unless nested || @closed
+        list(',"included":[', block) { |put| related(included, put) } if @rendering.plan.compound? && !nested
+        yield "#{@rendering.tail(0)}}" unless nested || @closed
       end
 
       # Puts commas between the pieces and brackets around them.
@@ -135,7 +134,7 @@ module Castellan
       end
 
       def data(included, put)
-        piece = StreamPiece.new(@document, @adapter, @document.plan)
+        piece = StreamPiece.new(@rendering, @adapter, @rendering.plan)
         batches.each do |scope|
           next if @closed
 
@@ -146,7 +145,7 @@ module Castellan
       end
 
       def related(included, put)
-        pieces = Hash.new { |made, index| made[index] = StreamPiece.of_node(@document, @adapter, index) }
+        pieces = Hash.new { |made, index| made[index] = StreamPiece.of_node(@rendering, @adapter, index) }
         included.each_slice(@size) do |records|
           break if @closed
 

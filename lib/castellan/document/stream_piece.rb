@@ -4,9 +4,9 @@ module Castellan
   class Document
     # Reads and writes one piece of a {Stream}: what it read is given up before the bytes are given away, and so is the connection.
     #
-    #   piece = StreamPiece.new(document, adapter, document.plan)
+    #   piece = StreamPiece.new(rendering, adapter, rendering.plan)
     #   piece.primary(scope) { |found, rows| … }   # => [bytes of the primary records, end of the batch]
-    #   StreamPiece.of_node(document, adapter, 1).records(%w[7 8])   # => { "7" => bytes, "8" => bytes }
+    #   StreamPiece.of_node(rendering, adapter, 1).records(%w[7 8])   # => { "7" => bytes, "8" => bytes }
     class StreamPiece
       # What cannot stand in JSON, not even in its strings: holes are filled in one batch while the records are one text.
       BETWEEN = "\x1e"
@@ -14,9 +14,9 @@ module Castellan
 
       # @param index [Integer] of a node below the primary data
       # @return [StreamPiece] of its records by themselves: their linkage is written, what they lead to has an entry of its own
-      def self.of_node(document, adapter, index)
-        plan = document.plan.derive([:alone, index]) { alone(document.plan, document.plan.nodes[index]) }
-        new(document, adapter.related(plan.root.definition.model), plan)
+      def self.of_node(rendering, adapter, index)
+        plan = rendering.plan.derive([:alone, index]) { alone(rendering.plan, rendering.plan.nodes[index]) }
+        new(rendering, adapter.related(plan.root.definition.model), plan)
       end
 
       def self.alone(plan, node)
@@ -24,8 +24,8 @@ module Castellan
       end
       private_class_method :alone
 
-      def initialize(document, adapter, plan)
-        @document = document
+      def initialize(rendering, adapter, plan)
+        @rendering = rendering
         @adapter = adapter
         @plan = plan
       end
@@ -62,15 +62,15 @@ module Castellan
 
       def read(scope)
         @adapter.division.apart do
-          row_set = @document.rows_of(@plan, @adapter, scope)
-          yield row_set, @document.template_of(@plan)
+          row_set = @rendering.rows_of(@plan, @adapter, scope)
+          yield row_set, @rendering.template_of(@plan)
         ensure
           row_set&.give_up
         end
       end
 
       def fill(output)
-        @plan.holes.empty? ? output.body : output.fill(Batches.of(@plan, @adapter), @document.viewer)
+        @plan.holes.empty? ? output.body : output.fill(Batches.of(@plan, @adapter), @rendering.viewer)
       end
 
       def joined(written)

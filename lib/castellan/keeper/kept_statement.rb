@@ -2,12 +2,11 @@
 
 module Castellan
   class Keeper
-    # What the keys of a document have in common as long as its statement is the same, and the last of these keys: most requests
-    # ask for what the one before them asked for, and nobody wrote in between.
+    # Holds what the keys of one statement have in common, and the last key: most requests repeat the one before them.
     #
     #   kept = KeptStatement.new(%w[posts users], ["0.1.0", "SELECT …", "PostResource:posts(title)"])
     #   kept.dependencies           # => [Dependency, Dependency]
-    #   kept.key("17.4", [[], nil]) # => "castellan:1:Vb0…", digested when the version or the values are others than the last time
+    #   kept.key("17.4", [[], nil]) # => "castellan:1:Vb0…", digested again when the version or the values have changed
     class KeptStatement
       Last = Struct.new(:version, :values, :key)
       private_constant :Last
@@ -15,7 +14,7 @@ module Castellan
       # @return [Array<Versions::Dependency>]
       attr_reader :dependencies
 
-      # @param tables [Array<String>] that the document is made of
+      # @param tables [Array<String>] the tables the document is made of
       # @param parts [Array] of the key, see {Cache::Key}
       def initialize(tables, parts)
         @tables = tables
@@ -24,12 +23,12 @@ module Castellan
         @last = nil
       end
 
-      # @return [Boolean] whether it is of these tables: scopes may choose them anew
+      # @return [Boolean] whether it depends on these tables; a scope may choose others in each request
       def of?(tables)
         @tables.equal?(tables) || @tables == tables
       end
 
-      # Of several threads the last one's answer stays, which is right for all who read it.
+      # Threads may overwrite each other's last key; each of them returns its own.
       # @return [String]
       def key(version, values)
         last = @last

@@ -4,8 +4,8 @@ module Castellan
   module Serve
     # Answers the requests to one resource: the collection and one of it. Frozen, shared by all threads.
     #
-    # From the outside in: preconditions are decided on the version alone, then the kept bytes are asked for, and only a miss reads
-    # rows. What depends on nobody is public; what a viewer was named for is private.
+    # The version of the tables decides the preconditions first; a 304 reads nothing else. Then the body is taken from the store or
+    # written once. Documents are public unless the application authenticates its clients.
     class Endpoint
       JSON_API = %r{\A\s*application/vnd\.api\+json}i
       # Two would make the link lead to another host.
@@ -40,7 +40,7 @@ module Castellan
       def call(env, viewer, id)
         negotiate(env)
         document = document_for(env, viewer, id)
-        case precondition(env, document)
+        case precondition(env, document, id)
         when :not_modified then not_modified(document)
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
         when :absent then absent(id)
@@ -63,7 +63,7 @@ module Castellan
         refuse_fixed(query) unless query.empty?
         document = @resource.document(scope(viewer), viewer: viewer, id: id || :all, **request(query))
         link(document, env["SCRIPT_NAME"], query) unless id
-        @authenticated ? document : document.for_everybody
+        @authenticated ? document : document.public!
       end
 
       # What nobody may see is a scope without records: nil may as well be a mistake.
@@ -87,18 +87,18 @@ module Castellan
       end
 
       def link(document, script_name, query)
-        return unless @json_api && (page = document.request.page)
+        return unless @json_api && (page = document.rendering.request.page)
 
         links = PageLinks.new("#{ClientText.utf8(script_name.to_s).sub(SLASHES, "/")}#{@path}", query, page: page)
-        document.link(links.base) { |total, full| links.to_h(total: total, full: full) }
+        document.rendering.link(links.base) { |total, full| links.to_h(total: total, full: full) }
       end
 
       # RFC 9110, section 13.2.1: preconditions are ignored where the answer would not be 2xx, so before anything but an exact match
       # is decided on, the one resource must be there.
-      def precondition(env, document)
+      def precondition(env, document, id)
         method = env["REQUEST_METHOD"]
         outcome = HTTP::Preconditions.evaluate(method: method, headers: env, etag: document.etag)
-        return outcome if outcome == :proceed || document.collection?
+        return outcome if outcome == :proceed || id.nil?
 
         exact = outcome == :not_modified && env["HTTP_IF_NONE_MATCH"].b.strip != "*"
         exact || document.status == 200 ? outcome : :absent
@@ -109,7 +109,7 @@ module Castellan
         return absent(id) if id && document.status == 404
 
         headers = validators(document)
-        headers["content-type"] = Document::MEDIA_TYPES.fetch(document.plan.format)
+        headers["content-type"] = Document::MEDIA_TYPES.fetch(document.rendering.plan.format)
         headers["content-length"] = body.bytesize.to_s
         [200, headers, Body.of(body)]
       end

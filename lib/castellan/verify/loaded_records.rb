@@ -4,7 +4,7 @@ module Castellan
   module Verify
     # Writes a document of rows once more, from its records with all that the document includes loaded.
     #
-    #   loaded = LoadedRecords.new(document)
+    #   loaded = LoadedRecords.new(rendering)
     #   loaded.output      # => a Serialize::Output
     #   loaded.unordered   # => [["users", "roles"]]: lists that the models give no order to
     #
@@ -13,7 +13,7 @@ module Castellan
       # @return [Array<Array(String, String)>] types and members whose lists may come in any order
       attr_reader :unordered
 
-      # @param document [Document]
+      # @param document [Document::Rendering]
       def initialize(document)
         @document = document
         @unordered = []
@@ -25,7 +25,7 @@ module Castellan
       def output
         plan = @document.plan
         row_set = @document.rows_of(plan, Rows.suited(adapter_of(plan.root), @records), Rows::Records.new(@records))
-        Serialize.encoder.encode(row_set, @document.template_of(plan), single: !@document.collection?, tail: @document.tail(@records))
+        Serialize.encoder.encode(row_set, @document.template_of(plan), single: !@document.collection?, tail: @document.tail(@records.size))
       end
 
       # @return [Boolean] whether the scope gives its records an order

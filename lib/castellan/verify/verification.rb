@@ -41,7 +41,7 @@ module Castellan
       # Called for each statement by {Recording}.
       def query(*); end
 
-      # @param document [Document]
+      # @param document [Document::Rendering]
       # @param output [Serialize::Output] written from rows
       # @return [Serialize::Output]
       def check(document, output)

@@ -2,25 +2,24 @@
 
 module Castellan
   class Document
-    # The document of records that the caller has already: their attributes are read, and the associations that they have loaded;
-    # what they have not loaded is read as rows. It is never kept, because nobody knows how old the records are.
+    # Writes the document of records that the caller has already loaded.
     #
     #   UserResource.document([ada, alan], include: "roles")
     #   UserResource.document(ada)                            # one resource
     #   UserResource.document(User.find_by(email: email))     # one, or {"data":null} and status 404
     #   LevelResource.document([{ id: 1, title: "Keep" }])    # a resource without a model
     #
-    # Nothing is filtered, sorted or divided into pages: the caller has chosen. Where the resource declares a `scope`, one statement
-    # asks which of the records the viewer may see, and the others are left out.
-    class OfRecords < Document
+    # Attributes and loaded associations are read from the records, everything else as rows. Nothing is filtered, sorted, divided
+    # into pages or kept. Where the resource declares a `scope`, one statement finds the records that the viewer may see.
+    class RecordsRendering < Rendering
       # @return [Boolean]
       def collection?
         !@scope.single?
       end
 
-      # @return [Integer] 404 where no record was found
-      def status
-        paged.single? && paged.to_a.empty? ? 404 : 200
+      # @return [Boolean]
+      def found?
+        !paged.single? || paged.to_a.any?
       end
 
       # @return [nil] not known
@@ -30,10 +29,10 @@ module Castellan
 
       # @return [Rows::Records] those that the viewer may see
       def paged
-        @seen ||= definition.scope ? @scope.only(scopes.visible_records(definition, @adapter, @scope.to_a)) : @scope
+        @paged ||= definition.scope ? @scope.only(scopes.visible_records(definition, adapter, @scope.to_a)) : @scope
       end
 
-      # @return [nil] there are as many as there are
+      # @return [nil] nothing is counted
       def total
         nil
       end

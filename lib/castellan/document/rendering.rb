@@ -1,0 +1,279 @@
+# frozen_string_literal: true
+
+require "digest"
+require "json"
+
+module Castellan
+  class Document
+    # Writes the bytes of one {Document}, from the store or from rows. Internal: an application uses {Document}.
+    #
+    #   rendering = Rendering.new(definition, scope, request: request, adapter: adapter, keeper: Castellan.keeper)
+    #   rendering.etag     # => reads the version of the tables where the document can be kept, else writes the body
+    #   rendering.body     # => the bytes, written once
+    #   rendering.found?   # => false where one record was requested and does not exist
+    #
+    # The version is read before the rows, and every statement is built when it is needed. Not thread-safe.
+    class Rendering
+      # Bytes without the viewer's values, and whether the requested record exists.
+      Written = Struct.new(:output, :found)
+
+      UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
+      NO_BYTES = ""
+      # By how text is escaped.
+      TEMPLATES = { json: :json_template, rails: :rails_template, rails_html: :rails_html_template }.freeze
+      private_constant :UUID, :NO_BYTES, :TEMPLATES
+
+      # @return [Resource::Definition]
+      # @return [Object] the rows adapter
+      # @return [Plan::FetchPlan]
+      # @return [Plan::Request]
+      # @return [Object, nil] whom per-viewer attributes are filled in for
+      # @return [Rows::ViewerScopes] what the viewer may see
+      attr_reader :definition, :adapter, :plan, :request, :viewer, :scopes
+
+      # @param keeper [Keeper, nil] nil: nothing is kept
+      def initialize(definition, scope, request:, adapter:, viewer: nil, id: nil, meta: nil, links: nil, keeper: nil,
+                     scopes: Rows::ViewerScopes.new(viewer))
+        @definition = definition
+        @scope = scope
+        @request = request.seen_by(viewer)
+        @adapter = adapter
+        @viewer = viewer
+        @id = id
+        @meta = object("meta", meta)
+        @links = object("links", links)
+        @keeper = keeper
+        @scopes = scopes
+        @plan = Plan.compile(definition, @request)
+      end
+
+      # @return [String] UTF-8
+      # @raise [EncodingError] naming the record and member that cannot be written
+      def body
+        @body ||= plan.holes.empty? ? written.output.body : written.output.fill(Batches.of(plan, adapter), viewer)
+      end
+
+      # @return [Boolean] whether {#body} has been written
+      def body?
+        !@body.nil?
+      end
+
+      # @return [Boolean] whether the requested record exists; true for a collection
+      def found?
+        written.found
+      end
+
+      # @return [String] an entity tag, of the key where the document is kept and equal for every viewer, else of the bytes
+      def etag
+        @etag ||= key && plan.holes.empty? ? @keeper.etag(key) : digest
+      end
+
+      # Adds links that depend on the rows.
+      # @param base [String] what the links are made from, a part of the key
+      # @yieldparam total [Integer, nil] the number of records, nil when they are not counted
+      # @yieldparam full [Boolean] whether the page is full
+      # @yieldreturn [Hash]
+      def link(base, &block)
+        @link_base = base
+        @linker = block
+      end
+
+      # @return [Boolean] whether the primary data is a list
+      def collection?
+        @id.nil?
+      end
+
+      # @!group What a key is made of
+
+      # @return [Array<String>, nil] the tables the document is made of; nil when they are not known
+      def tables
+        @tables ||= (Tables.new(plan, adapter, scopes).of(narrowed, statement) unless custom_code.reads_records?)
+      end
+
+      # @return [CustomCode] the application's Ruby code that runs while the document is written
+      def custom_code
+        loaded = adapter.loaded_classes(plan)
+        plan.derive(loaded.empty? ? :custom_code : [:custom_code, loaded]) { CustomCode.new(plan, adapter) }
+      end
+
+      # @return [Array] order, page, id, what surrounds the data, and what Ruby code reads besides its columns
+      def values
+        around = json("meta and links", [@meta, @links]) if @meta || @links
+        [request.sort, request.page, @id&.to_s, around, @link_base, Serialize.escape, custom_code.surroundings(viewer)]
+      end
+
+      # @return [String] the SQL of the filtered scope, of the association scopes and of the resources' scopes. Order, page and id are
+      #   in {#values}, so that a hit builds no statement with them.
+      def statement
+        @statement ||= begin
+          key = adapter.scope_key(narrowed, plan)
+          (further = Rows::PlanScopes.of(plan, adapter).sql(scopes)).empty? ? key : [key, *further].join("\n")
+        end
+      end
+
+      # @!endgroup
+
+      # @return [Boolean] whether the bytes are kept between requests
+      def kept?
+        !key.nil?
+      end
+
+      # @return [String, nil] why the document is not kept at the moment; nil where it is
+      def not_kept
+        return "Castellan.keep was not called" unless @keeper
+        return "it is written anew inside Castellan.verify" if Document.verification
+
+        @keeper.reason(self)
+      end
+
+      # @return [Array<String>] why the document can never be kept, whatever the store and the versions are
+      def unkeepable
+        custom_code.obstacles + Tables.new(plan, adapter, scopes).reasons(narrowed, statement)
+      end
+
+      # Writes the document anew; inside `Castellan.verify` from the models, where those differ from the rows.
+      # @return [Written]
+      def write
+        output = write_rows
+        verification = Document.verification
+        Written.new(verification ? verification.check(self, output) : output, @found)
+      end
+
+      # @return [Serialize::Output]
+      def write_rows
+        row_set = adapter.fetch(plan, paged, viewer: viewer, scopes: scopes)
+        count = size(row_set.tables.first.rows)
+        @found = collection? || count.positive?
+        ends = tail(count)
+        Recording.span(:render, definition.name) { Serialize.encoder.encode(row_set, template_of(plan), single: !collection?, tail: ends) }
+      ensure
+        row_set&.give_up
+      end
+
+      # @return [Object] the relation or dataset with filters, order and page
+      def paged
+        @paged ||= @id ? adapter.by_ids(narrowed, possible_ids, definition.id_column) : window
+      end
+
+      # @return [Object] the relation or dataset with filters
+      def narrowed
+        return @scope if request.filters.empty?
+
+        @narrowed ||= request.filters.reduce(@scope) { |scope, (name, values)| filter(scope, name, values) }
+      end
+
+      # @param count [Integer] the number of records that were read
+      # @return [String] ready bytes of the members after `data` and `included`
+      def tail(count)
+        return NO_BYTES unless @meta || @links || @linker || request.page
+
+        meta = total ? { definition.paging.count => total, **(@meta || {}) } : @meta
+        text = +""
+        text << %(,"meta":#{json("meta", meta)}) if meta
+        links = @linker ? { **(@links || {}), **@linker.call(total, full?(count)) } : @links
+        text << %(,"links":#{json("links", links)}) if links
+        text
+      end
+
+      # @return [Integer, nil] the number of records of the whole collection, where the resource counts them
+      def total
+        @total ||= adapter.count(narrowed) if request.page && definition.paging.count && collection?
+      end
+
+      # @return [String] in words, what will be read
+      def explain
+        Explanation.new(self, adapter, narrowed).to_s
+      end
+
+      # @return [Array<Object>] the records of the primary data, for {Verify}
+      def records
+        adapter.load(paged, whole: true)
+      end
+
+      # @!group For {Stream}, which writes part by part
+
+      # @return [Plan::RowSet]
+      def rows_of(part, adapter, scope)
+        adapter.fetch(part, scope, viewer: viewer, scopes: scopes)
+      end
+
+      # @return [Serialize::Template]
+      def template_of(part)
+        escape = Serialize.escape
+        part.derive(TEMPLATES.fetch(escape)) { Serialize::Template.new(part, escape: escape) }
+      end
+
+      # @!endgroup
+
+      # @return [Array<Resource::Definition, nil>, nil] see {Rows::PlanScopes#along}
+      def scoped_along(node, member)
+        Rows::PlanScopes.of(plan, adapter).along(node.columns[member.positions.first]) if member.positions.any?
+      end
+
+      private
+
+      # The key of the kept bytes, read once and before anything else; nil when nothing is kept.
+      def key
+        return @key if defined?(@key)
+
+        @key = (@keeper.key(self) if @keeper && definition.caching && Document.verification.nil?)
+      end
+
+      def written
+        @written ||= key ? @keeper.fetch(self, key) : write
+      end
+
+      # OpenSSL's SHA-256 is faster, and is used if the application has loaded it.
+      def digest
+        bytes = defined?(OpenSSL::Digest) ? OpenSSL::Digest.digest("SHA256", body) : Digest::SHA256.digest(body)
+        %("#{[bytes].pack("m0").tr("+/", "-_")[0, 32]}")
+      end
+
+      def object(member, value)
+        return value if value.nil? || value.is_a?(Hash)
+
+        raise ConfigurationError, "#{member}: of a document must be a Hash, got #{value.inspect[0, 60]}"
+      end
+
+      # The adapter writes a time, a decimal or a record as it writes an attribute.
+      def json(member, value)
+        adapter.json(value)
+      rescue ::JSON::GeneratorError, ::JSON::NestingError, ::EncodingError => error
+        raise EncodingError, "#{definition.type}, #{member} of the document: #{error.message.scrub[0, 120]}"
+      end
+
+      def filter(scope, name, values)
+        block = definition.filters.fetch(name)
+        takes_viewer = block.parameters.count { |kind, _| %i[req opt].include?(kind) } > 2
+        filtered = takes_viewer ? block.call(scope, values, viewer) : block.call(scope, values)
+        filtered = adapter.scope(filtered) if Rows.scope?(filtered)
+        return filtered if adapter.scope?(filtered)
+
+        raise ConfigurationError, "filter(:#{name}) of #{definition.name} must return the narrowed scope, got #{filtered.class}"
+      end
+
+      def window
+        number, size = request.page
+        return narrowed if size.nil? && request.sort.empty?
+
+        ordered = adapter.order(narrowed, request.sort, key: definition.id_column)
+        size ? adapter.page(ordered, limit: size, offset: (number - 1) * size) : ordered
+      end
+
+      # Text that is no id of the column matches nothing; PostgreSQL would refuse to compare a uuid with it.
+      def possible_ids
+        id = Rows::Ids.text(@id) or return []
+        column = definition.id_column
+        column.is_a?(Symbol) && adapter.database_type(column) == "uuid" && !UUID.match?(id.to_s) ? [] : [id]
+      end
+
+      def size(rows)
+        rows.is_a?(Array) ? rows.size : rows.ntuples
+      end
+
+      def full?(count)
+        request.page ? count >= request.page.last : false
+      end
+    end
+  end
+end
