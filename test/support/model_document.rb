@@ -15,7 +15,7 @@ module Castellan
       # @return [Array<Verify::Difference>]
       def self.differences(document)
         models = new(document)
-        facts = Verify::Facts.new(document.plan, models.unordered, models.ordered?)
+        facts = Verify::Facts.new(document.rendering.plan, models.unordered, models.ordered?)
         rows = facts.of(JSON.parse(document.to_json))
         Verify::Verification.differences(rows, facts.of(JSON.parse(JSON.generate(models.tree))))
       end
@@ -30,12 +30,12 @@ module Castellan
 
       # @param document [Document]
       def initialize(document)
-        @document = document
-        @plan = document.plan
-        @values = ModelValues.new(document.viewer, document.scopes)
+        @document = document.rendering
+        @plan = @document.plan
+        @values = ModelValues.new(@document.viewer, @document.scopes)
         @unordered = []
         @records = primary
-        @records = @records.first(1) unless document.collection?
+        @records = @records.first(1) unless @document.collection?
         @tree = @plan.format == :nested ? nested : json_api
       end
 
@@ -49,6 +49,11 @@ module Castellan
       end
 
       private
+
+      # @return [Array<Resource::Definition, nil>, nil] see {Rows::PlanScopes#along}
+      def scoped_along(node, member)
+        Rows::PlanScopes.of(@plan, @document.adapter).along(node.columns[member.positions.first]) if member.positions.any?
+      end
 
       def primary
         scope = @document.paged
@@ -119,7 +124,7 @@ module Castellan
           attribute = member.attribute
           next [attribute.key, hole(attribute, record, node)] if attribute.source == :viewer
 
-          [attribute.key, @values.attribute(record, attribute, @document.scoped_along(node, member))]
+          [attribute.key, @values.attribute(record, attribute, scoped_along(node, member))]
         end
       end
 

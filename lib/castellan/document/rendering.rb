@@ -205,11 +205,6 @@ module Castellan
 
       # @!endgroup
 
-      # @return [Array<Resource::Definition, nil>, nil] see {Rows::PlanScopes#along}
-      def scoped_along(node, member)
-        Rows::PlanScopes.of(plan, adapter).along(node.columns[member.positions.first]) if member.positions.any?
-      end
-
       private
 
       # The key of the kept bytes, read once and before anything else; nil when nothing is kept.
