@@ -44,6 +44,7 @@ class User < Base
   has_one :desk, through: :employee
   has_many :tokens
   has_one :last_login_token, -> { where(on_behalf: false).order(id: :desc) }, class_name: "Token"
+  has_one :distinct_token, -> { distinct.order(on_behalf: :desc, last_used_at: :desc) }, class_name: "Token"
   has_many :assignments
   has_many :roles, through: :assignments
   has_many :visible_roles, through: :assignments

@@ -43,7 +43,7 @@ module ActiveRecordRowsContract
     end
   end
 
-  %i[employee desk last_login_token manager].each do |name|
+  %i[employee desk last_login_token distinct_token manager].each do |name|
     define_method("test_#{name}_is_linked_and_included_as_loaded_lazily") do
       assert_related(name, to_many: false)
     end

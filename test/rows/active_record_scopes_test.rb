@@ -33,6 +33,18 @@ module ActiveRecordScopesContract
     end
   end
 
+  def test_what_the_caller_preloads_is_read_once
+    models = self.models
+    posts = Class.new(Castellan::Resource) { model(models::Post) && type("posts") && attributes(:title) }
+    [proc { attributes :email }, proc { attribute(:shout) { |user| user.email.upcase } }].each do |members|
+      users = Class.new(Castellan::Resource) { model(models::User) && type("users") && has_many(:posts, resource: posts) }
+      users.class_eval(&members)
+      given = [models::User.all, models::User.preload(:posts), models::User.includes(:posts)]
+      asked = given.map { |relation| reads_of_posts { users.render(relation, include: "posts") } }
+      assert_equal [1, 1, 1], asked
+    end
+  end
+
   def test_a_collection_of_a_record
     assert_equal @users[0].posts.order(:id).map(&:id), ids(@users[0].posts)
     assert_equal @users[0].roles.map(&:id).sort, ids(@users[0].roles)
@@ -179,6 +191,13 @@ module ActiveRecordScopesContract
   end
 
   private
+
+  def reads_of_posts(&block)
+    count = 0
+    counting = ->(*, payload) { count += 1 if payload[:sql].include?('FROM "posts"') }
+    ActiveSupport::Notifications.subscribed(counting, "sql.active_record", &block)
+    count
+  end
 
   def named_by_email
     Class.new(Castellan::Resource).tap do |resource|

@@ -140,7 +140,28 @@ module Castellan
         links = targets(record, node, edge).map { |found, definition, _|
           { "type" => definition.type.to_s, "id" => @values.id(found, definition.id_column) }
         }
-        edge.relationship.to_many? ? links : links.first
+        edge.relationship.to_many? ? links : links.first || dangling(record, node, edge)
+      end
+
+      # A foreign key that leads nowhere is linkage, unless the related record is included.
+      def dangling(record, node, edge)
+        return if edge.included? || !node.definition.model || edge.relationship.block
+
+        adapter = Rows.for(node.definition.model)
+        association = adapter.association(edge.relationship.association_name)
+        definition = keyed(record, edge, association) if association && adapter.instances.stored?([record])
+        id = record.public_send(association.owner_key) if definition && definition.scope.nil?
+        id && { "type" => definition.type.to_s, "id" => id.to_s }
+      end
+
+      # @return [Resource::Definition, nil] of the records that the record's own column names, without a scope
+      def keyed(record, edge, association)
+        definition = edge.relationship.definitions.first
+        return (definition if association.foreign_key_of?(definition.id_column)) unless edge.alternatives
+
+        kind = edge.relationship.kinds.index { |one| association.type_name(one) == record.public_send(association.type_column) }
+        definition = kind && edge.relationship.definitions[kind]
+        definition unless definition.nil? || Rows.for(definition.model).scoped?
       end
 
       def related(record, node, edge)

@@ -23,6 +23,15 @@ module Castellan
         found.is_a?(Plan::RowSet::InColumn) ? of_column(found, parents, there, several) : of_pairs(found, there)
       end
 
+      # Takes away the links to one of several types whose rows are not there.
+      # @param found [Array<Array(Object, Object, Integer)>] parent, related id and position of its type
+      # @param kind [Integer]
+      # @param related [Array<Array>, PG::Result] the rows of that type that were found
+      def reject!(found, kind, related)
+        there = ColumnValues.column(related, 0).to_h { |id| [id.to_s, true] }
+        found.reject! { |_, id, other| other == kind && !there[id.to_s] }
+      end
+
       def of_column(found, parents, there, several)
         columns = [0, found.position].map { |position| ColumnValues.column(parents, position) }
         pairs = columns.reduce(:zip).flat_map do |parent, value|

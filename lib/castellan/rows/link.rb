@@ -42,6 +42,7 @@ module Castellan
         @association = adapter.association(edge.relationship.association_name)
         @lazy, @related, @loose = @association.links(@related_id, read: @own_rows)
         @kind = choose
+        @loose ||= kind == :foreign_key && !edge.node.nil?
         @expressions = NOTHING
         @indexed = %i[pairs own_rows].include?(kind) && adapter.dialect.name == :postgres && association.indexed?
         write

@@ -120,6 +120,8 @@ module Castellan
       end
 
       def drop(index, link, ids, rows)
+        return if ColumnValues.count(rows) == ids.size
+
         @links[index] = Dangling.dropped(@links[index], @rows, ColumnValues.column(rows, 0), ids, several: link.kind == :grouped)
       end
 

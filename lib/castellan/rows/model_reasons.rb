@@ -74,7 +74,14 @@ module Castellan
         when :record then "#{attribute.name}: its block takes the record"
         when :column then of_column(attribute)
         when :path then of_path(attribute)
+        when :computed then of_block(attribute.name, attribute)
         end
+      end
+
+      # Of a block that takes a row: a reader that the model overrides wins, whatever else is asked for.
+      def of_block(label, computed)
+        column = computed.columns.find { |name| @adapter.columns.include?(name) && @adapter.record_reason(name) } or return
+        "#{label}: its block reads #{column}: #{@adapter.record_reason(column)}"
       end
 
       def beyond_tables(attribute)
@@ -101,7 +108,7 @@ module Castellan
       end
 
       def of_aside(aside)
-        "#{aside.label}: its block takes the record" unless aside.computed.columns
+        aside.computed.columns ? of_block(aside.label, aside.computed) : "#{aside.label}: its block takes the record"
       end
     end
   end

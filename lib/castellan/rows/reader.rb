@@ -74,7 +74,10 @@ module Castellan
       # @return [Plan::RowSet::Pairs]
       def of_several_types(edge, found, reading)
         edge.alternatives.each_with_index do |node, kind|
-          by_ids(node, key_values(node, found.filter_map { |_, id, other| id if other == kind }.uniq), reading) if node
+          next unless node
+
+          ids = key_values(node, found.filter_map { |_, id, other| id if other == kind }.uniq)
+          by_ids(node, ids, reading) { |table| Dangling.reject!(found, kind, table.rows) if ColumnValues.count(table.rows) != ids.size }
         end
         Plan::RowSet::Pairs.new(found, 0, 1, 2)
       end

@@ -23,19 +23,23 @@ module Castellan
 
       # @return [Array<Plan::RowSet::Pairs, nil>] one for each of node.edges
       def to_a
-        @node.edges.map { |edge| link(edge) }
+        @links = []
+        @node.edges.each_with_index { |edge, index| @links[index] = link(edge, index) }
+        @links
       end
 
       private
 
-      def link(edge)
+      def link(edge, index)
         return unless edge.data
 
         relationship = edge.relationship
         return linked(edge, @records.map(&Blocks.bound(relationship.block, @reading.viewer))) if relationship.block
 
+        return of_keys(edge) if edge.node.nil? && keys?(edge)
+
         missing = @records.reject { |record| @instances.loaded?(record, relationship.association_name) }
-        return read_by_rows(edge) if missing.any? && missing.size == @records.size && rows?(edge)
+        return read_by_rows(edge, index) if missing.any? && missing.size == @records.size && rows?(edge)
 
         @instances.preload_where_same(missing, relationship.association_name) if missing.any?
         linked(edge, @records.map { |record| @instances.related(record, relationship.association_name) })
@@ -48,14 +52,27 @@ module Castellan
           Link.reason(edge, @adapter, id).nil?
       end
 
-      def read_by_rows(edge)
+      # Where the related record is not asked for, a foreign key is the link, whether or not it is loaded or leads anywhere.
+      def keys?(edge)
         association = @adapter.association(edge.relationship.association_name)
-        return if edge.alternatives || !association.foreign_key_of?(edge.relationship.definition.id_column)
+        !edge.alternatives && association && association.rows?(edge.relationship) && @instances.stored?(@records) &&
+          association.foreign_key_of?(edge.relationship.definition.id_column)
+      end
 
-        keys = @instances.read(@records, association.owner_key)
-        keys = @reading.scopes.visible_ids(edge.relationship.definition, @adapter, keys)
-        @reader.by_ids(edge.node, keys.compact.uniq, @reading) if edge.node
-        Plan::RowSet::Pairs.new(@ids.zip(keys), 0, 1)
+      def read_by_rows(edge, index)
+        return unless keys?(edge)
+
+        found = of_keys(edge)
+        ids = found.rows.filter_map(&:last).uniq
+        @reader.by_ids(edge.node, ids, @reading) do |table|
+          @links[index] = Dangling.dropped(found, nil, ColumnValues.column(table.rows, 0), ids, several: false)
+        end
+        @links[index] || found
+      end
+
+      def of_keys(edge)
+        keys = @instances.read(@records, @adapter.association(edge.relationship.association_name).owner_key)
+        Plan::RowSet::Pairs.new(@ids.zip(@reading.scopes.visible_ids(edge.relationship.definition, @adapter, keys)), 0, 1)
       end
 
       # A record that was given twice has its links once.

@@ -238,6 +238,7 @@ module Castellan
           relation = owner_record.association(name).scope
           if RelationSql.renames?(relation) then "its scope selects something else under a column's name"
           elsif relation.eager_loading? then "its scope loads other records in one statement with its own"
+          elsif !to_many? && relation.distinct_value && relation.offset_value then "its scope has DISTINCT with OFFSET"
           end
         rescue StandardError
           nil # it needs what only a request has

@@ -23,7 +23,7 @@ module Castellan
         # @param single [Boolean] whether it is a to-one association
         # @return [String]
         def sql(list, single: false)
-          relation = single ? @relation.limit(1) : ordered(@fallback)
+          relation = single ? first : ordered(@fallback)
           cast(relation.reselect(Arel.sql(list)).to_sql)
         end
 
@@ -39,6 +39,11 @@ module Castellan
         end
 
         private
+
+        # The first of its rows is the first of its different rows; PostgreSQL would want the order among what is selected.
+        def first
+          @relation.offset_value ? @relation.limit(1) : @relation.except(:distinct).limit(1)
+        end
 
         def cast(sql)
           @cast ? OwnerKey.cast(sql, @cast) : sql

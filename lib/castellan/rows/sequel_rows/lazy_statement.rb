@@ -20,7 +20,7 @@ module Castellan
         # @param single [Boolean] whether it is a to-one association
         # @return [String]
         def sql(list, single: false)
-          (single ? @dataset.limit(1) : ordered).select(::Sequel.lit(list)).sql
+          (single ? first : ordered).select(::Sequel.lit(list)).sql
         end
 
         # @return [String] all columns of the related rows, with the limit, distinctness and order of the dataset
@@ -34,6 +34,11 @@ module Castellan
         end
 
         private
+
+        # The first of its rows is the first of its different rows; PostgreSQL would want the order among what is selected.
+        def first
+          @dataset.opts[:offset] || @dataset.opts[:distinct]&.any? ? @dataset.limit(1) : @dataset.clone(distinct: nil).limit(1)
+        end
 
         def ordered
           plain? && @dataset.opts[:order].nil? && @fallback.any? ? @dataset.order(*@fallback) : @dataset
