@@ -109,7 +109,14 @@ module Castellan
       def examine_aside(file, requests, output)
         application = Castellan::Doctor::Application.boot(file, environment: @options[:environment])
         held_back = Castellan::Doctor::Safety.engage
-        introduce(application, held_back, output) unless @options[:json]
+        comparison = Castellan::Doctor::TableComparison.new(Castellan::Doctor::Databases.connected)
+        introduce(application, held_back, output, comparison) unless @options[:json]
+        examine_each(application, requests, output)
+      ensure
+        report_changes(comparison) if comparison
+      end
+
+      def examine_each(application, requests, output)
         requests.each.with_index(1) do |(request, measured), number|
           examination = Castellan::Doctor::Examination.new(application, request, runs: @options[:runs], memory: @options[:memory])
           measured ? examination.call : examination.check
@@ -118,10 +125,26 @@ module Castellan
         end
       end
 
-      def introduce(application, held_back, output)
+      def report_changes(comparison)
+        changes = comparison.changes
+        return if changes.empty?
+
+        @err.puts "castellan doctor: tables changed although every request was rolled back: #{changes.join("; ")}",
+                  "A connection that the application opened by itself, a thread of Sequel or another process wrote that."
+      end
+
+      # Nothing can be promised for connections that no ORM knows.
+      def unpromised(comparison)
+        left_out = ", #{comparison.left_out} are not: reading them takes too long" if comparison.left_out.positive?
+        "not rolled back: what the application writes on connections of its own (PG.connect) or in threads of Sequel; " \
+          "#{comparison.size} tables are compared before and after#{left_out}"
+      end
+
+      def introduce(application, held_back, output, comparison)
         output.puts application
         Castellan::Doctor::Databases.connected.each { |database| output.puts "database: #{database}" }
         output.puts "Ruby #{RUBY_VERSION}, YJIT #{yjit}; every request runs in a transaction that is rolled back"
+        output.puts unpromised(comparison) if Castellan::Doctor::Databases.connected.any?
         output.puts "held back: #{held_back.join("; ")}" if held_back.any?
       end
 

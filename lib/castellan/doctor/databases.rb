@@ -2,19 +2,30 @@
 
 module Castellan
   module Doctor
-    # The databases that the application is connected to, through ActiveRecord and Sequel: what they are, how many rows the tables
-    # that were read hold, and a transaction around work that leaves nothing behind.
+    # The databases that the application is connected to, through ActiveRecord and Sequel: their names and tables, and transactions around
+    # work that leave nothing behind.
     #
     #   Databases.connected.map(&:to_s)                  # => ["sqlite3 (db/users.sqlite3), ActiveRecord"]
     #   Databases.rolled_back { application.call(env) }
     #
-    # What another process or a connection of the application's own making writes is not rolled back.
+    # A pool of ActiveRecord that is opened meanwhile is in a transaction, too. What a driver's own connection, a thread
+    # of Sequel's or another process writes is not rolled back; {TableComparison} finds it.
     module Databases
+      GUARD = "castellan_doctor"
+
       # What ActiveRecord is connected to, by one of its pools.
       class ActiveRecordDatabase
+        # @return [Object] the pool
+        attr_reader :pool
+
         def initialize(pool)
           @pool = pool
         end
+
+        def eql?(other) = other.is_a?(ActiveRecordDatabase) && pool.equal?(other.pool)
+        alias == eql?
+
+        def hash = pool.hash
 
         # @return [String] without user or password
         def to_s
@@ -29,37 +40,61 @@ module Castellan
           end
         end
 
-        # @raise [Error] when it cannot be reached
-        def rolled_back(&block)
+        # @return [Array<String>]
+        def tables = @pool.with_connection(&:tables)
+
+        # @param limit [Integer]
+        # @return [Array<Array>] at most so many rows
+        def contents(table, limit)
+          @pool.with_connection do |connection|
+            connection.uncached { connection.select_rows("SELECT * FROM #{connection.quote_table_name(table)} LIMIT #{limit}") }
+          end
+        end
+
+        # @raise [Error] when it cannot be reached, or when the work ended the transaction
+        def rolled_back
           Databases.reach(self) { reach }
-          @pool.respond_to?(:pin_connection!) ? pinned(&block) : joined(&block)
-        end
-
-        # @raise [StandardError] when it does not answer
-        def reach
-          @pool.respond_to?(:lease_connection) ? @pool.lease_connection.verify! : @pool.connection.verify!
-        end
-
-        private
-
-        # From 7.2 on: one connection for every thread of the process, as in Rails' own tests. It is leased already,
-        # because a pinned connection that is not is asked whether it is alive before each statement.
-        def pinned
-          @pool.pin_connection!(true)
+          start
           begin
             yield
           ensure
-            @pool.unpin_connection!
-          end
+            kept = finish
+          end.tap { Databases.refuse_commit(self) if kept }
         end
 
-        # Joinable, because Rails gives back a connection in a transaction that is not when a request ends. A savepoint where
-        # a test has opened a transaction already.
-        def joined
-          @pool.connection.transaction(requires_new: true) do
-            yield
-            raise ActiveRecord::Rollback
+        # From 7.2 on one connection for every thread of the process, as in Rails' own tests. It is leased already, because a pinned
+        # connection that is not is asked whether it is alive before each statement. On 7.1 the transaction is joinable, because Rails gives
+        # back a connection in a transaction that is not when a request ends.
+        def start
+          @pool.respond_to?(:pin_connection!) ? @pool.pin_connection!(true) : connection.begin_transaction(joinable: true, _lazy: false)
+          connection.create_savepoint(GUARD)
+        end
+
+        # @return [Boolean] whether the transaction had been ended meanwhile, so that what it wrote is kept
+        def finish
+          kept = ended?
+          @pool.respond_to?(:unpin_connection!) ? @pool.unpin_connection! : connection.rollback_transaction
+          kept
+        end
+
+        # @raise [StandardError] when it does not answer
+        def reach = connection.verify!
+
+        private
+
+        def connection = @pool.respond_to?(:lease_connection) ? @pool.lease_connection : @pool.connection
+
+        # The savepoint is gone with the transaction. ActiveRecord rolls back in the end, so there must be a transaction.
+        def ended?
+          connection.exec_rollback_to_savepoint(GUARD)
+          false
+        rescue ActiveRecord::ActiveRecordError
+          begin
+            connection.execute("BEGIN")
+          rescue ActiveRecord::ActiveRecordError
+            nil # the application has begun another one
           end
+          true
         end
       end
 
@@ -81,15 +116,41 @@ module Castellan
 
         # Transactions of the application become savepoints, so that it can roll back one of them and go on.
         # (see ActiveRecordDatabase#rolled_back)
-        def rolled_back(&block)
+        def rolled_back
           Databases.reach(self) { reach }
-          @database.transaction(rollback: :always, savepoint: true, auto_savepoint: true, &block)
+          kept = result = nil
+          @database.transaction(rollback: :always, savepoint: true, auto_savepoint: true) do
+            @database.run("SAVEPOINT #{GUARD}")
+            result = yield
+          ensure
+            kept = ended?
+          end
+          Databases.refuse_commit(self) if kept
+          result
         end
+
+        # (see ActiveRecordDatabase#tables)
+        def tables = @database.tables.map(&:to_s)
+
+        # (see ActiveRecordDatabase#contents)
+        def contents(table, limit) = @database.from(table.to_sym).limit(limit).map { |row| row.to_h.values }
 
         # (see ActiveRecordDatabase#reach)
         def reach = @database.test_connection
 
         private
+
+        def ended?
+          @database.run("ROLLBACK TO SAVEPOINT #{GUARD}")
+          false
+        rescue Sequel::DatabaseError
+          begin
+            @database.run("BEGIN")
+          rescue Sequel::DatabaseError
+            nil
+          end
+          true
+        end
 
         # SQLite without a file is in memory; a JDBC database has its name in the URL.
         def name
@@ -121,13 +182,38 @@ module Castellan
 
       # Runs the block in a transaction of every database, and rolls all of them back.
       # @return what the block returned
-      # @raise [Error] when a database cannot be reached
+      # @raise [Error] when a database cannot be reached, or when the block ended a transaction
       def rolled_back(databases = connected, &block)
-        return yield if databases.empty?
+        return new_pools_rolled_back(&block) if databases.empty?
 
         result = nil
         databases.first.rolled_back { result = rolled_back(databases.drop(1), &block) }
         result
+      end
+
+      # ActiveRecord notifies of each pool that is opened; Rails' own tests roll back the same way.
+      def new_pools_rolled_back
+        return yield unless defined?(ActiveRecord::Base)
+
+        known = active_record
+        opened = []
+        subscriber = ActiveSupport::Notifications.subscribe("!connection.active_record") do |*|
+          (active_record - known - opened).each { |database| opened << database.tap(&:start) }
+        end
+        result = begin
+          yield
+        ensure
+          ActiveSupport::Notifications.unsubscribe(subscriber)
+          kept = opened.select(&:finish)
+        end
+        kept.each { |database| refuse_commit(database) }
+        result
+      end
+
+      # @raise [Error]
+      def refuse_commit(database)
+        raise Error, "the application ended the doctor's transaction on #{database} itself (a COMMIT or ROLLBACK outside of the ORM's " \
+                     "transactions): what the request had written until then is kept.\nExamine a copy of the database, or another request."
       end
 
       # @param statements [Enumerable<String>] SQL

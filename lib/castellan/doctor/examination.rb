@@ -85,7 +85,7 @@ module Castellan
       # One profile: what the doctor says is what the page would show.
       def watch
         session = Profile::Session.new
-        session.record { respond }
+        respond { |ask| session.record(&ask) }
         @profile = session.finish
         @findings = session.findings
       ensure
@@ -108,8 +108,12 @@ module Castellan
         rendered
       end
 
+      # @yieldparam ask [Proc] sends the request; the transactions around it are not part of it
       def respond
-        Databases.rolled_back { wanted(Answer.to(@application, request.env)) }
+        Databases.rolled_back do
+          ask = -> { wanted(Answer.to(@application, request.env)) }
+          block_given? ? yield(ask) : ask.call
+        end
       end
 
       def wanted(answer)
