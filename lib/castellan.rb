@@ -12,6 +12,7 @@ require_relative "castellan/clock"
 
 module Castellan
   autoload :Access, "castellan/access"
+  autoload :BoundedCache, "castellan/bounded_cache"
   autoload :Cache, "castellan/cache"
   autoload :ClientText, "castellan/client_text"
   autoload :Call, "castellan/call"

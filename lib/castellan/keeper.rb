@@ -86,7 +86,7 @@ module Castellan
       plan = rendering.plan
       revision = @revision.to_s
       make = -> { KeptStatement.new(tables, [VERSION, revision, source, statement, rendering.definition.name, plan.signature]) }
-      kept = plan.derive([:kept_statements, revision]) { Plan::BoundedCache.new }.fetch(statement, &make)
+      kept = plan.derive([:kept_statements, revision]) { BoundedCache.new }.fetch(statement, &make)
       kept.of?(tables) ? kept : make.call
     end
 

@@ -4,6 +4,7 @@ require "monitor"
 require_relative "version"
 require_relative "errors"
 require_relative "nearest"
+require_relative "bounded_cache"
 # The name Resource leads to document.rb. Where that is being loaded for another reason, Ruby must not go there once more.
 Castellan.send(:remove_const, :Resource) if Castellan.constants(false).include?(:Resource)
 require_relative "resource/computed"

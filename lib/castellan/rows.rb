@@ -86,7 +86,6 @@ module Castellan
   end
 end
 
-require_relative "rows/memo"
 require_relative "rows/table"
 require_relative "rows/ids"
 require_relative "rows/id_list"

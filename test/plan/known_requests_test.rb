@@ -50,7 +50,7 @@ class KnownRequestsTest < Minitest::Test
 
   def test_clients_cannot_make_it_grow
     150.times { |number| parse({ "fields" => { "articles" => "title#{",title" * number}" } }) }
-    assert_equal 100, known.size
+    assert_includes 50..100, known.size
     long = { "include" => "tags#{",tags" * 40}", "fields" => { "articles" => "title#{",title" * 200}" } }
     refute_same parse(long), parse(long)
     assert_equal parse(long).signature, parse({ "include" => "tags", "fields" => { "articles" => "title" } }).signature

@@ -94,11 +94,11 @@ class RequestTest < Minitest::Test
   def test_plans_are_bounded_whatever_a_client_asks
     resource = Class.new(models::ArticleResource) { (1..9).each { |number| attribute(:"a#{number}", columns: :title) { |row| row.title } } }
     (1...512).each { |bits| compile(resource.definition, fields: { articles: (1..9).select { |n| bits[n - 1] == 1 }.map { |n| "a#{n}" } }) }
-    assert_equal Castellan::Plan::LIMIT, resource.definition.derive(:plans) { flunk }.size
+    assert_includes (Castellan::Plan::LIMIT / 2)..Castellan::Plan::LIMIT, resource.definition.derive(:plans) { flunk }.size
   end
 
   def test_the_plans_used_last_stay
-    cache = Castellan::Plan::BoundedCache.new(limit: 2)
+    cache = Castellan::BoundedCache.new(limit: 2)
     %w[a b].each { |key| cache.fetch(key) { key } }
     assert_equal "a", cache.fetch("a") { flunk }
     cache.fetch("c") { +"c" }

@@ -31,7 +31,7 @@ module Castellan
 
         return read(scope) if sql.bytesize > MAX_BYTESIZE || !stable?
 
-        found = @plan.derive(:tables_of_statements) { Plan::BoundedCache.new }.fetch(sql) { read(scope) || UNKNOWN }
+        found = @plan.derive(:tables_of_statements) { BoundedCache.new }.fetch(sql) { read(scope) || UNKNOWN }
         found unless found.equal?(UNKNOWN)
       end
 

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "monitor"
-
 module Castellan
   module Plan
     # What will be read and written for one shape of request. Frozen, and the same object for each request of that shape,
@@ -22,16 +20,15 @@ module Castellan
         @nodes = root.each.to_a.freeze
         @signature = signature.dup.freeze
         @holes = @nodes.flat_map { |node| node.members.map(&:attribute).select { |attribute| attribute.source == :viewer } }.freeze
-        @derived = {}
-        @lock = Monitor.new
+        @derived = BoundedCache.new(limit: 1_000)
         freeze
       end
 
-      # What a later room makes of the plan once (a template, a statement's shape), kept as long as the plan is.
+      # Keeps what another part of the library computes from the plan (a template, a statement), as long as the plan lives.
       # @param key [Object] few and fixed: nothing of a request
       # @return what the block returned the first time
       def derive(key)
-        @derived[key] || @lock.synchronize { @derived[key] ||= yield }
+        @derived.fetch(key) { yield }
       end
 
       # @return [Boolean] whether related records are written as well

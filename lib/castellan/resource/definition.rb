@@ -36,8 +36,7 @@ module Castellan
 
       def initialize(resource, declarations)
         @resource = resource
-        @derived = {}
-        @lock = Monitor.new
+        @derived = BoundedCache.new(limit: 1_000)
         @model = declarations.model
         @type = (declarations.type || plural_name).freeze
         @id_column = declarations.id_column || primary_key
@@ -96,7 +95,7 @@ module Castellan
       # @param key [Object] few and fixed: nothing of a request
       # @return what the block returned the first time
       def derive(key)
-        @derived[key] || @lock.synchronize { @derived[key] ||= yield }
+        @derived.fetch(key) { yield }
       end
 
       # @return [Boolean] whether members are written for some viewers only, whatever the row

@@ -32,8 +32,8 @@ module Castellan
         new(object.is_a?(::ActiveRecord::Relation) ? object.klass : object)
       end
 
-      # @param memo [Memo] shared by the adapters of models that lead to each other
-      def initialize(model, memo = Memo.new)
+      # @param memo [BoundedCache] shared by the adapters of models that are associated with each other
+      def initialize(model, memo = BoundedCache.new(limit: 10_000))
         @model = model
         @memo = memo
         @connection = ConnectionAccess.new(model)

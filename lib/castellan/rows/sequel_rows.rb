@@ -32,8 +32,8 @@ module Castellan
         new(object.respond_to?(:model) && object.is_a?(::Sequel::Dataset) ? object.model : object)
       end
 
-      # @param memo [Memo] shared by the adapters of models that lead to each other
-      def initialize(model, memo = Memo.new)
+      # @param memo [BoundedCache] shared by the adapters of models that are associated with each other
+      def initialize(model, memo = BoundedCache.new(limit: 10_000))
         @model = model
         @memo = memo
         @dataset = (model.is_a?(::Sequel::Dataset) ? model : model.dataset).naked

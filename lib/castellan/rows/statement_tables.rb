@@ -22,7 +22,7 @@ module Castellan
       # @param adapter [ActiveRecordRows, SequelRows]
       def initialize(adapter)
         @adapter = adapter
-        @kept = Plan::BoundedCache.new(limit: LIMIT)
+        @kept = BoundedCache.new(limit: LIMIT)
         freeze
       end
 

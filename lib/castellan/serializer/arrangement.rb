@@ -26,7 +26,7 @@ module Castellan
         orders = compiled.nodes.map { |node| order(node) }
         return compiled if orders.none?
 
-        copies = compiled.derive(:arranged) { Plan::BoundedCache.new(limit: MOST) }
+        copies = compiled.derive(:arranged) { BoundedCache.new(limit: MOST) }
         copies.fetch(orders) do
           Plan::FetchPlan.new(root: arranged(compiled.root), format: compiled.format, signature: "#{compiled.signature} #{orders}")
         end
@@ -37,7 +37,7 @@ module Castellan
       def layout(plan)
         walks = plan.nodes.to_h { |node| [node, walk(node)] }.compare_by_identity
         shown = plan.nodes.to_h { |node| [translation(node), shown(translation(node))] }
-        layouts = plan.derive(:layouts) { Plan::BoundedCache.new(limit: MOST) }
+        layouts = plan.derive(:layouts) { BoundedCache.new(limit: MOST) }
         layouts.fetch([Serialize.escape, walks.values, shown.values.map { |some| some.map(&:name) }]) do
           Layout.new(plan, shown, walks, escape: Serialize.escape)
         end
