@@ -15,7 +15,8 @@ module Castellan
     GEMFILE = "gemfiles/rails_8_1.gemfile"
     MINIMUM = Gem::Version.new("3.2")
     RELEASE = "trixie"
-    PACKAGES = %w[ruby ruby-dev bundler build-essential git ca-certificates libyaml-dev pkg-config postgresql redis-server memcached].freeze
+    PACKAGES = %w[ruby ruby-dev bundler build-essential git ca-certificates libyaml-dev pkg-config postgresql redis-server memcached
+                  sqlite3].freeze
     ROOT = File.expand_path("../..", __dir__)
     CHROOT = "/var/cache/castellan/#{RELEASE}".freeze
     READY = File.join(CHROOT, ".ready")

@@ -25,8 +25,9 @@ module RecordTimesContract
     assert_written(records.each_with_index { |record, index| record.created_at if index.even? })
   end
 
+  # Not with an offset: Rails 8.1 keeps it in a record that is not saved, and a document has the same instant in UTC.
   def test_assigned_and_not_saved
-    ["2024-05-06 07:08:09", "06.05.2024", "2024-05-06T07:08:09+02:00", "nonsense", nil, Time.utc(2020, 1, 2, 3, 4, 5.5r), 1].each do |value|
+    ["2024-05-06 07:08:09", "06.05.2024", "nonsense", nil, Time.utc(2020, 1, 2, 3, 4, 5.5r), 1].each do |value|
       assert_written(records.each_with_index { |record, index| record.created_at = value if index == 1 })
       assert_written(records.each { |record| record.created_at = value })
     end
