@@ -41,7 +41,7 @@ module Castellan
 
     # @return [#encode, #encode_each] {NativeEncoder}, or {RubyEncoder} where that is not built or not wanted
     def self.encoder
-      native? && ENV["CASTELLAN_ENCODER"] != "ruby" ? NativeEncoder : RubyEncoder
+      const_defined?(:NativeEncoder, false) && ENV["CASTELLAN_ENCODER"] != "ruby" ? NativeEncoder : RubyEncoder
     end
   end
 end

@@ -6,15 +6,11 @@ module Castellan
     # classes.
     module Given
       class << self
-        # @return [Boolean] whether nothing was given; an association that is compared would be loaded
-        def nothing?(given)
-          :all.equal?(given)
-        end
-
-        # A relation that is loaded is read again only where the request narrows it.
-        # @return [Boolean]
+        # Compares with :all by identity, because `==` of an association would load it. A loaded relation is read again only where the
+        # request narrows it.
+        # @return [Boolean] whether records were given, and not a scope
         def records?(definition, given, request, id)
-          return false if nothing?(given) || given.is_a?(Class) || (id && !given.nil?)
+          return false if :all.equal?(given) || given.is_a?(Class) || (id && !given.nil?)
           return !Rows.scope?(given) unless given.respond_to?(:loaded?) && given.loaded?
 
           request.filters.empty? && request.sort.empty? && request.page.nil? && given.klass <= definition.model
@@ -40,7 +36,7 @@ module Castellan
           raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
             unless definition.model
 
-          return scopes.narrow(definition, adapter) if nothing?(given)
+          return scopes.narrow(definition, adapter) if :all.equal?(given)
 
           scope = given
           scope = adapter.scope(scope) if scope.is_a?(Class) || Rows.scope?(scope)

@@ -20,9 +20,10 @@ module Castellan
       # @raise [BadRequest] naming the parameter and what is allowed
       # @raise [ConfigurationError] when the scope is of another model
       def document(scope = :all, query: {}, viewer: nil, id: :all, meta: nil, links: nil, keeper: Castellan.keeper, **asked)
+        definition = self.definition
         adapter = checked_rows
         scope = nil if id.nil?
-        id = nil if Given.nothing?(id)
+        id = nil if :all.equal?(id)
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
         scopes = Rows::ViewerScopes.new(viewer)
         around = { request: request, viewer: viewer, meta: meta, links: links, keeper: keeper, scopes: scopes }

@@ -40,8 +40,8 @@ module Castellan
         @adapter = adapter
         @viewer = viewer
         @id = id
-        @meta = object("meta", meta)
-        @links = object("links", links)
+        @meta = meta.nil? ? nil : object("meta", meta)
+        @links = links.nil? ? nil : object("links", links)
         @keeper = keeper
         @scopes = scopes
         @plan = Plan.compile(definition, @request)
@@ -65,7 +65,7 @@ module Castellan
 
       # @return [String] an entity tag, of the key where the document is kept and equal for every viewer, else of the bytes
       def etag
-        @etag ||= key && plan.holes.empty? ? @keeper.etag(key) : digest
+        @etag ||= plan.holes.empty? && key ? @keeper.etag(key) : digest
       end
 
       # Adds links that depend on the rows.
@@ -142,10 +142,12 @@ module Castellan
       # @return [Serialize::Output]
       def write_rows
         row_set = adapter.fetch(plan, paged, viewer: viewer, scopes: scopes)
-        count = size(row_set.tables.first.rows)
-        @found = collection? || count.positive?
-        ends = tail(count)
-        Recording.span(:render, definition.name) { Serialize.encoder.encode(row_set, template_of(plan), single: !collection?, tail: ends) }
+        rows = row_set.tables.first.rows
+        count = rows.is_a?(Array) ? rows.size : rows.ntuples
+        single = !collection?
+        @found = !single || count.positive?
+        ends = @meta || @links || @linker || request.page ? tail(count) : NO_BYTES
+        Recording.span(:render, definition.name) { Serialize.encoder.encode(row_set, template_of(plan), single: single, tail: ends) }
       ensure
         row_set&.give_up
       end
@@ -167,10 +169,11 @@ module Castellan
       def tail(count)
         return NO_BYTES unless @meta || @links || @linker || request.page
 
+        total = self.total
         meta = total ? { definition.paging.count => total, **(@meta || {}) } : @meta
         text = +""
         text << %(,"meta":#{json("meta", meta)}) if meta
-        links = @linker ? { **(@links || {}), **@linker.call(total, full?(count)) } : @links
+        links = @linker ? { **(@links || {}), **@linker.call(total, request.page && count >= request.page.last) } : @links
         text << %(,"links":#{json("links", links)}) if links
         text
       end
@@ -225,7 +228,7 @@ module Castellan
       end
 
       def object(member, value)
-        return value if value.nil? || value.is_a?(Hash)
+        return value if value.is_a?(Hash)
 
         raise ConfigurationError, "#{member}: of a document must be a Hash, got #{value.inspect[0, 60]}"
       end
@@ -260,14 +263,6 @@ module Castellan
         id = Rows::Ids.text(@id) or return []
         column = definition.id_column
         column.is_a?(Symbol) && adapter.database_type(column) == "uuid" && !UUID.match?(id.to_s) ? [] : [id]
-      end
-
-      def size(rows)
-        rows.is_a?(Array) ? rows.size : rows.ntuples
-      end
-
-      def full?(count)
-        request.page ? count >= request.page.last : false
       end
     end
   end

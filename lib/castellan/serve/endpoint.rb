@@ -40,11 +40,12 @@ module Castellan
       def call(env, viewer, id)
         negotiate(env)
         document = document_for(env, viewer, id)
-        case precondition(env, document, id)
-        when :not_modified then not_modified(document)
+        headers = { "etag" => document.etag, "cache-control" => document.cache_control, "vary" => @vary }
+        case precondition(env, document, id, headers["etag"])
+        when :not_modified then not_modified(headers)
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
         when :absent then absent(id)
-        else answer(document, id)
+        else answer(document, id, headers)
         end
       end
 
@@ -95,21 +96,20 @@ module Castellan
 
       # RFC 9110, section 13.2.1: preconditions are ignored where the answer would not be 2xx, so before anything but an exact match
       # is decided on, the one resource must be there.
-      def precondition(env, document, id)
-        method = env["REQUEST_METHOD"]
-        outcome = HTTP::Preconditions.evaluate(method: method, headers: env, etag: document.etag)
+      def precondition(env, document, id, etag)
+        outcome = HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag)
         return outcome if outcome == :proceed || id.nil?
 
         exact = outcome == :not_modified && env["HTTP_IF_NONE_MATCH"].b.strip != "*"
         exact || document.status == 200 ? outcome : :absent
       end
 
-      def answer(document, id)
-        body = document.to_json
+      def answer(document, id, headers)
         return absent(id) if id && document.status == 404
 
-        headers = validators(document)
-        headers["content-type"] = Document::MEDIA_TYPES.fetch(document.rendering.plan.format)
+        rendering = document.rendering
+        headers["content-type"] = Document::MEDIA_TYPES.fetch(rendering.plan.format)
+        body = rendering.body
         headers["content-length"] = body.bytesize.to_s
         [200, headers, Body.of(body)]
       end
@@ -118,14 +118,10 @@ module Castellan
         ErrorDocument.response(404, "there is no #{@resource.definition.type} with the id #{id[0, 100].inspect}", "vary" => @vary)
       end
 
-      # The client's copy answered, which is the outermost layer.
-      def not_modified(document)
+      # The client's own copy is the outermost cache.
+      def not_modified(headers)
         Recording.look(:validator) { true }
-        [304, validators(document), []]
-      end
-
-      def validators(document)
-        { "etag" => document.etag, "cache-control" => document.cache_control, "vary" => @vary }
+        [304, headers, []]
       end
     end
   end

@@ -1,0 +1,79 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "sequel"
+require "rack/mock_request"
+
+# How far a warm request walks through lib/castellan: calls of methods, files, and how often the next call is in another file.
+# The goal is 120 calls, 25 files and 50 changes; most of what is left is in rows/.
+class PathTest < Minitest::Test
+  LIBRARY = File.realpath(File.join(ROOT, "lib/castellan"))
+  WALK = Struct.new(:calls, :files, :changes)
+
+  def setup
+    @database = Sequel.sqlite
+    @database.create_table(:letters) do
+      primary_key :id
+      Integer :number
+      String :title
+    end
+    3.times { |number| @database[:letters].insert(number: number, title: "Letter") }
+    @connection = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+    @connection.define_singleton_method(:name) { "PathTest::Base" }
+    @connection.establish_connection(adapter: "sqlite3", database: ":memory:")
+    @connection.connection.create_table(:users) { |table| table.string :email }
+  end
+
+  def teardown
+    @database.disconnect
+    Sequel::DATABASES.delete(@database)
+    @connection.remove_connection
+  end
+
+  def test_a_get_of_a_sorted_page
+    letter = Class.new(Sequel::Model(@database[:letters]))
+    resource = Class.new(Castellan::Resource) do
+      model letter
+      type "letters"
+      attributes :number, :title
+      sort :number
+      page size: 2, max_size: 10
+    end
+    app = Castellan.app { resource resource }
+    get = lambda {
+      env = Rack::MockRequest.env_for("/letters?sort=number&page[size]=2")
+      -> { app.call(env).last.each { |bytes| refute_empty bytes } }
+    }
+    assert_walk(get, calls: 180, files: 43, changes: 110)
+  end
+
+  def test_a_render_of_a_relation
+    user = Class.new(@connection) { self.table_name = "users" }
+    user.define_singleton_method(:name) { "PathTest::User" }
+    user.create!(email: "ada@example.com")
+    resource = Class.new(Castellan::Resource) do
+      model user
+      type "users"
+      attributes :email
+    end
+    assert_walk(-> { -> { resource.document(user.all).to_json } }, calls: 110, files: 38, changes: 80)
+  end
+
+  private
+
+  # @param request [#call] prepares a request and returns what answers it
+  def assert_walk(request, **most)
+    3.times { request.call.call }
+    walk = walk(&request.call)
+    most.each { |figure, limit| assert_operator walk[figure], :<=, limit, "#{figure} of #{walk.to_h}" }
+  end
+
+  def walk(&block)
+    files = []
+    here = Thread.current
+    trace = TracePoint.new(:call) { |call| files << call.path if Thread.current == here && call.path.start_with?(LIBRARY) }
+    trace.enable(&block)
+    WALK.new(files.size, files.uniq.size, files.each_cons(2).count { |one, other| one != other })
+  end
+end
