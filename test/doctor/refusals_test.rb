@@ -56,6 +56,16 @@ class RefusalsTest < Minitest::Test
     end
   end
 
+  def test_a_slow_request_shows_progress
+    slow = "run(->(_env) { IO.select(nil, nil, nil, 2.3) || [200, {}, ['ok']] })\n"
+    with_app({ "config.ru" => slow }) do |app|
+      run = app.doctor("--get", "/slow", "--runs", "1", "--no-memory", "--json")
+      assert_equal 0, run.status, run.err
+      assert_match(%r{^castellan doctor: GET /slow: the first request: \d s so far$}, run.err)
+      assert_equal 1, run.rows.size, "standard output is the result's alone"
+    end
+  end
+
   def test_files_of_the_application_may_lie_in_a_folder_of_our_name
     files = { "config.ru" => "require './lib/castellan/pay'\nrun ->(_env) { pay }\n",
               "lib/castellan/pay.rb" => "def pay = raise('no money')\n" }

@@ -93,7 +93,10 @@ module Castellan
         requests = requested
         FileUtils.mkdir_p(@options[:bodies]) if @options[:bodies]
         output = Castellan::Doctor::Output.aside(@out)
-        examine_aside(file, requests, output)
+        Castellan::Doctor::Progress.during(@err) do |progress|
+          @progress = progress
+          examine_aside(file, requests, output)
+        end
       rescue Castellan::Doctor::Error => error
         said = output&.said.to_s
         raise said.empty? ? error : error.class.new("#{error.message}\nThe application printed last:\n#{said.chomp}")
@@ -109,6 +112,7 @@ module Castellan
       def examine_aside(file, requests, output)
         application = Castellan::Doctor::Application.boot(file, environment: @options[:environment])
         held_back = Castellan::Doctor::Safety.engage
+        @progress.step = "reading the tables"
         comparison = Castellan::Doctor::TableComparison.new(Castellan::Doctor::Databases.connected)
         introduce(application, held_back, output, comparison) unless @options[:json]
         examine_each(application, requests, output)
@@ -118,7 +122,8 @@ module Castellan
 
       def examine_each(application, requests, output)
         requests.each.with_index(1) do |(request, measured), number|
-          examination = Castellan::Doctor::Examination.new(application, request, runs: @options[:runs], memory: @options[:memory])
+          examination = Castellan::Doctor::Examination.new(application, request, runs: @options[:runs], memory: @options[:memory],
+                                                                                 progress: @progress)
           measured ? examination.call : examination.check
           File.binwrite(File.join(@options[:bodies], "#{number}.body"), examination.body) if @options[:bodies]
           measured ? report(application, examination, output) : checked(examination, output)
@@ -126,6 +131,7 @@ module Castellan
       end
 
       def report_changes(comparison)
+        @progress.step = "comparing the tables"
         changes = comparison.changes
         return if changes.empty?
 
@@ -157,6 +163,7 @@ module Castellan
       end
 
       def report(application, examination, output)
+        @progress.step = "#{examination.request}: trying the fixes"
         rows = Castellan::Doctor::Databases.row_counts(examination.tables)
         trials = @options[:try] ? Castellan::Doctor::Trials.of(application, examination.request, examination.findings) : {}
         report = Castellan::Doctor::Report.new(examination, comparable: !application.reloading?, rows: rows, trials: trials)

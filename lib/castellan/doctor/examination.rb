@@ -21,6 +21,8 @@ module Castellan
       RUNS = 5
       # No further measured run begins once this much time was spent on them.
       BUDGET_NS = 2_000_000_000
+      # The memory of a request that takes longer is not counted: that would take many times as long.
+      SLOWEST_WITH_MEMORY_NS = 5_000_000_000
 
       # Keeps the distinct statements of a run, so that the tables they read can be named.
       class Statements
@@ -53,7 +55,9 @@ module Castellan
 
       # @param runs [Integer] how many measured runs at the most
       # @param memory [Boolean] whether to count memory, which takes many times as long as the request
-      def initialize(application, request, runs: RUNS, memory: true)
+      # @param progress [#step=, nil] given the name of each step as it begins
+      def initialize(application, request, runs: RUNS, memory: true, progress: nil)
+        @progress = progress
         @application = application
         @request = request
         @most_runs = runs
@@ -63,7 +67,9 @@ module Castellan
       # @return [self]
       # @raise [Error] when an answer is not 2xx
       def call
+        step "the first request"
         @body = respond.body
+        step "watching for repeated queries"
         survey { watch }
         @measurement = median(measured_runs)
         self
@@ -81,6 +87,10 @@ module Castellan
       def castellan? = @castellan
 
       private
+
+      def step(text)
+        @progress&.step = "#{request}: #{text}"
+      end
 
       # One profile: what the doctor says is what the page would show.
       def watch
@@ -127,6 +137,7 @@ module Castellan
         runs = []
         spent_ns = 0
         while runs.size < @most_runs && (runs.empty? || spent_ns < BUDGET_NS)
+          step "measured run #{runs.size + 1} of #{@most_runs} at the most"
           runs << measured_run
           spent_ns += runs.last[:duration_ns]
         end
@@ -159,7 +170,14 @@ module Castellan
       def median(runs)
         @runs = runs.size
         run = runs.sort_by { |one| one[:duration_ns] }[(runs.size - 1) / 2]
-        Measurement.new(**run, **(@memory ? Memory.of { respond } : {}))
+        Measurement.new(**run, **memory(run[:duration_ns]))
+      end
+
+      def memory(duration_ns)
+        return {} unless @memory && duration_ns < SLOWEST_WITH_MEMORY_NS
+
+        step "counting memory"
+        Memory.of { respond }
       end
     end
   end

@@ -8,11 +8,8 @@ module Castellan
     #
     # What took longest comes first. The statements are cut; the whole text is in `Report#to_h`.
     class FindingGroup
-      WORDS = { n_plus_one: "the same query for each record (N+1)", duplicate: "the same statement again, values included",
-                write_loop: "writes one by one", unused_eager_load: "loaded eagerly and never read",
-                counter_cache: "counted for each record", slow_query: "slow statements", wide_join: "a join that repeats its rows" }.freeze
       WIDTH = 100
-      private_constant :WORDS, :WIDTH
+      private_constant :WIDTH
 
       # @param findings [Array<Finding>]
       # @return [Array<FindingGroup>]
@@ -47,7 +44,7 @@ module Castellan
       # @param trial [Trial, nil] of its fix
       # @return [Array<String>]
       def lines(number, trial = nil)
-        ["#{number}. #{Figures.counted(count, "query")}, #{Figures.milliseconds(total_ns)}: #{WORDS.fetch(first.kind, first.kind)}",
+        ["#{number}. #{Figures.counted(count, "query")}, #{Figures.milliseconds(total_ns)}: #{Profile::Page::FindingGroup.words(first.kind)}",
          *loads, *by_place, labelled("fix", fix || "none: #{fix_refused}"),
          *(labelled("tried", trial.to_s) if trial)]
       end

@@ -10,7 +10,8 @@ module Castellan
     class Refusal
       NO_TABLE = /no such table|could not find table|undefinedtable|relation "[^"]*" does not exist/i
       MARKUP = %r{<(style|script|title)\b.*?</\1>|<[^>]+>}m
-      OWN = __FILE__.delete_suffix("doctor/refusal.rb") # as backtraces name it: an application may have a folder lib/castellan, too
+      # As backtraces name them: an application may have a folder lib/castellan, too.
+      OWN = [__FILE__.delete_suffix("doctor/refusal.rb"), File.expand_path("../../../exe/", __dir__), Gem.bindir].freeze
       private_constant :NO_TABLE, :MARKUP, :OWN
 
       # @param answer [Answer]
@@ -70,7 +71,7 @@ module Castellan
       end
 
       def places(error)
-        lines = error.backtrace.to_a.reject { |line| line.start_with?(OWN) }
+        lines = error.backtrace.to_a.reject { |line| line.start_with?(*OWN) }
         own = lines.select { |line| line.start_with?("#{Dir.pwd}/") && !line.include?("/vendor/") }
         (own.any? ? own : lines).first(3).map { |line| line.delete_prefix("#{Dir.pwd}/") }
       end

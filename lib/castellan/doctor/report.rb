@@ -63,7 +63,9 @@ module Castellan
       end
 
       def objects
-        bytes = ", #{Figures.bytes(@measurement.allocated_bytes)}" if @measurement.allocated_bytes
+        bytes = if @measurement.allocated_bytes then ", #{Figures.bytes(@measurement.allocated_bytes)}"
+                elsif @measurement.duration_ns >= Examination::SLOWEST_WITH_MEMORY_NS then "; bytes are not counted: that takes too long"
+                end
         line("allocated", "#{Figures.counted(@measurement.allocated_objects, "object")}#{bytes}")
       end
 
