@@ -14,15 +14,21 @@ Gem::Specification.new do |spec|
   TEXT
   spec.license = "MIT"
   spec.required_ruby_version = ">= 3.1"
-  spec.metadata["rubygems_mfa_required"] = "true"
+  spec.homepage = "https://github.com/castellan-rb/castellan"
+  spec.metadata = {
+    "homepage_uri" => spec.homepage,
+    "source_code_uri" => spec.homepage,
+    "changelog_uri" => "#{spec.homepage}/blob/main/CHANGELOG.md",
+    "documentation_uri" => "#{spec.homepage}/tree/main/docs",
+    "rubygems_mfa_required" => "true"
+  }
 
-  built = %r{\.(so|o|bundle|sqlite3(-\w+)?|log|lock)\z|/(tmp|log|vendor/bundle|\.bundle)/|Makefile\z|mkmf\.log\z|\Adocs/screenshots/}
+  built = %r{\.(so|o|bundle|log)\z|Makefile\z|mkmf\.log\z|\Adocs/screenshots/}
   spec.files = Dir.chdir(__dir__) do
-    Dir["{lib,exe,ext,examples,vendor,docs}/**/*", "castellan.gemspec", "README.md", "CHANGELOG.md", "LICENSE"]
+    Dir["{lib,exe,ext,vendor,docs}/**/*", "README.md", "CHANGELOG.md", "LICENSE"]
       .select { |path| File.file?(path) && !path.match?(built) }
   end
   spec.bindir = "exe"
   spec.executables = ["castellan"]
-  spec.extensions = ["ext/castellan/Rakefile"] # and not extconf.rb, after which RubyGems insists on `make`
-  spec.add_dependency "rake", ">= 12.0" # runs that Rakefile; nothing of the library needs it
+  spec.extensions = ["ext/castellan/extconf.rb"]
 end

@@ -18,7 +18,6 @@ module Castellan
   autoload :Call, "castellan/call"
   autoload :CallSite, "castellan/call_site"
   autoload :CLI, "castellan/cli"
-  autoload :Demo, "castellan/demo"
   autoload :Detect, "castellan/detect"
   autoload :Doctor, "castellan/doctor"
   autoload :Document, "castellan/document"

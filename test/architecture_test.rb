@@ -37,14 +37,13 @@ class ArchitectureTest < Minitest::Test
     load_test: CORE,
     ledger: CORE,
     doctor: :anything,
-    demo: :anything,
     cli: :anything,
     railtie: :anything,
     generators: :anything
   }.freeze
 
   # Rooms at the rim: named or required only by these. castellan.rb is the table of contents and may autoload everything.
-  USED_ONLY_BY = { doctor: %i[cli], demo: %i[cli], cli: [], railtie: %i[doctor], generators: [] }.freeze
+  USED_ONLY_BY = { doctor: %i[cli], cli: [], railtie: %i[doctor], generators: [] }.freeze
 
   # room => features of other gems that its files may require
   LIBRARIES = {
@@ -58,7 +57,6 @@ class ArchitectureTest < Minitest::Test
     serve: %w[rack],
     ledger: %w[tty-table terminal-table],
     doctor: %w[rack active_record active_job action_mailer sequel sidekiq stackprof memory_profiler],
-    demo: %w[bundler tty-progressbar tty-table memory_profiler],
     cli: %w[tty-progressbar tty-table],
     railtie: %w[rails active_support action_controller],
     generators: %w[rails active_support generators]
@@ -69,7 +67,7 @@ class ArchitectureTest < Minitest::Test
     monitor net/http net/protocol open3 optparse pathname rbconfig securerandom set shellwords singleton socket stringio strscan
     tempfile time timeout tmpdir uri weakref yaml zlib objspace ripper openssl
   ].freeze
-  OPENSSL = %i[load_test demo doctor profile].freeze
+  OPENSSL = %i[load_test doctor profile].freeze
 
   # What the first require of a room must not bring, whatever room it is.
   HEAVY = %r{/(?:active_record|active_support|active_model|sequel|rails|railties|openssl|sinatra|pg|sqlite3|puma)(?:\.rb|\.so|/)}

@@ -7,11 +7,10 @@ module Castellan
   #
   #   Castellan::CLI.call(%w[load http://127.0.0.1:3000/posts -c 10 -t 5])  # => 0
   module CLI
-    autoload :Demo, "castellan/cli/demo"
     autoload :Doctor, "castellan/cli/doctor"
     autoload :Load, "castellan/cli/load"
 
-    COMMANDS = { "doctor" => :Doctor, "load" => :Load, "demo" => :Demo }.freeze
+    COMMANDS = { "doctor" => :Doctor, "load" => :Load }.freeze
     ALIASES = { "siege" => "load" }.freeze
     private_constant :COMMANDS, :ALIASES
 

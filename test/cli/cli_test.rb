@@ -10,12 +10,12 @@ class CLITest < Minitest::Test
     [[], %w[help], %w[-h], %w[--help]].each do |arguments|
       status, out, = castellan(*arguments)
       assert_equal 0, status
-      assert_equal %w[doctor load demo], out.scan(/^  castellan (\w+)/).flatten
+      assert_equal %w[doctor load], out.scan(/^  castellan (\w+)/).flatten
     end
   end
 
   def test_help_of_one_command_is_that_commands
-    %w[doctor load demo siege].each do |name|
+    %w[doctor load siege].each do |name|
       assert_equal castellan(name, "--help"), castellan("help", name)
     end
     refute_equal castellan("help"), castellan("help", "load")

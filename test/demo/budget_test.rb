@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require_relative "../../examples/support/demo"
 
 class BudgetTest < Minitest::Test
   def test_each_step_gets_what_was_asked_for_while_there_is_time

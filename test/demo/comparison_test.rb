@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require_relative "../../examples/support/demo"
 
 class ComparisonTest < Minitest::Test
   USER = { "id" => "7", "type" => "users", "attributes" => { "name" => "Ada", "roles" => [1, 2] } }.freeze

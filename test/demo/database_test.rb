@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require_relative "../../examples/support/demo"
 require "stringio"
 
 class DatabaseTest < Minitest::Test

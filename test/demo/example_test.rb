@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "castellan/demo"
+require_relative "../../examples/support/demo"
 require "net/http"
 require "open3"
 
@@ -108,7 +108,7 @@ class ExampleTest < Minitest::Test
   def spawn_demo(example)
     program = "example = Castellan::Demo::Example.new(ARGV[0], environment: { 'BUNDLE_GEMFILE' => ARGV[1] })\n" \
               "example.serve { $stdout.syswrite(\"up\\n\") && sleep }"
-    _, out, thread = Open3.popen2(RbConfig.ruby, "-I#{ROOT}/lib", "-rcastellan/demo", "-e", program,
+    _, out, thread = Open3.popen2(RbConfig.ruby, "-I#{ROOT}/lib", "-r#{ROOT}/examples/support/demo", "-e", program,
                                   example.directory, File.join(ROOT, "Gemfile"))
     assert_equal "up\n", out.gets
     thread

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require_relative "../../examples/support/demo"
 
 class DemoGoalsTest < Minitest::Test
   def test_goals_are_judged_by_the_rows_that_are_there

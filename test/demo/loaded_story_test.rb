@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "castellan/demo"
+require_relative "../../examples/support/demo"
 require "stringio"
 
 # Steps under load, on a small application that notes what it was asked.

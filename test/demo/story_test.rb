@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require_relative "../../examples/support/demo"
 
 class StoryTest < Minitest::Test
   Story = Castellan::Demo::Story

@@ -11,7 +11,7 @@ module Castellan
     #     ledger,
     #     targets: [{ title: "users: rate of the resource", goal: "30 ×", measured: "41 ×", reached: true }],
     #     ratios: [{ story: "users", step: "Castellan resource", against: "eager loaded" }],
-    #     stories: { "users" => { title: "Users", about: "An index of 1,000 users.", command: "castellan demo users" } },
+    #     stories: { "users" => { title: "Users", about: "An index of 1,000 users.", command: "bin/demo --only users" } },
     #     environment: Castellan::Ledger::Environment.current(database: "SQLite 3.46"), commands: ["bin/demo"]
     #   )
     #   report.write("castellan-report") # => "castellan-report/index.html"

@@ -2,7 +2,6 @@
 
 require "socket"
 require "uri"
-require_relative "../public_url"
 
 module Castellan
   module Demo

@@ -13,6 +13,8 @@ module Castellan
       # The users story once more at the size that its goal speaks of: the last of ActiveRecord, and Castellan.
       LARGE = %w[last_login castellan].freeze
       LARGE_USERS = "1000"
+      EXAMPLES = File.expand_path("../..", __dir__)
+      private_constant :EXAMPLES
 
       # @param stories [Array<String>] of {STORIES}
       # @param seconds [Numeric] of load for each step
@@ -35,7 +37,6 @@ module Castellan
       # Also when it is interrupted, {#ledger} has what was measured until then.
       # @return [self]
       def call
-        @examples = Workplace.new.examples(@out)
         @names.each { |name| prepare(name) }
         @progress = Progress.new(@out, total: total)
         @budget = Budget.new(seconds: @seconds, steps: loaded, elapsed: @progress.method(:elapsed))
@@ -100,11 +101,11 @@ module Castellan
       end
 
       def story(name)
-        Story.read(File.join(@examples, name))
+        Story.read(File.join(EXAMPLES, name))
       end
 
       def example(name)
-        Example.new(File.join(@examples, name), environment: @database.environment)
+        Example.new(File.join(EXAMPLES, name), environment: @database.environment)
       end
 
       def total

@@ -2,12 +2,11 @@
 
 require "fileutils"
 require "optparse"
-require_relative "../demo"
 
 module Castellan
-  module CLI
-    # `castellan demo`: replays the stories on the examples, prints the ledger and writes the report.
-    class Demo
+  module Demo
+    # The command line of `bin/demo`: replays the stories, prints the ledger and writes the report.
+    class Command
       DIRECTORY = "castellan-report"
       # What the report says of each story.
       ABOUT = {
@@ -23,16 +22,11 @@ module Castellan
       }.freeze
       private_constant :ABOUT
 
-      # @return [String]
-      def self.summary
-        "three slow endpoints made fast, step by step, each step measured"
-      end
-
       def initialize(argv, out: $stdout, err: $stderr)
         @argv = argv
         @out = out
         @err = err
-        @options = { stories: Castellan::Demo::Replay::STORIES, seconds: 5.0, runs: 3, directory: DIRECTORY, open: out.tty? }
+        @options = { stories: Replay::STORIES, seconds: 5.0, runs: 3, directory: DIRECTORY, open: out.tty? }
       end
 
       # @return [Integer] 0; 1 when a step could not be measured or sent something else than it must; 2 for wrong arguments; 130 when
@@ -40,7 +34,7 @@ module Castellan
       def call
         catch(:helped) { run(*parser.parse(@argv)) } || 0
       rescue OptionParser::ParseError, ConfigurationError => error
-        @err.puts "castellan demo: #{error.message}; see castellan demo --help"
+        @err.puts "bin/demo: #{error.message}; see bin/demo --help"
         2
       end
 
@@ -51,30 +45,30 @@ module Castellan
         raise OptionParser::InvalidArgument, "--seconds #{@options[:seconds]}: more than 0" unless @options[:seconds].positive?
         raise OptionParser::InvalidArgument, "--runs #{@options[:runs]}: at least 1" unless @options[:runs].positive?
 
-        replay = Castellan::Demo::Replay.new(**@options.slice(:stories, :seconds, :runs), out: @err)
+        replay = Replay.new(**@options.slice(:stories, :seconds, :runs), out: @err)
         FileUtils.mkdir_p(@options[:directory]) # what cannot be written is said before minutes of measuring, not after them
         status = replay(replay)
         show(replay) if replay.ledger.rows.any?
         status
       rescue SystemCallError => error
-        @err.puts "castellan demo: the report cannot be written to #{@options[:directory]}: #{error.message}; name another: --report DIR"
+        @err.puts "bin/demo: the report cannot be written to #{@options[:directory]}: #{error.message}; name another: --report DIR"
         1
       end
 
       def replay(replay)
         replay.call
         0
-      rescue Castellan::Error => error
-        @err.puts "castellan demo: #{error.message}"
+      rescue Error => error
+        @err.puts "bin/demo: #{error.message}"
         1
       rescue Interrupt
-        @err.puts "", "castellan demo: interrupted; this was measured until now:"
+        @err.puts "", "bin/demo: interrupted; this was measured until now:"
         130
       end
 
       def parser
         OptionParser.new do |options|
-          options.banner = "castellan demo [--only users,posts,mail_logs] [--seconds 5] [--runs 3] [--report DIR]"
+          options.banner = "bin/demo [--only users,posts,mail_logs] [--seconds 5] [--runs 3] [--report DIR]"
           options.on("--only STORIES", Array, "these stories (users,posts,mail_logs)") { |stories| @options[:stories] = stories }
           options.on("--seconds N", Float, "of load for each step (5)") { |seconds| @options[:seconds] = seconds }
           options.on("--runs N", Integer, "measured runs of each request of the users, at the most (3)") { |runs| @options[:runs] = runs }
