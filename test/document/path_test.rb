@@ -45,7 +45,7 @@ class PathTest < Minitest::Test
       env = Rack::MockRequest.env_for("/letters?sort=number&page[size]=2")
       -> { app.call(env).last.each { |bytes| refute_empty bytes } }
     }
-    assert_walk(get, calls: 180, files: 43, changes: 110)
+    assert_walk(get, calls: 180, files: 43, changes: 115)
   end
 
   def test_a_render_of_a_relation

@@ -223,7 +223,7 @@ class PostgresPipelineTest < Minitest::Test
       document = user_resource.document(world::User.all, include: %w[roles posts groups])
       row_set = adapter.fetch(document.rendering.plan, adapter.by_ids(world::User.all, users))
       assert_equal(["1"] * 3, row_set.tables.drop(1).map { |table| table.rows.ntuples.to_s })
-      row_set.give_up
+      row_set.release
     end
   end
 

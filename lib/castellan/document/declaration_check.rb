@@ -2,8 +2,8 @@
 
 module Castellan
   class Document
-    # Holds a declaration against the database: every column, association and related resource must be there. Runs once for each
-    # resource, at boot where there is one (`Castellan.check!`, the Railtie, `Castellan.app`), else before its first document.
+    # Checks a declaration against the database: every column, association and related resource must exist. Runs once per resource, at
+    # boot (`Castellan.check!`, the Railtie, `Castellan.app`) or before its first document.
     #
     #   DeclarationCheck.of(UserResource.definition)
     #   # raises DeclarationError: UserResource attribute :emial: users has no column emial (did you mean email?)
@@ -46,8 +46,8 @@ module Castellan
 
       private
 
-      # Whoever is led to is identified as well, whether it was checked yet or not; what is wrong there, its own check says.
-      # A resource without a model is of whatever each association leads to.
+      # Also resolves the id column of related resources; their own check reports errors. A resource without a model takes the model
+      # of each association that leads to it.
       def identify(definition, adapter, seen)
         return if adapter.model.nil? || seen.include?([definition, adapter])
 
@@ -78,7 +78,7 @@ module Castellan
         Rows.for(association.model)
       end
 
-      # What is made for each row: a link, a meta object, a condition.
+      # A link, a meta object or a condition, computed for each row.
       def computed!(computed, what, location = nil)
         computed&.columns&.each { |column| column!(@adapter, column, what, computed.location || location) }
       end
@@ -105,7 +105,7 @@ module Castellan
         relationship.definitions.each { |definition| same_table!(relationship, what, association, definition) }
       end
 
-      # Where no resource has the relationship's name, those of the related model are what is likely meant.
+      # Where no resource has the relationship's name, suggests the resources of the related model.
       def named!(relationship, what, association)
         relationship.resources
       rescue DeclarationError
@@ -117,7 +117,7 @@ module Castellan
                "#{fitting.first(MOST_FITTING).map(&:inspect).join(" or ")}", relationship.location)
       end
 
-      # @return [Array<String>] their names, those of the same module first, then the shortest
+      # @return [Array<String>] names of the model's resources, those of the same module first, then the shortest
       def resources_of(model)
         names = Resource.descendants.filter_map { |resource| resource.name if resource.declarations.model == model }
         modules = @definition.name.to_s.split("::")

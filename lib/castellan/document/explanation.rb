@@ -2,7 +2,7 @@
 
 module Castellan
   class Document
-    # Says in words what a document will read: one line for each statement, and what cannot be read from rows alone.
+    # Describes what a document will read: one line per statement, what needs models, and why the document is kept or not.
     #
     #   puts UserResource.document(User.active, include: "roles").explain
     #   # users: id, email, employee.id from users
@@ -29,7 +29,7 @@ module Castellan
         connected { ["statement: #{@adapter.scope_key(@document.paged)}", tables_line, kept_line] }
       end
 
-      # Statements and scopes are written by the connection, which quotes their values.
+      # Statements need a connection, which quotes their values.
       def connected(indent = "")
         yield
       rescue StandardError => error
@@ -107,7 +107,7 @@ module Castellan
         "tables: #{tables.sort.join(", ")}"
       end
 
-      # Asks the database one thing, the version of the tables, and that only where the document can be kept at all.
+      # Queries the version of the tables, but only where the document can be kept.
       def kept_line
         return unless @document.definition.caching
 

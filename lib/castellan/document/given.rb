@@ -2,8 +2,8 @@
 
 module Castellan
   class Document
-    # What a resource is given to make a document of: a scope, or records. Apart from {OfResource}, whose methods are those of users'
-    # classes.
+    # Tells apart a scope and records that `Resource.document` was given. Not in {OfResource}, whose methods are inherited by the
+    # application's classes.
     module Given
       class << self
         # Compares with :all by identity, because `==` of an association would load it. A loaded relation is read again only where the
@@ -45,7 +45,7 @@ module Castellan
 
         private
 
-        # Whatever answers for its id may be a record; a record of another model has what is written of it.
+        # Any object with an id may be a record; a record of another model must respond to every member that is written.
         def readers(node, adapter)
           return [node.definition.id_column].flatten unless adapter.model
 
@@ -65,7 +65,7 @@ module Castellan
                                     "give document a scope of that, #{text}"
         end
 
-        # A relation that is inspected is read.
+        # Does not call inspect of a relation, which would load it.
         def named(given)
           return given.name || "a class without a name" if given.is_a?(Module)
 

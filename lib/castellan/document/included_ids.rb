@@ -2,22 +2,22 @@
 
 module Castellan
   class Document
-    # Which related records a stream has met, in the order in which `included` holds them: a few bytes for each, and each once.
+    # Collects the ids of the records that a stream will include, each once, in the order of `included`, in a few bytes each.
     #
     #   ids = IncludedIds.new(plan, 100_000)
     #   ids.add([1, "7", 2, "3"], rows)         # node and id, as the encoder found them; the rows of the primary data
     #   ids.each_slice(1_000) { |records| … }   # [[1, "7"], [2, "3"]]
     #
-    # Two nodes of one type share their records. The primary data is never included: where a related record may turn out to be primary,
-    # the ids of the primary data are remembered too.
+    # Nodes of one type share their records. A primary record is never included, so where a related record may be of the primary type,
+    # the ids of the primary data are collected too.
     class IncludedIds
       PRIMARY = -1
-      # An id that is written so is remembered as a number, which needs no object of its own.
+      # Such an id is held as an Integer, which needs no object.
       NUMBER = /\A(?:0|[1-9]\d{0,14})\z/
       private_constant :PRIMARY, :NUMBER
 
       # @param plan [Plan::FetchPlan]
-      # @param most [Integer] how many are remembered before {TooManyIncluded} is raised
+      # @param most [Integer] ids to hold before {TooManyIncluded} is raised
       def initialize(plan, most)
         @most = most
         types = plan.nodes.map { |node| node.definition.type.to_s }
@@ -40,7 +40,7 @@ module Castellan
         raise TooManyIncluded.new(size, @most) if size > @most
       end
 
-      # @return [Integer] how many related records were met
+      # @return [Integer] the number of included records
       def size
         @met.size - @primary
       end

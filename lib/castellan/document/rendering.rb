@@ -50,7 +50,7 @@ module Castellan
       # @return [String] UTF-8
       # @raise [EncodingError] naming the record and member that cannot be written
       def body
-        @body ||= plan.holes.empty? ? written.output.body : written.output.fill(Batches.of(plan, adapter), viewer)
+        @body ||= plan.holes.empty? ? written.output.body : written.output.fill(ViewerBlocks.for(plan, adapter), viewer)
       end
 
       # @return [Boolean] whether {#body} has been written
@@ -149,7 +149,7 @@ module Castellan
         ends = @meta || @links || @linker || request.page ? tail(count) : NO_BYTES
         Recording.span(:render, definition.name) { Serialize.encoder.encode(row_set, template_of(plan), single: single, tail: ends) }
       ensure
-        row_set&.give_up
+        row_set&.release
       end
 
       # @return [Object] the relation or dataset with filters, order and page

@@ -8,14 +8,14 @@ module Castellan
     #   [stream.status, stream.headers, stream]      # Rack; the same bytes as to_json
     #   stream.each { |bytes| io.write(bytes) }
     #
-    # Primary records are read 1,000 at a time, in the order of their key, with their relationships; `included` comes last, and all that
-    # is remembered for it is which records it holds. Between two pieces the connection is given back, so a slow client holds none, and
-    # what is written in the meantime may be in one piece and not in another (a record never comes twice). With `snapshot: true` the
-    # whole document is read in one transaction instead, and the connection is kept until the last byte is taken.
+    # Primary records are read 1,000 at a time, in the order of their key, with their relationships. `included` comes last; until then
+    # only the ids of included records are in memory. The connection is released between two pieces, so a slow client holds none; a
+    # write in between may be visible in later pieces only (no record comes twice). With `snapshot: true` one transaction reads the
+    # whole document and holds the connection until the last byte.
     #
-    # A scope in another order is read in that order: its ids first, in one statement, then the records by them. A document of one
-    # record, of a page or out of a cache comes in one piece, and so does one whose scope groups rows, or that `Castellan.verify`
-    # compares. There is no entity tag, which would cost the body.
+    # A scope with an order of its own is read in that order: one statement reads its ids, then the records are read by id. A document
+    # of one record, of a page or from the cache is written whole, and so is one whose scope groups rows or that `Castellan.verify`
+    # compares. There is no entity tag, because it would need the body.
     class Stream
       SIZE = 1_000
       MOST_INCLUDED = 100_000
@@ -23,9 +23,9 @@ module Castellan
       private_constant :UNSWEPT, :SIZE, :MOST_INCLUDED
 
       # @param document [Document]
-      # @param size [Integer] how many primary records are read at a time
-      # @param snapshot [Boolean] whether one transaction reads the whole document
-      # @param most_included [Integer] how many related records are remembered at most
+      # @param size [Integer] primary records to read at a time
+      # @param snapshot [Boolean] reads the whole document in one transaction
+      # @param most_included [Integer] included records whose ids may be held in memory
       def initialize(document, size: SIZE, snapshot: false, most_included: MOST_INCLUDED)
         @document = document
         @rendering = document.rendering
@@ -36,13 +36,13 @@ module Castellan
         @closed = false
       end
 
-      # @return [Boolean] whether it comes in pieces
+      # @return [Boolean] whether it is written in pieces
       def divided?
         @whole.nil? && divisible? && !compared?
       end
 
-      # For `Castellan.verify`, which is over when a server asks for the bytes.
-      # @return [String, nil] the document, nil where it comes in pieces
+      # Writes the document while `Castellan.verify` runs; the server asks for the bytes afterwards.
+      # @return [String, nil] nil where it is written in pieces
       def whole
         @whole ||= divided? ? nil : @document.to_json
       end
@@ -52,12 +52,12 @@ module Castellan
         divided? ? 200 : @document.status
       end
 
-      # @return [Hash{String => String}] those of the document, without the entity tag
+      # @return [Hash{String => String}] the document's headers without the entity tag
       def headers
         { "content-type" => MEDIA_TYPES.fetch(@rendering.plan.format), "cache-control" => @document.cache_control, "vary" => "accept" }
       end
 
-      # An error of the first piece is raised before anything is yielded; one of a later piece ends the body where it is.
+      # An error in the first piece is raised before any byte is yielded; an error in a later piece ends the body there.
       # @yieldparam bytes [String] UTF-8
       # @raise [TooManyIncluded]
       # @raise [EncodingError]
@@ -69,7 +69,7 @@ module Castellan
         nil
       end
 
-      # The client is gone: {#each} ends before its next piece.
+      # Ends {#each} before its next piece, because the client has gone.
       def close
         @closed = true
       end
@@ -91,7 +91,7 @@ module Castellan
         @compared.fetch(verification) { @compared[verification] = verification.takes?(@adapter.count(@rendering.paged)) }
       end
 
-      # Included records are read again by their ids: a key of several columns, or a resource without a model, has no such statement.
+      # Included records are read by their ids, which needs a model and a key of one column.
       def found_by_id?
         @rendering.plan.nodes.all? { |node| node.definition.model && node.definition.id_column.is_a?(Symbol) }
       end
@@ -100,7 +100,7 @@ module Castellan
         @batches ||= apart { Rows::Batches.new(@adapter, @rendering.paged, @rendering.definition.id_column, @size) }
       end
 
-      # What only puts a statement together may lease a connection as well (ActiveRecord before 7.2).
+      # ActiveRecord before 7.2 may lease a connection to build a statement.
       def apart(&block)
         @adapter.respond_to?(:division) ? @adapter.division.apart(&block) : yield
       end
@@ -126,7 +126,7 @@ module Castellan
         block.call(before == open ? "#{open}]" : "]") unless @closed
       end
 
-      # Pieces are young and large: what is gone of them is found sooner than Ruby would look for it (after 16 MB and more).
+      # Collects written pieces early: they are young and large, and Ruby would wait for 16 MB and more.
       def sweep(bytesize)
         @unswept = (GC.count == @collections ? @unswept : 0) + bytesize
         @collections = GC.count

@@ -2,18 +2,18 @@
 
 module Castellan
   class Document
-    # Reads and writes one piece of a {Stream}: what it read is given up before the bytes are given away, and so is the connection.
+    # Reads and writes one piece of a {Stream}. It releases the rows and the connection before it returns the bytes.
     #
     #   piece = StreamPiece.new(rendering, adapter, rendering.plan)
     #   piece.primary(scope) { |found, rows| … }   # => [bytes of the primary records, end of the batch]
     #   StreamPiece.of_node(rendering, adapter, 1).records(%w[7 8])   # => { "7" => bytes, "8" => bytes }
     class StreamPiece
-      # What cannot stand in JSON, not even in its strings: holes are filled in one batch while the records are one text.
+      # Separates records while their holes are filled in one batch; JSON cannot contain it.
       BETWEEN = "\x1e"
       private_constant :BETWEEN
 
       # @param index [Integer] of a node below the primary data
-      # @return [StreamPiece] of its records by themselves: their linkage is written, what they lead to has an entry of its own
+      # @return [StreamPiece] writes the node's records with their linkage and without included records
       def self.of_node(rendering, adapter, index)
         plan = rendering.plan.derive([:alone, index]) { alone(rendering.plan, rendering.plan.nodes[index]) }
         new(rendering, adapter.related(plan.root.definition.model), plan)
@@ -44,7 +44,7 @@ module Castellan
       end
 
       # @param ids [Array<String>]
-      # @return [Hash{String => String}] bytes by id; what is gone is left out
+      # @return [Hash{String => String}] bytes by id, without records that no longer exist
       def records(ids)
         column = @plan.root.definition.id_column
         values = @adapter.integer?(column) ? ids.map(&:to_i) : ids
@@ -65,12 +65,12 @@ module Castellan
           row_set = @rendering.rows_of(@plan, @adapter, scope)
           yield row_set, @rendering.template_of(@plan)
         ensure
-          row_set&.give_up
+          row_set&.release
         end
       end
 
       def fill(output)
-        @plan.holes.empty? ? output.body : output.fill(Batches.of(@plan, @adapter), @rendering.viewer)
+        @plan.holes.empty? ? output.body : output.fill(ViewerBlocks.for(@plan, @adapter), @rendering.viewer)
       end
 
       def joined(written)

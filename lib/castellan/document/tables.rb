@@ -2,14 +2,12 @@
 
 module Castellan
   class Document
-    # Which tables a document is made of, found once for statements that differ in their values only.
+    # Finds the tables that a document is made of, once per statement.
     #
     #   tables = Tables.new(plan, adapter, scopes)
     #   tables.of(scope, scope_sql)   # => ["roles", "users"]; nil: not known
     #
-    # What is found is kept only where no association has a scope, because a scope may choose its tables anew in each request.
-    # A block that takes the record may read anything, and a statement that asks for the time or the user is made of more than
-    # tables: nothing is said of those.
+    # The result is cached only where no association has a scope, because a scope may choose other tables in each request.
     class Tables
       # A statement longer than this is not worth keeping.
       MAX_BYTESIZE = 4_096
@@ -59,13 +57,13 @@ module Castellan
 
       def reasons_of(node)
         adapter = @adapter.related(node.definition.model)
-        return ["#{node.definition.type}: it has no model, and nobody can tell when objects change"] if adapter.model.nil?
+        return ["#{node.definition.type}: it has no model, so a change of its objects cannot be noticed"] if adapter.model.nil?
 
         reasons = Rows::ModelReasons.of_tables(node, adapter) + node.edges.filter_map { |edge| hidden(edge, adapter) if edge.alternatives }
         reasons.map { |reason| "#{node.definition.type}, #{reason}" }
       end
 
-      # Links to several types are in the row itself, and what hides a record of them is in no statement of this document.
+      # Polymorphic linkage is a column of the row; a scope that hides the related record is in no statement of this document.
       def hidden(edge, adapter)
         models = edge.relationship.definitions.map { |definition| adapter.related(definition.model) }.select(&:scoped?).map(&:model)
         return if models.empty?

@@ -2,8 +2,8 @@
 
 module Castellan
   class Document
-    # A stream that would have to remember more related records than it was allowed to. Raised before the first byte where the first
-    # piece is enough to know; later it ends the body.
+    # Raised when a stream includes more records than `most_included`: before the first byte if the first piece shows it, else it
+    # ends the body.
     class TooManyIncluded < Error
       # @param found [Integer] so far
       # @param most [Integer]

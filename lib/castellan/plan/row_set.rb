@@ -64,7 +64,7 @@ module Castellan
       end
 
       # Gives the driver's memory back: the garbage collector does not see in time how much that is. Nothing can be read afterwards.
-      def give_up
+      def release
         tables.each do |table|
           drop(table.rows)
           table.links&.each { |link| drop(link.rows) if link.is_a?(Pairs) || link.is_a?(Lists) }

@@ -40,7 +40,7 @@ module Castellan
       def call(env, viewer, id)
         negotiate(env)
         document = document_for(env, viewer, id)
-        headers = { "etag" => document.etag, "cache-control" => document.cache_control, "vary" => @vary }
+        headers = { "etag" => document.rendering.etag, "cache-control" => document.cache_control, "vary" => @vary }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then not_modified(headers)
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
