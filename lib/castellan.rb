@@ -11,11 +11,9 @@ require_relative "castellan/config"
 require_relative "castellan/clock"
 
 module Castellan
-  autoload :Access, "castellan/access"
   autoload :BoundedCache, "castellan/bounded_cache"
   autoload :Cache, "castellan/cache"
   autoload :ClientText, "castellan/client_text"
-  autoload :Call, "castellan/call"
   autoload :CallSite, "castellan/call_site"
   autoload :CLI, "castellan/cli"
   autoload :Detect, "castellan/detect"
@@ -33,7 +31,6 @@ module Castellan
   autoload :Measurement, "castellan/measurement"
   autoload :Plan, "castellan/plan"
   autoload :Profile, "castellan/profile"
-  autoload :Query, "castellan/query"
   autoload :Recording, "castellan/recording"
   autoload :Resource, "castellan/document" # the declaration together with what renders it
   autoload :Rows, "castellan/rows"

@@ -152,16 +152,6 @@ class ContractTest < Minitest::Test
     assert_respond_to Fiber, :schedule
   end
 
-  def test_a_program_sleeps_by_these_methods
-    assert Kernel.private_method_defined?(:sleep)
-    assert_respond_to Kernel, :sleep
-  end
-
-  def test_a_program_waits_by_these_methods
-    assert_respond_to IO, :select
-    assert_equal [true, true, true], [Thread.method_defined?(:join), Queue.method_defined?(:pop), ConditionVariable.method_defined?(:wait)]
-  end
-
   def test_sequel_loads_eagerly_and_reads_in_these_methods
     assert Sequel::Model::Associations::DatasetMethods.private_method_defined?(:eager_load)
     assert Sequel::Model.private_method_defined?(:load_associated_objects)

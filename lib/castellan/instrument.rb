@@ -9,18 +9,11 @@ require "castellan/instrument/sequel_instrument"
 require "castellan/instrument/row_count"
 require "castellan/instrument/active_record_rows"
 require "castellan/instrument/active_record_loads"
-require "castellan/instrument/raw_statement"
-require "castellan/instrument/pg_instrument"
-require "castellan/instrument/sqlite3_instrument"
-require "castellan/instrument/thread_instrument"
-require "castellan/instrument/sleep_instrument"
-require "castellan/instrument/wait_instrument"
-require "castellan/instrument/eager_instrument"
 require "castellan/instrument/counter"
 
 module Castellan
-  # Tells recordings what the libraries of the application do: which statements ActiveRecord, Sequel and the drivers of pg and
-  # sqlite3 send, how many records came back, and through which association they were asked for.
+  # Notifies recordings of the statements that ActiveRecord and Sequel send, of how many records came back, and of the association
+  # through which they were asked for.
   #
   #   Instrument.subscribe
   #   Recording.open(Instrument::Counter.new) { User.first }
@@ -28,17 +21,18 @@ module Castellan
   #
   #   Instrument.record(Instrument::Counter.new) { User.first }   # the same in one
   #
-  # Counted: what was subscribed twice must be unsubscribed twice, so a test inside a middleware takes nothing away from
-  # it. Attaches to the libraries that are loaded, and to one that is loaded later at the next {attach}, which `subscribe`
-  # and `record` call. With `CASTELLAN=off` nothing is attached. Where no recording is open, a statement costs one look
-  # at a thread variable.
+  # Subscriptions are counted: unsubscribe as often as you subscribe. A library that is loaded later is attached to at the next
+  # {attach}, which `subscribe` and `record` call. Nothing is prepended before the first subscription, and nothing is attached
+  # with `CASTELLAN=off`. Two more instruments are opt-in: `require "castellan/instrument/threads"` for threads that are started
+  # inside a recording, `require "castellan/instrument/drivers"` for statements that an application sends through pg or sqlite3 itself.
   module Instrument
-    INSTRUMENTS = [ActiveRecordInstrument, SequelInstrument, PgInstrument, Sqlite3Instrument, ThreadInstrument, SleepInstrument,
-                   WaitInstrument].freeze
+    autoload :EagerInstrument, "castellan/instrument/eager_instrument"
+
     LOCK = Mutex.new
     private_constant :LOCK
     # Stands for the class in {Recording#enter} where an ORM loads what was named beforehand (`preload`, `includes`, `eager`).
     PRELOAD = :preload
+    @instruments = [ActiveRecordInstrument, SequelInstrument]
     @subscriptions = 0
     @files = nil # how many were loaded when all that was there was attached to
 
@@ -61,6 +55,17 @@ module Castellan
         end
       end
 
+      # Adds an instrument that is opt-in; called by its file.
+      # @param instrument [#attach, #detach]
+      # @return [void]
+      def add(instrument)
+        LOCK.synchronize do
+          @instruments |= [instrument]
+          @files = nil
+        end
+        attach
+      end
+
       # @return [Boolean]
       def subscribed? = @subscriptions.positive?
 
@@ -75,7 +80,7 @@ module Castellan
           next unless subscribed?
 
           @files = $LOADED_FEATURES.size
-          INSTRUMENTS.each(&:attach)
+          @instruments.each(&:attach)
         end
       end
 
@@ -111,7 +116,7 @@ module Castellan
 
       def detach
         @files = nil
-        INSTRUMENTS.each(&:detach)
+        @instruments.each(&:detach)
       end
     end
   end

@@ -212,23 +212,10 @@ module Castellan
       parent&.leave
     end
 
-    # Tells each observer that asks for it (`respond_to?(:slept)`) that the program is about to sleep.
-    def slept
-      @observer.slept if @observer.respond_to?(:slept)
-      parent&.slept
-    end
-
     # Tells each observer that asks for it (`respond_to?(:failed)`) that the statement which is told next was refused by the database.
     def failed
       @observer.failed if @observer.respond_to?(:failed)
       parent&.failed
-    end
-
-    # Tells each observer that asks for it (`respond_to?(:called)`) of a call to another server.
-    # @param call [Call]
-    def called(call)
-      @observer.called(call) if @observer.respond_to?(:called)
-      parent&.called(call)
     end
 
     # Tells each observer that asks for it (`respond_to?(:span)`) of a look into a cache. Keys are not told: they may be personal.

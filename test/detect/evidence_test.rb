@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "active_record_world"
+require "castellan/instrument/threads"
 require_relative "sequel_world"
 
 class DetectEvidenceTest < Minitest::Test
@@ -158,15 +159,6 @@ class DetectEvidenceTest < Minitest::Test
     refute @evidence.holds?(finding)
   end
 
-  def test_where_nobody_listens_a_read_calls_nothing_of_castellans
-    @evidence.stop
-    assert_empty listeners.flat_map { |listener| listener.instance_methods(false) + listener.private_instance_methods(false) }
-    Castellan::Instrument::EagerInstrument.subscribe
-    refute_includes listeners.map { |listener| listener.instance_methods(false) + listener.private_instance_methods(false) }, []
-  ensure
-    Castellan::Instrument::EagerInstrument.unsubscribe
-  end
-
   def test_what_was_seen_last_is_kept
     most = Castellan::Detect::Evidence::MOST
     here = Castellan::CallSite.current & ~Castellan::CallSite::LINE_MASK
@@ -196,6 +188,7 @@ class DetectEvidenceTest < Minitest::Test
   EXTENDED = <<~RUBY
     require "sequel"
     require "castellan/detect"
+    require "castellan/instrument/threads"
     Sequel::Model.singleton_class.prepend(Module.new { def plugin(*, **, &) = super })
     Sequel.sqlite.create_table(:things) { primary_key :id }
     class Thing < Sequel::Model(:things)
@@ -238,11 +231,6 @@ class DetectEvidenceTest < Minitest::Test
   end
 
   private
-
-  def listeners
-    instrument = Castellan::Instrument::EagerInstrument
-    [instrument::Preloads, instrument::One, instrument::Many, instrument::SequelPreloads, instrument::SequelReads]
-  end
 
   def index = World::User.preload(:posts).to_a
 

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "active_record_world"
+require "castellan/instrument/threads"
 require_relative "sequel_world"
 
 class DetectSinglesTest < Minitest::Test

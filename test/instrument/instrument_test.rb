@@ -57,16 +57,44 @@ class InstrumentTest < Minitest::Test
 
   def test_it_looks_for_libraries_only_where_a_file_was_loaded
     Instrument.subscribe
-    Instrument::SleepInstrument.detach
-    Instrument.attach
-    refute_predicate Instrument::SleepInstrument, :attached?
-    Dir.mktmpdir do |directory|
-      require File.join(directory, "later.rb").tap { |file| File.write(file, "") }
+    attached = 0
+    Instrument::SequelInstrument.stub(:attach, -> { attached += 1 }) do
+      Instrument.attach
+      assert_equal 0, attached
+      Dir.mktmpdir { |directory| require File.join(directory, "later.rb").tap { |file| File.write(file, "") } }
+      Instrument.attach
+      assert_equal 1, attached
     end
-    Instrument.attach
-    assert_predicate Instrument::SleepInstrument, :attached?
   ensure
     Instrument.unsubscribe
+  end
+
+  CORE = "[Kernel, Kernel.singleton_class, IO, IO.singleton_class, Thread, Thread.singleton_class, ConditionVariable, Queue, SizedQueue, " \
+         "Fiber, Fiber.singleton_class]"
+  private_constant :CORE
+
+  def test_detection_in_production_patches_no_class_of_ruby_nor_of_a_driver
+    assert_equal "[]", ruby(<<~RUBY)
+      require "active_record"
+      require "sqlite3"
+      before = (core = #{CORE} + [SQLite3::Database, SQLite3::Statement]).map(&:ancestors)
+      require "castellan"
+      watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: false)
+      ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: ":memory:")
+      watch.call(->(_env) { ActiveRecord::Base.connection.select_value("SELECT 1") && [200, {}, []] }, {})
+      print core.map(&:ancestors).zip(before).flat_map { |now, was| now - was }.select { |one| one.to_s.start_with?("Castellan") }
+    RUBY
+  end
+
+  def test_nothing_is_prepended_before_somebody_subscribes
+    assert_equal "[]", ruby(<<~RUBY)
+      require "active_record"
+      types = [ActiveRecord::Relation, ActiveRecord::Associations::Association, ActiveRecord::Associations::JoinDependency] + #{CORE}
+      before = types.map(&:ancestors)
+      require "castellan/instrument/threads"
+      require "castellan/instrument/drivers"
+      print types.map(&:ancestors).zip(before).flat_map { |now, was| now - was }
+    RUBY
   end
 
   def test_it_is_required_without_a_library

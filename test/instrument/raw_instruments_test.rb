@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "castellan/instrument/drivers"
 require "pg"
 require "sqlite3"
 require_relative "../detect/active_record_world"

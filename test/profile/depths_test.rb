@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "castellan/instrument/threads"
 require "English"
 require "memory_profiler"
 require "profile/profile_world"

@@ -15,13 +15,12 @@ module Castellan
     # has its findings in the log. What goes wrong in here is logged and changes no response. For production traffic at large there
     # is {Detect.production}, which samples.
     #
-    # What is loaded eagerly and never read, or only counted, is told as well, each once in a process: when enough of the requests that
-    # are looked at for it have shown it ({Evidence}). By default a tenth is, and 20 make a finding.
+    # With `evidence: 0.1` a tenth of the requests also show which eager loads nothing reads: 20 of them make a finding ({Evidence}).
     class Middleware
       HEADER = "castellan-findings"
       NONE = [].freeze
       private_constant :NONE
-      EVIDENCE = 0.1
+      EVIDENCE = false
 
       # @param app [#call]
       # @param authorize [#call, nil] asked with the Rack environment whether to watch; by default yes, but for production

@@ -102,7 +102,6 @@ module Castellan
             ActiveRecordLoads.attach # before who tells of JOINs: an observer hears of the records first
             ActiveRecordInstrument.prepend_witness
             ActiveRecordRows.attach
-            RawStatement.prepend_lent
           end
         end
 

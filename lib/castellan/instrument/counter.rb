@@ -13,7 +13,7 @@ module Castellan
     #
     # Transactions and what the ORM asks of the schema are not counted; what Castellan asks for a version is, though it looks at the
     # schema too. Recordings nest, so it can be opened around or inside the detector.
-    # Threads that are started inside its recording count with it. Not for a statement's text, for which {Query} exists.
+    # Threads that are started inside its recording count with it.
     class Counter
       # @return [Integer]
       attr_reader :queries, :cached_queries, :sql_ns

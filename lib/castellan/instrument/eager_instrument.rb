@@ -14,8 +14,7 @@ module Castellan
     # records were made, and by `used(model, association, how)`, `how` being :read, or :counted where only the number was asked for
     # (ActiveRecord's `size` and `empty?`; Sequel hands out an array, so there it is always :read).
     #
-    # The modules are prepended at the first subscription, and their methods are there only while somebody subscribes: where nobody does, a
-    # read costs nothing at all.
+    # The modules are prepended at the first subscription, so only where `evidence:` is asked for.
     module EagerInstrument
       # Prepended to ActiveRecord::Associations::Preloader::Association.
       module Preloads
@@ -124,13 +123,8 @@ module Castellan
         end
       end
 
-      LISTENERS = [Preloads, Graphs, Targets, ProxyTargets, One, Many, SequelPreloads, SequelReads].flat_map do |listener|
-        listener.instance_methods(false).map { |name| [listener, name, :public, listener.instance_method(name)] } +
-          listener.private_instance_methods(false).map { |name| [listener, name, :private, listener.instance_method(name)] }
-      end.freeze
-      LISTENERS.each { |listener, name| listener.remove_method(name) }
       LOCK = Mutex.new
-      private_constant :LISTENERS, :LOCK
+      private_constant :LOCK
       @subscriptions = 0
 
       class << self
@@ -139,7 +133,6 @@ module Castellan
         # @return [void]
         def subscribe
           LOCK.synchronize do
-            listen if @subscriptions.zero?
             @subscriptions += 1
             prepend_to_active_record if defined?(ActiveRecord::Associations::Preloader)
             prepend_to_sequel if defined?(Sequel::Model::Associations)
@@ -149,10 +142,7 @@ module Castellan
         # @return [void]
         def unsubscribe
           LOCK.synchronize do
-            next if @subscriptions.zero?
-
-            @subscriptions -= 1
-            LISTENERS.each { |listener, name| listener.remove_method(name) } if @subscriptions.zero?
+            @subscriptions -= 1 if @subscriptions.positive?
           end
         end
 
@@ -184,7 +174,7 @@ module Castellan
 
         # Public for the modules above.
         def used(model, association, how)
-          recording = Recording.current # no block: it is told of every read
+          recording = attached? && Recording.current # no block: it is told of every read
           while recording
             recording.observer.used(model, association, how) if recording.observer.respond_to?(:used)
             recording = recording.parent
@@ -194,7 +184,7 @@ module Castellan
         # Public for the modules above.
         # @return [Boolean] whether somebody would learn something from a read of it
         def unread?(reflection)
-          recording = Recording.current # no block: it is asked of every record
+          recording = attached? && Recording.current # no block: it is asked of every record
           while recording
             observer = recording.observer
             return true if observer.respond_to?(:unread?) && observer.unread?(reflection.active_record, reflection.name)
@@ -234,15 +224,8 @@ module Castellan
         # By a constant, because the application may have wrapped any method.
         def sequel_folder = @sequel_folder ||= Sequel.const_source_location(:VERSION).first&.[](%r{\A.*/sequel/})
 
-        def listen
-          LISTENERS.each do |listener, name, visibility, body|
-            listener.define_method(name, body)
-            listener.send(visibility, name)
-          end
-        end
-
         def each_observer(message)
-          recording = Recording.current
+          recording = attached? && Recording.current
           while recording
             yield recording.observer if recording.observer.respond_to?(message)
             recording = recording.parent
@@ -250,6 +233,7 @@ module Castellan
         end
 
         def prepend_to_active_record
+          ActiveRecordLoads.attach # first, because it looks at the arity of what it prepends to
           associations = ActiveRecord::Associations
           { associations::Preloader::Association => Preloads, associations::JoinDependency => Graphs, associations::Association => Targets,
             associations::CollectionProxy => ProxyTargets, associations::SingularAssociation => One,

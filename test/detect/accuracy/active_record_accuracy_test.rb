@@ -12,7 +12,7 @@ class ActiveRecordAccuracyTest < Minitest::Test
   Accuracy::Samples.load("record").flat_map(&:samples).each do |sample|
     define_method("test_#{sample.kind}: #{sample.title}") do
       judged = Accuracy::Judged.new(sample, Accuracy::Records)
-      assert judged.right?, judged.to_s
+      assert_equal sample.wrong.nil?, judged.right?, judged.to_s
     end
   end
 end

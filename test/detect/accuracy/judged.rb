@@ -1,6 +1,8 @@
 # frozen_string_literal: true
 
 require "castellan/detect"
+require "castellan/instrument/threads"
+require "castellan/instrument/drivers"
 require_relative "samples"
 
 module Accuracy

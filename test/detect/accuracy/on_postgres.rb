@@ -20,6 +20,6 @@ end
 samples = samples.flat_map(&:samples)
 wrong = samples.filter_map do |sample|
   judged = Accuracy::Judged.new(sample, world)
-  "#{sample.name}: #{judged}" unless judged.right?
+  "#{sample.name}: #{judged}" unless judged.right? == sample.wrong.nil?
 end
 puts "#{samples.size} samples, #{wrong.size} wrong", wrong

@@ -11,7 +11,7 @@ class RawAccuracyTest < Minitest::Test
   Accuracy::Sqlite3Samples.samples.each do |sample|
     define_method("test_#{sample.group}: #{sample.title}") do
       judged = Accuracy::Judged.new(sample, Accuracy::Sqlite3Samples)
-      assert judged.right?, judged.to_s
+      assert_equal sample.wrong.nil?, judged.right?, judged.to_s
     end
   end
 
@@ -20,7 +20,7 @@ class RawAccuracyTest < Minitest::Test
       needs :postgres
       Accuracy::PgSamples.connection || Accuracy::PgSamples.connect(Castellan::TestServers.postgres_url)
       judged = Accuracy::Judged.new(sample, Accuracy::PgSamples)
-      assert judged.right?, judged.to_s
+      assert_equal sample.wrong.nil?, judged.right?, judged.to_s
     end
   end
 end

@@ -7,7 +7,7 @@ class SequelAccuracyTest < Minitest::Test
   Accuracy::Samples.load("dataset").flat_map(&:samples).each do |sample|
     define_method("test_#{sample.kind}: #{sample.title}") do
       judged = Accuracy::Judged.new(sample, Accuracy::Datasets)
-      assert judged.right?, judged.to_s
+      assert_equal sample.wrong.nil?, judged.right?, judged.to_s
     end
   end
 end

@@ -340,10 +340,10 @@ module Accuracy
         Tag.create(name: "one")
         Tag.count
       end
-      sample "waiting for a change" do
+      sample "waiting for a change", wrong: "waiting is not recognised" do
         3.times { User.where(name: "ready").empty? && sleep(1e-9) }
       end
-      sample "waiting for a time" do
+      sample "waiting for a time", wrong: "waiting is not recognised" do
         3.times do
           Post.where { updated_at > Time.now + 60 }.first
           sleep(1e-9)

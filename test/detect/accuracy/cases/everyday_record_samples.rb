@@ -426,12 +426,12 @@ module Accuracy
       end
 
       kind "waiting"
-      sample "for a job, by a condition variable" do
+      sample "for a job, by a condition variable", wrong: "waiting is not recognised" do
         lock = Mutex.new
         done = ConditionVariable.new
         3.times { Token.exists?(secret: "done") || lock.synchronize { done.wait(lock, 1e-9) } }
       end
-      sample "for a thread" do
+      sample "for a thread", wrong: "waiting is not recognised" do
         worker = Thread.new { Thread.stop }
         3.times { Token.exists?(secret: "done") || worker.join(1e-9) }
         worker.kill

@@ -639,10 +639,10 @@ module Accuracy
           end
         end
       end
-      sample "waiting for a change" do
+      sample "waiting for a change", wrong: "waiting is not recognised" do
         3.times { Tag.exists?(name: "ready") || sleep(1e-9) }
       end
-      sample "waiting for a time" do
+      sample "waiting for a time", wrong: "waiting is not recognised" do
         3.times do
           Post.where("updated_at > ?", Time.now.utc + 60).order(:id).first
           sleep(1e-9)

@@ -1,34 +1,35 @@
 # frozen_string_literal: true
 
+require_relative "../instrument"
+
 module Castellan
   module Instrument
-    # Lets a thread that is started inside a recording work for it: Ruby 3.1 hands nothing on to a new thread, and later
-    # versions hand on the recording itself, in which two threads would be mixed up.
+    # Lets a thread that is started inside a recording belong to it. Opt-in, because it prepends to Thread and Fiber:
     #
-    #   ThreadInstrument.attach    # {Instrument.subscribe} does
+    #   require "castellan/instrument/threads"
     #
-    # Each thread tells observers of its own, which those that want to hear of threads make: `observer.strand`. The others
-    # hear of the thread that opened the recording and no more. Ruby has no hook for the start of a thread that knows who
-    # started it, so four methods are prepended, once and for the life of the process; without a recording each costs one
-    # look at a thread variable. Not for threads that were there before: hand the recording over with `Recording.resume`.
-    module ThreadInstrument
+    # Prepended at the first subscription to `Thread#initialize`, `Thread.start`, `Thread.fork` and `Fiber.schedule`; without a
+    # recording each costs one look at it. Each thread notifies observers of its own, made by `observer.strand`; an observer
+    # without that method is notified of the thread that opened the recording alone. For threads that were there before, hand
+    # the recording over: `Recording.resume(recording) { … }`.
+    module Threads
       # Prepended to Thread: `Thread.new`, also of subclasses.
       module New
         def initialize(*arguments, **keywords, &block)
-          super(*arguments, **keywords, &ThreadInstrument.wrapped(block))
+          super(*arguments, **keywords, &Threads.wrapped(block))
         end
       end
 
       # Prepended to Thread's singleton class: these do not call `initialize`.
       module Start
-        def start(*arguments, **keywords, &block) = super(*arguments, **keywords, &ThreadInstrument.wrapped(block))
-        def fork(*arguments, **keywords, &block) = super(*arguments, **keywords, &ThreadInstrument.wrapped(block))
+        def start(*arguments, **keywords, &block) = super(*arguments, **keywords, &Threads.wrapped(block))
+        def fork(*arguments, **keywords, &block) = super(*arguments, **keywords, &Threads.wrapped(block))
       end
 
       # Prepended to Fiber's singleton class: a fiber of a scheduler is like a thread. (One that its starter resumes shares the
       # recording of the thread.)
       module Schedule
-        def schedule(*arguments, **keywords, &block) = super(*arguments, **keywords, &ThreadInstrument.wrapped(block))
+        def schedule(*arguments, **keywords, &block) = super(*arguments, **keywords, &Threads.wrapped(block))
       end
 
       class << self
@@ -69,3 +70,5 @@ module Castellan
     end
   end
 end
+
+Castellan::Instrument.add(Castellan::Instrument::Threads)

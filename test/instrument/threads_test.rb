@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "castellan/instrument/threads"
 require_relative "../detect/sequel_world"
 
 class ThreadInstrumentTest < Minitest::Test
