@@ -5,20 +5,14 @@ require_relative "clock"
 require_relative "client_text"
 
 module Castellan
-  # The words of HTTP as pure functions on header values (RFC 9110 and 9111, JSON:API 1.1): no sockets, no Rack, no state.
+  # Conditional requests and content negotiation (RFC 9110, JSON:API 1.1) as functions of header fields: no sockets, no Rack.
   #
-  #   etag = Castellan::HTTP::Validators.etag(key)
-  #   Castellan::HTTP::Preconditions.evaluate(method: "GET", headers: env, etag: etag) # => :not_modified
-  #
-  # Where a method takes `headers:`, that is a Rack environment, a Hash with names in lower case, or Rails' request headers.
+  #   Castellan::HTTP::Preconditions.evaluate(method: "GET", headers: env, etag: '"v17"')   # => :not_modified
+  #   Castellan::HTTP::Negotiation.new.response_type(env["HTTP_ACCEPT"])                    # => "application/vnd.api+json"
   module HTTP
   end
 end
 
-require_relative "http/timestamp"
-require_relative "http/validators"
 require_relative "http/preconditions"
-require_relative "http/cache_control"
 require_relative "http/media_type"
 require_relative "http/negotiation"
-require_relative "http/vary"

@@ -3,11 +3,6 @@
 require "test_helper"
 
 class HTTPPreconditionsTest < Minitest::Test
-  TIME = Time.utc(1994, 11, 6, 8, 49, 37)
-  DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
-  EARLIER = "Sun, 06 Nov 1994 08:49:36 GMT"
-  LATER = "Sun, 06 Nov 1994 08:49:38 GMT"
-
   def test_without_conditions_the_request_proceeds
     assert_equal :proceed, evaluate({})
   end
@@ -49,37 +44,14 @@ class HTTPPreconditionsTest < Minitest::Test
     assert_equal :precondition_failed, evaluate({ "if-match" => 'W/"a"' }, method: "PATCH")
   end
 
-  def test_if_modified_since
-    assert_equal :not_modified, evaluate({ "if-modified-since" => DATE })
-    assert_equal :not_modified, evaluate({ "if-modified-since" => LATER })
-    assert_equal :proceed, evaluate({ "if-modified-since" => EARLIER })
-    assert_equal :not_modified, evaluate({ "if-modified-since" => DATE }, last_modified: TIME + 0.4)
-    assert_equal :proceed, evaluate({ "if-modified-since" => DATE }, method: "POST")
-    assert_equal :proceed, evaluate({ "if-modified-since" => DATE }, last_modified: nil)
-    assert_equal :not_modified, evaluate({ "if-modified-since" => "Sunday, 06-Nov-94 08:49:37 GMT" })
-    assert_equal :not_modified, evaluate({ "if-modified-since" => "Sun Nov  6 08:49:37 1994" })
+  def test_dates_are_ignored
+    assert_equal :proceed, evaluate({ "if-modified-since" => "Sun, 06 Nov 1994 08:49:37 GMT" })
+    assert_equal :proceed, evaluate({ "if-unmodified-since" => "Sun, 06 Nov 1994 08:49:37 GMT" }, method: "DELETE")
   end
 
-  def test_if_unmodified_since
-    assert_equal :proceed, evaluate({ "if-unmodified-since" => DATE }, method: "DELETE")
-    assert_equal :precondition_failed, evaluate({ "if-unmodified-since" => EARLIER }, method: "DELETE")
-    assert_equal :precondition_failed, evaluate({ "if-unmodified-since" => EARLIER })
-    assert_equal :proceed, evaluate({ "if-unmodified-since" => EARLIER }, method: "DELETE", last_modified: nil)
-  end
-
-  def test_dates_that_cannot_be_read_are_ignored
-    assert_equal :proceed, evaluate({ "if-modified-since" => "tomorrow" })
-    assert_equal :proceed, evaluate({ "if-unmodified-since" => "tomorrow" }, method: "DELETE")
-  end
-
-  def test_the_order_of_precedence_of_rfc_9110
-    assert_equal :proceed, evaluate({ "if-none-match" => '"b"', "if-modified-since" => DATE }), "If-Modified-Since is ignored"
-    assert_equal :not_modified, evaluate({ "if-none-match" => '"a"', "if-modified-since" => EARLIER })
-    assert_equal :proceed, evaluate({ "if-match" => '"a"', "if-unmodified-since" => EARLIER }, method: "PUT"), "the date is ignored"
-    assert_equal :precondition_failed, evaluate({ "if-match" => '"b"', "if-none-match" => '"a"' }), "If-Match first"
+  def test_if_match_comes_before_if_none_match
+    assert_equal :precondition_failed, evaluate({ "if-match" => '"b"', "if-none-match" => '"a"' })
     assert_equal :not_modified, evaluate({ "if-match" => '"a"', "if-none-match" => '"a"' })
-    assert_equal :not_modified, evaluate({ "if-unmodified-since" => DATE, "if-none-match" => '"a"' })
-    assert_equal :not_modified, evaluate({ "if-unmodified-since" => DATE, "if-modified-since" => DATE })
   end
 
   def test_methods_that_select_nothing_have_no_conditions
@@ -99,7 +71,7 @@ class HTTPPreconditionsTest < Minitest::Test
 
   private
 
-  def evaluate(headers, method: "GET", etag: '"a"', last_modified: TIME, exists: true)
-    Castellan::HTTP::Preconditions.evaluate(method: method, headers: headers, etag: etag, last_modified: last_modified, exists: exists)
+  def evaluate(headers, method: "GET", etag: '"a"', exists: true)
+    Castellan::HTTP::Preconditions.evaluate(method: method, headers: headers, etag: etag, exists: exists)
   end
 end

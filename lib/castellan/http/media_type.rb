@@ -73,11 +73,6 @@ module Castellan
 
         type.end_with?("/*") ? 1 : 2
       end
-
-      # @return [String] a field value, without the weight
-      def to_s
-        [type, *parameters.map { |name, value| "#{name}=\"#{value.gsub(/["\\]/) { |char| "\\#{char}" }}\"" }].join("; ")
-      end
     end
   end
 end

@@ -2,50 +2,43 @@
 
 module Castellan
   module HTTP
-    # Which media type to answer in, and whether a body's media type is understood, by JSON:API 1.1, "Content Negotiation",
-    # and RFC 9110 §12.5.1.
+    # Chooses the media type of an answer, and checks that of a body (JSON:API 1.1, "Content Negotiation"; RFC 9110 §12.5.1).
     #
-    #   negotiation = Negotiation.new(extensions: ["https://jsonapi.org/ext/atomic"])
-    #   negotiation.response_type(env["HTTP_ACCEPT"])&.to_s     # => "application/vnd.api+json"; nil means 406
-    #   negotiation.request_type(env["CONTENT_TYPE"])           # => a MediaType; nil means 415
-    #   negotiation.response_type!("application/vnd.api+json; charset=utf-8") # raises BadRequest, status 406, saying why
+    #   negotiation = Negotiation.new
+    #   negotiation.response_type(env["HTTP_ACCEPT"])           # => "application/vnd.api+json"; nil means 406
+    #   negotiation.request_type(env["CONTENT_TYPE"])           # => "application/vnd.api+json"; nil means 415
+    #   negotiation.response_type!("application/vnd.api+json; charset=utf-8") # raises BadRequest, status 406
     #
-    # One object a server, frozen; the usual Accept fields are answered without parsing. Send `Vary: Accept` with the answer.
+    # Frozen. Extensions of JSON:API are not supported, so a type with `ext` is refused; profiles are ignored.
     class Negotiation
       JSON_API = "application/vnd.api+json"
 
       # @param types [Array<String>] what can be answered, the preferred one first
-      # @param extensions [Array<String>] URIs of JSON:API extensions that are supported
-      # @param profiles [Array<String>] URIs of JSON:API profiles that are recognised
-      def initialize(types: [JSON_API], extensions: [], profiles: [])
+      def initialize(types: [JSON_API])
         raise ConfigurationError, "types: needs a media type such as #{JSON_API.inspect}" if types.empty?
 
         @types = types.map { |type| type.dup.freeze }.freeze
-        @extensions = extensions.dup.freeze
-        @profiles = profiles.dup.freeze
-        @defaults = @types.to_h { |type| [type, MediaType.new(type, {}.freeze, 1.0).freeze] }.freeze
         freeze
       end
 
       # @param accept [String, nil] the Accept field
-      # @return [MediaType, nil] what to send, with the extensions and profiles to apply; nil when nothing is acceptable
+      # @return [String, nil] nil when nothing is acceptable
       def response_type(accept)
-        return @defaults[@types.first] if accept.nil? || accept.empty? || accept == "*/*"
-        return @defaults[accept] if @defaults.key?(accept)
+        return @types.first if accept.nil? || accept.empty? || accept == "*/*"
 
+        chosen = @types.index(accept) and return @types[chosen]
         ranges = MediaType.list(accept)
-        return if ranges.any? { |range| range.type == JSON_API } && ranges.none? { |range| range.type == JSON_API && usable?(range) }
+        usable = ranges.select { |range| usable?(range) }
+        return if ranges.any? { |range| range.type == JSON_API } && usable.none? { |range| range.type == JSON_API }
 
-        best(ranges.select { |range| range.type != JSON_API || usable?(range) })
+        best(usable)
       end
 
       # @param content_type [String, nil] the Content-Type field of a request with a body
-      # @return [MediaType, nil] nil when it is not supported
+      # @return [String, nil] nil when it is not supported
       def request_type(content_type)
         media_type = MediaType.parse(content_type)
-        return unless media_type && @types.include?(media_type.type)
-
-        media_type if media_type.type != JSON_API || usable?(media_type)
+        media_type.type if media_type && @types.include?(media_type.type) && usable?(media_type)
       end
 
       # @raise [BadRequest] with status 406
@@ -63,33 +56,22 @@ module Castellan
 
       private
 
-      # No parameter but ext and profile, and no extension that is not supported.
+      # JSON:API takes no parameter but ext and profile.
       def usable?(media_type)
-        media_type.parameters.each_key { |name| return false if name != "ext" && name != "profile" }
-        (uris(media_type, "ext") - @extensions).empty?
+        media_type.type != JSON_API || (media_type.parameters.keys - ["profile"]).empty?
       end
 
       def best(ranges)
-        candidates = @types.flat_map { |type| candidates_for(type, ranges) }
-        candidates.each_with_index.max_by { |(_, q), index| [q, -index] }&.first&.first
+        weights = @types.to_h { |type| [type, weight(type, ranges)] }
+        type, weight = weights.max_by.with_index { |(_, weight), index| [weight, -index] }
+        type if weight.positive?
       end
 
-      # The most specific range that covers a type decides (RFC 9110 §12.5.1); of JSON:API each instance is a wish of its own.
-      def candidates_for(type, ranges)
+      # The most specific range that covers a type decides (RFC 9110 §12.5.1).
+      def weight(type, ranges)
         covering = ranges.select { |range| range.covers?(type) }
         specificity = covering.map(&:specificity).max
-        covering.select { |range| range.specificity == specificity && range.q.positive? }
-                .map { |range| [type == JSON_API ? applied(range) : @defaults[type], range.q] }
-      end
-
-      def applied(range)
-        parameters = { "ext" => uris(range, "ext"), "profile" => uris(range, "profile") & @profiles }
-        parameters = parameters.reject { |_, uris| uris.empty? }.transform_values { |uris| uris.join(" ") }
-        parameters.empty? ? @defaults[JSON_API] : MediaType.new(JSON_API, parameters.freeze, 1.0).freeze
-      end
-
-      def uris(media_type, name)
-        media_type.parameters[name].to_s.split
+        covering.select { |range| range.specificity == specificity }.map(&:q).max || 0
       end
 
       def shown(value)
@@ -100,7 +82,7 @@ module Castellan
         text = "Write #{@types.join(' or ')}"
         return "#{text}." unless @types.include?(JSON_API)
 
-        "#{text}, with no parameters but ext and profile#{", and ext of #{@extensions.join(', ')}" if @extensions.any?}."
+        "#{text}, with no parameter but profile."
       end
     end
   end
