@@ -6,34 +6,13 @@
  * Each header is a part of it, and all of them are compiled here, as one: encoding.h (what an encoding works with), ruby_side.h,
  * table.h (what was read), record.h (ids), links.h, then what is written: value.h, linkage.h, object.h, included.h, document.h.
  *
- * Memory: everything that is allocated hangs on one `struct encoder` and is freed by rb_ensure, however the work ends. The
- * Ruby objects it names stand in memory of the C stack, where the garbage collector finds them and does not move them.
+ * Memory: everything that is allocated hangs on the arena of one `struct encoder` and is freed by rb_ensure, however the work ends. The
+ * Ruby objects it names stand in memory that the garbage collector looks through (ALLOCV), so that it finds them and does not move them.
  */
 #include "encoder.h"
 #include "document.h"
 #include "ids.h"
 #include "table.h"
-
-static void section_free(struct section *section)
-{
-    index_free(&section->index);
-    index_free(&section->family);
-    free(section->numbers);
-    free(section->first);
-    free(section->walked);
-    free(section->ordinals);
-    free(section->known);
-    for (long edge = 0; section->links && edge < section->parts->edge_count; edge++) {
-        free(section->links[edge].starts);
-        free(section->links[edge].parents);
-        free(section->links[edge].rows);
-        free(section->links[edge].found);
-        free(section->links[edge].targets);
-        free(section->links[edge].found_kinds);
-        free(section->links[edge].kinds);
-        free(section->links[edge].fragments);
-    }
-}
 
 /* The memory of the last document, for the next one: fresh pages cost more than what is written into them. Under Ruby's lock. */
 static struct buffer encoder_spare;
@@ -43,7 +22,7 @@ static struct buffer encoder_spare;
 static VALUE encoder_free(VALUE pointer)
 {
     struct encoder *encoder = (struct encoder *)pointer;
-    for (long i = 0; i < encoder->template->node_count; i++) section_free(&encoder->sections[i]);
+    arena_free(&encoder->arena);
     if (!encoder_spare.bytes && encoder->buffer.capacity <= SPARE_MOST) {
         encoder_spare = encoder->buffer;
         encoder_spare.length = 0;
@@ -70,13 +49,14 @@ static long section_coder_count(VALUE table)
     return RARRAY_LEN(coders);
 }
 
-/* Everything that names Ruby objects is on this function's stack: one piece for all sections. */
+/* Everything that names Ruby objects is in these five pieces, which the collector looks through; large ones are on the heap. */
 static VALUE encoder_run(struct encoder *encoder)
 {
     const struct template *template = encoder->template;
     long computed = 0, edges = 0, coders = 0;
-    struct section *sections = ALLOCA_N(struct section, template->node_count);
+    struct section *sections;
     VALUE *computed_values, *shown_values, result;
+    VALUE sections_memory, computed_memory, shown_memory, links_memory, coders_memory;
     struct links *links;
     enum coder *coder_values;
 
@@ -84,8 +64,10 @@ static VALUE encoder_run(struct encoder *encoder)
     if (RARRAY_LEN(encoder->tables) != template->node_count || template->node_count > 500) {
         rb_raise(rb_eArgError, "%ld tables for a plan of %ld nodes (at most 500)", RARRAY_LEN(encoder->tables), template->node_count);
     }
+    sections = ALLOCV_N(struct section, sections_memory, template->node_count);
     memset(sections, 0, sizeof(struct section) * template->node_count);
     for (long i = 0; i < template->node_count; i++) {
+        sections[i].arena = &encoder->arena;
         sections[i].parts = &template->nodes[i];
         sections[i].texts = Qnil;
         sections[i].after = Qnil;
@@ -95,13 +77,16 @@ static VALUE encoder_run(struct encoder *encoder)
         coders += sections[i].coder_count;
     }
     if (computed + edges + coders > 10000) rb_raise(rb_eArgError, "a plan with %ld members, edges and columns", computed + edges + coders);
-    computed_values = ALLOCA_N(VALUE, computed + 1);
-    shown_values = ALLOCA_N(VALUE, computed + 1);
-    links = ALLOCA_N(struct links, edges + 1);
-    coder_values = ALLOCA_N(enum coder, coders + 1);
+    computed_values = ALLOCV_N(VALUE, computed_memory, computed + 1);
+    shown_values = ALLOCV_N(VALUE, shown_memory, computed + 1);
+    links = ALLOCV_N(struct links, links_memory, edges + 1);
+    coder_values = ALLOCV_N(enum coder, coders_memory, coders + 1);
     memset(links, 0, sizeof(struct links) * (edges + 1));
     for (long i = 0; i < computed; i++) computed_values[i] = shown_values[i] = Qnil;
-    for (long i = 0; i < edges; i++) links[i].shown = links[i].after = Qnil;
+    for (long i = 0; i < edges; i++) {
+        links[i].arena = &encoder->arena;
+        links[i].shown = links[i].after = Qnil;
+    }
     for (long i = 0; i < template->node_count; i++) {
         sections[i].computed = computed_values;
         sections[i].shown = shown_values;
@@ -118,6 +103,11 @@ static VALUE encoder_run(struct encoder *encoder)
     result = rb_ensure(encoder_work, (VALUE)encoder, encoder_free, (VALUE)encoder);
     RB_GC_GUARD(encoder->tables);
     RB_GC_GUARD(encoder->compiled);
+    ALLOCV_END(sections_memory);
+    ALLOCV_END(computed_memory);
+    ALLOCV_END(shown_memory);
+    ALLOCV_END(links_memory);
+    ALLOCV_END(coders_memory);
     return result;
 }
 

@@ -35,6 +35,7 @@ struct fragment {
 
 /* How one edge's links are read. */
 struct links {
+    struct arena *arena; /* the encoding's */
     bool grouped;        /* in rows of their own; else in a column of the parent */
     long column;         /* of the parent, when not grouped */
     struct source pairs; /* of lists only how many there are */
@@ -52,6 +53,7 @@ struct links {
 
 /* One node's rows. */
 struct section {
+    struct arena *arena; /* the encoding's */
     const struct node_parts *parts;
     struct source source;
     enum coder *coders;
@@ -75,6 +77,7 @@ struct encoder {
     struct template *template;
     VALUE ruby_template, compiled, tables, tail, holes, result;
     struct section *sections;
+    struct arena arena;
     struct buffer buffer;
     uint32_t round;
     bool single, each, part;

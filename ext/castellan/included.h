@@ -25,11 +25,11 @@ static int32_t section_ordinal(struct encoder *encoder, struct section *section,
     if (!section->parts->related) return (int32_t)row;
     if (!section->ordinals) {
         section_read_ids(encoder, section);
-        section->ordinals = encoder_allocate((size_t)section->source.size, sizeof(int32_t));
+        section->ordinals = arena_allocate(&encoder->arena, (size_t)section->source.size, sizeof(int32_t));
         for (long i = 0; i < section->source.size; i++) section->ordinals[i] = -1;
     }
     if (section->ordinals[row] >= 0) return section->ordinals[row];
-    if (!family->family.entries) index_allocate(&family->family, encoder_family_size(encoder, section->parts->family));
+    if (!family->family.entries) index_allocate(&encoder->arena, &family->family, encoder_family_size(encoder, section->parts->family));
     id = section_id(encoder, section, row);
     entry = index_find(encoder, &family->family, &id);
     if (entry->row < 0) index_fill(entry, &id, encoder_number(encoder, section), row);
@@ -45,7 +45,7 @@ static bool encoder_known(struct encoder *encoder, struct section *section, long
 {
     struct section *family = &encoder->sections[section->parts->family];
     int32_t ordinal = section_ordinal(encoder, section, row);
-    if (!family->known) family->known = encoder_allocate(encoder_family_size(encoder, section->parts->family), sizeof(uint32_t));
+    if (!family->known) family->known = arena_allocate(&encoder->arena, encoder_family_size(encoder, section->parts->family), sizeof(uint32_t));
     if (family->known[ordinal] == encoder->round) return true;
     family->known[ordinal] = encoder->round;
     return false;
@@ -108,9 +108,10 @@ static void encoder_walk_kinds(struct encoder *encoder, struct section *section,
     struct link_range range = links_of(encoder, section, row, edge);
     for (; range.at < range.end; range.at++) {
         long child = links_node(section, edge, range.at);
-        struct section *related = &encoder->sections[child];
+        struct section *related;
         if (child < 0) continue;
-        if (!related->walked) related->walked = encoder_allocate((size_t)related->source.size, sizeof(uint32_t));
+        related = &encoder->sections[child];
+        if (!related->walked) related->walked = arena_allocate(&encoder->arena, (size_t)related->source.size, sizeof(uint32_t));
         encoder_reach(encoder, related, section->links[edge].targets[range.at].row);
     }
 }
@@ -119,14 +120,15 @@ static void encoder_walk(struct encoder *encoder, struct section *section, long 
 {
     for (long edge = 0; edge < section->parts->edge_count; edge++) {
         long child = section->parts->edges[edge].child;
-        struct section *related = &encoder->sections[child];
+        struct section *related;
         if (!encoder_shown(section->links[edge].shown, row)) continue;
         if (section->parts->edges[edge].kind_count > 1 && section->links[edge].grouped) {
             encoder_walk_kinds(encoder, section, row, edge);
             continue;
         }
         if (child < 0) continue;
-        if (!related->walked) related->walked = encoder_allocate((size_t)related->source.size, sizeof(uint32_t));
+        related = &encoder->sections[child];
+        if (!related->walked) related->walked = arena_allocate(&encoder->arena, (size_t)related->source.size, sizeof(uint32_t));
         if (section->links[edge].grouped) {
             struct link_range range = links_of(encoder, section, row, edge);
             for (; range.at < range.end; range.at++) encoder_reach(encoder, related, section->links[edge].targets[range.at].row);

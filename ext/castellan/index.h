@@ -8,6 +8,7 @@
 #ifndef CASTELLAN_INDEX_H
 #define CASTELLAN_INDEX_H
 
+#include "arena.h"
 #include "number.h"
 #include <ruby.h>
 
@@ -20,7 +21,7 @@ struct record_id {
 };
 
 struct index_entry {
-    uint64_t key;  /* the integer, or a hash of the text */
+    uint64_t key;  /* the integer, or a hash of the text: Ruby's, seeded, because clients may have chosen the ids */
     int32_t row;   /* -1: free */
     int16_t node;
     bool number;
@@ -46,25 +47,17 @@ static inline uint64_t index_mix(uint64_t key)
     return key ^ key >> 29;
 }
 
-static inline uint64_t index_hash(const char *text, size_t length)
-{
-    uint64_t hash = 0xCBF29CE484222325ULL;
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001B3ULL;
-    return hash;
-}
-
 static inline uint64_t index_key(const struct record_id *id)
 {
-    return id->number ? (uint64_t)id->integer : index_hash(id->text, id->length);
+    return id->number ? (uint64_t)id->integer : (uint64_t)rb_memhash(id->text, (long)id->length);
 }
 
 /* @raise NoMemoryError */
-static void index_allocate(struct index *index, size_t rows)
+static void index_allocate(struct arena *arena, struct index *index, size_t rows)
 {
     size_t capacity = 16;
     while (capacity < rows * 2) capacity *= 2;
-    index->entries = malloc(capacity * sizeof(*index->entries));
-    if (!index->entries) rb_memerror();
+    index->entries = arena_allocate(arena, capacity, sizeof(*index->entries));
     index->mask = capacity - 1;
     for (size_t i = 0; i < capacity; i++) index->entries[i].row = -1;
 }
@@ -76,12 +69,11 @@ static inline bool index_near_p(int64_t least, int64_t greatest, size_t rows)
 }
 
 /* @raise NoMemoryError */
-static void index_allocate_near(struct index *index, int64_t least, int64_t greatest)
+static void index_allocate_near(struct arena *arena, struct index *index, int64_t least, int64_t greatest)
 {
     index->least = least;
     index->near_count = (uint64_t)greatest - (uint64_t)least + 1;
-    index->near = malloc(index->near_count * sizeof(*index->near));
-    if (!index->near) rb_memerror();
+    index->near = arena_allocate(arena, index->near_count, sizeof(*index->near));
     for (uint64_t i = 0; i < index->near_count; i++) index->near[i] = -1;
 }
 
@@ -90,14 +82,6 @@ static inline int32_t *index_near(const struct index *index, int64_t integer)
 {
     uint64_t at = (uint64_t)integer - (uint64_t)index->least;
     return at < index->near_count ? &index->near[at] : NULL;
-}
-
-static inline void index_free(struct index *index)
-{
-    free(index->entries);
-    free(index->near);
-    index->entries = NULL;
-    index->near = NULL;
 }
 
 #endif

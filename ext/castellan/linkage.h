@@ -27,7 +27,7 @@ static struct fragment *encoder_fragment(struct links *links, const struct edge_
     struct fragment *fragment;
     char *at;
     if (parts->link.length + parts->link_end.length + NUMBER_DIGITS + 3 >= sizeof(fragment->bytes)) return NULL;
-    if (!links->fragments) links->fragments = encoder_allocate(FRAGMENTS, sizeof(*fragment));
+    if (!links->fragments) links->fragments = arena_allocate(links->arena, FRAGMENTS, sizeof(*fragment));
     fragment = &links->fragments[(uint64_t)integer % FRAGMENTS];
     if (fragment->length && fragment->integer == integer) return fragment;
     at = fragment->bytes;

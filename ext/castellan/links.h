@@ -92,15 +92,15 @@ static void links_group(struct encoder *encoder, struct section *section, long e
         if (parts->kinds[kind].child >= 0) section_index(encoder, &encoder->sections[parts->kinds[kind].child]);
     }
     if (several) {
-        links->found_kinds = encoder_allocate((size_t)pairs, sizeof(int16_t));
-        links->kinds = encoder_allocate((size_t)pairs, sizeof(int16_t));
+        links->found_kinds = arena_allocate(&encoder->arena, (size_t)pairs, sizeof(int16_t));
+        links->kinds = arena_allocate(&encoder->arena, (size_t)pairs, sizeof(int16_t));
     }
-    links->starts = encoder_allocate((size_t)rows + 1, sizeof(int32_t));
-    links->rows = encoder_allocate((size_t)pairs, sizeof(int32_t));
-    if (!links->found) links->found = encoder_allocate((size_t)pairs, sizeof(struct link_target));
+    links->starts = arena_allocate(&encoder->arena, (size_t)rows + 1, sizeof(int32_t));
+    links->rows = arena_allocate(&encoder->arena, (size_t)pairs, sizeof(int32_t));
+    if (!links->found) links->found = arena_allocate(&encoder->arena, (size_t)pairs, sizeof(struct link_target));
     if (links->parents) links_find_lists(encoder, section, edge, links->starts);
     else links_read_pairs(encoder, section, edge, links->starts);
-    links->targets = encoder_allocate((size_t)pairs, sizeof(struct link_target));
+    links->targets = arena_allocate(&encoder->arena, (size_t)pairs, sizeof(struct link_target));
     for (long row = 0; row < rows; row++) links->starts[row + 1] += links->starts[row];
     for (long pair = 0; pair < pairs; pair++) {
         int32_t place;

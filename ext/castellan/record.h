@@ -6,13 +6,6 @@
 
 #include "ruby_side.h"
 
-static void *encoder_allocate(size_t count, size_t size)
-{
-    void *memory = calloc(count ? count : 1, size);
-    if (!memory) rb_memerror();
-    return memory;
-}
-
 /* Whether the id can be read without asking Ruby. */
 static inline bool id_of_cell(const struct cell *cell, struct record_id *id)
 {
@@ -103,7 +96,7 @@ static VALUE section_id_string(struct encoder *encoder, struct section *section,
 static bool section_read_numbers(struct section *section)
 {
     long row;
-    int64_t *numbers = section->numbers = encoder_allocate((size_t)section->source.size, sizeof(int64_t)); /* freed with the section */
+    int64_t *numbers = section->numbers = arena_allocate(section->arena, (size_t)section->source.size, sizeof(int64_t));
     bool all = true, known = true;
     for (row = 0; row < section->source.size && known; row++) {
         struct cell cell = source_cell(&section->source, row, 0);
@@ -112,10 +105,7 @@ static bool section_read_numbers(struct section *section)
         all = all && known && id.number;
         numbers[row] = id.integer;
     }
-    if (!all) {
-        free(numbers);
-        section->numbers = NULL;
-    }
+    if (!all) section->numbers = NULL;
     return known;
 }
 
@@ -167,7 +157,7 @@ static void index_fill(struct index_entry *entry, const struct record_id *id, lo
 static void section_again(struct section *section, long row, int32_t first)
 {
     if (!section->first) {
-        section->first = encoder_allocate((size_t)section->source.size, sizeof(int32_t));
+        section->first = arena_allocate(section->arena, (size_t)section->source.size, sizeof(int32_t));
         for (long i = 0; i < section->source.size; i++) section->first[i] = (int32_t)i;
     }
     section->first[row] = first;
@@ -184,7 +174,7 @@ static bool section_index_near(struct section *section)
         if (section->numbers[row] > greatest) greatest = section->numbers[row];
     }
     if (!index_near_p(least, greatest, (size_t)size)) return false;
-    index_allocate_near(&section->index, least, greatest);
+    index_allocate_near(section->arena, &section->index, least, greatest);
     for (long row = 0; row < size; row++) {
         int32_t *place = index_near(&section->index, section->numbers[row]);
         if (*place < 0) *place = (int32_t)row;
@@ -198,7 +188,7 @@ static void section_index(struct encoder *encoder, struct section *section)
     if (section->index.entries || section->index.near) return;
     section_read_ids(encoder, section);
     if (section_index_near(section)) return;
-    index_allocate(&section->index, (size_t)section->source.size);
+    index_allocate(section->arena, &section->index, (size_t)section->source.size);
     for (long row = 0; row < section->source.size; row++) {
         struct record_id id = section_id(encoder, section, row);
         struct index_entry *entry = index_find(encoder, &section->index, &id);

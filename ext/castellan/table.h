@@ -26,8 +26,8 @@ static bool links_read_lists(struct links *links, VALUE rows)
     size_t most = (size_t)(related.end - related.at + 1) / 2; /* a digit and a comma each */
     long count = 0;
     if (source.size > 1 || one.kind == CELL_VALUE || one.kind != other.kind || most > INT32_MAX) return false;
-    links->parents = encoder_allocate(most, sizeof(int64_t));
-    links->found = encoder_allocate(most, sizeof(struct link_target));
+    links->parents = arena_allocate(links->arena, most, sizeof(int64_t));
+    links->found = arena_allocate(links->arena, most, sizeof(struct link_target));
     for (; related.at < related.end; count++) {
         struct link_target *target = &links->found[count];
         if (!id_text_next(&related, &target->integer) || !id_text_next(&parents, &links->parents[count])) return false;
@@ -45,8 +45,6 @@ static VALUE links_lists(struct links *links, VALUE link)
 {
     links->grouped = true;
     if (links_read_lists(links, rb_funcall(link, id_rows, 0))) return Qnil;
-    free(links->parents);
-    free(links->found);
     links->parents = NULL;
     links->found = NULL;
     return rb_funcall(link, id_pairs, 0);
