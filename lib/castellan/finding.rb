@@ -11,12 +11,12 @@ module Castellan
   # `kind` is one of :n_plus_one, :duplicate, :write_loop, :unused_eager_load, :counter_cache, :slow_query, :wide_join.
   # `location` is where the queries were caused, `parent_location` where the `parent_count` records were loaded, both
   # "path:line". `count` is the number of statements sent, `cached_count` of those that the ORM's query cache answered.
-  # `association` is "User#employee". `fix` is text, or nil with `fix_refused` saying why; `preload` and `remedy` are the fix as
-  # a trial applies it: what to preload at the parent's load, e.g. `{ employee: {} }`, and what else to do, e.g.
-  # `{ declare: "has_one :last_token, …", read: :last_token }`. `source` is the line of source at `location`,
-  # `stack` the application's frames at one of the statements, the innermost first.
+  # `association` is "User#employee". `fix` is text, or nil with `fix_refused` saying why; the rest is the fix as a trial applies it:
+  # `preload` what to preload where the parents are loaded, e.g. `{ employee: {} }`, `also` further places to do so, and `declaration` an
+  # association to declare, e.g. `{ in: "User", name: :last_token, association: :tokens, scope: "order(id: :desc)", single: true }`.
+  # `source` is the line of source at `location`, `stack` the application's frames at one of the statements, the innermost first.
   Finding = Struct.new(:kind, :count, :cached_count, :fingerprint, :location, :parent_location, :parent_count, :parent_model,
-                       :association, :total_ns, :fix, :fix_refused, :preload, :remedy, :source, :stack, keyword_init: true) do
+                       :association, :total_ns, :fix, :fix_refused, :preload, :declaration, :also, :source, :stack, keyword_init: true) do
     def initialize(**)
       super
       freeze

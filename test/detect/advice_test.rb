@@ -40,23 +40,20 @@ class DetectAdviceTest < Minitest::Test
   def test_a_preload_within_a_recursion_is_not_proposed
     finding = only { Node.find(1).tree }
     assert_equal ["DetectAdviceTest::Node#children", 7, nil], [finding.association, finding.count, finding.fix]
-    assert_includes finding.fix_refused, "add .preload(children: :children), as deep as the tree goes, where its first record is loaded"
+    assert_includes finding.fix_refused, "preload it as deep as the tree goes where its first record is loaded"
     assert_equal 3, statements { Node.preload(children: :children).find(1).children.map { |child| child.children.map(&:id) } }
   end
 
-  def test_a_tree_below_several_records_is_loaded_level_by_level
+  def test_a_tree_below_several_records_has_no_fix_at_one_line
     finding = only { Node.where(parent_id: 1).map(&:tree) }
-    assert_includes finding.fix, "add .preload(children: { children: :children }) where the nodes are loaded: "
-    assert_includes finding.fix, "#{finding.parent_location} (as deep as the records go"
-    assert_equal 3, statements { Node.where(parent_id: 1).preload(children: { children: :children }).map(&:tree) }
-    trees = -> { Node.where(parent_id: 1).map(&:tree) }
-    assert_predicate Castellan::Doctor.try(only(&trees), &trees), :accepted?
+    assert_nil finding.fix
+    assert_includes finding.fix_refused, "by a method that calls itself: preload it as deep as the tree goes"
   end
 
   def test_arguments_may_be_written_without_parentheses
     wanted = { on_behalf: false }
     finding = only { World::User.all.each { |user| user.tokens.exists? wanted } }
-    assert_includes finding.fix, "where(user_id: values).where(id: wanted)"
+    assert_nil finding.fix
     work = -> { World::User.all.each { |user| user.tokens.find_by on_behalf: false if wanted } }
     finding = only(&work)
     assert_includes finding.fix, "has_one :chosen_token, -> { where(on_behalf: false) }, "
@@ -131,8 +128,7 @@ class DetectAdviceTest < Minitest::Test
     finding = only { World::Post.all.map { |post| World::User.find(post.user_id) } }
     at = "#{finding.location[/.*:/]}#{__LINE__ - 1}"
     assert_equal [nil, at, at], [finding.association, finding.location, finding.parent_location]
-    assert_includes finding.fix, "User.where(id: values).index_by(&:id); or add .preload(:user) where the posts are loaded: #{at} " \
-                                 "and read .user at #{at}"
+    assert_includes finding.fix, "add .preload(:user) where the posts are loaded: #{at} and read .user at #{at}"
   end
 
   def test_a_finding_has_the_frames_of_the_application_that_led_to_its_statements
@@ -172,14 +168,12 @@ class DetectAdviceTest < Minitest::Test
     wanted = World::Post.first
     finding = only { World::User.all.map { |user| user.posts.exists?(wanted.id) } }
     code = "ActiveRecordWorld::Post.where(user_id: values).where(id: wanted.id).distinct.pluck(:user_id)"
-    assert_includes finding.fix, "ask for all at once, before the loop at #{finding.location}: #{code}; "
+    assert_includes finding.fix, "ask for all at once, before the loop at #{finding.location}: #{code} (what"
     assert_equal [wanted.user_id], World::Post.where(user_id: World::User.ids).where(id: wanted.id).distinct.pluck(:user_id)
     finding = only { World::User.all.map { |user| user.posts.exists?(1) } }
-    assert_includes finding.fix, "has_many :chosen_posts, -> { where(id: 1) }, "
-    assert_includes finding.fix, "; and read .chosen_posts.any? at #{finding.location}"
+    assert_includes finding.fix, "Post.where(user_id: values).where(id: 1).distinct.pluck(:user_id)"
     finding = only { World::User.all.map { |user| user.comments.exists?(wanted.id) } }
     assert_nil finding.fix
-    assert_match(/no preload can answer them; ask for all at once, by a join\z/, finding.fix_refused)
   end
 
   def test_only_a_hash_and_a_list_are_conditions_of_exists
@@ -187,32 +181,28 @@ class DetectAdviceTest < Minitest::Test
     params = { id: wanted }
     finding = only { World::User.all.map { |user| user.posts.exists?(wanted) } }
     assert_includes finding.fix, "Post.where(user_id: values).where(id: wanted).distinct"
-    assert_includes finding.fix, "; where wanted is a Hash, write where(wanted) for it"
     fix = only { World::User.all.map { |user| user.posts.exists?(params[:id]) } }.fix
-    assert_match(/\.where\(id: params\[:id\]\)\.distinct.* are no literals\z/, fix)
+    assert_includes fix, ".where(id: params[:id]).distinct"
     assert_includes only { World::User.all.map { |user| user.posts.exists?(wanted.to_i) } }.fix, ".where(id: wanted.to_i).distinct"
-    assert_includes only { World::User.all.map { |user| user.posts.exists?("5") } }.fix, '-> { where(id: "5") }'
-    assert_includes only { World::User.all.map { |user| user.posts.exists?(["id > ?", 5]) } }.fix, '-> { where(["id > ?", 5]) }'
-    assert_includes only { World::User.all.map { |user| user.posts.exists?({ id: 5 }) } }.fix, "-> { where({ id: 5 }) }"
+    assert_includes only { World::User.all.map { |user| user.posts.exists?("5") } }.fix, '.where(id: "5").distinct'
+    assert_includes only { World::User.all.map { |user| user.posts.exists?(["id > ?", 5]) } }.fix, '.where(["id > ?", 5]).distinct'
+    assert_includes only { World::User.all.map { |user| user.posts.exists?({ id: 5 }) } }.fix, ".where({ id: 5 }).distinct"
   end
 
-  def test_what_belongs_to_one_and_is_asked_for_each_of_others_is_asked_with_a_list
+  def test_a_condition_that_the_line_does_not_show_means_no_fix
     comments = World::Comment.where(author_id: World::User.last.id)
     finding = only { World::Post.all.map { |post| comments.exists?(post_id: post.id) } }
-    code = "ActiveRecordWorld::Comment.where(post_id: values).where(author_id: …).distinct.pluck(:post_id)"
-    assert_includes finding.fix, "ask for all at once, before the loop at #{finding.location}: #{code}"
+    assert_nil finding.fix
   end
 
   def test_what_an_association_is_declared_with_is_not_left_out_of_a_query_for_all
     finding = only { Node.all.map { |node| node.new_children.count } }
-    code = "DetectAdviceTest::Node.where(parent_id: values).where(updated_at: …).group(:parent_id)"
-    assert_includes finding.fix, "; or count them in one query: #{code}.count"
-    assert_includes only { Node.all.map { |node| node.new_children.average(:id) } }.fix, "#{code}.average(:id)"
+    assert_nil finding.fix
+    assert_nil only { Node.all.map { |node| node.new_children.average(:id) } }.fix
   end
 
   def test_the_block_of_an_association_of_sequel_is_a_condition_as_well
-    code = "DetectAdviceTest::Leaf.where(parent_id: values).where(color: …).group_and_count(:parent_id)"
-    assert_includes only { Leaf.all.map { |leaf| leaf.red_leaves_dataset.count } }.fix, "; or count them in one query: #{code}"
+    assert_nil only { Leaf.all.map { |leaf| leaf.red_leaves_dataset.count } }.fix
     finding = only { Leaf.all.map { |leaf| Leaf.where(parent_id: leaf.id).all } }
     assert_equal "DetectAdviceTest::Leaf#leaves", finding.association
     refute_includes finding.fix, "ambiguous"
@@ -228,25 +218,6 @@ class DetectAdviceTest < Minitest::Test
     assert_equal 2, statements { Node.preload(:children).map { |node| node.children.cache_key_with_version } }
     versions = [Node.all, Node.preload(:children)].map { |nodes| nodes.map { |node| node.children.cache_key_with_version } }
     assert_equal(*versions)
-  end
-
-  def test_pages_of_each_are_read_from_what_is_loaded
-    finding = only { SequelWorld::User.all.each { |user| user.posts_dataset.order(:id).paged_each(rows_per_fetch: 1) { |post| post.id } } }
-    assert_includes finding.fix, "add .eager(:posts) where"
-    assert_includes finding.fix, "write .posts.each instead of .posts_dataset.paged_each at"
-  end
-
-  def test_rows_that_were_chosen_by_a_column_are_deleted_by_all_of_its_values
-    World::Base.transaction do
-      fix = only { [1, 2, 3].each { |id| World::Token.where(user_id: id).delete_all } }.fix
-      assert_includes fix, "World::Token.where(user_id: values).delete_all"
-      assert_includes only { [1, 2, 3].each { |id| World::Token.where(id: id).delete_all } }.fix, "World::Token.where(id: ids).delete_all"
-      raise ActiveRecord::Rollback
-    end
-    SequelWorld::DB.transaction(rollback: :always) do
-      fix = only { [1, 2, 3].each { |id| SequelWorld::Token.where(user_id: id).delete } }.fix
-      assert_match(/Token\.where\(user_id: values\)\.delete /, fix)
-    end
   end
 
   def test_of_several_models_of_a_table_the_one_that_the_line_names_is_meant
@@ -271,7 +242,7 @@ class DetectAdviceTest < Minitest::Test
   def test_the_condition_that_changes_is_asked_for_at_once
     author = World::User.last.id
     finding = only { [1, 2, 3].map { |post| World::Comment.find_by(author_id: author, post_id: post) } }
-    assert_includes finding.fix, "World::Comment.where(post_id: values).where(author_id: …)"
+    assert_includes finding.fix, "World::Comment.where(post_id: values).where(author_id: author)"
     finding = only { [[1, 2], [2, 3], [3, 4]].map { |user, post| World::Comment.find_by(author_id: user, post_id: post) } }
     assert_includes finding.fix_refused, "does not show which changes"
   end
@@ -287,7 +258,7 @@ class DetectAdviceTest < Minitest::Test
   def test_records_without_a_line_have_no_fix_without_a_line
     users = World::User.all.each_entry
     finding = only { 3.times { users.next.posts.to_a } }
-    assert_includes finding.fix_refused, "no line of the application was running; .preload(:posts) belongs to"
+    assert_includes finding.fix_refused, "no line of the application was running"
   end
 
   def test_what_replaces_rows_is_not_replaced_by_what_leaves_them
@@ -315,12 +286,11 @@ class DetectAdviceTest < Minitest::Test
 
   def test_a_lock_for_each_row_is_not_taken_away
     finding = only { World::Base.transaction { [1, 2, 3].each { |id| World::Tag.lock.find(id) } } }
-    assert_includes finding.fix_refused, "World::Tag.where(id: values).order(:id).lock.index_by(&:id)"
+    assert_includes finding.fix_refused, "each row is locked by itself"
     finding = only { World::Base.transaction { World::Tag.limit(3).each { |tag| tag.with_lock { tag.update!(name: "n #{tag.id}") } } } }
     assert_equal :write_loop, finding.kind
     finding = only { SequelWorld::DB.transaction { [1, 2, 3].each { |id| SequelWorld::Tag.for_update.first(id: id) } } }
-    # Of Sequel's statements the text alone is known, and other tests have models of this table.
-    assert_includes finding.fix_refused, "Tag.where(id: values).order(:id).for_update.as_hash(:id)"
+    assert_includes finding.fix_refused, "each row is locked by itself"
   end
 
   private

@@ -49,23 +49,46 @@ class ReportTest < Minitest::Test
     helps = finding(fix: "add x", fingerprint: "select a", total_ns: 1)
     not_so = finding(fix: "add y", fingerprint: "select b", total_ns: 9)
     measured = Castellan::Measurement.new(queries: 1, duration_ns: 1_000_000, sql_ns: 1, allocated_objects: 1, response_bytes: 1)
-    trials = { helps => Doctor::Trial.new(findings: [helps], before: measured, after: measured, same: true),
+    slow = Castellan::Measurement.new(**measured.to_h, duration_ns: 2_000_000)
+    trials = { helps => Doctor::Trial.new(findings: [helps], before: slow, after: measured, same: true),
                not_so => Doctor::Trial.new(findings: [not_so], before: measured, same: false, reason: "it fails") }
     report = Doctor::Report.new(made([helps, not_so]), trials: trials)
     assert_match(/fix     add y\n   tried   does not help: it fails\n/, report.to_s)
-    assert_match(/fix     add x\n   tried   1 → 1 queries, 1\.00 → 1\.00 ms .*; the same bytes\n/, report.to_s)
+    assert_match(/fix     add x\n   tried   1 → 1 queries, 2\.00 → 1\.00 ms .*; the same bytes\n/, report.to_s)
     assert_includes report.to_s, "\nnext: add x"
     assert_equal [true, false], report.to_h["findings"].map { |one| one["trial"]["accepted"] }
-    assert_includes Doctor::Report.new(made([not_so]), trials: trials).to_s, "next: the changes that were tried do not help"
+    assert_includes Doctor::Report.new(made([not_so]), trials: trials).to_s, "next: nothing worth doing: the changes"
   end
 
-  def test_only_the_longest_findings_are_tried
-    groups = Array.new(7) { |number| finding(fix: nil, fix_refused: "no", fingerprint: number.to_s) }
-    assert_empty Doctor::Trials.of(nil, request, groups)
-    told = Array.new(7) { |number| finding(kind: :duplicate, fix: "keep #{number}", fingerprint: number.to_s, total_ns: number) }
-    reasons = Doctor::Trials.of(nil, request, told).transform_values(&:reason)
-    assert_equal ["only the 5 that take longest are"] * 2, reasons.values_at(*told.first(2))
-    assert_equal ["where to keep the answer is for the source to say"] * 5, reasons.values_at(*told.last(5))
+  def test_the_next_step_is_what_saves_the_most_time
+    trials = [[9, 8], [9, 3], [9, 9], [9, 12]].to_h do |before, after|
+      finding = finding(fix: "fix #{after}", fingerprint: after.to_s, total_ns: 100 - after)
+      measured = [before, after].map do |ms|
+        Castellan::Measurement.new(queries: ms, duration_ns: ms * 1_000_000, sql_ns: 1, allocated_objects: 1, response_bytes: 1)
+      end
+      [finding, Doctor::Trial.new(findings: [finding], before: measured[0], after: measured[1], same: true, noise_ns: 500_000)]
+    end
+    assert_equal "fix 3", Doctor::Advice.new(made(trials.keys), trials).to_s
+    useless = trials.select { |finding, _trial| ["fix 9", "fix 12"].include?(finding.fix) }
+    assert_includes Doctor::Advice.new(made(useless.keys), useless).to_s, "nothing worth doing"
+    noisy = trials.select { |finding, _trial| finding.fix == "fix 8" }
+    noisy.transform_values! { |trial| trial.dup.tap { |one| one.noise_ns = 2_000_000 } }
+    assert_includes Doctor::Advice.new(made(noisy.keys), noisy).to_s, "nothing worth doing"
+  end
+
+  def test_all_fixes_together_are_the_next_step_where_they_save_more_than_one
+    one, other = Array.new(2) { |number| finding(fix: "fix #{number}", fingerprint: number.to_s) }
+    trial = lambda do |findings, after|
+      measured = [9, after].map do |ms|
+        Castellan::Measurement.new(queries: ms, duration_ns: ms * 1_000_000, sql_ns: 1, allocated_objects: 1, response_bytes: 1)
+      end
+      Doctor::Trial.new(findings: findings, before: measured[0], after: measured[1], same: true)
+    end
+    trials = { one => trial.call([one], 5), other => trial.call([other], 6), together: trial.call([one, other], 2) }
+    report = Doctor::Report.new(made([one, other]), trials: trials)
+    assert_includes report.to_s, "\n1 and 2 together: 9 → 2 queries"
+    assert_includes report.to_s, "\nnext: all of these together: fix 0; and fix 1"
+    assert_equal 2, report.to_h["together"]["after"]["queries"]
   end
 
   def test_the_next_step_follows_from_what_takes_the_time

@@ -90,6 +90,13 @@ module Castellan
           nil
         end
 
+        # Class methods may do anything, but these choose.
+        # @param name [Symbol]
+        # @return [Boolean] whether the model has such a scope
+        def scope?(model, name)
+          model.respond_to?(name) && model.method(name).source_location&.first.to_s.end_with?("active_record/scoping/named.rb")
+        end
+
         # What is inserted although it may be there is told by the statement; without that `insert_all` would say nothing of it.
         # @param shape [Shape] of one INSERT
         def insert_many(model, shape)
@@ -99,9 +106,6 @@ module Castellan
           else "#{model.name}.insert_all(rows)"
           end
         end
-
-        def update_many(model) = "#{model.name}.where(…).update_all(…), or #{model.name}.upsert_all(rows) where the values differ"
-        def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete_all"
 
         private
 

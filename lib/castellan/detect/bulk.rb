@@ -38,9 +38,6 @@ module Castellan
           "#{where(model, column, conditions)}.#{unique?(model, column) ? "index_by" : "group_by"}(&:#{column})"
         end
 
-        # @return [String] the same, with a lock on each
-        def self.locked(model, column) = records(model, column, "order(:#{model.primary_key}).lock")
-
         # @return [String] the values of which there are any
         def self.existing(model, column, conditions = "") = "#{where(model, column, conditions)}.distinct.pluck(:#{column})"
 
@@ -57,9 +54,6 @@ module Castellan
         def self.records(model, column, conditions = "")
           "#{where(model, column, conditions)}.#{unique?(model, column) ? "as_hash" : "to_hash_groups"}(:#{column})"
         end
-
-        # @return [String] the same, with a lock on each
-        def self.locked(model, column) = records(model, column, "order(:#{model.primary_key}).for_update")
 
         def self.existing(model, column, conditions = "") = "#{where(model, column, conditions)}.distinct.select_map(:#{column})"
 

@@ -29,12 +29,12 @@ module Castellan
           (through.nil? || shape.tables.include?(through))
       end
 
-      # @param source [String]
+      # @param source [Source]
       # @return [Boolean] whether a statement looks up the record whose key the owner holds, with the key as it is written there
       def held_by?(shape, source)
         return false unless held && target && shape.table == table && shape.equal == keys
 
-        source.match?(/(?:[.&]|\[:?["']?)#{Regexp.escape(held)}\b/)
+        source.names?(held.to_sym, held)
       end
 
       # @return [Boolean] whether the key has several columns

@@ -47,7 +47,7 @@ module Castellan
       def held(group)
         return if group.association || group.busiest.nil?
 
-        source = WrittenCall.at(group.busiest)
+        source = Source.at(group.busiest)
         candidates.find { |link| link.held_by?(group.shape, source) }
       end
 
@@ -91,7 +91,7 @@ module Castellan
       end
 
       def rank(link, group)
-        scoped = (@scoped ||= {}.compare_by_identity)[link] ||= ScopeColumns.of(link)
+        scoped = (@scoped ||= {}.compare_by_identity)[link] ||= Selection.columns(link)
         named = named?(link, group)
         [named ? 0 : 1, (scoped - group.shape.equal).any? || (!named && written?(scoped, group)) ? 1 : 0, -scoped.size,
          link.through ? 1 : 0, link.to == :many ? 0 : 1]
@@ -99,8 +99,8 @@ module Castellan
 
       # Whether the line itself gives a value to what the scope of an association would choose by.
       def written?(columns, group)
-        source = WrittenCall.at(group.busiest)
-        columns.any? { |column| source.match?(/\b#{Regexp.escape(column)}:(?!:)/) }
+        source = Source.at(group.busiest)
+        columns.any? { |column| source.value(column) }
       end
 
       def candidates
@@ -111,7 +111,7 @@ module Castellan
       def asked_anew?(link, group) = group.pieces.nil? || group.different == 1 || group.pieces.varies?(link.keys)
 
       def named?(link, group)
-        WrittenCall.at(group.busiest).match?(/\b#{Regexp.escape(link.name.to_s)}(?:_dataset)?\b/)
+        Source.at(group.busiest).names?(link.name, :"#{link.name}_dataset")
       end
 
       def models = [*loaded, *walked_to, *looked_up, *streamed].uniq
@@ -131,7 +131,7 @@ module Castellan
       # Rows without a model name none.
       def streamed
         reads = @groups.select { |group| group.shape.sequel? && group.association.nil? && several?(group.shape) }
-        reads.filter_map { |group| Words.written(group.shape.models, WrittenCall.at(group.busiest)) }
+        reads.filter_map { |group| Words.written(group.shape.models, Source.at(group.busiest).constants) }
       end
 
       def several?(shape) = !shape.single? && shape.fingerprint.match?(WHOLE_ROWS)

@@ -51,18 +51,19 @@ module Castellan
       private
 
       # Of several loads that fit the one is taken for which the association was not preloaded; then one before the association was read;
-      # then one of as many records as read it; then one that was not repeated; then the largest; then the first.
+      # then one of as many records as read it; then the last that was not repeated and has enough; then the largest.
       def load_before(owner, group, name)
         found = @loads.select { |load| fits?(load.model, owner) }.flat_map do |load|
           nodes = nodes(load, owner)
           nodes.empty? ? [[load, nil]] : nodes.map { |node| [load, node] }
         end
-        found.max_by { |load, node| [*rank(load, node, group, name), load.count, -load.order, -(node ? node.path.size : 0)] }
+        found.max_by { |load, node| [*rank(load, node, group, name), -(node ? node.path.size : 0)] }
       end
 
       def rank(load, node, group, name)
+        enough = load.times == 1 && (load.joined || load.count >= walkers(group))
         [node&.names.to_a.include?(name) ? 0 : 1, (node || load).order < group.order ? 1 : 0, load.count == walkers(group) ? 1 : 0,
-         load.times == 1 && (load.joined || load.count >= walkers(group)) ? 1 : 0, read_below?(node, group, name) ? 1 : 0]
+         enough ? 1 : 0, read_below?(node, group, name) ? 1 : 0, enough ? load.order : load.count, load.order]
       end
 
       # Whether the line goes on from the preloaded records: `comment.parent.author`.
@@ -95,8 +96,9 @@ module Castellan
       end
 
       def here(load, owner, group)
-        Parent.new(model: owner, site: load.site, count: load.joined ? group.count : load.count, path: [], loaded: class_named(load.model),
-                   also: others(load, owner, group), walk: walk_to(owner, load))
+        site, *also = [load, *others(load, owner, group)].sort_by(&:order).map(&:site).uniq
+        Parent.new(model: owner, site: site, count: load.joined ? group.count : load.count, path: [], loaded: class_named(load.model),
+                   also: also, walk: walk_to(owner, load))
       end
 
       # The association through which a line loads such records, if it is one: its statement came before they did.
@@ -113,7 +115,7 @@ module Castellan
         missing = group.association && !load.joined ? walkers(group) - load.count : 0
         candidates = @loads.select { |other| other != load && other.count > 1 && fits?(other.model, owner) }
         candidates = candidates.sort_by { |other| [other.order < group.order ? 0 : 1, -other.count] }
-        candidates.take_while { |other| missing.positive? && (missing -= other.count) }.map(&:site).uniq
+        candidates.take_while { |other| missing.positive? && (missing -= other.count) }
       end
 
       # The owners came from a repeated walk themselves: ask for the parent of that.

@@ -39,11 +39,10 @@ module Castellan
         def unlisted = " and .all"
 
         # The association to declare for chosen records.
-        # @param limit [Integer, nil] how many of each
-        def scoped(macro, name, link, scope, limit = nil)
+        def scoped(macro, name, link, scope)
           reflection = link.model.association_reflection(link.name)
           names = link.through ? %i[join_table left_key right_key] : %i[key]
-          options = { class: link.target.name, **reflection.slice(*names), limit: limit }.compact
+          options = { class: link.target.name, **reflection.slice(*names) }.compact
           options = options.map { |option, value| "#{option}: #{value.inspect}" }
           macro = "many_to_many" if link.through
           "#{macro}(:#{name}, #{options.join(", ")})#{" { |dataset| dataset.#{scope} }" unless scope.empty?}"
@@ -74,8 +73,10 @@ module Castellan
         end
 
         def insert_many(model, shape) = "#{model.name}.#{"dataset.insert_conflict(…)." if shape.conflict}multi_insert(rows)"
-        def update_many(model) = "#{model.name}.where(…).update(…)"
-        def delete_many(model) = "#{model.name}.where(#{primary_key(model)}: ids).delete"
+
+        # @param name [Symbol]
+        # @return [Boolean] whether the model's datasets have such a method of their own
+        def scope?(model, name) = model.dataset.respond_to?(name) && !Sequel::Dataset.method_defined?(name)
 
         private
 

@@ -16,7 +16,9 @@ module Castellan
       MOST_FILES = 50
       LOCKS = %i[lock lock! with_lock for_update for_share lock_style].freeze
       RETRY = /\bretr(?:y|ies|iable)\b|Stale|NoExistingObject/
-      private_constant :MOST_FILES, :LOCKS, :RETRY
+      LIMITS = %i[limit first last take].freeze
+      OTHER_ONES = %i[second third fourth fifth forty_two second_to_last third_to_last offset].freeze
+      private_constant :MOST_FILES, :LOCKS, :RETRY, :LIMITS, :OTHER_ONES
 
       @files = {}
       @lock = Mutex.new
@@ -54,6 +56,15 @@ module Castellan
         rescue SystemCallError
           nil
         end
+      end
+
+      # @param call [Node]
+      # @return [Boolean] whether it takes several records, or another than the first or last
+      def self.limit?(call)
+        return true if OTHER_ONES.include?(call.name)
+
+        LIMITS.include?(call.name) && call.arguments.any? && call.arguments.none? { |one| %i[pair hash].include?(one.kind) } &&
+          call.arguments.map(&:text) != ["1"]
       end
 
       # @param tree [Node, nil] of the file
@@ -95,6 +106,14 @@ module Castellan
 
       # @return [Boolean] whether the line takes only the first answer of several, as in `a.first || b.first`
       def alternatives? = reached.any? { |node| node.kind == :or } || enclosing.any? { |node| node.kind == :or }
+
+      # @return [Boolean] whether several records are taken of something
+      def limits? = calls.any? { |call| Source.limit?(call) }
+
+      # @return [Boolean] whether a name is written, as a call or as a symbol
+      def names?(*names)
+        calls?(*names) || reached.any? { |node| node.kind == :literal && names.any? { |name| node.text == name.inspect } }
+      end
 
       # @return [Boolean] whether the rows that it reads are locked
       def locks? = calls?(*LOCKS)

@@ -36,8 +36,8 @@ module Castellan
         @links = Links.new(@tally)
         @batches = Batches.new(@tally, @links)
         cases = loops(first_pages(suspects.filter_map { |group| judge(group) }))
-        fix = Fix.new(cases)
-        cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fix) }
+        fixes = Fixes.new(cases)
+        cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fixes) }
       end
 
       private
@@ -105,7 +105,7 @@ module Castellan
         return false unless column && shape.equal.include?(column)
 
         key = shape.equal - [column]
-        return false if varies?(group, key) || [group.busiest, *group.stack].compact.none? { |site| WrittenCall.attempted?(site) }
+        return false if varies?(group, key) || [group.busiest, *group.stack].compact.none? { |site| Source.at(site).attempted? }
 
         reads = @tally.groups.select { |other| other.shape.table == shape.table && other.shape.equal == key }
         reads.any? { |other| other.count >= group.count && other.different == 1 }
@@ -130,7 +130,7 @@ module Castellan
         return if site && group.polling?
         return look_up(group, site) if site && group.different > 1 && !of_subclasses?(group)
 
-        return if group.shape.volatile? || @batches.first?(group) || WrittenCall.locks?(WrittenCall.at(group.busiest))
+        return if group.shape.volatile? || @batches.first?(group) || Source.at(group.busiest).locks?
 
         new_case(:duplicate, group, group.busiest) if again(group, site) >= @repeats - 1
       end
@@ -186,7 +186,7 @@ module Castellan
         return false unless write.group.shape.table == group.shape.table
         return group.shape.existence? && CallSite.source(one.site).to_s.include?("validates_unique") if one.site != write.site
 
-        group.shape.existence? || group.shape.locks? || WrittenCall.locks?(WrittenCall.at(one.site)) || write.group.before?(group)
+        group.shape.existence? || group.shape.locks? || Source.at(one.site).locks? || write.group.before?(group)
       end
 
       def model_of(write) = write.group.shape.models.first&.name
@@ -204,42 +204,51 @@ module Castellan
       end
 
       MOST_WRITTEN = 4
-      private_constant :MOST_WRITTEN
+      AGAIN = %i[lock! with_lock].freeze
+      LIBRARY = %w[ActiveRecord::Base Sequel::Model Object].freeze
+      private_constant :MOST_WRITTEN, :AGAIN, :LIBRARY
 
       # How often a line names what was asked for, in the same words: `[User.find(1), User.find(2)]` is no loop.
       def mentions(site, shape, link = nil)
-        source = site && CallSite.source(site) or return 0
-
-        times = named(source, shape, link).map { |words| words.tally.values.max.to_i }.max.to_i
-        times.positive? && link.nil? && !locked_apart?(shape) ? times + WrittenCall.locked_again(source) : times
+        source = site ? Source.at(site) : (return 0)
+        times = named(source, CallSite.source(site).to_s, shape, link).map { |words| words.tally.values.max.to_i }.max.to_i
+        times.positive? && link.nil? && !locked_apart?(shape) ? times + source.calls.count { |call| AGAIN.include?(call.name) } : times
       end
 
-      # Whether the statement that locks says so. On SQLite it is the same as the one before.
+      # Whether the statement that locks is another. On SQLite it is the same as the one before.
       def locked_apart?(shape) = @tally.groups.any? { |group| group.shape.table == shape.table && group.shape.locks? }
 
-      def named(source, shape, link)
-        return [source.scan(/\.#{Regexp.escape(link.name.to_s)}\b/)] if link
+      def named(source, text, shape, link)
+        return [source.calls.filter_map { |call| call.name if call.name == link.name && call.receiver }] if link
         return [] if shape.table.nil?
 
-        [source.scan(/(?:\[:|\b(?:from|join|into|update) )#{Regexp.escape(shape.table)}\b/i),
+        [text.scan(/(?:\[:|\b(?:from|join|into|update) )#{Regexp.escape(shape.table)}\b/i),
          *shape.models.map { |model| calls(source, model) }]
       end
 
       # Scopes of the model's own are one word: `[Ticket.open.count, Ticket.closed.count]` is no loop either. Of alternatives not all are
       # asked: `Ticket.open.first || Ticket.closed.first`.
       def calls(source, model)
-        calls = source.scan(/\b#{model.name[/\w+\z/]}(?:\.(\w+)|\[)/).flatten
-        return calls if source.match?(/(?:\|\||&&)(?!=)/)
+        name = model.name[/\w+\z/]
+        calls = source.calls.select { |call| call.receiver&.kind == :constant && call.receiver.text[/\w+\z/] == name }.map(&:name)
+        return calls if source.alternatives?
 
-        calls.map { |name| name && Chain.scope?(model, name) ? :scope : name }
+        calls.map { |call| model.respond_to?(call) && own?(model, call) ? :scope : call }
       end
 
-      def finding(one, fix)
-        text, refused = fix.of(one)
+      # Whether the model itself has such a scope, or class method, and not the library.
+      def own?(model, name)
+        library = model.ancestors.find { |owner| LIBRARY.include?(owner.name) }
+        !library.singleton_class.ancestors.include?(model.method(name).owner)
+      end
+
+      def finding(one, fixes)
+        fix = fixes.of(one)
         Finding.new(kind: one.kind, count: one.count, cached_count: one.cached, fingerprint: one.group.shape.fingerprint,
                     location: CallSite.location(one.site), association: one.link&.to_s, total_ns: one.total_ns,
                     parent_location: CallSite.location(one.parent&.site), parent_count: one.parent&.count,
-                    parent_model: one.parent&.model&.name, preload: fix.tree(one), remedy: fix.remedy(one), fix: text, fix_refused: refused,
+                    parent_model: one.parent&.model&.name, preload: fix.preload, declaration: fix.declaration, also: fix.also,
+                    fix: fix.text, fix_refused: fix.refused,
                     source: one.site && CallSite.source(one.site), stack: one.group.stack&.map { |site| CallSite.frame(site) }&.freeze)
       end
     end

@@ -8,8 +8,7 @@ module Castellan
     #   Words.singular(Story::LineItem)   # => "line_item"
     module Words
       BOUNDARY = /(?<=[a-z\d])(?=[A-Z])/
-      CONSTANT = /(?:[A-Z]\w*::)*[A-Z]\w*/
-      private_constant :BOUNDARY, :CONSTANT
+      private_constant :BOUNDARY
 
       module_function
 
@@ -38,13 +37,12 @@ module Castellan
 
       # Several models may have one table.
       # @param models [Array<Class>]
-      # @param source [String]
+      # @param constants [Array<String>] see {Source#constants}
       # @return [Class, nil] the one whose name is written there, with or without the modules around it, or the first
-      def named(models, source) = written(models, source) || models.first
+      def named(models, constants) = written(models, constants) || models.first
 
       # @return [Class, nil] the same, or nil
-      def written(models, source)
-        names = source.scan(CONSTANT)
+      def written(models, names)
         models.find { |model| names.any? { |name| "::#{model.name}".end_with?("::#{name}") } }
       end
 

@@ -30,13 +30,22 @@ module Castellan
         return if groups.empty?
 
         mendable = groups.select(&:fix)
-        best = mendable.find { |group| trial(group)&.accepted? } || mendable.find { |group| !trial(group)&.tried? }
-        return best.fix if best
-        return "the changes that were tried do not help; see above why" if mendable.any?
+        best = best_tried(mendable) || mendable.find { |group| !trial(group)&.tried? }&.fix
+        return best if best
+        return "nothing worth doing: the changes that were tried do not help, or save less time than two runs differ" if mendable.any?
 
         return groups.first.fix_refused if groups.none?(&:repeats?)
 
         "no preload mends what is repeated; see above for what to ask at once instead"
+      end
+
+      # What saves the most time, as measured; all together only where that saves more than the best alone.
+      def best_tried(groups)
+        best = groups.select { |group| trial(group)&.worth? }.max_by { |group| trial(group).gain_ns }
+        together = @trials[:together]
+        return best&.fix unless together&.worth? && together.gain_ns > (best ? trial(best).gain_ns : 0)
+
+        "all of these together: #{together.findings.map(&:fix).uniq.join("; and ")}"
       end
 
       def trial(group) = @trials[group.findings.first]

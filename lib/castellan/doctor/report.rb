@@ -28,7 +28,9 @@ module Castellan
       # @return [Hash{String => Object}] with the ledger's names
       def to_h
         row.merge("request" => @examination.request.to_s, "comparable" => @comparable, "runs" => @examination.runs, "tables" => @rows,
-                  "findings" => @examination.findings.map { |finding| told(finding) }, "next_step" => advice)
+                  "together" => @trials[:together]&.to_h, "findings" => @examination.findings.map { |finding|
+                                                            told(finding)
+                                                          }, "next_step" => advice)
       end
 
       # @return [Hash{String => Numeric, nil}] durations in milliseconds
@@ -87,7 +89,15 @@ module Castellan
         return ["", "  no query is repeated"] if @examination.findings.empty?
 
         groups = FindingGroup.all(@examination.findings)
-        groups.each.with_index(1).flat_map { |group, number| ["", *group.lines(number, @trials[group.findings.first])] }
+        lines = groups.each.with_index(1).flat_map { |group, number| ["", *group.lines(number, @trials[group.findings.first])] }
+        @trials[:together] ? [*lines, "", "#{together(groups)}: #{@trials[:together]}"] : lines
+      end
+
+      def together(groups)
+        numbers = groups.each.with_index(1).filter_map { |group, number|
+          number if @trials[:together].findings.include?(group.findings.first)
+        }
+        "#{numbers[0..-2].join(", ")} and #{numbers.last} together"
       end
 
       def advice

@@ -14,10 +14,9 @@ module Castellan
     #   # 151 → 2 queries, 41.0 → 6.2 ms (SQL 12.1 → 0.9 ms), 31,904 → 6,120 objects; the answer is the same
     #
     # `before` and `after` are {Measurement}s, nil when nothing was tried or the work failed with the fix. `masked` names what
-    # differs between two runs without the fix, which is not compared. `how` says what stands for code that cannot be written into the
-    # work, as the list of values for a look-up. `reason` says why it was not accepted. Frozen; holds no
-    # value of the answer.
-    Trial = Struct.new(:findings, :before, :after, :same, :masked, :reason, :how, keyword_init: true) do
+    # differs between two runs without the fix, which is not compared. `reason` says why it was not accepted, `reordered` whether the rows
+    # came in another order and nothing else differed. Times within `noise_ns` are the same. Frozen; holds no value of the answer.
+    Trial = Struct.new(:findings, :before, :after, :same, :masked, :reason, :reordered, :noise_ns, keyword_init: true) do
       def initialize(masked: [], **)
         super
         masked.freeze
@@ -33,11 +32,18 @@ module Castellan
       # @return [Boolean] whether the answer was the same with the fix, as far as it is the same at all
       def same? = same ? true : false
 
+      # @return [Integer] nanoseconds that the fix saves, negative where it is slower; 0 when it was not accepted
+      def gain_ns = accepted? && after ? before.duration_ns - after.duration_ns : 0
+
+      # @return [Boolean] whether it was accepted and saves more time than two runs of the same work differ
+      def worth? = gain_ns > [noise_ns.to_i, before.to_h[:duration_ns].to_i / 20].max
+
       # @return [String]
       def to_s
         return "not tried: #{reason}" unless tried?
+        return "faster, in another order: order the association (#{figures})" if reordered && after.duration_ns < before.duration_ns
 
-        accepted? ? [figures, agreement, how].compact.join("; ") : "does not help: #{reason}#{" (#{figures})" if after}"
+        accepted? ? [figures, agreement].join("; ") : "does not help: #{reason}#{" (#{figures})" if after}"
       end
 
       # @return [Hash{String => Object}]

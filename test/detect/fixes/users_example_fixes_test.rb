@@ -51,14 +51,14 @@ class UsersExampleFixesTest < Minitest::Test
   end
 
   def test_the_preloads_of_the_baseline_are_one_change_and_the_token_is_another
-    preload, token = groups("baseline").partition { |group| group["findings"].first["remedy"].nil? }
+    preload, token = groups("baseline").partition { |group| group["findings"].first["declaration"].nil? }
     assert_equal [1, 1], [preload.size, token.size]
     assert_equal 6, preload.first["findings"].size
     assert_equal [1135, 170], queries(preload.first)
     assert_equal [1135, 974], queries(token.first)
   end
 
-  def test_the_last_finding_is_mended_by_an_association_that_is_declared_only_while_it_is_tried
+  def test_the_last_finding_is_mended_by_an_association_that_is_declared_nowhere_while_it_is_tried
     assert_equal(161, queries(groups("all_associations").first).reduce { |before, after| before - after })
     refute_includes self.class.told["associations"], "last_authentication_token"
   end

@@ -3,97 +3,119 @@
 module Castellan
   module Doctor
     class Trial
-      # Tries the fix of findings: the work twice as it is, then twice with the fix, and what came of it.
+      # Tries the fixes of findings together: the work as it is, then with the fixes, and what came of it.
       #
       #   Experiment.new(findings) { application.call(env) }.call   # => Trial
       #
-      # The first run of each kind warms up. What differs between the two unfixed runs is not compared with the fixed one.
+      # The first run of each kind warms up, of the others the fastest counts, and how far they lie apart is noise. What differs between
+      # unfixed runs is not compared.
       class Experiment
         # How much more a fix with fewer queries may cost, in proportion and altogether.
         MORE = 1.25
         MORE_OBJECTS = 5_000
         MORE_NS = 5_000_000
+        # A run that is quicker is repeated once more.
+        QUICK_NS = 300_000_000
+        EVENT = "start_processing.action_controller"
         SAFE = %w[GET HEAD].freeze
-        UNANSWERED = "nothing can answer these statements in their place, as they are sent, so that the line must be rewritten"
-        CHAINED = "each value stands in the answer to the one before, so that they cannot be collected before the loop"
-        private_constant :MORE, :MORE_OBJECTS, :MORE_NS, :SAFE, :CHAINED, :UNANSWERED
+        private_constant :MORE, :MORE_OBJECTS, :MORE_NS, :QUICK_NS, :EVENT, :SAFE
 
-        # @param findings [Array<Finding>] what one change mends
+        # @param findings [Array<Finding>]
         # @yield the work
         def initialize(findings, &work)
           @findings = findings
           @work = work
-          @notes = AtOnce::Notes.new(findings)
         end
 
         # @return [Trial]
         def call
-          reason = Untriable.reason(@findings)
+          reason = untriable
           reason ? trial(reason: reason) : unfixed
         end
 
         private
 
-        def unfixed
-          first = nil
-          writing = Verbs.during { first = Instrument.record(@notes) { run } }.find { |verb| !SAFE.include?(verb) }
-          return trial(reason: "the work answers a #{writing}, and only GET and HEAD are tried") if writing
+        # Why a fix cannot be tried without a change of the source.
+        def untriable
+          return "CASTELLAN=off is set, so that no query is seen" if Castellan.off?
 
-          before = run
-          masked = first.outcome.differences(before.outcome)
-          reason = incomparable(before, masked)
-          reason ? trial(before: before.measurement, masked: masked, reason: reason) : fixed(before, masked)
+          without = @findings.find { |finding| finding.preload.nil? }
+          return nameless unless without
+          return "there is no fix to try: #{without.fix_refused || "the finding has none"}" unless without.fix
+
+          "the line that asks must be rewritten for it, which a trial does not"
         end
 
-        def located(places) = @findings.map { |finding| places.locate(finding) }
+        # A class without a name cannot be found again.
+        def nameless
+          name = @findings.map(&:parent_model).find { |model| !Object.const_defined?(model.to_s) }
+          "there is no class #{name}" if name
+        rescue NameError
+          "the class of the records that were loaded has no name"
+        end
+
+        def unfixed
+          first = nil
+          writing = verbs { first = run }.find { |verb| !SAFE.include?(verb) }
+          return trial(reason: "the work answers a #{writing}, and only GET and HEAD are tried") if writing
+
+          before = again(first)
+          masked = first.outcome.differences(before.first.outcome)
+          injection = Injection.new(@findings, before.first.loads)
+          reason = incomparable(before.first, masked, injection)
+          reason ? trial(before: fastest(before), masked: masked, reason: reason) : fixed(before, masked, injection)
+        end
+
+        # The verbs of the requests that Rails answers, so that one that is meant to write is not sent again.
+        def verbs(&block)
+          return [].tap { block.call } unless defined?(ActiveSupport::Notifications)
+
+          verbs = []
+          ActiveSupport::Notifications.subscribed(->(*, payload) { verbs << payload[:method].to_s }, EVENT) { block.call }
+          verbs.uniq
+        end
 
         def run(injection = nil) = Run.of(@findings, injection, &@work)
+        def again(warm, injection = nil) = Array.new(warm.measurement.duration_ns < QUICK_NS ? 2 : 1) { run(injection) }
+        def fastest(runs) = runs.map(&:measurement).min_by(&:duration_ns)
 
-        def incomparable(before, masked)
+        def incomparable(before, masked, injection)
           if before.asked < 2
             "what was found is not repeated when the work runs again; was something kept meanwhile, or asked by another thread?"
           elsif masked.any? { |place| place == Outcome::WHOLE || place.start_with?("status") }
             "two runs without the fix answer differently as a whole, so nothing says whether the fix changes the answer"
-          elsif (lost = located(before.places).index(nil))
-            "nothing was loaded at #{@findings[lost].parent_location}; is this the work that the finding is of?"
+          elsif (lost = injection.lost(@findings))
+            "nothing was loaded at #{lost.parent_location}; is this the work that the finding is of?"
           end
         end
 
-        def fixed(before, masked)
-          injection = Injection.new(located(before.places), @notes)
-          warm, after = Array.new(2) { run(injection) }
-          return trial(before: before.measurement, masked: masked, reason: rewritten(injection)) if injection.unread
-          return trial(before: before.measurement, masked: masked, reason: CHAINED) if injection.chained?
-          return trial(before: before.measurement, masked: masked, reason: UNANSWERED) if injection.unanswered?
-
-          differences = [warm, after].flat_map { |one| before.outcome.differences(one.outcome, masked: masked) }.uniq
-          trial(before: before.measurement, after: after.measurement, same: differences.empty?, masked: masked, how: how,
-                reason: objection(before, after, differences))
+        def fixed(before, masked, injection)
+          warm = run(injection)
+          after = again(warm, injection)
+          differences = [warm, *after].flat_map { |one| before.first.outcome.differences(one.outcome, masked: masked) }.uniq
+          trial(before: fastest(before), after: fastest(after), same: differences.empty?, masked: masked, noise_ns: noise(before, after),
+                **judged(before, after, differences))
         rescue ScriptError, StandardError => error
-          trial(before: before.measurement, same: false, masked: masked, reason: failure(error))
+          trial(before: fastest(before), same: false, masked: masked, reason: failure(error))
         end
 
-        # What a person who reads it should know of the way it was tried.
-        def how
-          columns = @findings.select { |finding| AtOnce.for?(finding) }.map { |finding| finding.remedy[:together] }
-          return if columns.empty?
-
-          columns.any? ? "asked at once for the values of the run before" : "each first answer was kept"
-        end
-
-        def rewritten(injection)
-          "#{injection.unread} asks the model and not the association of its record, so that the line must be rewritten"
+        def noise(*kinds)
+          kinds.map { |runs| runs.map { |run| run.measurement.duration_ns }.minmax.reduce(:-).abs }.max
         end
 
         def failure(error)
           "with the fix the work fails: #{error.class}: #{error.message.to_s.scrub.lines.first.to_s.strip}"
         end
 
-        def objection(before, after, differences)
-          return "the answer differs at #{differences.first(3).join(", ")}" if differences.any?
+        def judged(before, after, differences)
+          objection = objection(fastest(before), fastest(after))
+          return { reason: objection } if differences.empty?
 
-          before = before.measurement
-          after = after.measurement
+          reordered = objection.nil? && after.all? { |run| before.first.outcome.reordered?(run.outcome) }
+          { reason: "the answer differs at #{differences.first(3).join(", ")}", reordered: reordered }
+        end
+
+        def objection(before, after)
           return "there are no fewer queries" if after.queries >= before.queries
 
           "there are fewer queries, but they take longer and make more objects" if heavier?(before, after)

@@ -74,6 +74,9 @@ module Castellan
           places.reject { |place| masked.any? { |mask| within?(place, mask) } }
         end
 
+        # @return [Boolean] whether both hold the same, in whatever order
+        def reordered?(other) = status == other.status && sorted(document) == sorted(other.document)
+
         # @return [Object] the parsed body, its lines, or the plain values
         def document
           return @plain unless bytes
@@ -88,6 +91,15 @@ module Castellan
         private_constant :Lines
 
         private
+
+        def sorted(value)
+          case value
+          when Array then value.map { |member| sorted(member) }.sort_by(&:inspect)
+          when Hash then value.transform_values { |member| sorted(member) }.sort_by(&:inspect)
+          when Lines then value.lines.map(&:chomp).sort
+          else value
+          end
+        end
 
         def compare(one, other, place)
           return [] if one.eql?(other)

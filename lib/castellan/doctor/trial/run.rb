@@ -3,21 +3,17 @@
 module Castellan
   module Doctor
     class Trial
-      # One run of a unit of work in transactions that are rolled back: what it cost, what it answered, and how often it sent the
-      # statements of the findings.
+      # One run of the work, measured, in a transaction of every database that is rolled back.
       #
       #   run = Run.of(findings) { application.call(env) }
       #   run.measurement.queries   # => 1139
-      #   run.outcome               # => Outcome
-      #   run.asked                 # => 162
+      #   run.asked                 # => 162, statements of the findings
+      #   run.loads                 # => [["User", "app/controllers/users_controller.rb:9"]]
       #
       # Objects are counted for the whole process.
       class Run
         # Counts all statements, and those of some fingerprints apart; notes where records were loaded.
         class Statements
-          # @return [Instrument::Counter]
-          # @return [Integer] how many had one of the fingerprints
-          # @return [Array<Array(String, Integer)>] names of models, and the sites where several records of each came
           attr_reader :counter, :asked, :loads
 
           def initialize(fingerprints)
@@ -28,18 +24,18 @@ module Castellan
             @texts = {}
           end
 
-          # Told by {Recording#loaded}.
+          # (see Recording#loaded)
           def loaded(model, _count, site)
-            @loads << [model, site] unless @loads.include?([model, site])
+            @loads |= [[model, CallSite.location(site)]]
           end
 
-          # Told by {Recording#query}.
+          # (see Recording#query)
           def query(sql, name, started_ns, duration_ns, cached, rows)
             @counter.query(sql, name, started_ns, duration_ns, cached, rows)
             @asked += 1 if !cached && @texts.fetch(sql) { @texts[sql] = @fingerprints.include?(Fingerprint.of(sql)) }
           end
 
-          # @return [Statements] who is told of a thread that is started meanwhile
+          # @return [Statements] the same for a thread that is started meanwhile
           def strand = self
         end
         private_constant :Statements
@@ -66,16 +62,12 @@ module Castellan
         end
         private_class_method :timed
 
-        # @return [Measurement]
-        # @return [Outcome]
-        # @return [Integer]
-        # @return [Places]
-        attr_reader :measurement, :outcome, :asked, :places
+        attr_reader :measurement, :outcome, :asked, :loads
 
         def initialize(statements, measured)
           @outcome = measured[:outcome]
           @asked = statements.asked
-          @places = Places.new(statements.loads.map { |model, site| [model, CallSite.location(site)] })
+          @loads = statements.loads
           counter = statements.counter
           @measurement = Measurement.new(duration_ns: measured[:duration_ns], allocated_objects: measured[:allocated_objects],
                                          sql_ns: [counter.sql_ns, measured[:duration_ns]].min, queries: counter.queries,

@@ -15,55 +15,29 @@ module Castellan
           def each(&block)
             injection = Injection.current
             return super unless injection && block
-            return self if SequelInjection.at_once(injection, self) { |rows| rows.each(&block) }
-            return self if SequelInjection.declared(self) { |records| records.each(&block) }
-            return super unless SequelInjection.streamed?(injection, self)
 
-            all.each(&block)
+            records = SequelInjection.chosen(injection, self) || (all if SequelInjection.preloads(injection, self).any?)
+            return super unless records
+
+            records.each(&block)
             self
           end
 
-          def with_sql_each(sql, &block)
-            injection = Injection.current
-            return super unless injection && block
-            return self if SequelInjection.at_once(injection, self, sql) { |rows| rows.each(&block) }
-
-            super
-          end
-
           def single_record!
-            SequelInjection.declared(self) { |records| return records.first }
-            super
-          end
-
-          def empty?
-            SequelInjection.reading(self, :any?) { |records| return records.empty? }
-            SequelInjection.declared(self) { |records| return records.empty? }
-            super
+            records = SequelInjection.chosen(Injection.current, self)
+            records ? records.first : super
           end
 
           def get(column = nil, &block)
-            SequelInjection.declared(self) { |records| return records.first&.[](column) } if column.is_a?(Symbol)
-            super
+            records = SequelInjection.chosen(Injection.current, self) if column.is_a?(Symbol)
+            records ? records.first&.[](column) : super
           end
 
           %i[select_map select_order_map].each do |name|
             define_method(name) do |column = nil, &block|
-              SequelInjection.declared(self) { |records| return records.map { |record| record[column] } } if column.is_a?(Symbol)
-              super(column, &block)
+              records = SequelInjection.chosen(Injection.current, self) if column.is_a?(Symbol)
+              records ? records.map { |record| record[column] } : super(column, &block)
             end
-          end
-
-          %i[sum min max].each do |name|
-            define_method(name) do |*arguments, &block|
-              SequelInjection.reading(self, :calculate) { |records| return Calculation.of(records, name, *arguments) } if arguments.one?
-              super(*arguments, &block)
-            end
-          end
-
-          def count(*arguments, &block)
-            SequelInjection.reading(self, :calculate) { |records| return records.size } if arguments.empty? && block.nil?
-            super
           end
 
           private
@@ -72,115 +46,67 @@ module Castellan
             injection = Injection.current
             return super unless injection
 
-            SequelInjection.declared(self) { |records| return records.each(&block || :itself) }
-            records = SequelInjection.around(injection, self) { super(nil) { |found| yield found } }
+            records = SequelInjection.chosen(injection, self)
+            records ||= SequelInjection.around(injection, self) { super(nil) { |found| yield found } }
             block ? records.each(&block) : records
           end
         end
 
-        # Prepended to the class of Sequel::Model: a look-up by primary key goes past the methods above.
-        module LookUps
-          private
-
-          def primary_key_lookup(key)
-            injection = Injection.current
-            return super unless injection&.at_once? && @fast_pk_lookup_sql
-
-            dataset.with_sql_first(dataset.literal_append(@fast_pk_lookup_sql.dup, key))
-          end
-        end
-
-        # What the database would have answered, of records that are there.
-        module Calculation
-          # @return [Object, nil]
-          def self.of(records, name, column) = records.filter_map { |record| record[column] }.public_send(name)
-        end
-        private_constant :Calculation
-
         class << self
           # Prepends the hooks where the library is loaded.
           def prepare
-            return unless defined?(Sequel::Dataset)
-
-            Sequel::Dataset.prepend(Datasets) unless Sequel::Dataset.include?(Datasets)
-            return if !defined?(Sequel::Model) || Sequel::Model.singleton_class <= LookUps
-
-            Sequel::Model.singleton_class.prepend(LookUps) unless Sequel::Model.frozen?
+            Sequel::Dataset.prepend(Datasets) if defined?(Sequel::Dataset) && !Sequel::Dataset.include?(Datasets)
           end
 
-          # Yields what was asked for at once, as records or rows.
-          # @return [Boolean]
-          def at_once(injection, dataset, sql = nil)
-            return false unless injection.at_once?
-
-            sql ||= dataset.select_sql
-            one = sql.is_a?(String) && injection.at_once(sql) or return false
-            rows = injection.answering { one.column ? looked_up(one, dataset, sql) : one.keep(sql) { rows_of(dataset, sql) } }
-            return false unless rows
-
-            yield rows.map { |row| dataset.row_proc ? dataset.row_proc.call(row.dup) : row.dup }
-            true
-          end
-
-          # @return [Boolean] whether records of this dataset are to be preloaded and come one by one
-          def streamed?(injection, dataset)
+          # @return [Array] what to load eagerly with the records of a dataset
+          def preloads(injection, dataset)
             model = model_of(dataset)
-            model ? injection.preloads(model).any? : false
+            model ? injection.preloads(model) : []
           end
 
           # Runs the block, which loads records, and loads eagerly what there is to load for them.
           # @return what the block returned
           def around(injection, dataset)
-            model = model_of(dataset)
-            trees = model ? injection.preloads(model) : []
+            preloads = preloads(injection, dataset)
             injection.loading do
               found = yield
-              trees.map(&:first).each { |tree| load(model, found, tree) } if found.size > 1 # one has no siblings
+              preloads.each { |preload| preload(injection, model_of(dataset), found, preload) } if found.size > 1 # one has no siblings
               found
             end
           end
 
-          # Yields the records of an association that the fix declares, where they are read here instead of this dataset's.
-          # @return [Boolean]
-          def declared(dataset)
-            injection = Injection.current or return false
-            owner, name = walked(dataset)
-            way = owner && injection.way(owner.class, name)
-            return false unless way && owner.associations.key?(way) && dataset.row_proc
-
-            yield owner.associations[way].then { |found| found.is_a?(Array) ? found : [found].compact }
-            true
-          end
-
-          # Yields the loaded records of an association that is read here in this way.
-          def reading(dataset, way)
-            injection = Injection.current or return
-            owner, name = walked(dataset)
-            yield owner.associations[name] if owner&.associations&.key?(name) && injection.way(owner.class, name) == way
+          # @return [Array, nil] records that were chosen for an association that this dataset is of
+          def chosen(injection, dataset)
+            reflection = dataset.opts[:association_reflection]
+            owner = dataset.opts[:model_object]
+            injection.chosen(owner, reflection[:name])&.dup if injection && reflection && owner && dataset.row_proc
           end
 
           private
-
-          def looked_up(one, dataset, sql)
-            key = AtOnce::KEY.to_sym
-            one.answer(sql, ->(text, _values) { text }) do |all|
-              together = dataset.db.fetch(all)
-              rows = together.all
-              one.columns = together.columns - [key]
-              rows.map { |row| [dataset.literal(row[key]), row.except(key)] }
-            end
-          end
-
-          def rows_of(dataset, sql) = dataset.db.fetch(sql).all
 
           # Rows of an eager graph become records only after they were read.
           def model_of(dataset)
             dataset.model if dataset.respond_to?(:model) && (dataset.row_proc || dataset.opts[:eager_graph])
           end
 
-          def walked(dataset)
-            reflection = dataset.opts[:association_reflection]
-            [dataset.opts[:model_object], reflection[:name]] if reflection && dataset.opts[:model_object]
+          def preload(injection, model, records, preload)
+            return load(model, records, preload.tree) unless preload.declaration
+
+            *path, _name = Detect::Preload.names(preload.tree)
+            load(model, records, Detect::Preload.path(path))
+            owners = path.reduce(records) { |all, name| all.flat_map { |record| record.associations[name] }.compact }
+            choose(injection, preload, owners)
+          end
+
+          def choose(injection, preload, owners)
+            reflection = Object.const_get(preload.declaration[:in]).association_reflection(preload.declaration[:association])
+            injection.choose(preload, owners) do |_preload, all|
+              held, key = [reflection[:primary_key] || reflection.primary_key, reflection[:key]]
+              found = reflection.associated_class.where(key => all.map { |owner| owner[held] })
+              found = found.instance_eval(preload.declaration[:scope], __FILE__, __LINE__) unless preload.declaration[:scope].empty?
+              found = found.all.group_by { |record| record[key] }
+              all.to_h { |owner| [owner, found.fetch(owner[held], [])] }.compare_by_identity
+            end
           end
 
           # What is there already is not loaded again.

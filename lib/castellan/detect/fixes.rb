@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # Chooses the {Fix} of each case of a {Verdict}. Associations that are missing at one load are written as one call, and no two cases
+    # declare one name.
+    #
+    #   Fixes.new(cases).of(one).text
+    #   # => "add .preload(:employee, :groups) where the users are loaded: app/controllers/users_controller.rb:9"
+    #
+    # Every kind of text is tested by applying it and counting again (test/detect/fixes).
+    class Fixes
+      def initialize(cases)
+        @cases = cases
+        @names = {}
+        @alone = {}.compare_by_identity
+      end
+
+      # @return [Fix]
+      def of(one)
+        fix = mergeable?(one) ? Fix::Loading.new(one, merged(one)).fix : alone(one)
+        fix.ambiguous(one.rivals)
+      end
+
+      private
+
+      # The fix without those of other cases.
+      def alone(one) = @alone[one] ||= write(one)
+
+      def write(one)
+        case one.kind
+        when :write_loop then insert(one)
+        when :duplicate then Fix.none("ask once and keep the answer: these #{one.group.count} statements are the same, values included")
+        else one.link ? association(one) : Fix::LookUp.new(one).fix
+        end
+      end
+
+      # An association that was walked is loaded as declared; everything else asks the database for a part of it.
+      def association(one)
+        reason = unknown(one) || recursive(one) || anew(one)
+        return Fix.none(reason) if reason
+
+        one.group.association ? Fix::Loading.new(one).fix : Fix::Part.new(one, @names).fix
+      end
+
+      def unknown(one)
+        "no load of several #{Words.plural(one.link.model)} was seen, to which #{one.link.name} could be added" unless one.parent
+      end
+
+      # Whether the records come from the same walk at the same line: a method that goes through a tree and calls itself.
+      def recursive(one)
+        link = one.link
+        return unless deep?(one) || (one.parent.site == one.site && one.parent.walk == link.name && once?(one))
+
+        "#{link} is read at #{CallSite.location(one.site)} by a method that calls itself: preload it as deep as the tree goes where its " \
+          "first record is loaded, or read the tree at once, by WITH RECURSIVE"
+      end
+
+      def once?(one) = Source.at(one.site).calls.count { |call| call.name == one.link.name } < 2
+
+      # Whether a tree or a list is followed from record to record, so that more asked than had been loaded elsewhere.
+      def deep?(one)
+        link = one.link
+        return false unless one.group.association && link.target && one.parent.path.empty? && one.parent.also.to_a.include?(one.site)
+
+        one.count > one.parent.count.to_i && (link.target <= link.model || link.model <= link.target)
+      end
+
+      # What is asked for although it is loaded: `user.posts.reload`, or Sequel's `user.posts { |dataset| … }`.
+      def anew(one)
+        return unless one.group.association && reloaded?(one, Source.at(one.site))
+
+        "#{one.link} is asked for anew at #{CallSite.location(one.site)}, by a reload or with a block, whatever is loaded"
+      end
+
+      def reloaded?(one, source)
+        name = one.link.name
+        source.calls?(:"reload_#{name}") || source.steps(name).any? { |steps| steps.first&.name == :reload } ||
+          source.calls.any? { |call| call.name == name && (call.arguments.any? || (call.block && one.models == SequelModels)) }
+      end
+
+      # Whether the call is simply added, so that other associations can be in it as well.
+      def mergeable?(one)
+        one.kind == :n_plus_one && one.link && one.parent && alone(one).preload && alone(one).declaration.nil? &&
+          Fix::Loading.new(one).plain?
+      end
+
+      def merged(one)
+        together = @cases.select { |other| mergeable?(other) && same_load?(one.parent, other.parent) }
+        first, others = together.partition { |other| Fix::Loading.new(other).first? }
+        Preload.merge(*(first + others).map { |other| alone(other).preload })
+      end
+
+      def same_load?(one, other) = other.site == one.site && other.model == one.model
+
+      def insert(one)
+        shape = one.group.shape
+        return Fix.none("a SELECT gives the rows: let one SELECT choose them all") if shape.copies?
+
+        model = Words.named(shape.models, Source.at(one.site).constants)
+        return Fix.none("write several rows in one statement") unless model && shape.verb == "insert"
+
+        Fix.new("write once, after the loop at #{CallSite.location(one.site)}: #{shape.library.insert_many(model, shape)} " \
+                "(callbacks and validations do not run)")
+      end
+    end
+  end
+end

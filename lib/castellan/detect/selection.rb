@@ -1,0 +1,122 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    # What a statement chooses: its tables, its conditions but for the key of an association, and its order. So a fix is held against the
+    # statement before it is suggested.
+    #
+    #   asked = Selection.new(group.shape, link)
+    #   asked.same?(Selection.declared(link))                              # whether the association itself answers it
+    #   asked.same?(Selection.scoped(link, "where(on_behalf: false)"))     # whether one that is declared so does
+    #
+    # Nothing is sent to the database. Scopes are the application's code, which may want what is only there in a request: then it is nil.
+    class Selection
+      EQUATION = /\A(\w+) (?:=|is) /
+      private_constant :EQUATION
+
+      class << self
+        # @param link [Link]
+        # @return [Selection, nil] of the association as it is declared
+        def declared(link)
+          read(link) { active_record?(link) ? of_record(link) : of_sequel(link) }
+        end
+
+        # @param code [String] "where(on_behalf: false).order(id: :desc)"
+        # @return [Selection, nil] of an association of the same class and key that is declared with this code
+        def scoped(link, code)
+          return of_model(link.target, code, link) unless link.through
+          return if own_scope?(link)
+
+          association = declared(link)
+          further = of_model(link.target, code, link)
+          association.with(further) if association && further
+        end
+
+        # @return [Selection, nil] of all records of a model that the code chooses
+        def of_model(model, code, link = nil)
+          read(link) do
+            all = Detect.models(model) == SequelModels ? model.dataset : model.all
+            code.empty? ? all : all.instance_eval(code, __FILE__, __LINE__)
+          end
+        end
+
+        # @return [Array<String>] the columns that must equal something because the association is declared so
+        def columns(link)
+          link.target ? declared(link)&.columns.to_a : []
+        end
+
+        private
+
+        def read(link)
+          found = yield or return
+          new(Shape.new(Fingerprint.of(found.respond_to?(:to_sql) ? found.to_sql : found.sql)), link)
+        rescue StandardError, ScriptError
+          nil
+        end
+
+        def active_record?(link) = Detect.models(link.model) == ActiveRecordModels
+
+        # A through association knows its joins only for a record.
+        def of_record(link)
+          scope = link.model.reflect_on_association(link.name).scope
+          return owner(link.model).association(link.name).scope if link.through
+          return link.target.all if scope.nil?
+
+          link.target.all.instance_exec(&scope) || link.target.all if scope.arity.zero?
+        end
+
+        def owner(model) = model.instantiate((model.column_names - [model.inheritance_column]).to_h { |name| [name, 1] })
+
+        def of_sequel(link)
+          owner = link.model.call(link.model.columns.to_h { |name| [name, 1] })
+          owner.public_send(link.model.association_reflection(link.name).dataset_method)
+        end
+
+        def own_scope?(link)
+          return !link.model.reflect_on_association(link.name).scope.nil? if active_record?(link)
+
+          link.model.association_reflection(link.name).values_at(:conditions, :block, :order).any?
+        end
+      end
+
+      # @return [Array<String>] tables, sorted
+      # @return [Array<String>] conditions, sorted
+      # @return [String, nil]
+      attr_reader :tables, :conditions, :order
+
+      # @param shape [Shape]
+      # @param link [Link, nil] whose key is left out
+      # @param without [Array<String>] further columns that are left out
+      def initialize(shape, link = nil, without: [])
+        @tables = shape.tables.sort
+        @conditions = shape.conditions.grep_v(key(link, without)).uniq.sort
+        @order = shape.sorted_by
+      end
+
+      # @param ordered [Boolean] whether the order must be the same
+      def same?(other, ordered: true)
+        !other.nil? && tables == other.tables && conditions == other.conditions && (!ordered || order == other.order)
+      end
+
+      # @return [Array<String>] columns that must equal something
+      def columns = conditions.filter_map { |condition| condition[EQUATION, 1] }
+
+      # @return [Selection] with the conditions of another one as well, in its order
+      def with(other) = dup.tap { |both| both.add(other) }
+
+      protected
+
+      def add(other)
+        @conditions = (@conditions | other.conditions).sort
+        @order = other.order
+      end
+
+      private
+
+      def key(link, without)
+        names = [*link&.keys, *link&.type, *without].map { |name| Regexp.escape(name.to_s) }.join("|")
+        /\A#{"#{Regexp.escape(link.through)}\\." if link&.through}(?:#{names}) (?:=|is|in)(?= |\()/
+      end
+    end
+  end
+end

@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+require "castellan/doctor"
+require_relative "applications_world"
+
+# What applications of other people taught: no fix loses data, and each is for the records that need it.
+class DetectApplicationsTest < Minitest::Test
+  World = ApplicationsWorld
+
+  def test_a_condition_with_an_alternative_becomes_no_association
+    assert_nil only { World::Project.order(:id).map { |project| project.shared_versions.to_a } }.fix
+    assert_nil only { World::Project.order(:id).map { |project| project.own_or_system_wide.to_a } }.fix
+  end
+
+  def test_a_condition_that_the_line_does_not_show_means_no_fix
+    open = World::Version.where(status: "open")
+    [->(project) { project.versions.merge(open).to_a }, ->(project) { filtered(project.versions).where(rank: 0).to_a }]
+      .each { |work| assert_nil only { World::Project.order(:id).map(&work) }.fix }
+  end
+
+  def test_a_condition_that_is_no_equation_is_carried_over_or_there_is_no_fix
+    finding = only { World::Project.order(:id).map { |project| World::Version.where(project_id: project.id).where("rank > 0").last } }
+    assert_nil finding.fix
+    finding = only { World::Project.order(:id).map { |project| project.versions.where("rank > 0").last } }
+    assert_includes finding.fix, 'has_one :last_version, -> { where("rank > 0").order(id: :desc) }'
+  end
+
+  def test_two_findings_never_declare_one_name_with_two_scopes
+    findings = Castellan::Detect.watch(slow_ms: nil) do
+      World::Project.order(:id).map do |project|
+        [project.versions.where(status: "open").last,
+         project.versions.where(rank: 0).last]
+      end
+    end
+    declared = findings.map { |finding| finding.fix[/has_one :(\w+), -> \{ (.*?) \}/] }
+    assert_equal 2, findings.size
+    assert_equal 2, declared.uniq.size
+    assert_equal 2, declared.map { |code| code[/:(\w+)/] }.uniq.size, declared.inspect
+  end
+
+  def test_where_one_line_loads_several_classes_the_fix_is_for_the_one_that_needs_it
+    work = lambda do
+      events = [World::Issue.order(:id).preload(:tracker), World::Journal.order(:id).preload(issue: :project)]
+      events.flat_map do |scope|
+        scope.to_a
+      end.map(&:title)
+    end
+    finding = only(&work)
+    assert_includes finding.fix, "add .preload(issue: :tracker) where the journals are loaded"
+    trial = Castellan::Doctor.try(finding, &work)
+    assert_predicate trial, :accepted?, trial.to_s
+  end
+
+  def test_records_that_were_preloaded_themselves_are_followed_to_the_first_load
+    work = lambda do
+      World::Taxonomy.order(:id).includes(root: :children).map do |taxonomy|
+        [taxonomy.root.names, taxonomy.root.children.map(&:names)]
+      end
+    end
+    finding = only(&work)
+    assert_includes finding.fix, "add .preload(root: { children: :children }) where the taxonomies are loaded"
+    trial = Castellan::Doctor.try(finding, &work)
+    assert_predicate trial, :accepted?, trial.to_s
+  end
+
+  def test_conditions_on_a_joined_table_are_not_the_models_own
+    finding = only { World::Project.order(:id).map(&:member_users) }
+    refute_includes finding.fix.to_s, "where(admin:"
+  end
+
+  def test_the_condition_of_single_table_inheritance_is_none_of_the_application
+    finding = only { World::Issue.order(:id).map { |issue| World::User.where(id: issue.author_id).first.name } }
+    refute_includes finding.fix.to_s, "type"
+    finding = only { [1, 2, 3].map { |number| World::Group.where(id: number).first&.name } }
+    assert_includes finding.fix, "ApplicationsWorld::Group.where(id: values)"
+  end
+
+  def test_values_and_ids_of_an_ordered_association_are_read_from_what_is_loaded
+    [-> { World::Variant.order(:id).map(&:image_ids) }, -> { World::Variant.order(:id).map { |variant| variant.images.pluck(:id) } },
+     -> { World::Variant.order(:id).map { |variant| variant.images.first.id } }].each do |work|
+      finding = only(&work)
+      assert_match(/\Aadd \.preload\(:images\) where the variants are loaded: \S+\z/, finding.fix)
+      trial = Castellan::Doctor.try(finding, &work)
+      assert_predicate trial, :accepted?, trial.to_s
+    end
+  end
+
+  def test_a_method_that_looks_among_loaded_records_first_wants_the_preload
+    work = -> { World::Variant.order(:id).map { |variant| variant.price_in("USD").cents } }
+    finding = only(&work)
+    assert_includes finding.fix, "add .preload(:prices) where the variants are loaded"
+    trial = Castellan::Doctor.try(finding, &work)
+    assert_predicate trial, :accepted?, trial.to_s
+  end
+
+  def test_a_value_that_is_the_same_for_all_is_asked_for_at_once
+    currency = "USD"
+    finding = only { World::Variant.order(:id).map { |variant| variant.prices.find_by(currency: currency).cents } }
+    assert_includes finding.fix, "Price.where(variant_id: values).where(currency: currency)"
+  end
+
+  def test_a_load_for_another_purpose_is_not_the_one_to_preload_at
+    work = lambda do
+      names = World::Variant.order(:id).to_a.map(&:product_id)
+      variants = World::Variant.where(product_id: names).to_a
+      variants.map { |variant| variant.stock_items.to_a }
+    end
+    finding = only(&work)
+    assert_includes finding.parent_location, ":#{__LINE__ - 4}"
+    trial = Castellan::Doctor.try(finding, &work)
+    assert_predicate trial, :accepted?, trial.to_s
+  end
+
+  def test_a_load_within_a_block_is_not_the_one_to_preload_at
+    work = lambda do
+      World::Product.order(:id).preload(:variants).map do |product|
+        others = World::Variant.where(product_id: [product.id, product.id + 1]).to_a
+        [others.size, product.variants.map { |variant| variant.stock_items.size }]
+      end
+    end
+    finding = Castellan::Detect.watch(slow_ms: nil, &work).find { |one| one.association == "ApplicationsWorld::Variant#stock_items" }
+    assert_includes finding.fix, "add .preload(variants: :stock_items) where the products are loaded"
+  end
+
+  private
+
+  def filtered(versions) = versions.where(status: "open")
+
+  def only(&work)
+    findings = Castellan::Detect.watch(slow_ms: nil, &work)
+    assert_equal 1, findings.size, findings.join("\n")
+    findings.first
+  end
+end
