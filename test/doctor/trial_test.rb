@@ -105,6 +105,38 @@ class TrialTest < Minitest::Test
     assert_equal "the answer differs at status (201, then 200)", status.reason
   end
 
+  def test_an_answer_in_another_order_is_not_accepted_but_named
+    trial = try do
+      badges = keepers.map { |keeper| [keeper.association(:badge).loaded?, keeper.badge.id] }
+      ids = badges.map(&:last)
+      json(badges.first.first ? ids.reverse : ids)
+    end
+    refute_predicate trial, :accepted?
+    assert trial.reordered
+    assert_match(/\A(?:faster, in another order: order the association \(7 → 2|does not help: the answer differs at)/, trial.to_s)
+    assert_equal 0, trial.gain_ns
+    other = try { json(keepers.map { |keeper| [keeper.association(:badge).loaded?, keeper.badge.id] }) }
+    refute other.reordered
+  end
+
+  def test_fixes_of_a_request_are_tried_by_themselves_and_together
+    application = lambda do |_env|
+      badges = World::Keeper.order(:id).map { |keeper| keeper.badge.id }
+      meals = World::Animal.order(:id).map { |animal| animal.meals.map(&:id) }
+      locks = World::RoomKey.order(:id).map { |key| World::RoomKey.find(key.id).door }
+      [200, {}, [JSON.generate([badges, meals, locks])]]
+    end
+    findings = findings_of { application.call({}) }
+    trials = Doctor::Trials.of(application, Doctor::Request.new("/"), findings)
+    alone, together = trials.partition { |finding, _trial| finding != :together }.map(&:to_h)
+    assert_equal findings.size, alone.size
+    assert_equal [false, true, true], alone.values.map(&:accepted?).sort_by(&:to_s)
+    assert_predicate together[:together], :accepted?
+    saved = alone.values.select(&:accepted?).sum { |trial| trial.before.queries - trial.after.queries }
+    assert_equal saved, together[:together].before.queries - together[:together].after.queries
+    assert_includes alone.values.reject(&:accepted?).first.to_s, "not tried: the line that asks must be rewritten"
+  end
+
   def test_a_fix_that_saves_no_query_is_never_accepted
     finding = finding_of { keepers.map { |keeper| keeper.badge.id } }
     wrong = Castellan::Finding.new(**finding.to_h, preload: { room_keys: {} })

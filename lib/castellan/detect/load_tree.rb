@@ -6,8 +6,7 @@ module Castellan
     #
     #   LoadTree.new(site, tally.groups).nodes.map(&:path)   # => [[], [:root], [:root, :children]]
     #
-    # A statement belongs to an association of records that came before it at the same line when it asks for the association's key. One
-    # with a single key must not be sent more often than theirs: then it is asked for record by record.
+    # A preload belongs to an association of records that came before it at the same line, by whose key it asks.
     class LoadTree
       # `path` leads from the class `root`, which was loaded first, to `model`; `names` are the associations that were preloaded for it.
       Node = Struct.new(:root, :model, :path, :names, :order, :times, keyword_init: true)
@@ -33,7 +32,7 @@ module Castellan
       def add(group)
         shape = group.shape
         model = shape.models.first or return @joins << shape.table
-        owners = owners(shape, group.count)
+        owners = group.preload? ? owners(shape, group.count) : []
         return grow(model, [], model, group) if owners.empty?
 
         owners.each do |node, link|
@@ -61,8 +60,6 @@ module Castellan
 
       def owners(shape, count)
         found = @nodes.select { |node| node.path.size < DEEPEST }.filter_map { |node| (link = link(node, shape)) && [node, link] }
-        return [] unless shape.listed? || found.sum { |node, _link| node.times } >= count
-
         found.take_while { |node, _link| count.positive? && (count -= node.times) }
       end
 
