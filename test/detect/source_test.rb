@@ -62,6 +62,6 @@ class DetectSourceTest < Minitest::Test
   private
 
   def each_line(text, number)
-    PARSERS.each { |parser| yield Source.new(parser.parse(text), number) }
+    PARSERS.each { |parser| yield Source.new(parser.parse(text), text, number) }
   end
 end

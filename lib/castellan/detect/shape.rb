@@ -212,9 +212,7 @@ module Castellan
 
       # Only of the part that chooses: what an UPDATE sets is no condition. Alternatives need not be met.
       def equal_columns
-        conditions = @text[/ where (.*)/m, 1] or return []
-
-        Conditions.certain(conditions).scan(EQUAL)
+        Conditions.all(@text).grep_v(/\bor\b/).filter_map { |one| one.match(EQUAL)&.captures }
       end
     end
   end

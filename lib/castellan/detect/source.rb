@@ -27,9 +27,9 @@ module Castellan
         # @param site [Integer, nil] see {CallSite}
         # @return [Source]
         def at(site)
-          return new(nil, 0) if site.nil?
+          return new(nil, "", 0) if site.nil?
 
-          new(tree(File.expand_path(CallSite.path(site), CallSite.root)), CallSite.line(site))
+          new(*read(File.expand_path(CallSite.path(site), CallSite.root)), CallSite.line(site))
         end
 
         # @return [Module] with `parse(text) → Node`
@@ -46,15 +46,15 @@ module Castellan
 
         private
 
-        def tree(path)
+        def read(path)
           stat = File.stat(path)
           key = [path, stat.mtime, stat.size]
           @lock.synchronize do
             @files.clear if @files.size >= MOST_FILES
-            @files.fetch(key) { @files[key] = parser.parse(File.read(path).scrub) }
+            @files.fetch(key) { @files[key] = File.read(path).scrub.then { |text| [parser.parse(text), text] } }
           end
         rescue SystemCallError
-          nil
+          [nil, ""]
         end
       end
 
@@ -68,9 +68,11 @@ module Castellan
       end
 
       # @param tree [Node, nil] of the file
+      # @param text [String] the file
       # @param line [Integer]
-      def initialize(tree, line)
+      def initialize(tree, text, line)
         @tree = tree
+        @text = text
         @line = line
       end
 
@@ -118,8 +120,9 @@ module Castellan
       # @return [Boolean] whether the rows that it reads are locked
       def locks? = calls?(*LOCKS)
 
-      # @return [Boolean] whether the method around it tries again when somebody else has written the same row
-      def attempted? = (definition || @tree)&.text.to_s.match?(RETRY)
+      # A `rescue` stands below the line, what names the error and takes a block above.
+      # @return [Boolean] whether it is tried again when somebody else has written the same row
+      def attempted? = @text.lines[[@line - 6, 0].max..(@line + 9)].to_a.any? { |line| line.match?(RETRY) }
 
       # @return [Boolean] whether the method around it asks an association if it is loaded, and then takes the loaded records
       def asks_loaded?(name)

@@ -28,9 +28,8 @@ module Castellan
       # @return [Hash{String => Object}] with the ledger's names
       def to_h
         row.merge("request" => @examination.request.to_s, "comparable" => @comparable, "runs" => @examination.runs, "tables" => @rows,
-                  "together" => @trials[:together]&.to_h, "findings" => @examination.findings.map { |finding|
-                                                            told(finding)
-                                                          }, "next_step" => advice)
+                  "findings" => @examination.findings.map { |finding| told(finding) }, "together" => @trials[:together]&.to_h,
+                  "next_step" => advice)
       end
 
       # @return [Hash{String => Numeric, nil}] durations in milliseconds

@@ -53,7 +53,7 @@ module Castellan
           elsif @shape.locks? || @source.locks? then "each row is locked by itself at #{at}, which holds few locks at a time"
           elsif some? then "it reads a page for each value"
           elsif @model && !@models.column?(@model, column) then "#{column} is no column of #{@model.name}"
-          elsif @model.nil? ? @shape.conditions.size > 1 : code.nil? || !complete? then "#{at} does not show all of its conditions"
+          elsif @model.nil? ? @shape.conditions.size > 1 : incomplete? then "#{at} does not show all of its conditions"
           end
         end
 
@@ -107,13 +107,15 @@ module Castellan
         # The order in which one record would have been the first.
         def order = @shape.order ? @models.order(@shape.order) : ""
 
-        # Whether the code chooses by all conditions of the statement.
-        # That of a subclass it need not have where the model stands for all of them.
-        def complete?
+        # Whether the code chooses by other conditions than the statement. That of a subclass it need not have where the model stands for
+        # all of them.
+        def incomplete?
+          return true if code.nil? || code.include?("…")
+
           ordered = !@shape.calculation? && !@shape.existence?
           calls = ["where(#{column}: 1)", further(:evaluable_text), ordered ? order : ""]
-          asked = Selection.of_model(@model, calls.reject(&:empty?).join("."))
-          asked&.same?(Selection.new(@shape, without: [*(@kind unless @model == @models.named(@shape))]), ordered: ordered && !order.empty?)
+          statement = Selection.new(@shape, without: [*(@kind unless @model == @models.named(@shape))])
+          !statement.same?(Selection.of_model(@model, calls.reject(&:empty?).join(".")), ordered: ordered && !order.empty?)
         end
       end
     end

@@ -193,7 +193,7 @@ module Castellan
         def order = @shape.order ? @models.order(@shape.order) : ""
 
         def at_once(code)
-          return Fix.none("no query for all records answers this for each of #{@link}") unless code && groupable?
+          return Fix.none("no query for all records answers this for each of #{@link}") unless code && groupable? && !code.include?("…")
 
           Fix.new("ask for all at once, before the loop at #{at}: #{code} (what is missing there has none)")
         end

@@ -43,9 +43,17 @@ module Castellan
           receiver, name, arguments, block = parts(sexp)
           return other(sexp) unless name
 
-          make(:call, sexp, name: name[1].to_sym, line: name[2][0], receiver: receiver && node(receiver),
-                            arguments: arguments.flat_map { |one| one[0] == :bare_assoc_hash ? hash_of(one).children : [node(one)] },
-                            block: block && make(:block, block, children: nodes(block.drop(1))))
+          receiver &&= node(receiver)
+          arguments = arguments.flat_map { |one| one[0] == :bare_assoc_hash ? hash_of(one).children : [node(one)] }
+          make(:call, sexp, name: name[1].to_sym, line: name[2][0], receiver: receiver, arguments: arguments,
+                            block: block && make(:block, block, children: nodes(block.drop(1))),
+                            text: block ? "…" : call_text(receiver, name[1], arguments.map(&:text)))
+        end
+
+        def call_text(receiver, name, arguments)
+          return "#{receiver&.text}[#{arguments.join(", ")}]" if name == "[]"
+
+          "#{"#{receiver.text}." if receiver}#{name}#{"(#{arguments.join(", ")})" if arguments.any?}"
         end
 
         # @return [Array(Array, Array, Array, Array)] receiver, name, arguments, block
@@ -65,7 +73,9 @@ module Castellan
         def arguments(sexp)
           sexp = sexp[1] if sexp.is_a?(Array) && sexp[0] == :arg_paren
           sexp = sexp[1] if sexp.is_a?(Array) && sexp[0] == :args_add_block
-          NONE.include?(sexp) ? [] : sexp
+          return [] if NONE.include?(sexp)
+
+          sexp[0].is_a?(Symbol) ? [sexp] : sexp # a splat, or what is forwarded
         end
 
         def variable(sexp)
@@ -126,6 +136,7 @@ module Castellan
         def other(sexp) = make(:other, sexp, children: nodes(sexp))
 
         def nodes(all)
+          all = [all] unless all.is_a?(Array)
           all.select { |one| one.is_a?(Array) && one.any? }.flat_map { |one| one[0].is_a?(Symbol) ? [node(one)] : nodes(one) }
         end
 
