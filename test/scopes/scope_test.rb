@@ -79,6 +79,12 @@ module ScopeContract
     assert_equal [%w[3], []], [1, 2].map { |viewer| ids(knights, viewer: viewer, filter: { name: "Cai" }) }
   end
 
+  def test_a_filter_that_ignores_its_relation_cannot_widen_the_scope
+    model = world.models[:knights]
+    resource = Class.new(knights) { filter(:any) { |_, names| model.where(name: names) } }
+    assert_equal [%w[1], []], [1, 2].map { |viewer| ids(resource, viewer: viewer, filter: { any: "Ada" }) }
+  end
+
   def test_a_filter_may_ask_for_what_the_viewer_may_see_of_another_resource
     knights = knights()
     resource = resource(:quests, "QuestResource") do

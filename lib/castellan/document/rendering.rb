@@ -157,11 +157,15 @@ module Castellan
         @paged ||= @id ? adapter.by_ids(narrowed, possible_ids, definition.id_column) : window
       end
 
+      # A filter's block may return a relation that it did not make of its argument, so the scope is applied once more.
       # @return [Object] the relation or dataset with filters
       def narrowed
         return @scope if request.filters.empty?
 
-        @narrowed ||= request.filters.reduce(@scope) { |scope, (name, values)| filter(scope, name, values) }
+        @narrowed ||= begin
+          filtered = request.filters.reduce(@scope) { |scope, (name, values)| filter(scope, name, values) }
+          scopes.narrow(definition, adapter, filtered)
+        end
       end
 
       # @param count [Integer] the number of records that were read
