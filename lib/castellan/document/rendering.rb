@@ -87,13 +87,15 @@ module Castellan
 
       # @return [Array<String>, nil] the tables the document is made of; nil when they are not known
       def tables
-        @tables ||= (Tables.new(plan, adapter, scopes).of(narrowed, statement) unless custom_code.reads_records?)
+        @tables ||= (Tables.new(plan, adapter, scopes_sql).of(narrowed, statement) unless custom_code.reads_records?)
       end
 
       # @return [CustomCode] the application's Ruby code that runs while the document is written
       def custom_code
-        loaded = adapter.loaded_classes(plan)
-        plan.derive(loaded.empty? ? :custom_code : [:custom_code, loaded]) { CustomCode.new(plan, adapter) }
+        @custom_code ||= begin
+          loaded = adapter.loaded_classes(plan)
+          plan.derive(loaded.empty? ? :custom_code : [:custom_code, loaded]) { CustomCode.new(plan, adapter) }
+        end
       end
 
       # @return [Array] order, page, id, what surrounds the data, and what Ruby code reads besides its columns
@@ -107,7 +109,7 @@ module Castellan
       def statement
         @statement ||= begin
           key = adapter.scope_key(narrowed, plan)
-          (further = Rows::PlanScopes.of(plan, adapter).sql(scopes)).empty? ? key : [key, *further].join("\n")
+          scopes_sql.empty? ? key : [key, *scopes_sql].join("\n")
         end
       end
 
@@ -128,7 +130,7 @@ module Castellan
 
       # @return [Array<String>] why the document can never be kept, whatever the store and the versions are
       def unkeepable
-        custom_code.obstacles + Tables.new(plan, adapter, scopes).reasons(narrowed, statement)
+        custom_code.obstacles + Tables.new(plan, adapter, scopes_sql).reasons(narrowed, statement)
       end
 
       # Writes the document anew; inside `Castellan.verify` from the models, where those differ from the rows.
@@ -223,6 +225,10 @@ module Castellan
 
       def written
         @written ||= key ? @keeper.fetch(self, key) : write
+      end
+
+      def scopes_sql
+        @scopes_sql ||= Rows::PlanScopes.of(plan, adapter).sql(scopes)
       end
 
       # OpenSSL's SHA-256 is faster, and is used if the application has loaded it.

@@ -14,20 +14,20 @@ module Castellan
       UNKNOWN = [].freeze
       private_constant :MAX_BYTESIZE, :UNKNOWN
 
-      # @param scopes [Rows::ViewerScopes]
+      # @param scopes [Array<String>] SQL of the scopes of the resources in the plan
       def initialize(plan, adapter, scopes)
         @plan = plan
         @adapter = adapter
-        @scopes = Rows::PlanScopes.of(plan, adapter).sql(scopes)
+        @scopes = scopes
       end
 
       # @param scope [Object] the caller's relation or dataset
       # @param sql [String] its statement
       # @return [Array<String>, nil]
       def of(scope, sql)
-        return if known(:opaque) { opaque? }
-
-        return read(scope) if sql.bytesize > MAX_BYTESIZE || !stable?
+        known = @plan.derive(:tables_known) { knowledge }
+        return if known == :never
+        return read(scope) if known == :changing || sql.bytesize > MAX_BYTESIZE
 
         found = @plan.derive(:tables_of_statements) { BoundedCache.new }.fetch(sql) { read(scope) || UNKNOWN }
         found unless found.equal?(UNKNOWN)
@@ -43,16 +43,15 @@ module Castellan
 
       private
 
-      def known(key)
-        @plan.derive(key) { yield ? :yes : :no } == :yes
+      # @return [:never, :changing, :fixed] whether the same statement always has the same tables
+      def knowledge
+        return :never if @plan.nodes.any? { |node| reasons_of(node).any? }
+
+        node_stable?(@plan.root, @adapter) ? :fixed : :changing
       end
 
       def read(scope)
         @adapter.tables(@plan, scope, @scopes)&.freeze
-      end
-
-      def opaque?
-        @plan.nodes.any? { |node| reasons_of(node).any? }
       end
 
       def reasons_of(node)
@@ -69,10 +68,6 @@ module Castellan
         return if models.empty?
 
         "#{edge.relationship.name}: it leads to several types, and a default scope or a type of #{models.join(", ")} may hide records"
-      end
-
-      def stable?
-        known(:stable) { node_stable?(@plan.root, @adapter) }
       end
 
       def node_stable?(node, adapter)
