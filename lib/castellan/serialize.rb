@@ -11,7 +11,6 @@ require_relative "serialize/values"
 require_relative "serialize/output"
 require_relative "serialize/assembly"
 require_relative "serialize/template"
-require_relative "serialize/written_column"
 require_relative "serialize/node_rows"
 require_relative "serialize/ruby_encoder"
 

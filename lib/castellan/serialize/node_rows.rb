@@ -12,8 +12,7 @@ module Castellan
     class NodeRows
       # @return [Template::NodeParts]
       # @return [Integer]
-      # @return [Array<Symbol, nil>]
-      attr_reader :parts, :size, :coders
+      attr_reader :parts, :size
 
       # @param rows [Array<Array>, PG::Result]
       # @return [Array<Object>] one value a row
@@ -38,7 +37,6 @@ module Castellan
         @links = table.links || []
         @grouped = {}
         @texts = Hash.new { |texts, value| texts[value] = Values.id(value) } # an id comes again and again in the links
-        @coders = table.coders
         check_coders
       end
 
@@ -52,16 +50,7 @@ module Castellan
 
       # @return [Array<Object>] one value a row
       def column(position)
-        @columns[position] ||= transposed ? transposed[position] : NodeRows.column(@table.rows, position)
-      end
-
-      # Column by column, because that is far quicker than value by value.
-      # @param text [Text]
-      # @return [Array<Array<String, nil>, nil>] for each member one JSON text a row, nil where writing it is an error; nil for a hole
-      def written(text)
-        @written ||= parts.members.each_with_index.map do |member, position|
-          WrittenColumn.call(column(member.column), coders[member.column], text) if plain_member?(member, position)
-        end
+        @columns[position] ||= NodeRows.column(@table.rows, position)
       end
 
       # @return [Array<String>, nil] one JSON text a row, for the member at this position
@@ -115,20 +104,6 @@ module Castellan
       end
 
       private
-
-      # @return [Array<Array>, false] all columns at once, where each row has all of them
-      def transposed
-        return @transposed unless @transposed.nil?
-
-        rows = @table.rows
-        @transposed = rows.is_a?(Array) && rows.any? && rows.transpose
-      rescue IndexError
-        @transposed = false
-      end
-
-      def plain_member?(member, position)
-        member.hole.nil? && member.column && coders[member.column] && computed(position).nil?
-      end
 
       def target(row, link)
         id = @texts[row[link.related_position]]

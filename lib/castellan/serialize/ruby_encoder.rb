@@ -1,13 +1,11 @@
 # frozen_string_literal: true
 
 require_relative "ruby_encoder/irregular"
-require_relative "ruby_encoder/times"
-require_relative "ruby_encoder/plain_rows"
 
 module Castellan
   module Serialize
-    # Writes documents in Ruby. It is the oracle of the C encoder. Rows that are all written alike are written by {PlainRows}, column by
-    # column; this class writes one row after the other, and says which value cannot be written.
+    # Writes documents in Ruby, row by row: the slow, plain implementation that the C encoder is held against, and what writes documents
+    # where no C compiler was there.
     #
     #   RubyEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
     #
@@ -45,8 +43,6 @@ module Castellan
         @template = template
         @text = template.text
         @linkage = {}.compare_by_identity
-        @tables = tables
-        @plain = []
         @sections = template.nodes.map { |parts| NodeRows.new(tables[parts.index], parts) }
         start
       end
@@ -104,15 +100,7 @@ module Castellan
       end
 
       def all(root)
-        plain = plain(root)
-        plain ? plain.write_all(@body) : list("", 0...root.size, "") { |number| write(root, number) }
-      end
-
-      # @return [PlainRows, nil]
-      def plain(section)
-        index = section.parts.index
-        @plain[index] = PlainRows.of(@tables[index], section, @template) { |child| plain(@sections[child]) } || false if @plain[index].nil?
-        @plain[index] || nil
+        list("", 0...root.size, "") { |number| write(root, number) }
       end
 
       def list(open, items, close)
@@ -139,18 +127,8 @@ module Castellan
       def reached(root, numbers)
         forget(root, numbers)
         found = []
-        numbers.each do |number|
-          before = found.size
-          walk(root, number, found)
-          break if found.size == before && nothing_new?(root)
-        end
+        numbers.each { |number| walk(root, number, found) }
         found
-      end
-
-      # Whether each record that any of these rows leads to has been met.
-      def nothing_new?(section)
-        plain = plain(section) or return false
-        section.parts.edges.all? { |edge| edge.children.none? || @walked[edge.child].size >= plain.links(edge).distinct }
       end
 
       # The primary data counts as written; nothing has been walked.
@@ -167,20 +145,8 @@ module Castellan
         section.parts.edges.each do |edge|
           next unless edge.children.any? && edge_shown?(section, number, edge)
 
-          next walk_targets(section.targets(number, edge), edge, found) unless section.parts.regular
-
-          walk_linked(section, number, edge, found)
+          walk_targets(section.targets(number, edge), edge, found)
         end
-      end
-
-      # Where each of the ids has been met there is nothing more to find.
-      def walk_linked(section, number, edge, found)
-        walked = @walked[edge.child]
-        links = plain(section)&.links(edge)
-        return if links && walked.size >= links.distinct
-
-        related = @sections[edge.child]
-        (links ? links.ids(number) : section.linked(number, edge)).each { |id| visit(related, id, found) unless walked[id] }
       end
 
       def walk_targets(targets, edge, found)
@@ -205,7 +171,6 @@ module Castellan
       def write(section, number)
         parts = section.parts
         return write_irregular(section, number) unless parts.regular
-        return plain(section).write(@body, number) if plain(section)
 
         id = section.id(number)
         @body << parts.open
@@ -229,11 +194,7 @@ module Castellan
       end
 
       def members(section, number, id)
-        written = section.written(@text)
-        section.parts.members.each_with_index do |member, position|
-          json = written[position]&.at(number)
-          json ? @body << member.before << json : member(section, number, id, member, position)
-        end
+        section.parts.members.each_with_index { |member, position| member(section, number, id, member, position) }
       end
 
       def member(section, number, id, member, position)
