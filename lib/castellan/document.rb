@@ -119,7 +119,6 @@ end
 
 require_relative "document/rendering"
 require_relative "document/records_rendering"
-require_relative "document/given"
 require_relative "document/of_resource"
 require_relative "document/viewer_blocks"
 require_relative "document/included_ids"

@@ -26,10 +26,8 @@ module Castellan
         id = nil if :all.equal?(id)
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(definition, query, **asked)
         scopes = Rows::ViewerScopes.new(viewer)
-        around = { request: request, viewer: viewer, meta: meta, links: links, keeper: keeper, scopes: scopes }
-        return Document.new(Given.of_records(definition, adapter, scope, **around)) if Given.records?(definition, scope, request, id)
-
-        Document.new(Rendering.new(definition, Given.scope(definition, adapter, scope, scopes), adapter: adapter, id: id, **around))
+        Document.new(Rendering.for(definition, adapter, scope, id: id, request: request, scopes: scopes, viewer: viewer, meta: meta,
+                                                               links: links, keeper: keeper))
       end
 
       # The rows of this resource that a viewer may see, for a filter's block or a controller.

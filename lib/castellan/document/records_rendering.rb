@@ -12,6 +12,37 @@ module Castellan
     # Attributes and loaded associations are read from the records, everything else as rows. Nothing is filtered, sorted, divided
     # into pages or kept. Where the resource declares a `scope`, one statement finds the records that the viewer may see.
     class RecordsRendering < Rendering
+      class << self
+        # @param given [Object] a record, a list of records, or nil
+        # @return [RecordsRendering]
+        def of_records(definition, adapter, given, request:, **around)
+          choice = request.chosen.first unless given.nil?
+          Plan::Parameter.refuse(choice.name, "#{choice} cannot be asked for here: the records are given") if choice
+          records = Rows::Records.of(given)
+          suited = Rows.suited(adapter, records.to_a)
+          rendering = new(definition, records, adapter: suited, request: request, **around)
+          check(definition, records.to_a, readers(rendering.plan.root, suited)) unless suited.equal?(adapter) && adapter.model
+          rendering
+        end
+
+        private
+
+        # Any object with an id may be a record; a record of another model must respond to every member that is written.
+        def readers(node, adapter)
+          return [node.definition.id_column].flatten unless adapter.model
+
+          walked = node.edges.select(&:data).map(&:relationship).reject(&:block)
+          [*node.columns.select(&:own?), *walked].map(&:name).flatten
+        end
+
+        def check(definition, records, readers)
+          records.each do |record|
+            missing = record.is_a?(Hash) ? [] : readers.reject { |name| record.respond_to?(name) }
+            refuse(definition, "or records that have #{missing.join(", ")}, got #{record.inspect[0, 60]}") if missing.any?
+          end
+        end
+      end
+
       # @return [Boolean]
       def collection?
         !@scope.single?

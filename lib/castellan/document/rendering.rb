@@ -23,6 +23,54 @@ module Castellan
       TEMPLATES = { json: :json_template, rails: :rails_template, rails_html: :rails_html_template }.freeze
       private_constant :UUID, :NO_BYTES, :TEMPLATES
 
+      class << self
+        # @param given [Object] what `Resource.document` was given: a scope, records, `:all` or nil
+        # @return [Rendering] a {RecordsRendering} of records
+        # @raise [BadRequest] when a client filters, sorts or pages records that were given
+        # @raise [ConfigurationError] when the scope or the records are not of the resource
+        def for(definition, adapter, given, id:, request:, scopes:, **around)
+          around = { request: request, scopes: scopes, **around }
+          return RecordsRendering.of_records(definition, adapter, given, **around) if records?(definition, given, request, id)
+
+          new(definition, narrow(definition, adapter, given, scopes), adapter: adapter, id: id, **around)
+        end
+
+        private
+
+        # Compares with :all by identity, because `==` of an association would load it. A loaded relation is read again only where the
+        # request narrows it.
+        def records?(definition, given, request, id)
+          return false if :all.equal?(given) || given.is_a?(Class) || (id && !given.nil?)
+          return !Rows.scope?(given) unless given.respond_to?(:loaded?) && given.loaded?
+
+          request.filters.empty? && request.sort.empty? && request.page.nil? && given.klass <= definition.model
+        end
+
+        def narrow(definition, adapter, given, scopes)
+          raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
+            unless definition.model
+
+          return scopes.narrow(definition, adapter) if :all.equal?(given)
+
+          scope = given
+          scope = adapter.scope(scope) if scope.is_a?(Class) || Rows.scope?(scope)
+          adapter.scope?(scope) ? scopes.narrow(definition, adapter, scope) : refuse(definition, "got #{named(scope)}")
+        end
+
+        def refuse(definition, text)
+          raise ConfigurationError, "#{definition.name} is declared on #{named(definition.model)}; " \
+                                    "give document a scope of that, #{text}"
+        end
+
+        # Does not call inspect of a relation, which would load it.
+        def named(given)
+          return given.name || "a class without a name" if given.is_a?(Module)
+
+          model = given.respond_to?(:klass) ? given.klass : (given.model if given.respond_to?(:model))
+          model ? "records of #{model.name}" : given.inspect[0, 60]
+        end
+      end
+
       # @return [Resource::Definition]
       # @return [Object] the rows adapter
       # @return [Plan::FetchPlan]
