@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What was asked of a resource, compiled into what will be read: refuses what is not declared, before any query.
+# Compiles a request into a plan of what is read. A request for something that is not declared raises BadRequest, before any query.
 #
 #   request = Castellan::Plan::Request.parse(definition, "include" => "roles", "fields" => { "users" => "email" })
 #   plan = Castellan::Plan.compile(definition, request)   # => FetchPlan, the same object for the same shape
@@ -16,14 +16,13 @@ require_relative "plan/fetch_plan"
 require_relative "plan/parameter"
 require_relative "plan/include_tree"
 require_relative "plan/fields"
-require_relative "plan/signature"
 require_relative "plan/known_requests"
 require_relative "plan/request"
 require_relative "plan/compiler"
 
 module Castellan
   module Plan
-    # How many shapes of one resource are kept compiled.
+    # The number of compiled plans that are kept for one resource.
     LIMIT = 100
 
     # @param definition [Resource::Definition]

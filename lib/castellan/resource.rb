@@ -5,7 +5,7 @@ require_relative "version"
 require_relative "errors"
 require_relative "nearest"
 require_relative "bounded_cache"
-# The name Resource leads to document.rb. Where that is being loaded for another reason, Ruby must not go there once more.
+# Resource is autoloaded from document.rb. While that file loads, the autoload must not start again.
 Castellan.send(:remove_const, :Resource) if Castellan.constants(false).include?(:Resource)
 require_relative "resource/computed"
 require_relative "resource/condition"
@@ -18,7 +18,7 @@ require_relative "resource/declaring"
 require_relative "resource/definition"
 
 module Castellan
-  # Declares what a type of resource is; everything else (what is read, written, cached, allowed) follows from it.
+  # Declares a type of resource: what is read and written, what clients may ask for, who may see which rows.
   #
   #   class UserResource < Castellan::Resource
   #     model User
@@ -31,25 +31,29 @@ module Castellan
   #     page size: 50, max_size: 200
   #   end
   #
-  # A resource inherits the declarations of its superclass. It is frozen when it is first used: a declaration after that is an
-  # error. This file only declares; `require "castellan/document"` (or `require "castellan"`) adds {.document} and {.render}.
+  # A resource inherits the declarations of its superclass, and is frozen when it is first used. `require "castellan/document"` (or
+  # `require "castellan"`) adds {.document} and {.render}.
   class Resource
     class << self
-      # Declares what the rows come from. Where a table holds several classes (single table inheritance), all its records are of this
-      # resource's type; a resource of a subclass (`model Admin`) has the records of that class alone, and a relationship that leads
-      # to several types names their resources.
-      # @param source an ActiveRecord or Sequel model, a Sequel dataset, the name of a table or view of the one database that there is
+      # Declares where the rows come from. With single table inheritance, a resource of the base class has the records of all classes,
+      # and one of a subclass (`model Admin`) those of that class alone.
+      # @param source [Class, Object, Symbol, String] an ActiveRecord or Sequel model, a Sequel dataset, or the name of a table or view of
+      #   the application's one database
+      # @raise [DeclarationError] at boot, when it cannot be read as rows
       def model(source)
         Declaring.declare(self) { |declarations, _| declarations.model = source }
       end
 
+      # Declares the JSON:API type.
       # @param name [Symbol, String] default: the model's plural name
       def type(name)
         Declaring.declare(self) { |declarations, _| declarations.type = name.to_s }
       end
 
-      # @param columns [Array<Symbol>] default: the model's primary key; the values of several are joined by "_". An id is the text of
-      #   what a record's reader answers: of an enum, a time, a decimal or a type of one's own records are loaded to ask them
+      # Declares the id: the text that a record's reader returns. Enums, times, decimals and types of the application are therefore read
+      # from records.
+      # @param columns [Array<Symbol>] default: the primary key; the values of several are joined by "_"
+      # @raise [DeclarationError] at boot, when a column does not exist, or when there is neither `id` nor a primary key
       def id(*columns)
         Declaring.declare(self) { |declarations, location| declarations.identify(columns.flatten, location: location) }
       end
@@ -61,16 +65,18 @@ module Castellan
         names.each { |name| attribute(name, **options) }
       end
 
-      # Declares one attribute; see {Attribute} for the ways.
+      # Declares an attribute; {Attribute} lists the ways.
       # @param from [String, Hash, nil] a path of to-one associations with a column at its end: "employee.id", { employee: :id }
-      # @param columns [Array<Symbol>, nil] what a computed attribute's block reads
-      # @param preloads [Symbol, Array, nil] associations that a block of the record walks: loaded for all records at once
-      # @param if [Proc, nil] whether it is written: a block of the viewer, or of the row and the viewer
-      # @param if_columns [Array<Symbol>, nil] what that block reads of the row; without them a block of two gets the record
+      # @param columns [Array<Symbol>, nil] the columns that the block reads
+      # @param preloads [Symbol, Array, Hash, nil] associations that a block of the record walks; loaded for all records at once
+      # @param if [Proc, nil] decides whether the attribute is written: a block of the viewer, or of the row and the viewer
+      # @param if_columns [Array<Symbol>, nil] the columns that this block reads; without them a block of two gets the record
       # @param pure [Boolean] see {.pure}, of this attribute's blocks and of the model's reader
       # @param as_stored [Boolean] whether a column is written as it is in the table, whatever methods and callbacks the model has
-      # @yieldparam row what has the named columns; the record, when no columns are named
+      # @yieldparam row [#[], Object] has the named columns; the record, when no columns are named
       # @yieldparam viewer [Object, nil] where the block takes two arguments
+      # @yieldreturn [Object] the value, written as the ORM's JSON has it
+      # @raise [DeclarationError] for options that exclude each other; at boot, for a column or association that does not exist
       def attribute(name, from: nil, columns: nil, preloads: nil, if: nil, if_columns: nil, pure: false, as_stored: false,
                     &block)
         shown = binding.local_variable_get(:if)
@@ -83,12 +89,13 @@ module Castellan
 
       # Declares a link of each resource object (JSON:API 1.1, "Resource Links").
       # @param name [Symbol]
-      # @param value [String, Hash, nil] a text with columns in braces ("/users/{id}"), or a link that is always the same
-      # @param columns [Array<Symbol>, nil] what the block reads; without them it gets the record
+      # @param value [String, Hash, nil] a text with columns in braces ("/users/{id}"), or a constant link
+      # @param columns [Array<Symbol>, nil] the columns that the block reads; without them it gets the record
       # @param pure [Boolean] see {.pure}, of this block
       # @yieldparam row
       # @yieldparam viewer [Object, nil] where the block takes two arguments
       # @yieldreturn [String, Hash, nil]
+      # @raise [DeclarationError] without a text or block, or with both
       def link(name, value = nil, columns: nil, pure: false, &block)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("link #{name.inspect}: write a text or a block, not both", location) if value.nil? == block.nil?
@@ -98,12 +105,13 @@ module Castellan
       end
 
       # Declares the meta object of each resource object.
-      # @param value [Hash, nil] one that is always the same; its pairs may stand alone: `meta version: 1`
-      # @param columns [Array<Symbol>, nil] what the block reads; without them it gets the record
+      # @param value [Hash, nil] a constant; braces may be left out: `meta version: 1`
+      # @param columns [Array<Symbol>, nil] the columns that the block reads; without them it gets the record
       # @param pure [Boolean] see {.pure}, of this block
       # @yieldparam row
       # @yieldparam viewer [Object, nil] where the block takes two arguments
-      # @yieldreturn [Hash]
+      # @yieldreturn [Hash, nil]
+      # @raise [DeclarationError] without a Hash or block, or with both
       def meta(value = nil, columns: nil, pure: false, **pairs, &block)
         value ||= pairs unless pairs.empty?
         Declaring.declare(self) do |declarations, location|
@@ -113,9 +121,12 @@ module Castellan
         end
       end
 
-      # Declares an attribute that differs from viewer to viewer. The block gets the ids of the records of one document and the
-      # viewer, and returns the ids for which it is true (or a Hash of id to value); it runs once a document. Cached bytes have
-      # holes in its place, so that one cached document serves every viewer.
+      # Declares an attribute that differs for each viewer. The block runs once per document. Kept documents have placeholders in its
+      # place, so one kept document serves all viewers.
+      # @yieldparam ids [Array<Integer, String>] of the records of this type in the document
+      # @yieldparam viewer [Object, nil]
+      # @yieldreturn [Array, Hash] the ids for which it is true, or a Hash of id to value
+      # @raise [DeclarationError] without a block
       def per_viewer(name, &block)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("per_viewer(#{name.inspect}) needs a block: { |ids, viewer| ids that are true }", location) unless block
@@ -148,46 +159,54 @@ module Castellan
         Declaring.declare(self) { |declarations, location| declarations.allow_depth(levels, location: location) }
       end
 
+      # Declares relationships to many records.
       # @param names [Array<Symbol>] associations of the model
-      # @param resource [Class, String, Array, Hash, nil] default: `<Singular>Resource` in the same namespace or one around it. Several
-      #   where the records are of several types: `[PostResource, UserResource]`, each for its own model, or by model
+      # @param resource [Class, String, Array, Hash, nil] default: `<Singular>Resource` in the same namespace or one around it. A
+      #   polymorphic association names several: `[PostResource, UserResource]`, each for its own model, or a Hash by model
       # @param links [Hash{Symbol => String, Proc}] of the relationship object, see {.link}
       # @param meta [Hash, Proc] of the relationship object, see {.meta}
       # @param if [Proc] see {.attribute}
-      # @param columns [Array<Symbol>] what the blocks of links, meta and `if:` read of the row; without them they get the record
+      # @param columns [Array<Symbol>] the columns that the blocks of links, meta and `if:` read; without them they get the record
       # @param pure [Boolean] see {.pure}, of the blocks of links, meta and `if:`
-      # @param from [Symbol, nil] the association, where its name is another: `has_many :images, from: :variant_images`
-      # @param lazy [Boolean] whether linkage is written only where the records are included; without them the member is left out, unless
-      #   it has links or meta
+      # @param from [Symbol, nil] the association, where it has another name: `has_many :images, from: :variant_images`
+      # @param lazy [Boolean] whether linkage is written only where the records are included; elsewhere the member has its links and meta,
+      #   and is left out without them
       # @param include [Boolean] whether clients may include the records; false: `?include=` of it is a 400
-      # @yieldparam record whose related records the block returns, where no association does
+      # @yieldparam record [Object] the block returns its related records, in place of an association
       # @yieldparam viewer [Object, nil] where the block takes two arguments
+      # @raise [DeclarationError] at boot, for an association or resource that does not exist
       def has_many(*names, **options, &block)
         Declaring.relate(self, :has_many, names, block, **options)
       end
 
+      # Declares relationships to one record whose key is in the other table.
       # (see .has_many)
       def has_one(*names, **options, &block)
         Declaring.relate(self, :has_one, names, block, **options)
       end
 
+      # Declares relationships to one record whose key is in this table.
       # (see .has_many)
       def belongs_to(*names, **options, &block)
         Declaring.relate(self, :belongs_to, names, block, **options)
       end
 
       # Names a subset of the members: `document(scope, representation: :summary)`.
+      # @param name [Symbol]
       # @param only [Array<Symbol>] attributes and relationships
+      # @raise [DeclarationError] for a member that is not declared
       def representation(name, only:)
         Declaring.declare(self) { |declarations, location| declarations.representation(name, only, location: location) }
       end
 
-      # Allows a client to filter by `filter[name]=a,b`. The block gets the relation or dataset and the values (Strings), and
-      # returns the narrowed relation or dataset. Where the resource declares a `scope`, the relation holds only what the viewer may see;
-      # rows of other resources that the block reads are not narrowed: write `TagResource.visible_to(viewer)` for those.
-      # @yieldparam relation
+      # Allows clients to filter by `filter[name]=a,b`. Where the resource declares a `scope`, it holds for the result as well. Rows of
+      # other resources that the block reads are not narrowed: write `TagResource.visible_to(viewer)` for those.
+      # @param name [Symbol, String]
+      # @yieldparam relation [Object] the relation or dataset
       # @yieldparam values [Array<String>]
       # @yieldparam viewer [Object, nil] where the block takes three arguments
+      # @yieldreturn [Object] the narrowed relation or dataset
+      # @raise [DeclarationError] without a block
       def filter(name, &block)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("filter(#{name.inspect}) needs a block: { |scope, values| scope.where(…) }", location) unless block
@@ -196,23 +215,27 @@ module Castellan
         end
       end
 
-      # Allows a client to sort by these columns: `sort=-last_name,email`.
-      # @param default [String, nil] the order when the client names none, e.g. "-number"
+      # Allows clients to sort by these columns: `sort=-last_name,email`.
+      # @param names [Array<Symbol>] columns, or attributes that are columns
+      # @param default [String, nil] the order where the client gives none, e.g. "-number"
+      # @raise [DeclarationError] for a default that cannot be sorted by; at boot, for a column that does not exist
       def sort(*names, default: nil)
         Declaring.declare(self) { |declarations, location| declarations.sort(names, default: default, location: location) }
       end
 
       # Divides collections into pages: `page[number]=2&page[size]=20`.
-      # @param size [Integer] when the client names none
-      # @param max_size [Integer] the most that a client may ask for
-      # @param count [Boolean, String] write the total number into `meta`, under this name ("total" for true)
+      # @param size [Integer] records per page, where the client gives none
+      # @param max_size [Integer] the highest size that a client may ask for
+      # @param count [Boolean, String] whether the total number is written into `meta`: as "total", or under this name
+      # @raise [DeclarationError] unless 1 <= size <= max_size
       def page(size:, max_size: size, count: false)
         Declaring.declare(self) { |declarations, location| declarations.page(size, max_size, count, location: location) }
       end
 
-      # Keeps what was written in the configured store.
-      # @param kind [:exact] bytes are served only while nothing they were made of has changed
+      # Keeps documents in the configured store.
+      # @param kind [:exact] a kept document is served only while no table that it was made of has changed
       # @param expires_in [Numeric, nil] seconds
+      # @raise [DeclarationError] for another kind
       def cache(kind, expires_in: nil, layer: nil)
         Declaring.declare(self) { |declarations, location| declarations.cache(kind, expires_in, layer, location: location) }
       end
@@ -242,12 +265,16 @@ module Castellan
         end
       end
 
-      # @param name [:json_api, :nested] JSON:API 1.1, or plain JSON as `to_json(include: …)` gives
+      # Declares how documents are written.
+      # @param name [:json_api, :nested] JSON:API 1.1, or plain JSON as `to_json(include: …)` writes it
+      # @raise [DeclarationError] for another format
       def format(name)
         Declaring.declare(self) { |declarations, location| declarations.format(name, location: location) }
       end
 
-      # @param name [:none, :dash, :camel, :camel_lower, :underscore] how names become members
+      # Declares how declared names become names of members.
+      # @param name [:none, :dash, :camel, :camel_lower, :underscore] default: :none
+      # @raise [DeclarationError] for another transform, or where two members would have one name
       def key_transform(name)
         Declaring.declare(self) { |declarations, location| declarations.key_transform(name, location: location) }
       end
@@ -258,7 +285,7 @@ module Castellan
         @definition || DEFINING.synchronize { @definition ||= Definition.new(self, declarations).tap { declarations.freeze } }
       end
 
-      # @return [Declarations] what was declared here, beginning with what the superclass declared
+      # @return [Declarations] those of the superclass and those of this class
       def declarations
         @declarations ||= self == Resource ? Declarations.new : superclass.declarations.copy
       end

@@ -2,7 +2,7 @@
 
 module Castellan
   module Plan
-    # One column of a node's rows: a column of its table, or of a table at the end of a path of to-one associations. Frozen.
+    # One column that a node reads: of its own table, or of the table at the end of a path of to-one associations. Frozen.
     #
     #   Column.new([], :email)          # users.email
     #   Column.new([:employee], :id)    # the id of the user's employee
@@ -13,7 +13,7 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether it is a column of the node's own table
+      # @return [Boolean] whether the column is in the node's own table
       def own?
         path.empty?
       end

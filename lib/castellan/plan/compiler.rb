@@ -2,8 +2,7 @@
 
 module Castellan
   module Plan
-    # Compiles a request's shape into a {FetchPlan}: which columns of each type, which links, which included records.
-    # Runs once for each shape.
+    # Compiles the shape of a request into a {FetchPlan}: columns of each type, linkage, included records. Runs once per shape.
     class Compiler
       def initialize(definition, request)
         @definition = definition

@@ -2,16 +2,16 @@
 
 module Castellan
   module Plan
-    # What will be read and written for one shape of request. Frozen, and the same object for each request of that shape,
-    # so that what is derived from it (statements, templates) can be derived once.
+    # Describes what is read and written for one shape of request. Frozen.
     #
-    # It holds shapes only: no SQL, no value of a request (those are {Request}'s).
+    # All requests of a shape share one plan, so statements and templates are made once ({#derive}). It has no SQL and no values of a
+    # request; {Request} has those.
     class FetchPlan
       # @return [Node] the primary data
       # @return [Symbol] :json_api or :nested
       # @return [Array<Node>] all nodes, parents first
       # @return [String] canonical text of the shape: equal plans have equal signatures
-      # @return [Array<Resource::Attribute>] the per-viewer attributes of all nodes, in the order of the nodes: the holes
+      # @return [Array<Resource::Attribute>] the per-viewer attributes of all nodes: placeholders in the bytes
       attr_reader :root, :format, :nodes, :signature, :holes
 
       def initialize(root:, format:, signature:)
@@ -31,7 +31,7 @@ module Castellan
         @derived.fetch(key) { yield }
       end
 
-      # @return [Boolean] whether related records are written as well
+      # @return [Boolean] whether the document has included records
       def compound?
         nodes.size > 1
       end

@@ -2,16 +2,15 @@
 
 module Castellan
   module Plan
-    # Sparse fieldsets: which members of which type are written (JSON:API 1.1, "Sparse Fieldsets").
+    # The members that are written of each type (JSON:API 1.1, "Sparse Fieldsets").
     #
     #   fields = Fields.parse(definition, { "users" => "email,roles" })
     #   fields.of(definition)   # => [:email, :roles], in the order of the declaration
     #
-    # A type that is not named writes all its members. Types and members are looked up in the declarations that can be reached from
-    # the resource, so a client can neither name anything else nor make up new shapes. A representation is the most that a client
-    # gets of the resource's own type.
+    # All members of a type are written unless the request names some. Names are looked up in the declarations, so the number of shapes
+    # is finite. A representation limits the members of the resource's own type.
     class Fields
-      # The longest list that is looked at, in bytes.
+      # Longer lists are refused, in bytes.
       MAX_BYTESIZE = 5_000
       TITLE = "Invalid sparse fieldset"
       NOTHING = {}.freeze
@@ -42,7 +41,7 @@ module Castellan
         @hidden.key?(definition) ? members - @hidden[definition] : members
       end
 
-      # @return [Boolean] whether anything was left out
+      # @return [Boolean] whether some members are left out
       def sparse?
         !@by_type.empty? || !@hidden.empty?
       end
@@ -77,7 +76,7 @@ module Castellan
         Parameter.list(parameter, names, title: TITLE).flat_map { |name| members(parameter, definitions, name) }
       end
 
-      # Several resources may have one type; each writes those of the members that it has.
+      # Several resources may have the same type; each writes the members that it has.
       def members(parameter, definitions, name)
         found = definitions.filter_map do |definition|
           definition.member_named(name) || definition.members.find { |declared| declared.name == name }

@@ -2,21 +2,20 @@
 
 module Castellan
   module Plan
-    # Which related records to include: a tree of relationship names, looked up in the declarations.
+    # The tree of relationships that a request includes, looked up in the declarations.
     #
     #   IncludeTree.parse(definition, "roles,posts.author")            # a client's string
     #   IncludeTree.parse(definition, [:roles, { posts: :author }])    # Ruby
     #   # => { roles: {}, posts: { author: {} } }, in the order of the declarations
     #
-    # Relationships are looked up, never interpolated, so the tree is bounded by what was declared and by a depth: the resource's
-    # `include_depth` for a client, {MAX_DEPTH} for the application's own code. The order is that of the declarations, so that two
-    # spellings of one request are one plan.
+    # Its depth is limited: by the resource's `include_depth` for clients, by {MAX_DEPTH} for the application's own code. It is sorted
+    # as the declarations are, so two spellings of one request share a plan.
     class IncludeTree
-      # The deepest path that the application's code may ask for, unless the resource allows clients more.
+      # The deepest path for the application's code, unless the resource allows clients more.
       MAX_DEPTH = 5
-      # The most relationships that may be asked for: each costs a statement.
+      # More paths are refused: each costs a statement.
       MAX_PATHS = 50
-      # The longest parameter that is looked at, in bytes.
+      # Longer parameters are refused, in bytes.
       MAX_BYTESIZE = 2_000
 
       NOTHING = {}.freeze
@@ -28,7 +27,7 @@ module Castellan
       # @param only [Array<Symbol>, nil] the members of a representation of the resource's own type
       # @param client [Boolean] whether a client asks: for relationships that are declared with `include: false` it may not
       # @return [Hash{Symbol => Hash}] frozen
-      # @raise [BadRequest] naming the relationship that is not there
+      # @raise [BadRequest] naming the relationship that cannot be included
       def self.parse(definition, asked, only: nil, client: false)
         new(definition, only, client).call(asked)
       end
@@ -78,7 +77,7 @@ module Castellan
         end
       end
 
-      # A relationship to several types has several definitions: what is asked for below it must be known to one of them.
+      # A polymorphic relationship has several definitions; one of them must have the relationship that is included below it.
       def ordered(definitions, tree, above)
         return NOTHING if tree.empty?
 
@@ -103,7 +102,7 @@ module Castellan
         symbol if symbol && relationships([definition]).any? { |relationship| relationship.name == symbol }
       end
 
-      # A representation is the most that is written of a type: what it leaves out is not included either.
+      # A relationship that a representation leaves out cannot be included either.
       def relationships(definitions)
         definitions.flat_map do |definition|
           all = definition.relationships.values
@@ -114,7 +113,7 @@ module Castellan
 
       def cut?(definitions) = @only && definitions.any? { |definition| definition.type == @definition.type }
 
-      # Each name by itself: two that a client wrote in different encodings cannot be joined.
+      # Converted one by one, because strings of different encodings cannot be joined.
       def path_shown(names)
         Parameter.shown(names.map { |name| Parameter.shown(name) }.join("."))
       end

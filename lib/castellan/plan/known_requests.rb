@@ -2,15 +2,14 @@
 
 module Castellan
   module Plan
-    # The requests of one resource that were parsed before, by what was asked as it was spelled, so that looking all of it up in the
-    # declaration again is saved. Only shapes (include, fields, representation, format): a request with values of its own is parsed.
+    # Caches the parsed requests of one resource by their parameters. Requests that filter, sort or page are parsed each time.
     #
     #   known = KnownRequests.new
     #   known.fetch({ include: %i[roles groups] }) { Request.new(definition, include: %i[roles groups]) }   # parses once
     #
-    # Bounded, because a client may spell one shape in many ways; what is refused is not known. Thread-safe.
+    # Bounded, because a client may spell one shape in many ways. Refused requests are not cached.
     class KnownRequests
-      # What is longer is parsed each time.
+      # Longer parameters are parsed each time, in bytes.
       LONGEST = 1_000
       private_constant :LONGEST
 
@@ -25,7 +24,7 @@ module Castellan
         @requests[asked] || yield.tap { |request| keep(asked, request) }
       end
 
-      # @return [Integer] how many are known
+      # @return [Integer] the number of cached requests
       def size
         @requests.size
       end
@@ -36,7 +35,7 @@ module Castellan
         @requests.fetch(copy(asked)) { request } if asked.to_s.bytesize <= LONGEST
       end
 
-      # The caller may change what was given.
+      # The caller may change the parameters later.
       def copy(value)
         case value
         when Hash then value.to_h { |name, inner| [copy(name), copy(inner)] }.freeze

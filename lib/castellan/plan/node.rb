@@ -2,23 +2,22 @@
 
 module Castellan
   module Plan
-    # One set of rows that a plan reads: the primary data, or what one include path leads to. Frozen once compiled.
+    # One set of rows that a plan reads: the primary data, or the records of one include path. Frozen.
     #
-    # `columns[0]` is always the id. `members` says what is written of a row and from which columns; `edges` are the
-    # relationships whose linkage is written, each with the node of its related records when those are included.
+    # `columns[0]` is the id. `members` are the attributes that are written, with the positions of their columns. `edges` are the
+    # relationships, each with the node of its records where those are included.
     class Node
-      # What is written of a row: an attribute and the positions of its columns in the row.
+      # An attribute that is written, and the positions of its columns in the row.
       Member = Struct.new(:attribute, :positions)
-      # A relationship, and the node of the related records when they are included (nil: linkage only). `written` is false
-      # where a sparse fieldset leaves the member out while its records are included all the same (JSON:API 1.1, "Compound
-      # Documents": the one exception to full linkage), `data` where linkage is written only beside included records. A relationship
-      # to several types has `alternatives`: one node, or nil, for each of relationship.definitions.
+      # A relationship and the node of its included records (nil: linkage only). `written` is false where a sparse fieldset omits the
+      # member but the records are included (JSON:API 1.1, "Compound Documents": the one exception to full linkage). `data` is false
+      # where no linkage is written (`lazy:`). A polymorphic relationship has `alternatives`: one node, or nil, per definition.
       Edge = Struct.new(:relationship, :node, :written, :data, :alternatives) do
         def initialize(relationship, node = nil, written = true, data = true, alternatives = nil) # rubocop:disable Style/OptionalBooleanParameter
           super
         end
 
-        # @return [Array<Node>] those of the related records, when they are included
+        # @return [Array<Node>] the nodes of the included records
         def nodes
           [node, *alternatives].compact
         end
@@ -28,21 +27,21 @@ module Castellan
           nodes.any?
         end
 
-        # @return [Edge] to the same linkage, with nothing included
+        # @return [Edge] the same linkage without included records
         def alone
           Edge.new(relationship, nil, written, data, alternatives&.map { nil }.freeze)
         end
 
-        # @return [Boolean] whether it is written alike in each row
+        # @return [Boolean] whether every row writes it in the same way
         def regular?
           alternatives.nil? && data
         end
       end
-      # What is decided or added for each row: whether a member is written, a link, a meta object. `kind` is :attribute_if or :edge_if,
-      # :link or :meta of the resource, :edge_link or :edge_meta of a relationship; `name` is the attribute or relationship and then
-      # the link, where there are such; `positions` are the columns of what is computed.
+      # A condition, link or meta object that is computed for each row. `kind` is :attribute_if or :edge_if, :link or :meta of the
+      # resource, :edge_link or :edge_meta of a relationship; `name` is the attribute or relationship, followed by the name of a link;
+      # `positions` are the columns that the computation reads.
       Aside = Struct.new(:kind, :name, :computed, :positions) do
-        # @return [Boolean] whether it is a link or meta object of the resource itself
+        # @return [Boolean] whether it is a link or the meta object of the resource itself
         def after?
           %i[link meta].include?(kind)
         end
@@ -52,7 +51,7 @@ module Castellan
           Array(name).first unless after?
         end
 
-        # @return [String] for whoever reads why models are needed
+        # @return [String] a name for `explain`
         def label
           [kind.name.sub("edge_", "").sub("attribute_", ""), *name].join(" ")
         end
@@ -76,7 +75,7 @@ module Castellan
         freeze
       end
 
-      # @return [Enumerator<Node>] this node and all below it, parents first, in the order of the include
+      # @return [Enumerator<Node>] this node and all below it, parents first
       def each(&block)
         return enum_for(:each) unless block
 
@@ -84,18 +83,18 @@ module Castellan
         edges.each { |edge| edge.nodes.each { |node| node.each(&block) } }
       end
 
-      # @return [Node] itself without what it leads to: linkage is written all the same, and nothing is included
+      # @return [Node] the same node without included records; its linkage stays
       def alone
         Node.new(definition: definition, path: path, columns: columns.dup, members: members.dup, asides: asides.dup,
                  edges: edges.select(&:written).map(&:alone))
       end
 
-      # @return [Boolean] whether each row is written in the same way: same members, one type for each relationship
+      # @return [Boolean] whether every row has the same members, and each relationship one type
       def regular?
         asides.all?(&:after?) && edges.all?(&:regular?)
       end
 
-      # @return [Boolean] whether links or a meta object stand at the end of each row
+      # @return [Boolean] whether rows end with links or a meta object
       def after?
         asides.any?(&:after?)
       end

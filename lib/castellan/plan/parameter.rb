@@ -2,14 +2,14 @@
 
 module Castellan
   module Plan
-    # Reads the values of a query parameter as text, whatever a client made of them.
+    # Reads the value of a query parameter as text or as a list of texts.
     #
     #   Parameter.list("fields[users]", "email,last_name", title: "Invalid sparse fieldset")  # => ["email", "last_name"]
     #   Parameter.shown("\xFFoo" * 100)                                                       # valid, and short enough for an error
     #
-    # What a database or an error document could not take (invalid UTF-8, NUL) is a {BadRequest} here.
+    # Invalid UTF-8 and NUL raise {BadRequest}, because neither a database nor an error document takes them.
     module Parameter
-      # The most parts of one list: each is looked up, or is a value of a statement.
+      # Longer lists are refused.
       MOST = 1_000
 
       module_function
@@ -37,7 +37,7 @@ module Castellan
         ClientText.utf8(value) or refuse(name, "#{name} is not valid UTF-8 text", title: title)
       end
 
-      # @return [String] for an error's text or the parameter it names
+      # @return [String] short valid text for an error message
       def shown(text)
         ClientText.shown(text)
       end

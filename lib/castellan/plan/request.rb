@@ -2,16 +2,16 @@
 
 module Castellan
   module Plan
-    # What was asked of a resource: the shape (include, fields, format) and the values (filter, sort, page). Frozen.
+    # A parsed request: its shape (include, fields, format) and its values (filter, sort, page). Frozen.
     #
     #   Request.parse(definition, "include" => "roles", "sort" => "-last_name", "page" => { "size" => "20" })
     #   Request.new(definition, include: :roles, fields: { users: [:email] })
     #
-    # Everything is looked up in the declaration; what is not there is a {BadRequest} that names the parameter, the bad part and
-    # what is allowed. Parameters of other families are not looked at here (a server that must refuse them does).
+    # Every name is looked up in the declaration; an unknown one raises {BadRequest} with the parameter, the wrong part and the allowed
+    # names. Other parameters are ignored; {Serve::QueryString} refuses them.
     class Request
       FAMILIES = %w[include fields filter sort page].freeze
-      # The highest row that a page may begin at; further is no page but a mistake or an attack.
+      # Pages that begin at a higher row are refused.
       MAX_OFFSET = 10_000_000
       NO_VALUES = {}.freeze
       NOTHING = [].freeze
@@ -24,7 +24,7 @@ module Castellan
       # @return [Hash{String => Array<String>}] filters and their values
       # @return [Array<Array(Symbol, Symbol)>] columns with :asc or :desc
       # @return [Array(Integer, Integer), nil] page number and size
-      # @return [Array<Symbol>] which of filter, sort and page were asked for, by whomever: the others are the declaration's own
+      # @return [Array<Symbol>] the names of filter, sort and page that were given; the others have the declaration's defaults
       # @return [String] canonical text of the shape, without the values
       attr_reader :include, :fields, :format, :filters, :sort, :page, :chosen, :signature
 
@@ -53,14 +53,14 @@ module Castellan
         definition.derive(known) { KnownRequests.new }.fetch(options) { new(definition, **options, by_client: by_client) }
       end
 
-      # @return [Request] of who asked for nothing in particular
+      # @return [Request] the request without parameters
       def self.plain(definition)
         definition.derive(:plain_request) { new(definition) }
       end
       private_class_method :plain
 
       # @param parameters [Object] `ActionController::Parameters` among others
-      # @return [Object] a Hash, where the framework has a class of its own for one: which of them are read is looked up in the declaration
+      # @return [Object] a Hash, where the framework has a class of its own for parameters
       def self.shown(parameters)
         parameters.respond_to?(:to_unsafe_h) ? parameters.to_unsafe_h : parameters
       end
@@ -88,7 +88,7 @@ module Castellan
         freeze
       end
 
-      # What is left of it for a viewer: members whose `if:` is not for this one are neither written nor included.
+      # Removes the members whose `if:` hides them from a viewer: they are neither written nor included.
       # @param viewer [Object, nil]
       # @return [Request]
       def seen_by(viewer)
@@ -101,7 +101,7 @@ module Castellan
 
       private
 
-      # A String is what a client wrote, also where the application hands it on: `include: params[:include]`.
+      # A String comes from a client, also where the application passes it on: `include: params[:include]`.
       def of_client?(include)
         include.is_a?(String) || @by_client.include?(:include)
       end
@@ -115,13 +115,13 @@ module Castellan
         @signature = signed
       end
 
-      # A choice tells something of what it is made by.
+      # A filter by a hidden member would reveal its values.
       def refuse_hidden_filters(names)
         shown = @definition.filters.keys - names.map(&:name)
         filters.each_key { |name| refuse_filter("filter[#{name}]", name, shown) unless shown.include?(name) }
       end
 
-      # So does an order, of the columns that only hidden attributes are made of.
+      # So would an order by columns that only hidden attributes use.
       def refuse_hidden_order(names)
         hidden, others = @definition.attributes.each_value.partition { |attribute| names.include?(attribute.name) }
                                     .map { |attributes| attributes.select { |one| one.path.empty? }.flat_map { |one| Array(one.columns) } }
@@ -165,7 +165,7 @@ module Castellan
         refuse(parameter, "#{@definition.type} cannot be filtered by #{quoted(name)}#{hint(name, allowed)}")
       end
 
-      # A column that is named again says nothing new.
+      # Only the first mention of a column counts.
       def sort_of(sort)
         return [] if sort.nil? || sort == ""
 
@@ -223,7 +223,7 @@ module Castellan
         Integer(text, 10)
       end
 
-      # The plain shape, all members and nothing included, is signed once.
+      # The signature of the plain shape (all members, nothing included) is kept.
       def sign
         return @definition.derive([:signature, format]) { signed } if include.empty? && !fields.sparse?
 
@@ -231,7 +231,22 @@ module Castellan
       end
 
       def signed
-        "#{format}|#{Signature.of(@definition, include, fields)}".freeze
+        "#{format}|#{shape_of(@definition, include)}".freeze
+      end
+
+      # The text of a shape, such as "UserResource:users(email,roles{RoleResource:roles(title)},groups)". It is made of declared names
+      # only, so clients cannot make up new ones.
+      def shape_of(definition, tree)
+        parts = fields.of(definition).map { |name| name.name + shape_below(definition, name, tree) }
+        unwritten = (tree.keys & definition.relationships.keys) - fields.of(definition)
+        unwritten = unwritten.map { |name| "!#{name}#{shape_below(definition, name, tree)}" }
+        "#{definition.name}:#{definition.type}(#{(parts + unwritten).join(",")})"
+      end
+
+      def shape_below(definition, name, tree)
+        return "" unless tree.key?(name)
+
+        "{#{definition.relationships[name].definitions.map { |related| shape_of(related, tree[name]) }.join("|")}}"
       end
 
       def quoted(name)

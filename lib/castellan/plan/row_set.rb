@@ -4,29 +4,28 @@ require "json"
 
 module Castellan
   module Plan
-    # What came back for a plan: for each node its rows, how to write each column, and the links of each relationship.
-    # What a rows adapter returns and what an encoder reads; neither knows the other.
+    # The result of a plan: for each node its rows, how each column is written, and the links of each relationship. Rows adapters return
+    # it and encoders read it.
     #
     #   table = row_set.table(node)
     #   table.rows[0]      # => [1, "ada@example.com", "Ada", nil, "1,2"]   in the order of node.columns, further columns after them
     #   table.coders       # => [:integer, :text, :text, :datetime]          one for each of node.columns
     #   table.links        # => [InColumn.new(4), Pairs.new(rows, 0, 1)]     one for each of node.edges
     #
-    # `rows` is an array of arrays or a `PG::Result`; values are what the driver gave.
+    # `rows` is an array of arrays or a `PG::Result`, with the driver's values.
     #
     # Coders (driver's value → JSON): `:integer`, `:text`, `:boolean` (true, 1, "t", "1"), `:float`, `:decimal` (a JSON string
     # such as "12.5", as ActiveSupport writes it), `:date`, `:datetime` (UTC text → "2024-01-31T10:00:00.000Z"),
-    # `:json` (written as it is). An adapter that cannot say which leaves the column out and fills `computed`.
+    # `:json` (written as it is). Where no coder fits, the adapter fills `computed` instead.
     class RowSet
-      # The links are in the parent's row: its column holds nil, one id, or ids joined by commas.
+      # Links in the parent's row: the column has nil, one id, or ids joined by commas.
       InColumn = Struct.new(:position)
-      # The links are in rows of their own (an array of arrays or a PG::Result, and possibly the very rows of the related
-      # table): a column with the parent's id and one with the related id, in the order in which they are written. Links to several
-      # types have a third, with the position of the type in relationship.definitions.
+      # Links in rows of their own (an array of arrays or a PG::Result, possibly the rows of the related table itself), in the order of
+      # the document: a column with the parent's id and one with the related id. Polymorphic links have a third column with the
+      # position of the type in relationship.definitions.
       Pairs = Struct.new(:rows, :parent_position, :related_position, :kind_position)
 
-      # The same in one row: an array of the parents' ids and one of the related ids, integers as PostgreSQL writes them ("{1,1,2}"); both
-      # nil where there is no link.
+      # Links in one row of two PostgreSQL arrays of integers ("{1,1,2}"): the parents' ids and the related ids; nil without links.
       Lists = Struct.new(:rows) do
         # @return [String] the related ids
         def related_text
@@ -44,17 +43,16 @@ module Castellan
         end
       end
 
-      # What is decided or added for each row, one value a row: `members` and `edges` say for a position whether it is written, `after`
-      # and `edges_after` hold the ready bytes of links and meta (`,"links":{…}`), of the resource object and of a relationship.
+      # Computed per row, one value each: `members` and `edges` tell by position whether it is written; `after` and `edges_after` are the
+      # bytes of links and meta (`,"links":{…}`) of the resource object and of a relationship.
       Asides = Struct.new(:members, :edges, :after, :edges_after)
 
-      # `computed` maps the position of a member in node.members to an array with one JSON String a row; `asides` is nil where the
-      # node has none. `retype` is called with such a position where a coder does not know a value, and answers what the ORM's type makes
-      # of the whole column, as in `computed`, or nil.
+      # `computed` maps the position of a member to an Array with one JSON String per row. `retype` is called with such a position where
+      # a coder cannot write a value; it returns the column written by the ORM's type, as in `computed`, or nil.
       Table = Struct.new(:node, :rows, :coders, :links, :computed, :asides, :retype, keyword_init: true)
 
       # @return [Array<Table>] in the order of plan.nodes; the first is the primary data
-      # @return [Integer, nil] how many there are in all, when the plan asked for a count
+      # @return [Integer, nil] the number of records of the whole collection, where it was counted
       attr_reader :tables, :total
 
       def initialize(tables, total: nil)
@@ -63,7 +61,7 @@ module Castellan
         freeze
       end
 
-      # Gives the driver's memory back: the garbage collector does not see in time how much that is. Nothing can be read afterwards.
+      # Frees the driver's memory, whose size the garbage collector does not see. Nothing can be read afterwards.
       def release
         tables.each do |table|
           drop(table.rows)

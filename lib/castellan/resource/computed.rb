@@ -4,7 +4,7 @@ require "erb"
 
 module Castellan
   class Resource
-    # A value that is made for each row: a link, a meta object, a condition. Frozen.
+    # A value that is computed for each row: a link, a meta object or a condition. Frozen.
     #
     #   Computed.of("/users/{id}/roles")                              # reads the column id
     #   Computed.of(->(row, viewer) { … }, columns: %i[id])           # reads the named columns
@@ -31,7 +31,7 @@ module Castellan
         (value.is_a?(Method) ? value : value.method(:call)).to_proc if value.respond_to?(:call)
       end
 
-      # Columns stand in braces, as in a URI template; what is not plain in a path is escaped.
+      # Columns are in braces, as in a URI template; their values are escaped.
       def self.text(template, location)
         columns = template.scan(/\{(\w+)\}/).flatten.map(&:to_sym)
         block = ->(row) { template.gsub(/\{(\w+)\}/) { ERB::Util.url_encode(row[Regexp.last_match(1)].to_s) } }

@@ -2,7 +2,7 @@
 
 module Castellan
   class Resource
-    # Whether a member is written: for this viewer, or for this row and this viewer. Frozen.
+    # Decides whether a member is written: for a viewer, or for a row and a viewer. Frozen.
     #
     #   Condition.of(->(viewer) { viewer&.admin? })                                         # decided once a document
     #   Condition.of(->(row, viewer) { row.id == viewer&.id }, columns: %i[id])             # decided for each row
@@ -47,7 +47,7 @@ module Castellan
         !block.lambda? || block.parameters.any? { |kind, _| TAKEN.include?(kind) }
       end
 
-      # A symbol's block takes what it is asked of, and says that it may take more.
+      # The block of a Symbol has two parameters ([[:req], [:rest]]) and takes one.
       def of_row?(block)
         block.parameters.count { |kind, _| %i[req opt].include?(kind) } > 1
       end

@@ -2,15 +2,15 @@
 
 module Castellan
   class Resource
-    # What a resource's body has said so far; the only mutable thing of this room, and nobody reads it after boot.
-    # Rejects what is wrong in itself (a type that is no type); what needs the database is checked by {Definition}'s users.
+    # Collects the declarations of a resource's body; {Definition} is made of them. Rejects what is wrong without a look at the database,
+    # which {Document::DeclarationCheck} does at boot.
     class Declarations
       # The pages of a collection. `count` is the member's name in `meta`, or nil.
       Page = Struct.new(:size, :max_size, :count)
-      # What is kept, and for how long (seconds or nil).
+      # How documents are kept, and for how long (seconds or nil).
       Caching = Struct.new(:kind, :expires_in)
 
-      # Which rows a viewer may see: the block and where it stands.
+      # The block that narrows rows to those that a viewer may see, and its "path:line".
       Scope = Struct.new(:block, :location)
       DEPTHS = (1..10)
       private_constant :DEPTHS

@@ -2,7 +2,8 @@
 
 module Castellan
   class Resource
-    # How a line of a resource's body comes into its {Declarations}. Apart from {Resource}, whose class methods are a user's names too.
+    # Adds a line of a resource's body to its {Declarations}. A module of its own, because each method of {Resource} takes a name from
+    # the application's classes.
     #
     #   Declaring.declare(UserResource) { |declarations, location| declarations.type = "people" }
     module Declaring

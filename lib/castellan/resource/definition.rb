@@ -4,13 +4,13 @@ require "monitor"
 
 module Castellan
   class Resource
-    # What a resource is, once and for all: names, where values come from, what a client may ask for. Frozen, shared by all threads.
+    # The complete, checked declaration of a resource. Frozen and shared by all threads.
     #
     #   definition = UserResource.definition
     #   definition.type                       # => "users"
     #   definition.attributes[:employee_id]   # => #<struct Attribute source=:path path=[:employee] columns=[:id] …>
     #
-    # Whether the columns and associations exist is asked of the database by the composition in `document.rb`, at boot.
+    # It does not use the database; {Document::DeclarationCheck} compares both at boot.
     class Definition
       NAME = /\A[[:alnum:]](?:[-_[:alnum:]]*[[:alnum:]])?\z/
       RESERVED = %w[id type].freeze
@@ -59,7 +59,7 @@ module Castellan
         @derived[:id_column] || @id_column
       end
 
-      # Said at boot of an enum, a time, a decimal, an encrypted column: the id is the text of what a record's reader answers.
+      # Called at boot for an enum, a time, a decimal or an encrypted column: the id is the text that a record's reader returns.
       def identify_by_records
         derive(:id_column) { [@id_column].flatten.freeze }
       end
@@ -90,8 +90,8 @@ module Castellan
         derive(:reachable) { walk([]).freeze }
       end
 
-      # What a later room makes of the definition once (its plans, a digest of its source), kept as long as the definition is, so
-      # that a class which is reloaded leaves nothing behind.
+      # Keeps what another part of the library computes from the definition (plans, a digest of its source). A class that is reloaded
+      # leaves nothing behind.
       # @param key [Object] few and fixed: nothing of a request
       # @return what the block returned the first time
       def derive(key)

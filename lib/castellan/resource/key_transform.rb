@@ -2,7 +2,7 @@
 
 module Castellan
   class Resource
-    # How a declared name becomes a member name.
+    # Makes the name of a member of a declared name.
     #
     #   KeyTransform.call(:last_login_at, :dash)         # => "last-login-at"
     #   KeyTransform.call(:last_login_at, :camel_lower)  # => "lastLoginAt"

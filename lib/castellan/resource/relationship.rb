@@ -2,9 +2,9 @@
 
 module Castellan
   class Resource
-    # One declared relationship: its name, its cardinality and the resource at its other end. Frozen.
+    # A declared relationship: its name, its cardinality and the resource at its other end. Frozen.
     #
-    # The resource is named by a string until it is asked for, because two resources may name each other.
+    # The resource is looked up when it is first needed, because two resources may name each other.
     class Relationship
       ALWAYS = {}.freeze
       private_constant :ALWAYS
@@ -92,7 +92,7 @@ module Castellan
 
       private
 
-      # Of an array each resource is for its own model.
+      # In an Array each resource stands for its own model.
       def named
         case @resource
         when Hash then @resource

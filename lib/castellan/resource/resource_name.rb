@@ -2,12 +2,11 @@
 
 module Castellan
   class Resource
-    # Finds the class that a relationship means: in the namespace of its owner first, then in those around it, then in those of the
-    # resources that the owner inherits from.
+    # Finds the resource of a relationship: in the namespace of its owner, in those around it, then in those of the owner's superclasses.
     #
     #   ResourceName.new("RoleResource", owner: Admin::UserResource, location: "…:4").resolve  # => Admin::RoleResource or ::RoleResource
     #
-    # Inflection is the little that a resource's name needs; where ActiveSupport is loaded its inflections are used.
+    # Uses ActiveSupport's inflections where they are loaded, else a few rules of English.
     class ResourceName
       # @param name [Symbol, String] an association's name, e.g. :group_assignments
       # @return [String] "GroupAssignment"
@@ -79,7 +78,7 @@ module Castellan
         raise unless error.name && @name.split("::").include?(error.name.to_s)
       end
 
-      # As the declaration would write them: without the namespace, unless it wrote one.
+      # Without namespaces, unless the declaration has one.
       def known
         names = Resource.descendants.filter_map(&:name)
         @name.include?("::") ? names.uniq : names.map { |name| name.split("::").last }.uniq

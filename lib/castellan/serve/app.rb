@@ -2,7 +2,7 @@
 
 module Castellan
   module Serve
-    # A JSON:API server over a few resources, as a Rack application. Frozen once built; declarations are checked then.
+    # A JSON:API server as a Rack application. Checks the declarations when it is built, and is frozen then.
     #
     #   run Castellan.app {
     #     authenticate { |env| Token.viewer(env["HTTP_AUTHORIZATION"]) }   # nil: 401
@@ -10,18 +10,18 @@ module Castellan
     #     resource PostResource, at: "posts", scope: ->(viewer) { viewer.posts.published }
     #   }
     #
-    # `GET /users`, `GET /users/7` and HEAD of them. Without `authenticate` every document is the same for everybody, and says so in
-    # Cache-Control. It does not write, and serves no related or relationship URLs. An error that is not the client's is raised, for
-    # the middleware around to report. It holds the classes it was given: where code is reloaded, build it inside what is reloaded.
+    # It answers GET and HEAD of `/users` and `/users/7`. Without `authenticate` the viewer is nil and documents are public in
+    # Cache-Control. Clients' mistakes are answered with 4xx; other errors are raised for the middleware around it. Where code is
+    # reloaded, build it inside the reloaded code.
     class App
       ALLOWED = %w[GET HEAD].freeze
 
       ID = /\A[^\0]+\z/
       private_constant :ID
 
-      # Collects what the block of {App} declares.
+      # Collects the declarations of {App}'s block.
       class Builder
-        # @return [Hash{String => Array}] path => resource, scope and what is fixed
+        # @return [Hash{String => Array}] path => resource, scope and fixed parameters
         # @return [Proc, nil]
         attr_reader :resources, :authentication, :challenge
 
@@ -73,7 +73,7 @@ module Castellan
       end
 
       # @param env [Hash] Rack's environment
-      # @return [Array] Rack's response; a mistake of the client is a 4xx with a JSON:API error document
+      # @return [Array] Rack's response; a client's mistake is answered with 4xx and a JSON:API error document
       def call(env)
         response = respond(env)
         response[2] = [] if env["REQUEST_METHOD"] == "HEAD"
@@ -92,7 +92,7 @@ module Castellan
         warn("castellan: #{resource} is checked with its first document, because its table cannot be read: #{error.message.lines.first}")
       end
 
-      # What is fixed is a mistake here, where the same of a client is one of each request.
+      # A wrong fixed parameter is the developer's mistake.
       def check_fixed(resource, asked)
         Plan::Request.parse(resource.definition, {}, **asked.except(:meta, :links))
       rescue BadRequest => error
@@ -114,7 +114,7 @@ module Castellan
         ErrorDocument.response(405, "only GET and HEAD are answered here", "allow" => "GET, HEAD")
       end
 
-      # Links are made of it.
+      # Pagination links contain it.
       def script_name!(name)
         return if name.nil? || name.empty? || ClientText.utf8(name)
 

@@ -2,9 +2,8 @@
 
 module Castellan
   module Serve
-    # The bytes of a long document as a Rack body. It is no Array, because Puma copies the one String of an Array twice before it
-    # writes it (up to 256 kB), and what is copied in each request makes the collector of a grown process run that much more often;
-    # what answers to `each` is written as it is.
+    # The bytes of a long document as a Rack body that Puma does not copy: of an Array with one String it makes two copies (up to
+    # 256 kB), and the garbage makes the collector of a large process run more often.
     #
     #   Body.of("{\"data\":[]}")         # => ["{\"data\":[]}"]: short, one write together with the header fields
     #   Body.of(bytes).each { |part| … }  # yields the bytes once
@@ -27,7 +26,7 @@ module Castellan
         yield @bytes
       end
 
-      # For middleware that asks whether the whole body is there.
+      # Called by middleware that buffers the body.
       # @return [Array<String>]
       def to_ary
         [@bytes]

@@ -8,7 +8,7 @@ module Castellan
     # written once. Documents are public unless the application authenticates its clients.
     class Endpoint
       JSON_API = %r{\A\s*application/vnd\.api\+json}i
-      # Two would make the link lead to another host.
+      # Two slashes at the beginning of a link would name another host.
       SLASHES = %r{\A/+}
       private_constant :JSON_API, :SLASHES
 
@@ -51,8 +51,7 @@ module Castellan
 
       private
 
-      # JSON:API 1.1, "Server Responsibilities": of a request's Content-Type only that of JSON:API is looked at, because what is
-      # answered here has no body.
+      # JSON:API 1.1, "Server Responsibilities". Other Content-Types are ignored, because requests have no body here.
       def negotiate(env)
         content_type = env["CONTENT_TYPE"]
         @negotiation.request_type!(content_type) if content_type && @json_api && content_type.b.match?(JSON_API)
@@ -67,7 +66,7 @@ module Castellan
         @authenticated ? document : document.public!
       end
 
-      # What nobody may see is a scope without records: nil may as well be a mistake.
+      # An empty relation hides everything; nil is more likely a mistake.
       def scope(viewer)
         return :all unless @scope
 
@@ -75,7 +74,7 @@ module Castellan
                                                          "where the viewer may see nothing")
       end
 
-      # Most clients ask for nothing but what is there, and that was parsed at boot.
+      # A request without parameters was parsed at boot.
       def request(query)
         query.empty? ? { query: @unasked, **@around } : { query: query, **@asked }
       end
@@ -94,8 +93,8 @@ module Castellan
         document.rendering.link(links.base) { |total, full| links.to_h(total: total, full: full) }
       end
 
-      # RFC 9110, section 13.2.1: preconditions are ignored where the answer would not be 2xx, so before anything but an exact match
-      # is decided on, the one resource must be there.
+      # RFC 9110, section 13.2.1: preconditions are ignored where the response would not be 2xx. An entity tag that matches exactly
+      # proves that the record exists; any other outcome needs a look.
       def precondition(env, document, id, etag)
         outcome = HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag)
         return outcome if outcome == :proceed || id.nil?

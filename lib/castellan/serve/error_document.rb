@@ -4,11 +4,11 @@ require "json"
 
 module Castellan
   module Serve
-    # An error as a JSON:API document and Rack response.
+    # A client's mistake as a Rack response with a JSON:API error document.
     #
     #   ErrorDocument.response(404, "there is no user 7")
     #
-    # Only for what a client did wrong: what goes wrong here is raised, so that the middleware around reports it.
+    # Errors of the application are raised instead, so that the middleware around it reports them.
     module ErrorDocument
       TITLES = { 401 => "Unauthorized", 404 => "Not found", 405 => "Method not allowed", 412 => "Precondition failed" }.freeze
       private_constant :TITLES

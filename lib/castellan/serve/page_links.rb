@@ -4,14 +4,14 @@ require "rack/utils"
 
 module Castellan
   module Serve
-    # The links of a page to its neighbours (JSON:API 1.1, "Pagination"): relative references that keep the rest of the query.
+    # The pagination links of a page (JSON:API 1.1, "Pagination"): relative references that keep the rest of the query.
     #
     #   PageLinks.new("/mail-logs", { "include" => "company" }, page: [2, 20]).to_h(total: 50)
     #   # => { "first" => "/mail-logs?include=company&page%5Bnumber%5D=1&page%5Bsize%5D=20", "prev" => …, "next" => …, "last" => … }
     #
-    # Without a total there is no last page, and a next one after every full page, so the last link may lead to an empty page.
+    # Without a total there is no `last`, and `next` follows every full page, so it may lead to an empty page.
     class PageLinks
-      # @return [String] what all links begin with: path and the rest of the query, however the client wrote it
+      # @return [String] the beginning of all links: the path and the rest of the query
       attr_reader :base
 
       # @param query [Hash] the parameters

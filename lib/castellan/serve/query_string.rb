@@ -4,16 +4,16 @@ require "rack/utils"
 
 module Castellan
   module Serve
-    # Reads a query string into parameters by family; what cannot be read is the client's mistake, never a 500.
+    # Parses a query string into parameters by family. A malformed one raises {BadRequest}.
     #
     #   QueryString.parse("include=roles&page[size]=20")  # => { "include" => "roles", "page" => { "size" => "20" } }
     #
-    # Rack does the parsing, with its limits against floods of parameters (CVE-2025-46727) and deep nesting.
+    # Rack parses, with its limits on the number of parameters (CVE-2025-46727) and on nesting.
     module QueryString
-      # The longest query string that is looked at, in bytes.
+      # Longer query strings are answered with 414, in bytes.
       MAX_BYTESIZE = 8_192
       EMPTY = {}.freeze
-      # Those of Rack's errors that the installed version has.
+      # The errors of the installed version of Rack.
       UNREADABLE = [*%i[ParameterTypeError InvalidParameterError QueryLimitError ParamsTooDeepError].filter_map do |name|
         Rack::QueryParser.const_get(name) if Rack::QueryParser.const_defined?(name)
       end, RangeError, ArgumentError].freeze
@@ -23,7 +23,7 @@ module Castellan
 
       # @param text [String, nil]
       # @return [Hash{String => String, Hash, Array}]
-      # @raise [BadRequest] for what is too long, malformed, or no parameter of JSON:API
+      # @raise [BadRequest] for a query that is too long, malformed, or has unknown parameters
       def parse(text)
         return EMPTY if text.nil? || text.empty?
 
