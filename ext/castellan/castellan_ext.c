@@ -1,11 +1,9 @@
 /*
  * Everything that is written in C, part by part.
  */
-#include "allocations.h"
 #include "call_site.h"
 #include "encoder.h"
 #include "listener.h"
-#include "log.h"
 #include "recording.h"
 #include "tally.h"
 
@@ -14,9 +12,7 @@ RUBY_FUNC_EXPORTED void Init_castellan_ext(void)
     VALUE castellan = rb_define_module("Castellan");
     Init_encoder(castellan);
     Init_call_site(castellan);
-    Init_log(castellan);
     Init_recording(castellan);
     Init_tally(castellan);
     Init_listener(castellan);
-    Init_allocations(castellan);
 }

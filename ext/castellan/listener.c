@@ -3,7 +3,6 @@
  * lib/castellan/instrument/active_record_instrument.rb holds the same in Ruby.
  */
 #include "listener.h"
-#include "log.h"
 #include "recording.h"
 #include "tally.h"
 
@@ -25,8 +24,6 @@ static VALUE listener_call(VALUE self, VALUE event, VALUE started, VALUE finishe
     if (RTEST(rb_hash_lookup(payload, sym_exception))) rb_funcall(castellan_recording_current(), id_failed, 0);
     if (castellan_tally_p(listener)) {
         castellan_tally_tell(listener, sql, name, started_ns, duration_ns, cached == Qtrue, binds);
-    } else if (castellan_log_p(listener)) {
-        castellan_log_add(listener, sql, name, started_ns, duration_ns, cached == Qtrue, rb_hash_lookup(payload, sym_rows), binds);
     } else {
         rb_funcall(listener, id_query, 7, sql, name, LL2NUM(started_ns), LL2NUM(duration_ns), cached,
                    rb_hash_lookup(payload, sym_rows), binds);

@@ -22,7 +22,6 @@ module Castellan
   # The middleware records authorised requests only; {Result} is what was recorded, {Results} keeps them, {Page} shows them. Records
   # nothing with `CASTELLAN=off`.
   module Profile
-    autoload :Allocations, "castellan/profile/allocations"
     autoload :Authorization, "castellan/profile/authorization"
     autoload :Body, "castellan/profile/body"
     autoload :Depth, "castellan/profile/depth"

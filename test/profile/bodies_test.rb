@@ -149,30 +149,6 @@ class ProfileBodiesTest < Minitest::Test
     assert_operator results.sum { |one| one.objects[:overlapping] }, :>, 0
   end
 
-  def test_objects_are_the_threads_own_where_requests_overlap
-    skip "the extension is not built" unless Castellan::Profile::Allocations.native?
-    first = Queue.new
-    second = Queue.new
-    profiled(lambda do |env|
-      if env["PATH_INFO"] == "/quiet"
-        first << true
-        second.pop
-      else
-        500_000.times { Object.new }
-      end
-      [200, {}, []]
-    end)
-    quiet = Thread.new { get("/quiet") }
-    first.pop
-    get("/busy")
-    second << true
-    quiet.value
-    busy = results.find { |one| one.path == "/busy" }
-    assert_equal ["thread", 1], busy.objects.values_at(:scope, :overlapping)
-    assert_in_delta 500_000, busy.objects[:count], 5_000
-    assert_equal ["process", 1], results.find { |one| one.path == "/quiet" }.objects.values_at(:scope, :overlapping)
-  end
-
   def test_a_page_that_is_not_shown_overlaps_as_any_request_does
     inside = Queue.new
     go = Queue.new
@@ -190,16 +166,6 @@ class ProfileBodiesTest < Minitest::Test
     go << true
     get("/slow")
     assert_equal 0, result.objects[:overlapping]
-  end
-
-  def test_what_runs_at_the_same_time_is_not_counted_with_the_thread
-    skip "the extension is not built" unless Castellan::Profile::Allocations.native?
-    allocations = Castellan::Profile::Allocations.new(thread: true)
-    allocations.count { Thread.new { 100_000.times { Object.new } }.join && 100.times { Object.new } }
-    assert_operator allocations.total, :<, 1_000
-    assert_operator allocations.total, :>=, 100
-  ensure
-    allocations&.close
   end
 
   def test_a_process_that_is_forked_has_profiles_of_its_own
@@ -284,7 +250,7 @@ class ProfileBodiesTest < Minitest::Test
 
   def test_a_profile_that_cannot_begin_changes_nothing_and_leaves_nothing
     profiled { "ok" }
-    Castellan::Profile::Allocations.stub(:new, ->(**) { raise "a bug" }) { assert_equal "ok", get("/?profile=memory").body }
+    Castellan::Recording.stub(:new, ->(*) { raise "a bug" }) { assert_equal "ok", get("/?profile=memory").body }
     assert_includes @log.string, "could not begin"
     refute Castellan::Instrument.subscribed?
     get("/?profile=memory")

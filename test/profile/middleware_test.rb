@@ -199,6 +199,9 @@ class ProfileMiddlewareTest < Minitest::Test
   def test_what_the_router_knows_for_a_secret_is_not_kept
     profiled { |env| env["action_dispatch.request.path_parameters"] = { token: "a b" } }
     get("/reset/a%20b.json")
+    assert_equal ["/reset/[FILTERED]", "GET /reset/:id.json"], [result.path, result.endpoint]
+    profiled { |env| env["action_dispatch.request.path_parameters"] = { token: "sesame" } }
+    get("/reset/sesame")
     assert_equal ["/reset/[FILTERED]", "GET /reset/[FILTERED]"], [result.path, result.endpoint]
     profiled { |env| env["sinatra.route"] = "GET /of/:api_key/:id" }
     get("/of/abc/7", "SCRIPT_NAME" => "/v1")

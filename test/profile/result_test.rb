@@ -10,7 +10,7 @@ class ProfileResultTest < Minitest::Test
   WHOLE = {
     id: "a-1", at: 1.5, method: "GET", path: "/users", query: "a=1", headers: { "accept" => "*/*" }, endpoint: "GET /users", status: 200,
     response_bytes: 7, duration_ns: 9, parts: { sql_ns: 4, render_ns: 1, cache_ns: 0, gc_ns: 0, outside_ns: 4 },
-    objects: { count: 3, scope: "thread", overlapping: 0 },
+    objects: { count: 3, scope: "process", overlapping: 0 },
     queries: [{ at_ns: 1, duration_ns: 4, rows: 2, cached: false, sql: "select ?", fingerprint: "select ?", frames: ["a.rb:1:in `x'"],
                 finding: 0 }],
     cache: [{ layer: "document", outcome: "hit", at_ns: 1, duration_ns: 1 }], findings: [{ kind: "n_plus_one", preload: { posts: {} } }],

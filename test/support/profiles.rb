@@ -19,7 +19,7 @@ module Castellan
     SLOW = {
       duration_ns: 212_600_000, status: 200, response_bytes: 65_976,
       parts: { sql_ns: 16_700_000, render_ns: 21_000_000, cache_ns: 90_000, outside_ns: 174_810_000, gc_ns: 11_000_000 },
-      objects: { count: 262_503, scope: "thread", overlapping: 0 },
+      objects: { count: 262_503, scope: "process", overlapping: 0 },
       cache: [{ layer: "document", outcome: "miss", at_ns: 1_000_000, duration_ns: 90_000 }],
       spans: [{ kind: "render", name: "json", at_ns: 180_000_000, duration_ns: 21_000_000 }],
       totals: { queries: 325, cached_queries: 3, rows: 1_612 }
@@ -27,7 +27,7 @@ module Castellan
     FAST = {
       duration_ns: 12_400_000, status: 200, response_bytes: 65_976, totals: { queries: 1, cached_queries: 0, rows: 162 },
       parts: { sql_ns: 700_000, render_ns: 0, cache_ns: 0, outside_ns: 11_700_000, gc_ns: 0 },
-      objects: { count: 8_166, scope: "thread", overlapping: 0 }
+      objects: { count: 8_166, scope: "process", overlapping: 0 }
     }.freeze
 
     def self.finding(sql, line, association, total_ns)

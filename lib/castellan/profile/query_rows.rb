@@ -29,16 +29,17 @@ module Castellan
 
       # @return [QueryTable]
       def to_table
-        cells = @recorder.cells(@from_ns) { |*statement| places(*statement) }
-        QueryTable.new(texts: @texts, frames: @frames, cells: cells)
+        statements = @recorder.log.each_slice(Recorder::FIELDS).sort_by.with_index { |statement, index| [statement[2], index] }
+        QueryTable.new(texts: @texts, frames: @frames, cells: statements.map { |statement| cells(*statement) }.join(","))
       end
 
       private
 
-      # @return [String] what stands for the text, the fingerprint, the frames and the finding
-      def places(text, fingerprint, sites, owner, association)
+      # @return [String] the cells of one query, see {QueryTable}
+      def cells(text, fingerprint, started_ns, duration_ns, rows, cached, sites, owner, association)
         place = @places[fingerprint]
-        "#{@literals ? @places[text] : place},#{place},#{@stacks[sites]},#{index(fingerprint, owner, association) || "null"}"
+        "#{started_ns - @from_ns},#{duration_ns},#{rows || "null"},#{cached},#{@literals ? @places[text] : place},#{place}," \
+          "#{@stacks[sites]},#{index(fingerprint, owner, association) || "null"}"
       end
 
       # A finding is of one shape through one association; a polymorphic association is one finding of several shapes.

@@ -16,7 +16,7 @@ module Castellan
     # - `endpoint`: "GET users#index" where Rails says so, else "GET /users/:id"
     # - `status`, `response_bytes`: Integer, nil where nothing was answered; `duration_ns`: to the end of the body
     # - `parts`: `sql_ns`, `render_ns`, `cache_ns`, `outside_ns` (the rest) add up to the duration; `gc_ns` lies within them
-    # - `objects`: `count`, `scope` ("thread" or "process"), `overlapping`: how many requests ran meanwhile and are counted with it
+    # - `objects`: `count`, `scope` ("process"), `overlapping`: how many requests ran meanwhile and are counted with it
     # - `queries`: each `at_ns` (since the start), `duration_ns`, `rows` that came back (a write's are what it RETURNs) or nil where the
     #   driver does not tell, `cached`, `sql` and `fingerprint` (without literals), `frames` (of the application,
     #   "path:line:in `name'", innermost first), `finding` (an index of `findings`) or nil

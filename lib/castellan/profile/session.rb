@@ -31,8 +31,8 @@ module Castellan
         @notes = notes.dup
         @traffic = traffic
         @literals = literals
-        @recorder = Recorder.new(literals: literals, batch: depth == "memory" ? 1 : Recorder::BATCH)
-        @gc_ns = 0
+        @recorder = Recorder.new(literals: literals, hold_texts: depth != "memory")
+        @gc_ns = @objects = 0
         @linger_ns = linger_ns
         @verdicts = verdicts
         Listening.begin
@@ -48,8 +48,10 @@ module Castellan
         begin
           @inside = true
           gc_ns = GC.total_time
-          @allocations.count { Recording.resume(@recording) { @sampling.around(&block) } }
+          objects = GC.stat(:total_allocated_objects)
+          Recording.resume(@recording) { @sampling.around(&block) }
         ensure
+          @objects += GC.stat(:total_allocated_objects) - objects
           @gc_ns += GC.total_time - gc_ns
           @inside = false
         end
@@ -84,7 +86,6 @@ module Castellan
         @finished = true
         @ended_ns = Clock.monotonic_ns
         end_sampling
-        @allocations.close
         Listening.end(linger_ns: @linger_ns)
         true
       end
@@ -105,7 +106,6 @@ module Castellan
       def start(wait)
         GC.stat(:total_allocated_objects) # its first call makes the names of all figures
         @sampling = Sampling.take(@depth, wait: wait) # last: what is loaded for the rest is not the application's memory
-        @allocations = Allocations.new(thread: !@traffic.nil? && @traffic.running > 1)
         @mark = @traffic&.mark
         @recording = Recording.new(@recorder, Recording.current)
         @at = Clock.now.to_f
@@ -115,12 +115,11 @@ module Castellan
       # Nobody can finish a session that could not begin, or whose wait was broken off.
       def abandon
         @sampling&.finish
-        @allocations&.close
         Listening.end
       end
 
       def objects
-        { count: @allocations.total, scope: @allocations.scope, overlapping: overlapping }
+        { count: @objects, scope: "process", overlapping: overlapping }
       end
 
       def overlapping = @overlapping ||= @traffic ? @traffic.overlapping(@mark) : 0

@@ -99,7 +99,7 @@ module Castellan
         end
 
         # @return [Array<String>] what makes the figures hard to compare
-        def remarks = [depths, endpoints, truncated, scopes, statuses, sizes].compact
+        def remarks = [depths, endpoints, truncated, overlapping, statuses, sizes].compact
 
         private
 
@@ -118,10 +118,9 @@ module Castellan
           "Not all statements are listed: what is said of them below is not complete." if cut
         end
 
-        def scopes
-          return if @before.objects[:scope] == @after.objects[:scope]
-
-          "The objects of one are counted for its thread, of the other for the whole process."
+        def overlapping
+          others = [@before, @after].sum { |result| result.objects[:overlapping].to_i }
+          "Other requests ran meanwhile, and their objects are counted, too." if others.positive?
         end
 
         def statuses

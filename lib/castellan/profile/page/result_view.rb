@@ -80,10 +80,7 @@ module Castellan
         end
 
         def objects_scope
-          objects = result.objects
-          return "made by this thread" if objects[:scope] == "thread"
-
-          others = objects[:overlapping].to_i
+          others = result.objects[:overlapping].to_i
           "process-wide, #{others.zero? ? "no other request ran" : "with #{counted(others, "other request")}"}"
         end
 
