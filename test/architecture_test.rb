@@ -55,7 +55,6 @@ class ArchitectureTest < Minitest::Test
     serializer: %w[active_support],
     versions: %w[active_record sequel pg sqlite3],
     serve: %w[rack],
-    ledger: %w[tty-table terminal-table],
     doctor: %w[rack active_record active_job action_mailer sequel sidekiq stackprof memory_profiler],
     cli: %w[tty-progressbar tty-table],
     railtie: %w[rails active_support action_controller],

@@ -13,7 +13,7 @@ module Castellan
   #   ledger.add(story: "users", step: "as told", duration_ms: 90.0, wrong: "users/3: roles")  # verdict "wrong", never compared
   #   ledger.to_text       # a table for a terminal
   #   ledger.to_json       # an array of rows, see Row::FIELDS
-  #   Castellan::Ledger::Report.new(ledger).write("castellan-report")
+  #   Castellan::Ledger::ReportFiles.new(ledger).write("castellan-report")
   #
   # A step is compared with the step before it in its story that was not wrong, on its leading figure: requests_per_s where
   # it has one, else duration_ms. Within the tolerance it is the "same". The first step of a story has no verdict. Rows are
@@ -34,7 +34,7 @@ module Castellan
     end
 
     # @param measurement [Measurement, nil] what one unit of work cost
-    # @param load [#to_h, nil] what a load test measured, see LoadTest::Result#to_h
+    # @param load [#to_h, nil] what a load test measured, see LoadTest::Summary#to_h
     # @param wrong [String, nil] why the answer is not the right one: the first differing id and member
     # @param reference [Boolean] true for what is no step of the story but what its steps are held against: it has no verdict
     # @param fields [Hash] any of Row::FIELDS but verdict, and code: ("path:line"), command:
@@ -77,11 +77,18 @@ module Castellan
     # @return [String] a table for each story
     def to_markdown = MarkdownTables.new(self).to_s
 
-    # @param width [Integer, nil] characters of a line; nil: those of the terminal
-    # @return [String] the same for a terminal, drawn by terminal-table where that gem is installed
-    def to_text(width: nil) = TextTables.new(self, width: width).to_s
+    # @param width [Integer] characters of a line; columns that do not fit are left out, the least important first
+    # @return [String] the same for a terminal
+    def to_text(width: terminal_width) = MarkdownTables.new(self, width: width).to_s
 
     private
+
+    def terminal_width
+      require "io/console"
+      IO.console&.winsize&.last.to_i.nonzero? || 120
+    rescue SystemCallError
+      120
+    end
 
     def before(story)
       rows.reverse_each.find { |row| row.story == story && row.step? && !row.wrong? }
@@ -94,12 +101,11 @@ require_relative "ledger/verdict"
 require_relative "ledger/figures"
 require_relative "ledger/columns"
 require_relative "ledger/markdown_tables"
-require_relative "ledger/text_tables"
 
 module Castellan
   class Ledger
     autoload :Environment, "castellan/ledger/environment"
     autoload :Page, "castellan/ledger/page"
-    autoload :Report, "castellan/ledger/report"
+    autoload :ReportFiles, "castellan/ledger/report_files"
   end
 end

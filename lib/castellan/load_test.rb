@@ -21,7 +21,7 @@ module Castellan
   module LoadTest
     # @param url [String] http:// or https://
     # @param options see {Run#initialize}
-    # @return [Result]
+    # @return [Summary]
     # @raise [ConfigurationError] when the URL, a header or a limit makes no sense
     def self.run(url, **options)
       Run.new(url, **options).call
@@ -30,10 +30,10 @@ module Castellan
 end
 
 require_relative "load_test/histogram"
-require_relative "load_test/request"
+require_relative "load_test/prepared_request"
 require_relative "load_test/connection"
-require_relative "load_test/tally"
+require_relative "load_test/counts"
 require_relative "load_test/budget"
 require_relative "load_test/client"
-require_relative "load_test/result"
+require_relative "load_test/summary"
 require_relative "load_test/run"

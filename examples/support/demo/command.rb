@@ -83,8 +83,9 @@ module Castellan
       def show(replay)
         @out.puts replay.ledger.to_text, ""
         replay.goals.each { |goal| @out.puts goal_line(goal) }
-        Ledger::Report.new(replay.ledger, targets: replay.goals, ratios: replay.ratios, stories: ABOUT, environment: replay.environment,
-                                          commands: ["bin/demo"]).write(@options[:directory])
+        files = Ledger::ReportFiles.new(replay.ledger, targets: replay.goals, ratios: replay.ratios, stories: ABOUT,
+                                                       environment: replay.environment, commands: ["bin/demo"])
+        files.write(@options[:directory])
         page = File.join(@options[:directory], "index.html")
         @out.puts "", format("measured in %.0f s; the report is %s", replay.elapsed, page)
         browse(page) if @options[:open]

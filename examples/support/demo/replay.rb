@@ -55,7 +55,7 @@ module Castellan
       end
 
       # What is worth comparing besides, for the report.
-      # @return [Array<Hash{Symbol => Object}>] see {Ledger::Report}
+      # @return [Array<Hash{Symbol => Object}>] see {Ledger::ReportFiles}
       def ratios
         Goals.new(@rows).ratios
       end

@@ -8,8 +8,10 @@ module Castellan
     #
     # Columns are aligned, so that it reads well in a terminal too.
     class MarkdownTables
-      def initialize(ledger)
+      # @param width [Integer, nil] characters of a line, nil: all columns
+      def initialize(ledger, width: nil)
         @ledger = ledger
+        @width = width
       end
 
       # @return [String]
@@ -25,6 +27,7 @@ module Castellan
 
       def table(rows)
         columns = Columns.of(rows)
+        columns = columns.within(@width, rows) if @width
         lines = [columns.headings, *rows.map { |row| columns.cells(row) }].map { |cells| cells.map { |cell| escaped(cell) } }
         widths = lines.transpose.map { |cells| [3, *cells.map(&:length)].max }
         lines.map! { |cells| line(cells.zip(columns, widths).map { |cell, column, width| aligned(cell, column, width) }) }

@@ -21,7 +21,7 @@ module Castellan
       STATE_MARKS = { true => "✓", false => "✕", nil => "–" }.freeze
       private_constant :HERE, :CHART_LIBRARY, :UNITS, :MARKS, :STATE_MARKS
 
-      # @param report [Report]
+      # @param report [ReportFiles]
       # @param root [String] the way from the page to the code
       def initialize(report, root:)
         @report = report
@@ -79,7 +79,7 @@ module Castellan
 
       def mark(verdict) = MARKS.fetch(verdict)
 
-      def state(target) = Report::STATES.fetch(target[:reached])
+      def state(target) = ReportFiles::STATES.fetch(target[:reached])
 
       def state_mark(target) = STATE_MARKS.fetch(target[:reached])
 

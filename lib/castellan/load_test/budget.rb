@@ -6,7 +6,7 @@ module Castellan
     #
     #   budget = Budget.new(seconds: 5, repetitions: nil, max_requests: 10_000)
     #   budget.start
-    #   budget.take(tally) # => true: send one more request, which is now spent
+    #   budget.take(counts) # => true: send one more request, which is now spent
     #
     # Thread-safe; {#stop} may be called from a signal handler.
     class Budget
@@ -25,10 +25,10 @@ module Castellan
         @deadline = @seconds && (Clock.monotonic_ns + (@seconds * 1_000_000_000))
       end
 
-      # @param tally [Tally] of the client that asks
+      # @param counts [Counts] of the client that asks
       # @return [Boolean] whether it may send one more request
-      def take(tally)
-        return false if @stopped || given_up? || late? || (@repetitions && tally.attempts >= @repetitions)
+      def take(counts)
+        return false if @stopped || given_up? || late? || (@repetitions && counts.attempts >= @repetitions)
 
         @lock.synchronize { (@left -= 1) >= 0 }
       end

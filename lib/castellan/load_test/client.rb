@@ -7,13 +7,13 @@ module Castellan
     #   client = Client.new(connection, budget: budget, expect: [200..299])
     #   client.call.successful # => 1_639
     #
-    # Runs in a thread of its own; {#call} returns its tally, also after it was interrupted.
+    # Runs in a thread of its own; {#call} returns its counts, also after it was interrupted.
     class Client
       # Raised in a client's thread while it waits, to end the run now. Not a failure of the server.
       class Interrupted < Exception; end # rubocop:disable Lint/InheritException -- no rescue of a failure may swallow it
 
-      # @return [Tally]
-      attr_reader :tally
+      # @return [Counts]
+      attr_reader :counts
 
       # @param connection [Connection]
       # @param expect [Array<#===>] statuses that count as success
@@ -22,17 +22,17 @@ module Castellan
         @connection = connection
         @budget = budget
         @expect = expect
-        @tally = Tally.new
+        @counts = Counts.new
       end
 
-      # @return [Tally]
+      # @return [Counts]
       def call
-        Thread.handle_interrupt(Interrupted => :on_blocking) { transaction while @budget.take(@tally) }
-        @tally
+        Thread.handle_interrupt(Interrupted => :on_blocking) { transaction while @budget.take(@counts) }
+        @counts
       rescue Interrupted
-        @tally
+        @counts
       ensure
-        @tally.connected(@connection.opened)
+        @counts.connected(@connection.opened)
         @connection.close
       end
 
@@ -48,14 +48,14 @@ module Castellan
       end
 
       def record(status, duration_ns, bytes)
-        return @tally.success(duration_ns, bytes) if @expect.any? { |expected| expected === status } # rubocop:disable Style/CaseEquality
+        return @counts.success(duration_ns, bytes) if @expect.any? { |expected| expected === status } # rubocop:disable Style/CaseEquality
 
         failure("status #{status}", bytes: bytes, answered: true)
       end
 
       def failure(reason, **counted)
         @budget.failure
-        @tally.failure(reason, **counted)
+        @counts.failure(reason, **counted)
       end
 
       def reason(error)

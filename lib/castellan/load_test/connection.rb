@@ -58,7 +58,7 @@ module Castellan
       # @return [Integer] how often a connection was opened
       attr_reader :opened
 
-      # @param request [Request]
+      # @param request [PreparedRequest]
       # @param timeout [Numeric] seconds for connecting, and for one answer
       # @param verify [Boolean] whether a TLS certificate is verified
       def initialize(request, timeout: 30, verify: true)

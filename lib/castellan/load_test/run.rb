@@ -6,7 +6,7 @@ module Castellan
     #
     #   run = Run.new("http://127.0.0.1:3000/posts", clients: 10, seconds: 5)
     #   trap("INT") { run.stop }
-    #   run.call # => Result, of what was measured so far when it was stopped
+    #   run.call # => Summary, of what was measured so far when it was stopped
     #
     # Runs once.
     class Run
@@ -30,7 +30,7 @@ module Castellan
       # @raise [ConfigurationError]
       def initialize(url, clients: 10, repetitions: nil, seconds: nil, max_requests: nil, headers: {}, http_method: "GET",
                      keep_alive: true, expect: 200..299, timeout: 30, verify: true, progress: nil)
-        @request = Request.new(url, headers: headers, http_method: http_method, keep_alive: keep_alive)
+        @request = PreparedRequest.new(url, headers: headers, http_method: http_method, keep_alive: keep_alive)
         @connection = { timeout: positive(:timeout, timeout, Numeric), verify: verify }
         @number_of_clients = number_of_clients(clients)
         @budget = budget(repetitions, seconds, max_requests)
@@ -38,13 +38,13 @@ module Castellan
         @progress = progress
       end
 
-      # @return [Result]
+      # @return [Summary]
       def call
         @budget.start
         started = Clock.monotonic_ns
         clients = Array.new(@number_of_clients) { client }
         watch(clients.map { |client| thread(client) }) { report_progress(started, clients) }
-        result(clients.map(&:tally), Clock.monotonic_ns - started)
+        result(clients.map(&:counts), Clock.monotonic_ns - started)
       end
 
       # Ends the run now, from any thread or a signal handler. Requests under way are not counted.
@@ -102,12 +102,12 @@ module Castellan
       end
 
       def report_progress(started, clients)
-        @progress&.call((Clock.monotonic_ns - started) / 1e9, clients.sum { |client| client.tally.attempts })
+        @progress&.call((Clock.monotonic_ns - started) / 1e9, clients.sum { |client| client.counts.attempts })
       end
 
-      def result(tallies, elapsed_ns)
-        Result.new(request: @request, clients: @number_of_clients, tally: tallies.inject(Tally.new, &:merge),
-                   elapsed_ns: elapsed_ns, interrupted: @budget.stopped?, given_up: @budget.given_up?)
+      def result(all_counts, elapsed_ns)
+        Summary.new(request: @request, clients: @number_of_clients, counts: all_counts.inject(Counts.new, &:merge),
+                    elapsed_ns: elapsed_ns, interrupted: @budget.stopped?, given_up: @budget.given_up?)
       end
     end
   end

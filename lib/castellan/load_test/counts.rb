@@ -4,11 +4,11 @@ module Castellan
   module LoadTest
     # What one client counted; added up at the end, so that clients never wait for each other.
     #
-    #   tally = Tally.new
-    #   tally.success(1_200_000, 145_000)
-    #   tally.failure("connection refused")
-    #   tally.attempts # => 2
-    class Tally
+    #   counts = Counts.new
+    #   counts.success(1_200_000, 145_000)
+    #   counts.failure("connection refused")
+    #   counts.attempts # => 2
+    class Counts
       # @return [Histogram] of the successful requests, in nanoseconds
       attr_reader :histogram
       # @return [Integer] answers that came whole; of these, those with an expected status; and everything else
@@ -50,7 +50,7 @@ module Castellan
       # @return [Integer]
       def attempts = successful + failed
 
-      # @param other [Tally] added to this one
+      # @param other [Counts] added to this one
       def merge(other)
         @histogram.merge(other.histogram)
         @transactions += other.transactions

@@ -3,7 +3,7 @@
 require "test_helper"
 require "castellan/load_test"
 
-class LoadTestRequestTest < Minitest::Test
+class LoadTestPreparedRequestTest < Minitest::Test
   def test_is_the_bytes_that_are_sent
     assert_equal "GET /users?page=2 HTTP/1.1\r\nHost: 127.0.0.1:3000\r\nUser-Agent: castellan\r\nAccept: application/json\r\n\r\n",
                  request("http://127.0.0.1:3000/users?page=2#top", headers: { "Accept" => "application/json" }).bytes
@@ -54,6 +54,6 @@ class LoadTestRequestTest < Minitest::Test
 
   private
 
-  def request(url, **options) = Castellan::LoadTest::Request.new(url, **options)
+  def request(url, **options) = Castellan::LoadTest::PreparedRequest.new(url, **options)
   def wrong(url) = assert_raises(Castellan::ConfigurationError, url) { request(url) }.message
 end

@@ -11,7 +11,7 @@ module Castellan
     #
     # Response times are those of the successful requests, from sending to the last byte, including a connection that had
     # to be opened. Data transferred is bodies, without heads.
-    class Result
+    class Summary
       PERCENTILES = [50, 95, 99].freeze
       MAX_REASONS = 5
       private_constant :PERCENTILES, :MAX_REASONS
@@ -19,37 +19,37 @@ module Castellan
       # @return [Integer]
       attr_reader :clients, :elapsed_ns
 
-      def initialize(request:, clients:, tally:, elapsed_ns:, interrupted: false, given_up: false)
+      def initialize(request:, clients:, counts:, elapsed_ns:, interrupted: false, given_up: false)
         @request = request
         @clients = clients
-        @tally = tally
+        @counts = counts
         @elapsed_ns = elapsed_ns
         @interrupted = interrupted
         @given_up = given_up
         freeze
       end
 
-      # @param other [Result] of the same request, at another time
-      # @return [Result] both as one
+      # @param other [Summary] of the same request, at another time
+      # @return [Summary] both as one
       def +(other)
-        Result.new(request: @request, clients: clients, tally: Tally.new.merge(@tally).merge(other.tally),
-                   elapsed_ns: elapsed_ns + other.elapsed_ns, interrupted: interrupted? || other.interrupted?,
-                   given_up: given_up? || other.given_up?)
+        Summary.new(request: @request, clients: clients, counts: Counts.new.merge(@counts).merge(other.counts),
+                    elapsed_ns: elapsed_ns + other.elapsed_ns, interrupted: interrupted? || other.interrupted?,
+                    given_up: given_up? || other.given_up?)
       end
 
       # @return [String]
       def url = @request.url
       # @return [Integer] answers that came whole, whatever their status
-      def transactions = @tally.transactions
+      def transactions = @counts.transactions
       # @return [Integer] answers that came whole with an expected status; all other attempts
-      def successful = @tally.successful
-      def failed = @tally.failed
+      def successful = @counts.successful
+      def failed = @counts.failed
       # @return [Integer] bytes of bodies
-      def transferred_bytes = @tally.bytes
+      def transferred_bytes = @counts.bytes
       # @return [Hash{String => Integer}] why requests failed, and how often
-      def reasons = @tally.reasons
+      def reasons = @counts.reasons
       # @return [Integer] how many connections were opened
-      def connections = @tally.connections
+      def connections = @counts.connections
       # @return [Boolean] whether it was stopped before its time
       def interrupted? = @interrupted
       # @return [Boolean] whether it ended because too many requests failed
@@ -59,7 +59,7 @@ module Castellan
 
       # @return [Float] percent
       def availability
-        attempts = @tally.attempts
+        attempts = @counts.attempts
         attempts.zero? ? 0.0 : successful * 100.0 / attempts
       end
 
@@ -70,20 +70,20 @@ module Castellan
       # @return [Float] megabytes (10^6 bytes) a second
       def throughput = per_second(transferred_bytes) / 1e6
       # @return [Float] how many requests were under way on average
-      def concurrency = per_second(@tally.histogram.sum / 1e9)
+      def concurrency = per_second(@counts.histogram.sum / 1e9)
       # @return [Float, nil] seconds; nil when no request succeeded
-      def response_time = seconds(@tally.histogram.mean)
-      def longest = seconds(@tally.histogram.max)
-      def shortest = seconds(@tally.histogram.min)
+      def response_time = seconds(@counts.histogram.mean)
+      def longest = seconds(@counts.histogram.max)
+      def shortest = seconds(@counts.histogram.min)
 
       # @return [Integer, nil] nanoseconds, by nearest rank, see {Histogram#percentile}
-      def percentile(percent) = @tally.histogram.percentile(percent)
+      def percentile(percent) = @counts.histogram.percentile(percent)
 
       # @return [Hash{Symbol => Numeric, nil}] the fields of a ledger's row
       def to_h
         {
-          requests_per_s: rate.round(2), mean_ms: ms(@tally.histogram.mean), min_ms: ms(@tally.histogram.min),
-          max_ms: ms(@tally.histogram.max), p50_ms: ms(percentile(50)), p95_ms: ms(percentile(95)), p99_ms: ms(percentile(99)),
+          requests_per_s: rate.round(2), mean_ms: ms(@counts.histogram.mean), min_ms: ms(@counts.histogram.min),
+          max_ms: ms(@counts.histogram.max), p50_ms: ms(percentile(50)), p95_ms: ms(percentile(95)), p99_ms: ms(percentile(99)),
           availability: availability.round(3), concurrency: concurrency.round(2), transferred_bytes: transferred_bytes
         }
       end
@@ -95,8 +95,8 @@ module Castellan
 
       protected
 
-      # @return [Tally]
-      attr_reader :tally
+      # @return [Counts]
+      attr_reader :counts
 
       private
 
@@ -123,10 +123,10 @@ module Castellan
         {
           "Transactions" => "#{transactions} hits", "Availability" => format("%.2f %%", availability),
           "Elapsed time" => format("%.2f secs", elapsed), "Data transferred" => format("%.2f MB", transferred_bytes / 1e6),
-          "Response time" => in_ms(@tally.histogram.mean), "Transaction rate" => format("%.2f trans/sec", rate),
+          "Response time" => in_ms(@counts.histogram.mean), "Transaction rate" => format("%.2f trans/sec", rate),
           "Throughput" => format("%.2f MB/sec", throughput), "Concurrency" => format("%.2f", concurrency),
           "Successful transactions" => successful, "Failed transactions" => failed,
-          "Longest transaction" => in_ms(@tally.histogram.max), "Shortest transaction" => in_ms(@tally.histogram.min)
+          "Longest transaction" => in_ms(@counts.histogram.max), "Shortest transaction" => in_ms(@counts.histogram.min)
         }.merge(PERCENTILES.to_h { |percent| ["p#{percent}", in_ms(percentile(percent))] })
       end
 

@@ -6,11 +6,11 @@ module Castellan
   module LoadTest
     # One request as the bytes that are sent, made once: nothing is formatted while the clock runs.
     #
-    #   request = Request.new("http://127.0.0.1:3000/users?page=2", headers: { "Accept" => "application/json" })
+    #   request = PreparedRequest.new("http://127.0.0.1:3000/users?page=2", headers: { "Accept" => "application/json" })
     #   request.bytes # => "GET /users?page=2 HTTP/1.1\r\nHost: 127.0.0.1:3000\r\n…"
     #
     # GET and HEAD only: a load test must not write. Frozen.
-    class Request
+    class PreparedRequest
       METHODS = %w[GET HEAD].freeze
       TOKEN = /\A[!#$%&'*+\-.^_`|~0-9A-Za-z]+\z/ # RFC 9110, 5.6.2
       private_constant :METHODS, :TOKEN

@@ -7,7 +7,7 @@ module Castellan
   class Ledger
     # A ledger for readers: index.html (one file, opens offline), ledger.md and ledger.json.
     #
-    #   report = Castellan::Ledger::Report.new(
+    #   report = Castellan::Ledger::ReportFiles.new(
     #     ledger,
     #     targets: [{ title: "users: rate of the resource", goal: "30 ×", measured: "41 ×", reached: true }],
     #     ratios: [{ story: "users", step: "Castellan resource", against: "eager loaded" }],
@@ -17,7 +17,7 @@ module Castellan
     #   report.write("castellan-report") # => "castellan-report/index.html"
     #
     # Everything that comes from outside is escaped; the page loads nothing and sends nothing (Content-Security-Policy).
-    class Report
+    class ReportFiles
       # @return [Ledger]
       attr_reader :ledger
       # @return [Array<Hash>] {title:, goal:, measured:, reached: true, false or nil where it was not measured}
