@@ -26,7 +26,7 @@ class ArchitectureTest < Minitest::Test
     serialize: %i[core resource plan],
     document: RENDER - %i[document],
     verify: RENDER,
-    serializer: RENDER + %i[instrument],
+    serializer: RENDER,
     compat: %i[core serializer],
     versions: %i[core store],
     cache: %i[core store versions],

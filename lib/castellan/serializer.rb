@@ -41,6 +41,7 @@ module Castellan
   # Further than jsonapi-serializer: `attribute :employee_id, from: "employee.id"` (a column through to-one associations) and
   # `preloads:` of an attribute or relationship (what its block walks).
   module Serializer
+    autoload :AssociationTree, "castellan/serializer/association_tree"
     autoload :Explanation, "castellan/serializer/explanation"
     autoload :Instrumentation, "castellan/serializer/instrumentation"
     autoload :RelationDocument, "castellan/serializer/relation_document"

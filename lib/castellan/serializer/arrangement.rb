@@ -2,8 +2,8 @@
 
 module Castellan
   module Serializer
-    # In which order a document from rows writes its members and its included records: that of the fields and of the includes as they
-    # were asked for, as jsonapi-serializer does. A plan has the order of the declarations, whatever was asked.
+    # Puts the members and included records of a document in the order of the fields and includes that were asked for, as
+    # jsonapi-serializer does. A plan has the order of the declarations.
     #
     #   arrangement = Arrangement.new(options, reached)
     #   plan = arrangement.plan(compiled)   # the same plan, or a copy with its attributes in another order
@@ -36,7 +36,7 @@ module Castellan
       # @return [Layout]
       def layout(plan)
         walks = plan.nodes.to_h { |node| [node, walk(node)] }.compare_by_identity
-        shown = plan.nodes.to_h { |node| [translation(node), shown(translation(node))] }
+        shown = plan.nodes.to_h { |node| [translation(node), chosen(translation(node))] }
         layouts = plan.derive(:layouts) { BoundedCache.new(limit: MOST) }
         layouts.fetch([Serialize.escape, walks.values, shown.values.map { |some| some.map(&:name) }]) do
           Layout.new(plan, shown, walks, escape: Serialize.escape)
@@ -44,19 +44,10 @@ module Castellan
       end
 
       # @param translation [Translation]
-      # @return [Array<Relationship>] those that are written without linkage
-      def bare(translation)
-        chosen(translation).select do |relationship|
-          relationship.lazy_load_data && !@reached.fetch(translation).include?(relationship.name) &&
-            translation.association(relationship.name).links?
-        end
-      end
-
-      # @param translation [Translation]
-      # @return [Array<Relationship>] those whose linkage is written, in order
-      def linked(translation)
-        lazy = bare(translation)
-        chosen(translation).select { |relationship| translation.association(relationship.name).links? && !lazy.include?(relationship) }
+      # @return [Array<Relationship>] those that are written with linkage, links or meta, in order; of any other only the key is
+      def written(translation)
+        included = @reached.fetch(translation)
+        chosen(translation).reject { |relationship| bare?(translation, relationship, included) }
       end
 
       private
@@ -71,8 +62,8 @@ module Castellan
         fieldset ? relationships.slice(*fieldset).values : relationships.values
       end
 
-      def shown(translation)
-        chosen(translation).select { |relationship| translation.association(relationship.name).links? }
+      def bare?(translation, relationship, included)
+        translation.association(relationship.name).left? && !relationship.conditional_proc && !included.include?(relationship.name)
       end
 
       # @return [Array<Symbol>] what is included below that place

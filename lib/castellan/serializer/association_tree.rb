@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "translation"
+
 module Castellan
   module Serializer
     # What to load with the records of a document that is written from records as a whole: what is declared with `preloads:`, and
@@ -28,7 +30,53 @@ module Castellan
           afterwards(records, translation, options, options.tree)
         end
 
+        # Loads what records that were given have not loaded, for all of one class at once: of those that are stored and unchanged.
+        # @param records [Array<Object>]
+        # @param tree [Hash{Symbol => Hash}] what is included
+        # @return [Array<Object>] the same
+        def complete(records, serializer, options, tree = options.tree)
+          records.group_by(&:class).each do |model, some| # not instance_of?, which a decorator delegates
+            complete_kind(some, Translation.of(serializer, model), options, tree) if model?(model)
+          end
+          records
+        rescue DeclarationError
+          records
+        end
+
         private
+
+        def model?(model)
+          (defined?(::ActiveRecord::Base) && model < ::ActiveRecord::Base) || (defined?(::Sequel::Model) && model < ::Sequel::Model)
+        end
+
+        def complete_kind(records, translation, options, tree)
+          fieldset = fieldset(translation, options, tree)
+          instances = translation.adapter.instances
+          translation.preloads(fieldset, tree.keys).each { |name| instances.preload(missing(records, name), [name]) }
+          translation.preloads_afterwards(fieldset, tree.keys).each { |name| instances.preload_where_same(missing(records, name), name) }
+          tree.slice(*translation.serializer.relationships_to_serialize&.keys).each do |name, rest|
+            reader = translation.association(name)
+            next unless reader.walks?
+
+            there = records.select { |record| instances.loaded?(record, reader.association_name) }
+            related = there.flat_map { |record| instances.related(record, reader.association_name) }
+            complete(related.uniq(&:object_id), reader.target.serializer, options, rest)
+          end
+        end
+
+        def missing(records, tree)
+          tops = tree.is_a?(Hash) ? tree.keys : [tree]
+          records.select { |record| tops.all? { |name| plain?(record, name) } }
+        end
+
+        # The record has what is stored, and nothing was loaded, built or put in place.
+        def plain?(record, name)
+          unless record.respond_to?(:association)
+            return !record.new? && record.changed_columns.empty? && !record.associations.key?(name)
+          end
+
+          record.persisted? && !record.has_changes_to_save? && !record.association(name).loaded? && record.association(name).target.blank?
+        end
 
         def fieldset(translation, options, tree)
           chosen = options.fieldset(translation.serializer.record_type)

@@ -77,7 +77,6 @@ module Castellan
           return unless document.is_a?(Hash)
 
           objects = [*(document[:data].is_a?(Hash) ? [document[:data]] : document[:data]), *document[:included]]
-          objects = [document] if document.key?(:type)
           object = objects.find { |one| !writable?(one) } or return
           member, = (object[:attributes] || {}).find { |_, value| !writable?(value) }
           "#{object[:type]} #{object[:id].inspect}#{", member #{member.to_s.inspect}" if member}: "

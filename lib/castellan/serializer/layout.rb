@@ -22,12 +22,10 @@ module Castellan
       def parts(node, index)
         parts = super.dup
         translation = node.definition.resource.translation
-        written = translation.opaque? ? parts.edges.select(&:before) : lay_out(parts, translation)
-        parts.edges = walked(parts.edges, written, node).freeze
+        parts.edges = walked(parts.edges, lay_out(parts, translation), node).freeze
         parts.each(&:freeze).freeze
       end
 
-      # The objects of an opaque type are written from records: of theirs, only the order of what they lead to is of interest.
       def lay_out(parts, translation)
         parts.open = '{"id":'
         parts.members, lead = attributes(parts.members, ",\"type\":#{quoted(parts.type)}", translation.serializer)

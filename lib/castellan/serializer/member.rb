@@ -32,7 +32,12 @@ module Castellan
         return hash[key] = record.public_send(@reader) if @reader
         return unless conditionally_allowed?(record, params)
 
-        hash[key] = method.is_a?(Proc) ? Serializer.call_proc(method, record, params) : record.public_send(method)
+        hash[key] = value(record, params)
+      end
+
+      # @return [Object] whatever the condition says
+      def value(record, params)
+        method.is_a?(Proc) ? Serializer.call_proc(method, record, params) : record.public_send(method)
       end
 
       # @return [Boolean]

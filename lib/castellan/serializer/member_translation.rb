@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # Whether an attribute can be read from a row, and if not, why.
+    # Finds out why an attribute needs the record, or cannot be the attribute of a resource at all.
     #
     #   MemberTranslation.reason(UserSerializer.attributes_to_serialize[:email], adapter)       # => nil
     #   MemberTranslation.reason(UserSerializer.attributes_to_serialize[:full_name], adapter)   # => "its block takes the record"
@@ -14,9 +14,15 @@ module Castellan
       class << self
         # @param attribute [Member]
         # @return [String, nil]
-        def reason(attribute, adapter)
+        def obstacle(attribute)
           return "its condition takes the record" if attribute.conditional_proc
-          return "no resource may call an attribute #{attribute.key}" if RESERVED.include?(attribute.key) || !NAME.match?(attribute.key)
+
+          "no resource may call an attribute #{attribute.key}" if RESERVED.include?(attribute.key) || !NAME.match?(attribute.key)
+        end
+
+        # @param attribute [Member]
+        # @return [String, nil]
+        def reason(attribute, adapter)
           return path_reason(attribute, adapter) if attribute.from
           return "its block takes the record" unless attribute.column
 

@@ -41,14 +41,11 @@ module Castellan
 
       # Writes the relationship into the hash, unless its condition says no.
       # @param included [Boolean] whether the related records are included: then even lazy linkage is written
-      # @param ids [Array<String>, nil] the linked ids, where they are known without asking the record
-      def serialize(record, included, params, hash, ids = nil)
+      def serialize(record, included, params, hash)
         return if conditional_proc && !include_relationship?(record, params)
 
         hash[key] = written = {}
-        unless lazy_load_data && !included
-          written[:data] = (ids ? of_ids(ids) : linkage(record, params)) || (to_many? ? [] : nil)
-        end
+        written[:data] = linkage(record, params) || (to_many? ? [] : nil) unless lazy_load_data && !included
         written[:meta] = meta.is_a?(Proc) ? Serializer.call_proc(meta, record, params) : meta if @described
         written[:links] = links_of(record, params) if @linked
       end

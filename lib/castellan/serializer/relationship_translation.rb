@@ -37,7 +37,7 @@ module Castellan
         end
       end
 
-      # @return [String, nil]
+      # @return [String, nil] why the whole member cannot be written from rows
       attr_reader :reason
 
       def initialize(relationship, serializer, adapter)
@@ -68,14 +68,6 @@ module Castellan
       # @return [Boolean]
       def links?
         @unlinked.nil?
-      end
-
-      # @param found [Array<Object>] what a record holds in the association
-      # @return [Boolean] whether its own foreign key, which is what is linked, leads to just that
-      def linked?(record, found)
-        return true unless @association.macro == :belongs_to
-
-        found.map { |one| one.public_send(target.id_column) } == [record.public_send(@relationship.id_method_name)].compact
       end
 
       # @return [Translation] of the related serializer and model
@@ -113,7 +105,7 @@ module Castellan
       end
 
       def find_association
-        @adapter.association(@relationship.name) if @adapter.associations.include?(@relationship.name)
+        @adapter.association(association_name) if @adapter.associations.include?(association_name)
       rescue DeclarationError => error
         @refusal = error.message
         nil
@@ -122,11 +114,10 @@ module Castellan
       def obstacle
         return "its block takes the record" if @relationship.object_block
         return "its condition takes the record" if @relationship.conditional_proc
-        return "its records come from the method #{association_name}" if association_name != name
-        return @refusal || "#{name} is not an association of #{@adapter.plural_name}" unless @association
+        return @refusal || "#{association_name} is not an association of #{@adapter.plural_name}" unless @association
         return "its records are of several models" unless @association.model
-        return "#{name} is #{@association.to_many? ? "to-many" : "to-one"}" unless @association.to_many? == @relationship.to_many?
-        return "#{name} is read by a method of the model's own" unless generated?(name)
+        return "#{association_name} is a #{@association.macro}" unless @association.to_many? == @relationship.to_many?
+        return "#{association_name} is read by a method of the model's own" unless generated?(association_name)
 
         "its serializer depends on the record" unless serializer_known?
       end
@@ -156,7 +147,7 @@ module Castellan
       # What ActiveRecord makes of the association, or nothing (Sequel, a has_one), for which the association itself is asked.
       def plain_id_method?
         method = @relationship.id_method_name.to_sym
-        default = @relationship.to_many? ? :"#{Names.singularize(name)}_ids" : :"#{name}_id"
+        default = @relationship.to_many? ? :"#{Names.singularize(association_name)}_ids" : :"#{association_name}_id"
         return false unless method == default && !@adapter.columns.include?(method)
 
         generated?(method) || !(@adapter.model.method_defined?(method) || @adapter.model.private_method_defined?(method))

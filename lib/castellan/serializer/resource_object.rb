@@ -24,10 +24,9 @@ module Castellan
         @cached, @uncached = divided(serializer.relationships_to_serialize.values) if @store && @relationships
       end
 
-      # @param linked [Proc, nil] called with a relationship: the ids that the record is linked to, nil to ask the record
       # @return [Hash]
-      def call(record, linked = nil)
-        object = @store ? kept(record, linked) : written(record, @relationships, linked)
+      def call(record)
+        object = @store ? kept(record) : written(record, @relationships)
         object[:meta] = meta_of(@meta, record) if @meta
         object
       end
@@ -41,12 +40,10 @@ module Castellan
 
       # @param relationships [Array<Relationship>]
       # @return [Hash]
-      def relationships(record, relationships, linked = nil)
-        hash = {}
-        relationships.each do |relationship|
-          relationship.serialize(record, @included.include?(relationship.name), @params, hash, linked&.call(relationship))
+      def relationships(record, relationships)
+        relationships.each_with_object({}) do |relationship, hash|
+          relationship.serialize(record, @included.include?(relationship.name), @params, hash)
         end
-        hash
       end
 
       # @return [Hash]
@@ -71,14 +68,14 @@ module Castellan
         @fieldset ? members.slice(*@fieldset).values : members.values
       end
 
-      def kept(record, linked)
+      def kept(record)
         @keeping = keeping unless defined?(@keeping)
-        return written(record, @relationships, linked) unless @keeping
+        return written(record, @relationships) unless @keeping
 
-        object = @store.fetch(record, **@keeping) { written(record, @cached, linked) }
+        object = @store.fetch(record, **@keeping) { written(record, @cached) }
         return object.dup unless @uncached
 
-        object.merge(relationships: (object[:relationships] || {}).merge(relationships(record, @uncached, linked)))
+        object.merge(relationships: (object[:relationships] || {}).merge(relationships(record, @uncached)))
       end
 
       # A list is nil only where none of its kind is declared: where the fields leave none, jsonapi-serializer writes an empty object.
@@ -91,10 +88,10 @@ module Castellan
         @serializer.record_cache_options(@serializer.cache_store_options, @fieldset, @included, @params)
       end
 
-      def written(record, relationships, linked)
+      def written(record, relationships)
         object = identified(record)
         object[:attributes] = attributes(record) if @attributes
-        object[:relationships] = relationships(record, relationships, linked) if relationships
+        object[:relationships] = relationships(record, relationships) if relationships
         object[:links] = links(record) if @links
         object
       end

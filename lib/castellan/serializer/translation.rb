@@ -6,20 +6,21 @@ require_relative "relationship_translation"
 
 module Castellan
   module Serializer
-    # One serializer over one model, as rows see it: the resource that stands for it, and what of it only records know.
+    # Builds the {Resource} that stands for one serializer over one model.
     #
     #   translation = Translation.of(UserSerializer, User)
-    #   translation.opaque?    # => true
+    #   translation.resource   # => a Castellan::Resource
+    #   translation.opaque?    # => true: the records are loaded
     #   translation.reasons    # => { full_name: "its block takes the record" }
-    #   translation.resource   # => a Castellan::Resource with the relationships whose linkage is read from rows
     #
-    # One opaque member makes the whole type opaque: its objects are written from records, which are loaded once. Its resource then
-    # has relationships alone. Made once for a serializer and a model, and gone with the serializer when its file is reloaded.
+    # An attribute that is no column becomes one whose block takes the record: then the records of the type are loaded, once, and linkage
+    # stays rows. Made once for a serializer and a model, and gone with the serializer when its file is reloaded.
     class Translation
       # @return [Class] the serializer
       # @return [Object] the rows adapter of the model
-      # @return [Hash{Symbol => String}] what is opaque, and why
-      attr_reader :serializer, :adapter, :reasons
+      # @return [Hash{Symbol => String}] the attributes that need records, and why
+      # @return [String, nil] why no resource can stand for the serializer
+      attr_reader :serializer, :adapter, :reasons, :obstacle
 
       # @param model [Class] of ActiveRecord or Sequel
       # @return [Translation]
@@ -34,14 +35,12 @@ module Castellan
         serializer.record_type!
         @serializer = serializer
         @adapter = Rows.for(model)
-        @reasons = {}
-        @associations = {}
-        (serializer.relationships_to_serialize || {}).each_value { |relationship| look_at(relationship) }
-        (serializer.attributes_to_serialize || {}).each_value { |attribute|
-          explain(attribute.key, MemberTranslation.reason(attribute, @adapter))
-        }
-        look_at_the_rest
-        @reasons.freeze
+        @associations = (serializer.relationships_to_serialize || {}).transform_values do |relationship|
+          RelationshipTranslation.new(relationship, serializer, adapter)
+        end
+        attributes = serializer.attributes_to_serialize || {}
+        @reasons = attributes.transform_values { |attribute| MemberTranslation.reason(attribute, adapter) }.compact.freeze
+        @obstacle = find_obstacle
       end
 
       # @return [Class]
@@ -79,42 +78,32 @@ module Castellan
         @resource ||= declare
       end
 
-      # What records of this type need loaded before they are asked: what is declared, and the associations of its relationships,
-      # but for those whose linkage comes from rows.
+      # What records of this type need loaded before they are written: what is declared, and the associations of its relationships.
       # @param fieldset [Array<Symbol>, nil] the members that are written
-      # @param included [Array<Symbol>, nil] the relationships whose records are asked for; nil: those come from rows
+      # @param included [Array<Symbol>] the relationships whose records are included
       # @return [Array<Symbol, Hash>]
-      def preloads(fieldset, included = nil)
+      def preloads(fieldset, included)
         declared = chosen(serializer.attributes_to_serialize, fieldset) + chosen(serializer.relationships_to_serialize, fieldset)
         (declared.flat_map(&:preloads) + walked(fieldset, included).select(&:preload?).map(&:association_name)).uniq
       end
 
       # The associations of its relationships that the loaded records may be able to load for all of them at once; see {Preloading}.
       # @return [Array<Symbol>]
-      def preloads_afterwards(fieldset, included = nil)
+      def preloads_afterwards(fieldset, included)
         walked(fieldset, included).select(&:preload_afterwards?).map(&:association_name).uniq
-      end
-
-      # The records of a relation, with what their serializer asks of them.
-      # @param fieldset [Array<Symbol>, nil] the members that are written
-      # @return [Array]
-      def load(scope, fieldset)
-        records = Preloading.records(scope, preloads(fieldset))
-        Preloading.afterwards(records, adapter.instances, preloads_afterwards(fieldset))
       end
 
       private
 
       def walked(fieldset, included)
         readers = chosen(serializer.relationships_to_serialize, fieldset).map { |one| association(one.name) }
-        readers = readers.reject(&:links?) unless included
         walks = walks?(fieldset)
-        readers.reject { |reader| !included&.include?(reader.name) && (walks ? reader.left? : reader.unread?) }
+        readers.reject { |reader| !included.include?(reader.name) && (walks ? reader.left? : reader.unread?) }
       end
 
       # Whether what is written is made of the record, by a block, say, that may walk any of its associations.
       def walks?(fieldset)
-        return true if %i[id links meta].any? { |name| reasons.key?(name) }
+        return true if !id_of_column? || made_of_records
 
         chosen(serializer.attributes_to_serialize, fieldset).any? { |attribute| attribute.from || reasons.key?(attribute.key) }
       end
@@ -124,21 +113,18 @@ module Castellan
         fieldset ? members.slice(*fieldset).values : members.values
       end
 
-      def explain(name, reason)
-        @reasons[name] ||= reason if reason
+      def find_obstacle
+        return "its id is not a column that the model reads as it is" unless id_of_column?
+        return "its id, #{id_column}, may be that of several records" if opaque? && id_column != adapter.primary_key
+
+        both = [*serializer.attributes_to_serialize&.keys] & [*serializer.relationships_to_serialize&.keys]
+        both.any? ? "#{both.first} is an attribute and a relationship" : made_of_records
       end
 
-      def look_at(relationship)
-        @associations[relationship.name] = reader = RelationshipTranslation.new(relationship, serializer, adapter)
-        explain(relationship.name, reader.reason)
-      end
+      def made_of_records
+        return "its links are made of the record" unless Blank.blank?(serializer.data_links)
 
-      def look_at_the_rest
-        explain(:id, "the id is not a column that the model reads as it is") unless id_of_column?
-        explain(:links, "its links are made of the record") unless Blank.blank?(serializer.data_links)
-        explain(:meta, "its meta is made of the record") unless Blank.blank?(serializer.meta_to_serialize)
-        names = [*serializer.attributes_to_serialize&.keys] & [*serializer.relationships_to_serialize&.keys]
-        names.each { |name| explain(name, "it is an attribute and a relationship") }
+        "its meta is made of the record" unless Blank.blank?(serializer.meta_to_serialize)
       end
 
       def declare
@@ -150,7 +136,7 @@ module Castellan
           type translation.serializer.record_type
           id translation.id_column
           key_transform translation.send(:key_transform)
-          translation.send(:declare_attributes, self) unless translation.opaque?
+          translation.send(:declare_attributes, self)
           translation.send(:declare_relationships, self)
         end
       end
@@ -158,16 +144,24 @@ module Castellan
       # Attributes are declared by their keys, which a transform leaves as they are.
       def declare_attributes(resource)
         (serializer.attributes_to_serialize || {}).each_value do |attribute|
+          next if MemberTranslation.obstacle(attribute)
+          next declare_block(resource, attribute) if reasons.key?(attribute.key)
+
           column = attribute.from || attribute.column
           from = { from: Array(column).join(".") } unless column == attribute.key
           resource.attribute(attribute.key, as_stored: attribute.as_stored, **from.to_h)
         end
       end
 
+      def declare_block(resource, attribute)
+        resource.attribute(attribute.key, preloads: attribute.preloads) { |record, params| attribute.value(record, params) }
+      end
+
       def declare_relationships(resource)
         linked.each do |relationship|
           reader = association(relationship.name)
-          resource.public_send(relationship.relationship_type, relationship.name, resource: -> { reader.target.resource })
+          from = reader.association_name unless reader.association_name == relationship.name
+          resource.public_send(relationship.relationship_type, relationship.name, from: from, resource: -> { reader.target.resource })
         end
       end
 

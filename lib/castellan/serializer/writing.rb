@@ -90,8 +90,10 @@ module Castellan
       end
 
       def records
-        given = source unless @resource.is_a?(Array)
-        given.nil? || given.records? ? @resource.to_enum(:each).to_a : RelationDocument.records(@class, given, @options)
+        given = source
+        return RelationDocument.records(@class, given, @options) if given
+
+        AssociationTree.complete(@resource.to_enum(:each).to_a, @class, @options)
       end
 
       # What stands beside the data.
