@@ -75,6 +75,16 @@ module ScopeContract
     }.uniq
   end
 
+  def test_ids_that_several_rows_have_hide_nothing_behind_their_number
+    world.run("UPDATE knights SET name = 'Ada' WHERE id = 3")
+    knights = resource(:knights, "KnightResource") do
+      id :name
+      scope { |all, viewer| all.where(guild_id: viewer) }
+    end
+    quests = resource(:quests, "QuestResource") { belongs_to :knight, resource: -> { knights } }
+    assert_equal(["Ada", nil], parsed(quests, viewer: 1)["data"].map { |quest| quest.dig("relationships", "knight", "data", "id") })
+  end
+
   def test_a_filter_gets_the_rows_that_the_viewer_may_see
     assert_equal [%w[3], []], [1, 2].map { |viewer| ids(knights, viewer: viewer, filter: { name: "Cai" }) }
   end

@@ -119,8 +119,9 @@ module Castellan
         @reading.ask(Question.new(adapter, sql, ids) { |rows| drop(index, link, ids, rows) })
       end
 
+      # Where a viewer sees some rows only, their number proves nothing: several may have one id.
       def drop(index, link, ids, rows)
-        return if ColumnValues.count(rows) == ids.size
+        return if visible(link).nil? && ColumnValues.count(rows) == ids.size
 
         @links[index] = Dangling.dropped(@links[index], @rows, ColumnValues.column(rows, 0), ids, several: link.kind == :grouped)
       end
