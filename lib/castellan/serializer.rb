@@ -34,12 +34,11 @@ module Castellan
   #   UserSerializer.new(User.active, include: [:roles]).to_json              # of a relation: rows, and models where a block needs them
   #   puts UserSerializer.new(User.active).explain                            # which types need models, and why
   #
-  # What jsonapi-serializer gets wrong is right here: a cache knows the class and the `params`, two sets of fields have two keys,
-  # a relationship with `lazy_load_data` that is included has its linkage at every depth, a record that many lead to is walked
-  # once, and a serializer that is asked twice answers twice.
+  # Bugs of jsonapi-serializer are fixed: cache keys contain the class, the fields and the `params`; an included relationship with
+  # `lazy_load_data` has its linkage at every depth; a record that is reached twice is walked once; `serializable_hash` can be called twice.
   #
-  # Further than jsonapi-serializer: `attribute :employee_id, from: "employee.id"` (a column through to-one associations) and
-  # `preloads:` of an attribute or relationship (what its block walks).
+  # Additional options: `from: "employee.id"` (a column through to-one associations), `as_stored: true` (the column as it is in the table)
+  # and `preloads:` (the associations that a block reads).
   module Serializer
     autoload :AssociationTree, "castellan/serializer/association_tree"
     autoload :Explanation, "castellan/serializer/explanation"
@@ -49,7 +48,7 @@ module Castellan
     autoload :Translation, "castellan/serializer/translation"
     autoload :Writing, "castellan/serializer/writing"
 
-    # Of a module that includes this one: a class that includes that module is a serializer, before anything else of it is seen.
+    # Extends a module that includes {Serializer}: a class that includes that module becomes a serializer first of all.
     module Passed
       def append_features(base)
         Serializer.included(base)

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # What ActiveSupport calls blank, without it: nil, false, what is empty, text of spaces alone.
+    # `blank?` of ActiveSupport, without it: nil, false, empty objects, strings of spaces alone.
     #
     #   Blank.blank?(" ")   # => true
     #   Blank.blank?(0)     # => false

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # What a serializer's body says; the class methods of jsonapi-serializer 2.2, with its defaults.
+    # The class methods of jsonapi-serializer 2.2, with its defaults, for the body of a serializer.
     #
     #   class MovieSerializer
     #     include Castellan::Serializer
@@ -12,7 +12,7 @@ module Castellan
     #     belongs_to :studio, serializer: :movie_studio
     #   end
     #
-    # A subclass begins with what its superclass has declared.
+    # A subclass inherits the declarations of its superclass.
     module ClassMethods
       include HashMethods
 
@@ -38,13 +38,13 @@ module Castellan
       end
 
       # @api private
-      # @raise [ConfigurationError] for a class method that would have been called there and is not here
+      # @raise [ConfigurationError] for a class method that jsonapi-serializer calls and Castellan does not
       def singleton_method_added(name)
         super
         castellan_refuse([name] & HashMethods::NAMES)
       end
 
-      # The same of a module, as a concern has it for `class_methods`.
+      # Checks the methods of a module, as a concern extends with its `class_methods`.
       # @api private
       # @raise [ConfigurationError]
       def extend(*modules)
@@ -52,7 +52,7 @@ module Castellan
       end
 
       # @api private
-      # @raise [ConfigurationError] for what jsonapi-serializer reads its options with
+      # @raise [ConfigurationError] for the method by which jsonapi-serializer reads its options
       def method_added(name)
         super
         castellan_refuse([name] & [:process_options])
@@ -91,7 +91,7 @@ module Castellan
         set_type(type) if type
       end
 
-      # Of fast_jsonapi's beginnings.
+      # A name of early versions of fast_jsonapi.
       # @see #set_key_transform
       def use_hyphen
         set_key_transform :dash
@@ -162,13 +162,13 @@ module Castellan
         end
       end
 
-      # What the store is given for a record; to be overridden, with `super`, by who knows more of it.
+      # Returns the store's options for a record. Override it with `super` to add to them.
       # @return [Hash]
       def record_cache_options(options, fieldset, includes_list, params)
         RecordCache.options(self, options || {}, fieldset, includes_list, params)
       end
 
-      # To be overridden, with or without `super`, by who takes fewer or more.
+      # Override it, with or without `super`, to allow fewer or more includes.
       # @param includes [Array<Symbol>, nil] paths
       # @raise [UnsupportedIncludeError] for one that does not begin with a relationship
       def validate_includes!(includes)
@@ -214,7 +214,7 @@ module Castellan
 
       private
 
-      # Their names have ours in front, because a serializer is a class of the application's, with methods of its own.
+      # These names begin with castellan_, because a serializer has methods of the application too.
 
       def castellan_refuse(names)
         return if names.empty?
@@ -223,7 +223,7 @@ module Castellan
                                   "not: declare what it adds with attribute, link or meta"
       end
 
-      # What was worked out of the declarations so far; see {Translation}.
+      # Drops what {Translation} built from the declarations so far.
       def castellan_changed
         @castellan_translations = nil
       end

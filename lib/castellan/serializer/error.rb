@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # What a client may be at fault for; jsonapi-serializer's name for the parent of its errors.
+    # The parent of errors that a client can cause, under the name that jsonapi-serializer has for it.
     class Error < BadRequest; end
   end
 end

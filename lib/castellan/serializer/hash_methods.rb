@@ -2,12 +2,12 @@
 
 module Castellan
   module Serializer
-    # jsonapi-serializer's own class methods that write one record, or one part of it, as a hash: for who calls them. Nothing here does,
-    # so a serializer that writes one over is refused; see {ClassMethods#singleton_method_added}.
+    # The class methods of jsonapi-serializer that write one record, or one part of it, as a hash. Castellan never calls them, so a
+    # serializer that overrides one raises; see {ClassMethods#singleton_method_added}.
     #
     #   UserSerializer.record_hash(user, nil, nil)   # => { id: "1", type: :user, attributes: { email: "ada@example.com" } }
     module HashMethods
-      # What is never called by Castellan.
+      # The methods that Castellan never calls.
       NAMES = %i[record_hash attributes_hash relationships_hash links_hash meta_hash id_hash get_included_records].freeze
 
       # @param fieldset [Array<Symbol>, nil]

@@ -7,8 +7,8 @@ module Castellan
     #
     #   Included.new(options).of(UserSerializer, users)   # => [{ id: "1", type: :role, … }]
     #
-    # First the records are gathered, then they are written: only then is it known of a record which of its lazy relationships
-    # are included. A record that many lead to is walked once.
+    # Collects the records first and writes them afterwards, because a later path may include another lazy relationship of a record.
+    # Walks each record once.
     class Included
       Found = Struct.new(:kind, :record)
       # What records of one serializer are at one place of the include: the relationships that are walked below it, the ids that were

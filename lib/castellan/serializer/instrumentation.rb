@@ -5,7 +5,7 @@ require "active_support/notifications"
 
 module Castellan
   module Serializer
-    # Tells ActiveSupport::Notifications of each document, under jsonapi-serializer's name.
+    # Notifies ActiveSupport::Notifications of each document, under the event name of jsonapi-serializer.
     #
     #   class UserSerializer
     #     include Castellan::Serializer
@@ -14,7 +14,7 @@ module Castellan
     #
     #   ActiveSupport::Notifications.subscribe("render.jsonapi-serializer.serializable_hash") { |event| event.payload[:name] }
     module Instrumentation
-      # What the names of events begin with.
+      # The prefix of event names.
       NOTIFICATION_NAMESPACE = "render.jsonapi-serializer."
       EVENT = "#{NOTIFICATION_NAMESPACE}serializable_hash".freeze
 

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # A record without an id, where no `set_id` says what identifies it: a mistake of the developer.
+    # Raised for a record without an id in a serializer without `set_id`: a mistake of the developer.
     class MandatoryField < Castellan::Error; end
   end
 end

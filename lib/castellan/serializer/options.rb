@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # What a serializer was given beside the records. Frozen.
+    # The options that a serializer was given beside the records. Frozen.
     #
     #   options = Options.new(UserSerializer, include: [:roles, "groups.owner"], fields: { user: [:email] })
     #   options.tree               # => { roles: {}, groups: { owner: {} } }

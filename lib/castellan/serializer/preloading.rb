@@ -27,7 +27,7 @@ module Castellan
           (names.empty? ? scope : scope.eager(grown(scope.opts[:eager] || {}, tree(names)))).all
         end
 
-        # @return [Hash{Symbol => Hash}] what the relation or dataset loads with its records by itself
+        # @return [Hash{Symbol => Hash}] the associations that the relation or dataset loads by itself
         def of(scope)
           return tree([scope.opts[:eager] || {}]) unless scope.respond_to?(:preload)
 

@@ -4,8 +4,8 @@ require "digest"
 
 module Castellan
   module Serializer
-    # Under what a record's object is kept: jsonapi-serializer's namespace with the fields, and what it leaves out, the class and
-    # the `params` that blocks read.
+    # Builds the cache namespace of a record's object: that of jsonapi-serializer with the fields, and besides the class and the `params`
+    # that blocks read.
     #
     #   RecordCache.options(UserSerializer, { namespace: "api" }, [:email], [], {})
     #   # => { namespace: "api-UserSerializer-fieldset:email" }

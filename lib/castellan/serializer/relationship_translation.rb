@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # How far rows can take the place of a record for one relationship.
+    # Decides how much of one relationship can be read from rows.
     #
     # | question  | so that                                                          |
     # |-----------|------------------------------------------------------------------|

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # Writes resource objects of one serializer, as hashes: what is the same for all records of a document is chosen once.
+    # Writes resource objects of one serializer as hashes. Chooses once what is the same for all records of a document.
     #
     #   objects = ResourceObject.new(UserSerializer, [:email], {}, [:roles])
     #   objects.call(user)   # => { id: "1", type: :user, attributes: { email: "ada@example.com" }, relationships: {} }
