@@ -163,13 +163,9 @@ module ProfileBenchmark
     end
 
     def objects
-      allocations = Castellan::Profile::Allocations.new(thread: true)
-      noise = Thread.new { loop { Object.new } }
-      allocations.count { 100_000.times { Object.new } }
-      "| objects of one thread, while another makes more (#{allocations.scope}) | 100000 | #{allocations.total} |\n"
-    ensure
-      noise&.kill
-      allocations&.close
+      work = -> { 100_000.times { Object.new } }
+      Castellan::Profile.run(&work)
+      "| objects of a block | 100000 | #{Castellan::Profile.run(&work).objects[:count]} |\n"
     end
 
     def samples
