@@ -183,6 +183,7 @@ module ExactVersionsOnPostgres
     run_sql("CREATE FUNCTION castellan.bump() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
     @versions.uninstall(%w[users roles])
     %w[users roles].each { |table| run_sql("CREATE TRIGGER castellan_version #{format(old, table)}") }
+    run_sql("CREATE TRIGGER castellan_record_version #{format(old, "users")}")
     assert_nil users
     @versions.install(%w[users])
     assert users

@@ -15,7 +15,7 @@ module Castellan
     # The schema dumper writes the line into schema.rb, so loading the schema installs the triggers; structure.sql contains
     # the triggers themselves. Only on PostgreSQL and SQLite.
     module ActiveRecordSchema
-      COUNTERS = "castellan_versions"
+      COUNTERS = /\Acastellan_(?:versions|records|record_tables)\z/ # the last two of older versions
       LONGEST_LINE = 100
       private_constant :COUNTERS, :LONGEST_LINE
 
@@ -101,7 +101,7 @@ module Castellan
 
         # Not by `ignore_tables`, which leaves tables out of structure.sql as well: the triggers there need the counters.
         def ignored?(table)
-          table == COUNTERS || super
+          COUNTERS.match?(table) || super
         end
       end
 

@@ -24,6 +24,7 @@ module Castellan
     # NULL: its changes may be rolled back, so what it reads must not be cached.
     module PostgresTriggers
       TRIGGER = "castellan_version"
+      OLD_TRIGGER = "castellan_record_version"
       CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
       TABLES = [
         "CREATE TABLE IF NOT EXISTS castellan_versions (relation oid NOT NULL, shard bigint GENERATED ALWAYS AS IDENTITY, " \
@@ -48,29 +49,22 @@ module Castellan
             RETURN NULL;
           END $f$
         SQL
-        <<~SQL,
-          -- The state of one table in the catalogs; NULL where a write would not run the trigger, or rows depend on the role.
-          CREATE OR REPLACE FUNCTION castellan_state(watched oid, trigger_name name) RETURNS text LANGUAGE plpgsql STABLE AS $f$
-          BEGIN
-            RETURN (
-              SELECT c.xmin::text || '-' || t.xmin::text || CASE WHEN c.relhassubclass THEN '+' ELSE '' END
-              FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = trigger_name
-              WHERE c.oid = watched AND c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND t.tgenabled = 'A'
-                AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel WHERE srrelid = c.oid)
-            );
-          END $f$
-        SQL
         <<~SQL
+          -- NULL where a write would not run the trigger, or where rows depend on the role.
           CREATE OR REPLACE FUNCTION castellan_version(watched oid, child boolean DEFAULT false) RETURNS text
           LANGUAGE plpgsql STABLE AS $f$
           DECLARE
-            token text := %1$I.castellan_state(watched, '#{TRIGGER}');
+            token text;
+            has_children boolean;
             inherits record;
           BEGIN
-            token := token || '-' || (
+            SELECT c.relhassubclass, c.xmin::text || '-' || t.xmin::text || '-' || (
               SELECT coalesce(sum(n), CASE WHEN child THEN 0 END) FROM %1$I.castellan_versions WHERE relation = watched
-            );
-            IF position('+' IN token) > 0 THEN
+            ) INTO has_children, token
+            FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
+            WHERE c.oid = watched AND c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND t.tgenabled = 'A'
+              AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel WHERE srrelid = c.oid);
+            IF has_children THEN
               FOR inherits IN SELECT inhrelid, xmin FROM pg_catalog.pg_inherits WHERE inhparent = watched ORDER BY 1 LOOP
                 token := token || ',' || inherits.inhrelid || '-' || inherits.xmin || '-' || %1$I.castellan_version(inherits.inhrelid, true);
               END LOOP;
@@ -96,7 +90,7 @@ module Castellan
           END IF;
         END $do$
       SQL
-      private_constant :CLOCK, :TABLES, :FUNCTIONS, :OLD_SCHEMA
+      private_constant :OLD_TRIGGER, :CLOCK, :TABLES, :FUNCTIONS, :OLD_SCHEMA
 
       module_function
 
@@ -153,7 +147,7 @@ module Castellan
       # The lock waits for those who have written without the trigger.
       def install_family(table)
         each_of_family(table, <<~SQL)
-          EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %1$s; LOCK TABLE %1$s IN SHARE ROW EXCLUSIVE MODE', watched);
+          EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %1$s; DROP TRIGGER IF EXISTS #{OLD_TRIGGER} ON %1$s; LOCK TABLE %1$s IN SHARE ROW EXCLUSIVE MODE', watched);
           DELETE FROM castellan_versions WHERE relation = watched;
           INSERT INTO castellan_versions (relation, n) VALUES (watched, #{CLOCK});
           EXECUTE format('CREATE TRIGGER #{TRIGGER} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON %1$s ' ||

@@ -73,8 +73,10 @@ module Castellan
         "CREATE TRIGGER #{quote(trigger_name(table, event))} AFTER #{event.upcase} ON #{quote(table)} FOR EACH ROW BEGIN #{body}; END"
       end
 
+      # Those of versions before 0.2 included, which counted records as well.
       def drop_triggers(table)
-        EVENTS.map { |event| "DROP TRIGGER IF EXISTS #{quote(trigger_name(table, event))}" }
+        EVENTS.flat_map { |event| [trigger_name(table, event), "castellan_record_#{event}_#{table}"] }
+              .map { |name| "DROP TRIGGER IF EXISTS #{quote(name)}" }
       end
 
       # A trigger is dropped with its table, renamed with its table in `tbl_name` only, and comes back by an installation alone.
