@@ -6,6 +6,13 @@
 #   adapter = Castellan::Rows.for(User)          # an ActiveRecord model or relation, a Sequel model or dataset
 #   adapter.fetch(plan, User.where(active: true)) # => #<Castellan::Plan::RowSet …>
 #
+# A type is read in the first of three tiers that can read all of it; `Document#explain` names the tier and its reason:
+#
+# 1. Its own columns, columns at the end of to-one paths, and links, in one SELECT, or one more for each relationship to many.
+# 2. Window limits (a LIMIT in an association's scope holds for each parent) and polymorphic links, in SQL as well.
+# 3. Everything else through models, loaded once, in one batch: blocks that take the record, readers that the model overrides, scopes
+#    that take their owner, keys of several columns or of types that do not compare. {ModelReasons} has the reasons.
+#
 # SQLite and PostgreSQL have SQL of their own; any other database that ActiveRecord or Sequel speaks to is read through
 # the ORM's plain statements. Not for documents a client searches by arbitrary SQL: the scope is the caller's.
 require_relative "errors"
@@ -52,7 +59,7 @@ module Castellan
     # @param adapter [Object] of the declared model
     # @param records [Array<Object>]
     # @return [Object] the adapter that knows these records: that one, that of their own class, or that of plain objects
-    def self.suited(adapter, records)
+    def self.adapter_for(adapter, records)
       return adapter if records.empty? || (adapter.model && adapter.instances.all?(records))
 
       classes = records.map(&:class).uniq
@@ -92,7 +99,6 @@ require_relative "rows/id_list"
 require_relative "rows/dangling"
 require_relative "rows/chosen_ids"
 require_relative "rows/batches"
-require_relative "rows/window"
 require_relative "rows/owner_key"
 require_relative "rows/dialect"
 require_relative "rows/column_values"
@@ -109,7 +115,7 @@ require_relative "rows/computed_members"
 require_relative "rows/place"
 require_relative "rows/path_reason"
 require_relative "rows/model_reasons"
-require_relative "rows/question"
+require_relative "rows/query"
 require_relative "rows/reading"
 require_relative "rows/linkage"
 require_relative "rows/records"

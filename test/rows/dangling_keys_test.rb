@@ -93,7 +93,9 @@ class DanglingKeysTest < Minitest::Test
   end
 
   def test_of_several_types
-    assert_equal ["1", "77", nil], linked(BookResource, Book.order(:id), "subject")
+    [Book.order(:id), Book.order(:id).to_a, Book.order(:id).preload(:subject).to_a].each do |books|
+      assert_equal ["1", "77", nil], linked(BookResource, books, "subject")
+    end
     assert_equal ["1", nil, nil], linked(BookResource, Book.order(:id), "subject", include: "subject")
     assert_equal ["1", nil, nil], linked(BookResource, Book.order(:id).to_a, "subject", include: "subject")
   end

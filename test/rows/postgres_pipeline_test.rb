@@ -44,9 +44,9 @@ class PostgresPipelineTest < Minitest::Test
   def test_ids_and_prepared_statements
     sql = "SELECT n FROM unnest($1::bigint[]) n ORDER BY n"
     3.times do
-      questions = [question(sql, ids: [3, 2], kept: true), question(sql, ids: [1], kept: true), question("SELECT 1 = 2", kept: true)]
-      session { |session| session.answer(questions) }
-      assert_equal [[%w[2], %w[3]], [%w[1]], [%w[f]]], questions.map { |one| one.rows.values }
+      queries = [query(sql, ids: [3, 2], kept: true), query(sql, ids: [1], kept: true), query("SELECT 1 = 2", kept: true)]
+      session { |session| session.answer(queries) }
+      assert_equal [[%w[2], %w[3]], [%w[1]], [%w[f]]], queries.map { |one| one.rows.values }
     end
     assert_equal 1, raw.exec("SELECT count(*) FROM pg_prepared_statements WHERE statement = '#{sql}'").getvalue(0, 0).to_i
   end
@@ -235,15 +235,15 @@ class PostgresPipelineTest < Minitest::Test
   def adapter = Castellan::Rows.for(world::User)
   def session(&block) = adapter.session(&block)
 
-  def question(sql, ids: nil, kept: false)
-    Castellan::Rows::Question.new(adapter, sql, ids, kept)
+  def query(sql, ids: nil, kept: false)
+    Castellan::Rows::Query.new(adapter, sql, ids, kept)
   end
 
   # @return [Array<Array<String>>] the first column of each
   def answers(*texts, kept: false)
-    questions = texts.map { |sql| question(sql, kept: kept) }
-    session { |session| session.answer(questions) }
-    questions.map { |one| one.rows.column_values(0) }
+    queries = texts.map { |sql| query(sql, kept: kept) }
+    session { |session| session.answer(queries) }
+    queries.map { |one| one.rows.column_values(0) }
   end
 
   def assert_as_before(status = PG::PQTRANS_IDLE, connection = raw)

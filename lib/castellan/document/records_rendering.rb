@@ -19,7 +19,7 @@ module Castellan
           choice = request.chosen.first unless given.nil?
           Plan::Parameter.refuse(choice.name, "#{choice} cannot be asked for here: the records are given") if choice
           records = Rows::Records.of(given)
-          suited = Rows.suited(adapter, records.to_a)
+          suited = Rows.adapter_for(adapter, records.to_a)
           rendering = new(definition, records, adapter: suited, request: request, **around)
           check(definition, records.to_a, readers(rendering.plan.root, suited)) unless suited.equal?(adapter) && adapter.model
           rendering

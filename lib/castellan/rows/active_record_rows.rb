@@ -36,8 +36,7 @@ module Castellan
       def initialize(model, memo = BoundedCache.new(limit: 10_000))
         @model = model
         @memo = memo
-        @connection = ConnectionAccess.new(model)
-        @connection.lease { |connection| learn(connection) }
+        lease { |connection| learn(connection) }
         @types = ColumnTypes.new(model, @dialect.name)
         @database_types = model.column_names.to_h { |name| [name, @types.database_type(name)] }.freeze
         @instances = Instances.new(self)
@@ -46,7 +45,8 @@ module Castellan
 
       DIALECTS = { "SQLite" => :sqlite, "PostgreSQL" => :postgres, "PostGIS" => :postgres }.freeze
       EXACT = %w[BINARY C POSIX].freeze # collations
-      private_constant :DIALECTS, :EXACT
+      GIVES_BACK = ::ActiveRecord::ConnectionHandling.method_defined?(:with_connection)
+      private_constant :DIALECTS, :EXACT, :GIVES_BACK
 
       # @!group What a declaration is checked against
 
@@ -121,12 +121,12 @@ module Castellan
 
       # @yieldparam session [Session] good inside the block
       def session
-        @connection.lease { |connection| yield Session.new(connection, statement_name, dialect) }
+        lease { |connection| yield Session.new(connection, statement_name, dialect) }
       end
 
       # @yieldparam session [Session] for questions about the schema, which observers of queries do not count
       def catalog_session
-        @connection.lease { |connection| yield Session.new(connection, "SCHEMA", dialect) }
+        lease { |connection| yield Session.new(connection, "SCHEMA", dialect) }
       end
 
       # @return [String] what the statements of these rows are called in the log
@@ -175,7 +175,7 @@ module Castellan
       # @param kind [Symbol] :tables or :views
       # @return [Array<String>] of the database
       def names(kind)
-        @memo.fetch([kind, model.connection_specification_name]) { @connection.lease(&kind) }
+        @memo.fetch([kind, model.connection_specification_name]) { lease(&kind) }
       end
 
       # @return [String] the same for all models of one database
@@ -189,7 +189,7 @@ module Castellan
         return EXACT.include?(name.upcase) unless dialect.name == :postgres
 
         !@memo.fetch([:loose, model.connection_specification_name]) {
-          @connection.lease { |connection| connection.select_values(PostgresDriver::LOOSE_COLLATIONS, "SCHEMA") }
+          lease { |connection| connection.select_values(PostgresDriver::LOOSE_COLLATIONS, "SCHEMA") }
         }.include?(name)
       end
 
@@ -265,7 +265,7 @@ module Castellan
 
       # @return [Boolean] whether a foreign key of the database, in force for all rows, says so
       def references?(column, table, key)
-        keys = @memo.fetch([:foreign_keys, model]) { @connection.lease { |connection| connection.foreign_keys(model.table_name) } }
+        keys = @memo.fetch([:foreign_keys, model]) { lease { |connection| connection.foreign_keys(model.table_name) } }
         keys.any? { |found| found.column == column && found.to_table == table && found.primary_key == key && found.validated? }
       end
 
@@ -302,9 +302,15 @@ module Castellan
 
       private
 
+      # The model's current connection: the caller's own where it holds one (so its transaction holds here), otherwise one that goes back
+      # when the block ends. Before ActiveRecord 7.2 a connection stays leased.
+      def lease(&block)
+        GIVES_BACK ? model.with_connection(&block) : yield(model.connection)
+      end
+
       def whole_indexes
         @memo.fetch([:indexes, model]) {
-          @connection.lease { |connection| connection.indexes(model.table_name).select { |index| index.where.nil? } }
+          lease { |connection| connection.indexes(model.table_name).select { |index| index.where.nil? } }
         }
       end
 
@@ -333,7 +339,6 @@ module Castellan
   end
 end
 
-require_relative "active_record_rows/connection_access"
 require_relative "active_record_rows/division"
 require_relative "active_record_rows/instances"
 require_relative "active_record_rows/session"

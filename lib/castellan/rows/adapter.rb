@@ -76,6 +76,14 @@ module Castellan
 
       private
 
+      # The part of a scope's own window that a page leaves.
+      # @return [Array(Integer, nil, Integer)] limit and offset
+      def window_within(own_limit, own_offset, limit, offset)
+        offset = offset.to_i
+        left = own_limit && [own_limit.to_i - offset, 0].max
+        [[limit, left].compact.min, own_offset.to_i + offset]
+      end
+
       # Where ids were chosen, the relation or dataset of them alone.
       def narrowed(scope)
         scope.is_a?(ChosenIds) ? scope.relation : scope

@@ -25,10 +25,9 @@ module Castellan
       # @return [Object] the association
       # @return [Symbol, nil] see above; nil where rows cannot say it, see {#reason}
       # @return [Array<Correlated>] what the row's SELECT has to contain for this link
-      # @return [Boolean] whether some links may lead to no row: they are there only if the related row is
       # @return [String, nil] the column of the related rows that holds the parent's id, when they carry it
       # @return [Boolean] whether an index finds the links of one parent
-      attr_reader :edge, :association, :kind, :expressions, :loose, :parent_column, :indexed
+      attr_reader :edge, :association, :kind, :expressions, :parent_column, :indexed
 
       # @param adapter [Object] of the rows that have the relationship
       # @param id_column [Symbol] their id
@@ -40,9 +39,9 @@ module Castellan
         @own_rows = own_rows && !edge.node.nil?
         @related_id = edge.relationship.definition.id_column
         @association = adapter.association(edge.relationship.association_name)
-        @lazy, @related, @loose = @association.links(@related_id, read: @own_rows)
+        @lazy, @related, @may_dangle = @association.links(@related_id, read: @own_rows)
         @kind = choose
-        @loose ||= kind == :foreign_key && !edge.node.nil?
+        @may_dangle ||= kind == :foreign_key && !edge.node.nil?
         @expressions = NOTHING
         @indexed = %i[pairs own_rows].include?(kind) && adapter.dialect.name == :postgres && association.indexed?
         write
@@ -82,6 +81,11 @@ module Castellan
         @lists_sql if parents >= MANY
       end
 
+      # @return [Boolean] whether some links may lead to no row: they are written only if the related row is there
+      def may_dangle?
+        @may_dangle
+      end
+
       # @return [Boolean] whether the links take a SELECT of their own
       def select?
         SELECTS.include?(kind)
@@ -118,7 +122,7 @@ module Castellan
       # Here the related rows themselves are read, not the links.
       def lateral
         @lazy = association.lazy
-        @loose = false
+        @may_dangle = false
         :lateral
       end
 

@@ -6,7 +6,7 @@ module Castellan
     # their places. Of one reading.
     #
     #   linkage = Linkage.new(reader, node_reader, reading)
-    #   linkage.foresee([7])    # the rows are asked for by these ids: so may their links be, at the same time
+    #   linkage.prefetch([7])    # the rows are asked for by these ids: so may their links be, at the same time
     #   linkage.of(rows)        # => the links, see {Plan::RowSet::Table}; all there when the reading has run
     class Linkage
       NOTHING = [].freeze
@@ -22,15 +22,15 @@ module Castellan
       end
 
       # @param ids [Array<Object>, IdList]
-      def foresee(ids)
-        @foreseen = ask(ids)
+      def prefetch(ids)
+        @prefetched = ask(ids)
         @expected = ids.size
       end
 
       # @return [Array<Object, nil>]
       def of(rows)
         @rows = rows
-        missing if @foreseen.nil? || ColumnValues.count(rows) != @expected
+        missing if @prefetched.nil? || ColumnValues.count(rows) != @expected
         @node_reader.links.each_with_index { |link, index| in_row(index, link) if link && !link.select? }
         @links
       end
@@ -39,20 +39,20 @@ module Castellan
 
       # Where not all rows are there, what was asked for the others must not be written.
       def missing
-        @foreseen&.each(&:drop)
+        @prefetched&.each(&:drop)
         ask(@rows.is_a?(Array) ? ColumnValues.ids(@rows, 0) : IdList.of(@rows) || ColumnValues.ids(@rows, 0)) if @node_reader.selects?
       end
 
       def ask(ids)
         asked = []
         @node_reader.links.each_with_index do |link, index|
-          question = question(index, link, ids) if link&.select?
-          asked << question if question
+          query = query(index, link, ids) if link&.select?
+          asked << query if query
         end
         asked
       end
 
-      def question(index, link, ids)
+      def query(index, link, ids)
         link.kind == :own_rows ? own_rows(index, link, ids) : pairs(index, link, ids)
       end
 
@@ -62,7 +62,7 @@ module Castellan
         lists = link.lists_sql(ids.size)
         text = lists || link.pairs_sql(ids.size)
         kept = @reader.kept?(link.edge)
-        @reading.ask(Question.new(link.association.adapter, text, ids, kept, kept && link.indexed) { |rows|
+        @reading.ask(Query.new(link.association.adapter, text, ids, kept, kept && link.indexed) { |rows|
           lead(index, link, lists ? Plan::RowSet::Lists.new(rows) : Plan::RowSet::Pairs.new(rows, 0, 1))
         })
       end
@@ -73,7 +73,7 @@ module Castellan
         return nothing { own_links(index, link, child, NOTHING) } if ids.empty?
 
         kept = @reader.kept?(child.node) && @reader.kept?(link.edge)
-        @reading.ask(Question.new(child.adapter, child.own_rows_sql(link, ids.size), ids, kept, kept && link.indexed) { |rows|
+        @reading.ask(Query.new(child.adapter, child.own_rows_sql(link, ids.size), ids, kept, kept && link.indexed) { |rows|
           own_links(index, link, child, rows)
         })
       end
@@ -98,7 +98,7 @@ module Castellan
 
         ids = related_ids(link, found)
         return ask_visible(index, link, ids, visible) unless link.edge.node
-        return @reader.by_ids(link.edge.node, ids, @reading) unless link.loose || visible
+        return @reader.by_ids(link.edge.node, ids, @reading) unless link.may_dangle? || visible
 
         @reader.by_ids(link.edge.node, ids, @reading) { |related| drop(index, link, ids, related.rows) }
       end
@@ -116,7 +116,7 @@ module Castellan
         adapter = link.association.adapter.related(definition.model)
         column = definition.id_column
         sql = adapter.select_by_ids_sql(adapter.qualified(column), column, nil, visible.condition)
-        @reading.ask(Question.new(adapter, sql, ids) { |rows| drop(index, link, ids, rows) })
+        @reading.ask(Query.new(adapter, sql, ids) { |rows| drop(index, link, ids, rows) })
       end
 
       # Where a viewer sees some rows only, their number proves nothing: several may have one id.
@@ -126,7 +126,7 @@ module Castellan
         @links[index] = Dangling.dropped(@links[index], @rows, ColumnValues.column(rows, 0), ids, several: link.kind == :grouped)
       end
 
-      # What is known without a question.
+      # What is known without a query.
       def nothing
         yield
         nil

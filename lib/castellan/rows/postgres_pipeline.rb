@@ -7,7 +7,7 @@ module Castellan
     # Several SELECTs in one round trip, where the pg gem and its libpq know pipelines (1.5, 14). All are sent at once; each answer is
     # taken in the order of the SELECTs, while the server runs the next.
     #
-    #   pipeline = PostgresPipeline.new(connection, questions)
+    #   pipeline = PostgresPipeline.new(connection, queries)
     #   pipeline.result   # => PG::Result
     #   pipeline.result
     #   pipeline.close    # in `ensure`
@@ -29,10 +29,10 @@ module Castellan
       end
 
       # @param connection [PG::Connection]
-      # @param questions [Array<Question>] one or more
-      def initialize(connection, questions)
+      # @param queries [Array<Query>] one or more
+      def initialize(connection, queries)
         @connection = connection
-        @asked = questions
+        @asked = queries
         @taken = 0
       end
 
@@ -65,17 +65,17 @@ module Castellan
       private
 
       def start
-        names = @asked.map { |question| name(question) }
+        names = @asked.map { |query| name(query) }
         @connection.discard_results
         @open = true
         @connection.enter_pipeline_mode
-        gathered { @asked.each_with_index { |question, index| post(names[index], question) } }
+        gathered { @asked.each_with_index { |query, index| post(names[index], query) } }
         sync
       end
 
       # What cannot be prepared is sent as it is, so that the error is its own. In a transaction that error has ended it.
-      def name(question)
-        statements.name(question.sql) if prepared?(question)
+      def name(query)
+        statements.name(query.sql) if prepared?(query)
       rescue PG::Error
         raise unless @connection.transaction_status == PG::PQTRANS_IDLE
       end
@@ -95,13 +95,13 @@ module Castellan
         @statements ||= PreparedStatements.of(@connection)
       end
 
-      def prepared?(question)
-        question.kept && PostgresDriver.prepares?(question.sql, question.ids, question.indexed)
+      def prepared?(query)
+        query.kept && PostgresDriver.prepares?(query.sql, query.ids, query.indexed)
       end
 
-      def post(name, question)
-        values = PostgresDriver.values(question.ids)
-        name ? @connection.send_query_prepared(name, values) : @connection.send_query_params(question.sql, values)
+      def post(name, query)
+        values = PostgresDriver.values(query.ids)
+        name ? @connection.send_query_prepared(name, values) : @connection.send_query_params(query.sql, values)
       end
 
       # Reads whatever is left.
@@ -129,18 +129,18 @@ module Castellan
 
       # What the server no longer has prepared is asked once more as it is.
       def retried(error)
-        question = @asked[@taken]
-        raise error unless question && statements.forgotten?(question.sql, error)
+        query = @asked[@taken]
+        raise error unless query && statements.forgotten?(query.sql, error)
 
         again
       end
 
       # The rest, one by one.
       def again
-        question = @asked[@taken]
+        query = @asked[@taken]
         @taken += 1
-        values = PostgresDriver.values(question.ids)
-        prepared?(question) ? statements.exec(question.sql, values) : @connection.exec_params(question.sql, values)
+        values = PostgresDriver.values(query.ids)
+        prepared?(query) ? statements.exec(query.sql, values) : @connection.exec_params(query.sql, values)
       end
     end
   end

@@ -63,10 +63,10 @@ module Castellan
         linkage = linkage(reader, reading)
         condition = condition(node, reading)
         sql = reader.by_ids_sql(ids.size, condition)
-        reading.ask(Question.new(reader.adapter, sql, ids, condition.nil? && reader.by_ids_kept?, reader.by_key?) { |rows|
+        reading.ask(Query.new(reader.adapter, sql, ids, condition.nil? && reader.by_ids_kept?, reader.by_key?) { |rows|
           fill(reader, rows, reading, linkage, &found)
         })
-        linkage.foresee(ids) if reader.by_key? && reader.selects? && reader.adapter.overlaps?
+        linkage.prefetch(ids) if reader.by_key? && reader.selects? && reader.adapter.overlaps?
       end
 
       # Reads the related rows of several types by their ids.
@@ -90,7 +90,7 @@ module Castellan
       def part(node, adapter, ids, reading)
         reader = NodeReader.new(node, adapter, @kept, @models, @scopes, reading.scopes)
         rows = NOTHING
-        reading.ask(Question.new(adapter, reader.by_ids_sql(ids.size), ids) { |found| rows = found }) unless ids.empty?
+        reading.ask(Query.new(adapter, reader.by_ids_sql(ids.size), ids) { |found| rows = found }) unless ids.empty?
         reading.run
         links = links(reader, rows, reading)
         reading.run
@@ -172,7 +172,7 @@ module Castellan
         @adapter.session do
           reader = reader(@plan.root, reading)
           statement = reader.sql(joinable: @adapter.joinable?(scope)) { |list, joins| @adapter.select_sql(scope, list, joins) }
-          reading.ask(Question.new(@adapter, statement, nil, true) { |rows| fill(reader, rows, reading) })
+          reading.ask(Query.new(@adapter, statement, nil, true) { |rows| fill(reader, rows, reading) })
           reading.run
         end
       end

@@ -4,7 +4,7 @@ module Castellan
   module Rows
     # What one run of a plan has read so far, and for whom; and what is to be read next. Of one request and one thread.
     #
-    #   reading.ask(Question.new(adapter, sql, [1, 2]) { |rows, session| … })
+    #   reading.ask(Query.new(adapter, sql, [1, 2]) { |rows, session| … })
     #   reading.run    # sends what was asked, and what is asked meanwhile
     #
     # SELECTs that wait at the same time need nothing of each other, so those of one database go to it together: a document costs as many
@@ -23,11 +23,11 @@ module Castellan
         @here = {}.compare_by_identity
       end
 
-      # @param question [Question] answered by {#run}
-      # @return [Question]
-      def ask(question)
-        @asked << question
-        question
+      # @param query [Query] answered by {#run}
+      # @return [Query]
+      def ask(query)
+        @asked << query
+        query
       end
 
       # One connection is held from the first answer to the last.
@@ -51,15 +51,15 @@ module Castellan
         until @asked.empty?
           asked = @asked
           @asked = []
-          asked.all? { |question| here?(question.adapter) } ? @session.answer(asked) : apart(asked)
+          asked.all? { |query| here?(query.adapter) } ? @session.answer(asked) : apart(asked)
           asked.each(&:use)
         end
       end
 
       def apart(asked)
-        here, elsewhere = asked.partition { |question| here?(question.adapter) }
+        here, elsewhere = asked.partition { |query| here?(query.adapter) }
         @session.answer(here)
-        elsewhere.each { |question| question.adapter.session { |session| session.answer([question]) } }
+        elsewhere.each { |query| query.adapter.session { |session| session.answer([query]) } }
       end
 
       # Asked once of each adapter: models look for the name of their connection in every superclass.

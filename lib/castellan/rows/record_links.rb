@@ -37,6 +37,7 @@ module Castellan
         return linked(edge, @records.map(&Blocks.bound(relationship.block, @reading.viewer))) if relationship.block
 
         return of_keys(edge) if edge.node.nil? && keys?(edge)
+        return of_types_and_keys(edge) if edge.alternatives&.none? && rows?(edge)
 
         missing = @records.reject { |record| @instances.loaded?(record, relationship.association_name) }
         return read_by_rows(edge, index) if missing.any? && missing.size == @records.size && rows?(edge)
@@ -73,6 +74,12 @@ module Castellan
       def of_keys(edge)
         keys = @instances.read(@records, @adapter.association(edge.relationship.association_name).owner_key)
         Plan::RowSet::Pairs.new(@ids.zip(@reading.scopes.visible_ids(edge.relationship.definition, @adapter, keys)), 0, 1)
+      end
+
+      def of_types_and_keys(edge)
+        association = @adapter.association(edge.relationship.association_name)
+        types, keys = [association.type_column, association.owner_key].map { |column| @instances.read(@records, column) }
+        Plan::RowSet::Pairs.new(PolymorphicLink.new(edge, @adapter).rows(@ids, types, keys, @reading.scopes), 0, 1, 2)
       end
 
       # A record that was given twice has its links once.

@@ -44,7 +44,7 @@ module Castellan
 
         related = adapter.related(definition.model)
         there = records.compact
-        ids = visible_ids(definition, adapter, RecordIds.of(Rows.suited(related, there).instances, there, definition.id_column))
+        ids = visible_ids(definition, adapter, RecordIds.of(Rows.adapter_for(related, there).instances, there, definition.id_column))
         hidden = {}.compare_by_identity # a hash of another kind would keep one of several instances of a record
         there.zip(ids) { |record, id| hidden[record] = true if id.nil? }
         records.map { |record| record unless hidden.key?(record) }

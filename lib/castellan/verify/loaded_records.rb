@@ -24,7 +24,7 @@ module Castellan
       # @return [Serialize::Output]
       def output
         plan = @document.plan
-        row_set = @document.rows_of(plan, Rows.suited(adapter_of(plan.root), @records), Rows::Records.new(@records))
+        row_set = @document.rows_of(plan, Rows.adapter_for(adapter_of(plan.root), @records), Rows::Records.new(@records))
         Serialize.encoder.encode(row_set, @document.template_of(plan), single: !@document.collection?, tail: @document.tail(@records.size))
       end
 

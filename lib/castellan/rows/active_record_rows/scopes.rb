@@ -54,7 +54,7 @@ module Castellan
         # @return [ActiveRecord::Relation] a page of what the scope's own limit leaves
         def page(scope, limit:, offset:)
           scope = narrowed(scope)
-          limit, offset = Window.within(scope.limit_value, scope.offset_value, limit, offset)
+          limit, offset = window_within(scope.limit_value, scope.offset_value, limit, offset)
           scope = scope.limit(limit) if limit
           scope = scope.offset(offset) if offset.positive?
           scope

@@ -26,12 +26,12 @@ module Castellan
 
         # Asks them in one round trip where that is possible. An event's duration is then the time that its answer was waited for
         # after the one before, so those of one round trip add up to what it took.
-        # @param questions [Array<Question>] each gets its rows
-        def answer(questions)
-          @pipeline = pipeline(questions) if questions.size > 1 && pipelines?
-          questions.each do |question|
-            @name = question.adapter.statement_name
-            question.rows = rows(question.sql, question.ids, kept: question.kept, indexed: question.indexed)
+        # @param queries [Array<Query>] each gets its rows
+        def answer(queries)
+          @pipeline = pipeline(queries) if queries.size > 1 && pipelines?
+          queries.each do |query|
+            @name = query.adapter.statement_name
+            query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
           end
         ensure
           InterruptedConnection.uninterrupted { close_pipeline } if @pipeline
@@ -87,9 +87,9 @@ module Castellan
             ::ActiveRecord.query_transformers.empty?
         end
 
-        def pipeline(questions)
-          questions.each { |question| refuse(question.sql) if @connection.write_query?(question.sql) }
-          PostgresPipeline.new(@connection.raw_connection, questions)
+        def pipeline(queries)
+          queries.each { |query| refuse(query.sql) if @connection.write_query?(query.sql) }
+          PostgresPipeline.new(@connection.raw_connection, queries)
         end
 
         def sqlite(sql, ids, kept)

@@ -66,7 +66,7 @@ module Castellan
         # @return [Sequel::Dataset] a page of what the scope's own limit leaves
         def page(scope, limit:, offset:)
           scope = narrowed(scope)
-          limit, offset = Window.within(scope.opts[:limit], scope.opts[:offset], limit, offset)
+          limit, offset = window_within(scope.opts[:limit], scope.opts[:offset], limit, offset)
           return scope.where(false) if limit&.zero?
 
           scope = scope.limit(limit) if limit

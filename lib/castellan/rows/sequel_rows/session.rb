@@ -21,10 +21,10 @@ module Castellan
           @prepares = prepares
         end
 
-        # @param questions [Array<Question>] each gets its rows
-        def answer(questions)
-          questions.each do |question|
-            question.rows = rows(question.sql, question.ids, kept: question.kept, indexed: question.indexed)
+        # @param queries [Array<Query>] each gets its rows
+        def answer(queries)
+          queries.each do |query|
+            query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
           end
         end
 

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # One SELECT of a plan that a {Reading} is to send: its text, what it asks for, and what is done with its rows.
-    class Question
+    # One SELECT of a plan that a {Reading} sends: its text, its ids, and the block that takes its rows.
+    class Query
       # @return [Object] the adapter of the rows
       # @return [String]
       # @return [Array<Integer, String>, IdList, nil] the ids that the text's one placeholder stands for
