@@ -3,6 +3,7 @@
 require "test_helper"
 require "support/own_databases"
 require "castellan/doctor"
+require "castellan/instrument/threads"
 require_relative "../detect/fixes/active_record_zoo"
 require_relative "../detect/fixes/sequel_zoo"
 
