@@ -3,16 +3,10 @@
  */
 #include "call_site.h"
 #include "encoder.h"
-#include "listener.h"
-#include "recording.h"
-#include "tally.h"
 
 RUBY_FUNC_EXPORTED void Init_castellan_ext(void)
 {
     VALUE castellan = rb_define_module("Castellan");
     Init_encoder(castellan);
     Init_call_site(castellan);
-    Init_recording(castellan);
-    Init_tally(castellan);
-    Init_listener(castellan);
 }

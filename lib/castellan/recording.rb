@@ -3,12 +3,6 @@
 require_relative "clock"
 
 module Castellan
-  begin
-    require "castellan/castellan_ext"
-  rescue LoadError
-    nil # without a C compiler what is current is kept in Ruby
-  end
-
   # What is being recorded right now, and for whom: the only file that knows where "current" lives.
   #
   #   Recording.open(observer) { work }   # => what the block returned; the observer saw every query of the block
@@ -94,50 +88,48 @@ module Castellan
       # @!method resume(recording)
       #   Makes a recording that was opened elsewhere the current one while the block runs, for a thread or a lazy body that works for it.
       #   @return what the block returns
-      if !INHERITED && Castellan.const_defined?(:NativeRecording)
-        include NativeRecording # the same as below, in one call
+      if INHERITED
+        def current = Fiber[KEY]
       else
         def current
-          return Fiber[KEY] if INHERITED
-
-          thread = Thread.current
-          Fiber.scheduler ? thread[KEY] : thread.thread_variable_get(KEY)&.first
+          kept = Fiber.scheduler ? (return Thread.current[KEY]) : Thread.current.thread_variable_get(KEY)
+          kept[0] if kept
         end
+      end
 
-        def walk(reflection)
-          walker = current&.walker
-          walker&.enter(reflection.active_record, reflection.name)
-          walker
+      def walk(reflection)
+        walker = current&.walker
+        walker&.enter(reflection.active_record, reflection.name)
+        walker
+      end
+
+      # Fibers of one thread may end in another order than they began: then what was there before is over.
+      def resume(recording)
+        return resume_fiber(recording) { yield } if INHERITED || Fiber.scheduler
+
+        thread = Thread.current
+        kept = [recording, thread.thread_variable_get(KEY)] # false once its work has ended, and what was kept before
+        begin
+          thread.thread_variable_set(KEY, kept)
+          yield
+        ensure
+          before = kept.last
+          before = before.last while before && before.first == false
+          kept.replace([false, before])
+          thread.thread_variable_set(KEY, before)
         end
+      end
 
-        # Fibers of one thread may end in another order than they began: then what was there before is over.
-        def resume(recording)
-          return resume_fiber(recording) { yield } if INHERITED || Fiber.scheduler
+      private
 
-          thread = Thread.current
-          kept = [recording, thread.thread_variable_get(KEY)] # false once its work has ended, and what was kept before
-          begin
-            thread.thread_variable_set(KEY, kept)
-            yield
-          ensure
-            before = kept.last
-            before = before.last while before && before.first == false
-            kept.replace([false, before])
-            thread.thread_variable_set(KEY, before)
-          end
-        end
-
-        private
-
-        def resume_fiber(recording)
-          place = INHERITED ? Fiber : Thread.current
-          before = place[KEY]
-          begin
-            place[KEY] = recording
-            yield
-          ensure
-            place[KEY] = before
-          end
+      def resume_fiber(recording)
+        place = INHERITED ? Fiber : Thread.current
+        before = place[KEY]
+        begin
+          place[KEY] = recording
+          yield
+        ensure
+          place[KEY] = before
         end
       end
     end

@@ -5,7 +5,6 @@ require "castellan/instrument/threads"
 require "active_record"
 require "castellan/detect"
 
-# The C extension must count what the methods in Ruby count.
 class DetectTallyTest < Minitest::Test
   Tally = Castellan::Detect::Tally
   READS = ["SELECT * FROM users WHERE id = ?", "SELECT * FROM posts WHERE posts.user_id = ? AND title = ?", "SELECT 1 FROM users",
@@ -15,18 +14,6 @@ class DetectTallyTest < Minitest::Test
             "INSERT INTO posts (title) VALUES (?), (?)", "DELETE FROM users WHERE user_id IN (?, ?)"].freeze
   OTHERS = ["BEGIN", "PRAGMA table_info(x)", "SELECT nextval('x')"].freeze
   MODELS = [String, Integer, Class.new].freeze
-
-  def setup
-    skip "the C extension is not built" unless Tally::NATIVE
-  end
-
-  def test_both_count_the_same
-    100.times do |seed|
-      native, ruby = told(seed)
-      assert_equal plain(ruby), plain(native), "seed #{seed}"
-      assert_equal findings(ruby), findings(native), "seed #{seed}"
-    end
-  end
 
   def test_what_succeeds_after_it_was_refused_is_counted_once
     tallies.each do |tally|
@@ -60,7 +47,7 @@ class DetectTallyTest < Minitest::Test
   def test_texts_and_names_are_kept_up_to_a_number
     most = Tally::MOST_TEXTS
     [->(number) { ["SELECT 1 FROM users", "name #{number}"] }, ->(number) { ["SELECT #{number} FROM users", nil] }].each do |text|
-      tally = Tally.new(native: false)
+      tally = Tally.new
       (most + 9).times { |number| tally.query(*text.call(number), number, 1, false, 1, [number]) }
       assert_equal [[most + 9], nil], [tally.groups.map(&:count), tally.failure]
       kept = tally.instance_variable_get(:@texts)
@@ -79,14 +66,11 @@ class DetectTallyTest < Minitest::Test
   end
 
   def test_a_mistake_ends_the_counting_and_reaches_nobody
-    Tally.stub(:read, ->(*) { raise "a bug" }) do
-      Castellan::Fingerprint.stub(:of, ->(*) { raise "a bug" }) do
-        tallies.each do |tally|
-          2.times { here(tally, "SELECT a_bug_#{tally.object_id} FROM users", 0, 1, false, []) }
-          assert_equal "a bug", tally.failure.message
-        end
-      end
-    end
+    tally = Tally.new
+    Castellan::Fingerprint.stub(:of, ->(*) { raise "a bug" }) { here(tally, "SELECT a_bug FROM users", 0, 1, false, []) }
+    assert_equal "a bug", tally.failure.message
+    here(tally, READS[0], 0, 1, false, [1])
+    assert_empty tally.groups
   end
 
   def test_a_recording_that_is_made_in_one_call_is_as_one_that_is_put_together
@@ -110,29 +94,20 @@ class DetectTallyTest < Minitest::Test
     assert_equal texts.values, texts.keys.map { |text| Tally.bulk?(shape, text) }
   end
 
-  def test_both_add_up_threads
-    native, ruby = tallies.each do |tally|
-      2.times { |number| tell(tally.strand, Random.new(number), 30) }
-      tell(tally, Random.new(7), 30)
-    end
-    plain(ruby).zip(plain(native)) { |one, other| assert_equal one, other }
-  end
-
   def test_what_is_once_is_no_finding
-    known = Array.new(400) { |seed| tallies.first.tap { |tally| tell(tally, Random.new(seed), 1 + (seed % 7)) } }.select(&:once?)
+    known = Array.new(400) { |seed| tallies.first.tap { |tally| tell(tally, Random.new(seed), 1 + (seed % 7)) } }.select(&:no_repeats?)
     assert_operator known.size, :>, 50
     known.each { |tally| assert_empty findings(tally) }
   end
 
   def test_what_is_asked_twice_written_or_slow_is_not_once
-    assert_predicate Tally.new.tap { |tally| READS[0, 2].each { |sql| here(tally, sql, 0, 1, false, [1]) } }, :once?
-    refute_predicate Tally.new.tap { |tally| 2.times { here(tally, READS[0], 0, 1, false, [1]) } }, :once?
-    refute_predicate Tally.new.tap { |tally| here(tally, WRITES[0], 0, 1, false, [1]) }, :once?
-    refute_predicate Tally.new.tap { |tally| here(tally, READS[0], 0, 600_000_000, false, [1]) }, :once?
-    refute_predicate Tally.new.tap { |tally| here(tally.strand, READS[0], 0, 1, false, [1]) }, :once?
-    refute_predicate Tally.new(native: false), :once?
-    Tally.stub(:read, ->(*) { raise "a bug" }) do
-      refute_predicate Tally.new.tap { |tally| here(tally, "SELECT not_once", 0, 1, false, []) }, :once?
+    assert_predicate Tally.new.tap { |tally| READS[0, 2].each { |sql| here(tally, sql, 0, 1, false, [1]) } }, :no_repeats?
+    refute_predicate Tally.new.tap { |tally| 2.times { here(tally, READS[0], 0, 1, false, [1]) } }, :no_repeats?
+    refute_predicate Tally.new.tap { |tally| here(tally, WRITES[0], 0, 1, false, [1]) }, :no_repeats?
+    refute_predicate Tally.new.tap { |tally| here(tally, READS[0], 0, 600_000_000, false, [1]) }, :no_repeats?
+    refute_predicate Tally.new.tap { |tally| here(tally.strand, READS[0], 0, 1, false, [1]) }, :no_repeats?
+    Castellan::Fingerprint.stub(:of, ->(*) { raise "a bug" }) do
+      refute_predicate Tally.new.tap { |tally| here(tally, "SELECT not_once", 0, 1, false, []) }, :no_repeats?
     end
   end
 
@@ -140,7 +115,7 @@ class DetectTallyTest < Minitest::Test
     tally = Tally.new
     tally.enter(MODELS[0], :subject)
     2.times { |number| here(tally, READS[number], 0, 1, false, [1]) }
-    refute_predicate tally, :once?
+    refute_predicate tally, :no_repeats?
   end
 
   def test_a_text_that_was_forgotten_belongs_to_its_group
@@ -205,14 +180,6 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
-  # Texts and names of one length, and one text that is written over.
-  def test_what_repeats_is_counted_as_what_does_not
-    40.times do |seed|
-      ruby, native = tallies.reverse.map { |tally| tally.tap { repeat(tally, Random.new(seed)) } }
-      assert_equal plain(ruby), plain(native), "seed #{seed}"
-    end
-  end
-
   def test_values_of_every_kind_are_known_where_statements_repeat
     tallies.each do |tally|
       20.times { |number| here(tally, READS[0], 0, 1, false, [[number % 3, 1.5, "x", nil, :one][number % 5]]) }
@@ -251,9 +218,7 @@ class DetectTallyTest < Minitest::Test
     [object.class, object.frozen?, values.transform_values { |value| plain.include?(value.class) ? value : value.class }]
   end
 
-  def tallies = [Tally.new, Tally.new(native: false)]
-
-  def told(seed) = tallies.each { |tally| tell(tally, Random.new(seed), 40 + (seed * 2)) }
+  def tallies = [Tally.new]
 
   # A random piece of work, the same for the same seed.
   def tell(tally, random, events)
@@ -262,25 +227,10 @@ class DetectTallyTest < Minitest::Test
       case random.rand(12)
       when 0 then tally.enter(MODELS.sample(random: random), %i[posts user].sample(random: random))
       when 1 then tally.leave
-      when 2 then tally.slept
-      when 3 then tally.loaded(%w[User Post].sample(random: random), random.rand(2..9), random.rand(3))
+      when 2, 3 then tally.loaded(%w[User Post].sample(random: random), random.rand(2..9), random.rand(3))
       when 4 then statement(tally, [*WRITES, *OTHERS].sample(random: random), random, number)
       else statement(tally, READS.sample(random: random), random, number)
       end
-    end
-  end
-
-  def repeat(tally, random)
-    text = +""
-    200.times do |number|
-      tally.failed if random.rand(40).zero?
-      tally.slept if random.rand(20).zero?
-      tally.enter(MODELS.sample(random: random), :posts) if random.rand(30).zero?
-      tally.leave if random.rand(60).zero?
-      text.replace("SELECT * FROM #{%w[users posts likes comments].sample(random: random)} WHERE id = ?")
-      name = ["User Load", "Post Load", "User Pluck", nil].sample(random: random)
-      binds = [nil, [random.rand(40)], [random.rand(9).to_s], [number, 1.5]].sample(random: random)
-      tally.query(text, name, number, random.rand(60).zero? ? 600_000_000 : number, random.rand(30).zero?, 1, binds)
     end
   end
 

@@ -13,7 +13,7 @@ class ProfileRecorderTest < Minitest::Test
   def test_it_redefines_nothing_of_a_tally_but_what_it_means_to
     own = Recorder.instance_methods(false) + Recorder.private_instance_methods(false)
     theirs = Castellan::Detect::Tally.instance_methods(false) + Castellan::Detect::Tally.private_instance_methods(false)
-    assert_equal %i[enter failure initialize leave query strand], (own & theirs).sort
+    assert_equal %i[enter initialize leave query strand], (own & theirs).sort
   end
 
   def test_past_the_most_statements_are_only_counted

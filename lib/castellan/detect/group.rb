@@ -8,8 +8,8 @@ module Castellan
     #   group.cached         # => 3 more that the query cache answered
     #   group.sites          # => { a site => 150 }
     #
-    # Mutable while its recording runs, and only there. Knows when the same values were asked for again, unless the table
-    # was written in between, and whether the program slept in every pause.
+    # Mutable while its recording runs, and only there. Records when the same values were asked for again, unless the table
+    # was written in between.
     class Group
       MOST_DIGESTS = 32
       ALL_SITES = 16
@@ -36,17 +36,12 @@ module Castellan
         @order = order
         @count = @cached = @total_ns = @again = @quietly = 0
         @pieces = Pieces.new if association.nil? && shape.pieces?
-        @waited = true
         @sites = {}
         @site = nil
         @run = 0
+        @next_look = 1
         @digests = {}
         @settled = @refused = false
-      end
-
-      # @return [Group] of what the C extension has counted
-      def self.counted(shape, owner, association, order, *counted)
-        new(shape, owner, association, order).tap { |group| group.hold(*counted) }
       end
 
       # @return [Boolean] whether it is this association's (nil and nil: nobody's)
@@ -58,19 +53,17 @@ module Castellan
       def preload? = @owner == Instrument::PRELOAD
 
       # Counts a statement. What more there is to know is asked of the first ones only, until it is settled.
-      # @param naps [Integer] how often the program has slept so far
       # @param refused [Boolean] whether the database did: the next that it does not refuse takes its place, and is not counted again
       # @return [Boolean] whether {#learn} should be told, too
-      def add(started_ns, duration_ns, naps, refused)
+      def add(started_ns, duration_ns, refused)
         @started_ns ||= started_ns
-        @waited = naps > @naps if @waited && @naps
-        @naps = naps
         @total_ns += duration_ns
         @ended_ns = started_ns + duration_ns
-        return false if instead?(refused)
+        return false if (refused || @refused) && instead?(refused)
 
         @count += 1
-        locate
+        look if @count == @next_look
+        @run += 1
         !@settled
       end
 
@@ -113,33 +106,20 @@ module Castellan
       # @return [Integer] how many different sets of values were asked for, as far as that was looked at
       def different = @digests.size
 
-      # @return [Boolean] whether the same was asked again and again because the answer changes: after writes of the table, or
-      #   after pauses in which the program slept and wrote nothing
-      def polling?
-        return false if @count < 2
-        return true if @digests.size == 1 && @again.zero?
-
-        @waited && @again == @quietly && (@digests.size == 1 || newer?)
-      end
+      # @return [Boolean] whether the same was asked again and again because the answer changes: each time the table was written
+      def polling? = @count > 1 && @digests.size == 1 && @again.zero?
 
       # Takes in the statements of another group, from another thread or through the same association.
       # @return [Group] a new one
       def merge(other) = dup.tap { |group| group.take(other) }
 
-      # @param counted [Array] as ext/castellan/tally.c gives them
-      def hold(*counted)
-        @count, @cached, @total_ns, @started_ns, @ended_ns, @again, @quietly, @waited, @pieces, @sites, @digests,
-          @stack = counted
-      end
-
       WRITES_BITS = 32
 
       protected
 
-      attr_reader :digests, :ended_ns, :waited
+      attr_reader :digests, :ended_ns
 
       def take(other)
-        @waited &&= other.waited && (@count > 1 || other.count > 1) # of two that asked once, neither asked again
         @count += other.count
         @cached += other.cached
         @total_ns += other.total_ns
@@ -157,22 +137,22 @@ module Castellan
 
       private
 
-      # Whether it asks for what came after something, which another value of a column or a range with two ends is not.
-      def newer? = (@pieces && @pieces.varying.empty? && !@shape.listed? && !@shape.ranged?) || false
-
       def instead?(refused)
         instead = @refused && !refused
         @refused = refused
         instead
       end
 
-      # The site of the first ones is asked for; when they all came from one, a loop has shown itself, and only every seventh is asked,
-      # of many fewer (odd numbers, so that two lines that take turns are both met).
-      def locate
-        all = @sites.size > 1 ? ALL_SITES : STEADY
-        move_to(CallSite.current) if @count <= all || (@count % (@count < MANY ? SOME_SITES : FEW_SITES)).zero?
+      # Looks up the site of the first statements. When they all came from one, a loop has shown itself, and only each seventh is looked
+      # up, of many each 29th (odd numbers, so that two lines that take turns are both met).
+      def look
+        move_to(CallSite.current)
         @stack = CallSite.frames(MOST_FRAMES) if @count == 2
-        @run += 1
+        all = @sites.size > 1 ? ALL_SITES : STEADY
+        return @next_look += 1 if @count < all
+
+        step = @count < MANY ? SOME_SITES : FEW_SITES
+        @next_look = ((@count / step) + 1) * step
       end
 
       def move_to(site)

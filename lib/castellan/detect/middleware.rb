@@ -78,7 +78,7 @@ module Castellan
       end
 
       def findings_of(tally, env)
-        return NONE if tally.once?
+        return NONE if tally.no_repeats?
         raise tally.failure if tally.failure
 
         @verdicts.findings(tally)

@@ -105,7 +105,7 @@ module Castellan
 
       # Called when the body is sent. A request without repetition costs one comparison here.
       def finish(tally, use, env)
-        return if use.nil? && tally.once?
+        return if use.nil? && tally.no_repeats?
 
         unread = use ? @evidence.finish(use, tally) : []
         raise tally.failure if tally.failure

@@ -138,20 +138,15 @@ module Castellan
           trees[model]
         end
 
-        # @!method call(name, started, finished, id, payload)
-        #   Called by ActiveSupport::Notifications after each statement.
-        #   @param started [Float] seconds of the monotonic clock, as `finished`
-        if Castellan.const_defined?(:NativeListener)
-          include NativeListener
-        else
-          def call(_name, started, finished, _id, payload)
-            recording = Recording.current
-            return unless recording
+        # Called by ActiveSupport::Notifications after each statement.
+        # @param started [Float] seconds of the monotonic clock, as `finished`
+        def call(_name, started, finished, _id, payload)
+          recording = Recording.current or return
 
-            recording.failed if payload[:exception]
-            recording.listener.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
-                                     payload[:cached] || false, payload[:row_count], binds(payload))
-          end
+          recording.failed if payload[:exception]
+          binds = payload[:type_casted_binds] # a Proc of a cached query is not called: it would cast every value
+          recording.listener.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
+                                   payload[:cached] || false, payload[:row_count], (binds if binds.is_a?(Array)))
         end
 
         # Called instead for events that were kept back, as those of `load_async` are until their result is asked for.

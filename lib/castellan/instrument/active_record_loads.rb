@@ -58,15 +58,14 @@ module Castellan
           end
         end
 
-        # Public for the modules above. Who has just looked where the statement was asked for need not look again.
+        # Public for the modules above.
         # @param model [String, nil] the name of the class
         # @param count [Integer]
         def tell(model, count)
           recording = ActiveRecordInstrument.attached? && Recording.current
           return unless recording && recording.watches_loads?
 
-          listener = recording.listener
-          recording.loaded(model, count, listener.respond_to?(:site_of) ? listener.site_of(model) : CallSite.current)
+          recording.loaded(model, count, CallSite.current)
         end
 
         private

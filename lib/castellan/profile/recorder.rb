@@ -21,9 +21,6 @@ module Castellan
       LONG = 2_000
       private_constant :LONG
 
-      # @return [Boolean] the tally may count in the C extension
-      def self.native? = true
-
       # @param literals [Boolean] whether texts are kept with the values in them
       # @param hold_texts [Boolean] false: no text of the application is held, so that what a memory profile counts as retained is its own
       def initialize(literals: false, hold_texts: true, **options)
@@ -45,15 +42,11 @@ module Castellan
       # @return [Integer] how many looks and spans are not kept
       attr_reader :looks, :spans, :spans_left_out
 
-      # @return [StandardError, nil]
-      def failure = @failure || super
-
       # @return [Recorder] for a thread that is started now
       def strand
         return @threads.last if @threads.size >= MOST_STRANDS
 
-        strand = Recorder.new(literals: @literals, hold_texts: @hold_texts, slow_ns: singles.slow_ns,
-                              order: @native ? @native.order : @order)
+        strand = Recorder.new(literals: @literals, hold_texts: @hold_texts, slow_ns: singles.slow_ns, order: @order)
         @strands += [strand]
         @threads << strand
         strand
