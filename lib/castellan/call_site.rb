@@ -31,8 +31,8 @@ module Castellan
     # Gems that call the application, or that it calls for its queries, responses and jobs.
     FRAMEWORKS = /\A(?:
       rails | railties | (?:active|action)[a-z_]+ | (?:rack|sequel|sinatra|roda|hanami|grape|dry|pry|rspec|minitest)(?:[-_].+)? |
-      (?:sidekiq|kaminari)(?:[-_].+)? | puma | falcon | unicorn | pitchfork | thin | webrick | rackup | good_job | solid_[a-z]+ | rake | thor |
-      irb | bundler | bootsnap | zeitwerk | concurrent-ruby | i18n | tzinfo | globalid | warden | devise |
+      (?:sidekiq|kaminari)(?:[-_].+)? | puma | falcon | unicorn | pitchfork | thin | webrick | rackup | good_job | solid_[a-z]+ | rake |
+      thor | irb | bundler | bootsnap | zeitwerk | concurrent-ruby | i18n | tzinfo | globalid | warden | devise |
       jsonapi-.+ | fast_jsonapi | panko_serializer | alba | blueprinter | jbuilder | rabl | oj | json | graphql(?:-.+)? |
       will_paginate | pagy | ransack | cancancan | pundit | friendly_id | acts_as_list | awesome_nested_set | paranoia |
       pg | sqlite3 | mysql2 | trilogy | redis.* | connection_pool | dalli | mini_sql | bullet | prosopite | castellan
