@@ -2,18 +2,18 @@
 
 module Castellan
   module Detect
-    # What the detector asks of ActiveRecord's models, and how a fix is written for them. Public reflection only.
+    # Reads associations of ActiveRecord models by public reflection and writes fixes for them.
     #
     #   ActiveRecordModels.link(User, :roles)        # => a {Link}
     #   ActiveRecordModels.preload(employee: {})     # => "preload(:employee)"
     module ActiveRecordModels
-      # What ActiveRecord makes for has_and_belongs_to_many.
+      # The name of the join model that ActiveRecord generates for has_and_belongs_to_many.
       JOIN_MODEL = /(?:\A|::)HABTM_/
       COMPOSITE_FOREIGN_KEYS = Gem::Version.new("7.2")
       private_constant :JOIN_MODEL, :COMPOSITE_FOREIGN_KEYS
 
       class << self
-        # @return [Boolean] whether the class is one of its models
+        # @return [Boolean] whether the class is an ActiveRecord model
         def model?(owner) = defined?(ActiveRecord::Base) && owner.is_a?(Class) && owner <= ActiveRecord::Base
 
         # @return [Array<Class>] the models of a table, base classes only
@@ -32,28 +32,29 @@ module Castellan
           reflection && make(owner, reflection)
         end
 
-        # @return [Array<Link>] those that lead to one known class
+        # @return [Array<Link>] all associations except polymorphic ones
         def links(owner)
           owner.reflect_on_all_associations.filter_map { |reflection| make(owner, reflection) unless reflection.polymorphic? }
         end
 
-        # @return [Array<String, nil>] the tables to which associations lead, straight or by a join; nil among them: to any
+        # @return [Array<String, nil>] the tables of all associations, including join tables; nil stands for
+        #   any table (polymorphic)
         def led_to(owner)
           links = owner.reflect_on_all_associations.filter_map { |reflection| make(owner, reflection) }
           links.flat_map { |link| link.target ? [link.table, link.through].compact : [nil] }.uniq
         end
 
-        # @return [Array<Symbol>] the associations that lead to records of several classes
+        # @return [Array<Symbol>] the names of polymorphic associations
         def polymorphic(owner) = owner.reflect_on_all_associations.select(&:polymorphic?).map(&:name)
 
         # @param tree [Hash] `{ posts: { comments: {} } }`
         # @return [String] "preload(posts: :comments)"
         def preload(tree) = "preload(#{Preload.arguments(tree)})"
 
-        # What else the load needs where it is not known to load records together.
+        # Sequel's counterpart ({SequelModels}) needs a further call here.
         def unlisted = ""
 
-        # The association to declare for one chosen record.
+        # Writes the declaration of an association that loads one chosen record.
         # @param scope [String] "where(on_behalf: false).order(id: :desc)"
         def scoped(macro, name, link, scope)
           reflection = link.model.reflect_on_association(link.name)
@@ -63,26 +64,26 @@ module Castellan
           "#{macro} :#{name}, -> { #{scope} }#{through || class_and_key(link)}"
         end
 
-        # A model of the table may be of a database that is not connected to: nothing is known of its columns.
+        # The model may belong to a database without a connection; its columns are unknown then.
         def column?(model, name) = asked { model.column_names.include?(name) } || false
         def macro(to) = to == :one ? "has_one" : "has_many"
         def order(columns) = "order(#{columns})"
         def primary_key(model) = asked { model.primary_key }.to_s
 
-        # @param shape [Shape] of a statement of a subclass
-        # @return [String, nil] the column that says which class a row is of
+        # @param shape [Shape] of a statement that a subclass sent (single-table inheritance)
+        # @return [String, nil] the inheritance column
         def kind_column(shape)
           model = named(shape)
           model.inheritance_column if model && !model.base_class?
         end
 
-        # @return [String, nil] the column that says that somebody else has written a row meanwhile
+        # @return [String, nil] the column of optimistic locking
         def lock_column(shape)
           model = of_table(shape.table).first
           model.locking_column if model && asked { model.locking_enabled? }
         end
 
-        # @return [Class, nil] the model that a statement names
+        # @return [Class, nil] the model that the statement's label names
         def named(shape)
           model = shape.model && Object.const_get(shape.model)
           model if model?(model)
@@ -90,15 +91,17 @@ module Castellan
           nil
         end
 
-        # Class methods may do anything, but these choose.
+        # A class method may do anything, but a scope only chooses rows.
         # @param name [Symbol]
-        # @return [Boolean] whether the model has such a scope
+        # @return [Boolean] whether the model declares this scope
         def scope?(model, name)
           model.respond_to?(name) && model.method(name).source_location&.first.to_s.end_with?("active_record/scoping/named.rb")
         end
 
-        # What is inserted although it may be there is told by the statement; without that `insert_all` would say nothing of it.
+        # The statement's ON CONFLICT clause chooses the method. Without a clause, use `insert_all!`:
+        # `insert_all` would skip duplicates silently.
         # @param shape [Shape] of one INSERT
+        # @return [String] "User.insert_all!(rows)"
         def insert_many(model, shape)
           case shape.conflict
           when nil then "#{model.name}.insert_all!(rows)"
@@ -138,7 +141,7 @@ module Castellan
                    held: (reflection.foreign_key.to_s if reflection.belongs_to?), through: through(reflection, root),
                    makes: (:join_model if joins?(reflection)))
         rescue NameError, ArgumentError, ActiveRecord::ActiveRecordError
-          nil # an association to a class that is not there leads nowhere
+          nil # the class of the association does not exist
         end
 
         def through(reflection, root)
@@ -155,7 +158,8 @@ module Castellan
 
         def last_part(table) = table.to_s[/[^.]+\z/].to_s.downcase
 
-        # What 7.1 takes as `query_constraints` is a foreign key of several columns since, and still kept under the old name.
+        # Rails 7.1 takes a composite foreign key as `query_constraints`; later versions take it as
+        # `foreign_key` and keep the old option.
         def class_and_key(link)
           options = link.model.reflect_on_association(link.name).options.slice(:foreign_key, :query_constraints, :primary_key, :as)
           options = options.transform_keys(query_constraints: :foreign_key) if ActiveRecord.version >= COMPOSITE_FOREIGN_KEYS

@@ -2,12 +2,12 @@
 
 module Castellan
   module Detect
-    # Tells the statements that fetch a large set piece by piece, and what is preloaded for each piece, from those that are asked
-    # for record by record.
+    # Recognizes batch reads of a large set and the preloads of each batch, so that they are not reported as
+    # N+1.
     #
     #   batches = Batches.new(tally, links)
-    #   batches.piece?(group)     # => true of find_each, in_batches, slices of ids, and of their preloads
-    #   batches.first?(group)     # => true of the first page of a set that is read twice
+    #   batches.piece?(group)     # => true for find_each, in_batches, slices of ids, and for their preloads
+    #   batches.first?(group)     # => true for the first page of a set that is read twice
     class Batches
       # @param tally [Tally]
       # @param links [Links]
@@ -17,7 +17,8 @@ module Castellan
         @links = links
       end
 
-      # @return [Boolean] whether a large set is fetched in pieces, or this is preloaded for each piece of one
+      # @return [Boolean] whether the group reads a large set in batches, or preloads an association of each
+      #   batch
       def piece?(group)
         return true if group.preload?
         return false if @links.walk?(group)
@@ -25,7 +26,7 @@ module Castellan
         fetched?(group) || preloaded?(group) || levels?(group)
       end
 
-      # A set that is read in batches twice begins twice; its other pages are no finding either.
+      # Reading a set in batches twice repeats its first page, which is not a finding either.
       def first?(group)
         return false unless group.shape.single? && group.shape.order
 
@@ -37,20 +38,20 @@ module Castellan
 
       private
 
-      # Whether its own conditions go on from statement to statement.
+      # Whether the group is a batch read itself.
       def fetched?(group)
         return false if !group.shape.batch? || @links.walk?(group) || (group.count > 1 && group.different == 1)
 
         group.pieces.nil? || whole?(group)
       end
 
-      # Whether a tree is read from its root, a level at a time.
+      # Whether the group reads a tree level by level.
       def levels?(group)
         keyed?(group.shape) && group.shape.listed? && group.pieces&.apart? && @links.preloads?(group, group) && rooted?(group) &&
           upwards?(group) && !siblings(group).intersect?([group.count, group.count + singly(group).sum(&:count)])
       end
 
-      # Whether records of the table were read before, by something else than what the lists are of.
+      # Whether an earlier statement read records of the table by another column, i.e. the roots of the tree.
       def rooted?(group)
         column = group.shape.list_column
         @groups.any? do |other|
@@ -60,14 +61,15 @@ module Castellan
         end
       end
 
-      # By their own key records are the parents of those before, and there are no more of them.
+      # Lists of primary keys go from children to parents, and no level has more parents than the level
+      # before.
       def upwards?(group)
         shape = group.shape
         key = shape.models.first && shape.library.primary_key(shape.models.first)
         shape.list_column != key || group.pieces.narrowing?
       end
 
-      # The same of one value, which is no list.
+      # The same statement with a single value in place of the list.
       def singly(group)
         shape = group.shape
         @groups.select do |other|
@@ -75,7 +77,7 @@ module Castellan
         end
       end
 
-      # What is summed up over ranges is a piece of a set only where the same set is paged.
+      # An aggregate over ranges is a batch read only if the same set is also paged.
       def whole?(group)
         shape = group.shape
         return false unless group.pieces.batch?(shape, siblings(group), group.count)
@@ -84,19 +86,19 @@ module Castellan
         !shape.calculation? || shape.listed? || before(group).any? { |other| other.shape.table == shape.table && other.shape.paged? }
       end
 
-      # Other reads of which there are as many; the first page of a set is a statement of its own, so it may be one more.
+      # Earlier reads with as many statements, or one less, because the first page is a statement of its own.
       def before(group)
         @groups.select { |other| other.order < group.order && other.count + 1 >= group.count && !other.shape.write? }
       end
 
-      # Whether lists with values in common may be of batches: what belongs to the records of each batch.
+      # Whether lists with common values may still be batches: associations of each batch's records.
       def overlapping?(group)
         @links.led_to?(group) || @groups.any? { |other| other.shape.paged? && !same?(other, group) && same_site?(other, group) }
       end
 
       def siblings(group) = @loads.select { |load| load.order < group.order }.map(&:count)
 
-      # Whether lists of keys were read for each piece of what else was read, as a preload by hand is.
+      # Whether the group reads a list of keys per batch of another read, like a manual preload.
       def preloaded?(group)
         return false unless keyed?(group.shape) && group.shape.listed? && group.different > 1
 
@@ -108,7 +110,7 @@ module Castellan
           !shape.volatile?
       end
 
-      # What was asked in several threads is added up anew each time.
+      # Compares by value: groups of several threads are merged anew each time.
       def same?(one, other)
         one.shape.key == other.shape.key && one.association == other.association && one.owner.equal?(other.owner)
       end

@@ -2,7 +2,7 @@
 
 module Castellan
   module Detect
-    # The code that asks once for what was asked value by value. `values` stands for the list of them.
+    # Writes the code of one query for many values; the code names the list of them `values`.
     #
     #   Bulk.of(ActiveRecordModels).records(Tag, "id")   # => "Tag.where(id: values).index_by(&:id)"
     #   Bulk.of(ActiveRecordModels).calculation(Token, "user_id", "select count(*) from …")
@@ -12,8 +12,8 @@ module Castellan
 
       # What both libraries have in common.
       module Common
-        # @param conditions [String] further ones, as code
-        # @return [String, nil] nil for what is not understood
+        # @param conditions [String] further conditions as Ruby code
+        # @return [String, nil] the code; nil if the SELECT is not a simple calculation
         def calculation(model, column, fingerprint, conditions = "")
           name, of = fingerprint.match(CALCULATION)&.captures
           name && grouped(where(model, column, conditions), column, name, of)
@@ -38,7 +38,7 @@ module Castellan
           "#{where(model, column, conditions)}.#{unique?(model, column) ? "index_by" : "group_by"}(&:#{column})"
         end
 
-        # @return [String] the values of which there are any
+        # @return [String] code that returns the values that have rows
         def self.existing(model, column, conditions = "") = "#{where(model, column, conditions)}.distinct.pluck(:#{column})"
 
         def self.grouped(where, column, name, of)

@@ -2,15 +2,15 @@
 
 module Castellan
   module Detect
-    # The conditions of a statement that must all be met, read from its fingerprint.
+    # Splits the WHERE clause of a fingerprint into the conditions that all must hold.
     #
     #   Conditions.all("select * from versions where (project_id is null or project_id = ?) and open = ? limit ?")
     #   # => ["project_id is null or project_id = ?", "open = ?"]
     #
-    # Of a statement around a subquery they are the subquery's.
+    # If only a subquery has conditions, returns those of the subquery.
     module Conditions
       GROUP = /\((?:[^()]|\g<0>)*\)/
-      # What stands for a group while the text around it is read.
+      # The placeholder of a parenthesized group during parsing.
       MARK = /\u0001(\d+)\u0001/
       CLAUSE = / where (.*?)(?= (?:group by|order by|having|limit|offset|for|returning|union|window|fetch) |\z)/m
       BETWEEN = /( between \S+) and /
@@ -20,7 +20,7 @@ module Castellan
       module_function
 
       # @param fingerprint [String]
-      # @return [Array<String>] without the parentheses around them
+      # @return [Array<String>] the conditions without outer parentheses
       def all(fingerprint)
         groups = []
         text = fingerprint.gsub(GROUP) { |group| groups << group and "\u0001#{groups.size - 1}\u0001" }

@@ -2,13 +2,14 @@
 
 module Castellan
   module Detect
-    # The observer of one request that notes which associations were loaded eagerly where, and which were used.
+    # Observes one request: which associations it loads eagerly, where, and which of them it uses.
     #
     #   use = EagerUse.new
     #   Instrument.record(use) { User.preload(:posts).each { |user| user.posts.size } }
-    #   use.each { |site, model, association, records, how| … }   # how: :read, :counted, or nil: not at all
+    #   use.each { |site, model, association, records, how| … }   # how: :read, :counted, or nil if unused
     #
-    # One request proves nothing: see {Evidence}. Needs {Instrument::EagerInstrument}. Threads of the request count with it.
+    # One request proves nothing, see {Evidence}. Requires {Instrument::EagerInstrument}. Threads of the
+    # request are included.
     class EagerUse
       include Enumerable
 
@@ -20,26 +21,27 @@ module Castellan
         @passed = {}
       end
 
-      # Told by {Recording#query}: what was sent last may be a JOIN that records are made of.
+      # Called by {Recording#query}. Keeps the last statement, because ActiveRecord may instantiate records
+      # from its JOIN.
       def query(sql, _name, _started_ns, _duration_ns, _cached, _rows)
         @sent = sql
       end
 
-      # @return [String, nil] the statement that was sent last
+      # @return [String, nil] the last statement
       attr_reader :sent
 
-      # @return [EagerUse] who notes for a thread that is started meanwhile: in the same place, but it sends its own statements
+      # @return [EagerUse] the observer of a new thread: shares the loads, but keeps its own last statement
       def strand = dup
 
-      # Told by {Instrument::EagerInstrument}.
+      # Called by {Instrument::EagerInstrument}.
       def preloaded(model, association, records)
         key = [CallSite.current, model, association]
         @loads[key] += records if @loads.size < MOST || @loads.key?(key)
       end
 
-      # Told by {Instrument::EagerInstrument} of associations that came with the records by one JOIN. Where that takes part in the choice or
-      # the order of the records it is there for that.
-      # @param sent [String, nil] the statement; meanwhile callbacks of the records may have sent others
+      # Called by {Instrument::EagerInstrument} for associations that one JOIN loaded together with their
+      # records. If the JOIN also filters or orders the records, the association counts as used.
+      # @param sent [String, nil] the JOIN; callbacks of the records may have sent other statements since
       def graphed(associations, records, sent)
         return if records.zero?
 
@@ -50,18 +52,18 @@ module Castellan
         end
       end
 
-      # Told by {Instrument::EagerInstrument}.
+      # Called by {Instrument::EagerInstrument}.
       def passed(model, association)
         @passed[[model, association]] = true
       end
 
-      # Told by {Instrument::EagerInstrument}. Whoever read it once has read it.
+      # Called by {Instrument::EagerInstrument}. A read is final: a later count does not replace it.
       def used(model, association, how)
         known = @used[model] ||= {}
         known[association] = how unless known[association] == :read
       end
 
-      # @return [Boolean] whether nobody has read it
+      # @return [Boolean] whether the association was never read
       def unread?(model, association) = @used.dig(model, association) != :read
 
       # @yield [site, model, association, records, how]
@@ -78,7 +80,7 @@ module Castellan
 
       private
 
-      # Whether all that follows the joins is said of the columns of the first table, each named with it.
+      # Whether all clauses after the joins mention only qualified columns of the first table.
       def loads_only?(fingerprint)
         table, joins, rest = fingerprint.match(FROM)&.captures
         return false if table.nil? || selects_more?(fingerprint) || joins.match?(/(?<!left outer) join /)
@@ -86,7 +88,7 @@ module Castellan
         !rest.to_s.gsub(/\b(?:\w+\.)?#{Regexp.escape(table)}\.\w+/, "").gsub(WORDS, "").match?(/[a-z_]/)
       end
 
-      # Whether something is selected besides the columns that ActiveRecord makes the records of.
+      # Whether the statement selects more than the columns of ActiveRecord's records.
       def selects_more?(fingerprint)
         selected = fingerprint[/\Aselect (.*?) from /m, 1].to_s.split(", ")
         selected.partition { |one| one.match?(/ as t\d+_r\d+\z/) }.none?(&:empty?)

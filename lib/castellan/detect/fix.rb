@@ -2,19 +2,24 @@
 
 module Castellan
   module Detect
-    # What to write in place of statements that repeat, or why there is no automatic fix. Frozen.
+    # Describes what to write in place of repeated statements, or why there is no automatic fix. Frozen.
     #
     #   Fix.new("add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9", preload: { employee: {} })
     #   Fix.none("no load of several users was seen")
     #
-    # There are five: a preload, an association with a scope, one look-up for all values, one grouped calculation, and `insert_all`.
-    # `preload` and `declaration` are the first two as a trial applies them, see {Finding}; `also` are further places to preload at.
+    # A fix is one of five: a preload, an association with a scope, one lookup for all values, one grouped
+    # calculation, or `insert_all`.
     class Fix
-      # @return [String, nil]
-      # @return [String, nil] why there is none
-      # @return [Hash, nil]
-      # @return [Hash, nil]
-      # @return [Array<String>]
+      # @!attribute text
+      #   @return [String, nil] the instruction; nil without a fix
+      # @!attribute refused
+      #   @return [String, nil] the reason why there is no fix
+      # @!attribute preload
+      #   @return [Hash, nil] the tree of associations that a trial preloads, see {Finding}
+      # @!attribute declaration
+      #   @return [Hash, nil] the association that a trial declares, see {Finding}
+      # @!attribute also
+      #   @return [Array<String>] further places that need the same preload
       attr_reader :text, :refused, :preload, :declaration, :also
 
       # @param reason [String]
@@ -29,7 +34,7 @@ module Castellan
         freeze
       end
 
-      # @param rivals [Array<Link>] associations that ask the same, where the statement leaves open which was meant
+      # @param rivals [Array<Link>] other associations that would send the same statement
       # @return [Fix]
       def ambiguous(rivals)
         return self if rivals.empty?

@@ -2,13 +2,11 @@
 
 module Castellan
   module Detect
-    # Chooses the {Fix} of each case of a {Verdict}. Associations that are missing at one load are written as one call, and no two cases
-    # declare one name.
+    # Chooses the {Fix} of each case of a {Verdict}. Associations that are missing at one load are merged into
+    # one call, and no two cases declare the same name.
     #
     #   Fixes.new(cases).of(one).text
     #   # => "add .preload(:employee, :groups) where the users are loaded: app/controllers/users_controller.rb:9"
-    #
-    # Every kind of text is tested by applying it and counting again (test/detect/fixes).
     class Fixes
       def initialize(cases)
         @cases = cases
@@ -24,7 +22,7 @@ module Castellan
 
       private
 
-      # The fix without those of other cases.
+      # Writes the fix before others are merged into it.
       def alone(one) = @alone[one] ||= write(one)
 
       def write(one)
@@ -35,7 +33,6 @@ module Castellan
         end
       end
 
-      # An association that was walked is loaded as declared; everything else asks the database for a part of it.
       def association(one)
         reason = unknown(one) || recursive(one) || anew(one)
         return Fix.none(reason) if reason
@@ -47,7 +44,8 @@ module Castellan
         "no load of several #{Words.plural(one.link.model)} was seen, to which #{one.link.name} could be added" unless one.parent
       end
 
-      # Whether the records come from the same walk at the same line: a method that goes through a tree and calls itself.
+      # Returns the reason if the case is a recursive method that walks a tree: the records come from the same
+      # association at the same line.
       def recursive(one)
         link = one.link
         return unless deep?(one) || (one.parent.site == one.site && one.parent.walk == link.name && once?(one))
@@ -58,7 +56,8 @@ module Castellan
 
       def once?(one) = Source.at(one.site).calls.count { |call| call.name == one.link.name } < 2
 
-      # Whether a tree or a list is followed from record to record, so that more asked than had been loaded elsewhere.
+      # Whether the code follows a tree or a list from record to record: it reads the association of more
+      # records than were loaded elsewhere.
       def deep?(one)
         link = one.link
         return false unless one.group.association && link.target && one.parent.path.empty? && one.parent.also.to_a.include?(one.site)
@@ -66,7 +65,8 @@ module Castellan
         one.count > one.parent.count.to_i && (link.target <= link.model || link.model <= link.target)
       end
 
-      # What is asked for although it is loaded: `user.posts.reload`, or Sequel's `user.posts { |dataset| … }`.
+      # Returns the reason if the code queries again although the association is loaded: `user.posts.reload`,
+      # or Sequel's `user.posts { |dataset| … }`.
       def anew(one)
         return unless one.group.association && reloaded?(one, Source.at(one.site))
 
@@ -79,7 +79,7 @@ module Castellan
           source.calls.any? { |call| call.name == name && (call.arguments.any? || (call.block && one.models == SequelModels)) }
       end
 
-      # Whether the call is simply added, so that other associations can be in it as well.
+      # Whether the fix is a plain preload call, which can take further associations.
       def mergeable?(one)
         one.kind == :n_plus_one && one.link && one.parent && alone(one).preload && alone(one).declaration.nil? &&
           Fix::Loading.new(one).plain?

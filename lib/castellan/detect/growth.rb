@@ -2,25 +2,31 @@
 
 module Castellan
   module Detect
-    # How some work grows with the data: done at three sizes (n, 2n, 4n), its queries fitted per shape as a + b·n.
+    # Measures how a block's queries, time and objects grow with the data: runs it at n, 2n and 4n records.
     #
     #   growth = Detect.growth(scale: ->(count) { count.times { User.create! } }) { get("/users").body }
     #   growth.constant?   # => false
     #   growth.slopes      # => { "select employees.* from employees where employees.user_id = ? limit ?" => 1.0 }
-    #   growth.costs       # => { ns: 210_000.0, objects: 310.5, bytes: 48.0 }, what a record more costs
+    #   growth.costs       # => { ns: 210_000.0, objects: 310.5, bytes: 48.0 }, per additional record
     #   growth.to_s        # => "1.0 more queries a record at app/serializers/user_serializer.rb:14: select …"
     #
-    # What repeats only because there is more data cannot hide here, whatever its verdict. Refuses to say that it is constant when
-    # nothing shows that the new records were part of the work: neither what it returned nor what it loaded became more.
+    # The number of queries per shape is fitted as a + b·n. If neither the result nor the number of loaded
+    # records grows, `constant?` is false: nothing shows that the block used the new records.
     class Growth
-      # One run: how many records there are more than at the beginning, `{ fingerprint => [statements, site] }`, the size of what was
-      # returned (nil where it has none) and whether that is in bytes, records loaded, nanoseconds, objects.
+      # One run: `added` records, `groups` as `{ fingerprint => [statements, site] }`, `size` of the result
+      # (nil if it has none), `text` (whether `size` is in bytes), records `loaded`, nanoseconds, allocated
+      # objects.
       Run = Struct.new(:added, :groups, :size, :text, :loaded, :ns, :objects, keyword_init: true)
       NOTHING = 0.05
 
-      # Does the work with n records to warm up, then with n, 2n and 4n.
-      # @param scale [#call, nil] makes that many records more; without it the work is told for how many it is to be done
+      # Runs the work with n records to warm up, then with n, 2n and 4n.
+      # @param scale [#call, nil] creates that many more records; without it, the work receives the number of
+      #   records
+      # @param by [Integer] n
+      # @param work [Proc]
       # @return [Growth]
+      # @raise [ConfigurationError] if `by` is not positive, or if there is neither `scale` nor a block
+      #   parameter
       # @see Detect.growth
       def self.measure(scale:, by:, work:)
         check(scale, by, work)
@@ -64,7 +70,7 @@ module Castellan
       end
       private_class_method :counts
 
-      # @return [String, nil] of a string, of a response (of a test, of Rack) or of a body that yields strings
+      # @return [String, nil] the text of a string, a response (test or Rack), or a body that yields strings
       def self.text_of(result)
         return result if result.is_a?(String)
         return text_of(result.body) if result.respond_to?(:body)
@@ -74,7 +80,8 @@ module Castellan
       end
       private_class_method :text_of
 
-      # @return [Array<String>, nil] of a Rack body, e.g. a {Document}
+      # @return [Array<String>, nil] the chunks of a Rack body, e.g. a {Document}; nil if it yields other
+      #   objects
       def self.chunks(body)
         return unless body.respond_to?(:each)
 
@@ -84,7 +91,6 @@ module Castellan
       end
       private_class_method :chunks
 
-      # Of a list, or of a hash with lists in it.
       def self.size_of(result)
         return if result.is_a?(Numeric) || response?(result)
         return values_in(result, {}.compare_by_identity) if result.is_a?(Hash) || result.is_a?(Array)
@@ -93,7 +99,8 @@ module Castellan
       end
       private_class_method :size_of
 
-      # Each counts as one, with what lies within it, but for what holds itself.
+      # Counts all values of nested hashes and arrays. `around` holds the containers being counted, for cyclic
+      # data.
       def self.values_in(result, around)
         return listed_in(result) unless result.is_a?(Hash) || result.is_a?(Array)
         return 0 if around.key?(result)
@@ -106,7 +113,7 @@ module Castellan
       end
       private_class_method :values_in
 
-      # Of records or a Set; an endless range has no number.
+      # Counts records or the members of a Set. The size of an endless range is no Integer.
       def self.listed_in(result)
         size = result.size if result.is_a?(Enumerable) && result.respond_to?(:size)
         size.is_a?(Integer) ? size : 0
@@ -116,30 +123,30 @@ module Castellan
       def self.response?(result) = result.is_a?(Array) && result.size == 3 && result[0].is_a?(Integer) && result[1].is_a?(Hash)
       private_class_method :response?
 
-      # @param runs [Array<Run>] in growing order
+      # @param runs [Array<Run>] in ascending order of `added`
       def initialize(runs)
         @runs = runs.freeze
       end
 
-      # @return [Boolean]
+      # @return [Boolean] whether no shape grows, although the block used the new records
       def constant? = slopes.empty? && grew?
 
-      # @return [Boolean] whether the new records were part of the work: what it returned changed its size, or, where that has
-      #   none, the queries or the records that it loaded became more
+      # @return [Boolean] whether the block used the new records: the size of its result changed, or, for a
+      #   result without a size, the queries or loaded records increased
       def grew?
         return @runs.map(&:size).uniq.size > 1 if @runs.all?(&:size)
 
         slopes.any? || @runs.last.loaded > @runs.first.loaded
       end
 
-      # @return [Hash{String => Float}] queries per record added, of the shapes that grow
+      # @return [Hash{String => Float}] queries per additional record, for shapes that grow
       def slopes
         @slopes ||= shapes.to_h { |shape| [shape, slope { |run| run.groups.fetch(shape, [0]).first }] }
                           .select { |_shape, slope| slope > NOTHING }
       end
 
-      # @return [Hash{Symbol => Float, nil}] nanoseconds, objects and bytes of the result per record added; the bytes are nil where
-      #   the result is no text. Of so few runs the time is not exact, and may even have become less
+      # @return [Hash{Symbol => Float, nil}] nanoseconds, objects and result bytes per additional record;
+      #   bytes are nil for a result without text. With so few runs the time is imprecise and may be negative
       def costs
         { ns: slope(&:ns), objects: slope(&:objects), bytes: (slope(&:size) if @runs.all?(&:text)) }
       end
@@ -170,7 +177,7 @@ module Castellan
 
       def shapes = @runs.flat_map { |run| run.groups.keys }.uniq
 
-      # Least squares, in fractions, so that one query more for each record is 1.0.
+      # Least squares with rationals, so that one query per record is exactly 1.0.
       def slope(&figure)
         sizes = @runs.map { |run| run.added.to_r }
         figures = @runs.map(&figure)

@@ -4,7 +4,7 @@ require "yaml"
 
 module Castellan
   module Detect
-    # Findings that somebody decided to live with, in a file beside the tests, each with its reason.
+    # Reads the findings that a project accepts from a file, each with its reason.
     #
     #   # test/known_findings.yml
     #   - file: app/controllers/users_controller.rb
@@ -12,15 +12,16 @@ module Castellan
     #     reason: the export runs once a night
     #
     #   KnownFindings.of("test/known_findings.yml").new_among(findings)
-    #   KnownFindings.entries(findings)   # => the text to put into the file, but for the reasons
+    #   KnownFindings.entries(findings)   # => YAML entries for the file, with empty reasons
     #
-    # Known by the file of the fix site (where the records are loaded, or else where the queries are caused) and by the association (or,
-    # without one, by the fingerprint), not by the line, so that an edit above it changes nothing. An entry without a reason is refused.
+    # An entry matches by the file of the fix site (see {Report.fix_site}) and by the association, or else the
+    # fingerprint. Line numbers do not count, so edits above the site keep the match.
     class KnownFindings
       KEYS = %w[file association fingerprint reason].freeze
 
-      # @param source [KnownFindings, String] or the path of a file
+      # @param source [KnownFindings, String] an instance, or the path of a YAML file
       # @return [KnownFindings]
+      # @raise [ConfigurationError] if the file is missing or not YAML, or if an entry is incomplete
       def self.of(source)
         source.is_a?(self) ? source : new(YAML.safe_load_file(source) || [], source)
       rescue Errno::ENOENT
@@ -30,7 +31,7 @@ module Castellan
       end
 
       # @param findings [Array<Finding>]
-      # @return [String] YAML; the reasons are left to whoever knows them
+      # @return [String] YAML entries with empty reasons
       def self.entries(findings)
         findings.map do |finding|
           cause = finding.association ? { "association" => finding.association } : { "fingerprint" => finding.fingerprint }
@@ -38,7 +39,7 @@ module Castellan
         end.join
       end
 
-      # @return [String] how to live with them, for the message of a test that failed
+      # @return [String] the message of a failed test: how to accept these findings
       def self.advice(findings)
         "To live with it, put this into a file of known findings, with a reason, and name the file as `known`:\n#{entries(findings)}"
       end
@@ -47,7 +48,7 @@ module Castellan
       def self.file(finding) = Report.fix_site(finding)&.sub(/:\d+\z/, "")
 
       # @param entries [Array<Hash>]
-      # @param source [String] what to call them in an error
+      # @param source [String] the name of the list in error messages
       def initialize(entries, source = "known findings")
         raise ConfigurationError, "#{source}: write a list of entries with file, association and reason" unless entries.is_a?(Array)
 
@@ -55,7 +56,7 @@ module Castellan
         freeze
       end
 
-      # @return [Array<Finding>] those that are not known
+      # @return [Array<Finding>] findings without an entry
       def new_among(findings) = findings.reject { |finding| known?(finding) }
 
       # @return [Boolean]

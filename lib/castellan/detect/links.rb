@@ -2,16 +2,16 @@
 
 module Castellan
   module Detect
-    # Through which association the statements of a group were asked for: the one that was witnessed, or the one that a
-    # statement outside of it (`user.posts.count`) must have come through, by its table and key.
+    # Finds the association that a group's statements belong to: the observed one, or, for statements outside
+    # of it (`user.posts.count`), one with matching table and key.
     #
     #   links = Links.new(tally)
-    #   links.walk?(group)   # => true where an association was loaded as it is declared
+    #   links.walk?(group)   # => true if the group's association was loaded as declared
     #   links.of(group)      # => a {Link}, or nil
     #
-    # Derived only from models that took part in the work: those that were loaded, walked to, or looked up. Where two fit,
-    # the one is taken that the source line names, then the one whose scope has the columns that were asked for; {#rivals} are those that
-    # fit as well.
+    # Considers only models that were part of the work: loaded, reached by an association, or looked up. Of
+    # several candidates it prefers the one that the source line names, then the one whose scope covers the
+    # queried columns. {#rivals} returns the other equally good candidates.
     class Links
       WHOLE_ROWS = /\Aselect (?:\w+\.)?\* from /
       private_constant :WHOLE_ROWS
@@ -21,29 +21,31 @@ module Castellan
         @loads = tally.loads
       end
 
-      # @return [Boolean] whether it is the statement of the association that was walked, and not one that was sent meanwhile
-      #   (by a callback, or for what the association preloads)
+      # @return [Boolean] whether the group is the observed association's own query, as opposed to a query of
+      #   a callback or of a nested preload
       def walk?(group)
         link = witnessed(group)
         link ? link.target.nil? || group.shape.tables.intersect?([link.table, link.through]) : false
       end
 
-      # @return [Link, nil]
+      # @return [Link, nil] the group's association
       def of(group)
         return (witnessed(group) if walk?(group)) if group.association
 
         fitting(group).min_by { |link| rank(link, group) }
       end
 
-      # @param link [Link] the one of this group
-      # @return [Array<Link>] others of the same model that it may have come through; none where the association was witnessed
+      # @param link [Link] the group's association
+      # @return [Array<Link>] other associations of the same model that fit equally well; empty for an
+      #   observed association
       def rivals(group, link)
         return [] if group.association || link.nil?
 
         fitting(group).select { |other| other != link && other.model == link.model && rank(other, group) == rank(link, group) }
       end
 
-      # @return [Link, nil] the association that a look-up stands for, by a key that the line takes from a record: `Tag.find(post.tag_id)`
+      # @return [Link, nil] the association that replaces a lookup by a record's key on the source line:
+      #   `Tag.find(post.tag_id)`
       def held(group)
         return if group.association || group.busiest.nil?
 
@@ -51,11 +53,11 @@ module Castellan
         candidates.find { |link| link.held_by?(group.shape, source) }
       end
 
-      # @return [Boolean] whether a model that took part has an association to this table, whose lists overlap when it is preloaded
-      #   for one batch after the other
+      # Lists of such an association may overlap when it is preloaded batch by batch.
+      # @return [Boolean] whether a participating model has an association to the group's table
       def led_to?(group) = models.any? { |model| leads_to?(Detect.models(model), model, group.shape.table) }
 
-      # @return [Boolean] whether records may have been asked for to preload an association of what another group read
+      # @return [Boolean] whether the group may preload an association of the records that `other` read
       def preloads?(other, group)
         library = group.shape.library
         key = [library, other.shape.table, group.shape.table]
@@ -66,7 +68,7 @@ module Castellan
 
       private
 
-      # All models are looked at to find them.
+      # Memoized, because the search visits every model.
       def models_of(library, table) = (@models_of ||= {})[[library, table]] ||= library.of_table(table)
 
       def leads_to?(library, model, table)
@@ -80,7 +82,7 @@ module Castellan
         candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) && kin?(link, group.shape) }
       end
 
-      # Of one table another subclass may be asked for than an association leads to.
+      # With single-table inheritance, the statement may query another subclass than the association's.
       def kin?(link, shape)
         model = shape.model && Object.const_get(shape.model)
         return true unless Detect.models(model) && link.target
@@ -97,7 +99,7 @@ module Castellan
          link.through ? 1 : 0, link.to == :many ? 0 : 1]
       end
 
-      # Whether the line itself gives a value to what the scope of an association would choose by.
+      # Whether the source line itself gives a value for a column of the association's scope.
       def written?(columns, group)
         source = Source.at(group.busiest)
         columns.any? { |column| source.value(column) }
@@ -107,7 +109,7 @@ module Castellan
         @candidates ||= models.flat_map { |model| Detect.models(model).links(model) }
       end
 
-      # An owner that is the same each time, while something else changes, is not what repeats.
+      # If the owner stays the same while other values change, the owner is not what repeats.
       def asked_anew?(link, group) = group.pieces.nil? || group.different == 1 || group.pieces.varies?(link.keys)
 
       def named?(link, group)
@@ -127,8 +129,8 @@ module Castellan
 
       def walked_to = @groups.filter_map { |group| witnessed(group)&.target }
 
-      # Records that come one by one (Sequel's `each`) are not told as loaded: what the line names that asks for several is one of them.
-      # Rows without a model name none.
+      # Records of Sequel's `each` arrive one by one and are not reported as loads, so the source line must
+      # name the model.
       def streamed
         reads = @groups.select { |group| group.shape.sequel? && group.association.nil? && several?(group.shape) }
         reads.filter_map { |group| Words.written(group.shape.models, Source.at(group.busiest).constants) }
@@ -136,7 +138,7 @@ module Castellan
 
       def several?(shape) = !shape.single? && shape.fingerprint.match?(WHOLE_ROWS)
 
-      # Records that were fetched one by one, by their key.
+      # Records that were fetched one at a time by primary key.
       def looked_up
         @groups.select { |group| group.count > 1 && !group.shape.write? && group.shape.equal.size == 1 }.filter_map do |group|
           group.shape.models.find { |model| group.shape.library.primary_key(model) == group.shape.equal.first }

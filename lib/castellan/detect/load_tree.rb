@@ -2,18 +2,19 @@
 
 module Castellan
   module Detect
-    # The records that were loaded at one line, and what was preloaded for them: `taxonomies → root → children`.
+    # Reconstructs the records loaded at one line and their preloads: `taxonomies → root → children`.
     #
     #   LoadTree.new(site, tally.groups).nodes.map(&:path)   # => [[], [:root], [:root, :children]]
     #
-    # A preload belongs to an association of records that came before it at the same line, by whose key it asks.
+    # A preload belongs to an association of earlier records at the same line, whose key it queries.
     class LoadTree
-      # `path` leads from the class `root`, which was loaded first, to `model`; `names` are the associations that were preloaded for it.
+      # `path` is the chain of associations from the class `root`, loaded first, to `model`; `names` are its
+      # preloaded associations.
       Node = Struct.new(:root, :model, :path, :names, :order, :times, keyword_init: true)
       DEEPEST = 5
       private_constant :DEEPEST
 
-      # @return [Array<Node>] in the order in which they were loaded
+      # @return [Array<Node>] in load order
       attr_reader :nodes
 
       # @param site [Integer]
@@ -21,7 +22,7 @@ module Castellan
       def initialize(site, groups)
         @nodes = []
         @joins = []
-        @left = {} # preloads that were sent more often than the records before them explain
+        @left = {} # preloads that ran more often than the records before them explain
         groups.each { |group| add(group) if group.association.nil? && group.sites.key?(site) && records?(group.shape) }
       end
 
@@ -51,7 +52,7 @@ module Castellan
         @left.each_key { |shape| preloaded_again(@nodes.last, shape) }
       end
 
-      # A preload that was sent before for other records of the class is counted with theirs.
+      # A preload that already ran for other records of the class counts the later ones as well.
       def preloaded_again(node, shape)
         link = link(node, shape) or return
         node.names << link.name

@@ -2,18 +2,18 @@
 
 module Castellan
   module Detect
-    # Finds where the records were loaded among which a query repeats, and the way from there to the association.
+    # Finds the load of the records that repeat a query, and the path from there to the association.
     #
     #   parent = Parents.new(tally).of(Comment, group)
-    #   parent.site    # where the posts were loaded
+    #   parent.site    # the line that loaded the posts
     #   parent.model   # => Post
-    #   parent.path    # => [:comments], what must be walked from a post to reach the owner
+    #   parent.path    # => [:comments], the associations from a post to the owner
     #   parent.count   # => 20
-    #   parent.loaded  # => Post, or a superclass of it: what the line loads
-    #   parent.walk    # => :posts, when they were loaded through that association of one record
-    #   parent.also    # => other sites where such records were loaded, when these were too few
+    #   parent.loaded  # => Post or a superclass of it: the class that the line loads
+    #   parent.walk    # => :posts, if one record's association loaded them
+    #   parent.also    # => further sites that loaded such records, if the first loaded too few
     #
-    # The path is the chain of loads that led there: what was preloaded ({LoadTree}), joined, or fetched one owner at a time.
+    # The path follows the loads: preloaded ({LoadTree}), joined, or queried one owner at a time.
     class Parents
       Parent = Struct.new(:model, :site, :count, :path, :loaded, :also, :walk, keyword_init: true)
       DEEPEST = 4
@@ -28,7 +28,7 @@ module Castellan
       # @param owner [Class] the model that declares the association
       # @param group [Group]
       # @param name [Symbol] the association
-      # @return [Parent, nil] nil where no set of siblings is known
+      # @return [Parent, nil] nil if no load of several owners was observed
       def of(owner, group, name = group.association, depth: 0)
         return if depth > DEEPEST
 
@@ -39,8 +39,8 @@ module Castellan
         (load.times > 1 && through_group(owner, group, depth)) || here(load, owner, group)
       end
 
-      # @param link [Link] an association of the parent's
-      # @return [Boolean] whether the line that loads the parents loads all of that, too
+      # @param link [Link] an association of the parent
+      # @return [Boolean] whether the parent's line already loads the whole association
       def loaded_with?(parent, link)
         link.through.nil? && @groups.any? do |other|
           other.association.nil? && other.sites.key?(parent.site) && other.shape.table == link.table && other.shape.listed? &&
@@ -50,8 +50,9 @@ module Castellan
 
       private
 
-      # Of several loads that fit the one is taken for which the association was not preloaded; then one before the association was read;
-      # then one of as many records as read it; then the last that was not repeated and has enough; then the largest.
+      # Prefers, in this order: a load that did not preload the association; one before the association was
+      # read; one of exactly as many records as read it; the last unrepeated one with enough records; the
+      # largest.
       def load_before(owner, group, name)
         found = @loads.select { |load| fits?(load.model, owner) }.flat_map do |load|
           nodes = nodes(load, owner)
@@ -66,10 +67,10 @@ module Castellan
          enough ? 1 : 0, read_below?(node, group, name) ? 1 : 0, enough ? load.order : load.count, load.order]
       end
 
-      # Whether the line goes on from the preloaded records: `comment.parent.author`.
+      # Whether the line continues from the preloaded records: `comment.parent.author`.
       def read_below?(node, group, name) = node && node.path.any? && Source.at(group.busiest).reads_below?(name, node.path.last)
 
-      # Each record asks once.
+      # The records that read the association, once each.
       def walkers(group) = group.count + group.cached
 
       def nodes(load, owner)
@@ -101,7 +102,7 @@ module Castellan
                    also: also, walk: walk_to(owner, load))
       end
 
-      # The association through which a line loads such records, if it is one: its statement came before they did.
+      # The association that loaded these records at the line, if any: its statement precedes them.
       def walk_to(owner, load)
         walks = @groups.select { |group| group.association && group.order < load.order && group.sites.key?(load.site) }
         walks.find do |group|
@@ -110,7 +111,8 @@ module Castellan
         end&.association
       end
 
-      # Where more records read the association than this load brought, some came from the next largest ones.
+      # If more records read the association than this load returned, the rest came from the next largest
+      # loads.
       def others(load, owner, group)
         missing = group.association && !load.joined ? walkers(group) - load.count : 0
         candidates = @loads.select { |other| other != load && other.count > 1 && fits?(other.model, owner) }
@@ -118,7 +120,7 @@ module Castellan
         candidates.take_while { |other| missing.positive? && (missing -= other.count) }
       end
 
-      # The owners came from a repeated walk themselves: ask for the parent of that.
+      # If a repeated association loaded the owners, continue with its own parent.
       def through_group(owner, group, depth)
         walk, link = repeated_walk(owner, group)
         parent = walk && of(walk.owner, walk, depth: depth + 1) or return
@@ -136,14 +138,14 @@ module Castellan
         nil
       end
 
-      # The table that was asked shows where a polymorphic association leads.
+      # The queried table reveals the class of a polymorphic association.
       def leads_to?(link, walk, owner)
         return fits?(link.target.name, owner) if link.target
 
         Detect.models(owner)&.of_table(walk.shape.table).to_a.any? { |model| fits?(model.name, owner) }
       end
 
-      # Records that came by a JOIN count as loads of the first model only: the statement names the other tables.
+      # A JOIN counts as a load of the first model only; the statement names the other tables.
       def joined(owner, group)
         joins = @groups.select { |other| other.before?(group) && other.shape.tables.size > 1 && !other.shape.write? }
         joins.each do |other|
@@ -155,7 +157,7 @@ module Castellan
         nil
       end
 
-      # Records that are taken one by one from a statement (Sequel's `each`) do not count as loaded: the statement is known.
+      # Sequel's `each` yields records one by one without a load event, so search for the statement.
       def streamed(owner, group)
         models = Detect.models(owner)
         return unless models == SequelModels
@@ -169,7 +171,7 @@ module Castellan
         several && !shape.write? && !shape.calculation? && !shape.existence? && models.of_table(shape.table).include?(owner)
       end
 
-      # Breadth first over the associations that lead to tables that were joined.
+      # Breadth-first search over associations to the joined tables.
       def path_between(root, owner, tables)
         paths = [[root, []]]
         seen = [root]

@@ -2,34 +2,33 @@
 
 module Castellan
   module Detect
-    # What changes from one statement of a group to the next: the values that its columns must equal, the bounds of its
-    # ranges, the lengths of its lists. So a set that is fetched piece by piece is told from one that is asked for record by
-    # record, and the owner that is another each time from the one that is asked for something else each time.
+    # Compares the statements of a group: which column values, range bounds and list lengths change from one
+    # to the next. So the detector distinguishes a set that is fetched in batches from a query per record.
     #
     #   pieces = Pieces.new
     #   pieces.add("SELECT * FROM posts WHERE user_id = ? AND title = ?", [1, "a"])
     #   pieces.add("SELECT * FROM posts WHERE user_id = ? AND title = ?", [1, "b"])
     #   pieces.varying   # => ["title"]
     #
-    # Told only of the first statements of a group, and only where a look at its shape does not settle the matter; the first is
-    # read when there is a second, so a statement that does not repeat costs nothing. Reads the text with expressions and not
-    # with a parser: a condition that it does not see counts as one that stays the same. Values are forgotten with the recording.
+    # Reads the first {MOST} statements of a group, and the first of them only after a second arrives, so
+    # statements that do not repeat cost nothing. It matches with regular expressions instead of a parser; a
+    # condition that they miss counts as constant.
     class Pieces
       NAME = /["`\[]?(\w+)["`\]]?/
       VALUE = /\?\d*|\$\d+|'(?:[^']|'')*'|-?\d[\d.]*|true\b|false\b/i
       CONDITION = /(?:#{NAME}\s*\.\s*)?#{NAME}\s*(=|>=?|<=?|\bbetween\b)\s*\(?(#{VALUE})/i
       # (placed_on, id) > ('2026-01-31', 7)
       ROW = /\(((?:\s*#{NAME}\s*\.)?\s*#{NAME}\s*(?:,[^()]*)?)\)\s*(>=?|<=?)\s*\(([^()]*)\)/
-      # What an UPDATE sets is no condition.
+      # Assignments in the SET clause are not conditions.
       SET = %r{\A(?:\s|/\*.*?\*/)*update\b.*?\bset\b.*?\bwhere\b}im
       LIMIT = /\blimit\s+(#{VALUE})/i
       LIST = /\b(?:in|any)\s*\(\s*(?!select\b)([^()]*)\)/i
 
       MOST = 12
-      # A list of fewer may be one record's.
+      # A shorter list may belong to one record.
       SHORT = 5
 
-      # @return [Array<String>] columns that must equal another value each time, or one of several
+      # @return [Array<String>] columns whose compared value changes
       attr_reader :varying
 
       def initialize
@@ -42,7 +41,7 @@ module Castellan
       end
 
       # @param sql [String]
-      # @param binds [Array, nil]
+      # @param binds [Array, nil] the values of the placeholders
       # @return [void]
       def add(sql, binds)
         return if @read >= MOST
@@ -54,29 +53,28 @@ module Castellan
         read(sql, binds)
       end
 
-      # @return [Boolean] whether short lists have values in common, which slices of a set have not
+      # @return [Boolean] whether short lists share values; batches of one set share none
       def shared? = @short.uniq.size < @short.size
 
-      # @return [Boolean] whether there are lists of several values that have none in common
+      # @return [Boolean] whether lists of several values share none
       def apart? = !shared? && @widths.any? { |width| width > 1 }
 
-      # @return [Boolean] whether no list is longer than the one before
+      # @return [Boolean] whether each list is at most as long as the one before
       def narrowing? = @widths.each_cons(2).all? { |before, width| width <= before }
 
-      # @return [Pieces] what is known of these statements and those of another thread
+      # @return [Pieces] these statements and those of another thread
       def merge(other) = dup.tap { |pieces| pieces.take(other) }
 
-      # @return [Boolean] whether one condition stays the same and another does not: then the statement is not asked for
-      #   another value of each column
+      # @return [Boolean] whether the value of one of the columns changes
       def varies?(columns) = columns.any? { |column| @varying.include?(column) }
 
       # @param shape [Shape]
-      # @param siblings [Array<Integer>] how many records were loaded together, for each such load
-      # @param count [Integer] how many statements there were
-      # @return [Boolean] whether they fetched one large set, a piece each
+      # @param siblings [Array<Integer>] the sizes of the loads, in records
+      # @param count [Integer] the number of statements
+      # @return [Boolean] whether the statements fetched one large set in batches
       def batch?(shape, siblings, count)
         return false unless shape.batch? && @varying.empty?
-        return true if shape.paged? && @steady && !(@ones && siblings.include?(count)) # the one that comes next, of each
+        return true if shape.paged? && @steady && !(@ones && siblings.include?(count)) # the next one of each
 
         (shape.listed? ? slices? : @steady) && !siblings.include?(count)
       end
@@ -110,7 +108,7 @@ module Castellan
         @before = conditions
       end
 
-      # Slices have one length, but for the last.
+      # All batches have the same length, except the last.
       def slices?
         first = @widths.first.to_i
         first > 1 && @widths[0..-2].all?(first) && @widths.last <= first
@@ -119,7 +117,7 @@ module Castellan
       def list(sql, binds)
         list = sql[LIST, 1]
         offset = sql.index(LIST) + sql[LIST].rindex(list)
-        list = value(list.strip, sql, binds, offset).to_s if list.strip.match?(/\A\$\d+\z/) # an array of PostgreSQL's is one value
+        list = value(list.strip, sql, binds, offset).to_s if list.strip.match?(/\A\$\d+\z/) # a bound array
         width = list.count(",") + 1
         @widths += [width]
         @short += values(list, sql, binds, offset) if width < SHORT
@@ -144,7 +142,7 @@ module Castellan
         sql.include?(",") ? found + rows(sql, binds) : found
       end
 
-      # Two rows are compared value by value, the first that differs decides.
+      # A row comparison is decided by its first unequal value, so compare the values as one array.
       def rows(sql, binds)
         found = []
         sql.scan(ROW) do
@@ -162,7 +160,7 @@ module Castellan
         end
       end
 
-      # A composite key is paged by ranges of one column and equal values of it.
+      # Batches over a composite key combine ranges and equalities of the same column.
       def compare(conditions)
         ranged = conditions.filter_map { |column, operator, _value| column unless operator == "=" }
         conditions.zip(@before) do |(column, operator, value), (_column, _operator, before)|
@@ -172,7 +170,8 @@ module Castellan
         end
       end
 
-      # Who fetches a set by its keys goes through them in one direction, and through another set from its beginning.
+      # Batch reads move through the keys in one direction; a jump back to the first key starts a new batch
+      # read.
       def step(value, before, column)
         direction = value <=> before
         @direction ||= direction

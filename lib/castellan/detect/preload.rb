@@ -2,12 +2,12 @@
 
 module Castellan
   module Detect
-    # Trees of associations to load beforehand: put together and written down.
+    # Merges trees of associations and formats them as the arguments of a preload.
     #
     #   tree = Preload.merge({ posts: { comments: {} } }, { posts: { author: {} }, employee: {} })
     #   Preload.arguments(tree)   # => ":employee, posts: [:comments, :author]"
     #
-    # A tree is `{ name => tree }`, with `{}` where nothing follows. Pure functions.
+    # A tree is `{ name => tree }`; a leaf is `{}`.
     module Preload
       module_function
 
@@ -15,7 +15,7 @@ module Castellan
       # @return [Hash] `{ posts: { comments: {} } }`
       def path(names) = names.reverse.reduce({}) { |tree, name| { name => tree } }
 
-      # @param tree [Hash] one that does not branch
+      # @param tree [Hash] a tree without branches
       # @return [Array<Symbol>] `[:posts, :comments]`
       def names(tree) = tree.flat_map { |name, rest| [name, *names(rest)] }
 
@@ -24,14 +24,14 @@ module Castellan
         trees.reduce { |one, other| one.merge(other) { |_name, left, right| merge(left, right) } } || {}
       end
 
-      # @return [String] as the arguments of `preload`, `includes` or `eager`
+      # @return [String] the arguments of `preload`, `includes` or `eager`, as Ruby source
       def arguments(tree)
         leaves = tree.select { |_name, rest| rest.empty? }.keys.map(&:inspect)
         branches = tree.reject { |_name, rest| rest.empty? }.map { |name, rest| "#{name}: #{nested(rest)}" }
         [*leaves, *branches].join(", ")
       end
 
-      # @return [Array<Symbol, Hash>] the same as values: `[:employee, { posts: { comments: {} } }]`
+      # @return [Array<Symbol, Hash>] the same arguments as values: `[:employee, { posts: { comments: {} } }]`
       def list(tree)
         leaves, branches = tree.partition { |_name, rest| rest.empty? }.map(&:to_h)
         branches.empty? ? leaves.keys : [*leaves.keys, branches]

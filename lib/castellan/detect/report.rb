@@ -4,7 +4,7 @@ require "json"
 
 module Castellan
   module Detect
-    # Findings as text: for a log, a response header, a failed test, a machine. Pure functions.
+    # Formats findings as text for a log, a response header, a failed test or a tool.
     #
     #   Report.text(findings)     # => "2 findings\n  n_plus_one: 150 queries at …"
     #   Report.header(findings)   # => "n_plus_one 150 app/serializers/user_serializer.rb:14 User#employee, and 3 more"
@@ -15,12 +15,13 @@ module Castellan
 
       module_function
 
-      # @return [String] a line for each finding, and what to change below it
+      # @return [String] one line per finding, followed by its source line
       def text(findings)
         [count(findings), *findings.map { |finding| "  #{paragraph(finding)}" }].join("\n")
       end
 
-      # @return [String] visible ASCII and no longer than LONGEST_HEADER bytes; what has no room is counted
+      # @return [String] visible ASCII of at most LONGEST_HEADER bytes; findings beyond that are counted ("and
+      #   3 more")
       def header(findings)
         parts = findings.map { |finding| short(finding) }
         kept = parts.each_index.find { |index| parts[0..index].sum { |part| part.bytesize + 2 } > LONGEST_HEADER - 20 } || parts.size
@@ -28,13 +29,13 @@ module Castellan
         [*parts.first(kept), *("and #{rest} more" if rest.positive?)].join(", ")
       end
 
-      # @param more [Hash] what else each line should say, first
-      # @return [String] a JSON object a line
+      # @param more [Hash] further members, first in each object
+      # @return [String] one JSON object per line
       def json_lines(findings, **more)
         findings.map { |finding| "#{JSON.generate({ **more, **finding.to_h.compact })}\n" }.join
       end
 
-      # @return [String] workflow commands that GitHub shows beside the line to change
+      # @return [String] workflow commands that annotate the line to change on GitHub
       def github(findings)
         findings.map do |finding|
           path, line = fix_site(finding).to_s.split(/:(?=\d+\z)/)
@@ -43,8 +44,8 @@ module Castellan
         end.join
       end
 
-      # Where the change belongs: where the records are loaded, or else where the queries are caused. A scoped association is declared
-      # elsewhere, but read there.
+      # The line to change: the load of the records, or else the line that sends the queries. For a scoped
+      # association it is the line that reads it.
       # @return [String, nil] "path:line"
       def fix_site(finding) = finding.parent_location || finding.location
 
@@ -62,7 +63,7 @@ module Castellan
       end
       private_class_method :short
 
-      # As GitHub's own toolkit escapes the text of a command.
+      # Escapes as GitHub's own toolkit does (@actions/core).
       def escape(text) = text.gsub("%", "%25").gsub("\r", "%0D").gsub("\n", "%0A")
       private_class_method :escape
 

@@ -2,13 +2,13 @@
 
 module Castellan
   module Detect
-    # What the detector asks of Sequel's models, and how a fix is written for them.
+    # Reads associations of Sequel models and writes fixes for them.
     #
     #   SequelModels.link(User, :roles)      # => a {Link}
     #   SequelModels.preload(employee: {})   # => "eager(:employee)"
     module SequelModels
       class << self
-        # @return [Boolean] whether the class is one of its models
+        # @return [Boolean] whether the class is a Sequel model
         def model?(owner) = defined?(Sequel::Model) && owner.is_a?(Class) && owner <= Sequel::Model
 
         # @return [Array<Class>] the models of a table
@@ -27,18 +27,18 @@ module Castellan
         # @return [Array<Link>]
         def links(owner) = owner.all_association_reflections.filter_map { |reflection| make(owner, reflection) }
 
-        # @return [Array<String>] the tables to which associations lead, straight or by a join
+        # @return [Array<String>] the tables of all associations, including join tables
         def led_to(owner) = links(owner).flat_map { |link| [link.table, link.through].compact }.uniq
 
-        # @return [Array<Symbol>] none: Sequel has no such associations of its own
+        # @return [Array<Symbol>] always empty: Sequel has no polymorphic associations
         def polymorphic(_owner) = []
 
         def preload(tree) = "eager(#{Preload.arguments(tree)})"
 
-        # What else the load needs where records come one at a time: `each` loads nothing eagerly, `all` does.
+        # `each` ignores eager loading; `all` performs it.
         def unlisted = " and .all"
 
-        # The association to declare for chosen records.
+        # Writes the declaration of an association that loads chosen records.
         def scoped(macro, name, link, scope)
           reflection = link.model.association_reflection(link.name)
           names = link.through ? %i[join_table left_key right_key] : %i[key]
@@ -57,14 +57,14 @@ module Castellan
           "order(#{columns.map { |name, way| way == "desc" ? "Sequel.desc(:#{name})" : ":#{name}" }.join(", ")})"
         end
 
-        # A statement does not name its model, but a subclass chooses by a list of one.
+        # A statement does not name its model, but a subclass adds an IN list of its kinds.
         # @return [String, nil] see {ActiveRecordModels.kind_column}
         def kind_column(shape)
           model = of_table(shape.table).find { |one| one.respond_to?(:sti_key) && one.sti_key } if shape.listed?
           model&.sti_key&.to_s
         end
 
-        # @return [nil] none: Sequel does not say
+        # @return [nil] Sequel's statements do not name the model
         def named(_shape) = nil
 
         # @return [String, nil] see {ActiveRecordModels.lock_column}
@@ -75,7 +75,7 @@ module Castellan
         def insert_many(model, shape) = "#{model.name}.#{"dataset.insert_conflict(…)." if shape.conflict}multi_insert(rows)"
 
         # @param name [Symbol]
-        # @return [Boolean] whether the model's datasets have such a method of their own
+        # @return [Boolean] whether the model's dataset has a method of its own with this name
         def scope?(model, name) = model.dataset.respond_to?(name) && !Sequel::Dataset.method_defined?(name)
 
         private
@@ -90,7 +90,7 @@ module Castellan
                    held: (reflection[:key].to_s if reflection[:type] == :many_to_one && reflection[:key].is_a?(Symbol)),
                    through: (last_part(join) if join))
         rescue NameError, Sequel::Error
-          nil # an association to a class that is not there leads nowhere
+          nil # the class of the association does not exist
         end
 
         def keys_of(reflection)

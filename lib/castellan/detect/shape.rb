@@ -2,18 +2,18 @@
 
 module Castellan
   module Detect
-    # What a fingerprint says about its statement: which table, which columns must be equal to something, whether it
-    # reads a batch. Frozen, and kept for each fingerprint that was asked for lately.
+    # Parses a fingerprint: table, columns compared with a value, kind of statement. Frozen and cached per
+    # fingerprint.
     #
     #   shape = Shape.of("select posts.* from posts where posts.user_id = ? order by posts.id desc limit ?", "Post Load")
     #   shape.table     # => "posts"
     #   shape.equal     # => ["user_id"]
     #   shape.last?     # => true
     #
-    # Reads fingerprints, not SQL: subqueries and unions are not taken apart. What it does not understand is a read of
-    # an unknown table, which is still counted.
+    # Parses fingerprints with regular expressions and does not split subqueries and unions. A statement that
+    # it cannot parse counts as a read of an unknown table.
     class Shape
-      KEPT = 2_000 # of one name
+      KEPT = 2_000 # per statement name
       NAMES = 500
       EQUAL = /(?:\b(\w+)\.)?\b(\w+)\)? = \(?\?/
       PAGED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
@@ -23,24 +23,26 @@ module Castellan
       LIST = /\b(\w+)\)? (?:in|= ?any) ?\(\?\)/
       COMPARISON = /[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/
       CONDITION = /(?:=|<|>|\blike|\bin|\bany|\bbetween) \(?\?/
-      # A sign may stand without space; an arrow or a cast is none.
+      # An operator may have no spaces around it; `->` and `::` are not operators here.
       SIGN = /(?<=[\w)]) ?(=|<>|!=|>=|<=|>|<) ?(?=[\w(?])/
-      # No work that could be done at once, or none at all: cursors, locks, sequences, settings, what was written last.
+      # Statements that cannot be merged or are no work: cursors, locks, sequences, settings, the last
+      # inserted id.
       NOT_REPEATABLE = /\A(?:fetch|move|declare|close|copy|listen|unlisten|notify|lock|prepare|deallocate|attach|detach|use|kill)\b|
                         \Aselect\ (?:pg_(?!sleep\b)\w+|set_config|nextval|currval|setval|lastval|last_insert_rowid|last_insert_id|changes|
                         get_lock|release_lock)\s?\(/x
-      # After it the same statement is about other rows: another schema, database or role, or a setting that policies read.
+      # Statements that switch schema, database, role or a setting that row-level policies read; the same
+      # query then reads other rows.
       SWITCH = /\A(?:set (?:session |local )?(?:search_path|schema|role|session authorization|\w+\.\w+)\b|use \w|select set_config\s?\()/
-      # Answers that may be others although nothing was written.
+      # Functions and locks whose result may change without a write.
       VOLATILE = /\b(?:random|rand|now|clock_timestamp|statement_timestamp|uuid|gen_random_uuid|newid|randomblob)\s?\(|
                   \bcurrent_(?:timestamp|time|date)\b|\bfor\ (?:no\ key\ )?(?:update|share)\b/x
-      # A cursor is read a page at a time; what it is declared for is asked once.
+      # Reads of a cursor are paged, so only the query of its declaration counts.
       CURSOR = /\Adeclare \w+ .*?\bcursor\b.*? for (?=\(*(?:select|with|values)\b)/
       @shapes = {}
 
       # @param fingerprint [String] see {Fingerprint.of}
-      # @param name [String, nil] what the ORM calls the statement
-      # @return [Shape, nil] nil for what is no work of the application: transactions, the schema, the connection
+      # @param name [String, nil] the ORM's name of the statement, e.g. "Post Load"
+      # @return [Shape, nil] nil for transactions, schema queries and connection commands
       def self.of(fingerprint, name = nil)
         fingerprint = fingerprint.sub(CURSOR, "") if fingerprint.start_with?("declare ")
         named = @shapes[name] || remember(name)
@@ -50,10 +52,10 @@ module Castellan
         end
       end
 
-      # @return [Boolean] whether what is asked from now on is answered from another schema or by another role
+      # @return [Boolean] whether later queries read another schema or run as another role
       def self.switches?(fingerprint) = fingerprint.match?(SWITCH)
 
-      # By the statement's name first: two models, or two ORMs, may send the same text.
+      # Cached by name first: two models, or two ORMs, may send the same SQL.
       def self.remember(name)
         @shapes = {} if @shapes.size >= NAMES
         @shapes[name] = {}
@@ -67,15 +69,15 @@ module Castellan
 
       # @return [String]
       attr_reader :fingerprint, :verb
-      # @return [Integer] which of the databases that the application asks without ActiveRecord
+      # @return [Integer] the number of the database, for databases used without ActiveRecord
       attr_reader :database
-      # @return [String] what statements are counted together by: the fingerprint, and the database
+      # @return [String] the key that groups statements: the fingerprint and the database
       attr_reader :key
-      # @return [String, nil] the first table it reads, or the one it writes; without a schema
+      # @return [String, nil] the first table that it reads, or the table that it writes; without schema
       attr_reader :table
-      # @return [Array<String>] columns of that table that must equal a value
+      # @return [Array<String>] columns of that table that are compared with a value by =
       attr_reader :equal
-      # @return [Array<String>] every table named
+      # @return [Array<String>] all tables
       attr_reader :tables
 
       def initialize(fingerprint, name = nil)
@@ -100,101 +102,103 @@ module Castellan
       # @return [Boolean]
       def write? = @write
 
-      # @return [String, nil] the model that ActiveRecord names with the statement ("Post Load")
+      # @return [String, nil] the model in ActiveRecord's name of the statement ("Post Load")
       attr_reader :model
 
-      # @return [Array<Class>] the models of the table: first the one that the statement names, then one that is named after the table
+      # @return [Array<Class>] the models of the table: first the statement's own, then one with the name of
+      #   the table
       def models
         found = library.of_table(table)
         found.each_with_index.sort_by { |one, place| [one.name == model ? 0 : 1, Words.table?(one, table) ? 0 : 1, place] }.map(&:first)
       end
 
-      # @return [Boolean] whether Sequel sent it, so that its models are meant where ActiveRecord has some of the same table
+      # @return [Boolean] whether Sequel sent it; both ORMs may have models of the same table
       def sequel? = @sequel
 
-      # @return [Module] who knows the models that are meant
+      # @return [Module] {SequelModels} or {ActiveRecordModels}
       def library = sequel? ? SequelModels : ActiveRecordModels
 
-      # @return [Boolean] whether it may be one of the statements that fetch a large set piece by piece: by key, by range,
-      #   by page, or by a list of keys. {Pieces} knows whether it is.
+      # @return [Boolean] whether it may be one of several batch reads of a large set: by key, range, page or
+      #   list of keys. {Pieces} decides.
       def batch? = @batch
 
-      # @return [Boolean] whether a look at what changes from one statement to the next can tell more
+      # @return [Boolean] whether the values of the statements should be compared, see {Pieces}
       def pieces? = @pieces
 
-      # @return [Boolean] whether it loads associations by a JOIN: so ActiveRecord calls the first column of such a statement
+      # @return [Boolean] whether it is an eager load by JOIN; ActiveRecord names its first column t0_r0
       def joins? = fingerprint.include?(" as t0_r0")
 
-      # @return [Boolean] whether it asks for the next rows of an order
+      # @return [Boolean] whether it reads a page of an ordered set
       def paged? = @text.match?(PAGED) || @text.match?(PAGED_BY_SEVERAL) || @text.match?(/ offset \?/)
 
       # @return [Boolean] whether it locks the rows that it reads
       def locks? = fingerprint.match?(/\bfor (?:no key )?(?:update|share)\b/)
 
-      # @return [String, nil] what an INSERT does with a row that is there: "nothing", "ignore", "replace" or "update"
+      # @return [String, nil] an INSERT's conflict action: "nothing", "ignore", "replace" or "update"
       def conflict
         fingerprint[/\Ainsert or (\w+)/, 1] || fingerprint[/\bon (?:conflict|duplicate key)\b.*?\b(nothing|update)\b/, 1]
       end
 
-      # @return [Array<String>] the columns by which an INSERT knows such a row
+      # @return [Array<String>] the columns of an INSERT's ON CONFLICT clause
       def conflict_columns = fingerprint[/\bon conflict \(([\w, ]+)\)/, 1].to_s.split(", ")
 
-      # @return [Boolean] whether it has conditions that are no equations
+      # @return [Boolean] whether it has conditions other than equality
       def compares? = chosen.gsub(EQUAL, "").match?(COMPARISON)
 
-      # @return [Boolean] whether it chooses by the values of this column alone
+      # @return [Boolean] whether this column is its only condition
       def only_by?(column)
         rest = chosen.gsub(/(?:\b\w+\.)?\b#{column}\)? (?:= \(?\?|in \(\?\))/, "")
         rest != chosen && !rest.match?(COMPARISON)
       end
 
       # @param table [String]
-      # @return [Array<String>] columns of this table, or of no named one, that must equal a value
+      # @return [Array<String>] columns compared by =, either of this table or unqualified
       def equal_in(table) = @equals.filter_map { |of, column| column if of.nil? || of == table }
 
-      # @return [Array<String>] all conditions, those of its own table without the table's name
+      # @return [Array<String>] all conditions; its own table's name is removed
       def conditions = Conditions.all(@text).map { |one| own(one) }
 
-      # @return [String, nil] the columns that it is sorted by, as they are written
+      # @return [String, nil] the ORDER BY clause without "asc"
       def sorted_by
         order = @text[/ order by ((?:(?! limit | offset | for (?:update|share)).)*)/m, 1]
         order && own(order).gsub(/ asc\b/, "").strip
       end
 
-      # @return [Boolean] whether it asks for a list of values
+      # @return [Boolean] whether it has an IN list
       def listed? = @listed
 
-      # @return [String, nil] the column that must be one of a list
+      # @return [String, nil] the column of the IN list
       def list_column = @text[LIST, 1]
 
-      # @return [Boolean] whether it asks for what lies between two values
+      # @return [Boolean] whether it reads a range between two values
       def ranged? = @text.match?(NUMBERED)
 
       # @return [Boolean] whether it writes many rows at once
       def bulk? = write? && (listed? || ranged?) && !equal.include?("id")
 
-      # @return [Boolean] whether it writes some of the rows that it chooses, so that it is sent until none is left
+      # @return [Boolean] whether it writes a limited number of the matching rows, so that it repeats until
+      #   none is left
       def limited? = write? && @text.match?(LIMITED)
 
-      # @return [Boolean] whether it inserts what a SELECT gives
+      # @return [Boolean] whether it is an INSERT … SELECT
       def copies? = verb == "insert" && @text.match?(/\A[^?]*\bselect /)
 
-      # @return [Boolean] whether the same statement may have another answer, although nothing was written
+      # @return [Boolean] whether its result may change without a write
       def volatile? = table.nil? || fingerprint.match?(VOLATILE)
 
-      # @return [Boolean] whether it counts, sums or the like
+      # @return [Boolean] whether it calculates an aggregate
       def calculation? = fingerprint.match?(/\Aselect (?:count|sum|avg|min|max)\(/)
 
-      # @return [Boolean] whether it only asks if there is one
+      # @return [Boolean] whether it is an EXISTS query
       def existence? = fingerprint.match?(/\Aselect (?:\? as (?:one|\?)|exists)\b?/)
 
-      # @return [Boolean] whether one record is wanted of many
+      # @return [Boolean] whether it has a LIMIT
       def single? = fingerprint.match?(/ limit \?(?: |\z)/)
 
-      # @return [Boolean] whether it is the last of an order
+      # @return [Boolean] whether it reads the last row of an order
       def last? = single? && fingerprint.match?(/ order by .*\bdesc\b/)
 
-      # @return [String, nil] the columns of the order, as `id: :desc`
+      # @return [String, nil] the order as `id: :desc`
       def order
         order = fingerprint[/ order by ((?:(?:\w+\.)?\w+(?: asc| desc)?(?:, )?)+)/, 1] or return
 
@@ -210,7 +214,7 @@ module Castellan
 
       def piecewise? = @listed || paged? || ranged?
 
-      # Only of the part that chooses: what an UPDATE sets is no condition. Alternatives need not be met.
+      # Conditions joined by OR are excluded, because not all of them must hold.
       def equal_columns
         Conditions.all(@text).grep_v(/\bor\b/).filter_map { |one| one.match(EQUAL)&.captures }
       end

@@ -4,14 +4,15 @@ require_relative "source/node"
 
 module Castellan
   module Detect
-    # The calls that are written at a line of the application.
+    # Finds the calls at a line of the application.
     #
     #   line = Source.at(site)   # user.tokens.where(on_behalf: false).last
     #   line.calls.map(&:name)   # => [:user, :tokens, :where, :last]
     #   line.steps(:tokens)      # => [where(on_behalf: false), last], each a {Node}
     #   line.value("on_behalf")  # => the node of false
     #
-    # Parses the file with Prism, or with Ripper where Prism is missing. A file that cannot be read or parsed has no calls.
+    # Parses the file with Prism, or with Ripper on Rubies without Prism. An unreadable or invalid file has no
+    # calls.
     class Source
       MOST_FILES = 50
       LOCKS = %i[lock lock! with_lock for_update for_share lock_style].freeze
@@ -59,7 +60,7 @@ module Castellan
       end
 
       # @param call [Node]
-      # @return [Boolean] whether it takes several records, or another than the first or last
+      # @return [Boolean] whether the call takes several records, or one other than the first or last
       def self.limit?(call)
         return true if OTHER_ONES.include?(call.name)
 
@@ -67,8 +68,8 @@ module Castellan
           call.arguments.map(&:text) != ["1"]
       end
 
-      # @param tree [Node, nil] of the file
-      # @param text [String] the file
+      # @param tree [Node, nil] the parsed file
+      # @param text [String] the content of the file
       # @param line [Integer]
       def initialize(tree, text, line)
         @tree = tree
@@ -76,60 +77,62 @@ module Castellan
         @line = line
       end
 
-      # The calls named at the line, with their receivers and arguments, which may stand on other lines; in the order of the source.
-      # @return [Array<Node>]
+      # The calls named at the line, with receivers and arguments, which may be on other lines.
+      # @return [Array<Node>] in the order of the source
       def calls
         @calls ||= reached.select(&:call?)
       end
 
-      # @return [Boolean] whether a method of this name is called, on whatever
+      # @return [Boolean] whether one of these methods is called, on any receiver
       def calls?(*names) = calls.any? { |call| names.include?(call.name) }
 
-      # @return [Array<Node>] calls that are no receiver of another
+      # @return [Array<Node>] calls that are not the receiver of another call
       def outermost = calls.reject { |call| call.parent&.call? && call.parent.receiver.equal?(call) && calls.include?(call.parent) }
 
-      # What is called on an association; an association in a local variable counts.
-      # @param name [Symbol] the association's, or a dataset's
-      # @return [Array<Array<Node>>] for each time that it is written the calls that follow, from the first to the outermost
+      # The calls chained to an association, also through a local variable.
+      # @param names [Array<Symbol>] the association, or a dataset
+      # @return [Array<Array<Node>>] for each mention, the calls that follow, the innermost first
       def steps(*names)
         starts = calls.select { |call| names.include?(call.name) }
         starts.map { |call| following(call) } + through_variables(names)
       end
 
-      # @return [Array<String>] constants by the names that are written
+      # @return [Array<String>] constants as they are written
       def constants = @constants ||= reached.select { |node| node.kind == :constant }.map(&:text)
 
       # @param column [String]
-      # @return [Node, nil] the value that is written for a column: `where(column: value)`
+      # @return [Node, nil] the value given for the column: `where(column: value)`
       def value(column) = pairs.find { |pair| pair.name.to_s == column }&.children&.first
 
       # @return [Array<Node>]
       def pairs = @pairs ||= reached.select { |node| node.kind == :pair }
 
-      # @return [Boolean] whether the line takes only the first answer of several, as in `a.first || b.first`
+      # @return [Boolean] whether the line is part of an `or` or `and`, so that not all calls run: `a.first ||
+      #   b.first`
       def alternatives? = reached.any? { |node| node.kind == :or } || enclosing.any? { |node| node.kind == :or }
 
-      # @return [Boolean] whether several records are taken of something
+      # @return [Boolean] whether a call at the line takes several records, see {.limit?}
       def limits? = calls.any? { |call| Source.limit?(call) }
 
-      # @return [Boolean] whether a name is written, as a call or as a symbol
+      # @return [Boolean] whether one of the names occurs as a call or as a literal symbol
       def names?(*names)
         calls?(*names) || reached.any? { |node| node.kind == :literal && names.any? { |name| node.text == name.inspect } }
       end
 
-      # @return [Boolean] whether the rows that it reads are locked
+      # @return [Boolean] whether the line locks the rows that it reads
       def locks? = calls?(*LOCKS)
 
-      # A `rescue` stands below the line, what names the error and takes a block above.
-      # @return [Boolean] whether it is tried again when somebody else has written the same row
+      # Searches a few lines around: `rescue` comes after the line, a retry helper with a block before it.
+      # @return [Boolean] whether the code retries after a conflict of optimistic locking
       def attempted? = @text.lines[[@line - 6, 0].max..(@line + 9)].to_a.any? { |line| line.match?(RETRY) }
 
-      # @return [Boolean] whether the method around it asks an association if it is loaded, and then takes the loaded records
+      # @return [Boolean] whether the surrounding method calls `loaded?` on the association
       def asks_loaded?(name)
         definition&.each&.any? { |node| node.call? && node.name == :loaded? && node.receiver&.call? && node.receiver.name == name } || false
       end
 
-      # @return [Boolean] whether a method is called on what an association gives: `node.parent.author`, or in a block of its
+      # @return [Boolean] whether the method is called on the association's result: `node.parent.author`, or
+      #   in its block
       def reads_below?(name, association)
         calls.select { |call| call.name == name && call.receiver }.any? do |call|
           block = call.ancestors.find { |node| node.kind == :block } if call.receiver.kind == :local
@@ -137,7 +140,7 @@ module Castellan
         end
       end
 
-      # @return [Symbol, nil] the method around the line
+      # @return [Symbol, nil] the name of the surrounding method
       def method_name = definition&.name
 
       private
@@ -149,7 +152,7 @@ module Castellan
 
       def all = @tree ? @tree.each.to_a : []
 
-      # Receivers and arguments; a block of several lines is code of its own.
+      # Receivers and arguments; a block of several lines is separate code.
       def below(node)
         parts = node.parts.reject { |part| part.kind == :block && part.last_line > @line }
         parts.flat_map { |part| [part, *below(part)] }
@@ -174,7 +177,7 @@ module Castellan
         end
       end
 
-      # What the variable holds: the last value that the method gives it before.
+      # The last value that the method assigns to the variable before the read.
       def assigned(read)
         scope = definition || @tree
         scope.each.select { |node| node.kind == :assign && node.name == read.name && node.order < read.order }.last&.children&.first

@@ -2,17 +2,17 @@
 
 module Castellan
   module Detect
-    # Decides which of the statements that were counted are findings. Repetition alone is none: batches, polling and
-    # different lines that happen to ask alike are left out. What is slow alone comes after what repeats ({Singles}).
+    # Decides which of the counted statements are findings. Ignores batch reads, polling, and different lines
+    # that send the same statement. Slow single statements come last ({Singles}).
     #
     #   Verdict.new(tally, repeats: 2, min_ns: 0).findings   # => [Finding]
     #
-    # A group is a finding when it has at least `repeats` statements from one line (or, through one association of
-    # records that were loaded together, one for each of them from any lines) and when `min_ns` have passed from its first
-    # to its last. Reads source files and models, so it belongs after the work and not into it.
+    # A group is a finding if one line sent at least `repeats` of its statements over at least `min_ns`. The
+    # queries of one association, one per loaded record, may come from several lines. Reads source files and
+    # models, so call it after the measured work.
     class Verdict
-      # A group that will be reported, with what was found out about it.
-      # `held` is the association that a look-up could have gone through.
+      # A group that will be reported, with the results of the analysis. `held` is the association that can
+      # replace a lookup.
       Case = Struct.new(:kind, :group, :site, :link, :held, :parent, :models, :rivals, :there, keyword_init: true) do
         def count = group.count
         def cached = group.cached
@@ -25,10 +25,10 @@ module Castellan
         @min_ns = min_ns
       end
 
-      # @return [Array<Finding>] the most statements first, then single ones
+      # @return [Array<Finding>] repetitions by descending count, then single statements
       def findings = repetitions + @tally.single_findings
 
-      # @return [Array<Finding>] the most statements first
+      # @return [Array<Finding>] by descending count
       def repetitions
         return [] if nothing_repeats?
 
@@ -42,7 +42,8 @@ module Castellan
 
       private
 
-      # The first look, and for most requests the last. Statements of one walk, and writes of one table, may differ in their text.
+      # The fast path of most requests. The queries of one association, and writes to one table, may differ in
+      # their SQL.
       def nothing_repeats?
         groups = @tally.groups
         return false if groups.any? { |group| group.count > 1 }
@@ -57,8 +58,9 @@ module Castellan
         groups.select { |group| group.count >= @repeats && group.span_ns >= @min_ns }
       end
 
-      # A walk may read several tables (polymorphic, or through another association) and is one group; of one table it may read the
-      # records and their ids, which are two. Records that are written at one line may differ in their columns.
+      # Merges groups that belong together: all tables of one association (polymorphic or through), and
+      # inserts of one line with different columns. Reading the records and reading only the ids of one
+      # association stay separate.
       def groups
         alike = @tally.groups.group_by { |group| likeness(group) }.values
         alike.map { |same| same.sort_by { |group| -group.count }.reduce(:merge) }.sort_by(&:order)
@@ -70,12 +72,12 @@ module Castellan
           [group.shape.verb, group.shape.table, group.busiest, (group.shape.tables if group.shape.copies?), group.shape.database]
         else
           shape = group.shape
-          text = group.count < @repeats ? [shape.fingerprint, shape.database] : shape.fingerprint # repeated in several: one finding
+          text = group.count < @repeats ? [shape.fingerprint, shape.database] : shape.fingerprint # repeats in several databases: one finding
           [text, group.owner, group.association]
         end
       end
 
-      # The groups of the same walk and table.
+      # The groups of the same association and table.
       def ways(group)
         @tally.groups.select do |other|
           other.association == group.association && other.owner.equal?(group.owner) && other.shape.table == group.shape.table
@@ -95,10 +97,11 @@ module Castellan
         new_case(:write_loop, group, site) unless site.nil? || some_at_a_time?(group) || attempted_again?(group)
       end
 
-      # Written until nothing is left, and not of one owner or kind after the other.
+      # Whether the statement writes batches until nothing is left, rather than one owner or kind after the
+      # other.
       def some_at_a_time?(group) = group.shape.limited? && !varies?(group, group.shape.equal)
 
-      # What is read again each time, because somebody else had written it meanwhile.
+      # Whether this is a retry after a conflict of optimistic locking.
       def attempted_again?(group)
         shape = group.shape
         column = shape.library.lock_column(shape)
@@ -111,7 +114,7 @@ module Castellan
         reads.any? { |other| other.count >= group.count && other.different == 1 }
       end
 
-      # Whether other rows are written each time; without a sight of the statements they may be.
+      # Whether the statements write different rows; without pieces they may.
       def varies?(group, columns) = group.pieces.nil? || group.pieces.varies?(columns)
 
       def judge_walk(group, link)
@@ -135,24 +138,25 @@ module Castellan
         new_case(:duplicate, group, group.busiest) if again(group, site) >= @repeats - 1
       end
 
-      # Subclasses that share a table are different models: `[Dog, Cat].map(&:count)` asks each of them once.
+      # Subclasses that share a table are separate models: `[Dog, Cat].map(&:count)` is one query each.
       def of_subclasses?(group)
         shape = group.shape
         column = shape.library.kind_column(shape)
         column && (shape.only_by?(column) || (group.pieces&.varying == [column] && !shape.compares?))
       end
 
-      # Where the keys come from records that were loaded together, these are told as well.
+      # If the keys come from records that were loaded together, the finding includes their load.
       def look_up(group, site)
         held = @links.held(group)
         parent = held && @parents.of(held.model, group, held.name)
         parent&.site ? new_case(:n_plus_one, group, site, parent: parent, held: held) : new_case(:n_plus_one, group, site)
       end
 
-      # What is asked at two places, before and after something was written, may have changed by a trigger or a cascade.
+      # Between two lines a trigger or cascade may have changed the result, so only unchanged repeats count
+      # then.
       def again(group, site) = site ? group.again : group.quietly
 
-      # The second page of each record's is the same finding as the first.
+      # Each record's second page is part of the finding of its first.
       def first_pages(cases)
         cases.reject do |one|
           one.link && one.group.shape.paged? && cases.any? do |other|
@@ -161,15 +165,16 @@ module Castellan
         end
       end
 
-      # What one save writes (a counter, a touched owner, the rows of a join) and asks (whether a value is taken) is one loop
-      # with it: of the writes at a line the most are told, and of as many the one whose model the line names, or the first.
+      # One save may also write counters, touched owners and join rows, and run uniqueness queries. They
+      # belong to one write loop: the largest at the line, among equals the one whose model the line names,
+      # then the first.
       def loops(cases)
         writes = cases.select { |one| one.kind == :write_loop }
         told = writes.group_by(&:site).transform_values { |same| leading(same) }
         cases.select { |one| one.kind == :write_loop ? told[one.site].equal?(one) : writes.none? { |write| part_of?(one, write) } }
       end
 
-      # What is destroyed takes along what depends on it, however many these are.
+      # A destroy includes its dependents, even if they outnumber the destroyed records.
       def leading(writes)
         destroyed = writes.all? { |one| one.group.shape.verb == "delete" }
         writes.min_by do |one|
@@ -178,7 +183,8 @@ module Castellan
         end
       end
 
-      # What Sequel checks has a line of its own, in the model. The owner of a new record is looked up to see that it is there.
+      # Sequel's validations have a line of their own, in the model. The lookup of a new record's owner only
+      # validates that it exists.
       def part_of?(one, write)
         group = one.group
         return false if one.count > write.count
@@ -197,7 +203,7 @@ module Castellan
         Case.new(kind: kind, group: group, site: site, link: link, models: Detect.models(link&.model), rivals: [], **more)
       end
 
-      # @return [Integer, nil] the site that alone has enough, and more than it is written there
+      # @return [Integer, nil] the line that alone sent enough statements, and more than it has calls
       def crowded(group, link = nil)
         site, count = group.sites.max_by { |_site, number| number }
         site if count && count >= @repeats && (count > MOST_WRITTEN || count > mentions(site, group.shape, link))
@@ -208,14 +214,15 @@ module Castellan
       LIBRARY = %w[ActiveRecord::Base Sequel::Model Object].freeze
       private_constant :MOST_WRITTEN, :AGAIN, :LIBRARY
 
-      # How often a line names what was asked for, in the same words: `[User.find(1), User.find(2)]` is no loop.
+      # Counts the calls for the queried model or association at the line: `[User.find(1), User.find(2)]` is
+      # not a loop.
       def mentions(site, shape, link = nil)
         source = site ? Source.at(site) : (return 0)
         times = named(source, CallSite.source(site).to_s, shape, link).map { |words| words.tally.values.max.to_i }.max.to_i
         times.positive? && link.nil? && !locked_apart?(shape) ? times + source.calls.count { |call| AGAIN.include?(call.name) } : times
       end
 
-      # Whether the statement that locks is another. On SQLite it is the same as the one before.
+      # Whether the locking SELECT has its own fingerprint. On SQLite it equals the plain SELECT.
       def locked_apart?(shape) = @tally.groups.any? { |group| group.shape.table == shape.table && group.shape.locks? }
 
       def named(source, text, shape, link)
@@ -226,8 +233,8 @@ module Castellan
          *shape.models.map { |model| calls(source, model) }]
       end
 
-      # Scopes of the model's own are one word: `[Ticket.open.count, Ticket.closed.count]` is no loop either. Of alternatives not all are
-      # asked: `Ticket.open.first || Ticket.closed.first`.
+      # The model's own scopes count as one word: `[Ticket.open.count, Ticket.closed.count]` is not a loop.
+      # Alternatives do not, because not all of them run: `Ticket.open.first || Ticket.closed.first`.
       def calls(source, model)
         name = model.name[/\w+\z/]
         calls = source.calls.select { |call| call.receiver&.kind == :constant && call.receiver.text[/\w+\z/] == name }.map(&:name)
@@ -236,7 +243,7 @@ module Castellan
         calls.map { |call| model.respond_to?(call) && own?(model, call) ? :scope : call }
       end
 
-      # Whether the model itself has such a scope, or class method, and not the library.
+      # Whether the model itself defines this scope or class method.
       def own?(model, name)
         library = model.ancestors.find { |owner| LIBRARY.include?(owner.name) }
         !library.singleton_class.ancestors.include?(model.method(name).owner)

@@ -2,7 +2,7 @@
 
 module Castellan
   module Detect
-    # Names of models as words of a sentence, and as names of associations.
+    # Converts model names to English words and association names.
     #
     #   Words.plural(Story::LineItem)     # => "line items"
     #   Words.singular(Story::LineItem)   # => "line_item"
@@ -29,19 +29,19 @@ module Castellan
       # @return [String]
       def singular(model) = last(model).gsub(BOUNDARY, "_").downcase
 
-      # @return [Boolean] whether a table has its name from this model, as far as names of tables go
+      # @return [Boolean] whether the table is named after the model, by the usual conventions
       def table?(model, table)
         words = [plural(model), last(model).gsub(BOUNDARY, " ").downcase].map { |word| word.tr(" ", "_") }
         words.any? { |word| table == word || table.to_s.end_with?("_#{word}") }
       end
 
-      # Several models may have one table.
+      # Chooses among models that share a table.
       # @param models [Array<Class>]
       # @param constants [Array<String>] see {Source#constants}
-      # @return [Class, nil] the one whose name is written there, with or without the modules around it, or the first
+      # @return [Class, nil] the model that the constants name, with or without its modules; else the first
       def named(models, constants) = written(models, constants) || models.first
 
-      # @return [Class, nil] the same, or nil
+      # @return [Class, nil] the model that the constants name, or nil
       def written(models, names)
         models.find { |model| names.any? { |name| "::#{model.name}".end_with?("::#{name}") } }
       end

@@ -3,7 +3,7 @@
 module Castellan
   module Detect
     class Source
-      # A piece of Ruby, whichever parser read it.
+      # Represents a piece of Ruby source, independent of the parser.
       #
       #   node.kind       # => :call
       #   node.name       # => :where
@@ -11,12 +11,15 @@ module Castellan
       #   node.arguments  # => [the pair `on_behalf: false`]
       #   node.written    # => "where(on_behalf: false)"
       #
-      # `kind` is one of :call, :constant, :literal, :pair, :list, :hash, :local, :assign, :block, :def, :or, :other; `line` is where a
-      # call's name stands, and where anything else begins. `text` is the source, or "…" where the parser does not give it.
+      # `kind` is one of :call, :constant, :literal, :pair, :list, :hash, :local, :assign, :block, :def, :or,
+      # :other. `line` is the line of a call's name, or the first line of other nodes. `text` is the source,
+      # or "…" if the parser omits it.
       class Node
         attr_reader :kind, :name, :receiver, :arguments, :block, :line, :last_line, :text, :children
-        # @return [Node, nil]
-        # @return [Integer] its place among all nodes of the file, in the order of the source
+        # @!attribute parent
+        #   @return [Node, nil]
+        # @!attribute order
+        #   @return [Integer] the index among all nodes of the file, in the order of the source
         attr_accessor :parent, :order
 
         def initialize(kind, line:, last_line: line, name: nil, receiver: nil, arguments: [], block: nil, children: [], text: "…")
@@ -32,14 +35,14 @@ module Castellan
           parts.each { |part| part.parent = self }
         end
 
-        # @return [Node] this one, after all below it were numbered
+        # @return [Node] itself, after it numbered all nodes below
         def number
           each.with_index { |node, order| node.order = order }
           self
         end
 
-        # Receivers come before what is called on them.
-        # @return [Enumerator<Node>] this one and all below it
+        # A receiver comes before the call.
+        # @return [Enumerator<Node>] this node and all nodes below
         def each(&block)
           return enum_for(:each) unless block
 
@@ -48,7 +51,7 @@ module Castellan
           (parts - [receiver]).each { |part| part.each(&block) }
         end
 
-        # @return [Array<Node>] those directly below
+        # @return [Array<Node>] the direct children
         def parts = [receiver, *arguments, block, *children].compact
 
         def call? = kind == :call
@@ -56,10 +59,10 @@ module Castellan
         # @return [Array<Node>] the calls from the first receiver to this one
         def chain = call? ? [*receiver&.chain, self] : []
 
-        # @return [Array<Node>] from the nearest
+        # @return [Array<Node>] nearest first
         def ancestors = parent ? [parent, *parent.ancestors] : []
 
-        # @return [Boolean] whether it has the same value each time
+        # @return [Boolean] whether the value is the same on each evaluation
         def constant?
           case kind
           when :literal then true
@@ -71,14 +74,13 @@ module Castellan
           false
         end
 
-        # @return [Boolean] whether a line lies within
+        # @return [Boolean] whether the node covers the line
         def covers?(line) = line.between?(self.line, last_line)
 
-        # @return [String] the call alone, with parentheses
+        # @return [String] the call without its receiver, with parentheses
         def written = "#{name}#{"(#{arguments.map(&:text).join(", ")})" if arguments.any?}#{" #{block.text}" if block}"
 
-        # The same with a number in the place of each value that is not constant, so that it can be evaluated.
-        # @return [String]
+        # @return [String] the call with 0 in place of each value that is not constant, ready for evaluation
         def evaluable = "#{name}#{"(#{arguments.map(&:evaluable_text).join(", ")})" if arguments.any?}#{" #{block.text}" if block}"
 
         # @return [String]

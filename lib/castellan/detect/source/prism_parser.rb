@@ -3,7 +3,7 @@
 module Castellan
   module Detect
     class Source
-      # Reads source with Prism.
+      # Parses Ruby source with Prism.
       #
       #   PrismParser.parse("user.tokens.last")   # => a {Node}
       module PrismParser
@@ -14,7 +14,7 @@ module Castellan
         module_function
 
         # @param text [String]
-        # @return [Node] what could be read of it
+        # @return [Node] the parts that Prism could parse
         def parse(text) = node(Prism.parse(text).value).number
 
         def node(prism)
@@ -43,7 +43,7 @@ module Castellan
                              line: (prism.message_loc || prism.location).start_line)
         end
 
-        # Keywords are pairs like any other argument.
+        # Keyword arguments become pairs.
         def arguments(prism)
           prism.to_a.flat_map { |one| one.is_a?(Prism::KeywordHashNode) ? nodes(one.elements) : [node(one)] }
         end

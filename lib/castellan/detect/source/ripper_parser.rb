@@ -5,8 +5,8 @@ require "ripper"
 module Castellan
   module Detect
     class Source
-      # Reads source with Ripper, where Prism is missing. The text of blocks and of values that are computed is "…", so that no fix
-      # repeats them.
+      # Parses Ruby source with Ripper, on Rubies without Prism. Blocks and computed values have the text "…",
+      # so that no fix repeats them.
       #
       #   RipperParser.parse("user.tokens.last")   # => a {Node}
       module RipperParser
@@ -16,7 +16,7 @@ module Castellan
         module_function
 
         # @param text [String]
-        # @return [Node] what could be read of it
+        # @return [Node] the parsed source; an empty node after a syntax error
         def parse(text) = node(Ripper.sexp(text) || []).number
 
         def node(sexp)
@@ -38,7 +38,7 @@ module Castellan
           end
         end
 
-        # @return [Node] of a call, however it is written
+        # @return [Node] the node of a call in any notation
         def call(sexp)
           receiver, name, arguments, block = parts(sexp)
           return other(sexp) unless name
@@ -75,7 +75,7 @@ module Castellan
           sexp = sexp[1] if sexp.is_a?(Array) && sexp[0] == :args_add_block
           return [] if NONE.include?(sexp)
 
-          sexp[0].is_a?(Symbol) ? [sexp] : sexp # a splat, or what is forwarded
+          sexp[0].is_a?(Symbol) ? [sexp] : sexp # a splat or forwarded arguments
         end
 
         def variable(sexp)
@@ -125,7 +125,7 @@ module Castellan
           make(:literal, sexp, text: sexp[0] == :symbol_literal ? text.to_sym.inspect : text.inspect)
         end
 
-        # @return [String, nil] a string or symbol in which nothing is inserted
+        # @return [String, nil] the text of a string or symbol without interpolation
         def plain(sexp)
           parts = sexp[0] == :string_literal ? sexp[1].drop(1) : [sexp.flatten(1).last]
           return unless %i[string_literal symbol_literal].include?(sexp[0])
