@@ -102,7 +102,7 @@ module Castellan
       def preloaded?(group)
         return false unless keyed?(group.shape) && group.shape.listed? && group.different > 1
 
-        before(group).any? { |other| same_site?(other, group) && @links.preloads?(other, group) }
+        before(group).any? { |other| same_site?(other, group) && @links.preloads?(other, group) && (other.count == 1 || piece?(other)) }
       end
 
       def keyed?(shape)

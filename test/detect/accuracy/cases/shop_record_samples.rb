@@ -51,6 +51,11 @@ module Accuracy
         GemSerializer.call(variants, :product, :images, :image_ids, :prices) #=> n_plus_one 8 Variant#images, n_plus_one 8 Variant#prices
         GemSerializer.call(variants, :option_value_ids, :option_values, :stock_items) #=> n_plus_one 8 Variant#option_values, n_plus_one 8 Variant#option_values, n_plus_one 8 Variant#stock_items
       end
+      sample "rows for ids that are plucked for each product, on one line" do
+        Product.all.each do |product|
+          Price.where(variant_id: Variant.where(product_id: product.id).pluck(:id)).to_a #=> n_plus_one 4 Product#variants_including_master, n_plus_one 4
+        end
+      end
       sample "orders of three lines" do
         Purchase.all.each do |purchase| #=> n_plus_one 9 LineItem#variant elsewhere, n_plus_one 9 Variant#product elsewhere
           purchase.line_item_ids #=> n_plus_one 3 Purchase#line_items
