@@ -79,6 +79,9 @@ class FingerprintTest < Minitest::Test
                  of("SELECT x1.id FROM users x1 JOIN posts p2 ON p2.id = x1.id")
     assert_equal of("SAVEPOINT active_record_1"), of("SAVEPOINT active_record_12")
     assert_equal of("SELECT * FROM tmp_import_17"), of("SELECT * FROM tmp_import_4")
+    assert_equal of("FETCH 10 FROM cursor_17"), of("FETCH 10 FROM cursor_18")
+    assert_equal of("WITH a7 AS (SELECT 1), b9 AS MATERIALIZED (SELECT 2) SELECT * FROM a7, b9"),
+                 of("WITH a8 AS (SELECT 1), b3 AS MATERIALIZED (SELECT 2) SELECT * FROM a8, b3")
     refute_equal of("SELECT * FROM users AS a1, posts AS a2 WHERE a1.id = 1"), of("SELECT * FROM users AS a1, posts AS a2 WHERE a2.id = 1")
     refute_equal of("SELECT line1 FROM t"), of("SELECT line2 FROM t")
     assert_shape "select t0.id as t0_r0, t0.name as t0_r1 from t", "SELECT t0.id AS t0_r0, t0.name AS t0_r1 FROM t"

@@ -6,7 +6,8 @@ module Castellan
   #   Fingerprint.of(%q(SELECT * FROM "users" WHERE "users"."id" IN (1, 2, 3) /*action='index'*/))
   #   # => "select * from users where users.id in (?)"
   #
-  # Names that a program numbers (aliases `a17`, savepoints, temporary tables) are numbered anew, in the order in which they appear.
+  # Names that a program numbers (aliases `a17`, savepoints, cursors, temporary tables) are numbered anew, in the order in which they
+  # appear.
   # No literal is kept, not even where the text is broken: an unterminated string or comment runs to the end, and where
   # a backslash before a quote leaves open which dialect was meant, everything between the first and the last quote
   # counts as one literal. A text that cannot be read counts under a digest of itself. Never raises.
@@ -30,9 +31,10 @@ module Castellan
     # A text that the short way of {plain} can read: strings are closed and have no prefix, no comment, dollar quote or backslash.
     PLAIN = %r{\A(?:[^"'`/\-\#$\\]++|"\w*+"|`\w*+`|(?<!\w)'[^'\\]*+(?:''[^'\\]*+)*+'(?!\w)|/(?!\*)|-(?!-))*+\z}
     LITERAL = /'[^']*+(?:''[^']*+)*+'|(?<![\w.:?"`+-])\d++(?![\w.]|:\w)/
-    # `users AS a17`, `FROM users a17`; not the columns of ActiveRecord's eager loading, which a detector looks for
-    ALIAS = /(?: as|\b(?:from|join) [\w.]+) (?!t\d+_r\d)(\w*[a-z_]\d+)\b/
-    NUMBERED = /\b((?:savepoint |pg_temp_|te?mp_|temporary_)\w*?)\d+\b/
+    # `users AS a17`, `FROM users a17`, `WITH a17 AS (`; not the columns of ActiveRecord's eager loading, which a detector looks for
+    CTE = /(?:\bwith|\brecursive|,) (?=\w+ as (?:(?:not )?materialized )?\()/
+    ALIAS = /(?:(?: as|\b(?:from|join) [\w.]+) (?!t\d+_r\d)|#{CTE})(\w*[a-z_]\d+)\b/
+    NUMBERED = /\b((?:savepoint |pg_temp_|te?mp_|temporary_|cursor_)\w*?)\d+\b/
     LONGEST = 1 << 20
     KEPT = 2_000
     @texts = {}
