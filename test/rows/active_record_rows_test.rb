@@ -4,7 +4,7 @@ require "test_helper"
 require_relative "active_record_world"
 require_relative "row_set_values"
 
-# What rows say is what the records say, on both databases.
+# Rows have the values that the records return, on SQLite and on PostgreSQL.
 module ActiveRecordRowsContract
   include ActiveRecordWorld::RolledBack
 
@@ -13,7 +13,7 @@ module ActiveRecordRowsContract
     seed
   end
 
-  def test_attributes_and_paths_are_what_the_records_answer
+  def test_attributes_and_paths_equal_those_of_the_records
     resource = resource(models::User) do
       type "users"
       attributes :email, :created_at, :status
@@ -97,13 +97,13 @@ module ActiveRecordRowsContract
     assert(statements.all? { |sql| sql.start_with?("SELECT") })
   end
 
-  def test_an_empty_scope_asks_nothing_more
+  def test_an_empty_scope_sends_no_further_query
     resource = user_resource(:posts, to_many: true)
     rows(resource, models::User.none, include: "posts")
     assert_equal 1, statements { assert_empty rows(resource, models::User.where(id: -1), include: "posts") }.size
   end
 
-  def test_the_statement_of_related_rows_is_written_once_where_no_scope_takes_part
+  def test_the_sql_of_related_rows_without_a_scope_is_built_once
     plan = plan(user_resource(:posts, to_many: true), include: "posts")
     reader = Castellan::Rows::Reader.new(plan, Castellan::Rows.for(models::User))
     reading = Castellan::Rows::Reading.new(nil)
@@ -113,13 +113,13 @@ module ActiveRecordRowsContract
     assert_equal texts.first, statements { rows(user_resource(:posts, to_many: true), models::User.order(:id), include: "posts") }.last
   end
 
-  def test_where_the_database_keeps_the_key_true_the_join_table_alone_is_read
+  def test_a_foreign_key_constraint_saves_the_join_with_the_related_table
     resource = user_resource(:roles, to_many: true)
     links = statements { rows(resource, models::User.order(:id)) }.grep(/assignments/).last
     assert_equal @connection.adapter_name == "PostgreSQL", !links.include?("JOIN")
   end
 
-  def test_a_link_to_a_record_that_is_gone_is_not_written
+  def test_a_link_to_a_deleted_record_is_left_out
     group = models::Group.create!(name: "gone")
     ada = models::User.order(:id).first
     ada.groups << group
@@ -159,7 +159,7 @@ module ActiveRecordRowsContract
     assert_equal(expected, rows(resource, owner.order(:id), include: "letters").map { |row| row["letters"].map { |letter| letter["id"] } })
   end
 
-  def test_one_row_of_another_database_goes_through_models
+  def test_one_row_of_another_database_loads_models
     letters = ActiveRecordWorld.letters
     letters.delete_all
     users.each { |user| letters.create!(user_id: user.id, text: "to #{user.id}") }
@@ -175,7 +175,7 @@ module ActiveRecordRowsContract
     assert_includes resource.document(owner.all).explain, "it is in another database"
   end
 
-  def test_a_scope_that_takes_the_owner_goes_through_models
+  def test_a_scope_with_the_owner_as_argument_loads_models
     assert_includes Castellan::Rows.for(models::Post).association(:own_comments).reason, "takes the owner"
     models::Comment.create!(post: models::Post.first, author: models::Post.first.author, body: "own")
     comments = resource(models::Comment) { type "comments" }
@@ -188,7 +188,7 @@ module ActiveRecordRowsContract
     assert_equal(expected, included.map { |row| row["own_comments"].map { |comment| comment["id"] } })
   end
 
-  def test_query_transformers_and_events_see_the_statement
+  def test_query_transformers_and_subscribers_receive_the_statement
     ActiveRecord.query_transformers << ->(sql, _connection) { "#{sql} /* seen */" }
     resource = resource(models::User) {
       type "users"
@@ -199,7 +199,7 @@ module ActiveRecordRowsContract
     ActiveRecord.query_transformers.pop
   end
 
-  def test_errors_are_active_records
+  def test_errors_are_those_of_active_record
     resource = resource(models::User) {
       type "users"
       attributes :email
@@ -211,7 +211,7 @@ module ActiveRecordRowsContract
     end
   end
 
-  def test_the_tables_read_are_known
+  def test_the_plan_names_the_tables_that_it_reads
     resource = resource(models::User) do
       type "users"
       attributes :email
@@ -227,7 +227,7 @@ module ActiveRecordRowsContract
     assert_includes adapter.tables(plan, models::User.where(id: models::Post.select(:author_id))), "posts"
   end
 
-  def test_the_tables_are_not_known_where_sql_or_ruby_may_read_anything
+  def test_the_tables_are_unknown_if_sql_or_ruby_may_read_any_table
     adapter = Castellan::Rows.for(models::User)
     plan = plan(resource(models::User) {
       type "users"
@@ -246,7 +246,7 @@ module ActiveRecordRowsContract
     }), models::User.all)
   end
 
-  def test_the_key_of_a_scope_holds_what_association_scopes_say_now
+  def test_the_cache_key_of_a_scope_contains_the_current_association_scopes
     adapter = Castellan::Rows.for(models::User)
     plan = plan(user_resource(:visible_roles, to_many: true))
     assert_includes adapter.scope_key(models::User.all, plan), "hidden"
@@ -255,7 +255,7 @@ module ActiveRecordRowsContract
 
   private
 
-  # A model of the users whose letters are kept elsewhere.
+  # A model of users whose letters are in another database.
   def writer(letters)
     Class.new(models::Base) do
       self.table_name = "users"
@@ -284,8 +284,8 @@ module ActiveRecordRowsContract
     }, rows(resource, models::User.order(:id), include: name.to_s), "included #{name}"
   end
 
-  # Where the association has no order any is right; rows answer them in the order of the keys, the joined
-  # table's first, as preloading does.
+  # Without an order in the association any order is right. Rows and preloading both use the order of the
+  # keys, those of the join table first.
   def lazily(user, name)
     found = user.public_send(name)
     found.order_values.empty? ? found.sort_by { |record| join_order(user, name, record) } : found.to_a
@@ -380,7 +380,7 @@ class ActiveRecordRowsOnPostgresTest < Minitest::Test
   include ActiveRecordRowsContract
   include ActiveRecordWorld::OnPostgres
 
-  def test_the_tables_are_not_known_where_the_database_chooses_rows_by_who_asks
+  def test_the_tables_are_unknown_with_row_level_security
     plan = plan(resource(models::User) { type "users" })
     assert_equal %w[users], Castellan::Rows.for(models::User).tables(plan, models::User.all)
     @connection.execute("ALTER TABLE employees ENABLE ROW LEVEL SECURITY")

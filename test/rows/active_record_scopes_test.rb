@@ -4,7 +4,7 @@ require "test_helper"
 require_relative "active_record_world"
 require_relative "row_set_values"
 
-# Whatever relation a controller hands over: the ids that rows answer are those that its records have.
+# For any relation that a controller passes, rows return the ids of its records.
 module ActiveRecordScopesContract
   include ActiveRecordWorld::RolledBack
 
@@ -33,7 +33,7 @@ module ActiveRecordScopesContract
     end
   end
 
-  def test_what_the_caller_preloads_is_read_once
+  def test_associations_that_the_caller_preloads_are_read_once
     models = self.models
     posts = Class.new(Castellan::Resource) { model(models::Post) && type("posts") && attributes(:title) }
     [proc { attributes :email }, proc { attribute(:shout) { |user| user.email.upcase } }].each do |members|
@@ -50,12 +50,12 @@ module ActiveRecordScopesContract
     assert_equal @users[0].roles.map(&:id).sort, ids(@users[0].roles)
   end
 
-  def test_order_limit_and_offset_hold_with_a_join
+  def test_order_limit_and_offset_work_with_a_join
     relation = models::User.joins(:roles).distinct.order(last_name: :desc).limit(2).offset(1)
     assert_equal relation.map(&:id), ordered(relation)
   end
 
-  def test_the_order_of_a_joined_table_holds_and_no_row_comes_twice
+  def test_ordering_by_a_joined_table_returns_each_row_once
     users = models::User
     posts = models::Post
     [users.joins(:roles).order("roles.title, users.last_name"), users.joins(:roles).order("roles.title DESC", id: :desc),
@@ -70,7 +70,7 @@ module ActiveRecordScopesContract
     end
   end
 
-  def test_what_is_selected_under_the_name_of_a_column_is_what_the_records_answer
+  def test_an_expression_selected_as_a_column_replaces_its_value
     resource = Class.new(Castellan::Resource) { type("users") && attributes(:email, :code) }
     resource.model(models::User)
     users = models::User.order(:id)
@@ -89,13 +89,13 @@ module ActiveRecordScopesContract
     assert_equal 3, adapter.count(relation)
   end
 
-  def test_ids_that_are_no_numbers_find_nothing
+  def test_ids_that_are_not_numbers_find_nothing
     adapter = Castellan::Rows.for(models::User)
     assert_empty adapter.ids(adapter.by_ids(models::User.all, ["#{@users[0].id}abc", "abc", "99999999999999999999"]))
     assert_equal [@users[0].id.to_s], adapter.ids(adapter.by_ids(models::User.all, [@users[0].id.to_s]))
   end
 
-  def test_ids_of_a_whole_model_need_no_relation_and_answer_the_same
+  def test_a_query_by_id_is_the_same_without_a_relation
     adapter = Castellan::Rows.for(models::User)
     resource = named_by_email
     wanted = [@users[3].id.to_s, @users[1].id, "#{@users[0].id}abc", 2**40, -1]
@@ -108,7 +108,7 @@ module ActiveRecordScopesContract
     assert_equal %w[users], adapter.tables(plan_of(resource), chosen)
   end
 
-  def test_no_ids_ask_nothing
+  def test_an_empty_list_of_ids_sends_no_query
     adapter = Castellan::Rows.for(models::User)
     asked = 0
     ActiveSupport::Notifications.subscribed(->(*) { asked += 1 }, "sql.active_record") do
@@ -117,7 +117,7 @@ module ActiveRecordScopesContract
     assert_equal 0, asked
   end
 
-  def test_ids_out_of_any_other_scope_are_narrowed_by_it
+  def test_a_scope_narrows_a_list_of_ids
     users = models::User
     { users.where(email: "1@example.com") => 1, users.none => 0, users.order(:email) => 4, users.joins(:roles) => 3,
       @users[0].reports => 0 }.each do |scope, size|
@@ -130,20 +130,20 @@ module ActiveRecordScopesContract
     end
   end
 
-  def test_a_type_of_a_table_of_several_is_asked_for_with_its_ids
+  def test_a_query_by_id_for_a_subclass_has_its_type_condition
     car = models::Car.create!(user_id: @users[0].id)
     bike = models::Bike.create!(user_id: @users[0].id)
     adapter = Castellan::Rows.for(models::Car)
     assert_equal [car.id.to_s], adapter.ids(adapter.by_ids(models::Car.all, [car.id, bike.id]))
   end
 
-  def test_ids_by_another_column_than_the_resources_are_found_in_that_column
+  def test_ids_may_come_from_another_column_than_the_id_of_the_resource
     adapter = Castellan::Rows.for(models::User)
     @users[2].update!(manager: @users[0])
     assert_equal %w[2@example.com], emails(named_by_email, adapter.by_ids(models::User.all, [@users[0].id], :manager_id))
   end
 
-  def test_a_number_that_the_column_cannot_hold_finds_nothing
+  def test_a_number_out_of_the_range_of_the_column_finds_nothing
     adapter = Castellan::Rows.for(models::User)
     assert_empty emails(named_by_email, adapter.by_ids(models::User.all, [2**40], :manager_id))
     assert_empty emails(named_by_email, adapter.by_ids(models::User.all, [2**62]))
@@ -156,7 +156,7 @@ module ActiveRecordScopesContract
     assert_match(/"last_name" ASC, "users"."id" ASC\z/, adapter.order(models::User.order(:last_name), []).to_sql)
   end
 
-  def test_a_column_named_like_a_subquerys_is_no_trouble_for_an_order
+  def test_ordering_works_with_a_column_named_like_that_of_a_subquery
     resource = Class.new(Castellan::Resource)
     resource.model(models::User)
     resource.attribute(:manager_email, from: "manager.email")
@@ -168,14 +168,14 @@ module ActiveRecordScopesContract
     ActiveRecord::Base.while_preventing_writes { assert_equal 4, ids(models::User.all).size }
   end
 
-  def test_a_write_is_refused
+  def test_a_statement_that_writes_raises
     Castellan::Rows.for(models::User).session do |session|
       assert_raises(ActiveRecord::ReadOnlyError) { session.rows("DELETE FROM users") }
     end
     assert_equal 4, models::User.count
   end
 
-  def test_hostile_ids_are_values_and_no_sql
+  def test_hostile_ids_are_quoted_as_values
     nasty = models::Badge.create!(user_code: "',\"{}\\--;", label: "x")
     owner = models::User.create!(email: "nasty", code: "',\"{}\\--;")
     resource = Class.new(Castellan::Resource)
@@ -237,7 +237,7 @@ class ActiveRecordScopesOnPostgresTest < Minitest::Test
   include ActiveRecordScopesContract
   include ActiveRecordWorld::OnPostgres
 
-  def test_a_cancelled_statement_is_active_records_error
+  def test_a_cancelled_statement_raises_the_error_of_active_record
     @connection.execute("SET LOCAL statement_timeout = 50")
     assert_raises(ActiveRecord::QueryCanceled) { ids(models::User.where("pg_sleep(2) IS NOT NULL")) }
   end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The tables of the rows tests, run on a connection of ActiveRecord.
+# The tables of the rows tests; evaluated on a connection of ActiveRecord.
 create_table(:users) do |t|
   t.string :email
   t.string :first_name
@@ -27,7 +27,7 @@ create_table(:roles) do |t|
 end
 create_table(:assignments) do |t|
   t.references :user
-  t.references :role, foreign_key: true # so that the join table alone is read for links on PostgreSQL
+  t.references :role, foreign_key: true # on PostgreSQL, links need the join table only
   t.integer :rank
 end
 create_table(:groups) { |t| t.string :name }

@@ -3,7 +3,7 @@
 require "test_helper"
 require_relative "active_record_world"
 
-# Every kind of attribute, written to JSON from rows, is what the record's own as_json gives.
+# Rows write each type of attribute as the record's as_json does.
 module ActiveRecordTypesContract
   COLUMNS = {
     small: :integer, big: :bigint, name: :string, body: :text, flag: :boolean, ratio: :float,
@@ -20,7 +20,7 @@ module ActiveRecordTypesContract
     model.delete_all
   end
 
-  def test_each_value_is_what_the_record_answers
+  def test_each_value_equals_that_of_the_record
     seed
     assert_same_documents
   end
@@ -30,29 +30,29 @@ module ActiveRecordTypesContract
     %w[Berlin Kathmandu UTC].each { |zone| Time.use_zone(zone) { assert_same_documents } }
   end
 
-  def test_null_is_null_everywhere
+  def test_null_is_null_for_every_type
     model.create!
     assert_same_documents
   end
 
-  def test_records_that_are_loaded_say_the_same
+  def test_loaded_records_are_written_like_rows
     seed
     names.each { |name| assert_equal values(name), written(name, model.order(:id).to_a), "#{name} of records" }
     Time.use_zone("Kathmandu") { %i[seen_at tick_at].each { |name| assert_equal values(name), written(name, model.order(:id).to_a) } }
   end
 
-  def test_one_overridden_reader_sends_the_whole_type_to_models
+  def test_one_overridden_reader_loads_models_for_the_whole_type
     seed
     everything = JSON.parse(ActiveSupport::JSON.encode(model.order(:id).map { |record| record.as_json(only: names + %i[shouted]) }))
     assert_equal(everything, document(model, names + %i[shouted]).map { |object| object["attributes"] })
   end
 
-  def test_an_overridden_reader_is_asked
+  def test_an_overridden_reader_is_called
     model.create!(shouted: "quiet")
     assert_equal "QUIET", document(model, %i[shouted]).first["attributes"]["shouted"]
   end
 
-  def test_a_callback_that_sees_each_record_sends_the_type_to_models
+  def test_an_after_initialize_callback_loads_models_for_the_type
     model.create!(name: "changed when found")
     found = Class.new(model) do
       after_find { self.name = "by the callback" }
@@ -109,7 +109,7 @@ module ActiveRecordTypesContract
     JSON.parse(resource.render(from))["data"].map { |object| object["attributes"][name.name] }
   end
 
-  # Not a single model is made.
+  # Fails if a model is instantiated.
   def from_rows(&block)
     made = 0
     count = ->(*, event) { made += event[:record_count] }
@@ -134,9 +134,9 @@ module ActiveRecordTypesContract
   end
 end
 
-# The model on one database.
+# Declares the model in one database.
 module ActiveRecordTypesModel
-  # Points on a line, kept as text: a type that the gem knows nothing of.
+  # Stores points as text; Castellan has no code for this type.
   class PointType < ActiveRecord::Type::Value
     def deserialize(value) = value && value.to_s.split(";").map(&:to_i)
     def serialize(value) = value&.join(";")

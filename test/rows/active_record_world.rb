@@ -5,12 +5,12 @@ require "fileutils"
 require "tmpdir"
 Castellan::Resource && Castellan::Rows
 
-# Users with roles, groups, employees and tokens, posts with comments, in one database, with models and resources of that
-# database in a module of their own.
+# Sets up users with roles, groups, employees and tokens, and posts with comments, in one database, each with
+# models and resources in a module.
 #
 #   ActiveRecordWorld.sqlite::User.count
 module ActiveRecordWorld
-  # Each test in a transaction that is rolled back, on a database that `models` says.
+  # Runs each test in a transaction of the database that `models` returns, and rolls it back.
   module RolledBack
     def setup
       super
@@ -24,12 +24,12 @@ module ActiveRecordWorld
     end
   end
 
-  # For the class that runs a contract on SQLite.
+  # Runs a contract on SQLite.
   module OnSqlite
     def models = ActiveRecordWorld.sqlite
   end
 
-  # For the class that runs it on PostgreSQL.
+  # Runs a contract on PostgreSQL.
   module OnPostgres
     def setup
       needs :postgres
@@ -39,7 +39,7 @@ module ActiveRecordWorld
     def models = ActiveRecordWorld.postgres
   end
 
-  # For a contract with tables of its own: its World is made once for each class that runs it.
+  # For a contract with its own tables: makes its World once per including class.
   module OwnWorld
     @worlds = {}
 
@@ -58,7 +58,7 @@ module ActiveRecordWorld
       @postgres ||= build(:PostgresWorld, Castellan::TestServers.postgres_url)
     end
 
-    # @return [Class] a model of a database of its own
+    # @return [Class] a model in its own database
     def letters
       @letters ||= begin
         base = const_set(:Elsewhere, Class.new(ActiveRecord::Base) { self.abstract_class = true })
@@ -70,7 +70,7 @@ module ActiveRecordWorld
 
     private
 
-    # A file and not :memory:, because each thread has a connection of its own.
+    # A file, because each thread opens its own connection and :memory: is one database per connection.
     def directory
       Dir.mktmpdir("castellan-rows").tap { |path| Minitest.after_run { FileUtils.remove_entry(path) } }
     end

@@ -4,37 +4,37 @@ require "test_helper"
 require "castellan"
 require "serializer/shop"
 
-# Columns that are written as they are in the table, and relationships under another name than their association's.
+# `stored: true` writes a column as it is in the table; `association:` renames a relationship.
 class AsStoredTest < Minitest::Test
   Shop = SerializerCases
 
-  # Changes what it finds, in each way that a model can.
+  # Changes records in an after_find callback and in an overridden reader.
   class Changed < Shop::ShopRecord
     self.table_name = "shop_variants"
     after_find { self.sku = "found" }
     def position = "by hand"
   end
 
-  # Has no callback.
+  # Skips the callback and overrides a reader.
   class ByHand < Shop::ShopRecord
     self.table_name = "shop_variants"
     skip_callback :initialize, :after, :fill_preferences
     def position = "by hand"
   end
 
-  def test_explain_names_the_callback_its_place_and_what_to_write
+  def test_explain_names_the_callback_its_source_and_the_fix
     line = File.readlines(File.join(ROOT, "test/serializer/shop.rb")).index { |text| text.include?("def fill_preferences") } + 1
     text = variants(attributes: %i[sku]).document.explain
     assert_includes text, "sku: the callback after_initialize :fill_preferences (test/serializer/shop.rb:#{line}) of #{Shop::Variant} " \
                           "may set sku; write as_stored: true for the column as it is in the table"
   end
 
-  def test_explain_names_a_reader_and_its_place
+  def test_explain_names_a_reader_and_its_source
     assert_match %r{position: AsStoredTest::ByHand reads position by its own method \(test/rows/as_stored_test.rb:\d+\); write as_stored},
                  variants(model: ByHand, attributes: %i[position]).document.explain
   end
 
-  def test_a_stored_column_makes_no_model
+  def test_a_stored_column_instantiates_no_model
     resource = variants(attributes: %i[sku weight], as_stored: true) { attribute :name, from: "product.name", as_stored: true }
     assert_equal 0, made { resource.render(Shop::Variant.order(:id)) }
     assert_operator made { variants(attributes: %i[sku]).render(Shop::Variant.order(:id)) }, :>, 3
@@ -49,7 +49,7 @@ class AsStoredTest < Minitest::Test
     [scope, scope.to_a].each { |given| assert_equal read.render(given), stored.render(given) }
   end
 
-  def test_methods_and_callbacks_are_passed_by_in_rows_and_in_records
+  def test_stored_columns_skip_methods_and_callbacks_for_rows_and_records
     resource = variants(model: Changed, attributes: %i[sku position], as_stored: true)
     opaque = Class.new(resource) { attribute(:upper) { |record| record.sku.upcase } }
     scope = Changed.order(:id)
@@ -60,12 +60,12 @@ class AsStoredTest < Minitest::Test
     assert_equal(["FOUND"], JSON.parse(opaque.render(scope))["data"].map { |one| one["attributes"]["upper"] }.uniq)
   end
 
-  def test_a_stored_column_is_no_block
+  def test_a_stored_column_takes_no_block
     error = assert_raises(Castellan::DeclarationError) { variants(attributes: []) { attribute(:x, as_stored: true) { 1 } } }
     assert_includes error.message, "attribute :x: as_stored: writes a column as it is; leave out the block"
   end
 
-  def test_a_relationship_has_another_name_than_its_association
+  def test_a_relationship_may_have_another_name_than_its_association
     named, other = %i[variant_images images].map { |name| products(name, from: (:variant_images unless name == :variant_images)) }
     scope = Shop::Product.order(:id)
     [scope, scope.to_a, scope.includes(:variant_images).to_a].each do |given|
@@ -77,7 +77,7 @@ class AsStoredTest < Minitest::Test
     assert_includes other.render(scope), '"images":{"data":[{"type":"images","id":"1"}'
   end
 
-  def test_a_relationship_from_an_association_that_is_not_there_is_refused
+  def test_a_relationship_of_an_unknown_association_raises
     error = assert_raises(Castellan::DeclarationError) { products(:images, from: :pictures).render }
     assert_includes error.message, "pictures"
     error = assert_raises(Castellan::DeclarationError) { Class.new(Castellan::Resource) { has_many :images, :pictures, from: :variant_images } }

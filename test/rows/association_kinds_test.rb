@@ -3,8 +3,8 @@
 require "test_helper"
 require_relative "association_kinds_world"
 
-# Whatever kind of association: what is linked and included is what the record answers when it loads the association lazily,
-# from rows, from models that rows cannot replace, and from records that are given, loaded or not.
+# For each kind of association, links and included records equal those of a lazy load: from rows, from models,
+# and from given records, loaded or not.
 module AssociationKindsContract
   include ActiveRecordWorld::RolledBack
 
@@ -18,7 +18,7 @@ module AssociationKindsContract
     Ticket: { guest: :belongs_to, seat: :belongs_to, hall: :belongs_to },
     Remark: { guest: :belongs_to, welcome_guest: :belongs_to }
   }.freeze
-  # Where the related type has a key of several columns, or the association looks at its owner, only models can tell.
+  # These need models: the related type has a composite key, or the scope of the association takes the owner.
   THROUGH_MODELS = { Guest: %i[seats halls grave_remarks two_grave], Hall: %i[seats], Seat: %i[hall tickets guests],
                      Ticket: %i[seat] }.freeze
 
@@ -49,7 +49,7 @@ module AssociationKindsContract
     end
   end
 
-  def test_a_polymorphic_belongs_to_is_linked_from_its_columns_without_a_query_more
+  def test_a_polymorphic_belongs_to_is_linked_from_its_columns_without_a_query
     resource = remarks
     asked = statements { @found = links(resource, all(:Remark), :about, kinds: true) }
     assert_equal 1, asked.size
@@ -59,7 +59,7 @@ module AssociationKindsContract
     assert_equal expected, links(resource, all(:Remark).preload(:about).to_a, :about, kinds: true)
   end
 
-  def test_a_polymorphic_belongs_to_is_included_with_one_statement_for_each_type
+  def test_a_polymorphic_belongs_to_is_included_with_one_query_per_type
     resource = remarks
     asked = statements { @document = JSON.parse(resource.render(all(:Remark), include: "about")) }
     assert_equal 3, asked.size
@@ -72,7 +72,7 @@ module AssociationKindsContract
     end
   end
 
-  def test_what_is_below_a_polymorphic_relationship_may_be_known_to_one_type_only
+  def test_an_include_below_a_polymorphic_relationship_may_exist_for_one_type_only
     resource = remarks { |guests, _halls| guests.belongs_to(:friend, resource: guests) }
     document = JSON.parse(resource.render(all(:Remark), include: "about.friend"))
     friends = all(:Remark).map(&:about).grep(world::Guest).filter_map(&:friend).map { |friend| friend.id.to_s }
@@ -81,19 +81,19 @@ module AssociationKindsContract
     assert_includes error.message, "about.nobody is not a relationship of guests or halls"
   end
 
-  def test_the_tables_of_a_polymorphic_relationship_are_known
+  def test_the_plan_names_the_tables_of_a_polymorphic_relationship
     document = remarks.document(all(:Remark))
     assert_equal %w[remarks], document.rendering.tables
     assert_equal %w[guests halls remarks], remarks.document(all(:Remark), include: "about").rendering.tables.sort
     assert_includes document.explain, "about: linkage only, no record of guests or halls is loaded"
   end
 
-  def test_a_polymorphic_relationship_is_written_nested_as_well
+  def test_a_polymorphic_relationship_is_written_in_the_nested_format
     nested = JSON.parse(remarks.render(all(:Remark), include: "about", format: :nested))
     assert_equal(all(:Remark).map { |remark| remark.about.name }, nested.map { |remark| remark["about"]["name"] })
   end
 
-  def test_a_type_of_which_nothing_is_declared_is_said
+  def test_a_polymorphic_type_without_a_resource_raises
     resource = resource_of(:Remark)
     resource.belongs_to(:about, resource: [resource_of(:Hall)])
     [all(:Remark), all(:Remark).to_a].each do |given|
@@ -102,7 +102,7 @@ module AssociationKindsContract
     end
   end
 
-  def test_a_polymorphic_association_without_its_types_is_a_mistake_at_boot
+  def test_a_polymorphic_association_without_types_raises_at_boot
     resource = resource_of(:Remark)
     guests = resource_of(:Guest)
     resource.belongs_to(:about, resource: guests)
@@ -110,8 +110,8 @@ module AssociationKindsContract
     assert_includes error.message, "name the resources of its types, resource: [PostResource, UserResource]"
   end
 
-  # Of these the column of the type has the name of the topmost class alone.
-  def test_a_polymorphic_belongs_to_leads_to_the_types_of_one_table
+  # The type column holds the name of the base class only.
+  def test_a_polymorphic_belongs_to_finds_the_subclasses_of_one_table
     stars, regulars, guests = %i[Star Regular Guest].map { |name| resource_of(name).tap { |resource| resource.type("#{name}s".downcase) } }
     resource = resource_of(:Remark)
     resource.belongs_to(:about, resource: [guests, stars, resource_of(:Hall), regulars])
@@ -138,7 +138,7 @@ module AssociationKindsContract
     assert_includes linked.map(&:first), "guests"
   end
 
-  def test_the_types_of_one_table_have_a_resource_each
+  def test_each_subclass_of_one_table_has_its_resource
     resource = resource_of(:Guest)
     star = resource_of(:Star)
     star.type("stars")
@@ -155,7 +155,7 @@ module AssociationKindsContract
     end
   end
 
-  def test_a_key_of_several_columns_is_joined
+  def test_composite_keys_are_joined
     seats = resource_of(:Seat)
     document = JSON.parse(seats.render(all(:Seat)))
     assert_equal(all(:Seat).map { |seat| "#{seat.row_id}_#{seat.number}" }, document["data"].map { |one| one["id"] })
@@ -164,7 +164,7 @@ module AssociationKindsContract
     assert_equal '{"data":null}', seats.render(id: "nonsense")
   end
 
-  def test_a_table_or_view_without_a_key_is_read_by_the_column_that_is_named
+  def test_a_table_or_view_without_a_key_is_read_by_the_declared_id_column
     view = Class.new(world::Base) { self.table_name = "castellan_hall_prices" }
     world.const_set(:HallPrice, view) unless world.const_defined?(:HallPrice)
     @connection.execute("CREATE VIEW castellan_hall_prices AS SELECT hall_code, SUM(price) AS price FROM tickets GROUP BY hall_code")
@@ -189,7 +189,7 @@ module AssociationKindsContract
     end
   end
 
-  # Preloading leaves out a LIMIT: what it answers is not what the record does.
+  # Preloading drops the LIMIT of these associations, so it returns other records than a lazy load.
   def limited?(name) = %i[two_heaviest next_two two_of_friend two_grave].include?(name)
 
   def remarks
@@ -217,7 +217,7 @@ module AssociationKindsContract
 
   def id_of(record) = Array(record.id).join("_")
 
-  # Where the association has no order any is right; rows answer in that of the keys.
+  # Without an order in the association any order is right; rows use that of the keys.
   def expected(model, name)
     all(model).to_h do |record|
       found = record.public_send(name)

@@ -2,7 +2,8 @@
 
 require_relative "active_record_world"
 
-# Halls with seats, guests, notes and vehicles: each kind of association that ActiveRecord has, in one module a database.
+# Declares each kind of association that ActiveRecord has (halls, seats, guests, notes, vehicles), per
+# database.
 module AssociationKindsWorld
   TABLES = lambda do |schema|
     schema.create_table(:halls, force: true) { |t| t.string :name, :code, :owner_type and t.bigint :owner_id }
@@ -46,7 +47,7 @@ module AssociationKindsWorld
     end
   end
 
-  # Rails 7.1 knows foreign keys of several columns under another name.
+  # Rails 7.1 names composite foreign keys `query_constraints`.
   FOREIGN_KEY = ActiveRecord.version >= Gem::Version.new("7.2") ? :foreign_key : :query_constraints
   MODELS = <<~RUBY.freeze
     class Guest < Base

@@ -7,8 +7,8 @@ require "sqlite3"
 require "tmpdir"
 require "active_record"
 
-# A foreign key that leads nowhere is linkage, until the related record is asked for: then it is null, as a lazy read of it is.
-# However the records come: as a relation, given, given with the association loaded, or of a type that is read from models.
+# A foreign key without its record is written as linkage, but as null if the related record is included.
+# Holds for relations, for given records (association loaded or not), and for types that are read from models.
 class DanglingKeysTest < Minitest::Test
   class Base < ActiveRecord::Base
     self.abstract_class = true
@@ -87,12 +87,12 @@ class DanglingKeysTest < Minitest::Test
     end
   end
 
-  def test_one_record
+  def test_a_dangling_key_of_one_record
     assert_equal ["77"], authors(BookResource, Book.where(id: 2))
     assert_equal [nil], authors(BookResource, Book.where(id: 2), include: "author")
   end
 
-  def test_of_several_types
+  def test_a_dangling_key_of_a_polymorphic_relationship
     [Book.order(:id), Book.order(:id).to_a, Book.order(:id).preload(:subject).to_a].each do |books|
       assert_equal ["1", "77", nil], linked(BookResource, books, "subject")
     end
@@ -106,7 +106,7 @@ class DanglingKeysTest < Minitest::Test
     end
   end
 
-  def test_postgres_and_sequel
+  def test_dangling_keys_on_postgresql_and_with_sequel
     needs :postgres
     database = Sequel.connect(Castellan::TestServers.postgres_url)
     TABLES.split(";").each { |sql| database.run(sql) unless sql.strip.empty? }

@@ -3,7 +3,8 @@
 require "test_helper"
 require_relative "active_record_world"
 
-# One row by its id takes the short way; what the short way cannot say takes the long one, and both say the same.
+# FlatReader reads one row by its id. Whatever it cannot read falls back to the general reader, with equal
+# bytes.
 module FlatReaderContract
   include ActiveRecordWorld::RolledBack
 
@@ -12,11 +13,11 @@ module FlatReaderContract
     @users = Array.new(3) { |index| models::User.create!(email: "#{index}@example.com", last_name: "n#{index}", code: "c#{index}") }
   end
 
-  def test_columns_of_the_table_take_the_short_way
+  def test_columns_of_one_table_are_read_flat
     assert_equal "Castellan::Rows::FlatReader", reader { attributes :email, :last_name }
   end
 
-  def test_what_needs_more_takes_the_long_way
+  def test_anything_else_uses_the_general_reader
     { "a block" => -> { attribute(:name, columns: %i[email]) { |row| row.email } },
       "the record" => -> { attribute(:name) { |user| user.email } },
       "a relationship" => -> { has_many :roles, resource: const_get(:RoleNames) },
@@ -27,7 +28,7 @@ module FlatReaderContract
     end
   end
 
-  def test_both_ways_give_the_same_bytes
+  def test_both_readers_write_the_same_bytes
     resource = resource { attributes :email, :last_name }
     id = @users[1].id
     expected = %({"data":{"type":"users","id":"#{id}","attributes":{"email":"1@example.com","last_name":"n1"}}})
@@ -39,7 +40,7 @@ module FlatReaderContract
     assert_equal 3, JSON.parse(resource.render(models::User.where(id: @users)))["data"].size
   end
 
-  def test_the_event_is_that_of_active_record
+  def test_the_notification_equals_that_of_active_record
     resource = resource { attributes :email }
     payloads = payloads { resource.render(id: @users[0].id) }
     assert_equal 1, payloads.size
@@ -49,7 +50,7 @@ module FlatReaderContract
     assert_match(/\ASELECT .*users/, payloads[0][:sql])
   end
 
-  def test_the_event_names_the_error
+  def test_the_notification_contains_the_error
     payloads = payloads do
       @connection.transaction(requires_new: true) do
         assert_raises(ActiveRecord::StatementInvalid) { adapter.session { |session| session.rows("SELECT no_such_column FROM users") } }
@@ -59,7 +60,7 @@ module FlatReaderContract
     assert_equal [["ActiveRecord::StatementInvalid"]], payloads.filter_map { |payload| payload[:exception]&.first(1) }
   end
 
-  def test_writes_are_refused
+  def test_statements_that_write_raise
     assert_raises(ActiveRecord::ReadOnlyError) { adapter.session { |session| session.rows("DELETE FROM users") } }
   end
 
@@ -84,7 +85,7 @@ module FlatReaderContract
     end
   end
 
-  # @return [String] the class of what reads it
+  # @return [String] the name of the class that reads the block's document
   def reader(&)
     definition = resource(&).definition
     found = adapter
@@ -101,7 +102,7 @@ class FlatReaderOnPostgresTest < Minitest::Test
   include FlatReaderContract
   include ActiveRecordWorld::OnPostgres
 
-  def test_the_server_plans_the_statement_of_one_record_once
+  def test_the_server_plans_the_query_of_one_record_once
     resources = [resource { attributes :email }, resource { has_many :roles, resource: const_get(:RoleNames) }]
     texts = resources.map { |resource| sent { 12.times { resource.render(id: @users[0].id) } }.uniq }
     plans = @connection.select_rows("SELECT statement, generic_plans FROM pg_prepared_statements").to_h

@@ -8,7 +8,7 @@ require "timeout"
 require "uri"
 require_relative "../support/stalling_proxy"
 
-# Interrupted reads of a PostgreSQL that hangs: they end soon, and no later read gets their connection.
+# An interrupted read of a PostgreSQL that hangs ends soon, and no later read gets its connection.
 class HangingPostgresTest < Minitest::Test
   class Base < ActiveRecord::Base
     self.abstract_class = true
@@ -54,7 +54,7 @@ class HangingPostgresTest < Minitest::Test
     url.port = @proxy.port
     @url = url.to_s
     Base.establish_connection(@url)
-    Base.connection # held by this thread, and no interrupt meets what is done for the first time
+    Base.connection # connects now, so that no interrupt meets the first connect
     2.times { read }
   end
 
@@ -64,7 +64,7 @@ class HangingPostgresTest < Minitest::Test
     @proxy&.close
   end
 
-  # The first SELECT of a document is sent by itself, the others in a pipeline.
+  # A document's first SELECT is sent alone, the others in a pipeline.
   %w[first later].each do |place|
     define_method(:"test_timeout_comes_back_where_neither_the_#{place}_answers_nor_a_cancel_come_through") do
       interrupted { hanging_read(place) }
@@ -96,7 +96,7 @@ class HangingPostgresTest < Minitest::Test
     assert_read
   end
 
-  def test_nothing_is_written_outside_of_a_transaction_whose_connection_was_lost
+  def test_nothing_is_written_after_the_connection_of_a_transaction_was_lost
     in_a_transaction do
       assert_raises(Timeout::Error) { Timeout.timeout(0.1) { hanging_read("later", new_connections: false) } }
       Author.create!(name: "outside")
@@ -105,7 +105,7 @@ class HangingPostgresTest < Minitest::Test
     assert_equal %w[Ada], Author.pluck(:name)
   end
 
-  def test_sequel_gives_the_connection_of_an_interrupted_read_to_nobody
+  def test_sequel_discards_the_connection_of_an_interrupted_read
     database = Sequel.connect("#{@url}?max_connections=1")
     books = Class.new(Sequel::Model(database[:books]))
     resource = Class.new(Castellan::Resource) { model(books) && type(:books) && attributes(:title) }
@@ -117,7 +117,7 @@ class HangingPostgresTest < Minitest::Test
     forget(database)
   end
 
-  def test_sequel_gets_its_error_for_a_connection_that_the_server_ended
+  def test_sequel_raises_its_error_for_a_connection_that_the_server_closed
     database = Sequel.connect("#{@url}?max_connections=1")
     ended = Castellan::Rows.for(database[:books])
     assert_raises(Sequel::DatabaseDisconnectError) { ended.session { |session| session.rows("SELECT pg_terminate_backend(pg_backend_pid())") } }
@@ -142,7 +142,7 @@ class HangingPostgresTest < Minitest::Test
     within_a_minute { assert_raises(Timeout::Error) { Timeout.timeout(0.1, &block) } }
   end
 
-  # ActiveRecord's ROLLBACK fails, so it throws the connection away.
+  # The ROLLBACK of ActiveRecord fails here, so it discards the connection.
   def in_a_transaction(&block)
     within_a_minute do
       assert_raises(ActiveRecord::ActiveRecordError, PG::ConnectionBad) do
@@ -151,7 +151,7 @@ class HangingPostgresTest < Minitest::Test
     end
   end
 
-  # Far more than it takes, and less than a hanging server would.
+  # The limit is far above the usual duration and below that of a hanging server.
   def within_a_minute(&block)
     Timeout.timeout(60, Minitest::Assertion, "did not end", &block)
   end

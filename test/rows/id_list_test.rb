@@ -3,7 +3,7 @@
 require "test_helper"
 Castellan::Resource && Castellan::Rows
 
-# Ids as databases write lists of them: what C reads, and what is left to Ruby because it is anything else.
+# IdList parses lists of ids as databases write them: in C what it can, anything else in Ruby.
 class IdListTest < Minitest::Test
   LARGEST = (2**63) - 1
   TEXTS = [
@@ -11,23 +11,23 @@ class IdListTest < Minitest::Test
     ["1,2,"], ["7".encode(Encoding::UTF_16LE)]
   ].freeze
 
-  def test_ids_of_a_column_are_those_of_its_texts
+  def test_ids_of_a_column_equal_its_texts
     TEXTS.each do |texts|
       rows = texts.map { |text| ["other", text] }
       assert_equal answer { list.distinct(texts.compact) }, answer { list.in_column(rows, 1) }, texts.inspect
     end
   end
 
-  def test_each_id_is_there_once_in_the_order_in_which_it_comes_first
+  def test_ids_are_unique_in_order_of_first_appearance
     assert_equal [3, 1, 2], list.in_column([[7, "3,1"], [8, nil], [9, "1,2"], [10, "3"]], 1)
     assert_equal (1..2_000).to_a, list.in_column((1..2_000).map { |id| ["#{id},1"] }, 0)
   end
 
-  def test_a_column_that_no_row_has
+  def test_a_column_without_rows
     assert_equal [], list.in_column([[1], [2]], 5)
   end
 
-  def test_integers_of_a_result_in_the_text_of_an_array
+  def test_integers_of_a_result_are_written_as_array_text
     needs :postgres
     require "pg"
     connection = PG.connect(Castellan::TestServers.postgres_url)

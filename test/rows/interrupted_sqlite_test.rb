@@ -7,9 +7,9 @@ require "sqlite3"
 require "timeout"
 require "tmpdir"
 
-# A read that a Timeout ends (it leaves by `throw`) holds neither a snapshot nor a lock on SQLite.
+# A read that a Timeout interrupts (by `throw`) leaves neither a snapshot nor a lock on SQLite.
 class InterruptedSqliteTest < Minitest::Test
-  # A view that can be made endless, so that a read of it is interrupted however fast the machine is.
+  # The view can be made endless, so that the read is interrupted on any machine.
   TABLES = <<~SQL
     PRAGMA journal_mode = WAL;
     CREATE TABLE notes (id integer PRIMARY KEY, body text);
@@ -65,7 +65,7 @@ class InterruptedSqliteTest < Minitest::Test
     end
   end
 
-  # The statement of a text that came twice is kept, and it is the kept one that is interrupted.
+  # SQLite keeps a statement that ran twice; the interrupt meets that kept statement.
   def after_an_interrupted_read(resource)
     2.times { assert_includes resource.render(:all), '"id":"1"' }
     @other.execute("UPDATE bounds SET rows = #{2**60}")

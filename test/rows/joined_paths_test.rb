@@ -4,14 +4,14 @@ require "test_helper"
 require "json"
 require "document/library"
 
-# To-one paths on PostgreSQL: by a join where that cannot change what is answered, by subqueries elsewhere.
+# To-one paths on PostgreSQL are joins if that cannot change the result, subqueries otherwise.
 class JoinedPathsTest < Minitest::Test
   def setup
     needs :postgres
     library.fill
   end
 
-  def test_a_primary_key_at_the_other_end_is_joined
+  def test_a_path_to_a_primary_key_is_a_join
     statement = statement_of(articles.order(:id))
     assert_includes statement, "LEFT JOIN (SELECT \"id\" AS castellan_k"
     assert_equal ["Grace", "Edsger", nil], names(articles.order(:id).limit(3)) {
@@ -19,7 +19,7 @@ class JoinedPathsTest < Minitest::Test
     }
   end
 
-  def test_a_path_of_several_steps_is_one_join_each
+  def test_a_path_has_one_join_per_step
     author = library.models::AuthorResource
     body = author.render(library.models::Author.order(:id))
     assert_equal [nil, "Ada", "Ada"], JSON.parse(body)["data"].map { |record| record["attributes"]["mentor_name"] }
@@ -28,7 +28,7 @@ class JoinedPathsTest < Minitest::Test
     assert_equal 2, sql.scan("LEFT JOIN").size
   end
 
-  def test_a_scope_keeps_its_columns_names
+  def test_column_names_in_a_scope_still_work
     scope = articles.where("title LIKE 'Title%' AND id > 1").order("id DESC").limit(2)
     assert_includes statement_of(scope), "LEFT JOIN"
     assert_equal %w[Grace Ada], names(scope)
@@ -36,7 +36,7 @@ class JoinedPathsTest < Minitest::Test
     assert_equal %w[Ada Ada], names(joined)
   end
 
-  def test_rows_in_no_order_locked_rows_and_a_from_of_the_callers_are_left_alone
+  def test_unordered_locked_and_from_relations_have_no_join
     from = articles.from(articles.where(id: 1..3), :articles).order(:id)
     [articles.all, articles.where(id: 1..3), articles.order(:id).lock, from].each do |scope|
       library.transaction { refute_includes statement_of(scope), "LEFT JOIN" }
@@ -44,7 +44,7 @@ class JoinedPathsTest < Minitest::Test
     assert_equal %w[Grace Edsger Ada], names(from)
   end
 
-  def test_what_several_rows_may_answer_is_a_subquery
+  def test_a_path_that_may_match_several_rows_is_a_subquery
     model = Class.new(library.models::Base) { self.table_name = "articles" }
     model.has_one :badge, class_name: "#{library.models.name}::Comment", foreign_key: :article_id
     model.define_singleton_method(:name) { "Badged" }
@@ -53,7 +53,7 @@ class JoinedPathsTest < Minitest::Test
     refute_includes sql, "LEFT JOIN"
   end
 
-  def test_indexes_are_what_the_database_says
+  def test_unique_indexes_are_read_from_the_database
     adapter = Castellan::Rows.for(articles)
     assert_equal [true, false, false], %i[author comments tags].map { |name| adapter.association(name).indexed? }
     assert_equal [:id, nil, nil], %i[author comments tags].map { |name| adapter.association(name).sure_key }

@@ -5,12 +5,12 @@ require "json"
 require_relative "active_record_world"
 require_relative "sequel_world"
 
-# The links of many parents through a join table: duplicates, rows of it that lead nowhere, and none at all; in the order in which they
-# always come, whether the related records are included or not.
+# Links of many parents through a join table, with duplicates, dangling rows and parents without any, come in
+# the same order whether the related records are included or not.
 module ManyLinksContract
-  SIZES = [3, 120].freeze # on PostgreSQL as rows, and as two lists
+  SIZES = [3, 120].freeze # PostgreSQL returns 3 as rows, 120 as two lists
 
-  def test_links_are_what_the_records_answer
+  def test_links_equal_those_of_the_records
     SIZES.each do |size|
       filled(size) do
         [nil, "songs"].each { |include| assert_equal expected, linked(include: include), [size, include].inspect }
@@ -20,7 +20,7 @@ module ManyLinksContract
     end
   end
 
-  def test_what_leads_nowhere_is_no_link
+  def test_dangling_rows_of_the_join_table_are_left_out
     SIZES.each do |size|
       filled(size) do
         everything = expected
@@ -34,7 +34,7 @@ module ManyLinksContract
     end
   end
 
-  def test_the_links_of_one
+  def test_links_of_one_record
     filled(4) do
       expected.each do |id, songs|
         document = JSON.parse(resource.render(scope, id: id, include: "songs"))
@@ -44,7 +44,7 @@ module ManyLinksContract
     end
   end
 
-  def test_nobody_has_any
+  def test_no_record_has_links
     filled(60) do
       unlink
       assert_equal [[]], linked(include: "songs").values.uniq
@@ -55,7 +55,7 @@ module ManyLinksContract
 
   private
 
-  # A singer in four has none; some have one twice.
+  # One singer in four has no song; some have one twice.
   def links(singers, songs)
     pairs = singers.each_with_index.flat_map do |singer, index|
       chosen = songs.rotate(index).first(index % 4)
@@ -100,7 +100,7 @@ module ActiveRecordManyLinks
     end
   RUBY
 
-  def test_only_the_join_table_is_asked_where_the_related_rows_are_read
+  def test_only_the_join_table_is_queried_if_the_related_rows_are_read
     filled(3) do
       asked = []
       seen = ->(*, payload) { asked << payload[:sql] unless payload[:name] == "SCHEMA" }
@@ -153,7 +153,7 @@ end
 class ManyLinksOnSqliteTest < Minitest::Test
   include ActiveRecordManyLinks
 
-  def test_text_in_a_column_of_integers_leads_nowhere
+  def test_text_in_an_integer_column_is_not_a_link
     filled(3) do
       world::Base.connection.execute("UPDATE performances SET song_id = '#{world::Song.ids.first(2).join(",")}' WHERE id = " \
                                      "(SELECT MAX(id) FROM performances)")
@@ -180,7 +180,7 @@ class ManyLinksOnPostgresTest < Minitest::Test
     end
   end
 
-  def test_ids_beyond_what_the_encoder_counts_are_links_too
+  def test_ids_above_the_integer_range_of_the_encoder_are_links
     filled(60) do
       world::Song.insert_all([{ id: 2**62, title: "Late" }])
       world::Performance.insert_all(scope.ids.map { |id| { singer_id: id, song_id: 2**62 } })
@@ -192,7 +192,7 @@ class ManyLinksOnPostgresTest < Minitest::Test
 
   def base = ActiveRecordWorld.postgres
 
-  # @return [Hash{String => Integer}] how many rows hold the links, where they are lists
+  # @return [Hash{String => Integer}] the number of rows that hold the links, if they are lists
   def link_rows(relation = scope)
     document = resource.document(relation)
     row_set = Castellan::Rows.for(world::Singer).fetch(document.rendering.plan, relation)

@@ -5,7 +5,7 @@ require "active_record"
 require "json"
 require "sequel"
 
-# A block that names columns sees what the model's readers give, whatever else the request asks for.
+# A block that names columns receives the values of the model's readers, whatever else the request selects.
 class OverriddenReadersTest < Minitest::Test
   class Base < ActiveRecord::Base
     self.abstract_class = true
@@ -37,7 +37,7 @@ class OverriddenReadersTest < Minitest::Test
     Base.connection.execute("INSERT INTO users VALUES (1, 'ada', 36)")
   end
 
-  def test_a_block_of_columns_reads_by_the_models_reader_whatever_else_is_asked_for
+  def test_a_block_of_columns_uses_overridden_readers_with_any_fieldset
     [%w[greeting], %w[greeting shout], %w[greeting age]].each do |fields|
       [User.all, User.all.to_a].each do |given|
         assert_equal "Hello ADA", first(UserResource, given, fields: { users: fields.join(",") }).dig("attributes", "greeting"), fields
@@ -45,15 +45,15 @@ class OverriddenReadersTest < Minitest::Test
     end
   end
 
-  def test_a_link_of_columns_reads_by_the_models_reader
+  def test_a_link_of_columns_uses_overridden_readers
     [User.all, User.all.to_a].each { |given| assert_equal "/users/ADA", first(AgeResource, given).dig("links", "self") }
   end
 
-  def test_explain_names_the_reader
+  def test_explain_names_the_overridden_reader
     assert_includes UserResource.document(User.all, fields: { users: "greeting" }).explain, "greeting: its block reads name"
   end
 
-  def test_sequel
+  def test_overridden_readers_of_sequel
     database = Sequel.sqlite
     database.run("CREATE TABLE users (id integer PRIMARY KEY, name varchar(40))")
     database.run("INSERT INTO users VALUES (1, 'ada')")

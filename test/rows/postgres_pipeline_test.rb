@@ -5,7 +5,8 @@ require "json"
 require "timeout"
 require_relative "active_record_world"
 
-# SELECTs that need nothing of each other go to PostgreSQL together; whatever happens to them, the connection is as it was.
+# PostgresPipeline sends independent SELECTs together; after any error or interrupt the connection is as
+# before.
 class PostgresPipelineTest < Minitest::Test
   FAILING = "SELECT 1 / (id - 1) FROM generate_series(1, 1) id"
   LOCK = "SELECT pg_advisory_lock(4711)::text"
@@ -15,23 +16,23 @@ class PostgresPipelineTest < Minitest::Test
   def setup
     needs :postgres
     skip "this pg has no pipelines" unless Castellan::Rows::PostgresPipeline.possible?
-    answers("SELECT 1", "SELECT 2") # no file is loaded, and nothing made, for the first time while a test's time runs
+    answers("SELECT 1", "SELECT 2") # loads and prepares everything before a test's timeout runs
   end
 
   def teardown
     @other&.close
   end
 
-  def test_answers_come_in_the_order_of_the_questions
+  def test_results_come_in_the_order_of_the_queries
     assert_equal 1, round_trips { assert_equal [["one"], ["two"], []], answers("SELECT 'one'", "SELECT 'two'", "SELECT 3 WHERE false") }
     assert_as_before
   end
 
-  def test_one_question_takes_no_pipeline
+  def test_one_query_uses_no_pipeline
     assert_equal 0, round_trips { assert_equal [["one"]], answers("SELECT 'one'") }
   end
 
-  def test_where_subscribers_ask_the_database_one_select_follows_the_other
+  def test_with_the_pipeline_off_subscribers_may_query_the_database
     ENV["CASTELLAN_PIPELINE"] = "off"
     asking = ->(*, payload) { base.connection.raw_connection.exec("SELECT 1") if payload[:sql].end_with?("AS asked") }
     ActiveSupport::Notifications.subscribed(asking, "sql.active_record") do
@@ -51,14 +52,14 @@ class PostgresPipelineTest < Minitest::Test
     assert_equal 1, raw.exec("SELECT count(*) FROM pg_prepared_statements WHERE statement = '#{sql}'").getvalue(0, 0).to_i
   end
 
-  def test_each_statement_is_told_once_with_its_rows
+  def test_each_statement_is_notified_once_with_its_row_count
     told = events { answers("SELECT 1 AS told", "SELECT 2 AS told UNION SELECT 3") }
     rows = told.map { |payload| payload.values_at(:sql, :row_count) }
     assert_equal [["SELECT 1 AS told", 1], ["SELECT 2 AS told UNION SELECT 3", 2]], rows
     assert_equal [adapter.statement_name], told.map { |payload| payload[:name] }.uniq
   end
 
-  def test_an_error_is_the_statements_own_and_ends_the_rest
+  def test_an_error_names_its_statement_and_ends_the_others
     told = events do
       error = assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", FAILING, "SELECT nextval('users_id_seq')") }
       assert_kind_of PG::DivisionByZero, error.cause
@@ -68,7 +69,7 @@ class PostgresPipelineTest < Minitest::Test
     assert_as_before
   end
 
-  def test_what_cannot_be_prepared_is_told_of_itself
+  def test_a_statement_that_cannot_be_prepared_raises_its_own_error
     3.times do
       error = assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", "SELECT nothing_here", kept: true) }
       assert_equal "SELECT nothing_here", error.sql
@@ -76,7 +77,7 @@ class PostgresPipelineTest < Minitest::Test
     end
   end
 
-  def test_an_error_ends_the_callers_transaction_as_any_other_does
+  def test_an_error_aborts_the_transaction_of_the_caller
     base.transaction do
       assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", FAILING, "SELECT 2") }
       assert_as_before(PG::PQTRANS_INERROR)
@@ -87,7 +88,7 @@ class PostgresPipelineTest < Minitest::Test
     assert_as_before
   end
 
-  def test_a_savepoint_is_gone_back_to
+  def test_a_rollback_to_a_savepoint_works_after_an_error
     base.transaction do
       assert_raises(ActiveRecord::StatementInvalid) { base.transaction(requires_new: true) { answers("SELECT 1", FAILING, "SELECT 2") } }
       assert_as_before(PG::PQTRANS_INTRANS)
@@ -107,7 +108,7 @@ class PostgresPipelineTest < Minitest::Test
     assert_as_before
   end
 
-  def test_a_connection_that_the_server_ends
+  def test_a_connection_that_the_server_closes
     ending = "SELECT pg_terminate_backend(pg_backend_pid())"
     expected = assert_raises(ActiveRecord::ActiveRecordError) { answers(ending) }
     reconnect
@@ -118,7 +119,7 @@ class PostgresPipelineTest < Minitest::Test
     assert_as_before
   end
 
-  def test_the_read_after_one_whose_connection_the_server_ended_connects_again
+  def test_the_next_read_reconnects_after_the_server_closed_the_connection
     [["SELECT pg_terminate_backend(pg_backend_pid())"], ["SELECT 1", "SELECT pg_terminate_backend(pg_backend_pid())"]].each do |texts|
       assert_raises(ActiveRecord::ConnectionFailed) { answers(*texts) }
       assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2")
@@ -158,19 +159,19 @@ class PostgresPipelineTest < Minitest::Test
     assert_as_before
   end
 
-  def test_statements_that_the_server_dropped_are_asked_again
+  def test_statements_that_the_server_dropped_are_prepared_again
     3.times { answers("SELECT 'a'", "SELECT 'b'", "SELECT 'c'", kept: true) }
     raw.exec("DISCARD ALL")
     3.times { assert_equal [["a"], ["b"], ["c"]], answers("SELECT 'a'", "SELECT 'b'", "SELECT 'c'", kept: true) }
     assert_as_before
   end
 
-  def test_an_answer_that_nobody_took_is_no_trouble
+  def test_a_result_that_was_not_fetched_is_discarded
     raw.send_query("SELECT 7")
     assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2")
   end
 
-  def test_what_others_send_afterwards_is_sent_at_once
+  def test_later_statements_of_others_are_sent_at_once
     answers("SELECT 1", "SELECT 2")
     assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", FAILING) }
     raw.send_query("SELECT 'sent'")
@@ -178,7 +179,7 @@ class PostgresPipelineTest < Minitest::Test
     assert_equal "sent", raw.get_last_result.getvalue(0, 0)
   end
 
-  def test_nothing_is_sent_with_a_write
+  def test_writes_are_not_pipelined
     ActiveRecord::Base.while_preventing_writes do
       told = events { assert_raises(ActiveRecord::ReadOnlyError) { answers("SELECT 1", "DELETE FROM users") } }
       assert_empty told
@@ -186,11 +187,11 @@ class PostgresPipelineTest < Minitest::Test
     assert_as_before
   end
 
-  def test_without_prepared_statements_one_goes_after_the_other
+  def test_without_prepared_statements_selects_are_sequential
     base.connection.unprepared_statement { assert_equal 0, round_trips { assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2") } }
   end
 
-  def test_query_transformers_hold
+  def test_query_transformers_apply
     ActiveRecord.query_transformers << ->(sql, _connection) { "#{sql} /* tagged */" }
     told = events { assert_equal 0, round_trips { assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2") } }
     assert_equal ["SELECT 1 /* tagged */", "SELECT 2 /* tagged */"], told.map { |payload| payload[:sql] }
@@ -207,14 +208,14 @@ class PostgresPipelineTest < Minitest::Test
     end
   end
 
-  def test_links_of_records_that_are_asked_for_by_id_are_asked_for_with_them
+  def test_links_of_records_found_by_id_are_read_in_the_same_round_trip
     rolled_back do
       users = people
       assert_equal(2, round_trips { assert_equal %w[groups posts roles], included(users.first) })
     end
   end
 
-  def test_what_is_linked_to_a_record_that_is_not_there_is_not_written
+  def test_records_linked_to_a_missing_record_are_left_out
     rolled_back do
       users = people
       world::User.where(id: users.last).delete_all
@@ -239,7 +240,7 @@ class PostgresPipelineTest < Minitest::Test
     Castellan::Rows::Query.new(adapter, sql, ids, kept)
   end
 
-  # @return [Array<Array<String>>] the first column of each
+  # @return [Array<Array<String>>] the first column of each statement's rows
   def answers(*texts, kept: false)
     queries = texts.map { |sql| query(sql, kept: kept) }
     session { |session| session.answer(queries) }
@@ -283,7 +284,7 @@ class PostgresPipelineTest < Minitest::Test
     other.exec("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").getvalue(0, 0) == "1"
   end
 
-  # As an application that has been told that its connection is gone.
+  # Reconnects, as an application does after it lost its connection.
   def reconnect
     base.connection.reconnect!
   end
@@ -295,7 +296,7 @@ class PostgresPipelineTest < Minitest::Test
     end
   end
 
-  # @return [Array<Integer>] two users with a role, a group and a post with a comment each
+  # @return [Array<Integer>] the ids of two users, each with a role, a group and a post with a comment
   def people
     Array.new(2) do |index|
       user = world::User.create!(email: "#{index}@example.com", first_name: "A", last_name: "B")

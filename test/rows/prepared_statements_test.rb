@@ -21,7 +21,7 @@ class PreparedStatementsTest < Minitest::Test
     @connection&.close unless @connection&.finished?
   end
 
-  def test_a_text_is_prepared_when_it_comes_again
+  def test_a_query_is_prepared_at_its_second_use
     assert_equal [["one"]], read
     assert_empty prepared
     assert_equal [["one"]], read
@@ -29,17 +29,17 @@ class PreparedStatementsTest < Minitest::Test
     assert_equal [SQL], prepared
   end
 
-  def test_what_is_not_kept_is_never_prepared
+  def test_statements_that_are_not_kept_are_never_prepared
     3.times { driver.rows(@connection, SQL, [1]) }
     assert_empty prepared
   end
 
-  def test_a_long_list_of_ids_is_planned_for_itself
+  def test_a_long_list_of_ids_gets_its_own_plan
     3.times { assert_equal [["one"], ["two"]], driver.rows(@connection, SQL, (1..101).to_a, prepared: true).values }
     assert_empty prepared
   end
 
-  def test_unless_an_index_finds_each_of_them
+  def test_up_to_2000_indexed_ids_are_prepared
     rows = ->(ids) { driver.rows(@connection, SQL, ids, prepared: true, indexed: true).values }
     3.times { assert_equal [["one"], ["two"]], rows.call((1..2_001).to_a) }
     assert_empty prepared
@@ -47,7 +47,7 @@ class PreparedStatementsTest < Minitest::Test
     assert_equal [SQL], prepared
   end
 
-  def test_a_long_text_is_not_kept
+  def test_a_long_query_is_not_kept
     long = "#{SQL} -- #{"x" * 4_000}"
     3.times { driver.rows(@connection, long, [1], prepared: true) }
     assert_empty prepared
@@ -61,7 +61,7 @@ class PreparedStatementsTest < Minitest::Test
     refute_includes prepared, "SELECT 0"
   end
 
-  def test_nothing_is_given_up_inside_a_transaction
+  def test_no_statement_is_deallocated_inside_a_transaction
     limit = Castellan::Rows::PreparedStatements::LIMIT
     limit.times { |index| driver.rows(@connection, "SELECT #{index}", nil, prepared: true) }
     @connection.transaction { 3.times { assert_equal [["one"]], read } }
@@ -69,7 +69,7 @@ class PreparedStatementsTest < Minitest::Test
     assert_empty prepared
   end
 
-  def test_statements_that_the_server_dropped_are_asked_again
+  def test_statements_that_the_server_dropped_are_prepared_again
     2.times { read }
     @connection.exec("DISCARD ALL")
     assert_equal [["one"]], read
@@ -77,7 +77,7 @@ class PreparedStatementsTest < Minitest::Test
     assert_equal [SQL], prepared
   end
 
-  def test_a_connection_that_was_reset_begins_anew
+  def test_a_reset_connection_prepares_its_statements_again
     2.times { read }
     before = statements
     @connection.reset
@@ -85,20 +85,20 @@ class PreparedStatementsTest < Minitest::Test
     refute_same before, statements
   end
 
-  def test_a_name_that_is_taken_is_no_trouble
+  def test_a_statement_name_in_use_is_skipped
     read
     @connection.prepare("castellan_rows_1", "SELECT 1")
     3.times { assert_equal [["one"]], read }
   end
 
-  def test_a_column_of_another_type_is_read_anew
+  def test_a_changed_column_type_prepares_the_statement_again
     2.times { read }
     @connection.exec("ALTER TABLE things ALTER COLUMN name TYPE text")
     3.times { assert_equal [["one"]], read }
     assert_equal [SQL], prepared
   end
 
-  def test_inside_a_transaction_it_is_said_as_active_record_says_it
+  def test_a_changed_column_inside_a_transaction_raises_the_error_of_active_record
     2.times { session { |session| session.rows(SQL, [1], kept: true) } }
     model.transaction do
       @connection.exec("ALTER TABLE things ALTER COLUMN name TYPE text")
@@ -109,7 +109,7 @@ class PreparedStatementsTest < Minitest::Test
     assert_equal([["one"]], session { |session| session.rows(SQL, [1], kept: true).values })
   end
 
-  def test_a_failed_transaction_is_said_as_active_record_says_it
+  def test_a_failed_transaction_raises_the_error_of_active_record
     4.times do |times|
       times.times { session { |session| session.rows(SQL, [1], kept: true) } }
       model.transaction do
@@ -122,18 +122,18 @@ class PreparedStatementsTest < Minitest::Test
     end
   end
 
-  def test_active_records_switch_holds
+  def test_prepared_statements_false_of_active_record_applies
     model(prepared_statements: false)
     3.times { session { |session| session.rows(SQL, [1], kept: true) } }
     assert_empty prepared(model.connection.raw_connection)
   end
 
-  def test_unprepared_statement_holds
+  def test_unprepared_statement_of_active_record_applies
     model.connection.unprepared_statement { 3.times { session { |session| session.rows(SQL, [1], kept: true) } } }
     assert_empty prepared(model.connection.raw_connection)
   end
 
-  def test_a_text_that_is_different_each_time_is_not_prepared
+  def test_a_query_that_differs_each_time_is_not_prepared
     ActiveRecord.query_transformers << ->(sql, _connection) { "#{sql} /* #{rand} */" }
     3.times { session { |session| session.rows(SQL, [1], kept: true) } }
     assert_empty prepared(model.connection.raw_connection)
@@ -141,7 +141,7 @@ class PreparedStatementsTest < Minitest::Test
     ActiveRecord.query_transformers.pop
   end
 
-  def test_sequel_prepares_where_the_model_asks_for_it
+  def test_sequel_prepares_if_the_model_has_prepared_statements
     database = Sequel.connect(@url)
     { true => [SQL], false => [] }.each do |plugin, expected|
       thing = Class.new(Sequel::Model(database[:things]))

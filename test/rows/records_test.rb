@@ -4,7 +4,7 @@ require "test_helper"
 require_relative "active_record_world"
 require_relative "sequel_world"
 
-# Documents of records that the caller has: what they have loaded is used, what they have not is read as rows.
+# Documents of given records use the loaded associations and read the others as rows.
 module RecordsContract
   include ActiveRecordWorld::RolledBack
 
@@ -15,7 +15,7 @@ module RecordsContract
 
   INCLUDES = [nil, "roles", "posts.comments", "employee,manager,reports", "groups,latest_posts", "vehicles,last_login_token"].freeze
 
-  def test_records_are_written_as_their_rows_are
+  def test_records_are_written_like_their_rows
     INCLUDES.each do |include|
       expected = user_resource.render(users, include: include)
       assert_equal JSON.parse(expected), JSON.parse(user_resource.render(users.to_a, include: include)), "nothing loaded, #{include}"
@@ -24,13 +24,13 @@ module RecordsContract
     end
   end
 
-  def test_what_is_loaded_asks_nothing
+  def test_loaded_associations_send_no_query
     loaded = users.preload(:roles, :employee, :manager, posts: :comments).to_a
     fields = { users: %i[email employee_id roles employee manager posts] }
     assert_empty(statements { user_resource.render(loaded, include: "roles,employee,manager,posts.comments", fields: fields) })
   end
 
-  def test_what_is_not_loaded_is_read_in_one_statement_a_level
+  def test_unloaded_associations_take_one_query_per_level
     records = users.to_a
     asked = statements { user_resource.render(records, fields: { users: %i[email employee_id employee manager last_login_token] }) }
     assert_equal 1, asked.size
@@ -39,7 +39,7 @@ module RecordsContract
     assert_equal 0, instantiated { user_resource.render(records, include: "posts,roles") }
   end
 
-  def test_what_was_changed_in_a_record_is_what_is_written
+  def test_unsaved_changes_of_a_record_are_written
     record = users.first
     record.email = "changed"
     record.association(:posts).target = [models::Post.new(id: 77, title: "unsaved")]
@@ -48,7 +48,7 @@ module RecordsContract
     assert_equal({ "title" => "unsaved" }, document["included"][0]["attributes"])
   end
 
-  def test_a_record_that_is_given_twice_has_its_links_once
+  def test_a_record_that_is_passed_twice_has_its_links_once
     loaded = users.preload(:posts).to_a
     expected = user_links(loaded)
     assert_operator expected.first.size, :>, 1
@@ -62,7 +62,7 @@ module RecordsContract
     end
   end
 
-  def test_where_only_some_have_an_association_loaded_the_rest_is_loaded_for_them
+  def test_an_association_that_some_records_have_loaded_is_preloaded_for_the_others
     records = users.to_a
     records.first.posts.load
     expected = users.map { |user| user.posts.map { |post| post.id.to_s } }
@@ -85,7 +85,7 @@ module RecordsContract
     refute_empty(statements { user_resource.render(users, fields: { users: %i[email] }) })
   end
 
-  def test_a_record_that_was_never_saved_has_no_rows_to_ask
+  def test_an_unsaved_record_sends_no_query
     fresh = models::User.new(id: 999, email: "new", roles: [models::Role.new(id: 5, title: "boss")])
     document = nil
     assert_empty(statements { document = JSON.parse(user_resource.render([fresh], include: "roles", fields: { users: %i[email roles] })) })
@@ -93,13 +93,13 @@ module RecordsContract
                                        document["included"].map { |object| object["attributes"]["title"] }]
   end
 
-  def test_objects_of_any_kind_may_stand_for_a_models_records
+  def test_any_object_with_the_readers_may_replace_a_record
     plain = Struct.new(:id, :email).new(7, "struct@example.com")
     document = JSON.parse(user_resource.render([plain], fields: { users: %i[email] }))
     assert_equal "struct@example.com", document["data"][0]["attributes"]["email"]
   end
 
-  def test_a_resource_without_a_model_takes_the_models_it_is_given
+  def test_a_resource_without_a_model_accepts_records
     resource = Class.new(Castellan::Resource) do
       type "users"
       attributes :email
@@ -116,7 +116,7 @@ module RecordsContract
     assert_equal users.first.email.upcase, document["data"][0]["attributes"]["loud"]
   end
 
-  def test_a_block_of_the_record_preloads_what_it_walks
+  def test_a_block_preloads_its_declared_associations
     resource = Class.new(Castellan::Resource) { type "users" }
     resource.model(models::User)
     resource.attribute(:titles, preloads: :roles) { |user| user.roles.map(&:title).sort }
@@ -136,7 +136,7 @@ module RecordsContract
     assert_equal few, many
   end
 
-  def test_one_opaque_attribute_sends_its_type_to_models_once_and_no_other
+  def test_an_opaque_attribute_loads_models_of_its_type_only_and_once
     resource = user_resource
     shouting = Class.new(resource) { attribute(:shout) { |user| user.email.upcase } }
     made = []
@@ -168,7 +168,7 @@ module RecordsContract
     assert_equal(counted.map(&:posts_count), document["data"].map { |object| object["attributes"]["posts_count"] })
   end
 
-  def test_a_block_is_given_the_viewer_where_it_takes_two
+  def test_a_block_with_two_arguments_receives_the_viewer
     resource = Class.new(Castellan::Resource) { type "users" }
     resource.model(models::User)
     resource.attribute(:mine) { |user, viewer| user.id == viewer }
@@ -181,7 +181,7 @@ module RecordsContract
     end
   end
 
-  def test_an_attribute_that_was_not_selected_is_missing_and_not_null
+  def test_an_attribute_that_was_not_selected_raises
     given = users.select(:id, :first_name).to_a
     assert_raises(ActiveModel::MissingAttributeError) { user_resource.render(given, fields: { users: %i[email] }) }
     names = JSON.parse(named.render(given))["data"].map { |one| one["attributes"]["first_name"] }
@@ -202,7 +202,7 @@ module RecordsContract
     [secretive.order(:id), secretive.order(:id).to_a].each { |given| assert_raises(NoMethodError) { resource.render(given) } }
   end
 
-  def test_strict_loading_holds_for_what_would_be_loaded
+  def test_strict_loading_raises_for_unloaded_associations
     strict = users.strict_loading.to_a
     resource = Class.new(Castellan::Resource) { attribute(:ids) { |user| user.posts.map(&:id) } }
     resource.model(models::User)
@@ -211,7 +211,7 @@ module RecordsContract
     assert_equal(users.map { |user| user.posts.size }, linked.map { |one| one["relationships"]["posts"]["data"].size })
   end
 
-  def test_a_client_cannot_choose_among_records_that_are_given
+  def test_a_client_cannot_filter_or_sort_given_records
     { filter: { role: "x" }, sort: "email", page: { size: 1 } }.each do |family, value|
       resource = Class.new(user_resource) do
         filter(:role) { |scope, _| scope }
@@ -229,7 +229,7 @@ module RecordsContract
 
   def users = models::User.order(:id)
 
-  # Where associations have no order, preloading and rows may differ in it.
+  # Sorts linkage and included: without an order, preloading and rows may return different orders.
   def normal(bytes)
     document = JSON.parse(bytes)
     document["included"]&.sort_by! { |object| object.values_at("type", "id") }
@@ -327,7 +327,7 @@ class RecordsOnPostgresTest < Minitest::Test
   include ActiveRecordWorld::OnPostgres
 end
 
-# Objects that no database knows.
+# Documents of plain objects without a database.
 class ObjectRecordsTest < Minitest::Test
   Level = Struct.new(:id, :title, :height, :built_at, :towers)
   class Tower
@@ -350,7 +350,7 @@ class ObjectRecordsTest < Minitest::Test
     has_one(:highest, resource: TowerResource) { |level| (level.is_a?(Hash) ? level[:towers] : level.towers).max_by(&:name) }
   end
 
-  def test_structs_objects_and_hashes_are_written_alike
+  def test_structs_objects_and_hashes_are_written_the_same
     towers = [Tower.new(1, "north"), Tower.new("x", "south")]
     time = Time.utc(2024, 1, 31, 10, 20, 30.5r)
     level = Level.new(3, "Keep", 12.5, time, towers)
@@ -365,12 +365,12 @@ class ObjectRecordsTest < Minitest::Test
     end
   end
 
-  def test_a_hash_without_a_key_says_which
+  def test_a_missing_hash_key_is_named
     error = assert_raises(Castellan::Error) { LevelResource.render([{ id: 1, titel: "x" }], fields: { levels: [:title] }) }
     assert_includes error.message, "has no :title"
   end
 
-  def test_an_object_without_a_reader_says_which
+  def test_a_missing_reader_is_named
     broken = Class.new { def id = title }.new
     missing = Struct.new(:id, :title)
     { { fields: { levels: [:height] } } => "height", { fields: { levels: [:towers] } } => "towers" }.each do |asked, name|
@@ -390,13 +390,13 @@ class ObjectRecordsTest < Minitest::Test
     assert_equal [1, "two", nil, true, 1.5, "2.5", "2024-01-01", [1, { "a" => nil }], "sym"], written
   end
 
-  def test_a_number_that_is_none_is_null_as_rails_has_it
+  def test_nan_and_infinity_are_null_as_in_rails
     written = LevelResource.render([{ id: 1, title: Float::NAN }, { id: 2, title: 1.5 }], fields: { levels: [:title] })
     assert_equal([nil, 1.5], JSON.parse(written)["data"].map { |object| object["attributes"]["title"] })
   end
 end
 
-# Records of Sequel.
+# Documents of Sequel's records.
 module SequelRecordsContract
   def setup
     @company = world::Company.create(name: "Keep & Co")
@@ -412,7 +412,7 @@ module SequelRecordsContract
     @company.delete
   end
 
-  def test_records_are_written_as_their_rows_are
+  def test_records_are_written_like_their_rows
     logs = world::MailLog.where(company_id: @company.id).order(:id)
     [nil, "company", "tags"].each do |include|
       expected = JSON.parse(resource.render(logs, include: include))
@@ -421,7 +421,7 @@ module SequelRecordsContract
     end
   end
 
-  def test_a_block_of_the_record_preloads_what_it_walks
+  def test_a_block_preloads_its_declared_associations
     logs = Class.new(Castellan::Resource) do
       attribute(:labels, preloads: %i[tags company]) { |log| [log.company.name, *log.tags.map(&:label)] }
     end

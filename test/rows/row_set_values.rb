@@ -4,7 +4,7 @@ require "bigdecimal"
 require "json"
 require "time"
 
-# What a RowSet says, as a tree of plain values: slow, obvious, and written without the encoders.
+# Converts a RowSet to a tree of plain values without the encoders: the slow oracle of the rows tests.
 #
 #   RowSetValues.new(plan, row_set).to_a
 #   # => [{ "id" => "1", "email" => "ada@example.com", "roles" => [{ "id" => "2", "title" => "chief" }] }]

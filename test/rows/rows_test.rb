@@ -3,7 +3,7 @@
 require "test_helper"
 
 class RowsTest < Minitest::Test
-  def test_it_needs_no_orm_to_be_required
+  def test_it_is_required_without_an_orm
     script = <<~RUBY
       require "castellan/rows"
       p [defined?(ActiveRecord), defined?(Sequel)]
@@ -14,7 +14,7 @@ class RowsTest < Minitest::Test
     assert_includes output, "42 cannot be read as rows: give an ActiveRecord model"
   end
 
-  def test_a_key_in_a_statement_is_found_and_replaced
+  def test_a_key_in_a_statement_is_replaced
     key = Castellan::Rows::OwnerKey
     sql = %(SELECT "r"."id" FROM "r" WHERE "a"."user_id" = #{key.value(:integer)} AND "a"."name" = '1847362915x')
     assert_equal %("a"."user_id"), key.column(sql)
@@ -22,13 +22,13 @@ class RowsTest < Minitest::Test
     assert_raises(Castellan::DeclarationError) { key.replace("SELECT 1", "x") }
   end
 
-  def test_ids_travel_as_one_value
+  def test_ids_are_sent_as_one_value
     assert_equal %([1,2]), Castellan::Rows::Dialect.for(:sqlite).bind([1, 2])
     assert_equal %("x" IN (SELECT value FROM json_each(?))), Castellan::Rows::Dialect.for(:sqlite).among(%("x"), "integer")
     assert_equal %("x" = ANY($1::bigint[])), Castellan::Rows::Dialect.for(:postgres).among(%("x"), "bigint")
   end
 
-  def test_a_list_of_one_is_compared_with
+  def test_a_list_of_one_id_is_an_equality
     texts = %i[postgres sqlite other].map { |name| Castellan::Rows::Dialect.for(name) }
                                      .map { |dialect| dialect.single(dialect.among(%("x"), "uuid")) }
     assert_equal [%("x" = ($1::uuid[])[1]), %("x" = json_extract(?, '$[0]')), %("x" IN (castellan_ids))], texts

@@ -3,7 +3,7 @@
 require "test_helper"
 require_relative "sequel_kinds_world"
 
-# Whatever association or type: what is written is what Sequel's own objects answer, from rows, from models and from given records.
+# For each association and type, rows, models and given records write the values that Sequel's objects return.
 module SequelKindsContract
   KINDS = {
     Knight: %i[liege vassals quests crest_quests heaviest second two_lightest next_two grave own_crest conditional shared first_shared
@@ -23,7 +23,7 @@ module SequelKindsContract
         resource = relating(model, name)
         expected = expected(model, name)
         refute_empty expected.values.flatten
-        eager = name == :own_crest ? all(model).all : all(model).eager(name).all # Sequel cannot load what looks at its owner
+        eager = name == :own_crest ? all(model).all : all(model).eager(name).all # Sequel cannot eager-load a block that takes the owner
         [all(model), all(model).all, eager].each do |given|
           assert_equal expected, links(resource, given, name), "linked"
           assert_equal expected, links(resource, given, name, include: name.to_s), "linked beside what is included"
@@ -34,7 +34,7 @@ module SequelKindsContract
     end
   end
 
-  def test_each_value_is_what_the_record_answers_from_rows_and_from_records
+  def test_each_value_of_rows_and_records_equals_that_of_the_model
     names = world::Relic.columns - %i[id points]
     resource = Class.new(Castellan::Resource) { attributes(*names) }
     resource.model(world::Relic)
@@ -45,7 +45,7 @@ module SequelKindsContract
     refute_includes resource.document(world::Relic.order(:id)).explain, "models of this type"
   end
 
-  def test_a_serialized_attribute_sends_the_type_to_models
+  def test_a_serialized_attribute_loads_models_for_the_type
     resource = Class.new(Castellan::Resource) { attributes :points, :name }
     resource.model(world::Relic)
     assert_equal([{ "points" => [1, 2], "name" => "grail" }, { "points" => nil, "name" => "\"<&>\u2028" }],
@@ -53,7 +53,7 @@ module SequelKindsContract
     assert_includes resource.document.explain, "reads points by its own method ("
   end
 
-  def test_a_serialized_attribute_is_its_column_where_it_is_taken_as_stored
+  def test_a_serialized_attribute_with_stored_is_its_column
     resource = Class.new(Castellan::Resource) { attributes :points, :name, as_stored: true }
     resource.model(world::Relic)
     relics = world::Relic.order(:id)
@@ -64,7 +64,7 @@ module SequelKindsContract
     refute_includes resource.document(relics).explain, "models of this type"
   end
 
-  def test_a_key_of_several_columns_is_joined
+  def test_composite_keys_are_joined
     resource = Class.new(Castellan::Resource) { attributes :name }
     resource.model(world::Steed)
     assert_equal(%w[1_1 1_2], JSON.parse(resource.render)["data"].map { |one| one["id"] }.sort)
@@ -112,7 +112,8 @@ module SequelKindsContract
     end
   end
 
-  # As ActiveSupport writes a value where it is loaded, which it is in these tests; but a time of a machine in UTC is UTC.
+  # Formats a value as ActiveSupport (loaded in these tests) does, except that times of a machine in UTC are
+  # UTC.
   def plain(value)
     value = value.getutc if value.instance_of?(Time) && value.zone == "UTC"
     JSON.parse(defined?(ActiveSupport::JSON) ? ActiveSupport::JSON.encode(value) : Castellan::Rows::JSONValue.text(value))
@@ -161,8 +162,8 @@ class SequelKindsOnSqliteTest < Minitest::Test
 
   def world = SequelKindsWorld.sqlite
 
-  # SQLite compares a number with a column of text; Sequel's eager loading does not.
-  def test_a_key_of_numbers_beside_a_column_of_text
+  # SQLite compares a number with a text column; Sequel's eager loading does not.
+  def test_an_integer_key_with_a_text_foreign_key
     pages, chapters = models_of_mixed_keys
     %i[pages first_page shared].each do |name|
       resource = Class.new(Castellan::Resource) do
@@ -187,7 +188,7 @@ class SequelKindsOnSqliteTest < Minitest::Test
     JSON.parse(text)["data"].to_h { |one| [one["id"], one["relationships"][name.to_s]["data"].map { |link| link["id"] }] }
   end
 
-  # @return [Array(Class, Class)] the resource of the pages, the model of the chapters
+  # @return [Array(Class, Class)] the resource of the pages and the model of the chapters
   def models_of_mixed_keys
     database = world::DB
     database.create_table!(:chapters) { primary_key :id }

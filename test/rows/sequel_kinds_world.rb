@@ -3,7 +3,8 @@
 require "sequel"
 require "castellan/rows"
 
-# Knights, quests and steeds: each kind of association that Sequel has, and a table with a column of each type, in a database.
+# Declares each kind of association that Sequel has (knights, quests, steeds) and a table with a column of
+# each type.
 module SequelKindsWorld
   POINTS = Class.new do
     def self.call(text) = text.split(";").map(&:to_i)
@@ -61,7 +62,7 @@ module SequelKindsWorld
       end
     end
 
-    # Any type that the database has: what Sequel makes of it is what is written.
+    # Has a column of each type of the database; a document writes what Sequel converts it to.
     def types(database)
       postgres = database.database_type == :postgres
       database.create_table!(:relics) do

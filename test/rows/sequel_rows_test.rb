@@ -5,7 +5,7 @@ require_relative "sequel_world"
 require_relative "row_set_values"
 Castellan::Resource && Castellan::Rows
 
-# What rows say is what Sequel's objects say, on both databases.
+# Rows have the values that Sequel's objects return, on SQLite and on PostgreSQL.
 module SequelRowsContract
   def setup
     tables = %i[mail_logs_tags mail_logs tags companies categories]
@@ -13,7 +13,7 @@ module SequelRowsContract
     seed
   end
 
-  def test_attributes_and_paths_are_what_the_records_answer
+  def test_attributes_and_paths_equal_those_of_the_records
     resource = resource(world::MailLog) do
       attributes :number, :comment, :received_on, :value_net, :weight, :read, :created_at
       attribute :category_name, from: "category.name"
@@ -39,11 +39,11 @@ module SequelRowsContract
     define_method("test_#{name}_is_linked_and_included_as_the_association_answers") { assert_related(world::Company, name) }
   end
 
-  def test_tags_are_linked_and_included_as_the_association_answers
+  def test_tags_are_linked_and_included_like_the_association
     assert_related(world::MailLog, :tags)
   end
 
-  def test_a_category_is_linked_and_included_as_the_association_answers
+  def test_a_category_is_linked_and_included_like_the_association
     assert_related(world::MailLog, :category)
   end
 
@@ -65,7 +65,7 @@ module SequelRowsContract
     assert_equal [expected.first], rows(resource, Castellan::Rows.for(view).by_ids(view, [expected.first["id"]], :company_id))
   end
 
-  def test_a_page_is_ordered_to_the_last_row_and_counted
+  def test_a_page_has_a_total_order_and_a_count
     adapter = Castellan::Rows.for(world::MailLog)
     scope = adapter.scope(world::MailLog)
     page = adapter.page(adapter.order(scope, [%i[category_id desc]]), limit: 2, offset: 1)
@@ -82,7 +82,7 @@ module SequelRowsContract
     assert_equal adapter.count(tagged), rows(resource, tagged).size
   end
 
-  def test_the_order_of_a_joined_table_holds_and_no_row_comes_twice
+  def test_ordering_by_a_joined_table_returns_each_row_once
     logs = world::MailLog
     companies = world::Company
     resource = resource(logs) { attributes :comment }
@@ -100,14 +100,14 @@ module SequelRowsContract
     assert_equal logs.count, rows(resource, logs.association_left_join(:tags).order(Sequel[:tags][:label])).size
   end
 
-  def test_what_is_selected_under_the_name_of_a_column_is_what_the_records_answer
+  def test_an_expression_selected_as_a_column_replaces_its_value
     resource = resource(world::MailLog) { attributes :comment }
     logs = world::MailLog.order(:id).select(:id, Sequel.function(:upper, :comment).as(:comment))
     assert_equal logs.map(&:comment), rows(resource, logs).map { |row| row["comment"] }
     refute_equal world::MailLog.order(:id).map(&:comment), logs.map(&:comment)
   end
 
-  def test_a_block_that_looks_at_the_owner_goes_through_models
+  def test_an_association_block_with_the_owner_loads_models
     assert_includes Castellan::Rows.for(world::Company).association(:own_logs).reason, "looks at the owner"
     owner = world::Company.order(:id).first
     world::MailLog.create(company_id: owner.id, comment: owner.name)
@@ -119,12 +119,12 @@ module SequelRowsContract
     assert_equal(expected, rows(companies, world::Company.order(:id)).map { |row| row["own_logs"] })
   end
 
-  def test_ids_that_are_no_numbers_find_nothing
+  def test_ids_that_are_not_numbers_find_nothing
     adapter = Castellan::Rows.for(world::Company)
     assert_empty adapter.ids(adapter.by_ids(world::Company.dataset, %w[1abc abc 99999999999999999999]))
   end
 
-  def test_ids_that_are_no_dates_find_nothing
+  def test_ids_that_are_not_dates_find_nothing
     adapter = Castellan::Rows.for(world::MailLog)
     day = world::MailLog.exclude(received_on: nil).get(:received_on)
     found = ["abc", "", "2024-13-01", day.iso8601].map { |id| adapter.ids(adapter.by_ids(world::MailLog.dataset, [id], :received_on)) }
@@ -132,7 +132,7 @@ module SequelRowsContract
     refute_empty found.last
   end
 
-  def test_ids_of_a_whole_model_need_no_dataset_and_answer_the_same
+  def test_a_query_by_id_is_the_same_without_a_dataset
     adapter = Castellan::Rows.for(world::Company)
     ids = world::Company.order(:id).select_map(:id)
     resource = resource(world::Company) { attributes :name }
@@ -145,13 +145,13 @@ module SequelRowsContract
     assert_equal(%w[two], RowSetValues.new(plan, adapter.fetch(plan, narrowed)).to_a.map { |row| row["name"] })
   end
 
-  def test_errors_are_sequels
+  def test_errors_are_those_of_sequel
     resource = resource(world::Company) { attributes :name }
     error = assert_raises(Sequel::DatabaseError) { rows(resource, world::Company.where(Sequel.lit("no_such_column = 1"))) }
     assert_includes error.message, "no_such_column"
   end
 
-  def test_it_reads_inside_the_callers_transaction
+  def test_it_reads_inside_the_transaction_of_the_caller
     resource = resource(world::Category) { attributes :name }
     world::DB.transaction(rollback: :always) do
       world::Category.create(name: "unseen")
@@ -160,7 +160,7 @@ module SequelRowsContract
     refute_includes rows(resource, world::Category.dataset).map { |row| row["name"] }, "unseen"
   end
 
-  def test_the_tables_read_are_known
+  def test_the_plan_names_the_tables_that_it_reads
     resource = resource(world::MailLog) do
       attributes :number
       attribute :category_name, from: "category.name"
@@ -247,7 +247,7 @@ class SequelRowsOnPostgresTest < Minitest::Test
     super
   end
 
-  def test_the_tables_are_not_known_where_the_database_chooses_rows_by_who_asks
+  def test_the_tables_are_unknown_with_row_level_security
     world::DB.transaction(rollback: :always) do
       world::DB.run("ALTER TABLE categories ENABLE ROW LEVEL SECURITY")
       resource = resource(world::MailLog) { attribute :category_name, from: "category.name" }

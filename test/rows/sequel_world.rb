@@ -4,7 +4,7 @@ require "logger"
 require "sequel"
 require "castellan/rows"
 
-# Mail logs with companies, categories and tags, and a view of totals without a key, in one database.
+# Sets up mail logs with companies, categories and tags, and a view without a key, in one database.
 #
 #   SequelWorld.sqlite::MailLog.count
 module SequelWorld

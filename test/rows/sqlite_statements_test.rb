@@ -17,7 +17,7 @@ class SqliteStatementsTest < Minitest::Test
     @connection.close
   end
 
-  def test_a_text_that_comes_again_is_compiled_twice_and_no_more
+  def test_a_repeated_query_is_compiled_twice_at_most
     compiled = compiling { 5.times { |index| assert_equal [[%w[one two][index % 2]]], statements.rows(SQL, "[#{(index % 2) + 1}]") } }
     assert_equal [keeps? ? 2 : 5, keeps? ? 1 : 0], [compiled, statements.size]
   end
@@ -31,13 +31,13 @@ class SqliteStatementsTest < Minitest::Test
     assert_raises(SQLite3::SQLException) { statements.rows(SQL, "[3]") }
   end
 
-  def test_rows_of_other_columns_after_a_change_of_the_table
+  def test_a_kept_statement_reads_new_columns_after_a_migration
     3.times { statements.rows("SELECT * FROM things") }
     @connection.execute("ALTER TABLE things ADD COLUMN label text")
     assert_equal [[1, "one", nil], [2, "two", nil]], statements.rows("SELECT * FROM things")
   end
 
-  def test_no_more_are_kept_than_the_limit_and_no_long_text
+  def test_kept_statements_have_a_limit_and_long_queries_are_not_kept
     limit = keeps? ? Castellan::Rows::SqliteStatements::LIMIT : 0
     (Castellan::Rows::SqliteStatements::LIMIT + 10).times { |index| 2.times { assert_equal [[index]], statements.rows("SELECT #{index}") } }
     assert_equal limit, statements.size
@@ -45,7 +45,7 @@ class SqliteStatementsTest < Minitest::Test
     assert_equal limit, statements.size
   end
 
-  def test_active_records_switch_holds
+  def test_prepared_statements_false_of_active_record_applies
     [[true, keeps? ? 1 : 0], [false, 0]].each do |prepared, kept|
       base = Class.new(ActiveRecord::Base) { self.abstract_class = true }
       self.class.const_set("Base#{object_id}#{prepared}", base)
@@ -60,7 +60,7 @@ class SqliteStatementsTest < Minitest::Test
 
   private
 
-  # Of the installed version of sqlite3: below 2 nothing is kept.
+  # Depends on the version of sqlite3: statements are kept from version 2 on.
   def keeps? = Castellan::Rows::SqliteStatements.keeps?
   def statements = Castellan::Rows::SqliteStatements.of(@connection)
 

@@ -5,7 +5,7 @@ require "active_record"
 require "sequel"
 require "castellan/rows"
 
-# The tables of a statement, in whatever way it is written: each a superset of what it reads, or not certain.
+# StatementTables returns a superset of the tables that a statement reads, or refuses it as uncertain.
 module StatementTablesContract
   def setup
     super
@@ -16,7 +16,7 @@ module StatementTablesContract
     @rows = Castellan::Rows.for(model)
   end
 
-  def test_every_table_is_found_however_the_statement_is_written
+  def test_every_table_of_every_kind_of_statement_is_found
     {
       "SELECT * FROM users" => %w[users],
       "select count(*) from Users AS u, roles AS r WHERE u.id = r.user_id" => %w[roles users],
@@ -31,7 +31,7 @@ module StatementTablesContract
     }.each { |sql, tables| assert_equal tables, Array(tables(sql)).sort, "#{sql}: #{tables(sql)}" }
   end
 
-  def test_what_is_not_certain_is_refused_with_the_reason
+  def test_uncertain_statements_are_refused_with_the_reason
     {
       "SELECT id FROM people" => "people is no",
       "SELECT id FROM users WHERE created_at < CURRENT_TIMESTAMP" => "CURRENT_TIMESTAMP",
@@ -42,7 +42,7 @@ module StatementTablesContract
     }.each { |sql, reason| assert_includes tables(sql), reason, sql }
   end
 
-  def test_statements_that_differ_in_values_are_asked_about_once
+  def test_statements_that_differ_in_values_only_are_analysed_once
     count = count_statements do
       5.times { |i| assert_equal %w[users], tables("SELECT id FROM users WHERE id = #{i} AND name = 'n#{i}'") }
       assert_equal %w[posts], tables("SELECT id FROM posts WHERE id = 1")
@@ -62,7 +62,7 @@ module StatementTablesOnPostgres
     super
   end
 
-  def test_what_only_postgres_has_is_refused
+  def test_uncertain_statements_of_postgresql_are_refused
     run_sql("CREATE FUNCTION now_of(u users) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()'")
     run_sql(%(CREATE FUNCTION "odd name"() RETURNS integer LANGUAGE sql AS 'SELECT count(*)::integer FROM posts'))
     run_sql("CREATE MATERIALIZED VIEW counts AS SELECT count(*) AS n FROM users")
@@ -96,7 +96,7 @@ module StatementTablesOnPostgres
 end
 
 module StatementTablesOnSQLite
-  def test_what_only_sqlite_has_is_refused
+  def test_uncertain_statements_of_sqlite_are_refused
     run_sql("CREATE TABLE [it's] (id integer)")
     run_sql("CREATE TEMP TABLE mine (id integer)")
     run_sql("ATTACH ':memory:' AS elsewhere")
@@ -111,7 +111,7 @@ module StatementTablesOnSQLite
     assert_equal %w[users], tables("SELECT users.id FROM users, json_each('[1]') ids WHERE users.id = ids.value")
   end
 
-  def test_the_authorizer_of_an_application_stays
+  def test_the_authorizer_of_the_application_is_restored
     raw = raw_connection
     raw.authorizer = ->(*) { 0 }
     before = raw.instance_variable_get(:@authorizer)

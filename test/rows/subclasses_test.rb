@@ -4,12 +4,12 @@ require "test_helper"
 require_relative "active_record_world"
 require "sequel"
 
-# A table of several classes: what a record answers is what its own class says.
+# Single-table inheritance: a document writes the values of each record's own class.
 class SubclassesTest < Minitest::Test
   include ActiveRecordWorld::RolledBack
   include ActiveRecordWorld::OnSqlite
 
-  # Classes with names, because the column of the type holds them.
+  # Named classes, because the type column holds their names.
   module Fleet
     class Resource < Castellan::Resource
       type "vehicles"
@@ -22,7 +22,7 @@ class SubclassesTest < Minitest::Test
     (Fleet.constants - [:Resource]).each { |name| Fleet.send(:remove_const, name) }
   end
 
-  def test_a_reader_of_a_subclass_is_read_from_models
+  def test_a_reader_of_a_subclass_loads_models
     ship = declare(:Ship) { define_method(:wheels) { -1 } }
     base.create!(wheels: 4)
     ship.create!(wheels: 0)
@@ -39,7 +39,7 @@ class SubclassesTest < Minitest::Test
     assert_equal [4, -1], wheels(shown)
   end
 
-  def test_a_type_and_a_callback_of_a_subclass
+  def test_an_attribute_type_or_callback_of_a_subclass_loads_models
     declare(:Kit) { attribute :wheels, :string }.create!(wheels: 3)
     assert_equal %w[3], wheels(resource)
     Fleet.send(:remove_const, :Kit)
@@ -47,15 +47,15 @@ class SubclassesTest < Minitest::Test
     assert_equal [7], wheels(resource, Fleet::Found.all)
   end
 
-  def test_a_time_of_several_classes_is_read_as_a_row
-    base.time_zone_aware_attributes = true # as Rails sets it
+  def test_a_time_of_several_classes_is_read_from_rows
+    base.time_zone_aware_attributes = true # as in Rails
     declare(:Truck).create!(wheels: 4, built_at: Time.utc(2024, 1, 31))
     shown = resource { attributes :built_at }
     refute Castellan::Rows.for(base).needs_record?(:built_at), shown.document.explain
     assert_includes shown.render(base.all), '"built_at":"2024-01-31T00:00:00.000Z"'
   end
 
-  def test_an_association_that_a_subclass_declares_anew
+  def test_an_association_that_a_subclass_redeclares
     related = models::User
     base.belongs_to :user, class_name: related.name, optional: true
     declare(:Rented) { belongs_to :user, -> { where(code: "none") }, class_name: related.name, optional: true }

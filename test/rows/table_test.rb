@@ -2,7 +2,7 @@
 
 require "test_helper"
 
-# A resource may name a table or a view. In a process of its own, because here are many databases.
+# A resource may name a table or view. Runs in its own process, because this one has many databases.
 class TableTest < Minitest::Test
   RESOURCE = <<~RUBY
     class TotalResource < Castellan::Resource
@@ -45,7 +45,7 @@ class TableTest < Minitest::Test
     end
   end
 
-  def test_where_both_could_have_it_the_name_is_refused
+  def test_a_table_name_that_two_orms_could_have_raises
     program = "#{ACTIVE_RECORD}#{SEQUEL}\nbegin; Castellan::Rows.for(:rows); rescue Castellan::DeclarationError => e; puts e.message; end"
     assert_includes printed(program), "ActiveRecord is connected, Sequel has 1 databases): give an ActiveRecord model"
   end

@@ -12,14 +12,14 @@ class ConstantScopeTest < Minitest::Test
     has_many :recent, -> { where("created_at > ?", Time.now) }, class_name: "ConstantScopeTest::Owner"
   end
 
-  def test_query_methods_with_literals_say_the_same_in_every_request
+  def test_scopes_of_query_methods_and_literals_are_constant
     [-> { order(:id) }, -> { where(on_behalf: false).order(id: :desc) }, -> { where("state = 'new'").limit(3).distinct },
      -> { where.not(kind: %w[a b]) }, -> { where(a: nil, b: 1, c: 0) }].each do |scope|
       assert ConstantScope.constant?(scope), RubyVM::InstructionSequence.of(scope).disasm
     end
   end
 
-  def test_what_may_read_the_time_or_a_variable_may_change
+  def test_scopes_that_may_read_the_time_or_a_variable_are_not_constant
     tenant = 1
     [-> { where(tenant: tenant) }, -> { where("at < ?", Time.now) }, -> { published }, -> { order(Arel.sql("random()")) },
      -> { where("id = #{rand}") }, -> { where(tenant: Thread.current[:tenant]) }, -> { where(id: @id) }, -> { where(id: $stderr) },
@@ -28,8 +28,8 @@ class ConstantScopeTest < Minitest::Test
     end
   end
 
-  # Contract: Rails wraps a scope without arguments, and its wrapper has the scope that was written in the variable `scope`.
-  def test_the_scope_that_was_written_is_seen_through_the_wrapper_of_rails
+  # Rails wraps a scope without arguments; the wrapper's variable `scope` holds the block as written.
+  def test_the_original_scope_is_found_in_the_wrapper_of_rails
     assert ConstantScope.constant?(Owner.reflect_on_association(:ordered).scope)
     refute ConstantScope.constant?(Owner.reflect_on_association(:recent).scope)
   end

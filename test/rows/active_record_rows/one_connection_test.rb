@@ -4,7 +4,7 @@ require "test_helper"
 require "active_record"
 Castellan::Resource && Castellan::Rows
 
-# A document takes a connection from its pool once and gives it back, whatever its statements are made of.
+# A document checks one connection out of the pool once, and checks it in when it is written.
 class OneConnectionTest < Minitest::Test
   class Base < ActiveRecord::Base
     self.abstract_class = true
@@ -42,15 +42,15 @@ class OneConnectionTest < Minitest::Test
     Base.remove_connection
   end
 
-  # Before ActiveRecord 7.2 the first to ask keeps it for the thread.
+  # Before ActiveRecord 7.2 the thread keeps the connection that it checked out first.
   if ActiveRecord::Base.respond_to?(:with_connection)
-    def test_one_connection_is_taken_once
+    def test_a_document_checks_one_connection_out_once
       Base.connection_pool.release_connection
       assert_equal 1, taken { assert_includes render, "Hall" }
     end
   end
 
-  def test_what_is_given_and_needs_no_statement_takes_none
+  def test_given_records_without_queries_check_no_connection_out
     towers = Tower.preload(:rooms).to_a
     Base.connection_pool.release_connection
     assert_equal 0, taken { assert_includes TowerResource.render(towers, include: :rooms), "Hall" }

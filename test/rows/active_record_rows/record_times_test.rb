@@ -3,7 +3,7 @@
 require "test_helper"
 require_relative "../active_record_world"
 
-# Times of records are what their readers answer, whether they were read before, assigned or never looked at.
+# Records write the times that their readers return: unread, assigned, saved or computed by a SELECT.
 module RecordTimesContract
   TIMES = ["2024-01-31 10:00:00.123456", "2024-02-29 23:59:59", nil, "1969-12-31 00:00:00"].freeze
 
@@ -18,22 +18,22 @@ module RecordTimesContract
     @resource.type("users")
   end
 
-  def test_never_read
+  def test_times_that_were_never_read
     assert_written(records)
     assert_written(records.each(&:created_at))
     assert_written(records.each_with_index { |record, index| record.created_at if index.odd? })
     assert_written(records.each_with_index { |record, index| record.created_at if index.even? })
   end
 
-  # Not with an offset: Rails 8.1 keeps it in a record that is not saved, and a document has the same instant in UTC.
-  def test_assigned_and_not_saved
+  # Compares UTC only: Rails 8.1 keeps the offset in an unsaved record, a document writes the instant in UTC.
+  def test_times_that_are_assigned_and_not_saved
     ["2024-05-06 07:08:09", "06.05.2024", "nonsense", nil, Time.utc(2020, 1, 2, 3, 4, 5.5r), 1].each do |value|
       assert_written(records.each_with_index { |record, index| record.created_at = value if index == 1 })
       assert_written(records.each { |record| record.created_at = value })
     end
   end
 
-  def test_assigned_and_saved
+  def test_times_that_are_assigned_and_saved
     given = records
     given[1].update!(created_at: "2024-05-06 07:08:09")
     given[3].update_columns(created_at: Time.utc(2021))
@@ -41,7 +41,7 @@ module RecordTimesContract
     assert_written([*records.first(2), @model.new(id: 1, created_at: "2024-05-06 07:08:09"), @model.new(id: 2)])
   end
 
-  def test_chosen_by_another_expression
+  def test_times_that_another_expression_selects
     assert_written(@model.where(id: 9_000..).order(:id).select(:id, "'2024-01-31' AS created_at").to_a)
     assert_raises(ActiveModel::MissingAttributeError) { @resource.render(@model.where(id: 9_000..).select(:id).to_a) }
     mixed = [records.first, @model.where(id: 9_001).select(:id).first]
@@ -62,7 +62,7 @@ class SQLiteRecordTimesTest < Minitest::Test
   include RecordTimesContract
   include ActiveRecordWorld::OnSqlite
 
-  def test_of_a_text_no_time_is_made
+  def test_a_text_is_not_converted_to_a_time
     given = records
     2.times { @resource.render(records) }
     made = allocated_objects { @resource.render(given) }
