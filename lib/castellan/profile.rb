@@ -14,13 +14,12 @@ require_relative "instrument"
 require_relative "detect"
 
 module Castellan
-  # Where the time and the memory of one request go: queries with their lines and findings, parts, objects, samples.
+  # Records one request or block: time by part, queries with call sites and findings, objects, samples.
   #
   #   use Castellan::Profile::Middleware      # in config.ru; the page is at /castellan
   #   Castellan::Profile.run { User.all.map { |user| user.employee&.number } }.to_text
   #
-  # The middleware records authorised requests only; {Result} is what was recorded, {Results} keeps them, {Page} shows them. Records
-  # nothing with `CASTELLAN=off`.
+  # With `CASTELLAN=off` nothing is recorded.
   module Profile
     autoload :Authorization, "castellan/profile/authorization"
     autoload :Body, "castellan/profile/body"
@@ -48,10 +47,10 @@ module Castellan
     autoload :ViewEvents, "castellan/profile/view_events"
 
     # Profiles a block.
-    # @param depth [String, Symbol] see {Depth::NAMES}
-    # @param literals [Boolean] whether statements are kept with the values in them
-    # @return [Result] what it did; with `CASTELLAN=off` nothing was recorded
-    # @raise what the block raises
+    # @param depth [String, Symbol] one of {Depth::NAMES}
+    # @param literals [Boolean] true keeps the SQL with its literal values
+    # @return [Result] empty except for a note with `CASTELLAN=off`
+    # @raise [ConfigurationError] for an unknown depth; exceptions of the block pass through
     def self.run(depth: Depth::DEFAULT, literals: false, &block)
       unless Depth::NAMES.include?(depth.to_s)
         raise ConfigurationError, "there is no depth #{depth.inspect}; write one of #{Depth::NAMES.join(", ")}"
@@ -69,7 +68,7 @@ module Castellan
       ensure
         session.close
       end
-      Result.new(**session.finish.to_h) # with its queries as an Array, once for all who ask for them
+      Result.new(**session.finish.to_h) # to_h builds the queries from the QueryTable once, not per call
     end
     private_class_method :record
   end

@@ -2,23 +2,25 @@
 
 module Castellan
   module Profile
-    # Decides whether a request is profiled and may see the page.
+    # Decides whether a request is profiled and may open the profiler's page. Frozen.
     #
-    #   Authorization.new(environment: "development")                                    # requests from localhost
-    #   Authorization.new(secret: ENV.fetch("CASTELLAN_SECRET"))                         # requests with a signed token
-    #   Authorization.new(authorize: ->(env) { env["warden"]&.user&.admin? })            # requests for which the block returns true
+    #   Authorization.new(environment: "development")                          # requests from localhost
+    #   Authorization.new(secret: ENV.fetch("CASTELLAN_SECRET"))               # requests with a signed token
+    #   Authorization.new(authorize: ->(env) { env["warden"]&.user&.admin? })  # if the block allows it
     #
-    # A token comes in the header Castellan-Token or in the cookie that a signed link sets. With neither a block nor a token, only
-    # development is open, and only to localhost: the peer is a loopback address, the Host is a name of localhost (so a rebound DNS name
-    # does not open it), and no header shows a reverse proxy (PROXY_FIELD, or `Connection: close`, as nginx sends with nothing but a
-    # `proxy_pass`). The peer of a container is not loopback: use the signed link. A proxy on the same machine that adds no header and
-    # keeps its connections open cannot be told from localhost: pass `authorize:` where one stands before a development server. Frozen.
+    # The token is read from the header Castellan-Token or from the cookie that a signed URL sets. Without
+    # `authorize:`, development is open to localhost: the peer is a loopback address, the Host is localhost
+    # (this blocks DNS rebinding), and no header shows a reverse proxy (PROXY_FIELD, or `Connection: close`,
+    # which nginx sends with a bare `proxy_pass`). A container's peer is not loopback: use the signed URL.
+    #
+    # A proxy on the same machine that adds no header and keeps connections open looks like localhost. Behind
+    # such a reverse proxy, pass `authorize:`.
     class Authorization
       COOKIE = "castellan_token"
       HEADER = "HTTP_CASTELLAN_TOKEN"
       LOOPBACK = /\A(?:127(?:\.\d{1,3}){3}|::1|::ffff:127(?:\.\d{1,3}){3})\z/i
       LOCAL_HOST = /\A(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?\z/i
-      # Fields that reverse proxies, load balancers, CDNs, tunnels and hosting platforms add, and browsers and API clients do not.
+      # Headers that reverse proxies, load balancers, CDNs, tunnels and hosting platforms add; clients do not.
       PROXY_FIELD = /\AHTTP_(?:
         .*FORWARDED.* | .*(?:CLIENT|REAL|CONNECTING|REMOTE|USER|PEER|SOURCE|PROXYUSER)_(?:IP|ADDR|ADDRESS|PORT) | .*EXTERNAL_ADDRESS |
         VIA | CF_.* | CDN_.* | CLOUDFRONT_.* | AKAMAI_.* | FASTLY_.* | FLY_.* | NGROK_.* | TAILSCALE_.* | SURROGATE_.* |
@@ -33,9 +35,11 @@ module Castellan
       # @return [Token, nil]
       attr_reader :token
 
-      # @param authorize [#call, nil] asked with the Rack environment
-      # @param secret [String, nil] of the tokens; without one there are none
-      # @param environment [String, nil]
+      # @param authorize [#call, nil] called with the Rack environment; a truthy result authorizes the request
+      # @param secret [String, nil] signs the tokens; nil disables them
+      # @param environment [String, nil] "development" opens the page to localhost unless `authorize:` is
+      #   passed
+      # @raise [ConfigurationError] if `authorize` has no `call`, or the secret is too short
       def initialize(authorize: nil, secret: nil, environment: nil)
         unless authorize.nil? || authorize.respond_to?(:call)
           raise ConfigurationError, "authorize: must answer call(env), got #{authorize.inspect}"
@@ -47,7 +51,7 @@ module Castellan
         freeze
       end
 
-      # @param env [Hash] of Rack
+      # @param env [Hash] Rack environment
       # @return [Boolean]
       def allows?(env)
         return true if @authorize&.call(env) || (@open && here?(env))
@@ -55,22 +59,22 @@ module Castellan
         @token ? carried?(env) : false
       end
 
-      # @param env [Hash] of Rack
-      # @return [String, nil] the token of a signed link, when it is good
+      # @param env [Hash] Rack environment
+      # @return [String, nil] the valid token of a signed URL
       def linked(env)
         query = env["QUERY_STRING"]
         text = query.b[IN_LINK, 1] if @token && query&.include?(COOKIE)
         text if @token&.valid?(text)
       end
 
-      # @param env [Hash] of Rack
-      # @return [String, nil] the token that came in a header or a cookie, when it is good
+      # @param env [Hash] Rack environment
+      # @return [String, nil] the valid token from the header or the cookie
       def shown(env)
         text = env[HEADER] || env["HTTP_COOKIE"].to_s.b[IN_COOKIES, 1]
         text if @token&.valid?(text)
       end
 
-      # @return [Boolean] whether development is open to this machine
+      # @return [Boolean] whether development is open to localhost
       def open? = @open
 
       private
@@ -88,8 +92,8 @@ module Castellan
           !like_nginx?(env) && env.each_key.none? { |name| PROXY_FIELD.match?(name) }
       end
 
-      # How nginx asks with nothing but a proxy_pass: it names neither itself nor its client, and the Host is the upstream's. Which version
-      # of HTTP it speaks is not told by every server (WEBrick tells its own).
+      # nginx with a bare proxy_pass sends `Connection: close` and the upstream's Host, and no header of its
+      # own. Do not compare the HTTP version instead: WEBrick puts its own into the environment.
       def like_nginx?(env) = env["HTTP_CONNECTION"].to_s.casecmp?("close")
     end
   end

@@ -4,28 +4,28 @@ require "delegate"
 
 module Castellan
   module Profile
-    # The body of a profiled response: what it asks the database while it is sent belongs to its request, and its bytes are counted.
+    # Wraps the body of a profiled response: records the work done while it is sent, and counts its bytes.
     #
-    #   Body.new(body, exchange)   # answers each, call, to_ary and to_path as far as the body does
+    #   Body.new(body, exchange)   # responds to each, call, to_ary and to_path if the body does
     #
-    # Says nothing else and changes nothing: a chunk is handed on as it is, before it is looked at.
+    # Chunks are yielded unchanged.
     class Body < SimpleDelegator
       ASKED = %i[each call to_ary to_path].freeze
       private_constant :ASKED
 
-      # @param body [Object] of Rack
+      # @param body [Object] Rack body
       # @param exchange [Exchange]
       def initialize(body, exchange)
         super(body)
         @exchange = exchange
       end
 
-      # These are there only as far as the body has them.
       def respond_to?(name, *)
         ASKED.include?(name) ? __getobj__.respond_to?(name) : super
       end
 
-      # What the server does with a chunk is none of the request; it may also leave the body half way, as an Enumerator does.
+      # Work that the server does with a chunk is not recorded for this request. The server may also stop
+      # iterating half way.
       def each
         return enum_for(:each) unless block_given?
 
@@ -38,7 +38,8 @@ module Castellan
         end
       end
 
-      # All at once; it may be the last that is heard of the body (Rack: "must call close").
+      # to_ary returns all chunks at once. Rack requires it to close the body, so no later call of close is
+      # certain.
       def to_ary
         chunks = @exchange.record { __getobj__.to_ary }
         chunks.each { |chunk| @exchange.sent(chunk) }

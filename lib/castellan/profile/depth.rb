@@ -2,14 +2,15 @@
 
 module Castellan
   module Profile
-    # How deep a request asks to be looked into: by `?profile=memory`, or by the header `Castellan-Profile: memory`, which goes first.
+    # Reads the depth of a profile from `?profile=memory` or the header `Castellan-Profile: memory`, which
+    # wins.
     #
     #   Depth.of(env).name    # => "memory"
     #   Depth.of(env).notes   # => ["there is no depth \"memroy\": …"]
     #
-    # Nothing is taken from the request, so the application sees the parameter as well. `off` records nothing. An unknown depth is "sql"
-    # with a note. With `aliases:` what people write for rack-mini-profiler is understood: `pp=enable`, `pp=profile-memory`,
-    # `pp=flamegraph` (with its `flamegraph_mode=cpu`, `wall` or `object`), `pp=disable`.
+    # The parameter stays in the request, so the application sees it. `off` records nothing; an unknown depth
+    # becomes "sql" with a note. `aliases: true` accepts the parameters of rack-mini-profiler: `pp=enable`,
+    # `pp=profile-memory`, `pp=flamegraph` (with `flamegraph_mode=cpu`, `wall` or `object`), `pp=disable`.
     class Depth
       NAMES = %w[sql memory cpu wall objects].freeze
       DEFAULT = "sql"
@@ -21,13 +22,13 @@ module Castellan
       MODES = { "cpu" => "cpu", "wall" => "wall", "object" => "objects" }.freeze
       private_constant :PARAMETER, :ALIAS, :MODE, :ALIASES, :MODES
 
-      # @return [String, nil] one of NAMES; nil when nothing should be recorded
+      # @return [String, nil] one of NAMES; nil if the request must not be recorded
       attr_reader :name
-      # @return [Array<String>]
+      # @return [Array<String>] notes for {Result#notes}
       attr_reader :notes
 
-      # @param env [Hash] of Rack
-      # @param aliases [Boolean]
+      # @param env [Hash] Rack environment
+      # @param aliases [Boolean] whether to accept `pp=` of rack-mini-profiler
       # @return [Depth]
       def self.of(env, aliases: false)
         query = env["QUERY_STRING"].to_s
@@ -42,7 +43,7 @@ module Castellan
       end
       private_class_method :mini_profiler
 
-      # @param asked [String, nil]
+      # @param asked [String, nil] the value that the client sent
       def initialize(asked)
         asked = asked.to_s.strip.downcase
         @name = if asked.empty? then DEFAULT
@@ -52,7 +53,7 @@ module Castellan
         freeze
       end
 
-      # @return [String] the note for a depth that there is not
+      # @return [String] the note for an unknown depth
       def self.unknown(asked)
         text = asked.dup.force_encoding(Encoding::UTF_8).scrub("?")[0, 40]
         "there is no depth #{text.inspect}: SQL was recorded; write one of #{NAMES.join(", ")}"

@@ -2,23 +2,23 @@
 
 module Castellan
   module Profile
-    # One profiled request and its response: records the call and the body, tells the headers what is known by then, and has the result
-    # kept when all is sent.
+    # Records one profiled request and its response, adds Server-Timing, and stores the result after the body
+    # is sent.
     #
     #   Exchange.new(env, session, settings).call(app)   # => the response, with Server-Timing
     #
-    # Whatever fails in here is logged and leaves the response as the application gave it. A body that never ends is given up after
-    # MOST_BYTES or MOST_NS: what was recorded until then is kept, and says so.
+    # Errors of the profiler are logged and leave the response unchanged. For an endless body, recording stops
+    # after MOST_BYTES or MOST_NS, and a note is added to the result.
     class Exchange
       MOST_BYTES = 100_000_000
       MOST_NS = 60_000_000_000
       FINISHED = "rack.response_finished"
       private_constant :FINISHED
 
-      # What is the same for every exchange of a middleware.
+      # Shared by all exchanges of a middleware.
       Settings = Struct.new(:results, :redaction, :log, keyword_init: true)
 
-      # @param env [Hash] of Rack
+      # @param env [Hash] Rack environment
       # @param session [Session]
       # @param settings [Settings]
       def initialize(env, session, settings)
@@ -27,12 +27,12 @@ module Castellan
         @settings = settings
         @bytes = 0
         @notes = []
-        # Before the application changes them: a router moves parts of the path.
+        # Before the call, because a router moves parts of PATH_INFO to SCRIPT_NAME.
         @asked = guarded { asked } || {}
       end
 
-      # @param app [#call]
-      # @return [Array] of Rack
+      # @param app [#call] Rack application
+      # @return [Array] Rack response
       def call(app)
         response = @session.record { app.call(@env) }
         answered = true
@@ -53,33 +53,31 @@ module Castellan
         raise
       end
 
-      # Told of what the server raised when it was handed a chunk, which is none of the application's mistakes: nobody reads any more.
+      # The server raised while it handled a chunk, for example because the client closed the connection. Such
+      # an error is not the application's, so {#record} does not report it.
       def refused(error)
         @refusal = error
       end
 
-      # Told of each chunk.
       def sent(chunk)
         @bytes += chunk.bytesize if @bytes
         give_up if @bytes.to_i > MOST_BYTES || (!@finished && @session.duration_ns > MOST_NS)
       rescue StandardError
-        @bytes = nil # a chunk that is no String is the server's to refuse
+        @bytes = nil # the server raises for a chunk that is not a String
       end
 
-      # Told that the body was handed over whole.
       def sent_all
         finished = @env[FINISHED]
         finished.respond_to?(:<<) ? finished << ->(*) { finish } : finish
       end
 
-      # Told that the body wrote to a stream itself.
       def streamed
         @bytes = nil
         @notes << "the body wrote to a stream: its size is not known"
         finish
       end
 
-      # Makes the result and has it kept. A second time it does nothing.
+      # Closes the session and stores the result. Further calls do nothing.
       def finish
         return if @finished
 
@@ -99,17 +97,17 @@ module Castellan
         [status, timed, guarded { followed(body) } || body]
       end
 
-      # What is no response of Rack's is the server's to refuse.
+      # The server raises for an invalid Rack response.
       def unreadable(response)
         @bytes = nil
         finish
         response
       end
 
-      # Whether all of the body is there.
+      # Whether the body is complete before it is sent.
       def complete?(body) = body.respond_to?(:to_ary) || body.respond_to?(:to_path)
 
-      # An Array stays what it is: some servers look at its class.
+      # An Array stays an Array: some servers check the body's class.
       def followed(body)
         @file = body.to_path if body.respond_to?(:to_path)
         return Body.new(body, self) unless body.instance_of?(Array)
@@ -123,7 +121,8 @@ module Castellan
         status.to_i.negative? || @env.key?("rack.hijack_io") || headers.key?("rack.hijack")
       end
 
-      # What the server then gets for a response it does not send, unless the application asked for the socket in its headers.
+      # After a full hijack the server gets a response that it does not send. With `rack.hijack` in the
+      # headers it does send the status.
       def hijacked(status, headers, body)
         @bytes = nil
         @status = nil unless headers.key?("rack.hijack")
@@ -158,19 +157,19 @@ module Castellan
 
       def members
         raised = @exception || described(@env["action_dispatch.exception"])
-        @bytes = File.size?(@file) if @file && @bytes&.zero? # the server sends it by its path
+        @bytes = File.size?(@file) if @file && @bytes&.zero? # the server sends the file by its path
         { **@asked, **routed, status: @status, response_bytes: @bytes, exception: raised, notes: @notes,
                               truncated: { queries: @session.recorder.left_out, bytes: @cut == true } }
       end
 
-      # The path and the endpoint, without what the router knows for a secret.
+      # The path and the endpoint, with secret route parameters redacted.
       def routed
         parameters = EndpointName.parameters(@env, @asked[:path].to_s)
         known = { path: @asked[:path], endpoint: EndpointName.of(@env) }.compact
         known.transform_values { |text| @settings.redaction.path(text, parameters) }
       end
 
-      # Without the message, which may quote what must not be kept: a parameter, a statement with its values.
+      # Omits the message: it may quote a parameter or a statement with its values.
       def described(error)
         return unless error.is_a?(Exception)
 

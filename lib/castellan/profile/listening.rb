@@ -2,43 +2,45 @@
 
 module Castellan
   module Profile
-    # Has the instruments listen while something is profiled, and a little longer where a server is: to begin and to end to listen costs as
-    # much as some fifty statements, because ActiveSupport looks anew for who wants which event.
+    # Subscribes the instruments while a profile runs, and in a server for some seconds longer.
     #
     #   Listening.begin
     #   Listening.end(linger_ns: 5_000_000_000)
-    #   Listening.rest if Listening.lingering?   # what a request that is not profiled does: after these 5 s it ends
+    #   Listening.rest if Listening.lingering?   # called by unprofiled requests; unsubscribes after those 5 s
+    #
+    # Subscribing and unsubscribing cost as much as about fifty statements, because ActiveSupport then clears
+    # its cache of subscribers per event.
     module Listening
       LOCK = Mutex.new
       private_constant :LOCK
       @until_ns = nil
 
       class << self
-        # A profile begins.
+        # Subscribes; call it once at the start of each profile.
         def begin
           Instrument.subscribe
           Instrument.attach
           ViewEvents.subscribe
         end
 
-        # A profile has ended.
-        # @param linger_ns [Integer] how long to listen on for the next one
+        # Unsubscribes; call it once at the end of each profile.
+        # @param linger_ns [Integer] nanoseconds to stay subscribed for the next profile
         def end(linger_ns: 0)
           linger(linger_ns) if linger_ns.positive?
           Instrument.unsubscribe
           ViewEvents.unsubscribe
         end
 
-        # @return [Boolean] whether it listens on after a profile
+        # @return [Boolean] whether the instruments are still subscribed after a profile
         def lingering? = !@until_ns.nil?
 
-        # Ends to listen on, when it is time.
+        # Unsubscribes if the linger time is over.
         def rest
           ends_ns = @until_ns
           stop if ends_ns && Clock.monotonic_ns > ends_ns
         end
 
-        # Ends to listen on at once.
+        # Unsubscribes at once, if lingering.
         def stop
           LOCK.synchronize do
             next unless @until_ns

@@ -2,24 +2,24 @@
 
 module Castellan
   module Profile
-    # Bytes and objects, allocated and retained, by gem, file, line and class, counted by memory_profiler.
+    # Counts allocated and retained bytes and objects by gem, file, line and class, with memory_profiler.
     #
     #   memory = MemoryDepth.new
     #   memory.start
     #   work
-    #   memory.stop     # => { total_allocated: 5_120, …, by_gem: [{ name: "activerecord-7.2.3", allocated: 2_000, … }] }
+    #   memory.stop     # => { total_allocated: 5_120, …, by_gem: [{ name: "activerecord-7.2.3", … }] }
     #
-    # Many times as slow as the work. It counts what the whole process makes meanwhile, as memory_profiler does. Collects garbage before and
-    # after, so what it says is retained is what somebody still holds. What the recording itself makes is left out.
+    # Slows the work down many times. memory_profiler counts allocations of the whole process, and collects
+    # garbage before and after. Allocations of Castellan's own recording are left out.
     class MemoryDepth
       TOP = 50
-      # Of the gem's folder: an application may have one of that name, too.
+      # Anchored at the gem's folder, because an application may have files of the same names.
       OWN = %r{\A#{Regexp.escape(__FILE__.delete_suffix("profile/memory_depth.rb"))}
                (?:profile/|detect/|instrument/|instrument\.rb|recording\.rb|call_site\.rb|fingerprint\.rb)}x
       GROUPS = { by_gem: "gem", by_file: "file", by_line: "location", by_class: "class" }.freeze
       private_constant :GROUPS, :OWN
 
-      # @return [String, nil] why it cannot be had
+      # @return [String, nil] a note if the gem is missing
       def self.missing
         require "memory_profiler"
         nil
@@ -27,10 +27,10 @@ module Castellan
         "memory needs the gem memory_profiler, which this application does not have: SQL was recorded; add it to the Gemfile"
       end
 
-      # @return [Symbol] what of a {Result} it fills
+      # @return [Symbol] the member of {Result} that it fills
       def fills = :memory
 
-      # @return [Boolean] whether it could be started
+      # @return [Boolean] false if memory_profiler already runs
       def start
         return false if MemoryProfiler::Reporter.current_reporter
 
@@ -42,7 +42,7 @@ module Castellan
       # @return what the block returns
       def around = yield
 
-      # @return [Hash] see {Result}
+      # @return [Hash] see {Result#memory}
       def stop
         results = @reporter.stop
         { total_allocated: results.total_allocated, total_retained: results.total_retained,
@@ -52,7 +52,7 @@ module Castellan
 
       private
 
-      # memory_profiler has a list for each figure; a row here has them all.
+      # Merges memory_profiler's one list per figure into one row per name.
       def rows(results, group)
         lists = { allocated: "allocated_objects", retained: "retained_objects", allocated_bytes: "allocated_memory",
                   retained_bytes: "retained_memory" }

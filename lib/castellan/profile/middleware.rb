@@ -7,17 +7,18 @@ module Castellan
   module Profile
     # Profiles authorised requests of any Rack application and serves the page that shows them.
     #
-    #   use Castellan::Profile::Middleware                                                        # development, on this machine
-    #   use Castellan::Profile::Middleware, secret: ENV.fetch("CASTELLAN_SECRET")                 # production, with a signed token
-    #   use Castellan::Profile::Middleware, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }   # or as the application says
+    #   use Castellan::Profile::Middleware                                        # development, localhost
+    #   use Castellan::Profile::Middleware, secret: ENV.fetch("CASTELLAN_SECRET")  # production, signed tokens
+    #   use Castellan::Profile::Middleware, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }
     #
-    # `Token.new(secret).sign(3_600)` makes a token for an hour: it goes into the header Castellan-Token, or into a link,
-    # `/castellan?castellan_token=…`, which lets a browser in.
+    # `Token.new(secret).sign(3_600)` signs a token for an hour. Send it in the header Castellan-Token, or
+    # open `/castellan?castellan_token=…` in a browser, which stores it in a cookie. `?profile=memory`, `cpu`,
+    # `wall` or `objects`, or the header `Castellan-Profile`, records more than SQL ({Depth}). The response
+    # gets one additional header, Server-Timing.
     #
-    # An authorised request is recorded to its SQL; `?profile=memory`, `cpu`, `wall`, `objects`, or the header `Castellan-Profile`, go
-    # deeper ({Depth}). Its response is the application's, with a header more, Server-Timing. Who is not authorised gets nothing more:
-    # no header, and for the page a 404: the application's own, which is asked for the path as by a GET, because another verb might
-    # change something; or ours where it has none. Put it outside of what should be measured. With CASTELLAN=off it is not there.
+    # Unauthorised requests are passed through unchanged, and the page's path returns 404: the application's
+    # own if it has one. The application is called for it with GET, because another verb might change data.
+    # Insert the middleware before the middlewares to measure; `CASTELLAN=off` disables it.
     class Middleware
       LINK_SECONDS = 8 * 3_600
       BROKEN = [500, { "content-type" => "text/plain", "cache-control" => "no-store" }.freeze,
@@ -27,27 +28,32 @@ module Castellan
 
       # @return [Results]
       attr_reader :results
-      # @return [String] where the page is
+      # @return [String] path of the page
       attr_reader :path
 
-      # @param app [#call]
-      # @param authorize [#call, nil] asked with the Rack environment; instead of a keyword it may be the block
-      # @param secret [String, nil] of signed tokens; by default CASTELLAN_SECRET, and in development a new one at each boot
-      # @param path [String] where the page is
-      # @param store [Object, nil] see {Store}; by default this process' memory; the workers of a machine share a
-      #   {Store::DirectoryStore}
-      # @param ttl [Numeric] seconds that results are kept
-      # @param filter [Array] parameters whose values are not kept, see {Redaction}
+      # @param app [#call] Rack application
+      # @param authorize [#call, nil] called with the Rack environment; a block may be passed instead
+      # @param secret [String, nil] signs tokens; default CASTELLAN_SECRET, in development a random one per
+      #   boot
+      # @param path [String] path of the page
+      # @param store [Object, nil] see {Store}; default a {Store::MemoryStore}, which only this process sees;
+      #   pass a {Store::DirectoryStore} to share profiles between the workers of a machine
+      # @param ttl [Numeric] seconds to keep results
+      # @param filter [Array] parameters to redact, see {Redaction}
       # @param headers [Array<String>] request headers to keep besides {Redaction::HEADERS}
-      # @param aliases [Boolean] whether `pp=` of rack-mini-profiler is understood, see {Depth}
-      # @param literals [Boolean] whether statements are kept with the values in them
-      # @param logger [#warn, nil] by default what the server offers
-      # @param environment [String, nil] by default RAILS_ENV or RACK_ENV
-      # @param linger [Numeric] seconds for which it listens on for the next profile, see {Listening}; by default 5 where a server is
-      # @param evidence [#findings, nil] what was loaded eagerly for nothing in many requests, for the page: a {Detect::Evidence::Sampled},
-      #   given to {Detect::Middleware} too, or `Castellan::Detect.production(…).evidence`
-      # @param mount [String] where the application is mounted, for that link: "/api"
-      # @param announce [#call, nil] told of the signed link at boot in development; by default written to the standard error
+      # @param aliases [Boolean] whether to accept `pp=` of rack-mini-profiler, see {Depth}
+      # @param literals [Boolean] true keeps the SQL with its literal values
+      # @param logger [#warn, nil] default the server's rack.logger or rack.errors
+      # @param environment [String, nil] default RAILS_ENV or RACK_ENV
+      # @param linger [Numeric] seconds to stay subscribed for the next profile, see {Listening}; default 5,
+      #   without an environment and in tests 0
+      # @param evidence [#findings, nil] unused eager loads across many requests, shown on the page: a
+      #   {Detect::Evidence::Sampled} that {Detect::Middleware} uses too, or
+      #   `Castellan::Detect.production(…).evidence`
+      # @param mount [String] mount point of the application for the URL printed at boot: "/api"
+      # @param announce [#call, nil] called with the message with the signed URL at boot in development;
+      #   default `warn`
+      # @raise [ConfigurationError] if an option is invalid
       def initialize(app, authorize: nil, secret: nil, path: "/castellan", store: nil, ttl: 86_400, filter: [], headers: [], aliases: false,
                      literals: false, logger: nil, environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"],
                      linger: environment.nil? || environment == "test" ? 0 : 5, evidence: nil,
@@ -71,8 +77,8 @@ module Castellan
         announce_link(announce, mount) if environment == "development" && announce && !Castellan.off?
       end
 
-      # @param env [Hash] of Rack
-      # @return [Array] the response of the application, or the page
+      # @param env [Hash] Rack environment
+      # @return [Array] Rack response of the application or of the page
       def call(env)
         path = env["PATH_INFO"].to_s
         return page(env) if path.start_with?(@path) && (path.size == @path.size || path.start_with?(@inside)) && !Castellan.off?
@@ -85,9 +91,9 @@ module Castellan
         end
       end
 
-      # @param path [String] below {path}, or itself
-      # @param seconds [Integer] for which it is good
-      # @return [String] a link that lets whoever has it in
+      # @param path [String] {path} or a path below it
+      # @param seconds [Integer] until the URL expires
+      # @return [String] path with a signed token; it authorizes every client that has it
       # @raise [ConfigurationError] without a secret
       def link(path = @path, seconds: LINK_SECONDS)
         token = @authorization.token or raise ConfigurationError, "signed links need secret: or CASTELLAN_SECRET"
@@ -114,7 +120,7 @@ module Castellan
         session ? Exchange.new(env, session, @settings).call(@app) : @app.call(env)
       end
 
-      # @return [Session, nil] nil when nothing should, or can, be recorded
+      # @return [Session, nil] nil if the request must not or cannot be recorded
       def open_session(env)
         depth = Depth.of(env, aliases: @aliases)
         return unless depth.name
@@ -133,7 +139,7 @@ module Castellan
         authorized?(env) ? shown(env) : closed(env)
       end
 
-      # As if there were no page, so that nobody can tell: what the application says of a path that it does not know.
+      # Hides the page: returns the application's own 404 for the path.
       def closed(env)
         status, _headers, body = response = passed(harmless(env))
         return response if status.to_i == 404
@@ -142,7 +148,7 @@ module Castellan
         not_found(env)
       end
 
-      # A GET for the same path, with nothing in its body.
+      # Turns the request into a GET without a body.
       def harmless(env)
         return env if %w[GET HEAD].include?(env["REQUEST_METHOD"])
 
@@ -150,7 +156,7 @@ module Castellan
            .except("CONTENT_LENGTH", "CONTENT_TYPE", "HTTP_TRANSFER_ENCODING")
       end
 
-      # Other requests that are profiled meanwhile overlap with it.
+      # Counts the request as traffic, so that concurrent profiles report it as overlapping.
       def passed(env)
         @traffic.enter
         plain(env)
@@ -171,7 +177,7 @@ module Castellan
         BROKEN.map(&:dup)
       end
 
-      # @return [Array<Finding>] of many requests
+      # @return [Array<Finding>] findings across many requests
       def evidence
         @evidence ? @evidence.findings : []
       rescue StandardError => error
@@ -179,13 +185,15 @@ module Castellan
         []
       end
 
-      # Who was let in by a token passes on that one, which ends when it ends: no token begets another.
+      # A visitor with a token shares that token, with its expiry. Do not sign a new one: it would extend the
+      # access.
       def share(env, path)
         shown = @authorization.shown(env)
         shown ? "#{path}?#{Authorization::COOKIE}=#{shown}" : link(path)
       end
 
-      # A link becomes a cookie at once, so that the token stays out of histories, logs and what is shared by accident.
+      # Moves the token from the URL to a cookie, so that it stays out of browser histories, logs and shared
+      # URLs.
       def let_in(env, token)
         secure = "; Secure" if env["rack.url_scheme"] == "https"
         cookie = "#{Authorization::COOKIE}=#{token}; Path=/; HttpOnly; SameSite=Lax#{secure}; Max-Age=#{token.to_i - Clock.now.to_i}"
@@ -210,7 +218,8 @@ module Castellan
         raise ConfigurationError, "evidence: must answer findings, as a Castellan::Detect::Evidence::Sampled does, got #{evidence.inspect}"
       end
 
-      # In development the processes that share a store share its secret, so that a link is good for each of them.
+      # In development, processes that share a store share its secret, so that each accepts the others' signed
+      # URLs.
       def default_secret(environment)
         secret = ENV.fetch("CASTELLAN_SECRET", nil)
         return secret if secret || environment != "development"
@@ -234,7 +243,7 @@ module Castellan
         errors = env&.[]("rack.errors")
         errors ? errors.puts(text) : warn(text)
       rescue StandardError
-        nil # a log that fails must not change the response
+        nil # a failing logger must not change the response
       end
     end
   end

@@ -2,7 +2,7 @@
 
 module Castellan
   module Profile
-    # Adds up times that lie within each other, each without what lies within it. Told of each when it ends, so the inner ones first.
+    # Sums nested durations by kind, each without the durations inside it. Add inner ones first, as they end.
     #
     #   nesting = Nesting.new
     #   nesting.add(:sql, 20, 10)      # from 20 to 30
@@ -11,7 +11,7 @@ module Castellan
     class Nesting
       def initialize
         @totals = Hash.new(0)
-        @ended = [] # start and duration of those that nothing has enclosed so far
+        @ended = [] # start and duration, alternating, of those that no later one encloses yet
       end
 
       # @param kind [Symbol]
@@ -28,7 +28,7 @@ module Castellan
 
       private
 
-      # Takes off what began after this moment, and therefore lies within.
+      # Removes and sums the durations that started after this moment: they lie inside it.
       def within(started_ns)
         sum = 0
         while (size = @ended.size).positive? && @ended[size - 2] >= started_ns

@@ -5,24 +5,24 @@ require "uri"
 
 module Castellan
   module Profile
-    # The page that shows what was profiled, as a Rack application. Whoever calls it has found the request authorised.
+    # Rack application that shows the recorded profiles. The caller must have authorised the request.
     #
     #   page = Castellan::Profile::Page.new(store: results, path: "/castellan")
     #   page.call(env)   # => [200, {"content-type" => "text/html; charset=utf-8", …}, ["<!DOCTYPE html>…"]]
     #
-    # | below the path | what it is |
+    # | below the path | response |
     # |---|---|
-    # | nothing | the latest requests, narrowed by `?endpoint=` and `?status=` |
-    # | `/latest` | their table alone, with a validator, for whoever asks again and again |
+    # | nothing | the latest requests, filtered by `?endpoint=` and `?status=` |
+    # | `/latest` | their table alone, with an ETag, for polling |
     # | `/requests.json` | the same as JSON |
-    # | `/requests/ID` | one request; with `.json` as data, with `.html` as one file, with `.flame.json` for speedscope |
-    # | `/requests/ID.link` | a signed link to it, for who is not authorised otherwise |
-    # | `/compare?a=ID&b=ID` | two side by side |
-    # | `/badge.js` | a script for pages of HTML: `<script src="/castellan/badge.js" defer></script>` |
-    # | `/assets/…`, `/speedscope/…` | style sheets, scripts, the viewer of flame graphs |
+    # | `/requests/ID` | one request; `.json` as data, `.html` as one file, `.flame.json` for speedscope |
+    # | `/requests/ID.link` | a signed URL to it, for people who are not authorised otherwise |
+    # | `/compare?a=ID&b=ID` | two requests side by side |
+    # | `/badge.js` | a script for HTML pages: `<script src="/castellan/badge.js" defer></script>` |
+    # | `/assets/…`, `/speedscope/…` | style sheets, scripts, the flame graph viewer |
     #
-    # Server-rendered, and complete without JavaScript but for the flame graph. Answers GET and HEAD, keeps nothing, and
-    # looks every name up in a list: no path of a client becomes a path of the disk.
+    # Server-rendered; only the flame graph needs JavaScript. Answers GET and HEAD. File names are looked up
+    # in a list, so a path that the client sends is never opened on disk.
     class Page
       LISTED = 50
       GONE = "This profile is not there, or no longer: profiles are kept for a time, and as long as there is room."
@@ -32,17 +32,19 @@ module Castellan
       NEWEST = /\A"(?<number>[1-9]\d{0,15})\.(?<id>[\w-]{1,64})"\z/
       private_constant :LISTED, :GONE, :UNKNOWN, :CHOOSE, :REQUEST, :NEWEST
 
-      # A path for a link or a redirect. SCRIPT_NAME and PATH_INFO may hold what the client sent, and `//host` leads to another host.
+      # Builds a path for links and redirects. SCRIPT_NAME and PATH_INFO hold client input, and `//host` would
+      # redirect to another host.
       # @param path [String] any bytes
-      # @return [String] begins with exactly one slash; bytes that have no place in a URL are percent-encoded
+      # @return [String] starts with exactly one slash; bytes that a URL does not allow are percent-encoded
       def self.local(path)
         "/#{path.b.sub(%r{\A/+}, "")}".gsub(/[^!-~]|["<>\\^`{|}]/n) { |byte| format("%%%02X", byte.ord) }.force_encoding(Encoding::UTF_8)
       end
 
       # @param store [Results]
-      # @param path [String] where the page is, below the mount point of the application
-      # @param share [#call, nil] makes of a Rack environment and a path a link that lets in whoever has it, where there are such links
-      # @param evidence [#call, nil] gives the findings of many requests, see {Detect::Evidence}
+      # @param path [String] path of the page, below the application's mount point
+      # @param share [#call, nil] called with the Rack environment and a path; returns a signed URL. nil
+      #   without tokens
+      # @param evidence [#call, nil] returns findings across many requests, see {Detect::Evidence}
       def initialize(store:, path: "/castellan", share: nil, evidence: nil)
         @results = store
         @evidence = evidence
@@ -51,8 +53,8 @@ module Castellan
         freeze
       end
 
-      # @param env [Hash] of Rack
-      # @return [Array] of Rack
+      # @param env [Hash] Rack environment
+      # @return [Array] Rack response
       def call(env)
         return not_allowed unless %w[GET HEAD].include?(env["REQUEST_METHOD"])
 
@@ -61,30 +63,29 @@ module Castellan
         [status, headers, env["REQUEST_METHOD"] == "HEAD" || status == 304 ? [] : [body]]
       end
 
-      # One request for the page.
       Visit = Struct.new(:env, :path) do
-        # @return [String] what is asked for, below the path of the page
+        # @return [String] path below the path of the page
         def place = env["PATH_INFO"].to_s.scrub.delete_prefix(path).chomp("/")
 
         # @return [String] the path of the page as the browser sees it
         def root = Page.local("#{env["SCRIPT_NAME"].to_s.b}#{path}").chomp("/")
 
-        # @return [String, nil] one parameter of the query
+        # @return [String, nil] a query parameter; nil if it is empty
         def [](name)
           @query ||= URI.decode_www_form(env["QUERY_STRING"].to_s.scrub).to_h
           value = @query[name].to_s
           value unless value.empty?
         rescue ArgumentError
-          nil # a query that cannot be read asks for nothing
+          nil # an invalid query string counts as empty
         end
 
-        # @return [String] where a request to the application goes
+        # @return [String] scheme and host of the application
         def origin = "#{env["rack.url_scheme"] || "http"}://#{host}"
 
-        # @return [Hash] what the list is narrowed by
+        # @return [Hash{Symbol => String, nil}] filter of the list
         def filter = { endpoint: self["endpoint"], status: self["status"] }
 
-        # @return [String] of what the client has, or ""
+        # @return [String] If-None-Match of the request, or ""
         def validator = env["HTTP_IF_NONE_MATCH"].to_s.scrub
 
         private
@@ -123,8 +124,9 @@ module Castellan
         [200, Policy.page.headers.merge(headers), index(visit, found).rows]
       end
 
-      # Asked every two seconds of the process that is being measured, so one line is read and not five hundred: whether the
-      # newest that the client has is the newest still. A store that was emptied counts from 1 again, hence the id.
+      # Browsers poll every two seconds while this process is measured, so this reads one summary instead of
+      # 500: is the client's newest still the newest? An emptied store counts from 1 again, hence the
+      # comparison of ids.
       def unchanged?(visit)
         return false unless (known = NEWEST.match(visit.validator))
 
@@ -147,7 +149,7 @@ module Castellan
         ResultView.new(result, origin: visit.origin, others: @results.latest(limit: LISTED), shared: !@share.nil?, root: visit.root)
       end
 
-      # Asked for when somebody wants to share it, so that no token stands in a page that nobody shares.
+      # The browser requests the link only on sharing, so that no token is written into the page itself.
       def link(visit, id)
         link = @share&.call(visit.env, "#{visit.root}/requests/#{id}")
         [200, Policy.page.headers.merge("content-type" => "text/plain"), link] if link

@@ -4,15 +4,15 @@ require "json"
 
 module Castellan
   module Profile
-    # Keeps results in a {Store}, whichever: one of this process' memory, of files that the workers of a machine share, of Redis.
+    # Stores results in any {Store}: memory, files shared by the workers of a machine, or Redis.
     #
     #   results = Results.new(Store::MemoryStore.new(max_bytesize: 64_000_000), ttl: 86_400)
-    #   results.add(result)           # => true when it was kept
-    #   results.latest(limit: 20)     # => [Summary], the newest first
+    #   results.add(result)           # => true if it was stored
+    #   results.latest(limit: 20)     # => [Summary], newest first
     #   results.find(id)              # => Result or nil
     #
-    # A result is one entry, its line of the list another, and a counter numbers them; so the store's own bounds of bytes and time hold,
-    # and a result that has fallen out is not listed any more. Never raises {StoreError}: what cannot be kept, or read, is not there.
+    # A result and its summary are two entries, numbered by a counter, so the store's own limits of bytes and
+    # time apply. Never raises {StoreError}: results that cannot be written or read are treated as absent.
     class Results
       PREFIX = "castellan:profile:"
       COUNTER = "#{PREFIX}count".freeze
@@ -21,8 +21,8 @@ module Castellan
       private_constant :PREFIX, :COUNTER, :ID
 
       # @param store [Object] see {Store}
-      # @param ttl [Numeric] seconds
-      # @param log [#call, nil] told of a store that fails, and of a result that is too large for it
+      # @param ttl [Numeric] seconds to keep a result
+      # @param log [#call, nil] called with a message if the store fails or a result is too large
       def initialize(store, ttl: 86_400, log: nil)
         Castellan::Store.check_ttl(ttl)
         @store = store
@@ -32,7 +32,7 @@ module Castellan
       end
 
       # @param result [Result]
-      # @return [Boolean] whether it was kept
+      # @return [Boolean] whether it was stored
       def add(result)
         rescuing(false) do
           kept = write(result) || write(result.lighter)
@@ -41,7 +41,7 @@ module Castellan
         end
       end
 
-      # @param id [String] as it came from outside
+      # @param id [String] untrusted input
       # @return [Result, nil]
       def find(id)
         return unless ID.match?(id.to_s)
@@ -51,10 +51,10 @@ module Castellan
       end
 
       # @param limit [Integer]
-      # @param after [Integer, nil] only those with a greater number: what has come since
-      # @param endpoint [String, nil] as {Result#endpoint}
-      # @param status [Integer, String, nil] 404, "4xx", or "none" where nothing was answered
-      # @return [Array<Summary>] the newest first; at most MOST_LOOKED_AT are looked at
+      # @param after [Integer, nil] only summaries with a greater number
+      # @param endpoint [String, nil] as in {Result#endpoint}
+      # @param status [Integer, String, nil] 404, "4xx", or "none" for requests without a response
+      # @return [Array<Summary>] newest first, from the last MOST_LOOKED_AT results
       def latest(limit: 50, after: nil, endpoint: nil, status: nil)
         rescuing([]) do
           found = summaries(after.to_i).select { |one| (endpoint.nil? || one.endpoint == endpoint) && status?(one, status) }
@@ -62,7 +62,7 @@ module Castellan
         end
       end
 
-      # @return [Array<String>] the endpoints among the latest, in alphabetical order
+      # @return [Array<String>] endpoints of the latest results, sorted
       def endpoints
         rescuing([]) { summaries(0).filter_map(&:endpoint).uniq.sort }
       end
@@ -91,7 +91,7 @@ module Castellan
         readable(bytes) { |hash| Summary.new(**hash.transform_keys(&:to_sym).slice(*Summary.members), number: number) }
       end
 
-      # What another version of this library kept, or somebody has written over, is not there.
+      # Entries of another version of this gem, or overwritten ones, count as absent.
       def readable(bytes)
         yield JSON.parse(bytes) if bytes
       rescue JSON::ParserError, ArgumentError, IndexError, NoMethodError, TypeError, EncodingError

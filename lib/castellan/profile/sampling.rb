@@ -2,14 +2,15 @@
 
 module Castellan
   module Profile
-    # The part of a profile that goes deeper than SQL, and that only one at a time may have in a process.
+    # Runs the sampler or memory counter of a profile; only one runs at a time per process.
     #
     #   sampling = Sampling.take("memory", wait: 2.0)
     #   sampling.around { work }
     #   sampling.finish    # => { memory: {…} }
-    #   sampling.notes     # => [] or sentences: why there is none
+    #   sampling.notes     # => [], or sentences with the reason why nothing was sampled
     #
-    # What cannot be had (the gem is missing, another has its turn for too long) leaves a profile of SQL with a note; two are never mixed.
+    # If the gem is missing or another profile runs for too long, the profile records SQL only and gets a
+    # note.
     class Sampling
       TURN = Turn.new
       FEW = 20
@@ -19,13 +20,13 @@ module Castellan
       attr_reader :notes
 
       # @param depth [String] of {Depth::NAMES}
-      # @param wait [Numeric] seconds to wait for one's turn
+      # @param wait [Numeric] seconds to wait for another profile to end
       # @return [Sampling]
       def self.take(depth, wait:)
         new(depth, wait).tap(&:begin)
       end
 
-      # @return [Class] what samples on this Ruby
+      # @return [Class] the sampler for this Ruby version
       def self.sampler
         RUBY_VERSION >= "3.2" ? VernierDepth : StackprofDepth
       end
@@ -36,10 +37,10 @@ module Castellan
         @notes = []
       end
 
-      # @return [Boolean] whether there is something going on
+      # @return [Boolean] whether it samples or counts now
       def active? = !@kind.nil?
 
-      # Takes the turn and starts.
+      # Waits for {TURN} and starts.
       def begin
         return if @depth == "sql"
 
@@ -53,8 +54,8 @@ module Castellan
       # @return what the block returns
       def around(&block) = @kind ? @kind.around(&block) : yield
 
-      # Stops and gives the turn back.
-      # @return [Hash] of members for a {Result}
+      # Stops, and releases the turn.
+      # @return [Hash] members for a {Result}
       def finish
         running = @kind or return {}
 
@@ -95,7 +96,7 @@ module Castellan
       rescue StandardError => error
         @notes << "the #{@depth} profile could not begin: #{error.class}"
       ensure
-        TURN.give unless @kind # a Timeout leaves by `throw`, and nobody else would ever have a turn
+        TURN.give unless @kind # Timeout leaves by `throw`, past the rescue; the turn would never be released
       end
     end
   end

@@ -2,17 +2,19 @@
 
 module Castellan
   module Profile
-    # A profile as a Server-Timing header (W3C Server Timing), for the developer tools of browsers.
+    # Formats a profile as a Server-Timing header (W3C Server Timing) for browser developer tools. Pure
+    # functions.
     #
     #   ServerTiming.of(parts, queries: 52, repeated: 1, looks: [[:document, :miss]])
-    #   # => 'db;dur=12.3;desc="52 queries, 1 repeated", cache;dur=0.1;desc="document miss", gc;dur=0, app;dur=31.0, total;dur=43.4'
+    #   # => 'db;dur=12.3;desc="52 queries", cache;dur=0.1;desc="document miss", …, total;dur=43.4'
     #
-    # It says what was known when the headers left and, with `id:`, where the rest will be: `profile;desc="…"`, of /castellan/requests/….
-    # Pure functions; at most LONGEST bytes of visible ASCII, with what the application said in this header: entries that find no room
-    # beside it are left out.
+    # The header covers the time until the headers were sent; `id:` adds `profile;desc="…"`, the id of the
+    # page /castellan/requests/…. The header has at most LONGEST bytes of visible ASCII together with the
+    # application's own entries; entries that do not fit are left out.
     #
-    # It is for who was authorised, so a shared cache that may store the response is told not to store or give out this header
-    # (RFC 9111, 5.2.2.7: `private` with field names; caches that do not know names take the whole for private).
+    # The figures are for the authorised client only, so Cache-Control prevents shared caches from storing
+    # this header (RFC 9111, 5.2.2.7: `private` with field names; caches without support for names treat the
+    # response as private).
     module ServerTiming
       HEADER = "server-timing"
       LONGEST = 1_000
@@ -26,13 +28,13 @@ module Castellan
 
       module_function
 
-      # @param parts [Hash] of a {Result}
+      # @param parts [Hash] see {Result#parts}
       # @param total_ns [Integer]
       # @param queries [Integer]
-      # @param repeated [Integer] how many statements were sent more than once but for their values
-      # @param looks [Array<Array>] layer and outcome
-      # @param id [String, nil] of the profile
-      # @param room [Integer] bytes
+      # @param repeated [Integer] number of statements that were sent more than once, ignoring their values
+      # @param looks [Array<Array>] pairs of cache layer and outcome
+      # @param id [String, nil] id of the profile
+      # @param room [Integer] maximal size in bytes
       # @return [String]
       def of(parts, total_ns:, queries:, repeated: 0, looks: [], id: nil, room: LONGEST)
         entries = [entry("db", parts[:sql_ns], database(queries, repeated))]
@@ -43,16 +45,16 @@ module Castellan
         entries.select { |one| one.bytesize <= room && room -= one.bytesize + BETWEEN.bytesize }.join(BETWEEN)
       end
 
-      # @param headers [Hash] of a response
-      # @return [Integer] bytes that are left
+      # @param headers [Hash] response headers
+      # @return [Integer] bytes left for this header
       def room(headers)
         said = said(headers, name(headers, HEADER))
         LONGEST - said.sum { |one| one.to_s.bytesize + BETWEEN.bytesize }
       end
 
-      # @param headers [Hash] of a response, which is left as it is
+      # @param headers [Hash] response headers; not modified
       # @param text [String] may be empty
-      # @return [Hash] with the header, which is in no shared cache; what the application said under the same names stays
+      # @return [Hash] headers with Server-Timing and `private`, appended to the application's own values
       def added(headers, text)
         return headers if text.empty?
 
@@ -85,7 +87,7 @@ module Castellan
       end
       private_class_method :database
 
-      # Of several looks into one layer with one outcome, one is told.
+      # Lists each pair of layer and outcome once.
       def answers(looks)
         different = looks.map { |layer, outcome| "#{layer} #{outcome}" }.uniq
         told = different.first(MOST_LOOKS)

@@ -4,28 +4,29 @@ require "securerandom"
 
 module Castellan
   module Profile
-    # One profile under way, from its first moment to its {Result}.
+    # Records one profile, from its start to its {Result}.
     #
     #   session = Session.new(depth: "sql")
-    #   session.record { work }       # as often as there are parts of the work: a call, then pieces of a body
+    #   session.record { work }       # once per part of the work: the call, then chunks of the body
     #   result = session.finish(path: "/users", status: 200)
     #
-    # Records the thread that runs a part, and no other. Whoever opens a session must finish it, because the instruments listen until then.
+    # Records only the thread that calls {#record}. Always call {#finish}: the instruments stay subscribed
+    # until then.
     class Session
-      # How long one waits for another profile of memory or samples to end.
+      # Seconds to wait for another memory or sampling profile to end.
       WAIT = 2.0
 
       # @return [Recorder]
       # @return [String]
       attr_reader :recorder, :depth
 
-      # @param depth [String] of {Depth::NAMES}
-      # @param notes [Array<String>]
-      # @param traffic [Traffic, nil] of the requests of this process
-      # @param literals [Boolean] whether statements are kept as they were sent
-      # @param wait [Numeric] seconds
-      # @param linger_ns [Integer] how long to listen on when it is over, see {Listening}
-      # @param verdicts [Detect::KnownVerdicts, nil] on requests that are profiled again and again
+      # @param depth [String] one of {Depth::NAMES}
+      # @param notes [Array<String>] notes for {Result#notes}
+      # @param traffic [Traffic, nil] counts the requests of this process
+      # @param literals [Boolean] true keeps the SQL with its literal values
+      # @param wait [Numeric] seconds, see WAIT
+      # @param linger_ns [Integer] nanoseconds to stay subscribed afterwards, see {Listening}
+      # @param verdicts [Detect::KnownVerdicts, nil] cached verdicts of repeated requests
       def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, wait: WAIT, linger_ns: 0, verdicts: nil)
         @depth = depth
         @notes = notes.dup
@@ -57,29 +58,30 @@ module Castellan
         end
       end
 
-      # @return [String] of the result, known before there is one
+      # @return [String] id of the result, available before the result is
       def id = @id ||= SecureRandom.urlsafe_base64(12)
 
-      # Ends what only one may have at a time, before the rest.
+      # Stops the sampler early, so that another profile can start.
       def end_sampling
         @sampled ||= @sampling.finish
       end
 
-      # @return [Array<Finding>] of all that was recorded; asked for when it is over
+      # @return [Array<Finding>] findings of all that was recorded; call it after the recording
       def findings = @findings ||= @verdicts ? @verdicts.findings(@recorder) : Detect::Verdict.new(@recorder).findings
 
-      # @return [Integer] nanoseconds since it began, or until it ended
+      # @return [Integer] nanoseconds from start to end, or until now
       def duration_ns = (@ended_ns || Clock.monotonic_ns) - @started_ns
 
       # @return [Hash] see {Result#parts}
       def parts
         sql, render, cache = %i[sql render cache].map { |kind| @recorder.exclusive(kind) }
-        render = render.clamp(0, [duration_ns - sql - cache, 0].max) # Rails takes SQL off its views' time only where it logs at info
+        # Rails subtracts SQL from the view runtime only if it logs at level info.
+        render = render.clamp(0, [duration_ns - sql - cache, 0].max)
         { sql_ns: sql, render_ns: render, cache_ns: cache, gc_ns: @gc_ns, outside_ns: [duration_ns - sql - render - cache, 0].max }
       end
 
-      # Stops listening. A second time it does nothing.
-      # @return [Boolean] whether it was the first
+      # Stops the recording and unsubscribes. Further calls do nothing.
+      # @return [Boolean] whether this call closed it
       def close
         return false if @finished
 
@@ -90,7 +92,7 @@ module Castellan
         true
       end
 
-      # @param members [Hash] of {Result}: what is known of the request
+      # @param members [Hash] further members of {Result} about the request
       # @return [Result]
       def finish(**members)
         close
@@ -104,15 +106,15 @@ module Castellan
       private
 
       def start(wait)
-        GC.stat(:total_allocated_objects) # its first call makes the names of all figures
-        @sampling = Sampling.take(@depth, wait: wait) # last: what is loaded for the rest is not the application's memory
+        GC.stat(:total_allocated_objects) # the first call allocates the names of all figures
+        @sampling = Sampling.take(@depth, wait: wait) # last, so that code loaded above is not counted
         @mark = @traffic&.mark
         @recording = Recording.new(@recorder, Recording.current)
         @at = Clock.now.to_f
         @started_ns = Clock.monotonic_ns
       end
 
-      # Nobody can finish a session that could not begin, or whose wait was broken off.
+      # If the session could not start, or waiting was interrupted, no caller can finish it.
       def abandon
         @sampling&.finish
         Listening.end
@@ -136,7 +138,7 @@ module Castellan
         end
       end
 
-      # As JSON would have it.
+      # Converts symbols and structs to plain JSON values.
       def plain(value)
         case value
         when Finding, Hash then value.to_h.transform_values { |one| plain(one) }

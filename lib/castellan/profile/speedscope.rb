@@ -2,20 +2,21 @@
 
 module Castellan
   module Profile
-    # Sampled stacks in the file format of speedscope (https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources).
+    # Writes stacks in speedscope's file format
+    # (https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources).
     #
-    #   Speedscope.of([[[["User#name", "app/models/user.rb", 4]], 1_000]], name: "GET /users", unit: "nanoseconds")
+    #   Speedscope.of([[[["User#name", "app/user.rb", 4]], 1_000]], name: "GET /users", unit: "nanoseconds")
     #
-    # A stack is a list of frames from the outermost to the innermost, a frame its name, path and line (or nil). The outermost frames that
-    # all stacks share, and that are not the application's (thirty of Rack and Rails before the first that differs), are left out but
-    # for the last of them. Pure function.
+    # A stack lists its frames from the outermost to the innermost; a frame is its name, path and line (or
+    # nil). Outermost frames outside the application that all stacks share (about thirty of Rack and Rails)
+    # are dropped, except the last. Pure function.
     module Speedscope
       SCHEMA = "https://www.speedscope.app/file-format-schema.json"
       MOST = 20_000 # stacks
 
       module_function
 
-      # @param stacks [Array<Array>] pairs of stack and weight
+      # @param stacks [Array<Array>] pairs of stack and weight, in `unit`
       # @param name [String]
       # @param unit [String] "nanoseconds", "bytes" or "none"
       # @return [Hash{String => Object}]
@@ -30,7 +31,7 @@ module Castellan
                            "samples" => samples, "weights" => weights }] }
       end
 
-      # A stack of one frame without a file is none of the program's: the garbage collector's.
+      # A stack of one frame without a file belongs to the garbage collector, so it is not compared.
       def without_shared(stacks)
         running = stacks.map(&:first).reject { |stack| stack.empty? || (stack.size == 1 && stack.first[1].nil?) }
         shortest = running.min_by(&:size) or return stacks

@@ -2,23 +2,24 @@
 
 module Castellan
   module Profile
-    # Samples the stack with stackprof, on Rubies before 3.2: where CPU time or wall time goes, or where objects are made.
+    # Samples CPU time, wall time or allocations with stackprof, on Rubies before 3.2.
     #
     #   sampling = StackprofDepth.new("cpu")
     #   sampling.start
     #   sampling.around { work }
     #   sampling.stop     # => a Hash in speedscope's format
     #
-    # stackprof samples the process: signals of CPU time and new objects meet every thread. So the work runs below a frame that nothing else
-    # has, and a stack without it is somebody else's and left out; what lies outside that frame is cut off. Frames of the application
-    # carry the line that ran, so that a flame graph tells two lines of a method apart; others that of their method.
+    # stackprof samples the whole process: CPU signals and new objects hit every thread. So the work runs
+    # below a marker frame; stacks without it belong to other threads and are dropped, and frames outside it
+    # are cut off. Frames of the application have the line that ran, so that a flame graph separates the lines
+    # of a method; other frames have the first line of their method.
     class StackprofDepth
       MODES = { "cpu" => [:cpu, 1_000, "nanoseconds"], "wall" => [:wall, 1_000, "nanoseconds"], "objects" => [:object, 50, "none"] }.freeze
       MARK = "Castellan::Profile::StackprofDepth#around"
       GARBAGE = "(garbage collection)"
       private_constant :MODES, :MARK, :GARBAGE
 
-      # @return [String, nil] why it cannot be had
+      # @return [String, nil] a note if the gem is missing
       def self.missing
         require "stackprof"
         nil
@@ -33,18 +34,18 @@ module Castellan
         @measured = 0
       end
 
-      # @return [Symbol] what of a {Result} it fills
+      # @return [Symbol] the member of {Result} that it fills
       def fills = :flame
 
-      # @return [Boolean] whether it could be started: stackprof may be in use by the application
+      # @return [Boolean] false if the application already uses stackprof
       def start
         StackProf.start(mode: @mode, interval: @interval, raw: true, aggregate: false)
       end
 
-      # @return [Integer] how many samples were taken
+      # @return [Integer] number of samples
       attr_reader :taken
 
-      # The frame below which everything is this profile's.
+      # Marker frame: do not rename without MARK.
       # @return what the block returns
       def around
         before = now
@@ -53,7 +54,7 @@ module Castellan
         @measured += now - before
       end
 
-      # @return [Hash]
+      # @return [Hash] profile in speedscope's format
       def stop
         StackProf.stop
         report = StackProf.results || {}
@@ -62,8 +63,8 @@ module Castellan
 
       private
 
-      # A clock of the system ticks more seldom than it is asked to, so the samples share the time that was measured; in objects a sample
-      # stands for one interval.
+      # System timers fire less often than requested, so the samples share the measured time. With objects, a
+      # sample weighs one interval.
       def stacks(report)
         found = own_stacks(report)
         @taken = found.sum(&:last)
@@ -90,7 +91,8 @@ module Castellan
         @mode == :cpu ? Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond) : Clock.monotonic_ns
       end
 
-      # @return [Array<Array>, nil] the frames below the mark, nil where there are none: nothing of this profile, or only the profiler
+      # @return [Array<Array>, nil] frames below the marker; nil for stacks of other threads or of the
+      #   profiler itself
       def own(frames, ids, lines)
         return [[GARBAGE, nil, nil]] if frames.dig(ids.first, :name) == GARBAGE
 

@@ -2,11 +2,12 @@
 
 module Castellan
   module Profile
-    # What a list shows of a {Result}. Frozen.
+    # Row of a {Result} in the list of profiles. Frozen.
     #
     #   result.summary.queries   # => 52
     #
-    # `number` is the place in the order in which results were kept, nil before that. `queries` and `findings` are counts.
+    # `number` counts the stored results, nil before the result is stored. `queries` and `findings` are
+    # counts.
     Summary = Struct.new(:number, :id, :at, :method, :path, :query, :endpoint, :status, :duration_ns, :sql_ns, :queries, :findings,
                          :objects, :response_bytes, :depth, :exception, keyword_init: true) do
       # @param result [Result]

@@ -2,7 +2,7 @@
 
 module Castellan
   module Profile
-    # A result as text for a terminal: the parts of the time, queries that look alike, findings with what to write instead, memory.
+    # Formats a result for a terminal: time by part, queries grouped by shape, findings with fixes, memory.
     #
     #   puts Text.new(result).to_s
     class Text
@@ -69,7 +69,7 @@ module Castellan
           end
       end
 
-      # The lines where the samples were, by themselves.
+      # Samples by innermost frame (self time).
       def flame
         profile = @result.flame&.dig("profiles", 0) or return []
 

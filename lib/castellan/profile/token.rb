@@ -2,19 +2,22 @@
 
 module Castellan
   module Profile
-    # Signed permissions that end: "1767225600.9f86d0…", the second at which it ends and an HMAC (SHA-256) of that.
+    # Signs and verifies expiring tokens: "1767225600.9f86d0…", the expiry in Unix seconds and its
+    # HMAC-SHA256. Frozen.
     #
     #   token = Token.new(secret)
-    #   text = token.sign(3_600)     # good for an hour
+    #   text = token.sign(3_600)     # valid for an hour
     #   token.valid?(text)           # => true
     #
-    # Whoever has one may see profiles until then; there is no taking back but another secret. Compared in constant time. Frozen.
+    # A token cannot be revoked except by changing the secret. Compared in constant time.
     class Token
       SHORTEST_SECRET = 32
       FORMAT = /\A(\d{1,12})\.(\h{64})\z/
       private_constant :FORMAT
 
-      # @param secret [String] at least SHORTEST_SECRET bytes, known to every process that should accept the same links
+      # @param secret [String] at least SHORTEST_SECRET bytes; the same in all processes that accept each
+      #   other's URLs
+      # @raise [ConfigurationError] if it is shorter
       def initialize(secret)
         @secret = secret.to_s.dup.freeze
         if @secret.bytesize < SHORTEST_SECRET
@@ -25,14 +28,14 @@ module Castellan
         freeze
       end
 
-      # @param seconds [Integer] from now
-      # @return [String]
+      # @param seconds [Integer] until it expires
+      # @return [String] the token
       def sign(seconds)
         ends = Clock.now.to_i + Integer(seconds)
         "#{ends}.#{digest(ends.to_s)}"
       end
 
-      # @param text [String, nil] from outside
+      # @param text [String, nil] untrusted input
       # @return [Boolean]
       def valid?(text)
         return false unless text.is_a?(String) && text.ascii_only? && (match = FORMAT.match(text))
@@ -44,7 +47,7 @@ module Castellan
 
       private
 
-      # OpenSSL is loaded with the first token that somebody shows or signs.
+      # Loads OpenSSL on first use.
       def digest(text)
         require "openssl"
         OpenSSL::HMAC.hexdigest("SHA256", @secret, "castellan profile until #{text}")

@@ -2,15 +2,15 @@
 
 module Castellan
   module Profile
-    # Counts the requests that are under way, so that a profile can say with how many others it shares figures of the process.
+    # Counts running requests, so that a profile can report how many others share its process-wide figures.
     #
     #   traffic.enter
-    #   mark = traffic.mark          # when a profile begins
-    #   traffic.overlapping(mark)    # => 3 others ran while it did
+    #   mark = traffic.mark          # at the start of a profile
+    #   traffic.overlapping(mark)    # => 3: as many other requests ran since
     #   traffic.leave
     #
-    # Two additions a request and no object. CRuby changes threads between statements at the earliest where it checks for interrupts, which
-    # `+= 1` on an Integer does not; elsewhere a count may be lost, and a figure in a note be off by one.
+    # Two additions per request, no lock and no allocation. CRuby switches threads only where it checks for
+    # interrupts, and `+= 1` on an Integer does not; on other Rubies a count may be off by one.
     class Traffic
       # @return [Integer]
       attr_reader :running
@@ -19,22 +19,20 @@ module Castellan
         @running = @entered = 0
       end
 
-      # A request begins.
       def enter
         @entered += 1
         @running += 1
       end
 
-      # A request has ended.
       def leave
         @running -= 1
       end
 
-      # @return [Integer] what {overlapping} is to be given
+      # @return [Integer] argument for {overlapping}
       def mark = @entered - @running
 
-      # @param mark [Integer] of the moment when a profile began, by a request that had entered
-      # @return [Integer] how many other requests ran since
+      # @param mark [Integer] from {mark}, taken when the profile began in a request that had entered
+      # @return [Integer] number of other requests that ran since
       def overlapping(mark) = [@entered - mark - 1, 0].max
     end
   end

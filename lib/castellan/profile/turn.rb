@@ -2,12 +2,13 @@
 
 module Castellan
   module Profile
-    # One at a time: a profile that samples, or that counts memory, has the whole process to itself, so that two are never mixed.
+    # Lock with a timeout: one profile at a time samples or counts memory in a process.
     #
-    #   TURN.take(wait: 2.0)   # => 0, the nanoseconds that it waited, or nil when another has it for longer
+    #   TURN.take(wait: 2.0)   # => nanoseconds that it waited, or nil after the timeout
     #   TURN.give
     #
-    # May be given back by another thread than took it (a body can be sent elsewhere). A process that is forked meanwhile starts free.
+    # Unlike a Mutex, another thread may release it (a body may be sent by another thread), and a forked
+    # process starts with it free.
     class Turn
       def initialize
         @lock = Mutex.new
@@ -15,11 +16,11 @@ module Castellan
         @holder = @thread = nil
       end
 
-      # @return [Boolean] whether the thread that asks has it already, so that to wait would be in vain
+      # @return [Boolean] whether the current thread holds it, so that waiting would deadlock
       def own? = held? && @thread == Thread.current && Fiber.scheduler.nil?
 
       # @param wait [Numeric] seconds
-      # @return [Integer, nil] how long it waited, 0 when it was free; nil: it is not the caller's
+      # @return [Integer, nil] nanoseconds that it waited, 0 if it was free; nil after the timeout
       def take(wait:)
         @lock.synchronize do
           waited_ns = held? ? wait_until_free(wait) : 0
@@ -28,7 +29,7 @@ module Castellan
         end
       end
 
-      # Ends the caller's turn.
+      # Releases it.
       def give
         @lock.synchronize do
           @holder = @thread = nil

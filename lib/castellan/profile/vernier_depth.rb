@@ -2,23 +2,23 @@
 
 module Castellan
   module Profile
-    # Samples the stack with Vernier, on Ruby 3.2 and later; answers what {StackprofDepth} answers.
+    # Samples the stack with Vernier, on Ruby 3.2 and later; same interface as {StackprofDepth}.
     #
     #   sampling = VernierDepth.new("wall")
     #   sampling.start
     #   sampling.around { work }
     #   sampling.stop     # => a Hash in speedscope's format
     #
-    # Vernier samples each thread for itself, so only the one that works is looked at. Its samples say whether the thread ran, slept or
-    # waited for the lock: those that ran are CPU time.
+    # Vernier samples each thread separately; only the thread that called {#start} is read. A sample records
+    # whether the thread ran, slept or waited for the GVL; running samples are the CPU time.
     class VernierDepth
       INTERVAL = 1_000 # microseconds
       ALLOCATIONS = 50
-      RAN = 0 # the category of a sample; 1 is idle, 2 stalled
+      RAN = 0 # category of a sample; 1 is idle, 2 stalled
       MARK = "around"
       private_constant :INTERVAL, :ALLOCATIONS, :RAN, :MARK
 
-      # @return [String, nil] why it cannot be had
+      # @return [String, nil] a note if the gem is missing
       def self.missing
         require "vernier"
         nil
@@ -31,10 +31,10 @@ module Castellan
         @depth = depth
       end
 
-      # @return [Symbol] what of a {Result} it fills
+      # @return [Symbol] the member of {Result} that it fills
       def fills = :flame
 
-      # @return [Boolean] whether it could be started
+      # @return [true]
       def start
         options = @depth == "objects" ? { allocation_interval: ALLOCATIONS } : {}
         @thread = Thread.current.object_id
@@ -43,14 +43,14 @@ module Castellan
         true
       end
 
-      # @return [Integer] how many samples were taken
+      # @return [Integer] number of samples
       attr_reader :taken
 
-      # The frame below which everything is this profile's.
+      # Marker frame: do not rename without MARK.
       # @return what the block returns
       def around = yield
 
-      # @return [Hash]
+      # @return [Hash] profile in speedscope's format
       def stop
         result = @collector.stop
         thread = result.threads.fetch(@thread) { {} }

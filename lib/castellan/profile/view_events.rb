@@ -2,11 +2,12 @@
 
 module Castellan
   module Profile
-    # Listens to what ActionView, serializers and ActiveSupport's caches tell through notifications while a profile is recorded.
+    # Records notifications of ActionView, serializers and ActiveSupport caches while a profile runs.
     #
-    #   ViewEvents.subscribe    # and once ViewEvents.unsubscribe for each
+    #   ViewEvents.subscribe    # call ViewEvents.unsubscribe once for each
     #
-    # Nothing is subscribed where nothing is recorded, so the others pay nothing. Without ActiveSupport there is nothing to hear.
+    # Subscribes only during profiles, so unprofiled requests cost nothing. Without ActiveSupport it does
+    # nothing.
     module ViewEvents
       EVENTS = /\A(?:render_(?:template|partial|collection|layout)\.action_view|render\.[a-z_]+|process_action\.action_controller|
                     cache_(?:read|read_multi|write|write_multi)\.active_support)\z/x
@@ -35,7 +36,7 @@ module Castellan
 
         private
 
-        # A mistake in here would be one of the application's: ActiveSupport raises it there.
+        # ActiveSupport raises errors of subscribers in the application, hence the rescue.
         def tell(name, started, finished, _id, payload)
           recording = Recording.current
           return unless recording&.watches_spans?
@@ -54,14 +55,15 @@ module Castellan
           end
         end
 
-        # There is no event of `render json:`; the action has measured it, in milliseconds and without the SQL that it sent.
+        # `render json:` has no event; the action measures it, in milliseconds and without its SQL.
         def action(recording, payload, started_ns, duration_ns)
           view_ns = (payload[:view_runtime].to_f * 1e6).to_i
           name = "#{payload[:controller]}##{payload[:action]}"
           recording.span(:view, name, started_ns + duration_ns - view_ns, view_ns) if view_ns.positive?
         end
 
-        # A block that makes what was missing is the application's time and no cache's; `fetch` tells its read as a read.
+        # The block of `fetch` is the application's time, not the cache's; `fetch` notifies its read as
+        # cache_read.
         def look(recording, name, payload, started_ns, duration_ns)
           case name
           when /\Acache_read\./ then recording.cache(:rails, payload[:hit] ? :hit : :miss, started_ns, duration_ns)
