@@ -2,18 +2,18 @@
 
 module Castellan
   module Profile
-    # What a {Recorder} kept of statements as the queries of a {Result}: texts without literals, frames as texts, and the finding to which
-    # each belongs.
+    # Builds the queries of a {Result} from a {Recorder}: SQL without literals, frames as text, index of the
+    # finding.
     #
-    #   QueryRows.new(recorder, findings, from_ns: started_ns).to_table.to_a   # => [{ at_ns: 120_000, sql: "select …", … }]
+    #   QueryRows.new(recorder, findings, from_ns: started_ns).to_table.to_a   # => [{ at_ns: 120_000, … }]
     #
-    # A recorder shares texts, so what was made of one is looked up by the object and not by its bytes.
+    # A recorder shares Strings between statements, so lookups compare objects by identity, not by bytes.
     class QueryRows
       LONGEST = 10_000
 
       # @param findings [Array<Finding>]
-      # @param from_ns [Integer] what `at_ns` counts from
-      # @param literals [Boolean] whether `sql` is the text as it was sent
+      # @param from_ns [Integer] start of the profile; `at_ns` counts from it
+      # @param literals [Boolean] true keeps the SQL with its literal values
       def initialize(recorder, findings, from_ns:, literals: false)
         @recorder = recorder
         @findings = findings
@@ -35,14 +35,15 @@ module Castellan
 
       private
 
-      # @return [String] the cells of one query, see {QueryTable}
+      # @return [String] the cells of one query, comma-separated, see {QueryTable}
       def cells(text, fingerprint, started_ns, duration_ns, rows, cached, sites, owner, association)
         place = @places[fingerprint]
         "#{started_ns - @from_ns},#{duration_ns},#{rows || "null"},#{cached},#{@literals ? @places[text] : place},#{place}," \
           "#{@stacks[sites]},#{index(fingerprint, owner, association) || "null"}"
       end
 
-      # A finding is of one shape through one association; a polymorphic association is one finding of several shapes.
+      # A finding covers one fingerprint through one association; for a polymorphic association, several
+      # fingerprints.
       def index(fingerprint, owner, association)
         return if @findings.empty?
 

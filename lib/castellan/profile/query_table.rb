@@ -4,17 +4,18 @@ require "json"
 
 module Castellan
   module Profile
-    # The queries of a result as they are kept: each text and each list of frames once, and eight cells for a query, which takes a store
-    # less room and less time than a hash for each.
+    # Compact storage of a result's queries: each text and each list of frames once, and eight cells per
+    # query.
     #
     #   table = QueryTable.new(texts: ["select ?"], frames: [["a.rb:1:in `x'"]], cells: "1000,400,2,false,0,0,0,null")
-    #   table.to_a     # => [{ at_ns: 1_000, duration_ns: 400, rows: 2, cached: false, sql: "select ?", fingerprint: "select ?", … }]
+    #   table.to_a     # => [{ at_ns: 1_000, duration_ns: 400, rows: 2, cached: false, sql: "select ?", … }]
     #   QueryTable.new(**table.to_h).to_a   # => the same
     #
-    # `cells` are those of one query after the other, as JSON has them between brackets: what {Result#queries} says of it, with places
-    # instead of texts and frames. A text, because most results are kept and never read, and to write one value costs less than a thousand.
+    # `cells` is JSON without its brackets: the values of {Result#queries}, with indexes instead of texts and
+    # frames. It is one String because most results are stored and never read, and writing one value is faster
+    # than a thousand.
     class QueryTable
-      WIDTH = 8 # cells of a query
+      WIDTH = 8 # cells per query
 
       # @param texts [Array<String>]
       # @param frames [Array<Array<String>>]
@@ -26,10 +27,10 @@ module Castellan
       end
 
       # @return [Array<Hash>] see {Result#queries}
-      # @raise [JSON::ParserError, IndexError, TypeError] when it is none
+      # @raise [JSON::ParserError, IndexError, TypeError] if the table is invalid
       def to_a = JSON.parse("[#{@cells}]").each_slice(WIDTH).map { |cells| query(*cells) }
 
-      # @return [Hash] of plain values
+      # @return [Hash{Symbol => Object}] plain values
       def to_h = { texts: @texts, frames: @frames, cells: @cells }
 
       private

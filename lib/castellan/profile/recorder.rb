@@ -2,27 +2,30 @@
 
 module Castellan
   module Profile
-    # The observer of a profile: the detector's tally, which also keeps each statement with its frames, looks into caches, and renderings.
+    # Observes a profile: a {Detect::Tally} that also keeps statements with frames, cache lookups and
+    # renderings.
     #
     #   recorder = Recorder.new
     #   Instrument.record(recorder) { User.all.each(&:employee) }
     #   recorder.exclusive(:sql)   # => 812_000 nanoseconds
     #
-    # Past MOST statements only numbers are kept. A mistake in here must not reach the application: it stops the recorder, and {#failure}
-    # returns it. Statements of threads that start meanwhile are kept by recorders of their own ({#strand}) and added up; time is that of
-    # the recorded thread. One thread records; another may read meanwhile.
+    # After MOST statements only counts are kept. An error stops the recorder and is returned by {#failure};
+    # the application does not see it. Threads that start meanwhile get recorders of their own ({#strand}),
+    # whose statements are added; times are those of the recorded thread. One thread records; another may read
+    # at the same time.
     class Recorder < Detect::Tally
       MOST = 2_000
       MOST_SPANS = 500
       FRAMES = 8
-      # How many places a statement takes in {#log}: text (nil without literals), fingerprint, start, duration, rows, cached, frames, owner,
-      # association.
+      # Cells per statement in {#log}: text (nil without literals), fingerprint, start, duration, rows,
+      # cached, frames, owner, association.
       FIELDS = 9
       LONG = 2_000
       private_constant :LONG
 
-      # @param literals [Boolean] whether texts are kept with the values in them
-      # @param hold_texts [Boolean] false: no text of the application is held, so that what a memory profile counts as retained is its own
+      # @param literals [Boolean] true keeps the SQL with its literal values
+      # @param hold_texts [Boolean] false keeps no Strings of the application, so that a memory profile does
+      #   not count them as retained
       def initialize(literals: false, hold_texts: true, **options)
         super(**options)
         @literals = literals
@@ -39,10 +42,10 @@ module Castellan
 
       # @return [Array<Array>] layer, outcome, start, duration
       # @return [Array<Array>] kind, name, start, duration
-      # @return [Integer] how many looks and spans are not kept
+      # @return [Integer] number of cache lookups and spans that were not kept
       attr_reader :looks, :spans, :spans_left_out
 
-      # @return [Recorder] for a thread that is started now
+      # @return [Recorder] for a thread that starts now
       def strand
         return @threads.last if @threads.size >= MOST_STRANDS
 
@@ -89,7 +92,8 @@ module Castellan
         list(@looks, [layer, outcome, started_ns, duration_ns])
       end
 
-      # Called by {Recording#span}. Rails' event of an action's views (:view) has no beginning of its own; see {ViewEvents}.
+      # Called by {Recording#span}. Rails' event for the views of an action (:view) has no start time; see
+      # {ViewEvents}.
       def span(kind, name, started_ns, duration_ns)
         return @view_ns += duration_ns if kind == :view
 
@@ -98,7 +102,7 @@ module Castellan
       end
 
       # @param kind [Symbol] :sql, :render or :cache
-      # @return [Integer] nanoseconds of that kind, less what happened within of another
+      # @return [Integer] nanoseconds of that kind, without nested times of the other kinds
       def exclusive(kind)
         own = @nesting.total(kind)
         kind == :render ? [own, @view_ns - @nesting.total(:cache)].max : own
@@ -107,23 +111,23 @@ module Castellan
       # @return [Array] see FIELDS
       def log = @threads.empty? ? @log : [@log, *@threads.map(&:log)].flatten(1)
 
-      # @return [Integer] how many statements are counted and not kept
+      # @return [Integer] number of statements that were counted but not kept
       def left_out = @threads.sum(@left_out, &:left_out)
 
-      # @return [Hash{Symbol => Integer}] queries, cached queries and rows of all statements that are work of the application:
-      #   transactions and what the ORM asks of the schema are not
+      # @return [Hash{Symbol => Integer}] queries, cached queries and rows of the application's statements,
+      #   without transactions and schema queries
       def totals
         sums = @threads.map { |strand| strand.totals.values }.push([@queries, @cached_queries, @rows]).transpose.map(&:sum)
         { queries: sums[0], cached_queries: sums[1], rows: sums[2] }
       end
 
-      # @return [Integer] how many statements were sent more than once but for their values
+      # @return [Integer] number of fingerprints that were sent more than once
       def repeated = groups.count { |group| group.count > 1 }
 
       private
 
-      # A statement that writes many rows at once is none for a tally, and one for a profile.
-      # @return [String, false] false where the statement is no work of the application
+      # The tally ignores bulk writes; a profile does not.
+      # @return [String, false] false for statements that are not the application's, such as transactions
       def fingerprint_of(sql, name)
         fingerprint = @fingerprints[sql]
         return fingerprint unless fingerprint.nil?

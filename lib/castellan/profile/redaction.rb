@@ -4,19 +4,21 @@ require "uri"
 
 module Castellan
   module Profile
-    # What of a request line and its headers may be kept: a chosen few headers, and parameters without the values of secret ones.
+    # Redacts secrets in the query string, the path and the headers of a request before they are stored.
+    # Frozen.
     #
     #   redaction = Redaction.new(filter: [:email])
     #   redaction.query("page=2&email=a%40b.c")   # => "page=2&email=[FILTERED]"
-    #   redaction.headers(env)                    # => { "accept" => "application/json", "host" => "localhost" }
+    #   redaction.headers(env)                    # => { "accept" => "application/json", … }
     #
-    # A filter is a part of a name (a String or Symbol, whatever its case), a Regexp, or a Proc of name and value that changes the value, as
-    # in Rails' `config.filter_parameters`: `user[card][code]` is met by what meets "code", "card.code" or "user". Names like
-    # password, token and secret are always on it. Frozen.
+    # A filter works as in Rails' `config.filter_parameters`: part of a name (String or Symbol,
+    # case-insensitive), a Regexp, or a Proc of name and value that modifies the value. `user[card][code]`
+    # matches "code", "card.code" and "user". Names such as password, token and secret are always filtered
+    # (ALWAYS).
     class Redaction
       ALWAYS = %w[passw secret token _key apikey crypt salt certificate otp ssn cvv cvc signature session authorization
                   bearer credential].freeze
-      SHORT = /\A(?:auth|jwt|pass|pin|pwd|sid|sig)\z/i # as a whole name only: "auth" is part of author
+      SHORT = /\A(?:auth|jwt|pass|pin|pwd|sid|sig)\z/i # only as a whole name: "auth" is part of author
       MARK = "[FILTERED]"
       HEADERS = %w[accept accept-encoding accept-language cache-control castellan-profile content-length content-type host if-match
                    if-modified-since if-none-match origin prefer range user-agent x-requested-with].freeze
@@ -26,7 +28,8 @@ module Castellan
       private_constant :SHORT, :NEVER, :LONGEST, :CUT
 
       # @param filter [Array<String, Symbol, Regexp, Proc>]
-      # @param headers [Array<String>] to keep besides HEADERS
+      # @param headers [Array<String>] further headers to keep besides HEADERS
+      # @raise [ConfigurationError] if such a header is a secret
       def initialize(filter: [], headers: [])
         procs, names = Array(filter).partition { |one| one.respond_to?(:call) }
         @procs = procs.freeze
@@ -44,8 +47,8 @@ module Castellan
       end
 
       # @param path [String]
-      # @param parameters [Hash] what a router found in it
-      # @return [String] without the segments that are values of secret parameters
+      # @param parameters [Hash] route parameters
+      # @return [String] the path, with segments that hold secret parameters replaced by MARK
       def path(path, parameters)
         secret = parameters.select { |name, value| value.is_a?(String) && secret?(name.to_s, value) }
                            .flat_map { |_name, value| value.scrub("?").b.split("/") }.reject(&:empty?)
@@ -54,14 +57,14 @@ module Castellan
         path.split("/", -1).map { |part| secret.any? { |value| holds?(decoded(part).b, value) } ? MARK : part }.join("/")
       end
 
-      # @param env [Hash] of Rack
-      # @return [Hash{String => String}] an address in one of them is redacted as the request's own
+      # @param env [Hash] Rack environment
+      # @return [Hash{String => String}] kept headers; query strings of URLs in them are redacted
       def headers(env)
         @headers.filter_map { |name, key| [name, Redaction.text(address(env[key]))] if env[key].is_a?(String) }.to_h
       end
 
-      # @param text [String] from outside
-      # @return [String] UTF-8 and not longer than LONGEST characters
+      # @param text [String] untrusted input
+      # @return [String] valid UTF-8, at most LONGEST characters
       def self.text(text)
         text = text.dup.force_encoding(Encoding::UTF_8)
         text = text.scrub("?") unless text.valid_encoding?
@@ -84,27 +87,29 @@ module Castellan
         @procs.any? { |filter| changes?(filter, steps.last.to_s, value) }
       end
 
-      # Rails gives such a Proc the innermost name, a value that it may change and, where it takes three, all parameters.
+      # Rails passes such a Proc the innermost name, a value that it may modify, and all parameters if it
+      # takes three.
       def changes?(filter, name, value)
         copy = +value.dup
         filter.arity == 1 ? filter.call(copy) : filter.call(*[name, copy, {}].first(filter.arity.abs.clamp(2, 3)))
         copy != value
       rescue StandardError
-        true # a filter that fails must not let through what it was meant for
+        true # if the filter raises, redact
       end
 
-      # Beside a value may stand a format, or another value; a short one may stand in any word. A long one may have been cut.
+      # A segment may append a format or another value to the secret. Short values occur in other words, so
+      # they must match exactly; long ones may have been cut.
       def holds?(part, value)
         part == value || part.start_with?("#{value}.".b) || (value.size > 3 && part.include?(value)) ||
           (part.size > 3 && value.start_with?(part.delete_suffix(CUT.b)))
       end
 
-      # Without what stands before an @, and with the query redacted.
+      # Removes credentials before an @ and redacts the query string.
       def address(text)
         text.b.gsub(%r{//[^/@\s]*@}n, "//").sub(/(?<=\?).+/mn) { |query| query(query).b }
       end
 
-      # What cannot be read is taken as it stands.
+      # Undecodable text is compared as it is.
       def decoded(text)
         URI.decode_www_form_component(text.dup.force_encoding(Encoding::UTF_8)).scrub("?")
       rescue ArgumentError

@@ -4,35 +4,43 @@ require "json"
 
 module Castellan
   module Profile
-    # What one profile says. Frozen all the way down; plain values only, so `to_h` can be written as JSON and `from_h` reads it back.
+    # Data of one profile. Deeply frozen plain values: `to_h` converts to JSON, `from_h` reads it back.
     #
     #   result = Result.from_h(JSON.parse(File.read("profile.json")))
     #   result.endpoint          # => "GET /users/:id"
-    #   result.queries.first     # => { at_ns: 120_000, duration_ns: 340_000, sql: "select * from users where id = ?", … }
+    #   result.queries.first     # => { at_ns: 120_000, duration_ns: 340_000, sql: "select * from users …", … }
     #
-    # - `id`: random, fit for a URL; `at`: Float, seconds since 1970
-    # - `method`, `path`, `query`: the request line; values of parameters on the filter list are `[FILTERED]`
-    # - `headers`: `{"accept" => "…"}`, a chosen few of the request, never Authorization or Cookie
-    # - `endpoint`: "GET users#index" where Rails says so, else "GET /users/:id"
-    # - `status`, `response_bytes`: Integer, nil where nothing was answered; `duration_ns`: to the end of the body
-    # - `parts`: `sql_ns`, `render_ns`, `cache_ns`, `outside_ns` (the rest) add up to the duration; `gc_ns` lies within them
-    # - `objects`: `count`, `scope` ("process"), `overlapping`: how many requests ran meanwhile and are counted with it
-    # - `queries`: each `at_ns` (since the start), `duration_ns`, `rows` that came back (a write's are what it RETURNs) or nil where the
-    #   driver does not tell, `cached`, `sql` and `fingerprint` (without literals), `frames` (of the application,
-    #   "path:line:in `name'", innermost first), `finding` (an index of `findings`) or nil
-    # - `cache`: each `layer` ("document", "record", "rails" …), `outcome` ("hit", "miss", "write" …), `at_ns`, `duration_ns`
-    # - `spans`: each `kind` ("render"), `name`, `at_ns`, `duration_ns`: what else stands on the timeline
-    # - `findings`: each as `Finding#to_h`, its `kind` a String; `depth`: "sql", "memory", "cpu", "wall" or "objects"
-    # - `notes`: sentences: an unknown depth, a profile that had to wait, what was cut off
-    # - `memory`: nil, or `total_allocated`, `total_retained` (objects), `total_allocated_bytes`, `total_retained_bytes`, and `by_gem`,
-    #   `by_file`, `by_line`, `by_class`: rows of `name`, `allocated`, `retained`, `allocated_bytes`, `retained_bytes`, most bytes first
-    # - `flame`: nil, or a Hash with String keys in speedscope's file format; `exception`: nil, or "ClassName at path:line"
-    # - `truncated`: `queries`, how many are not listed (they are in `totals`); `bytes`, whether the response was longer than is counted
-    # - `totals`: `queries`, `cached_queries`, `rows` as far as they are told: of all, listed or not
+    # - `id`: random, URL-safe; `at`: Float, Unix time in seconds
+    # - `method`, `path`, `query`: the request line; filtered parameters are `[FILTERED]`
+    # - `headers`: `{"accept" => "…"}`, selected request headers, never Authorization or Cookie
+    # - `endpoint`: "GET users#index" in Rails, else "GET /users/:id"
+    # - `status`, `response_bytes`: Integer, nil without a response; `duration_ns`: until the end of the body
+    # - `parts`: `sql_ns`, `render_ns`, `cache_ns`, `outside_ns` (the rest) add up to the duration; `gc_ns`
+    #   overlaps them
+    # - `objects`: `count`, `scope` ("process"), `overlapping`: number of concurrent requests whose objects
+    #   are included
+    # - `queries`: each `at_ns` (since the start), `duration_ns`, `rows` returned (of a write: by RETURNING)
+    #   or nil if the driver does not report them, `cached`, `sql` and `fingerprint` (without literals),
+    #   `frames` (of the application, "path:line:in `name'", innermost first), `finding` (an index into
+    #   `findings`) or nil
+    # - `cache`: each `layer` ("document", "record", "rails" …), `outcome` ("hit", "miss", "write" …),
+    #   `at_ns`, `duration_ns`
+    # - `spans`: each `kind` ("render"), `name`, `at_ns`, `duration_ns`: further entries of the timeline
+    # - `findings`: each as `Finding#to_h`, its `kind` a String; `depth`: "sql", "memory", "cpu", "wall" or
+    #   "objects"
+    # - `notes`: sentences, for example about an unknown depth, a wait for another profile, or truncation
+    # - `memory`: nil, or `total_allocated`, `total_retained` (objects), `total_allocated_bytes`,
+    #   `total_retained_bytes`, and `by_gem`, `by_file`, `by_line`, `by_class`: rows of `name`, `allocated`,
+    #   `retained`, `allocated_bytes`, `retained_bytes`, most bytes first
+    # - `flame`: nil, or a Hash with String keys in speedscope's format; `exception`: nil, or "ClassName at
+    #   path:line"
+    # - `truncated`: `queries`, number of unlisted queries (`totals` includes them); `bytes`, whether
+    #   recording stopped before the end of the response
+    # - `totals`: `queries`, `cached_queries`, `rows` of all queries, listed or not
     class Result
       MEMBERS = %i[id at method path query headers endpoint status response_bytes duration_ns parts objects queries cache spans
                    findings depth notes memory flame exception truncated totals].freeze
-      # Their keys are texts of somebody else and stay Strings.
+      # Their keys come from clients and speedscope, so they stay Strings.
       TEXT_KEYS = %i[headers flame].freeze
       DEFAULTS = { at: 0.0, method: nil, path: nil, query: "", headers: {}, endpoint: nil, status: nil, response_bytes: nil, duration_ns: 0,
                    parts: { sql_ns: 0, render_ns: 0, cache_ns: 0, gc_ns: 0, outside_ns: 0 },
@@ -45,9 +53,10 @@ module Castellan
 
       attr_reader(*(MEMBERS - [:queries]))
 
-      # @param hash [Hash] of {#to_h} or {#to_stored}, also with String keys as JSON has them
+      # @param hash [Hash] as returned by {#to_h} or {#to_stored}; String keys, as after JSON.parse, are
+      #   accepted
       # @return [Result]
-      # @raise [ArgumentError] when it is not one
+      # @raise [ArgumentError] if it is not a valid result
       def self.from_h(hash)
         given = hash.to_h.transform_keys(&:to_sym).slice(*MEMBERS)
         members = given.to_h { |name, value| [name, TEXT_KEYS.include?(name) ? value : symbolized(value)] }
@@ -65,23 +74,24 @@ module Castellan
       private_class_method :symbolized
 
       # @param id [String]
-      # @param members [Hash] see above; what is left out is as if nothing had been recorded; the queries may be a {QueryTable}
+      # @param members [Hash] see above; omitted members get empty defaults; queries may be a {QueryTable}
       def initialize(id:, **members)
         unknown = members.keys - MEMBERS
         raise ArgumentError, "a profile has no #{unknown.first.inspect}; it has #{MEMBERS.join(", ")}" if unknown.any?
 
-        all = Ractor.make_shareable({ id: id, **DEFAULTS, **members }) # in one go: each call has a table of what it has seen
+        all = Ractor.make_shareable({ id: id, **DEFAULTS, **members }) # one call is faster than one per member
         all.each { |name, value| instance_variable_set(VARIABLES[name], value) }
         freeze
       end
 
-      # @return [Array<Hash>] made of the table anew for each who asks, where it was given one
+      # @return [Array<Hash>] built on each call if the result holds a {QueryTable}
       def queries = @queries.to_a
 
-      # @return [Hash{Symbol => Object}] of plain values
+      # @return [Hash{Symbol => Object}] plain values
       def to_h = MEMBERS.to_h { |name| [name, public_send(name)] }
 
-      # @return [Hash{Symbol => Object}] the same for a store, with the queries as a {QueryTable} where they are one
+      # @return [Hash{Symbol => Object}] like {#to_h} for a store, with the queries as {QueryTable#to_h} if
+      #   possible
       def to_stored
         stored = MEMBERS.to_h { |name| [name, instance_variable_get(VARIABLES[name])] }
         @queries.is_a?(QueryTable) ? stored.update(queries: @queries.to_h) : stored
@@ -90,19 +100,19 @@ module Castellan
       # @return [String] for a terminal
       def to_text = Text.new(self).to_s
 
-      # @return [String]
+      # @return [String] JSON
       def to_json(*arguments) = to_h.to_json(*arguments)
 
-      # @return [String] a page in one file, which needs no network
+      # @return [String] a standalone HTML page
       def to_html = Page::Export.new(self).to_s
 
-      # @return [Boolean] whether they say the same
+      # @return [Boolean] whether all members are equal
       def ==(other) = other.is_a?(Result) && to_h == other.to_h
       alias eql? ==
 
       def hash = id.hash
 
-      # @return [Result] the same with less, for a store that has no room for all of it; its notes say so
+      # @return [Result] a smaller copy for a store whose entries are limited; its notes mention it
       def lighter
         Result.new(**to_h, flame: nil, queries: queries.first(LIGHT), spans: spans.first(LIGHT), cache: cache.first(LIGHT),
                            memory: memory&.transform_values { |rows| rows.is_a?(Array) ? rows.first(10) : rows },
@@ -110,7 +120,7 @@ module Castellan
                            notes: [*notes, "it was too large for the store: the flame graph and all but #{LIGHT} queries are left out"])
       end
 
-      # @return [Summary] a line of a list
+      # @return [Summary] row for the list of profiles
       def summary = Summary.of(self)
 
       def inspect = "#<#{self.class} #{id} #{endpoint} #{status} #{(duration_ns / 1e6).round(1)} ms>"

@@ -3,7 +3,8 @@
 module Castellan
   module Profile
     class Page
-      # The files that the page is made of, by the name in their URL. A name is looked up, never joined to a directory.
+      # Finds the page's files by the name in their URL. Names are looked up in a list, never joined to a
+      # directory.
       #
       #   Assets.find("page.css").content_type            # => "text/css; charset=utf-8"
       #   Assets.find("speedscope/index.html").content    # => "<!DOCTYPE html>…"
@@ -14,7 +15,7 @@ module Castellan
           ".svg" => "image/svg+xml", ".png" => "image/png", ".ico" => "image/x-icon", ".woff2" => "font/woff2"
         }.freeze
         OWN = %w[page.css page.js theme.js badge.js icon.svg].freeze
-        # As dist/release/index.html and the style sheet of speedscope 1.25.0 name them.
+        # File names of dist/release in speedscope 1.25.0.
         SPEEDSCOPE = %w[
           index.html speedscope-GHPHNKXC.css speedscope-Y2522XSH.js SourceCodePro-Regular.ttf-ILST5JV6.woff2
           favicon-16x16-VSI62OPJ.png favicon-32x32-3EB2YCUY.png favicon-FOKUP5Y5.ico
@@ -24,12 +25,12 @@ module Castellan
                    .merge(SPEEDSCOPE.to_h { |name| ["speedscope/#{name}", File.join(VENDOR, name)] }).freeze
         private_constant :OWN, :SPEEDSCOPE, :VENDOR, :PATHS
 
-        # One file: read at each use, because it is asked for by people and not by load.
+        # A file, read on each use because requests for the page are rare.
         Asset = Struct.new(:name, :path) do
           # @return [String]
           def content = File.binread(path)
 
-          # @return [String] for a template: UTF-8, and without the pointer to a source map that is not here
+          # @return [String] UTF-8, without the reference to a source map, which the gem does not include
           def text = content.force_encoding(Encoding::UTF_8).gsub(%r{^(?://|/\*)# sourceMappingURL=.*$\n?}, "")
 
           # @return [String]
@@ -45,8 +46,9 @@ module Castellan
           path = PATHS[name] and Asset.new(name, path)
         end
 
-        # @return [Asset] the first whose name ends so, for names that change with the version of speedscope
-        # @raise [KeyError]
+        # @param ending [String] end of the file name, because the rest changes with speedscope's version
+        # @return [Asset]
+        # @raise [KeyError] if no file matches
         def self.speedscope(ending)
           name = PATHS.keys.find { |key| key.start_with?("speedscope/") && key.end_with?(ending) }
           Asset.new(name, PATHS.fetch(name))

@@ -3,20 +3,20 @@
 module Castellan
   module Profile
     class Page
-      # Two requests side by side: figures, statements, findings and memory, and what differs.
+      # Compares two requests: figures, statements, findings and memory.
       #
       #   comparison = Comparison.new(before, after)
       #   comparison.figures.first      # => the duration: before, after, verdict
       #   comparison.statements         # => [Statement], only those that differ
-      #   comparison.solved             # => [FindingGroup] that were in the first and are not in the second
+      #   comparison.solved             # => [FindingGroup] that only the first request has
       class Comparison
-        # Less than this is noise, in time; counts are compared exactly.
+        # Smaller relative differences of durations are noise; counts are compared exactly.
         SAME = 0.05
         private_constant :SAME
 
-        # `unit` says how it is written; `before` and `after` may be nil where they were not measured.
+        # `unit` is :duration, :count or :bytes; `before` and `after` are nil if not measured.
         Figure = Struct.new(:name, :unit, :before, :after) do
-          # @return [String, nil] "better", "worse", "same", or nil where nothing can be said
+          # @return [String, nil] "better", "worse", "same"; nil if a value is missing
           def verdict
             return if before.nil? || after.nil?
             return "same" if unit == :duration ? (after - before).abs <= SAME * [after, before].max : after == before
@@ -24,7 +24,7 @@ module Castellan
             after < before ? "better" : "worse"
           end
 
-          # @return [Float, nil] how many times more the larger one is
+          # @return [Float, nil] ratio of the larger to the smaller value
           def factor
             small, large = [before, after].compact.minmax
             large.fdiv(small) if small&.positive? && before && after
@@ -34,7 +34,7 @@ module Castellan
           def difference = before && after && (after - before)
         end
 
-        # One statement, by how often and how long it was asked before and after; where it was not, no time is known.
+        # Counts and total times of one fingerprint; a time is nil if the request did not send it.
         Statement = Struct.new(:fingerprint, :before_count, :after_count, :before_ns, :after_ns) do
           # @return [String] "gone", "new", "fewer", "more"
           def kind
@@ -45,7 +45,7 @@ module Castellan
           end
         end
 
-        # Memory of one file, gem, line or class.
+        # Allocated bytes of one file, gem, line or class.
         Allocation = Struct.new(:name, :before_bytes, :after_bytes) do
           # @return [Integer]
           def difference = after_bytes - before_bytes
@@ -61,7 +61,7 @@ module Castellan
           @after = after
         end
 
-        # @return [Array<Figure>] the duration first; what neither has is left out
+        # @return [Array<Figure>] duration first, without figures that are zero or nil in both
         def figures
           [figure("Time", :duration) { |result| result.duration_ns },
            figure("SQL", :duration) { |result| result.parts[:sql_ns] },
@@ -72,7 +72,7 @@ module Castellan
            *counts].reject { |figure| [figure.before, figure.after].all? { |value| value.nil? || value.zero? } }
         end
 
-        # @return [Array<Statement>] that were not sent as often, those that differ most first
+        # @return [Array<Statement>] with different counts, largest difference first
         def statements
           before, after = [@before, @after].map { |result| QueryGroup.all(result.queries).to_h { |group| [group.fingerprint, group] } }
           all = (before.keys | after.keys).map { |fingerprint| statement(fingerprint, before[fingerprint], after[fingerprint]) }
@@ -89,7 +89,7 @@ module Castellan
         def added = groups(@after).except(*groups(@before).keys).values
 
         # @param table [Symbol] e.g. :by_file
-        # @return [Array<Allocation>] those that differ most first; none unless both profiles have memory
+        # @return [Array<Allocation>] largest difference first; empty unless both profiles have memory
         def memory(table)
           return [] unless @before.memory && @after.memory
 
@@ -98,7 +98,7 @@ module Castellan
                                     .reject { |row| row.difference.zero? }.sort_by { |row| -row.difference.abs }
         end
 
-        # @return [Array<String>] what makes the figures hard to compare
+        # @return [Array<String>] reasons why the figures are hard to compare
         def remarks = [depths, endpoints, truncated, overlapping, statuses, sizes].compact
 
         private

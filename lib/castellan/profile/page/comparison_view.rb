@@ -3,7 +3,7 @@
 module Castellan
   module Profile
     class Page
-      # Two requests side by side.
+      # Renders the comparison of two requests.
       #
       #   ComparisonView.new(Comparison.new(before, after), root: "/castellan").to_s
       class ComparisonView < View
@@ -33,7 +33,7 @@ module Castellan
 
         def sides = { "before" => before, "after" => after }
 
-        # @return [String] what changed, in one sentence
+        # @return [String] the change in one sentence
         def headline
           time = comparison.figures.find { |figure| figure.name == "Time" } or return "Neither took any time."
           [speed(time), queries, findings].compact.join(", ").then { |text| "#{text[0].upcase}#{text[1..]}." }
@@ -64,7 +64,7 @@ module Castellan
             tag(:span, Markup.new("#{MARKS.fetch(verdict)} #{change(figure)}"), class: "verdict #{verdict}")
         end
 
-        # On a phone the arrow says less or more.
+        # On a phone the arrow replaces "less" and "more".
         def change(figure)
           if figure.verdict == "same" then "same"
           elsif figure.after.zero? then "gone"

@@ -3,20 +3,20 @@
 module Castellan
   module Profile
     class Page
-      # A request as a command for a shell. Secrets were never recorded; where one is needed the command says so.
+      # Formats a request as a curl command. Unrecorded secrets are listed in {#remarks}.
       #
-      #   Curl.new(result, origin: "http://localhost:3000").to_s # => "curl 'http://localhost:3000/users?role=1' \\\n  -H 'accept: …'"
+      #   Curl.new(result, origin: "http://localhost:3000").to_s # => "curl 'http://localhost:3000/users?role=1' …"
       #   Curl.new(result, origin: origin, depth: "memory").to_s
       #
-      # Every word is quoted for a POSIX shell, so that no path or header of a stranger becomes a command.
+      # All values are quoted for a POSIX shell: paths and headers are untrusted input.
       class Curl
-        # curl's own, or of one connection only.
+        # curl sets these itself, or they belong to one connection.
         LEFT_OUT = %w[host content-length connection accept-encoding castellan-profile].freeze
         private_constant :LEFT_OUT
 
         # @param result [Result]
         # @param origin [String] e.g. "http://localhost:3000"
-        # @param depth [String, nil] what to profile next time
+        # @param depth [String, nil] depth of the repeated profile
         def initialize(result, origin:, depth: nil)
           @result = result
           @origin = origin
@@ -26,7 +26,7 @@ module Castellan
         # @return [String]
         def to_s = ["curl #{quoted("#{@origin}#{target}")}", *literally, *verb, *headers].join(" \\\n  ")
 
-        # @return [Array<String>] what the command lacks
+        # @return [Array<String>] what the user must add to the command
         def remarks
           ["Authorization and cookies are not recorded: add what the request needs.",
            ("Values on the filter list stand as [FILTERED]: put them in." if @result.query.to_s.include?("[FILTERED]")),
@@ -35,7 +35,7 @@ module Castellan
 
         private
 
-        # Some servers decode a path: what has no place in an address is written in percent signs again.
+        # Some servers decode the path, so unsafe bytes are percent-encoded again.
         def target
           text = "#{@result.path}#{"?#{@result.query}" unless @result.query.to_s.empty?}"
           text.b.gsub(/[^!-~]|#/n) { |byte| format("%%%02X", byte.ord) }
@@ -55,7 +55,7 @@ module Castellan
           kept.map { |name, value| "-H #{quoted(value.to_s.empty? ? "#{name};" : "#{name}: #{value}")}" } # curl drops "name: "
         end
 
-        # `[` and `{` mean something to curl, and to nobody else: `page[size]=10`; and it would go up at `/../` itself.
+        # curl expands `[` and `{`, as in `page[size]=10`, and resolves `/../`; these options prevent both.
         def literally
           [("--globoff" if target.match?(/[\[\]{}]/)), ("--path-as-is" if target.match?(%r{/(?:\.|%2e){1,2}(?:[/?]|\z)}i))].compact
         end

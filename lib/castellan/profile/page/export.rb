@@ -5,13 +5,14 @@ require "json"
 module Castellan
   module Profile
     class Page
-      # One request as one file: styles, scripts and the flame graph inside, nothing loaded from anywhere.
+      # Renders one request as a standalone HTML file, with styles, scripts and the flame graph inlined.
       #
       #   File.write("profile.html", Castellan::Profile::Page::Export.new(result).to_s)
       #
-      # Its policy allows only the scripts and styles in the file, by their hashes. A policy in a file cannot forbid frames, so a script
-      # hides the page in one; a server that serves such a file sends {#headers}. speedscope is in a frame made of this file and gets
-      # the profile by a paste event, because a file may not load another one.
+      # Its Content-Security-Policy allows scripts and styles by hash. A policy in a meta element cannot
+      # forbid framing, so a script hides the page in a frame; a server should send {#headers}. speedscope
+      # runs in a srcdoc frame and gets the profile by a paste event, because a local file may not load
+      # another one.
       class Export < ResultView
         HAND_OVER = <<~JS
           addEventListener("load", () => {
@@ -24,12 +25,13 @@ module Castellan
         private_constant :HAND_OVER, :UNFRAMED
 
         # @param result [Result]
-        # @param origin [String] where the request went, for the command that repeats it
+        # @param origin [String, nil] scheme and host for the curl command; default the recorded Host, or
+        #   localhost
         def initialize(result, origin: nil)
           super(result, origin: origin || "http://#{result.headers["host"] || "localhost"}", root: "")
         end
 
-        # @return [Hash{String => String}] of the response that serves the file
+        # @return [Hash{String => String}] response headers for serving the file
         def headers
           Policy.page.headers.merge("content-type" => "text/html; charset=utf-8",
                                     "content-security-policy" => "#{policy}; frame-ancestors 'none'")
@@ -65,7 +67,7 @@ module Castellan
             <!DOCTYPE html><html><head><meta charset="utf-8"><title>speedscope</title><style>#{speedscope_style}</style></head>
             <body><script type="application/json" id="profile">#{profile}</script><script>#{speedscope}</script><script>#{HAND_OVER}</script></body></html>
           HTML
-          Markup.new(ERB::Util.html_escape(html)) # to the letter: the policy has the hashes of the scripts
+          Markup.new(ERB::Util.html_escape(html)) # do not reformat: the policy contains the scripts' hashes
         end
 
         def inline(text) = tag(:script, Markup.new(text))
@@ -74,7 +76,7 @@ module Castellan
 
         def speedscope = @speedscope ||= Assets.speedscope(".js").text
 
-        # Its font stays out: the reader's own monospaced one is as good.
+        # Without its font, which the reader's monospaced font replaces.
         def speedscope_style = @speedscope_style ||= Assets.speedscope(".css").text.gsub(/@font-face\s*\{[^}]*\}/, "")
       end
     end

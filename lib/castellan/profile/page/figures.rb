@@ -3,7 +3,7 @@
 module Castellan
   module Profile
     class Page
-      # Figures as they stand on the page: three digits that mean something, and a unit.
+      # Formats figures with three significant digits and a unit.
       #
       #   Figures.duration(212_640_000) # => "213 ms"
       #   Figures.bytes(65_976)         # => "66.0 kB"
@@ -53,13 +53,13 @@ module Castellan
         def times(factor) = "#{factor >= 10 ? count(factor.round) : format("%.1f", factor)} ×"
 
         # @param result [Result]
-        # @return [Integer, nil] the rows that its queries read, nil where no driver said
+        # @return [Integer, nil] rows that the queries returned; nil if no driver reported them
         def rows(result)
           known = result.totals[:rows].to_i.positive? || result.queries.empty? || result.queries.any? { |query| query[:rows] }
           result.totals[:rows] if known
         end
 
-        # @return [String] how much of the whole that is
+        # @return [String] percentage
         def share(part, whole)
           percent = 100.0 * part / whole
           return "–" unless percent.finite?

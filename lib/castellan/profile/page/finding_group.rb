@@ -3,12 +3,12 @@
 module Castellan
   module Profile
     class Page
-      # Findings that one change mends, or those that are the same in two requests.
+      # Groups findings that share a fix, or that are the same in two requests.
       #
-      #   group = FindingGroup.all(result.findings).first   # what took longest
+      #   group = FindingGroup.all(result.findings).first   # the longest total time
       #   group.words    # => "the same query for each record (N+1)"
       #   group.count    # => 162
-      #   group.indexes  # => [0, 2], their places in the result, which its queries name
+      #   group.indexes  # => [0, 2], indexes into the result's findings
       class FindingGroup
         WORDS = { "n_plus_one" => "the same query for each record (N+1)", "duplicate" => "the same statement again, values included",
                   "write_loop" => "writes one by one", "unused_eager_load" => "loaded eagerly and never read",
@@ -18,7 +18,7 @@ module Castellan
         private_constant :WORDS
 
         # @param kind [Symbol, String] of a {Finding}
-        # @return [String] for people
+        # @return [String] readable name of the kind
         def self.words(kind) = WORDS.fetch(kind.to_s) { kind.to_s.tr("_", " ") }
 
         # @return [Array<Integer>]
@@ -34,7 +34,8 @@ module Castellan
         end
 
         # @param findings [Array<Hash>]
-        # @return [Hash{Array => FindingGroup}] by what makes a finding the same in another request, even where the line has moved
+        # @return [Hash{Array => FindingGroup}] by kind and association or fingerprint, which stay equal when
+        #   lines move
         def self.by_key(findings)
           groups = findings.each_with_index.group_by { |finding, _| [finding[:kind].to_s, finding[:association] || finding[:fingerprint]] }
           groups.transform_values { |pairs| new(*pairs.transpose) }
@@ -56,7 +57,7 @@ module Castellan
         # @return [Boolean] see {Finding#repeats?}
         def repeats? = Finding.new(kind: kind.to_sym).repeats?
 
-        # @return [Integer] statements
+        # @return [Integer] number of statements
         def count = @findings.sum { |finding| finding[:count].to_i }
 
         # @return [Integer]
@@ -65,25 +66,26 @@ module Castellan
         # @return [String, nil]
         def fix = first[:fix]
 
-        # @return [String, nil] the line of code
+        # @return [String, nil] source code of the line
         def source = first[:source]
 
-        # @return [String, nil] why there is no fix
+        # @return [String, nil] reason why there is no fix
         def fix_refused = first[:fix_refused]
 
-        # @return [String, nil] "User#employee", or all that the change loads: "User#employee, #roles; Role#group"
+        # @return [String, nil] "User#employee"; several associations: "User#employee, #roles; Role#group"
         def association
           names = @findings.filter_map { |finding| finding[:association] }.uniq
           models = names.group_by { |name| name[/\A[^#]+/] }
           models.map { |model, same| "#{model}#{same.map { |name| name.delete_prefix(model) }.join(", ")}" }.join("; ") if names.any?
         end
 
-        # @return [Array<(Integer, String)>] how many records were loaded, or nil, and where
+        # @return [Array<(Integer, String)>] number of parent records, or nil, and the call site that loaded
+        #   them
         def loaded
           @findings.filter_map { |finding| finding.values_at(:parent_count, :parent_location) if finding[:parent_location] }.uniq
         end
 
-        # @return [Hash{String => Array<Hash>}] the findings by the line that asked
+        # @return [Hash{String => Array<Hash>}] findings by call site
         def places = @findings.group_by { |finding| finding[:location] || "an unknown place" }
 
         private

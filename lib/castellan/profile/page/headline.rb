@@ -3,7 +3,7 @@
 module Castellan
   module Profile
     class Page
-      # What to look at first in a result, in one sentence.
+      # Summarizes the main problem of a result in one sentence.
       #
       #   headline = Headline.new(result)
       #   headline.text   # => "324 of 329 queries repeat: 16.2 ms of 213 ms."
@@ -28,7 +28,7 @@ module Castellan
           end
         end
 
-        # @return [Boolean] whether the next step is something to write
+        # @return [Boolean] whether the next step is code
         def code? = @groups.any?
 
         # @return [String, nil]
@@ -39,7 +39,7 @@ module Castellan
           "a profile of depth cpu shows which lines take the time" if part&.kind == "outside" && @result.flame.nil?
         end
 
-        # @return [String] "bad" where there is something to mend, "good" where nothing stands out
+        # @return [String] "bad" with findings or an exception, "good" for a fast request, else "plain"
         def kind
           return "bad" if @result.exception || @groups.any?
 

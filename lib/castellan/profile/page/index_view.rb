@@ -3,10 +3,10 @@
 module Castellan
   module Profile
     class Page
-      # The latest requests, and what can be filtered and compared.
+      # Renders the list of latest requests, with filters and comparison.
       #
-      #   IndexView.new(summaries, root: "/castellan", endpoints: results.endpoints, filter: { endpoint: nil, status: "4xx" }).to_s
-      #   IndexView.new(…).rows   # the table alone, which page.js asks for again and again
+      #   IndexView.new(summaries, root: "/castellan", filter: { endpoint: nil, status: "4xx" }).to_s
+      #   IndexView.new(…).rows   # the table alone, which page.js polls
       class IndexView < View
         template "index_page", "latest", "endpoint_table", "evidence"
 
@@ -14,14 +14,14 @@ module Castellan
         MOST_ENDPOINTS = 8
         private_constant :CLASSES, :MOST_ENDPOINTS
 
-        # One line of the table of endpoints.
+        # Row of the table of endpoints.
         Endpoint = Struct.new(:name, :requests, :median_ns, :queries, :findings)
 
-        # @param summaries [Array<Summary>] the newest first
-        # @param endpoints [Array<String>] to choose from
-        # @param filter [Hash] `endpoint` and `status` as they were asked for, or nil
-        # @param limit [Integer] how many are listed at most
-        # @param evidence [Array<Finding>] of many requests
+        # @param summaries [Array<Summary>] newest first
+        # @param endpoints [Array<String>] choices of the filter
+        # @param filter [Hash] `endpoint` and `status` of the query string, or nil
+        # @param limit [Integer] maximal number of listed requests
+        # @param evidence [Array<Finding>] findings across many requests
         def initialize(summaries, filter:, endpoints: [], limit: summaries.size + 1, evidence: [], **options)
           super(**options)
           @vain = evidence.map { |finding| FindingGroup.new([finding.to_h], []) }
@@ -31,7 +31,7 @@ module Castellan
           @filter = filter
         end
 
-        # @return [String] what changes as requests come in
+        # @return [String] the part of the page that is polled
         def rows = latest
 
         private
@@ -46,13 +46,13 @@ module Castellan
 
         def cut? = summaries.size >= @limit
 
-        # To choose from: classes of statuses, those that are listed, and the one that was asked for.
+        # Choices of the filter: status classes, the listed statuses, and the selected one.
         def statuses
           listed = summaries.map(&:status).uniq
           [*CLASSES, *listed.compact.sort.map(&:to_s), ("none" if listed.include?(nil)), @filter[:status]].compact.uniq
         end
 
-        # Memory and samples make a request slow, so what was profiled deeper says nothing of what is slow.
+        # Memory and sampling profiles are slower, so only SQL profiles are compared for slowness.
         def undisturbed
           @undisturbed ||= summaries.select { |one| one.depth == "sql" }.then { |found| found.empty? ? summaries : found }
         end
@@ -67,7 +67,7 @@ module Castellan
 
         def slowest_of_all = @slowest_of_all ||= undisturbed.max_by { |one| one.duration_ns.to_i }
 
-        # What takes most time in all comes first.
+        # Endpoints by total time, longest first.
         def by_endpoint
           summaries.group_by(&:endpoint).sort_by { |_, same| -same.sum(&:duration_ns) }.first(MOST_ENDPOINTS).map do |name, same|
             Endpoint.new(name, same.size, median(same.map(&:duration_ns)), median(same.map(&:queries)), same.map(&:findings).max)
@@ -76,7 +76,7 @@ module Castellan
 
         def median(values) = values.sort[(values.size - 1) / 2]
 
-        # The newest and the previous one of its endpoint and status, else any two.
+        # Preselects the newest request and the previous one of its endpoint and status, else any other.
         def proposed
           @proposed ||= begin
             newest = undisturbed.first
@@ -85,7 +85,7 @@ module Castellan
           end
         end
 
-        # Where a request is a card, "Findings" stands beside it, and the number is enough.
+        # The card layout has a label "Findings", so it shows only data-count.
         def findings_badge(number)
           tag(:span, counted(number, "finding"), class: "badge bad found-count", data_count: count(number))
         end

@@ -3,7 +3,7 @@
 module Castellan
   module Profile
     class Page
-      # What is said where nothing is, or no longer.
+      # Renders the 404 page.
       #
       #   MissingView.new("This profile is gone: they are kept for a time and within bounds.", root: "/castellan").to_s
       class MissingView < View

@@ -5,15 +5,15 @@ require "digest"
 module Castellan
   module Profile
     class Page
-      # What a page may load and run: the Content-Security-Policy, and the headers that go with it.
+      # Content-Security-Policy of a page, and the security headers sent with it.
       #
       #   Policy.page.headers["content-security-policy"] # => "default-src 'none'; script-src 'self'; …"
-      #   Policy.sources(scripts: [text], styles: [text], speedscope: false) # for one file: by the hashes of what stands in it
+      #   Policy.sources(scripts: [text], styles: [text], speedscope: false) # for a standalone file
       #
-      # Nothing inline, nothing evaluated, nothing from another origin, no frame but the flame graph's. The only exceptions
-      # are speedscope's, in its own document: its library of styles makes an empty style element and fills it by script,
-      # which the hash of the empty text allows, and no other inline style; and it compiles a WebAssembly module of its own
-      # when it starts, to read the names of C++, which `wasm-unsafe-eval` allows, and no evaluation of JavaScript.
+      # Forbids inline code, eval, other origins, and frames except the flame graph's. speedscope's own
+      # document has two exceptions: its style library creates an empty style element and fills it by script,
+      # which the hash of the empty text allows; and it compiles a WebAssembly module to demangle C++ names,
+      # which `wasm-unsafe-eval` allows.
       class Policy
         EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
         WASM = "'wasm-unsafe-eval'"
@@ -27,7 +27,7 @@ module Castellan
             @page ||= new(**COMMON, **OWN, "form-action" => "'self'", "frame-src" => "'self'", "frame-ancestors" => "'none'")
           end
 
-          # @return [Policy] for speedscope, which stands in a frame of ours
+          # @return [Policy] for speedscope's document, framed by our page
           def speedscope
             @speedscope ||= new(**COMMON, **OWN, "script-src" => "'self' #{WASM}", "style-src" => "'self' #{EMPTY}",
                                                  "font-src" => "'self'", "frame-ancestors" => "'self'")
@@ -35,8 +35,9 @@ module Castellan
 
           # @param scripts [Array<String>]
           # @param styles [Array<String>]
-          # @param speedscope [Boolean] whether it stands in the file, in a frame that inherits the policy
-          # @return [String] a policy for a file that has everything inside
+          # @param speedscope [Boolean] whether the file contains speedscope, in a frame that inherits the
+          #   policy
+          # @return [String] policy for a standalone file
           def sources(scripts:, styles:, speedscope:)
             more = speedscope ? { scripts: " #{WASM}", styles: " #{EMPTY}" } : {}
             text_of(**COMMON, "script-src" => "#{hashes(scripts)}#{more[:scripts]}", "style-src" => "#{hashes(styles)}#{more[:styles]}")
@@ -50,7 +51,7 @@ module Castellan
           def hashes(texts) = texts.map { |text| "'sha256-#{Digest::SHA256.base64digest(text)}'" }.join(" ")
         end
 
-        # @return [Hash{String => String}] frozen: add to a copy
+        # @return [Hash{String => String}] frozen response headers
         attr_reader :headers
 
         # @param directives [Hash{String => String}]

@@ -3,7 +3,7 @@
 module Castellan
   module Profile
     class Page
-      # The page of one request.
+      # Renders the page of one request.
       #
       #   ResultView.new(result, root: "/castellan", origin: "http://localhost:3000", others: results.latest).to_s
       class ResultView < View
@@ -17,9 +17,9 @@ module Castellan
         private_constant :MOST_ROWS, :MOST_GROUPS, :MEMORY_TABLES, :DEPTHS
 
         # @param result [Result]
-        # @param origin [String] where the request went
+        # @param origin [String] scheme and host of the application
         # @param others [Array<Summary>] recent requests, for "Compare with"
-        # @param shared [Boolean] whether there are signed links to it
+        # @param shared [Boolean] whether signed links are available
         def initialize(result, origin:, others: [], shared: false, **options)
           super(**options)
           @shared = shared
@@ -36,7 +36,7 @@ module Castellan
 
         def name = block? ? "A block of code" : (result.endpoint || request_line(result))
 
-        # What {Profile.run} recorded has no request.
+        # {Profile.run} records a block without a request.
         def block? = result.method.nil?
 
         def content = result_page
@@ -51,7 +51,7 @@ module Castellan
 
         def drawn = @drawn ||= Timeline.new(result)
 
-        # The number that a finding has on this page, by its index in the result.
+        # Number of the finding's group on this page.
         def finding_number(index)
           index && finding_groups.index { |group| group.indexes.include?(index) }&.succ
         end
@@ -62,16 +62,16 @@ module Castellan
           tag(:a, "#{word} #{number}", class: "badge bad", href: "#finding-#{number}")
         end
 
-        # The place of the group with this fingerprint, for a link.
+        # Link to the group with this fingerprint.
         def group_link(fingerprint)
           index = query_groups.first(MOST_GROUPS).index { |group| group.fingerprint == fingerprint }
           index ? "#query-#{index + 1}" : "#queries"
         end
 
-        # The default of "Compare with".
+        # Default of "Compare with".
         def before = previous(result, @others.select { |other| other.at <= result.at }) || @others.last
 
-        # Its time, too, is written by page.js in the reader's time zone.
+        # page.js writes the time in the reader's time zone.
         def choice(other)
           time = Time.at(other.at).utc
           text = "#{time.strftime("%H:%M:%S UTC")} #{other.endpoint || other.path}, #{duration(other.duration_ns)}, " \
@@ -84,16 +84,16 @@ module Castellan
           "process-wide, #{others.zero? ? "no other request ran" : "with #{counted(others, "other request")}"}"
         end
 
-        # @return [Integer, nil] nil where no driver says how many rows it gives
+        # @return [Integer, nil] nil if the driver does not report rows
         def rows = Figures.rows(result)
 
-        # "document hit" and how often
+        # Counts by "document hit".
         def cache_outcomes = result.cache.map { |event| "#{event[:layer]} #{event[:outcome]}" }.tally
 
-        # "activerecord-7.2.3/lib/active_record/base.rb:9" says as much as where this machine has its gems and its Ruby.
+        # Shortens paths of gems and Ruby: "activerecord-7.2.3/lib/active_record/base.rb:9".
         def short(path) = path.to_s.sub(%r{\A/.*/gems/(?=[^/]+-\d[^/]*/)}, "").sub(%r{\A/.*/ruby/(?=\d+\.\d+\.\d+/)}, "ruby-")
 
-        # How the same is recorded deeper.
+        # Instructions for recording the same at another depth.
         def deeper(depth)
           return Markup.new("run it with #{tag(:code, "Castellan::Profile.run(depth: \"#{depth}\")")}") if block?
 

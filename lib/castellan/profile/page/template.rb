@@ -5,18 +5,18 @@ require "erb"
 module Castellan
   module Profile
     class Page
-      # An ERB template that escapes whatever is put into it, unless that is {Markup}: nobody can forget to.
+      # ERB template that escapes every inserted value except {Markup}.
       #
       #   Template.new("<p><%= 'a < b' %></p>").result # => "<p>a &lt; b</p>"
       #
-      # {View.template} makes a method of it, once, when the class is loaded.
+      # {View.template} compiles it to a method when the class is loaded.
       class Template < ERB
         # @param source [String]
         def initialize(source)
           super(source, trim_mode: "-")
         end
 
-        # Where ERB says how a value reaches the output.
+        # ERB calls this to set how `<%= %>` appends a value.
         def set_eoutvar(compiler, eoutvar = "_erbout")
           super
           compiler.insert_cmd = "#{eoutvar} << Castellan::Profile::Page::Markup.of"

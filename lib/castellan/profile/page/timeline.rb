@@ -3,11 +3,11 @@
 module Castellan
   module Profile
     class Page
-      # A request from left to right: a lane for each group of queries, for rendering and for the caches.
+      # Lays out a request as a timeline, with a lane per query group, per rendering, and for the caches.
       #
-      #   Timeline.new(result).lanes.first.marks  # => [Mark], places in thousandths of the request
+      #   Timeline.new(result).lanes.first.marks  # => [Mark], in thousandths of the width
       #
-      # What lies closer together than can be seen is one mark, so 50,000 queries are no larger a page than 500.
+      # Marks that touch or overlap are merged, so 50,000 queries make the page no larger than 500.
       class Timeline
         WIDTH = 1000.0
         LEAST = 1.5
@@ -15,12 +15,13 @@ module Castellan
         TICKS = 4
         private_constant :LEAST, :MOST_LANES, :TICKS
 
-        # `kind` is its colour, `finding` the index of a finding or nil.
+        # `kind` is a CSS class, `finding` the index of a finding or nil.
         Lane = Struct.new(:kind, :label, :count, :total_ns, :finding, :marks)
         Mark = Struct.new(:x, :width, :count, :at_ns, :duration_ns)
 
         # @param result [Result]
-        # @param whole_ns [Integer] what the whole width stands for, where two requests are drawn to one scale
+        # @param whole_ns [Integer] duration of the full width; pass the same to draw two requests to one
+        #   scale
         def initialize(result, whole_ns: result.duration_ns)
           @result = result
           @whole_ns = [whole_ns, 1].max
@@ -29,7 +30,7 @@ module Castellan
         # @return [Array<Lane>]
         def lanes = query_lanes + span_lanes + cache_lane
 
-        # @return [Array<(Float, Integer)>] places along the axis and the nanoseconds they stand for
+        # @return [Array<(Float, Integer)>] positions on the axis, and their nanoseconds
         def ticks = (0..TICKS).map { |n| [WIDTH * n / TICKS, @whole_ns * n / TICKS] }
 
         private

@@ -5,8 +5,8 @@ require "uri"
 module Castellan
   module Profile
     class Page
-      # What the views share: a template each, the frame around it, links, small drawings. Whatever a template inserts is
-      # escaped by {Template}; what is HTML is made by other templates or by {#tag}, and nowhere else.
+      # Base class of the views: templates, layout, links and small drawings. {Template} escapes inserted
+      # values; create HTML only with templates or {#tag}.
       #
       #   class HelloView < View
       #     template "hello"          # hello.html.erb, as the method `hello`
@@ -16,13 +16,13 @@ module Castellan
       #   end
       #   HelloView.new(root: "/castellan").to_s # => "<!DOCTYPE html>…"
       class View
-        # @param names [Array<String>] of files beside this one, without ".html.erb"
-        # @param takes [String] the parameters of their methods
+        # @param names [Array<String>] template files beside this one, without ".html.erb"
+        # @param takes [String] parameter list of the generated methods
         def self.template(*names, takes: "")
           names.each do |name|
             path = File.join(__dir__, "#{name}.html.erb")
             source = Template.new(File.read(path, encoding: "UTF-8")).src
-            # Not ERB#def_method, whose methods do not see the constants of the view.
+            # ERB#def_method would not resolve the view's constants.
             class_eval("def #{name}_source(#{takes})\n#{source}\nend", path, -1) # rubocop:disable Style/EvalWithLocation
             define_method(name) { |*arguments| Markup.new(send("#{name}_source", *arguments)) }
             private name, "#{name}_source"
@@ -32,7 +32,7 @@ module Castellan
         template "layout"
         template "lanes", takes: "timeline"
 
-        # @param root [String] the path of the page, the mount point included
+        # @param root [String] path of the page, with the mount point
         def initialize(root:)
           @root = root
         end
@@ -44,7 +44,7 @@ module Castellan
 
         attr_reader :root
 
-        # What stands in <head>; an export has the texts themselves there.
+        # Content of <head>; an export inlines the files instead.
         def head
           link = tag(:link, rel: "stylesheet", href: "#{root}/assets/page.css")
           icon = tag(:link, rel: "icon", type: "image/svg+xml", href: "#{root}/assets/icon.svg")
@@ -53,27 +53,27 @@ module Castellan
 
         def foot = nil
 
-        # Requests of another endpoint or status did other work; the list of requests compares any two.
+        # Requests of another endpoint or status do other work, so they are not proposed for comparison.
         def comparable?(one, other) = one.endpoint == other.endpoint && one.status == other.status
 
-        # @param earlier [Array<Summary>] the newest first
-        # @return [Summary, nil] the one to compare with: of the same endpoint and status, and of the same depth where there is one
+        # @param earlier [Array<Summary>] newest first
+        # @return [Summary, nil] the latest with the same endpoint and status, preferably the same depth
         def previous(one, earlier)
           alike = earlier.select { |other| comparable?(one, other) }
           alike.find { |other| other.depth == one.depth } || alike.first
         end
 
-        # Links to other pages have no meaning in a file.
+        # An export has no links to other pages.
         def export? = false
 
         def script(name, **attributes) = tag(:script, "", src: "#{root}/assets/#{name}", **attributes)
 
-        # @param content [Object, nil] nil for an element without an end
+        # @param content [Object, nil] nil for a void element
         def tag(name, content = nil, **attributes)
           Markup.new("<#{name}#{attributes(**attributes)}>#{"#{Markup.of(content)}</#{name}>" unless content.nil?}")
         end
 
-        # @return [Markup] " open class=\"wide\"", without those that are nil or false
+        # @return [Markup] " open class=\"wide\""; nil and false are omitted
         def attributes(**pairs)
           written = pairs.filter_map do |name, value|
             next unless value
@@ -85,7 +85,6 @@ module Castellan
 
         def dashed(name) = name.to_s.tr("_", "-")
 
-        # @return [String] the address of a page of ours
         def url(path = "", **query)
           query = query.reject { |_, value| value.nil? || value.to_s.empty? }
           "#{root}#{path}#{"?#{URI.encode_www_form(query)}" if query.any?}"
@@ -93,7 +92,7 @@ module Castellan
 
         def result_url(id, format = nil) = url("/requests/#{URI.encode_www_form_component(id)}#{format && ".#{format}"}")
 
-        # A bar without inline styles, which the policy forbids: lengths are attributes in a drawing.
+        # Draws a bar as SVG, because the policy forbids inline styles.
         def bar(part, whole, kind = "sql")
           width = whole.to_f.positive? ? (100.0 * part.to_f / whole).clamp(0, 100).round(2) : 0
           rect = tag(:rect, "", width: width, height: 4)
@@ -113,12 +112,12 @@ module Castellan
           tag(:span, status || "none", class: "badge #{status_class(status)}", title: title)
         end
 
-        # Why there is no status.
+        # Reason for a missing status.
         def unanswered(result) = result.exception ? "nothing was answered" : "the connection was taken over"
 
         def depth_badge(depth) = depth == "sql" ? nil : tag(:span, depth, class: "badge depth")
 
-        # @return [Array<(Float, String, String)>] of the axis: percent, text, and the side on which it has room
+        # @return [Array<(Float, String, String)>] per tick: percent, text, text alignment
         def ticks(timeline)
           last = timeline.ticks.size - 1
           timeline.ticks.each_with_index.map do |(place, at), index|
@@ -131,7 +130,6 @@ module Castellan
           "#{many}#{duration(mark.duration_ns)}, #{duration(mark.at_ns)} after the start"
         end
 
-        # What a view can say of the finding with this index.
         def finding_link(index) = index && tag(:span, "finding", class: "badge bad")
 
         def logo
@@ -139,7 +137,7 @@ module Castellan
           tag(:svg, path, viewBox: "0 0 24 24", width: 20, height: 20, aria_hidden: "true")
         end
 
-        # The moment for a machine and, where there is no script, for a person; page.js writes it in the reader's time zone.
+        # Time in UTC; page.js converts it to the reader's time zone.
         def moment(seconds)
           time = Time.at(seconds).utc
           tag(:time, time.strftime("%Y-%m-%d %H:%M:%S UTC"), datetime: timestamp(time))
