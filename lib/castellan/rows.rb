@@ -1,20 +1,23 @@
 # frozen_string_literal: true
 
-# Runs a fetch plan on a database through the application's own ORM and answers rows, never instances of models.
+# Runs a fetch plan on a database through the application's ORM and returns rows, not model instances.
 #
 #   require "castellan/rows"
-#   adapter = Castellan::Rows.for(User)          # an ActiveRecord model or relation, a Sequel model or dataset
+#   adapter = Castellan::Rows.for(User)          # an ActiveRecord or Sequel model, relation or dataset
 #   adapter.fetch(plan, User.where(active: true)) # => #<Castellan::Plan::RowSet …>
 #
-# A type is read in the first of three tiers that can read all of it; `Document#explain` names the tier and its reason:
+# Each type is read in the first of three tiers that covers all of it. `Document#explain` names the tier and
+# the reason:
 #
-# 1. Its own columns, columns at the end of to-one paths, and links, in one SELECT, or one more for each relationship to many.
-# 2. Window limits (a LIMIT in an association's scope holds for each parent) and polymorphic links, in SQL as well.
-# 3. Everything else through models, loaded once, in one batch: blocks that take the record, readers that the model overrides, scopes
-#    that take their owner, keys of several columns or of types that do not compare. {ModelReasons} has the reasons.
+# 1. Own columns, columns at the end of to-one paths, and links: one SELECT, plus one for each to-many
+#    relationship.
+# 2. Window limits (a LIMIT in an association's scope applies to each parent) and polymorphic links, also in
+#    SQL.
+# 3. Everything else through models, loaded in one batch: blocks that take the record, readers that the model
+#    overrides, scopes that take their owner, keys of several columns or of types that do not compare. See
+#    {ModelReasons}.
 #
-# SQLite and PostgreSQL have SQL of their own; any other database that ActiveRecord or Sequel speaks to is read through
-# the ORM's plain statements. Not for documents a client searches by arbitrary SQL: the scope is the caller's.
+# SQLite and PostgreSQL have SQL of their own. Other databases are read through the ORM's plain statements.
 require_relative "errors"
 require_relative "nearest"
 require_relative "plan"
@@ -31,10 +34,10 @@ module Castellan
     autoload :SQLiteTables, "castellan/rows/sqlite_tables"
     autoload :SqliteStatements, "castellan/rows/sqlite_statements"
 
-    # @param object [Class, Object, Symbol, nil] an ActiveRecord model or relation, a Sequel model or dataset, the name of a table;
-    #   nil for plain objects
+    # @param object [Class, Object, Symbol, nil] an ActiveRecord model or relation, a Sequel model or dataset,
+    #   or a table's name; nil for plain objects
     # @return [ActiveRecordRows, SequelRows, ObjectRows] a frozen adapter
-    # @raise [DeclarationError] when it is neither
+    # @raise [DeclarationError] if the object is none of these
     def self.for(object)
       return ObjectRows.new if object.nil?
 
@@ -46,9 +49,10 @@ module Castellan
                               "or a Sequel model or dataset such as DB[:users]"
     end
 
-    # @param adapter [Object] of whom the relationship is
-    # @param definition [Resource::Definition] one of those that it leads to; without a model it is of whatever the association leads to
-    # @return [Object] the adapter of what is read there
+    # @param adapter [Object] the adapter of the relationship's owner
+    # @param definition [Resource::Definition] one of the related definitions; if it has no model, the
+    #   association's is used
+    # @return [Object] the adapter that reads the related rows
     def self.related(adapter, relationship, definition)
       return adapter.related(definition.model) if definition.model
 
@@ -56,9 +60,10 @@ module Castellan
       association && association.reason.nil? ? association.adapter : ObjectRows.new
     end
 
-    # @param adapter [Object] of the declared model
+    # @param adapter [Object] the adapter of the declared model
     # @param records [Array<Object>]
-    # @return [Object] the adapter that knows these records: that one, that of their own class, or that of plain objects
+    # @return [Object] an adapter for these records: the given one, one for their own class, or one for plain
+    #   objects
     def self.adapter_for(adapter, records)
       return adapter if records.empty? || (adapter.model && adapter.instances.all?(records))
 
@@ -66,7 +71,7 @@ module Castellan
       classes.size == 1 && model?(classes.first) ? self.for(classes.first) : ObjectRows.new
     end
 
-    # @return [Boolean] whether the object is a relation or a dataset, which has to be read
+    # @return [Boolean] whether the object is a relation or a dataset
     def self.scope?(object)
       (defined?(::ActiveRecord::Relation) && object.is_a?(::ActiveRecord::Relation)) ||
         (defined?(::Sequel::Dataset) && object.is_a?(::Sequel::Dataset)) || false

@@ -6,16 +6,16 @@ require_relative "flat_reader"
 
 module Castellan
   module Rows
-    # Rows of an ActiveRecord model: SQL from the public relation API, so that default scopes, association scopes, STI and
-    # several databases hold; run on the raw connection, so that no instance and no result object is made of it.
+    # Reads rows of an ActiveRecord model. The SQL comes from the public relation API, so that default scopes,
+    # association scopes, STI and several databases work; it runs on the raw connection, so that no instances
+    # are built.
     #
     #   rows = ActiveRecordRows.for(User)
     #   rows.columns                                   # => [:id, :email, …]
     #   rows.association(:roles).to_many?              # => true
     #   rows.fetch(plan, User.where(active: true))     # => RowSet
     #
-    # What an association answers when it is loaded lazily is the truth; what cannot be read that way (a scope that takes
-    # the owner, a polymorphic belongs_to, composite keys) is refused by {#association}, at boot. Frozen.
+    # The result equals what lazy loading of each association returns. Frozen.
     class ActiveRecordRows
       autoload :Scopes, "castellan/rows/active_record_rows/scopes"
 
@@ -32,7 +32,7 @@ module Castellan
         new(object.is_a?(::ActiveRecord::Relation) ? object.klass : object)
       end
 
-      # @param memo [BoundedCache] shared by the adapters of models that are associated with each other
+      # @param memo [BoundedCache] shared by the adapters of associated models
       def initialize(model, memo = BoundedCache.new(limit: 10_000))
         @model = model
         @memo = memo
@@ -48,14 +48,14 @@ module Castellan
       GIVES_BACK = ::ActiveRecord::ConnectionHandling.method_defined?(:with_connection)
       private_constant :DIALECTS, :EXACT, :GIVES_BACK
 
-      # @!group What a declaration is checked against
+      # @!group Checking declarations
 
-      # @return [Array<Symbol>] the columns, and the aliases of columns
+      # @return [Array<Symbol>] the columns and their aliases
       def columns
         (model.column_names + model.attribute_aliases.keys).map(&:to_sym)
       end
 
-      # @return [Symbol, nil] nil when there is none or it has several columns
+      # @return [Symbol, nil] nil if the model has no primary key, or one of several columns
       def primary_key
         model.primary_key.to_sym if model.primary_key.is_a?(String)
       end
@@ -65,13 +65,12 @@ module Castellan
         model.name ? model.model_name.plural : table
       end
 
-      # @return [String] the table of the rows themselves
+      # @return [String] the table's name
       def table
         model.table_name
       end
 
-      # @return [Association, nil]
-      # @raise [DeclarationError] for one that cannot be read as rows
+      # @return [Association, nil] nil if the model has no association of that name
       def association(name)
         reflection = model.reflect_on_association(name)
         reflection && @memo.fetch([model, name]) { Association.new(self, reflection) }
@@ -86,8 +85,8 @@ module Castellan
 
       # @param plan [Plan::FetchPlan]
       # @param scope [ActiveRecord::Relation, ChosenIds, Records]
-      # @param viewer [Object, nil] given to the blocks that take it
-      # @param scopes [ViewerScopes] what this viewer may see of related resources; the rows of `scope` itself are not narrowed
+      # @param viewer [Object, nil] passed to the blocks that take it
+      # @param scopes [ViewerScopes] which related rows this viewer may see; they do not narrow `scope` itself
       # @return [Plan::RowSet]
       # @raise [ActiveRecord::StatementInvalid] as ActiveRecord would
       def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer))
@@ -96,8 +95,10 @@ module Castellan
         plan.derive(key) { FlatReader.of(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
       end
 
-      # The records of a scope, for blocks that need them: one statement through the caller's relation, each record once.
-      # @param whole [Boolean] with all columns, whichever the scope selects; not where it gives one another meaning
+      # Loads the records of a scope for blocks that take them: one statement through the caller's relation,
+      # each record once.
+      # @param whole [Boolean] select all columns, unless the scope selects something else under a column's
+      #   name
       # @return [Array<ActiveRecord::Base>]
       def load(scope, whole: false)
         scope = narrowed(scope)
@@ -105,31 +106,33 @@ module Castellan
         RelationSql.records(scope).to_a.uniq
       end
 
-      # @param condition [String, nil] a further one, in SQL
-      # @return [Array<ActiveRecord::Base>] of these ids, whatever the default scope says: what an association led to is there
+      # @param ids [Array] values of `column`
+      # @param condition [String, nil] an additional SQL condition
+      # @return [Array<ActiveRecord::Base>] found without the default scope, because associations link to
+      #   hidden rows as well
       def load_by_ids(ids, column = primary_key, condition = nil)
         all = condition ? where_sql(model.unscoped, condition) : model.unscoped
         (column.is_a?(Array) ? by_several(all, ids, column) : all.where(column => ids)).to_a
       end
 
-      # @return [Division] what reads a scope in batches
+      # @return [Division] reads a scope in batches
       def division
         Division.new(self)
       end
 
-      # @!group For the reader of a plan
+      # @!group Reading a plan
 
-      # @yieldparam session [Session] good inside the block
+      # @yieldparam session [Session] valid inside the block
       def session
         lease { |connection| yield Session.new(connection, statement_name, dialect) }
       end
 
-      # @yieldparam session [Session] for questions about the schema, which observers of queries do not count
+      # @yieldparam session [Session] for schema queries, which query observers ignore
       def catalog_session
         lease { |connection| yield Session.new(connection, "SCHEMA", dialect) }
       end
 
-      # @return [String] what the statements of these rows are called in the log
+      # @return [String] the name of these statements in the log
       attr_reader :statement_name
 
       # (see Adapter#shares?)
@@ -142,8 +145,8 @@ module Castellan
         dialect.name == :postgres && PostgresPipeline.possible?
       end
 
-      # @param condition [String, nil] a further one
-      # @return [String] SELECT of that list for ids given as one value
+      # @param condition [String, nil] an additional SQL condition
+      # @return [String] a SELECT of that list whose ids are one bound value
       def select_by_ids_sql(list, column, joins = nil, condition = nil)
         condition = [dialect.among(qualified(column), database_type(column)), condition].compact.join(" AND ")
         return "SELECT #{list} FROM #{[table_sql, joins].compact.join(" ")} WHERE #{condition}" if constant_by_ids?
@@ -152,18 +155,19 @@ module Castellan
         RelationSql.select(all.where(Arel.sql(condition)), list)
       end
 
-      # @return [Boolean] whether that is the same in each request: the types of a table of several grow as classes are loaded
+      # @return [Boolean] whether {#select_by_ids_sql} is constant; with STI it changes when subclasses are
+      #   loaded
       def constant_by_ids?
         !model.finder_needs_type_condition?
       end
 
-      # @return [Boolean] whether the error says that there is no connection to ask
+      # @return [Boolean] whether the error means that no connection could be established
       def unreachable?(error)
         error.is_a?(::ActiveRecord::ConnectionNotEstablished)
       end
 
-      # @param object [Class, ActiveRecord::Relation]
-      # @return [ActiveRecordRows] of another model
+      # @param object [Class, ActiveRecord::Relation, Symbol, nil] the related model or table
+      # @return [ActiveRecordRows, ObjectRows] its adapter; nil has one for plain objects
       def related(object)
         return ObjectRows.new if object.nil?
 
@@ -173,7 +177,7 @@ module Castellan
       end
 
       # @param kind [Symbol] :tables or :views
-      # @return [Array<String>] of the database
+      # @return [Array<String>] their names in the database
       def names(kind)
         @memo.fetch([kind, model.connection_specification_name]) { lease(&kind) }
       end
@@ -183,8 +187,8 @@ module Castellan
         model.connection_specification_name
       end
 
-      # @param name [String] of a column's collation
-      # @return [Boolean] whether texts are equal by it only where their bytes are
+      # @param name [String] a collation
+      # @return [Boolean] whether two strings are equal in it only if their bytes are
       def exact_collation?(name)
         return EXACT.include?(name.upcase) unless dialect.name == :postgres
 
@@ -201,32 +205,32 @@ module Castellan
         @quoted.fetch(column_name(column))
       end
 
-      # @return [String] table and column
+      # @return [String] the quoted table and column
       def qualified(column)
         "#{table_sql}.#{quote(column)}"
       end
 
-      # @return [String] the column, as its coder wants to read it
+      # @return [String] the SQL expression that the column's coder reads
       def column_sql(column)
         @types.sql(column_name(column), qualified(column))
       end
 
-      # @return [String] the type in the database, without a length
+      # @return [String] the database type, without a length
       def database_type(column)
         @database_types.fetch(column_name(column))
       end
 
-      # @return [Symbol, nil]
+      # @return [Symbol, nil] see {ColumnTypes#coder}
       def coder(column)
         @types.coder(column_name(column))
       end
 
-      # @return [Object] what the model's type makes of the driver's value
+      # @return [Object] the model's attribute value for the driver's value
       def cast(column, value)
         @types.cast(column_name(column), value)
       end
 
-      # @return [Boolean] whether only an instance knows the value
+      # @return [Boolean] whether the column can be read only through an instance
       def needs_record?(column)
         @types.reader_of_its_own?(column_name(column))
       end
@@ -236,7 +240,8 @@ module Castellan
         @types.record_reason(column_name(column))
       end
 
-      # @return [Boolean] whether the text of the driver's value is that of the reader's, so that it identifies the row
+      # @return [Boolean] whether the driver's value and the reader's value have the same string, so that it
+      #   identifies the row
       def identifies?(column)
         @types.identifies?(column_name(column))
       end
@@ -246,24 +251,25 @@ module Castellan
         @types.coder(column_name(column)) == :integer
       end
 
-      # @return [Boolean] whether a default scope, or a type of a table of several, hides rows
+      # @return [Boolean] whether a default scope or STI hides rows of the table
       def scoped?
         model.default_scopes.any? || model.finder_needs_type_condition?
       end
 
-      # @return [Boolean] whether the database has no two rows with one value there
+      # @return [Boolean] whether the column is the primary key or has a unique index
       def unique?(column)
         column.to_s == model.primary_key || whole_indexes.any? { |index| index.unique && index.columns == [column.to_s] }
       end
 
-      # @return [Boolean] whether an index of the database begins with that column
+      # @return [Boolean] whether a B-tree index starts with the column
       def indexed?(column)
         return true if column.to_s == model.primary_key
 
         whole_indexes.any? { |index| Array(index.columns).first == column.to_s && index.using == :btree }
       end
 
-      # @return [Boolean] whether a foreign key of the database, in force for all rows, says so
+      # @return [Boolean] whether the database has a validated foreign key from the column to that table and
+      #   key
       def references?(column, table, key)
         keys = @memo.fetch([:foreign_keys, model]) { lease { |connection| connection.foreign_keys(model.table_name) } }
         keys.any? { |found| found.column == column && found.to_table == table && found.primary_key == key && found.validated? }
@@ -274,7 +280,7 @@ module Castellan
         other.is_a?(ActiveRecordRows) && model.connection_specification_name == other.model.connection_specification_name
       end
 
-      # @param name [Symbol, String] of a column, or of an alias
+      # @param name [Symbol, String] a column or an alias
       # @return [String]
       def column_name(name)
         @names[name] || model.attribute_aliases.fetch(name.to_s, name.to_s)
@@ -302,8 +308,8 @@ module Castellan
 
       private
 
-      # The model's current connection: the caller's own where it holds one (so its transaction holds here), otherwise one that goes back
-      # when the block ends. Before ActiveRecord 7.2 a connection stays leased.
+      # Uses the connection that the caller holds, so that the caller's transaction applies; otherwise leases
+      # one for the block. Before ActiveRecord 7.2 the connection stays leased.
       def lease(&block)
         GIVES_BACK ? model.with_connection(&block) : yield(model.connection)
       end
@@ -332,7 +338,7 @@ module Castellan
         @quoted = model.column_names.to_h { |name| [name, connection.quote_column_name(name)] }.freeze
         @names = { **model.column_names.to_h { |name| [name, name] }, **model.attribute_aliases }
         @names = @names.merge(@names.transform_keys(&:to_sym)).freeze
-        @reader = :"reader of #{model.object_id}" # a symbol, because it is looked up in every request
+        @reader = :"reader of #{model.object_id}" # a symbol, because every request looks it up
         @several_classes = :"several classes of #{model.object_id}"
       end
     end

@@ -2,50 +2,52 @@
 
 module Castellan
   module Rows
-    # What the adapters of both ORMs answer alike: each from what it says of its own scopes, associations and columns.
+    # Implements the methods that the adapters of ActiveRecord and Sequel share.
     module Adapter
-      # @return [Array<String>] the ids of the scope's rows, as text, in its order
+      # @return [Array<String>] the ids of the scope's rows as strings, in its order
       def ids(scope, column = primary_key)
         session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
       end
 
-      # @param further [Array<String>] SQL that the plan's statements contain besides: of the scopes of resources
-      # @return [Array<String>, nil] every table that the plan's statements read; nil when that cannot be known
+      # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
+      # @return [Array<String>, nil] all tables that the plan's statements read; nil if that is not certain
       def tables(plan, scope, further = [])
         tables_read(plan).call(scope_key(scope), further)
       end
 
-      # @return [String, nil] why {#tables} is nil for a statement
+      # @return [String, nil] why {#tables} returns nil for a statement
       def tables_reason(plan, scope, further = [])
         tables_read(plan).reason(scope_key(scope), further)
       end
 
-      # @return [Array<String>, String] the tables that a statement reads, or why that is not certain; see {StatementTables}
+      # @return [Array<String>, String] the tables that a statement reads, or the reason why that is not
+      #   certain; see {StatementTables}
       def statement_tables(sql)
         @memo.fetch([:statement_tables, database_name]) { StatementTables.new(self) }.call(sql)
       end
 
-      # @return [Boolean] whether a session of these rows is one of the other's as well
+      # @return [Boolean] whether both adapters can use the same session
       def shares?(_other)
         false
       end
 
-      # @return [Boolean] whether SELECTs that are asked at the same time may go to the database together
+      # @return [Boolean] whether several SELECTs can be sent to the database in one round trip
       def overlaps?
         false
       end
 
-      # @return [Array<Integer>] changes when a class is loaded by which a plan's columns may be read in another way
+      # @return [Array<Integer>] changes when a loaded class may change how the plan's columns are read
       def loaded_classes(_plan)
         [].freeze
       end
 
-      # @return [String, nil] the name of a column's type where that is the application's own class
+      # @return [String, nil] the name of the column's type if the application defines its class
       def custom_type(_column)
         nil
       end
 
-      # @return [String, nil] why only an instance gives the column's value: the callback or method, and where it is written
+      # @return [String, nil] why only an instance returns the column's value: the callback or method, and its
+      #   location
       def record_reason(_column)
         nil
       end
@@ -55,7 +57,7 @@ module Castellan
         path.reduce(self) { |adapter, name| adapter.association(name).adapter }
       end
 
-      # @return [Boolean] whether no scope takes part in the path
+      # @return [Boolean] whether every association of the path is stable, so that its SQL is constant
       def stable_path?(path)
         return true if path.empty?
 
@@ -63,20 +65,20 @@ module Castellan
         association.stable? && association.adapter.stable_path?(path.drop(1))
       end
 
-      # @param text [String] of an id
-      # @return [Object, nil] the value that the column would hold; nil: none
+      # @param text [String] an id
+      # @return [Object, nil] the column's value; nil if the column cannot hold it
       def typecast(column, text)
         @types.typecast(column, text)
       end
 
-      # @return [Boolean] whether no value of the column can hold a comma
+      # @return [Boolean] whether values of the column never contain a comma
       def commaless?(column)
         integer?(column) || database_type(column) == "uuid"
       end
 
       private
 
-      # The part of a scope's own window that a page leaves.
+      # Combines a page's window with the scope's own.
       # @return [Array(Integer, nil, Integer)] limit and offset
       def window_within(own_limit, own_offset, limit, offset)
         offset = offset.to_i
@@ -84,7 +86,7 @@ module Castellan
         [[limit, left].compact.min, own_offset.to_i + offset]
       end
 
-      # Where ids were chosen, the relation or dataset of them alone.
+      # The relation or dataset of the scope; for {ChosenIds} the one narrowed to the ids.
       def narrowed(scope)
         scope.is_a?(ChosenIds) ? scope.relation : scope
       end

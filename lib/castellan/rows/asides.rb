@@ -2,13 +2,13 @@
 
 module Castellan
   module Rows
-    # What is decided or added for each row of a node: which members are written, and the bytes of links and meta objects.
+    # Computes for each row which members are written, and the bytes of links and meta objects.
     #
-    #   Asides.of(node, adapter, -> { ids }) { |aside| values }   # => Plan::RowSet::Asides, nil where the node has none
+    #   Asides.of(node, adapter, -> { ids }) { |aside| values }   # => Plan::RowSet::Asides or nil
     class Asides
-      # @param ids [#call] answers the id of each row
+      # @param ids [#call] returns the id of each row
       # @yieldparam aside [Plan::Node::Aside]
-      # @yieldreturn [Array<Object>] what was computed, one value a row
+      # @yieldreturn [Array<Object>] the computed values, one for each row
       # @return [Plan::RowSet::Asides, nil]
       def self.of(node, adapter, ids, &values)
         new(node, adapter, ids.call, values).call unless node.asides.empty?
@@ -40,7 +40,8 @@ module Castellan
         @values.filter_map { |aside, values| [yield(aside.owner), values] if aside.kind == kind }.to_h
       end
 
-      # @param alone [Boolean] whether nothing else is in the object: then it is not left empty
+      # @param alone [Boolean] whether the object has no other members; it then gets an empty meta instead of
+      #   nothing
       # @return [Array<String>, nil] `,"links":{…},"meta":{…}` for each row
       def after(values, alone: false)
         return if values.empty?
@@ -55,7 +56,7 @@ module Castellan
         Array.new(@ids.size) { |row| links.to_h { |aside, values| [aside.name.last, values[row]] } }
       end
 
-      # A meta object that a block leaves out is nil.
+      # A block omits a meta object by returning nil.
       def texts(member, values)
         texts = JSONTexts.of(values, @adapter, @node, member) { |row| @ids[row] }
         texts.map { |text| text == "null" ? "" : ",\"#{member}\":#{text}" }

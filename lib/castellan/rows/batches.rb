@@ -2,16 +2,18 @@
 
 module Castellan
   module Rows
-    # A scope in batches, for documents too long to be read at once.
+    # Splits a scope into batches, for documents that are too long to read at once.
     #
-    #   Batches.new(adapter, User.where(active: true), :id, 1_000).each { |scope| Batches::End.of(adapter.fetch(plan, scope).tables[0].rows) }
+    #   Batches.new(adapter, User.where(active: true), :id, 1_000)
+    #     .each { |scope| Batches::End.of(adapter.fetch(plan, scope).tables[0].rows) }
     #
-    # A scope in the order of its primary key, or in none, goes on after the last key of each batch (a keyset: no row is skipped or
-    # counted again, however far it is). One in another order, or with a limit, is read as ids first and then by these, in its order.
+    # A scope in primary key order, or without an order, continues after the last key of each batch (keyset
+    # pagination). For another order or a limit, all ids are read first, and then the rows by these ids, in
+    # the scope's order.
     class Batches
-      # Where a batch ended: how many rows it had, and the driver's id of the last.
+      # The end of a batch: its number of rows, and the driver's id of the last one.
       End = Struct.new(:count, :id) do
-        # @param rows [Array<Array>, PG::Result] the id is the first column
+        # @param rows [Array<Array>, PG::Result] rows with the id in the first column
         # @return [End]
         def self.of(rows)
           return new(rows.size, rows.last&.first) if rows.is_a?(Array)
@@ -22,8 +24,8 @@ module Castellan
 
       # @param adapter [Object]
       # @param scope [Object] a relation or dataset of the adapter
-      # @param column [Symbol] the id of the resource
-      # @param size [Integer] of a batch
+      # @param column [Symbol] the resource's id column
+      # @param size [Integer] rows per batch
       def initialize(adapter, scope, column, size)
         @adapter = adapter
         @scope = scope
@@ -32,15 +34,15 @@ module Castellan
         @division = adapter.division
       end
 
-      # @return [Boolean] whether a part of the scope's rows is found by their ids
+      # @return [Boolean] whether the scope can be split by ids
       def possible?
         return false unless @division && @column == @adapter.primary_key && @adapter.scope?(@scope)
 
         @division.apart { @division.possible?(@scope) }
       end
 
-      # @yieldparam scope [Object] of the next batch
-      # @yieldreturn [End, nil] where it ended; nil: no further batch is wanted
+      # @yieldparam scope [Object] the relation or dataset of the next batch
+      # @yieldreturn [End, nil] the end of the batch; nil stops
       def each(&block)
         direction = @division.key_order(@scope)
         direction ? by_key(direction, &block) : listed(&block)
@@ -48,7 +50,7 @@ module Castellan
 
       private
 
-      # What only puts a statement together may lease a connection as well (ActiveRecord before 7.2).
+      # Building a relation may lease a connection too (ActiveRecord before 7.2).
       def by_key(direction)
         batch = scope = @division.apart { @adapter.page(@adapter.order(@scope, [[@column, direction]]), limit: @size, offset: nil) }
         loop do

@@ -2,12 +2,12 @@
 
 module Castellan
   module Rows
-    # The small row that a computed attribute's block sees: the columns that it named, and no others.
+    # Builds the rows that a computed attribute's block receives, with the declared columns only.
     #
     #   BlockRow.each(%i[first_name last_name], [%w[Ada Alan], %w[Lovelace Turing]], 2)
     #   # => [#<struct first_name="Ada", last_name="Lovelace">, …]
     module BlockRow
-      # What a block is told that asks for a column which its declaration does not name.
+      # Raises an error that names the missing column if a block reads one that its declaration does not list.
       module Unnamed
         def method_missing(name, *)
           return super if name.end_with?("=", "?", "!") || name.start_with?("to_")
@@ -28,15 +28,15 @@ module Castellan
       module_function
 
       # @param names [Array<Symbol>]
-      # @param columns [Array<Array>] the values of each
-      # @param size [Integer] how many rows
+      # @param columns [Array<Array>] the values of each column
+      # @param size [Integer] the number of rows
       # @return [Array<Struct>]
       def each(names, columns, size)
         row = class_of(names)
         Array.new(size) { |index| row.new(*columns.map { |column| column[index] }) }
       end
 
-      # Few and fixed: the lists of columns that declarations name.
+      # Classes are never removed: declarations have few lists of columns, and these do not change.
       def class_of(names)
         LOCK.synchronize { CLASSES[names] ||= (names.empty? ? Struct.new(:id) : Struct.new(*names)).include(Unnamed) }
       end

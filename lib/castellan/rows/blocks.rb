@@ -2,10 +2,10 @@
 
 module Castellan
   module Rows
-    # Calls the blocks of a declaration with the row or record and, where the block takes it, the viewer.
+    # Calls a declaration's block with the row or record and, if the block takes it, the viewer.
     #
     #   Blocks.call(->(row) { row.title }, row, viewer)
-    #   Blocks.call(:title.to_proc, record, viewer)                                # a symbol's block takes one, whatever it says
+    #   Blocks.call(:title.to_proc, record, viewer)   # one argument, despite its parameters
     #   Blocks.call(->(row, viewer) { viewer.sees?(row) }, row, viewer)
     module Blocks
       SYMBOL = [[:req], [:rest]].freeze
@@ -13,7 +13,7 @@ module Castellan
 
       module_function
 
-      # @return what the block returns
+      # @return [Object] the block's result
       def call(block, row, viewer)
         takes_viewer?(block) ? block.call(row, viewer) : block.call(row)
       end
@@ -24,7 +24,7 @@ module Castellan
         parameters != SYMBOL && parameters.count { |kind, _| %i[req opt].include?(kind) } > 1
       end
 
-      # @return [Proc] of one argument, so that what a block takes is looked at once and not for each row
+      # @return [Proc] a block of one argument, so that the parameters are checked once and not for each row
       def bound(block, viewer)
         takes_viewer?(block) ? ->(row) { block.call(row, viewer) } : block
       end

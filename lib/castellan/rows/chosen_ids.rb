@@ -2,22 +2,22 @@
 
 module Castellan
   module Rows
-    # The rows of these ids out of all rows of a model: what needs no relation, because the statement is always the same.
+    # Selects rows of a model by ids, without building a relation, because the statement is always the same.
     #
     #   chosen = ChosenIds.new(User.all, [7, 8], :id) { |scope, ids| scope.where(id: ids) }
     #   chosen.ids        # => [7, 8]
-    #   chosen.relation   # => User.where(id: [7, 8]), for whoever narrows further
+    #   chosen.relation   # => User.where(id: [7, 8])
     #
-    # Not for a scope with a condition, an order or a limit of its own.
+    # Only for scopes without conditions, order and limit.
     class ChosenIds
-      # @return [Object] the relation or dataset of all
-      # @return [Array<Integer, String>] as the column's values
-      # @return [Symbol] the column that holds them
+      # @return [Object] the relation or dataset of all rows
+      # @return [Array<Integer, String>] values of the column
+      # @return [Symbol] the id column
       attr_reader :scope, :ids, :column
 
-      # @yieldparam scope
-      # @yieldparam ids
-      # @yieldreturn [Object] the relation or dataset of the ids alone
+      # @yieldparam scope [Object] the relation or dataset of all rows
+      # @yieldparam ids [Array<Integer, String>]
+      # @yieldreturn [Object] the relation or dataset narrowed to the ids
       def initialize(scope, ids, column, &narrow)
         @scope = scope
         @ids = ids
@@ -25,7 +25,7 @@ module Castellan
         @narrow = narrow
       end
 
-      # @return [Object]
+      # @return [Object] the relation or dataset narrowed to the ids
       def relation
         @relation ||= @narrow.call(scope, ids)
       end

@@ -2,16 +2,16 @@
 
 module Castellan
   module Rows
-    # How many rows there are and what stands in one column of them, whether they are arrays or a PG::Result in text format. Of itself, and
-    # for adapters' sessions.
+    # Counts rows and reads one of their columns, from arrays or a PG::Result in text format. Sessions include
+    # it.
     #
-    #   ColumnValues.ids(rows, 0)      # => [1, 2]      integers of integer columns, without nil
-    #   ColumnValues.column(rows, 1)   # => ["a", nil]  as the driver gave them
+    #   ColumnValues.ids(rows, 0)      # => [1, 2]      without nil; integers if the column is one of integers
+    #   ColumnValues.column(rows, 1)   # => ["a", nil]  as the driver returns them
     #   ColumnValues.count(rows)       # => 2
     module ColumnValues
       extend self
 
-      INTEGERS = [20, 21, 23].freeze # the types int8, int2 and int4 in pg_type
+      INTEGERS = [20, 21, 23].freeze # int8, int2 and int4 in pg_type
       MAPS = {} # rubocop:disable Style/MutableConstant -- few: by the widths of rows and the places of ids in them
       MOST_MAPS = 500
       private_constant :INTEGERS, :MAPS, :MOST_MAPS
@@ -29,14 +29,15 @@ module Castellan
         as_integers(rows, position)
       end
 
-      # @return [Integer] how many rows there are
+      # @return [Integer] the number of rows
       def count(rows)
         rows.is_a?(Array) ? rows.size : rows.ntuples
       end
 
       private
 
-      # Decoded by the driver, so that no string is made of an id; the rows stay text for whoever reads them next.
+      # Lets the driver decode the ids, so that no strings are allocated; restores the text format for later
+      # reads.
       def as_integers(rows, position)
         texts = rows.type_map
         rows.type_map = MAPS[[rows.nfields, position]] || map_of(rows.nfields, position)

@@ -2,17 +2,16 @@
 
 module Castellan
   module Rows
-    # The members of rows that only Ruby can write: blocks of named columns, and columns whose value the ORM's type has to read
-    # first. JSON text for each row, column by column.
+    # Computes members in Ruby: blocks of named columns, and columns that the ORM's type must cast.
     #
     #   ComputedMembers.new(reader, rows, session, viewer).to_h   # => { 2 => ['"Ada Lovelace"', '"Alan Turing"'] }
     #
-    # A block sees a small row, not the record: it answers the columns that the attribute named.
+    # Blocks receive a {BlockRow} with the declared columns, not the record.
     class ComputedMembers
       NONE = {}.freeze
       private_constant :NONE
 
-      # @return [Array<Symbol, nil>] the coders of the node's columns, nil where the members are computed
+      # @return [Array<Symbol, nil>] the coders of the node's columns, nil for computed ones
       attr_reader :coders
 
       def initialize(reader, rows, session, viewer)
@@ -23,7 +22,7 @@ module Castellan
         @coders = reader.coders
       end
 
-      # @return [Hash{Integer => Array<String>}] position in node.members → one JSON text a row
+      # @return [Hash{Integer => Array<String>}] JSON texts, one for each row, by position in node.members
       def to_h
         return NONE if @coders.none?(&:nil?) && !@reader.computes?
 
@@ -33,13 +32,14 @@ module Castellan
         end
       end
 
-      # @param index [Integer] of a member whose column has a value that its coder does not know
-      # @return [Array<String>, nil] what the ORM's type makes of each row's value; nil where the type does not know it either
+      # @param index [Integer] a member whose coder cannot write one of the values
+      # @return [Array<String>, nil] the values cast by the ORM's type, as JSON texts; nil if the type cannot
+      #   cast them either
       def retyped(index)
         member = node.members[index]
         JSONTexts.of(column_values(member.positions.first), adapter, node, member.attribute.key) { |row| ids[row] }
       rescue StandardError
-        nil # the first error says which value it is
+        nil # the coder's error names the value
       end
       alias call retyped
 

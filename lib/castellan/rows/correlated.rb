@@ -4,21 +4,22 @@ require "securerandom"
 
 module Castellan
   module Rows
-    # One expression of a SELECT list: a column of the table itself, or a subquery that is asked for each row.
+    # Represents one expression of a SELECT list: a column of the table, or a correlated subquery.
     #
     #   Correlated.column(%("users"."email"))
-    #   Correlated.path(adapter, %i[employee], :id)   # (SELECT "employees"."id" … WHERE "employees"."user_id" = "users"."id" LIMIT 1)
+    #   Correlated.path(adapter, %i[employee], :id)   # (SELECT "employees"."id" … = "users"."id" LIMIT 1)
     #
-    # A subquery and not a join, because a join multiplies rows, drops the association's LIMIT, and mixes its order with
-    # the caller's; with an index on the foreign key it costs a look-up a row.
+    # Uses a subquery instead of a join, because a join multiplies rows, drops the association's LIMIT, and
+    # mixes its order with the caller's. With an index on the foreign key, a subquery costs one look-up per
+    # row.
     class Correlated
-      # Stands for the SQL of a scope. Nobody outside this process can write it.
+      # Placeholder for the SQL of a scope; random, so that no value in a statement can contain it.
       MARK = "castellan_scope_#{SecureRandom.hex(8)}_".freeze
       NOTHING = [].freeze
       private_constant :MARK, :NOTHING
 
-      # @return [Symbol, nil] the column of the row that the subquery needs, nil for a plain column
-      # @return [String] SQL; of a subquery, with {OwnerKey} where that column goes
+      # @return [Symbol, nil] the owner's column that the subquery needs; nil for a plain column
+      # @return [String] SQL; a subquery contains {OwnerKey} in place of that column
       attr_reader :key, :text
 
       # @param sql [String]
@@ -26,16 +27,17 @@ module Castellan
         new(nil, sql)
       end
 
-      # @param adapter [Object] of the model where the path begins
+      # @param adapter [Object] the adapter of the model where the path begins
       # @param path [Array<Symbol>] to-one associations
       # @param name [Symbol] the column at the end of the path
-      # @param visible [Array<ScopedRows, nil>] what the viewer may see of each step: where a row is out of scope the value is NULL
+      # @param visible [Array<ScopedRows, nil>] the viewer's scope for each step; the value of a hidden row is
+      #   NULL
       def self.path(adapter, path, name, visible = NOTHING)
         association = adapter.association(path.first)
         new(association.owner_key, path_sql(association, path.drop(1), name, visible), visible.compact)
       end
 
-      # Each level but the last is a table of its own name, so that a path may pass a table twice.
+      # Each level gets a table alias of its own, so that a path may pass a table twice.
       def self.path_sql(association, rest, name, visible)
         target = association.adapter
         seen = visible.first
@@ -50,14 +52,14 @@ module Castellan
         "(SELECT #{value} FROM (#{from}) #{level}#{" WHERE #{condition(level, seen)}" if seen})"
       end
 
-      # The scope's SQL takes its place last: a value in it is the application's, and may look like {OwnerKey}.
+      # The scope's SQL is inserted last, because values in it may look like {OwnerKey}.
       def self.condition(level, seen)
         columns = Array.new(seen.keys.size) { |index| "#{level}.castellan_key#{index}" }
         "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{MARK}#{seen.object_id}_)"
       end
       private_class_method :path_sql, :condition
 
-      # @param visible [Array<ScopedRows>] whose SQL the text still needs
+      # @param visible [Array<ScopedRows>] the scopes whose SQL {#within} inserts
       def initialize(key, text, visible = NOTHING)
         @key = key
         @text = text
@@ -70,18 +72,18 @@ module Castellan
         key.nil?
       end
 
-      # @param owner [String] the expression of the owner's key in the surrounding statement
+      # @param owner [String] the SQL expression of the owner's key in the surrounding statement
       # @return [String]
       def within(owner)
         column? ? text : filled(placed(owner))
       end
 
-      # @return [String] the same, without the SQL of scopes
+      # @return [String] SQL with the owner's key, still with placeholders for the scopes
       def placed(owner)
         OwnerKey.replace(text, owner)
       end
 
-      # @return [Boolean] whether the subquery reads a table of that name, which would hide the row's own
+      # @return [Boolean] whether the subquery reads a table of that name, which would hide the outer one
       def hides?(table)
         !column? && text.include?(table)
       end

@@ -2,20 +2,20 @@
 
 module Castellan
   module Rows
-    # Links that were read from a join table alone, without those whose related row is not there: what the join would have left out.
+    # Drops links whose related row does not exist, after reading them from a join table alone.
     #
     #   Dangling.dropped(links, parents, roles, [1, 2, 3], session)   # => links; with only two roles found, those to the two
     #
-    # A row fewer than ids is all that tells, so where nothing dangles nothing is looked at.
+    # If all ids were found, the links are returned unchanged, without a check of each.
     module Dangling
       module_function
 
       # @param found [Plan::RowSet::InColumn, Plan::RowSet::Lists, Plan::RowSet::Pairs]
-      # @param parents [Array<Array>, PG::Result] whose rows hold the links of a column
+      # @param parents [Array<Array>, PG::Result] the parents' rows, one column of which may hold the links
       # @param related [Array<Object>] the ids of the related rows that were found
-      # @param ids [Array<Object>] those that were looked for, each once
-      # @param several [Boolean] whether a column holds ids with commas between them
-      # @return [Object] the same links, or pairs
+      # @param ids [Array<Object>] the ids that were looked up, without duplicates
+      # @param several [Boolean] whether the column holds comma-separated ids
+      # @return [Object] the same links, or Plan::RowSet::Pairs
       def dropped(found, parents, related, ids, several:)
         there = related.to_h { |id| [id.to_s, true] }
         return found if there.size == ids.size
@@ -23,9 +23,10 @@ module Castellan
         found.is_a?(Plan::RowSet::InColumn) ? of_column(found, parents, there, several) : of_pairs(found, there)
       end
 
-      # Takes away the links to one of several types whose rows are not there.
-      # @param found [Array<Array(Object, Object, Integer)>] parent, related id and position of its type
-      # @param kind [Integer]
+      # Removes the links to one type of a polymorphic relationship whose rows do not exist.
+      # @param found [Array<Array(Object, Object, Integer)>] parent id, related id and position of the related
+      #   type
+      # @param kind [Integer] the position of the type
       # @param related [Array<Array>, PG::Result] the rows of that type that were found
       def reject!(found, kind, related)
         there = ColumnValues.column(related, 0).to_h { |id| [id.to_s, true] }

@@ -4,30 +4,30 @@ require "json"
 
 module Castellan
   module Rows
-    # How one database takes a list of ids and groups the links of a row. Frozen.
+    # Writes the SQL that differs by database: lists of ids and grouped links. Frozen.
     #
     #   Dialect.for(:postgres).among(%("comments"."post_id"), "bigint")  # => %("comments"."post_id" = ANY($1::bigint[]))
     #   Dialect.for(:sqlite).among(%("comments"."post_id"), "integer")   # => %("comments"."post_id" IN (SELECT value FROM json_each(?)))
     #
-    # Both take all ids as one value, so that a statement's text is the same for any number of parents.
-    # Where a database has neither, the ids are written into the text.
+    # PostgreSQL and SQLite take all ids as one bound value, so that the SQL is the same for any number of
+    # parents. For other databases the ids are written into the SQL.
     class Dialect
-      # Stands for the ids in the text of {Other}.
+      # Placeholder for the ids in the SQL of other databases.
       IDS = "castellan_ids"
       LIST = /= ANY\((\$1::[^()]+)\)/
       JSON_LIST = "IN (SELECT value FROM json_each(?))"
-      # PostgreSQL takes these for one character and one bit where no length is written.
+      # Without a length, PostgreSQL reads `character` as one character and `bit` as one bit.
       OF_ANY_LENGTH = { "character" => "bpchar", "bit" => "varbit" }.freeze
       private_constant :LIST, :JSON_LIST, :OF_ANY_LENGTH
 
-      # @param name [Symbol] :sqlite, :postgres, or any other
+      # @param name [Symbol] :sqlite, :postgres, or another
       # @return [Dialect]
       def self.for(name)
         { sqlite: SQLITE, postgres: POSTGRES }.fetch(name, OTHER)
       end
 
-      # @param type [String] of a column in the database
-      # @return [String] a type that holds all of the column's values, without a length
+      # @param type [String] a column's database type
+      # @return [String] a type without a length that holds all of the column's values
       def self.without_length(type)
         bare = type.sub(/\(.*\)/, "")
         OF_ANY_LENGTH.fetch(bare, bare)
@@ -41,8 +41,9 @@ module Castellan
         freeze
       end
 
-      # @param type [String] the column's type in the database
-      # @return [String]
+      # @param expression [String] the SQL expression that is compared
+      # @param type [String] the column's database type
+      # @return [String] a condition that is true for the given ids
       def among(expression, type)
         case name
         when :postgres then "#{expression} = ANY($1::#{type}[])"
@@ -51,9 +52,9 @@ module Castellan
         end
       end
 
-      # @param sql [String] with a comparison of {#among}
-      # @return [String] the same for a list of one id: PostgreSQL plans this once, where it weighs a short list anew in each request,
-      #   which takes longer than finding the row; SQLite needs no table of the list
+      # @param sql [String] a statement with a condition of {#among}
+      # @return [String] the same for one id. PostgreSQL can then reuse the plan: it plans short lists anew in
+      #   each request, which takes longer than finding the row. SQLite needs no table for the list.
       def single(sql)
         case name
         when :postgres then sql.gsub(LIST) { "= (#{Regexp.last_match(1)})[1]" }
@@ -62,29 +63,29 @@ module Castellan
         end
       end
 
-      # @return [Boolean] whether the links of a row are cheapest as one value of the row itself
+      # @return [Boolean] whether links are read fastest as one value in the parent's row
       def groups_links?
         name == :sqlite
       end
 
-      # @return [Boolean] whether a join is cheaper than a subquery for each row
+      # @return [Boolean] whether a join is faster than a correlated subquery
       def joins_paths?
         name == :postgres
       end
 
-      # @return [Boolean] whether a statement can run once for each of many parents inside one statement
+      # @return [Boolean] whether the database supports LATERAL joins
       def lateral?
         name == :postgres
       end
 
-      # @param sql [String] SELECT of one column named castellan_id
-      # @return [String] its values in one text, with commas between them, in their order
+      # @param sql [String] a SELECT of one column named castellan_id
+      # @return [String] an expression of its values as one comma-separated string, in their order
       def group(sql)
         "(SELECT group_concat(castellan_id) FROM (#{sql}))"
       end
 
-      # @param sql [String] SELECT of two columns of integers, named castellan_parent and castellan_related
-      # @return [String, nil] the same as one row of two arrays, in the order of the rows
+      # @param sql [String] a SELECT of two integer columns, named castellan_parent and castellan_related
+      # @return [String, nil] the same as one row of two arrays, in the same order; nil except on PostgreSQL
       def lists(sql)
         return unless name == :postgres
 
@@ -92,7 +93,7 @@ module Castellan
       end
 
       # @param ids [Array<Integer, String>, IdList]
-      # @return [String] the one value that carries them
+      # @return [String] the ids as one bound value
       def bind(ids)
         name == :sqlite ? JSON.generate(ids.to_a) : PostgresDriver.bind(ids)
       end

@@ -2,7 +2,7 @@
 
 module Castellan
   module Rows
-    # Which errors are those of a driver, for adapters that answer them as their ORM would.
+    # Recognizes errors of the pg and sqlite3 gems, which adapters translate to their ORM's errors.
     module DriverError
       module_function
 
@@ -14,8 +14,8 @@ module Castellan
         defined?(::SQLite3::Exception) && error.is_a?(::SQLite3::Exception) || false
       end
 
-      # @param error [StandardError] of a driver
-      # @return [Boolean] whether its connection is gone
+      # @param error [StandardError] a driver's error
+      # @return [Boolean] whether the connection is lost
       def lost?(error)
         (defined?(::PG::ConnectionBad) && (error.is_a?(::PG::ConnectionBad) || error.is_a?(::PG::UnableToSend))) ||
           error.message.match?(/closed database|connection is closed/i)

@@ -2,16 +2,18 @@
 
 module Castellan
   module Rows
-    # Runs a plan of one type whose members are all columns of its table, for rows that are asked for by their ids: one statement that is
-    # the same in each request, and nothing around it. Anything else goes through {Reader}. Frozen, one for each plan.
+    # Reads a plan of one type with only columns of its own table, by ids: one constant statement. Frozen, one
+    # for each plan.
     #
     #   FlatReader.of(plan, adapter).call(ChosenIds.new(User.all, [7], :id))   # => RowSet
+    #
+    # Other scopes go through {Reader}.
     class FlatReader
       NOTHING = [].freeze
       NONE = {}.freeze
       private_constant :NOTHING, :NONE
 
-      # @return [FlatReader, Reader] the latter where the plan needs more than that
+      # @return [FlatReader, Reader] a Reader if the plan needs more
       def self.of(plan, adapter)
         reader = Reader.new(plan, adapter)
         root = plan.root
@@ -23,7 +25,7 @@ module Castellan
         coders.all? { |coder| coder && coder != :datetime } ? new(root, adapter, reader, coders) : reader # times depend on Time.zone
       end
 
-      # @param reader [Reader] for any other scope
+      # @param reader [Reader] reads all other scopes
       # @param coders [Array<Symbol>] the same in each request
       def initialize(node, adapter, reader, coders)
         @node = node
@@ -37,7 +39,7 @@ module Castellan
         freeze
       end
 
-      # See {Reader#call}.
+      # (see Reader#call)
       # @return [Plan::RowSet]
       def call(scope, viewer: nil, scopes: ViewerScopes.new(viewer))
         by_ids = scope.is_a?(ChosenIds) && scope.column == @column && !scope.ids.empty?

@@ -5,13 +5,13 @@ require "json"
 begin
   require "castellan/castellan_ext"
 rescue LoadError
-  nil # JSON's parser then reads the ids
+  nil # JSON.parse reads the ids instead
 end
 
 module Castellan
   module Rows
-    # The ids of rows as the text of PostgreSQL's array, made in C without an object for each. It answers what a driver asks of a list of
-    # ids; there, and where it is empty, an Array does as well.
+    # Holds ids as the text of a PostgreSQL array, built in C without a Ruby object for each id. Has the
+    # methods of Array that drivers call on a list of ids.
     #
     #   list = IdList.of(result)   # => #<IdList {1,2,3}>
     #   list.size                  # => 3
@@ -20,8 +20,8 @@ module Castellan
     class IdList
       include Enumerable
 
-      # @param rows [Array<Array>, PG::Result] with an integer in the first column
-      # @return [IdList, nil] nil where the ids have to be read one by one
+      # @param rows [Array<Array>, PG::Result] rows with an integer in the first column
+      # @return [IdList, nil] nil for arrays, for an empty result, and without the C extension
       def self.of(rows)
         return unless defined?(Native) && !rows.is_a?(Array) && rows.ntuples.positive?
 
@@ -29,20 +29,20 @@ module Castellan
         text && new(text, rows.ntuples)
       end
 
-      # @param rows [Array<Array>] whose column holds text: integers with commas between them, or nil
+      # @param rows [Array<Array>] rows whose column holds comma-separated integers, or nil
       # @return [Array<Integer>] see {distinct}
       def self.in_column(rows, position)
         (defined?(Native) && Native.column_ids(rows, position)) || distinct(ColumnValues.ids(rows, position))
       end
 
-      # @param texts [String, Array<String>, nil] integers with commas between them, in braces or not
-      # @return [Array<Integer>] each once, in the order in which they come first
+      # @param texts [String, Array<String>, nil] comma-separated integers, with or without braces
+      # @return [Array<Integer>] without duplicates, in order of first appearance
       def self.distinct(texts)
         texts = [texts].compact unless texts.is_a?(Array)
         (defined?(Native) && Native.distinct_ids(texts)) || parsed(texts.uniq.map { |text| text.delete("{}") }.reject(&:empty?).join(","))
       end
 
-      # By JSON's parser, because `split` would make a string of each.
+      # JSON.parse is used because `split` would allocate a string for each id.
       def self.parsed(text)
         JSON.parse("[#{text}]").uniq
       rescue JSON::ParserError # text in an integer column, which SQLite allows

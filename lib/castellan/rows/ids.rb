@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Ids that a client wrote, as values of an integer column. What is no such number identifies nothing: it is left out, and
-    # neither asked of the database (which would refuse it) nor cut to the digits that it begins with.
+    # Reads the ids that a client sent as values of an integer column. Drops ids that are not such integers:
+    # the database would refuse them, and `to_i` would cut them to their leading digits.
     #
     #   Ids.integers(["7", "7abc", 8, "99999999999999999999"])   # => [7, 8]
     module Ids
@@ -14,8 +14,8 @@ module Castellan
 
       module_function
 
-      # @param id [Object] that a client wrote
-      # @return [Object, nil] nil for text that no database takes: invalid in its encoding, or with NUL
+      # @param id [Object] an id that the client sent
+      # @return [Object, nil] nil for a string that no database accepts: with an invalid encoding, or with NUL
       def text(id)
         id.is_a?(String) ? ClientText.utf8(id) : id
       end
@@ -30,8 +30,8 @@ module Castellan
       end
 
       # @param ids [Array<Integer, String>]
-      # @param type [String] of PostgreSQL
-      # @return [Boolean] whether the type is known to hold all of them, as they are written
+      # @param type [String] a PostgreSQL type
+      # @return [Boolean] whether the type certainly holds all of them as they are written
       def of_type?(ids, type)
         return ids.all? { |id| id.is_a?(String) && UUID.match?(id) } if type == "uuid"
 

@@ -5,24 +5,26 @@ require "timeout"
 
 module Castellan
   module Rows
-    # Brings back a PostgreSQL connection whose statement was interrupted (Timeout, Thread#kill), or shuts it.
+    # Recovers a PostgreSQL connection whose statement was interrupted (Timeout, Thread#kill), or closes it.
     #
     #   InterruptedConnection.recover(connection) { |answers| nil while answers.get_result; true }
     #
-    # What runs is cancelled, which ends a transaction as any error does. A connection that is not back within {SECONDS}, because the
-    # server hangs or a second interrupt came, is shut; its ORM must then be notified.
+    # Cancels the running statement, which aborts its transaction as any error does. A connection that does
+    # not recover within {SECONDS} (the server hangs, or a second interrupt arrives) is closed; the caller
+    # must then notify its ORM.
     class InterruptedConnection
-      # That cancelling and reading what is left may take together.
+      # The limit for cancelling, and for reading the remaining results.
       SECONDS = 1.0
 
       # @param connection [PG::Connection]
-      # @yieldparam answers [InterruptedConnection] to read what is left from
-      # @yieldreturn [Boolean] whether nothing is left
+      # @yieldparam answers [InterruptedConnection] returns the remaining results
+      # @yieldreturn [Boolean] whether all results were read
       def self.recover(connection, &drain)
         new(connection).recover(&drain)
       end
 
-      # Runs a block in `ensure` so that a second interrupt does not skip it: that one comes while {.recover} waits, or after the block.
+      # Runs an `ensure` block so that a second interrupt does not skip it: that interrupt is raised while
+      # {.recover} waits, or after the block.
       def self.uninterrupted(&block)
         Thread.handle_interrupt(Object => :never, &block)
       end
@@ -42,7 +44,7 @@ module Castellan
       end
 
       # @return [PG::Result, nil]
-      # @raise [PG::UnableToSend] when the server sends nothing until the deadline
+      # @raise [PG::UnableToSend] if the server sends nothing until the deadline
       def get_result # rubocop:disable Naming/AccessorMethodName -- as PG::Connection calls it
         await while @connection.is_busy
         @connection.get_result
@@ -50,10 +52,10 @@ module Castellan
 
       private
 
-      # @return [Boolean] whether the server took it in time
+      # @return [Boolean] whether the server accepted the cancellation in time
       def cancel
         Timeout.timeout(SECONDS) { @connection.cancel }.nil?
-      rescue Timeout::Error, ThreadError # the latter in a process that ends
+      rescue Timeout::Error, ThreadError # ThreadError is raised while the process exits
         false
       end
 

@@ -2,21 +2,23 @@
 
 module Castellan
   module Rows
-    # The columns at the end of to-one paths, read by joins where each step leads to one row at most whatever the scope says: by a primary
-    # key or a unique index, with no scope on the way. A join is one hash table for a thousand rows, a subquery a look-up for each.
+    # Reads columns at the end of to-one paths with LEFT JOINs. Joins a path only if a primary key or unique
+    # index finds at most one row for each step and no scope applies. A join builds one hash table; a subquery
+    # is a look-up for each row.
     #
     #   joined = JoinedPaths.of(node, adapter)
-    #   joined.text       # => LEFT JOIN (SELECT "user_id" AS castellan_k, "id" AS castellan_v5 FROM "employees") castellan_j0 ON …
+    #   joined.text       # => LEFT JOIN (SELECT … FROM "employees") castellan_j0 ON …
     #   joined.columns    # => { 5 => "castellan_j0.castellan_v5" }, by position in the node's columns
     #
-    # Nothing that is joined has a name of the caller's, so no column of the scope becomes ambiguous. Frozen, one for each plan.
+    # Joined tables and columns get aliases, so that no column of the caller's scope becomes ambiguous.
+    # Frozen, one for each plan.
     class JoinedPaths
       # @return [Hash{Integer => String}]
       # @return [String]
       attr_reader :columns, :text
 
-      # @return [JoinedPaths, nil] nil where there is nothing to join
       # @param scopes [PlanScopes, nil]
+      # @return [JoinedPaths, nil] nil if no path can be joined
       def self.of(node, adapter, scopes = nil)
         return unless adapter.dialect.joins_paths?
 
@@ -48,7 +50,7 @@ module Castellan
       end
 
       # @yieldparam column [Symbol] the owner's key
-      # @yieldreturn [String] how the statement names it
+      # @yieldreturn [String] its expression in the statement
       def join(adapter, paths)
         paths.group_by { |path, _, _| path.first }.each do |name, some|
           association = adapter.association(name)

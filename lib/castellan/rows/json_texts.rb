@@ -4,7 +4,7 @@ require "json"
 
 module Castellan
   module Rows
-    # The values of one member as JSON texts; what cannot be written is said with the record that has it.
+    # Encodes the values of one member as JSON. If a value cannot be encoded, the error names its record.
     #
     #   JSONTexts.of(["Ada", nil], adapter, node, "name") { |row| ids[row] }   # => ["\"Ada\"", "null"]
     module JSONTexts
@@ -13,12 +13,12 @@ module Castellan
 
       module_function
 
-      # @param values [Array<Object>] one a row
-      # @param member [String] its name in the document
+      # @param values [Array<Object>] one for each row
+      # @param member [String] the member's name in the document
       # @yieldparam row [Integer]
       # @yieldreturn [Object] the id of the row
       # @return [Array<String>]
-      # @raise [EncodingError]
+      # @raise [EncodingError] if a value cannot be written as JSON
       def of(values, adapter, node, member)
         row = -1
         values.map { |value| (row += 1) && adapter.json(value) }

@@ -2,36 +2,37 @@
 
 module Castellan
   module Rows
-    # How the links of one relationship are read, decided from what the association is. Frozen, good for one request, and
-    # for all requests where no scope takes part.
+    # Chooses how the links of one relationship are read. Frozen; valid for one request, and for all requests
+    # if no scope is evaluated.
     #
-    # | kind           | when                                                            | the links are                          |
-    # |----------------|-----------------------------------------------------------------|----------------------------------------|
-    # | `:foreign_key` | belongs_to without a scope                                      | the row's own foreign key              |
-    # | `:one`         | any other to-one association                                    | a subquery in the row's SELECT         |
-    # | `:own_rows`    | included has_many over one table                                | a further column of the related rows   |
-    # | `:grouped`     | to-many on a database that groups cheaply, ids without a comma  | a subquery in the row's SELECT         |
-    # | `:pairs`       | to-many otherwise                                               | a statement of two columns             |
-    # | `:lateral`     | the same with LIMIT, DISTINCT or GROUP BY, which are per parent | a statement of two columns             |
+    # | kind           | when                                                        | the links are                       |
+    # |----------------|-------------------------------------------------------------|-------------------------------------|
+    # | `:foreign_key` | belongs_to without a scope                                  | the row's own foreign key           |
+    # | `:one`         | any other to-one association                                | a subquery in the row's SELECT      |
+    # | `:own_rows`    | included has_many over one table                            | a column of the related rows        |
+    # | `:grouped`     | to-many, in SQLite, if ids contain no comma                 | a subquery in the row's SELECT      |
+    # | `:pairs`       | any other to-many association                               | a statement of two columns          |
+    # | `:lateral`     | the same with LIMIT, DISTINCT or GROUP BY (for each parent) | a statement of two columns          |
     class Link
       LIST = "castellan_list"
       NOTHING = [].freeze
-      # From so many parents on, their pairs come as two arrays: a row for each costs the server and the driver more than the ids do.
+      # From this many parents on, pairs are read as two arrays: a row for each pair costs the server and
+      # driver more.
       MANY = 50
       SELECTS = %i[own_rows pairs lateral].freeze
       private_constant :LIST, :NOTHING, :MANY, :SELECTS
 
       # @return [Plan::Node::Edge]
       # @return [Object] the association
-      # @return [Symbol, nil] see above; nil where rows cannot say it, see {#reason}
-      # @return [Array<Correlated>] what the row's SELECT has to contain for this link
-      # @return [String, nil] the column of the related rows that holds the parent's id, when they carry it
+      # @return [Symbol, nil] see above; nil if the links cannot be read as rows, see {#reason}
+      # @return [Array<Correlated>] the expressions that the row's SELECT must contain for this link
+      # @return [String, nil] the related rows' column that holds the parent's id, if they have one
       # @return [Boolean] whether an index finds the links of one parent
       attr_reader :edge, :association, :kind, :expressions, :parent_column, :indexed
 
-      # @param adapter [Object] of the rows that have the relationship
-      # @param id_column [Symbol] their id
-      # @param own_rows [Boolean] whether the related rows may carry their parent's id
+      # @param adapter [Object] the adapter of the parents
+      # @param id_column [Symbol] the parents' id column
+      # @param own_rows [Boolean] whether the related rows may be read with their parent's id
       def initialize(edge, adapter, id_column, own_rows: true)
         @edge = edge
         @adapter = adapter
@@ -49,7 +50,7 @@ module Castellan
         freeze
       end
 
-      # @return [Object] the link of an edge to one type or to several; nil where no linkage is written
+      # @return [Link, PolymorphicLink, nil] nil if the edge writes no linkage
       def self.of(edge, adapter, id_column, own_rows:)
         return PolymorphicLink.new(edge, adapter) if edge.alternatives
 
@@ -57,36 +58,36 @@ module Castellan
       end
 
       # @param edge [Plan::Node::Edge]
-      # @return [String, nil] why rows cannot say where it leads. Links to several types are in the row, those of which no linkage is
-      #   written are not read, and a key of several columns is a reason of its own.
+      # @return [String, nil] why the edge's links cannot be read as rows; nil for polymorphic links, edges
+      #   without linkage and composite keys, which are checked elsewhere
       def self.reason(edge, adapter, id_column)
         new(edge, adapter, id_column, own_rows: false).reason unless edge.alternatives || !edge.data || id_column.is_a?(Array)
       end
 
       # @param list [String] the SELECT list of the related rows
-      # @return [String] SELECT of the related rows of all parents given as ids
+      # @return [String] a SELECT of all parents' related rows; the parents' ids are one bound value
       def own_rows_sql(list)
         @own_rows_sql.sub(LIST) { list }
       end
 
-      # @param parents [Integer] how many
-      # @return [String, nil] SELECT of the parent's id and the related id, for parents given as ids
+      # @param parents [Integer] the number of parents
+      # @return [String, nil] a SELECT of parent id and related id; the parents' ids are one bound value
       def pairs_sql(parents)
         parents == 1 ? @single_pairs_sql : @pairs_sql
       end
 
-      # @param parents [Integer] how many
-      # @return [String, nil] the same as pairs_sql, as one row of two arrays of integers; nil where rows do as well
+      # @param parents [Integer] the number of parents
+      # @return [String, nil] {#pairs_sql} as one row of two integer arrays; nil if rows are as fast
       def lists_sql(parents)
         @lists_sql if parents >= MANY
       end
 
-      # @return [Boolean] whether some links may lead to no row: they are written only if the related row is there
+      # @return [Boolean] whether related rows may be missing; links are then written only to rows that exist
       def may_dangle?
         @may_dangle
       end
 
-      # @return [Boolean] whether the links take a SELECT of their own
+      # @return [Boolean] whether the links need a SELECT of their own
       def select?
         SELECTS.include?(kind)
       end
@@ -96,7 +97,7 @@ module Castellan
         association.stable?
       end
 
-      # @return [String, nil] why it cannot be read as rows
+      # @return [String, nil] why the links cannot be read as rows
       def reason
         return if kind
         return "it is in another database" unless association.to_many?
@@ -119,7 +120,7 @@ module Castellan
         lateral if @adapter.dialect.lateral? && association.adapter.same_database?(@adapter)
       end
 
-      # Here the related rows themselves are read, not the links.
+      # A lateral join reads the related rows themselves, so that these links never dangle.
       def lateral
         @lazy = association.lazy
         @may_dangle = false
@@ -155,7 +156,7 @@ module Castellan
         Correlated.new(association.owner_key, "(#{@lazy.sql(@related, single: true)})")
       end
 
-      # Once, because writing it is the costly part of a scope that is evaluated in each request.
+      # Generated once, because that is the slow part of a scope that is evaluated in each request.
       def read_statement
         return unless @lazy.plain?
 
@@ -182,7 +183,7 @@ module Castellan
         OwnerKey.replace_comparison(sql) { |column| association.adapter.dialect.among(column, @adapter.database_type(@id_column)) }
       end
 
-      # A scope with a limit, read once for each parent: `LATERAL` runs the lazy statement itself.
+      # Runs the lazy statement for each parent with `LATERAL`, so that its LIMIT applies to each.
       def lateral_sql
         id = @adapter.quote(@id_column)
         key = @adapter.quote(association.owner_key)

@@ -2,18 +2,18 @@
 
 module Castellan
   module Rows
-    # The links of one table that is being read, and what they lead to: asks for what takes a SELECT of its own, and puts the answers in
-    # their places. Of one reading.
+    # Reads the links of one table and the related rows. Queues the links' own SELECTs, and stores the results
+    # by edge.
     #
     #   linkage = Linkage.new(reader, node_reader, reading)
-    #   linkage.prefetch([7])    # the rows are asked for by these ids: so may their links be, at the same time
-    #   linkage.of(rows)        # => the links, see {Plan::RowSet::Table}; all there when the reading has run
+    #   linkage.prefetch([7])    # the rows' ids are known: their links are queried in the same round trip
+    #   linkage.of(rows)        # => the links, see {Plan::RowSet::Table}; complete after the reading has run
     class Linkage
       NOTHING = [].freeze
       private_constant :NOTHING
 
-      # @param reader [Reader] of the plan
-      # @param node_reader [NodeReader] of the table
+      # @param reader [Reader] the plan's reader
+      # @param node_reader [NodeReader] the table's reader
       def initialize(reader, node_reader, reading)
         @reader = reader
         @node_reader = node_reader
@@ -27,7 +27,8 @@ module Castellan
         @expected = ids.size
       end
 
-      # @return [Array<Object, nil>]
+      # @param rows [Array<Array>, PG::Result]
+      # @return [Array<Object, nil>] one for each edge; nil until its query has run
       def of(rows)
         @rows = rows
         missing if @prefetched.nil? || ColumnValues.count(rows) != @expected
@@ -37,7 +38,7 @@ module Castellan
 
       private
 
-      # Where not all rows are there, what was asked for the others must not be written.
+      # If some rows are missing, the prefetched links may belong to them: drops these and queries again.
       def missing
         @prefetched&.each(&:drop)
         ask(@rows.is_a?(Array) ? ColumnValues.ids(@rows, 0) : IdList.of(@rows) || ColumnValues.ids(@rows, 0)) if @node_reader.selects?
@@ -67,7 +68,7 @@ module Castellan
         })
       end
 
-      # Rows of a has_many carry the key of their parent: they are their own links.
+      # Rows of a has_many contain their parent's key, so they are their own links.
       def own_rows(index, link, ids)
         child = @reader.reader(link.edge.node, @reading)
         return nothing { own_links(index, link, child, NOTHING) } if ids.empty?
@@ -108,7 +109,7 @@ module Castellan
         @reading.scopes.of(link.edge.relationship.definition, link.association.adapter)
       end
 
-      # Where the related rows are not read themselves.
+      # For related rows that are not included.
       def ask_visible(index, link, ids, visible)
         return if ids.empty?
 
@@ -119,14 +120,13 @@ module Castellan
         @reading.ask(Query.new(adapter, sql, ids) { |rows| drop(index, link, ids, rows) })
       end
 
-      # Where a viewer sees some rows only, their number proves nothing: several may have one id.
+      # With a viewer's scope the number of rows proves nothing, because several rows may have one id.
       def drop(index, link, ids, rows)
         return if visible(link).nil? && ColumnValues.count(rows) == ids.size
 
         @links[index] = Dangling.dropped(@links[index], @rows, ColumnValues.column(rows, 0), ids, several: link.kind == :grouped)
       end
 
-      # What is known without a query.
       def nothing
         yield
         nil

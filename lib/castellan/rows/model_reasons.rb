@@ -2,29 +2,31 @@
 
 module Castellan
   module Rows
-    # Why the records of a node have to be loaded, in words; nothing where rows say all that is asked. One opaque member sends the
-    # whole type to models, once, and all its members are then read from those, never mixed with rows; other types stay rows.
+    # Lists the reasons why a node must be read through models; empty if rows are sufficient.
     #
     #   ModelReasons.of(node, adapter)   # => ["label: its block takes the record"]
+    #
+    # One such member loads the whole type through models, and all its members are read from these; other
+    # types stay rows.
     class ModelReasons
       # @return [Array<String>]
       def self.of(node, adapter)
         new(node, adapter).to_a
       end
 
-      # @return [Array<String>] those that leave open which tables are read
+      # @return [Array<String>] the reasons why the tables that the node reads are uncertain
       def self.of_tables(node, adapter)
         new(node, adapter).of_tables
       end
 
-      # @param edge [Plan::Edge] of the node
-      # @return [Boolean] whether what it leads to has to be loaded to be linked to
+      # @param edge [Plan::Edge] an edge of the node
+      # @return [Boolean] whether the related records must be loaded to link to them
       def self.link_by_records?(node, edge, adapter)
         node.definition.id_column.is_a?(Array) || !new(node, adapter).of_edge(edge).nil?
       end
 
-      # @param definition [Resource::Definition] identified by columns that a row alone does not write
-      # @return [String]
+      # @param definition [Resource::Definition] a definition whose id column is an array
+      # @return [String] why its id cannot be read from a row
       def self.of_id(definition)
         columns = definition.id_column
         return "the key of #{definition.type} has several columns" if columns.size > 1
@@ -78,7 +80,7 @@ module Castellan
         end
       end
 
-      # Of a block that takes a row: a reader that the model overrides wins, whatever else is asked for.
+      # A reader that the model overrides applies to the columns of a block too.
       def of_block(label, computed)
         column = computed.columns.find { |name| @adapter.columns.include?(name) && @adapter.record_reason(name) } or return
         "#{label}: its block reads #{column}: #{@adapter.record_reason(column)}"

@@ -2,26 +2,27 @@
 
 module Castellan
   module Rows
-    # Reads one node of a plan: its rows with everything that fits into their SELECT, and the links that do not.
+    # Reads one node of a plan: its rows with everything that fits into their SELECT, and its links.
     #
     #   reader = NodeReader.new(node, adapter, kept)
     #   reader.sql { |list| "SELECT #{list} FROM users" }   # => the statement
     #
-    # Made for each request, because scopes are evaluated when it is made; what no scope takes part in is kept (`keep`).
+    # Built for each request, because it evaluates scopes; parts without scopes are reused (see {#keep}).
     class NodeReader
       NONE = {}.freeze
       NOTHING = [].freeze
       private_constant :NONE, :NOTHING
 
       # @return [Plan::Node]
-      # @return [Object] the adapter of its model
+      # @return [Object] the adapter of the node's model
       # @return [Array<Link>] one for each of node.edges
       attr_reader :node, :adapter, :links
 
-      # @param kept [Hash] what earlier readers kept, by identity of the node, edge or column
-      # @param models [Hash] the nodes that are read as models, whose rows cannot carry links
-      # @param plan_scopes [PlanScopes, nil] where scopes of resources take part
-      # @param scopes [ViewerScopes, nil] what the viewer may see; nil: columns behind a scope are not looked at
+      # @param kept [Hash] reused parts of earlier readers, compared by identity of the node, edge or column
+      # @param models [Hash] the nodes that are read through models, whose rows cannot carry links
+      # @param plan_scopes [PlanScopes, nil] nil if no resource of the plan has a scope
+      # @param scopes [ViewerScopes, nil] which rows the viewer may see; nil if columns behind a scope are not
+      #   read
       def initialize(node, adapter, kept, models = NONE, plan_scopes = nil, scopes = nil)
         @node = node
         @adapter = adapter
@@ -42,12 +43,12 @@ module Castellan
         @by_key = node.definition.id_column == adapter.primary_key
       end
 
-      # @return [Boolean] whether the ids are the primary key
+      # @return [Boolean] whether the node's id is the primary key
       def by_key?
         @by_key
       end
 
-      # @return [Boolean] whether some of the links take a SELECT of their own
+      # @return [Boolean] whether some links need a SELECT of their own
       def selects?
         @selects
       end
@@ -57,8 +58,8 @@ module Castellan
         @computes
       end
 
-      # Keeps for later requests the links and columns that mean the same in each, and itself, with its texts, when all do. Called for
-      # what a node leads to before the node itself.
+      # Stores links and columns that are the same in every request, and the reader itself if all of them are.
+      # Call it for related nodes first.
       def keep
         links.each { |link| keep_link(link) if link&.stable? }
         @kept[node.columns] = @joined
@@ -76,7 +77,7 @@ module Castellan
 
       # @param joinable [Boolean] whether a join can be added to the statement
       # @yieldparam list [String] a SELECT list
-      # @yieldparam joins [String, nil] what has to be added to FROM for it
+      # @yieldparam joins [String, nil] joins that the list needs
       # @yieldreturn [String] the statement with that list
       # @return [String]
       def sql(joinable: true, &block)
@@ -85,36 +86,37 @@ module Castellan
         around(@list || parts(@expressions), &block)
       end
 
-      # @param count [Integer, nil] how many ids there are, nil where that is not known
-      # @param condition [String, nil] a further one, of this request
-      # @return [String] for ids given as one value
+      # @param count [Integer, nil] the number of ids; nil if unknown
+      # @param condition [String, nil] an additional SQL condition of this request
+      # @return [String] a SELECT by ids, which are one bound value
       def by_ids_sql(count, condition = nil)
         return by_ids(condition) if condition
 
         (count == 1 && @single_by_ids_sql) || @by_ids_sql || by_ids
       end
 
-      # @return [Boolean] whether that text is the same in each request
+      # @return [Boolean] whether {#by_ids_sql} is the same in every request
       def by_ids_kept?
         !@by_ids_sql.nil?
       end
 
-      # @param count [Integer] how many parents there are
-      # @return [String] of the rows that carry their parent's key as a further column, for parents given as ids
+      # @param count [Integer] the number of parents
+      # @return [String] a SELECT of the rows with their parent's key as an additional column; the parents'
+      #   ids are one bound value
       def own_rows_sql(link, count)
         (count == 1 && @single_own_rows_sql[link]) || @own_rows_sql[link] || own_rows(link)
       end
 
-      # Keeps that text.
-      # @param link [Link] the one that leads here, which means the same in each request, as these rows do
+      # Stores {#own_rows_sql} for later requests.
+      # @param link [Link] the stable link that leads to these stable rows
       def keep_own_rows(link)
         text = own_rows(link).freeze
         @own_rows_sql = { link => text }.compare_by_identity.freeze
         @single_own_rows_sql = { link => adapter.dialect.single(text).freeze }.compare_by_identity.freeze
       end
 
-      # @param link [Link] of the parents to these rows
-      # @return [Integer] the position of the parent's key: where the plan reads that column anyway, or after all others
+      # @param link [Link] the parents' link to these rows
+      # @return [Integer] the position of the parent's key in the row
       def key_position(link)
         column_position(link.parent_column) || @width
       end
@@ -125,12 +127,12 @@ module Castellan
         position && Plan::RowSet::InColumn.new(position)
       end
 
-      # @return [Array<Integer>] where the row holds what the link needs
+      # @return [Array<Integer>] the row's positions that the link needs
       def positions(index)
         @positions[index]
       end
 
-      # @return [Array<Symbol, nil>] nil where only the ORM can tell how a column's value is written
+      # @return [Array<Symbol, nil>] nil for columns whose values only the ORM can cast
       def coders
         return Array.new(@ends.size) { |index| coder(index) } unless @steady
         return @steady if @changing.empty?
@@ -161,7 +163,7 @@ module Castellan
         around(parts(@expressions + further)) { |list| link.own_rows_sql(list) }
       end
 
-      # That of a time depends on the zone.
+      # The coder of a time depends on the time zone.
       def coder(index)
         @ends[index].coder(node.columns[index].name)
       end
@@ -182,12 +184,13 @@ module Castellan
         steps.map { |definition| definition && @scopes&.of(definition, adapter) }
       end
 
-      # Rows that are their own links cannot be left out of one and not of the other.
+      # With a scope, a related row may be hidden, which would hide the link but not the row if both were one.
       def own_rows?(edge, models)
         !models[edge.node] && edge.relationship.definitions.none?(&:scope)
       end
 
-      # A subquery has a name of its own: the last part of its column's would hide the row's from the scope's ORDER BY.
+      # Only plain columns are reused: an alias like a subquery's last part would hide the row's column in the
+      # scope's ORDER BY.
       def column_position(text)
         @expressions.index { |expression| expression.column? && expression.text == text }
       end
@@ -204,7 +207,7 @@ module Castellan
         @expressions.size - 1
       end
 
-      # Where the rows need no other name.
+      # False if a subquery needs the rows under another table name.
       def joins?
         return false unless @joined
 
@@ -219,14 +222,15 @@ module Castellan
         "#{before}#{yield list}#{after}"
       end
 
-      # @return [Array<String>] what stands before the statement, its list, and what stands after it
+      # @return [Array<String>] the SQL before the statement, the SELECT list, and the SQL after it
       def parts(expressions)
         return wrapped(expressions) if expressions.any? { |expression| expression.hides?(adapter.table_sql) }
 
         ["", expressions.each_with_index.map { |expression, index| listed(expression, index) }.join(", "), ""]
       end
 
-      # A subquery on the row's own table would take the row's columns for its own: so the rows become a table of another name.
+      # A subquery on the row's own table would resolve the row's columns as its own, so the rows are selected
+      # under an alias.
       def wrapped(expressions)
         outer = expressions.each_with_index.map do |expression, index|
           expression.column? ? "castellan_rows.c#{index}" : expression.within("castellan_rows.c#{index}")

@@ -2,40 +2,42 @@
 
 module Castellan
   module Rows
-    # What rows ask of records that are plain objects or hashes: their public readers, or their keys.
+    # Reads plain objects through their public methods, and hashes through their keys.
     #
     #   ObjectInstances.new.read([{ title: "Keep" }, Article.new("Motte")], :title)   # => ["Keep", "Motte"]
     #
-    # Everything that such an object answers is there already: nothing is loaded for it.
+    # Plain objects need no loading.
     class ObjectInstances
       # @param records [Array<Object>]
       # @param name [Symbol]
-      # @return [Array<Object>] one value a record
+      # @return [Array<Object>] one value for each record
       def read(records, name)
         records.map { |record| value(record, name) }
       end
 
       # @param records [Array<Object>]
-      # @param name [Symbol] of a column
-      # @return [Array<Object>] what the table holds, as far as the record has it, whatever its readers make of it
+      # @param name [Symbol] a column
+      # @return [Array<Object>] the values as stored in the table, without the model's readers, if the record
+      #   has them
       def stored(records, name)
         records.map { |record| stored_value(record, name) }
       end
 
       # @param records [Array<Object>]
-      # @return [Boolean] whether each is of the very class whose columns are known, so that {#column} may be asked
+      # @return [Boolean] whether all are of exactly the adapter's model, so that {#column} can read them
       def uniform?(_records)
         false
       end
 
-      # @param records [Array<Object>] uniform ones
+      # @param records [Array<Object>] uniform records
       # @param name [Symbol]
-      # @return [Array(Array<Object>, Symbol), nil] the values of a column and how they are written; nil: read and see
+      # @return [Array(Array<Object>, Symbol), nil] a column's values and their coder; nil if they must be
+      #   read one by one
       def column(_records, _name)
         nil
       end
 
-      # @return [Boolean] whether a relationship of the record can be read without a statement
+      # @return [Boolean] whether the record's relationship can be read without a query
       def loaded?(_record, _name)
         true
       end
@@ -45,27 +47,27 @@ module Castellan
         list(value(record, name))
       end
 
-      # @return [Boolean] whether the database has rows of all of these records
+      # @return [Boolean] whether all of these records are stored in the database
       def stored?(_records)
         false
       end
 
-      # @return [Boolean] whether all records are such as this knows to read
+      # @return [Boolean] whether this class can read all records
       def all?(_records)
         true
       end
 
-      # Loads associations of records, in as few statements as the ORM needs.
+      # Preloads associations of the records.
       def preload(_records, _names); end
 
-      # @param name [Symbol] of an association
-      # @return [Boolean] whether loading it for many records at once finds what each would find by itself
+      # @param name [Symbol] an association
+      # @return [Boolean] whether preloading finds the same records as lazy loading
       def loads_at_once?(_name)
         true
       end
 
-      # Loads one association of all records at once, where that finds what each would find by itself. Where it does not, nothing is
-      # loaded: each record loads its own when it is read.
+      # Preloads one association of all records if that finds the same as lazy loading. Otherwise loads
+      # nothing, and each record loads its own later.
       def preload_where_same(_records, _name); end
 
       private

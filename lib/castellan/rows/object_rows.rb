@@ -2,12 +2,12 @@
 
 module Castellan
   module Rows
-    # Stands for a database where there is none: the adapter of a resource without a model, whose documents are made of objects.
+    # Acts as the adapter of a resource without a model, whose documents are made of plain objects.
     #
     #   rows = ObjectRows.new
     #   rows.fetch(plan, Records.new([{ id: 1, title: "Keep" }]))   # => RowSet
     #
-    # Nothing is known of such objects before they are there, so nothing is checked at boot and nothing is kept.
+    # Declarations of such resources are not checked at boot, because their objects are not known then.
     class ObjectRows
       # @return [ObjectInstances]
       attr_reader :instances
@@ -17,27 +17,27 @@ module Castellan
         freeze
       end
 
-      # @return [nil] objects are of no class that is known before
+      # @return [nil]
       def model
         nil
       end
 
-      # @return [Boolean] nothing but {Records} can be read
+      # @return [Boolean] whether the object is {Records}
       def scope?(object)
         object.is_a?(Records)
       end
 
-      # @return [nil] records are not read in batches
+      # @return [nil] records are not split into batches
       def division
         nil
       end
 
-      # @return [nil] what an object answers is asked of the object
+      # @return [nil] relationships are read from the objects
       def association(_name)
         nil
       end
 
-      # @return [Boolean] whether the error says that there is no connection to ask
+      # @return [Boolean] false, because there is no connection
       def unreachable?(_error)
         false
       end
@@ -48,12 +48,12 @@ module Castellan
         object ? Rows.for(object) : self
       end
 
-      # @return [Boolean] nothing but what a reader answers is known
+      # @return [Boolean] true: the id is what the reader returns
       def identifies?(_column)
         true
       end
 
-      # @return [Boolean] whether ids are known to be whole numbers
+      # @return [Boolean] false, because the type of ids is unknown
       def integer?(_column)
         false
       end
@@ -65,7 +65,7 @@ module Castellan
         plan.derive([:reader, nil]) { Reader.new(plan, self) }.call(records, viewer: viewer, scopes: scopes)
       end
 
-      # @yield nothing: there is no connection
+      # @yieldparam session [nil] there is no connection
       def session
         yield nil
       end

@@ -3,17 +3,17 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # One association of a model, as rows see it. Frozen.
+      # Describes how rows read one association of a model. Frozen.
       #
       #   association = ActiveRecordRows.for(User).association(:roles)
       #   association.to_many?   # => true
       #   association.model      # => Role
       #   association.lazy.sql(%("roles"."id"))
       #
-      # One that rows cannot say (a scope that takes the owner, a polymorphic belongs_to, keys of several columns) has a {#reason}, and
-      # is read through models.
+      # An association that SQL cannot read (a scope that takes the owner, keys of several columns) has a
+      # {#reason} and is read through models.
       class Association
-        # SQLite lets text into a column of integers; all text is greater than all numbers.
+        # SQLite stores text in integer columns, and all text sorts after all numbers.
         LARGEST = ::Arel.sql(((2**63) - 1).to_s).freeze
         private_constant :LARGEST
 
@@ -21,7 +21,7 @@ module Castellan
         # @return [Symbol] :has_many, :has_one, :belongs_to, :has_and_belongs_to_many
         # @return [Class] the related model
         # @return [Symbol] the owner's column that the association starts from
-        # @return [String, nil] why it cannot be read as rows
+        # @return [String, nil] why the association cannot be read as rows
         attr_reader :name, :macro, :model, :owner_key, :reason
 
         def initialize(owner, reflection)
@@ -37,7 +37,7 @@ module Castellan
           freeze
         end
 
-        # @param relationship [Resource::Relationship] declared of it
+        # @param relationship [Resource::Relationship] a relationship of this association
         # @return [String, nil] why it cannot be read as rows
         def reason_for(relationship)
           composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
@@ -64,56 +64,60 @@ module Castellan
           @owner.related(model)
         end
 
-        # @return [LazyStatement] evaluates the scopes
+        # @return [LazyStatement]
         def lazy
           LazyStatement.new(owner_record.association(name).scope, fallback_order: fallback_order, cast: @cast)
         end
 
-        # @param id [Symbol] the related resource's id
-        # @param read [Boolean] whether the related rows are read by the ids of the links, so that it comes out which are there
-        # @return [Array(LazyStatement, String, Boolean)] the statement that holds the links, its expression of the related id, and
-        #   whether some of them may lead to no row
+        # @param id [Symbol] the related resource's id column
+        # @param read [Boolean] whether the related rows are also read by the ids of the links, which finds
+        #   dangling links
+        # @return [Array(LazyStatement, String, Boolean)] the statement that holds the links, its SQL
+        #   expression of the related id, and whether links may dangle
         def links(id, read: false)
           joined = joined_links(id, read) if to_many? && @reflection.through_reflection? && @owner.dialect.name != :other
           joined || [lazy, adapter.qualified(id), false]
         end
 
-        # @return [LazyStatement] of the related rows that have a value in that column, which is one of integers
+        # @return [LazyStatement] selects the related rows with a value in the given integer column
         def lazy_where_present(column)
           relation = owner_record.association(name).scope
           present = @owner.dialect.name == :sqlite ? model.arel_table[column].lteq(LARGEST) : model.arel_table[column].not_eq(nil)
           LazyStatement.new(relation.where(present), fallback_order: fallback_order)
         end
 
-        # @return [Boolean] whether its text is always the same: no default scope takes part, and no scope that may change
+        # @return [Boolean] whether the SQL is constant: no default scope, and only constant scopes
         def stable?
           steady?(@reflection) { |scope| scope.nil? || ConstantScope.constant?(scope) }
         end
 
-        # @return [Boolean] whether it is a has_many over the related table alone
+        # @return [Boolean] whether it is a has_many without :through
         def direct?
           !@reflection.through_reflection? && macro == :has_many
         end
 
-        # @return [Boolean] whether only the database can say which keys are the same: of capitals, say
+        # @return [Boolean] whether only the database can compare the keys (a case-insensitive collation, for
+        #   example)
         def equated?
           @equated
         end
 
-        # @param id [Symbol] the related resource's id
-        # @return [Boolean] whether the owner's own column holds that id; a target with a default scope has to be asked
+        # @param id [Symbol] the related resource's id column
+        # @return [Boolean] whether the owner's foreign key is that id, so that no query is needed; false with
+        #   a default scope
         def foreign_key_of?(id)
           macro == :belongs_to && !@equated && unscoped? && @reflection.association_primary_key == id.to_s
         end
 
-        # @return [Boolean] whether an index finds the rows of one owner
+        # @return [Boolean] whether an index finds the related rows of one owner
         def indexed?
           found = @reflection.chain.last
           key = found.join_primary_key
           !key.is_a?(Array) && @owner.related(found.klass).indexed?(key)
         end
 
-        # @return [Symbol, nil] the related column by which at most one row is found, where nothing else takes part
+        # @return [Symbol, nil] the related column that finds at most one row, if no scope or type condition
+        #   applies
         def sure_key
           return if to_many? || @equated || @reflection.through_reflection? || @reflection.type || !unscoped?
 
@@ -121,12 +125,12 @@ module Castellan
           key.to_sym if adapter.unique?(key)
         end
 
-        # @return [Symbol, nil] the column that holds the type of a polymorphic belongs_to
+        # @return [Symbol, nil] the type column of a polymorphic belongs_to
         def type_column
           @reflection.foreign_type.to_sym if @reflection.polymorphic?
         end
 
-        # @param kind [Class, String] a model, or the name that stands in {#type_column}
+        # @param kind [Class, String] a model, or a value of {#type_column}
         # @return [String]
         def type_name(kind)
           kind.is_a?(Class) ? kind.polymorphic_name : kind.to_s
@@ -144,7 +148,7 @@ module Castellan
           "#{other.type} is identified by something else than what #{owner_key} holds" if other
         end
 
-        # Of a table that holds several classes: all of them are stored under the name of the topmost.
+        # With STI, all classes are stored under the base class's name.
         def of_part?(model)
           model.is_a?(Class) && model < ::ActiveRecord::Base && model.finder_needs_type_condition?
         end
@@ -157,8 +161,9 @@ module Castellan
           (@reflection.options[:primary_key] || definition.model.primary_key).to_s == definition.id_column.to_s
         end
 
-        # The join table alone holds the links where the database itself keeps its key true (SQLite does so only on connections that
-        # want it), or where the related rows are read as well, each by its primary key.
+        # Reads the links from the join table alone if a foreign key guarantees that the related rows exist
+        # (SQLite enforces foreign keys only on connections that enable them), or if the related rows are read
+        # as well, by primary key.
         def joined_links(id, read)
           source = @reflection.source_reflection
           join = @owner.association(@reflection.through_reflection.name)
@@ -187,7 +192,7 @@ module Castellan
           [through_model, model].compact.filter_map { |klass| klass.arel_table[klass.primary_key] if klass.primary_key.is_a?(String) }
         end
 
-        # The model joined last, unless it is the related one, whose table would have another name in the statement.
+        # The model joined last, unless it is the related model, whose table has an alias in the statement.
         def through_model
           return unless @reflection.through_reflection?
 
@@ -199,7 +204,8 @@ module Castellan
           steady?(@reflection, &:nil?)
         end
 
-        # Whether the block holds for the scope of every association on the way, and nothing else adds to the statement.
+        # Whether the block returns true for the scope of every association on the way, without default scopes
+        # and STI.
         def steady?(reflection, &holds)
           return false if !yield(reflection.scope) || (!reflection.polymorphic? && adds?(reflection.klass))
           return true unless reflection.through_reflection?
@@ -241,7 +247,7 @@ module Castellan
           elsif !to_many? && relation.distinct_value && relation.offset_value then "its scope has DISTINCT with OFFSET"
           end
         rescue StandardError
-          nil # it needs what only a request has
+          nil # the scope needs something that only a request has
         end
 
         def key_types

@@ -3,17 +3,17 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # How the value of a column becomes JSON: by a plain coder where the driver's value is what the model's reader would
-      # give, otherwise through the model's own type.
+      # Chooses how a column's value becomes JSON: by a coder if the driver's value is what the model's reader
+      # returns, otherwise through the attribute's type.
       #
       #   types = ColumnTypes.new(User, :sqlite)
       #   types.coder("email")                         # => :text
       #   types.coder("status")                        # => nil, an enum
       #   types.cast("status", 1)                      # => "active"
       #
-      # A column and its type have to agree: `attribute :number, :string` over an integer column is no plain column.
-      # Decimals on SQLite are binary fractions to the driver, JSON there is unchecked text, times in zones other than UTC
-      # are written with an offset: these go through the type.
+      # The attribute's type must fit the column: `attribute :number, :string` on an integer column has no
+      # coder. SQLite's decimals (floats to the driver), its JSON (unchecked text) and times in other zones
+      # than UTC go through the type.
       class ColumnTypes
         IDENTIFYING = %i[integer text date].freeze
         WHOLE = %w[ActiveModel::Type::Value ActiveRecord::Type::DecimalWithoutScale].freeze
@@ -35,7 +35,7 @@ module Castellan
         UNCHECKED_BY_SQLITE = %i[decimal json].freeze
         UTC_NAMES = %w[UTC Etc/UTC].freeze
         MILLISECONDS = 3
-        CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # what is infinite has none
+        CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # does not match infinity
         private_constant :CLOCK, :IDENTIFYING, :WHOLE, :PLAIN, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
 
         def initialize(model, dialect)
@@ -47,8 +47,9 @@ module Castellan
           freeze
         end
 
-        # @param name [String]
-        # @return [Symbol, nil] nil where the value has to be read by {#cast} or by the model; depends on Time.zone
+        # @param name [String] a column
+        # @return [Symbol, nil] nil if the value must be read by {#cast} or through the model; depends on
+        #   Time.zone
         def coder(name)
           coder = @coders.fetch(name)
           case coder
@@ -58,8 +59,9 @@ module Castellan
           end
         end
 
-        # A callback that sees each record is taken to leave its key alone: else no link to it could be read as a row.
-        # @return [Boolean] whether the driver's value and the reader's have one text
+        # Assumes that after_find and after_initialize do not change keys; otherwise no link could be read as
+        # a row.
+        # @return [Boolean] whether the driver's value and the reader's value have the same string
         def identifies?(name)
           return false if [@model, *Subclasses.of(@model)].any? { |klass| written_by_hand?(klass, name) || other_type?(klass, name) }
 
@@ -73,37 +75,40 @@ module Castellan
           @model.type_for_attribute(name).deserialize(value)
         end
 
-        # @param text [String] of an id
-        # @return [Object, nil] what a reader would answer if that were written: of an enum's number its name
+        # @param text [String] an id
+        # @return [Object, nil] what the reader returns after that text is stored; for an enum's number, its
+        #   name
         def typecast(name, text)
           type = @model.type_for_attribute(name)
           value = type.cast(text)
           type.deserialize(type.serialize(value)) if type.serializable?(value)
         end
 
-        # @return [String] a time with a zone is read in UTC, whatever the session's zone
+        # @return [String] the column's SQL expression, in UTC whatever the session's time zone
         def sql(name, qualified)
           with_zone?(name) ? "timezone('UTC', #{qualified})" : qualified
         end
 
-        # @return [String] without a length
+        # @return [String] the database type, without a length
         def database_type(name)
           Dialect.without_length(@model.columns_hash.fetch(name).sql_type)
         end
 
-        # Readers written by hand, and callbacks that see each record after it was found: rows cannot tell what they answer. In a table
-        # of several classes the reader may be a subclass's.
-        # @return [Boolean]
+        # A reader method of the application, or an after_find or after_initialize callback, may change the
+        # value. With STI, the reader may be a subclass's.
+        # @return [Boolean] whether the column can be read only through an instance
         def reader_of_its_own?(name)
           own_reader?(@model, name) || Subclasses.of(@model).any? { |klass| own_reader?(klass, name) || other_type?(klass, name) }
         end
 
-        # @return [String, nil] the name of the type where it is the application's own class (`attribute :price, MoneyType.new`)
+        # @return [String, nil] the type's class name if the application defines it (`attribute :price,
+        #   MoneyType.new`)
         def custom_type(name)
           custom(@model.type_for_attribute(name))&.name
         end
 
-        # @return [String, nil] why only an instance gives the value: the callback or method, and where it is written
+        # @return [String, nil] why only an instance returns the value: the callback or method, and its
+        #   location
         def record_reason(name)
           klass = [@model, *Subclasses.of(@model)].find { |one|
             own_reader?(one, name) || (one != @model && other_type?(one, name))
@@ -117,7 +122,7 @@ module Castellan
 
         private
 
-        # @return [Array<Array(String, Object)>] those that see each record after it was found
+        # @return [Array<Array(String, Object)>] after_find and after_initialize, each with its filter
         def callbacks(model)
           %i[find initialize].flat_map { |event| model.__callbacks.fetch(event, []).map { |callback| ["after_#{event}", callback.filter] } }
         end
@@ -135,7 +140,7 @@ module Castellan
         LIBRARY = /\A(?:ActiveModel|ActiveRecord)::/
         private_constant :LIBRARY
 
-        # Types that wrap another (encrypted, serialized, of an array) are the ORM's, and what they wrap may not be.
+        # ActiveRecord wraps types (encrypted, serialized, array); the wrapped type may be the application's.
         def custom(type)
           return type.class unless LIBRARY.match?(type.class.name.to_s)
 
@@ -152,7 +157,7 @@ module Castellan
         end
 
         def written_by_hand?(model, name)
-          return true if model.private_method_defined?(name) # Ruby says no to whoever asks for it
+          return true if model.private_method_defined?(name) # calling a private method raises NoMethodError
           return false unless model.method_defined?(name)
 
           owner = model.instance_method(name).owner
@@ -176,7 +181,7 @@ module Castellan
           coder
         end
 
-        # SQLite keeps fractions of a second that the column's precision would take away.
+        # SQLite stores more fractional digits than the column's precision allows.
         def coarse?(coder, column)
           coder == :datetime && column.precision && column.precision < MILLISECONDS
         end
@@ -200,7 +205,7 @@ module Castellan
           !@zoned.fetch(name) || (zone = Time.zone).nil? || UTC_NAMES.include?(zone.tzinfo.name)
         end
 
-        # A delegator, which answers is_a? for what it wraps.
+        # The converter is a delegator: its `is_a?` answers for the wrapped type, so only Module#=== finds it.
         def zone_converter?(type)
           case type
           when ::ActiveRecord::AttributeMethods::TimeZoneConversion::TimeZoneConverter then true

@@ -3,14 +3,14 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Whether an association's scope says the same in every request, so that its text need not be made anew in each.
+      # Detects association scopes whose SQL is the same in every request, so that it can be generated once.
       #
       #   ConstantScope.constant?(-> { order(:id) })                        # => true
       #   ConstantScope.constant?(-> { where("sent_at < ?", Time.now) })    # => false
       #
-      # It does where the compiled block calls nothing but the query methods below, on itself, with literals. Everything else may
-      # read the time, the tenant or a variable, and counts as changing; so does every scope on a Ruby without RubyVM, or where
-      # Rails wraps scopes in another way than today. Being wrong that way costs microseconds, never a wrong byte.
+      # A scope is constant if its bytecode calls only the query methods below, on self, with literals. Every
+      # other scope counts as changing, as do all scopes on a Ruby without RubyVM; that costs microseconds and
+      # is never wrong.
       module ConstantScope
         METHODS = %i[order reorder reverse_order where not rewhere limit distinct].freeze
         CALLS = %i[opt_send_without_block send].freeze
@@ -22,7 +22,7 @@ module Castellan
 
         module_function
 
-        # @param scope [Proc] of an association's reflection
+        # @param scope [Proc] the scope of an association's reflection
         # @return [Boolean]
         def constant?(scope)
           return false unless defined?(RubyVM::InstructionSequence)
@@ -31,7 +31,8 @@ module Castellan
           sequence.to_a.last.grep(Array).all? { |instruction| harmless?(*instruction) }
         end
 
-        # Rails wraps a scope that takes no argument in a block of its own, whose variable `scope` is the one that was written.
+        # Rails wraps a scope without arguments in a block whose local variable `scope` is the original
+        # lambda.
         def written(scope)
           binding = scope.binding
           inner = binding.local_variable_defined?(:scope) && binding.local_variable_get(:scope)

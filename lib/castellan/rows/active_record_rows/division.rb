@@ -3,7 +3,7 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # What {Batches} asks of a relation, and how the connection is held meanwhile.
+      # Splits a relation into batches for {Batches} and holds the connection meanwhile.
       #
       #   division = ActiveRecordRows.for(User).division
       #   division.key_order(User.order(id: :desc))              # => :desc
@@ -16,12 +16,14 @@ module Castellan
           freeze
         end
 
-        # @return [Boolean] whether a condition on the key leaves the scope's other rows as they are
+        # @return [Boolean] whether a condition on the key leaves the other rows unchanged (false with GROUP
+        #   BY or HAVING)
         def possible?(scope)
           scope.group_values.empty? && scope.having_clause.empty?
         end
 
-        # @return [Symbol, nil] :asc or :desc where the scope is read in the order of its key, or in none
+        # @return [Symbol, nil] :asc or :desc if the scope is ordered by its primary key, or not ordered; nil
+        #   otherwise
         def key_order(scope)
           return if scope.limit_value || scope.offset_value
           return :asc if scope.order_values.empty?
@@ -30,7 +32,7 @@ module Castellan
           direction(term) if term.is_a?(Arel::Nodes::Ordering) && key?(term.expr)
         end
 
-        # @return [ActiveRecord::Relation] the rows behind this key
+        # @return [ActiveRecord::Relation] the rows after this key
         def after(scope, id, direction)
           key = @model.arel_table[@key]
           scope.where(direction == :asc ? key.gt(id) : key.lt(id))
@@ -41,7 +43,8 @@ module Castellan
           scope.except(:limit, :offset)
         end
 
-        # Leases a connection no longer than the block, unless the caller holds one already (ActiveRecord before 7.2 keeps what it leased).
+        # Releases the connection after the block, unless the caller held one before (ActiveRecord before 7.2
+        # keeps leases).
         def apart
           pool = @model.connection_pool
           held = pool.active_connection?
@@ -50,7 +53,8 @@ module Castellan
           pool.release_connection unless held
         end
 
-        # One transaction, in which every statement sees the same rows: the caller's own, or one that begins here.
+        # Runs the block in one transaction, in which all statements see the same rows: the caller's, or a new
+        # one.
         def snapshot(&block)
           return yield if @model.connection_pool.active_connection? && @model.connection.transaction_open?
 

@@ -3,22 +3,21 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Whether ActiveRecord finds the same for many records at once as each record would find by itself, which is the truth here.
+      # Checks whether preloading an association finds the same records as lazy loading.
       #
       #   EagerLoading.same?(rows, User, :roles)            # => true
       #   EagerLoading.same?(rows, User, :two_last_logins)  # => false: LIMIT
       #
-      # Preloading has a LIMIT count all records, of a to-one association and on the way to the related ones too; cannot group; loses what
-      # a SELECT leaves without its key, and the DISTINCT of what is passed on the way; compares keys of different types by their texts;
-      # where several scopes on the way have an order, takes another one of them first; and where the way passes a table twice, knows
-      # which of the two a default scope is of.
+      # Preloading differs in these cases: LIMIT and OFFSET (they apply to all parents together), GROUP BY, a
+      # SELECT without the key, DISTINCT or several orders on a :through path, a table that the path passes
+      # twice, and keys of different types, which preloading compares as strings.
       module EagerLoading
         module_function
 
-        # @param adapter [ActiveRecordRows] of the records' table
-        # @param model [Class] of the records
-        # @param name [Symbol] of an association
-        # @param related [Array<Class>] of a polymorphic belongs_to: those that the records name; not needed for any other
+        # @param adapter [ActiveRecordRows] the adapter of the records' table
+        # @param model [Class] the records' model
+        # @param name [Symbol] an association
+        # @param related [Array<Class>] for a polymorphic belongs_to, the classes that the records refer to
         # @return [Boolean]
         def same?(adapter, model, name, related = [])
           reflection = model.reflect_on_association(name)
@@ -39,7 +38,7 @@ module Castellan
           tables != tables.uniq
         end
 
-        # The association itself and those that it goes through, each with the model that it is of.
+        # The association and those that it goes through, each with its owner model.
         def steps(model, reflection)
           return [[model, reflection]] unless reflection.through_reflection?
 
@@ -55,7 +54,8 @@ module Castellan
           step.polymorphic? ? related : [step.klass]
         end
 
-        # @return [Array<ActiveRecord::Relation>, nil] what the step's scopes make; nil where only a record can say
+        # @return [Array<ActiveRecord::Relation>, nil] the relations of the step's scopes; nil if a scope
+        #   needs a record
         def relations(step, related)
           classes = classes(step, related)
           return classes.reject { |klass| klass.default_scopes.empty? }.map(&:all) unless step.scope

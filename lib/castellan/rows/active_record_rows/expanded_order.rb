@@ -3,15 +3,15 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # A relation that is ordered by a name it gave in its SELECT, ordered by what stands behind that name: rows are read by another
-      # SELECT, which has no such name.
+      # Replaces SELECT aliases in ORDER BY with their expressions. Rows are read with another SELECT, which
+      # lacks them.
       #
       #   ExpandedOrder.of(User.select("users.*, age * 2 AS twice").order("twice DESC"))   # ORDER BY (age * 2) DESC
       module ExpandedOrder
-        # What is between parentheses or quotes is one piece; commas divide the others.
-        # Atomic: a parenthesis in a literal is never tried in another way.
+        # Splits at commas; text in parentheses or quotes is one piece. Atomic, so that a parenthesis in a
+        # literal does not cause backtracking.
         PIECES = /(?>\((?>\g<0>|,)*\)|'(?:[^']|'')*'|"[^"]*"|`[^`]*`|[^,()'"`])++/
-        # What ends an expression is no name.
+        # The keywords here end an expression; they are not aliases.
         NAMED = /\A(?<expression>.+?)\s+(?:AS\s+)?["`]?(?!(?:\d+|end|null|true|false)\b)(?<name>\w+)["`]?\s*\z/im
         private_constant :PIECES, :NAMED
 
@@ -26,7 +26,7 @@ module Castellan
           names.empty? ? relation : relation.except(:order).order(*relation.order_values.map { |term| expanded(term, names) })
         end
 
-        # @return [Hash{String => String}] what is selected under a name that no column has
+        # @return [Hash{String => String}] expressions by alias, without aliases that are also column names
         def names(relation)
           found = relation.select_values.flat_map { |selected| named(selected, relation.klass) }.to_h
           found.except(*relation.klass.column_names)

@@ -6,13 +6,13 @@ require_relative "record_times"
 module Castellan
   module Rows
     class ActiveRecordRows
-      # What rows ask of instances of a model: attributes, associations that are loaded, and loading those that are not.
+      # Reads attributes and associations of model instances, and preloads associations.
       #
       #   instances = ActiveRecordRows.for(User).instances
       #   instances.read(users, :email)                # => ["ada@example.com", …]
       #   instances.related(user, :roles)              # => [#<Role>, …]
       #
-      # A generated reader is passed by for `_read_attribute`, which it calls; nothing else of ActiveRecord's inside is touched.
+      # Calls `_read_attribute` instead of a generated reader, which would call it too.
       class Instances < ObjectInstances
         def initialize(adapter)
           @adapter = adapter
@@ -25,7 +25,7 @@ module Castellan
           records.map(&:class).uniq == [@model]
         end
 
-        # By the column's own coder, where Ruby's value is written as the driver's would be.
+        # Uses the column's own coder if the Ruby value is written as the driver's value would be.
         # (see ObjectInstances#column)
         def column(records, name)
           return unless @adapter.columns.include?(name) && !@adapter.needs_record?(name)
@@ -70,14 +70,15 @@ module Castellan
 
         private
 
-        # The classes that a polymorphic belongs_to of these records leads to.
+        # The classes that a polymorphic belongs_to of these records refers to.
         def named(model, name, records)
           return [] unless model.reflect_on_association(name).polymorphic?
 
           records.filter_map { |record| record.association(name).klass }.uniq
         end
 
-        # Dates and times as the encoder reads them without asking Ruby for each; nil where not all are dates (one may be infinite).
+        # Dates and times in a form that the encoder reads without calling Ruby; nil if not all are dates (one
+        # may be infinite).
         def values(records, column, coder)
           case coder
           when :date then dates(read_column(records, column))
@@ -94,7 +95,8 @@ module Castellan
           values.map { |date| date&.iso8601 } if values.all? { |date| date.nil? || date.is_a?(::Date) }
         end
 
-        # A block that says what is missing would cost more than all else here: only what is nil is looked at twice.
+        # Passing a block for missing attributes to each read would dominate the cost, so only nil is checked
+        # again.
         def read_column(records, column)
           records.map do |record|
             value = record._read_attribute(column)

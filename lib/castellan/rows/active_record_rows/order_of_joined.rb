@@ -3,13 +3,14 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # A relation in an order that its joined tables give, with each row once: at the place where it comes first.
+      # Orders a relation by columns of joined tables and keeps each row once, at its first position.
       #
       #   OrderOfJoined.needed?(User.joins(:roles).order("roles.title"))        # => true
       #   OrderOfJoined.needed?(User.joins(:roles).order(:last_name))           # => false
-      #   OrderOfJoined.apply(User.joins(:roles).order("roles.title"), ["id"])   # => users, joined with the places of their ids
+      #   OrderOfJoined.apply(User.joins(:roles).order("roles.title"), ["id"])   # => users, joined by position
       #
-      # What is not surely a column of the model's own table counts as another's: that costs a window function, never a wrong order.
+      # An order term that is not clearly a column of the model's table counts as joined: that costs a window
+      # function, but the order is right.
       module OrderOfJoined
         TERM = /\A(?:(?<table>[^.\s]+)\.)?(?<column>\S+?)(?:\s+(?:asc|desc))?(?:\s+nulls\s+(?:first|last))?\z/i
         PLACES = Arel::Table.new("castellan_places")
@@ -24,8 +25,8 @@ module Castellan
         end
 
         # @param relation [ActiveRecord::Relation]
-        # @param keys [Array<String>] the columns of the primary key
-        # @return [ActiveRecord::Relation] without the relation's limit and offset
+        # @param keys [Array<String>] the primary key's columns
+        # @return [ActiveRecord::Relation] without the given relation's limit and offset
         def apply(relation, keys)
           model = relation.klass
           names = keys.size == 1 ? { "id" => keys.first } : keys.each_with_index.to_h { |key, index| ["id#{index}", key] }

@@ -3,20 +3,21 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # The times of a column of records: as the driver gave them where that is text and nobody has read them yet, because to make a
-      # time of a text only to write it as text costs more than all else of a record.
+      # Returns the unparsed strings of a time column. Parsing a time only to format it again dominates a
+      # record's cost.
       #
       #   RecordTimes.of(users, "seen_at") { |others| others.map(&:seen_at) }   # => ["2024-01-31 10:00:00", Time, nil, …]
       #
-      # What was assigned, and what is no text, comes from the block. Only for columns whose texts are times in UTC.
+      # Assigned values and values that are not strings come from the block. Only for columns whose strings
+      # are times in UTC.
       module RecordTimes
         module_function
 
-        # @param records [Array<ActiveRecord::Base>] of one class
+        # @param records [Array<ActiveRecord::Base>] records of one class
         # @param column [String]
-        # @yieldparam records [Array<ActiveRecord::Base>] whose times are wanted
-        # @yieldreturn [Array<Object>] one for each
-        # @return [Array<String, Object>]
+        # @yieldparam records [Array<ActiveRecord::Base>] records whose times are needed
+        # @yieldreturn [Array<Object>] one time for each record
+        # @return [Array<String, Object>] one value for each record
         def of(records, column)
           return yield(records) unless texts?(records.first, column)
 
@@ -27,7 +28,8 @@ module Castellan
           end
         end
 
-        # Times that are there are quicker than their texts; the first record stands for all of them.
+        # Times that are already parsed are faster to write than their strings; the first record is
+        # representative.
         def texts?(record, column)
           record.has_attribute?(column) && record.read_attribute_before_type_cast(column).is_a?(String) &&
             !record.accessed_fields.include?(column)

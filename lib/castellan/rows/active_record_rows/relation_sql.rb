@@ -3,8 +3,8 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # A caller's relation as the statement that reads rows: what concerns instances (includes, strict_loading, readonly)
-      # is left out, and a join to many never multiplies.
+      # Builds the SELECT that reads a relation's rows, without what concerns instances (includes,
+      # strict_loading, readonly) and with each row once, even if the relation joins a to-many association.
       #
       #   RelationSql.select(RelationSql.once(User.joins(:roles).distinct), %("users"."id"))
       module RelationSql
@@ -16,13 +16,13 @@ module Castellan
 
         module_function
 
-        # @return [String]
+        # @return [String] SQL
         def select(relation, list)
           relation.reselect(Arel.sql(list)).to_sql
         end
 
-        # The same for whoever loads records: what the caller's relation says of instances (what it selects, preloads, extends)
-        # holds, unless its rows have to be told apart before they are counted.
+        # The relation for loading records: keeps what the caller selects, preloads and extends, unless a
+        # limit would count duplicate rows of a join.
         # @return [ActiveRecord::Relation]
         def records(relation)
           return relation unless relation.limit_value || relation.offset_value
@@ -31,7 +31,8 @@ module Castellan
           within(relation).merge(relation.only(:preload, :includes, *(:select if renames?(relation))))
         end
 
-        # A relation that may answer a row twice becomes `WHERE id IN (the relation)`, in the relation's order and with its limit.
+        # Turns a relation that may return a row twice into `WHERE id IN (relation)`, with its order and
+        # limit.
         # @return [ActiveRecord::Relation]
         def once(relation)
           plain = ExpandedOrder.of(relation)
@@ -39,18 +40,18 @@ module Castellan
           multiplies?(plain) ? within(without(plain, INSTANCES)) : without(plain, [*INSTANCES, :select])
         end
 
-        # The same relation where it has none of them, because a copy costs more than the look.
+        # Returns the relation itself if it has none of these values, because `except` copies it.
         def without(relation, values)
           relation.values.keys.intersect?(values) ? relation.except(*values) : relation
         end
 
-        # The rows that its limit leaves, for whoever wants them in another order; what else the relation says holds.
+        # Wraps a limited relation so that its rows can be ordered again; its other values stay.
         # @return [ActiveRecord::Relation]
         def chosen(relation)
           relation.unscope(:order, :limit, :offset).merge(among(relation.klass, once(relation)))
         end
 
-        # @return [Boolean] whether one of the selected expressions has the name of a column
+        # @return [Boolean] whether a selected expression is named like a column
         def renames?(relation)
           relation.select_values.any? { |selected| aliases(selected).any? { |name| relation.klass.columns_hash.key?(name) } }
         end
@@ -80,8 +81,8 @@ module Castellan
           among(model, relation.unscope(:order, :limit, :offset, :select).except(:distinct)).merge(window(relation))
         end
 
-        # @param chosen [ActiveRecord::Relation] of the same rows
-        # @return [ActiveRecord::Relation] of the rows that are in it
+        # @param chosen [ActiveRecord::Relation] a relation of the same table
+        # @return [ActiveRecord::Relation] the rows whose keys it selects
         def among(model, chosen)
           columns = keys(model).map { |key| model.arel_table[key] }
           ids = chosen.reselect(*columns)
@@ -97,7 +98,7 @@ module Castellan
           raise DeclarationError, "#{model}: a scope with a join, DISTINCT, GROUP BY or LIMIT needs a primary key (a view has none)"
         end
 
-        # What the outer statement keeps: order, limit and offset.
+        # Keeps order, limit, offset, lock and readonly for the outer statement.
         def window(relation)
           relation.only(*WINDOW)
         end

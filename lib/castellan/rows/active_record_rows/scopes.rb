@@ -3,7 +3,7 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # What an adapter makes of the caller's relation: narrowed to ids, in another order, a page of it, its count, its SQL.
+      # Narrows, orders, pages and counts the caller's relation, and returns its SQL.
       #
       #   rows = ActiveRecordRows.for(User)
       #   rows.page(rows.order(User.where(active: true), [%i[email asc]]), limit: 20, offset: 40)
@@ -15,18 +15,19 @@ module Castellan
           object.is_a?(Class) ? object.all : object
         end
 
-        # @return [Boolean] whether it can be given to {#fetch}
+        # @return [Boolean] whether the object can be passed to {#fetch}
         def scope?(object)
           object.is_a?(::ActiveRecord::Relation) && object.klass <= model
         end
 
-        # @return [Boolean] whether the caller selects something else under a column's name: only the records know what they answer then
+        # @return [Boolean] whether the scope selects something else under a column's name, so that records
+        #   must be loaded
         def renames?(scope)
           RelationSql.renames?(narrowed(scope))
         end
 
         # @param ids [Array<String, Integer>]
-        # @return [ActiveRecord::Relation, ChosenIds] the latter where the scope adds nothing to the model
+        # @return [ActiveRecord::Relation, ChosenIds] the latter if the scope adds no conditions to the model
         def by_ids(scope, ids, column = primary_key)
           return by_several(limited(scope), ids, column) if column.is_a?(Array)
 
@@ -37,9 +38,10 @@ module Castellan
           ChosenIds.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
         end
 
-        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; empty keeps the scope's own order
-        # @param key [Symbol, Array<Symbol>, nil] what identifies a row where there is no primary key (of a view)
-        # @return [ActiveRecord::Relation] with the primary key as the last column, so that pages never overlap
+        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; an empty array keeps the scope's
+        #   order
+        # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
+        # @return [ActiveRecord::Relation] ordered by the primary key last, so that pages never overlap
         def order(scope, order, key: nil)
           scope = narrowed(scope)
           scope = limited(scope) if order.any?
@@ -51,7 +53,7 @@ module Castellan
           order.empty? ? scope.order(*terms) : scope.reorder(*terms)
         end
 
-        # @return [ActiveRecord::Relation] a page of what the scope's own limit leaves
+        # @return [ActiveRecord::Relation] a page within the scope's own limit
         def page(scope, limit:, offset:)
           scope = narrowed(scope)
           limit, offset = window_within(scope.limit_value, scope.offset_value, limit, offset)
@@ -60,7 +62,7 @@ module Castellan
           scope
         end
 
-        # @return [Integer] how many different rows there are, with the scope's own limit
+        # @return [Integer] the number of distinct rows, within the scope's own limit
         def count(scope)
           once = RelationSql.once(narrowed(scope)).unscope(:order, :lock)
           return once.count unless once.limit_value || once.offset_value
@@ -69,32 +71,32 @@ module Castellan
           model.unscoped.from(keys.any? ? once.select(*keys) : once, :castellan_counted).count
         end
 
-        # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text, the zone of times and the shard
-        # @return [String] the exact SQL of the scope, for this request
+        # @param plan [Plan::FetchPlan, nil] adds the scopes of its associations, the time zone and the shard
+        # @return [String] the exact SQL of the scope in this request, for use in a cache key
         def scope_key(scope, plan = nil)
-          sql = narrowed(scope).to_sql # the relation keeps it: a relation that is used again costs nothing
+          sql = narrowed(scope).to_sql # the relation memoizes its SQL
           plan ? [sql, *tables_read(plan).scopes, ::Time.zone&.name, model.current_shard].join("\n") : sql
         end
 
-        # @return [Array<Symbol>, nil] the columns of the primary key
+        # @return [Array<Symbol>, nil] the primary key's columns
         def keys
           keys = Array(model.primary_key).map(&:to_sym)
           keys if keys.any?
         end
 
-        # @param sql [String] a condition
+        # @param sql [String] an SQL condition
         # @return [ActiveRecord::Relation]
         def where_sql(scope, sql)
           scope.where(Arel.sql(sql))
         end
 
-        # @return [Boolean] whether the relation is the model's with conditions and an order, and nothing else
+        # @return [Boolean] whether the relation adds only conditions and an order to the model
         def plain?(relation)
           relation.klass == model && (relation.values.keys - %i[where order references extending]).empty?
         end
 
         # @param columns [Array<Symbol>]
-        # @return [String] SELECT of these columns of exactly the rows that the relation has, for use in `IN (…)`
+        # @return [String] SELECT of these columns for exactly the relation's rows, for use in `IN (…)`
         def subquery_sql(relation, columns)
           limited = relation.limit_value || relation.offset_value
           relation = relation.left_outer_joins(*RelationSql.joined(relation)) if relation.eager_loading?
@@ -108,14 +110,14 @@ module Castellan
         end
 
         # @param joins [String, nil] see {JoinedPaths}
-        # @return [String] SELECT of that list for the scope, with no row twice
+        # @return [String] SELECT of that list for the scope, each row once
         def select_sql(scope, list, joins = nil)
           once = RelationSql.once(narrowed(scope))
           RelationSql.select(joins ? once.joins(joins) : once, list)
         end
 
-        # @return [Boolean] whether a join can be added: not to rows that are locked, nor to a FROM of the caller's own, nor to rows in
-        #   no order, because a join would shuffle what everybody sees in the order in which it was written
+        # @return [Boolean] whether a join can be added. False for locked rows, for a custom FROM, and without
+        #   an order, because a join would change the order in which the database returns the rows
         def joinable?(scope)
           relation = narrowed(scope)
           relation.order_values.any? && !relation.values.keys.intersect?(%i[lock from])
@@ -130,17 +132,17 @@ module Castellan
           columns.one? ? scope.where(columns.first => values.flatten(1)) : scope.where(columns.map(&:name) => values)
         end
 
-        # What is asked of a scope with a limit is asked of the rows that the limit leaves.
+        # Conditions on a scope with a limit apply to the rows within the limit.
         def limited(scope)
           scope.is_a?(::ActiveRecord::Relation) && (scope.limit_value || scope.offset_value) ? RelationSql.chosen(scope) : scope
         end
 
-        # A default scope, the type of a table of several, `none`, `readonly` and a block's `scoping` are values of a relation too.
+        # Default scopes, STI, `none`, `readonly` and `scoping` blocks are values of a relation too.
         def whole?(scope)
           scope.is_a?(::ActiveRecord::Relation) && scope.klass == model && scope.values.empty? && constant_by_ids?
         end
 
-        # Where the driver and the column's type are sure to read an id in the same way.
+        # Whether the driver and the column's type certainly read an id in the same way.
         def kept_ids?(ids, column, coder)
           return coder == :integer if dialect.name == :sqlite
 

@@ -3,13 +3,13 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Runs SELECTs on the raw connection the way ActiveRecord would on its own: query log tags and other transformers,
-      # never a write (so `while_preventing_writes` holds), an `sql.active_record` event, ActiveRecord's errors. Good inside one lease.
+      # Runs SELECTs on the raw connection as ActiveRecord would: with query log tags and other transformers,
+      # an `sql.active_record` event and ActiveRecord's errors. Refuses writes. Valid during one lease.
       #
       #   session.rows("SELECT id FROM users")                                # => [[1], [2]], on PostgreSQL a PG::Result
       #   session.rows("SELECT … WHERE user_id = ANY($1::bigint[])", [1, 2])
       #
-      # Reads past ActiveRecord's query cache: what it answers is never older than the statement.
+      # Bypasses ActiveRecord's query cache, so that rows are never older than the statement.
       class Session
         include ColumnValues
 
@@ -17,16 +17,16 @@ module Castellan
         NONE = [].freeze
         private_constant :EVENT, :NONE
 
-        # @param name [String] what the statements are called in the log
+        # @param name [String] the statements' name in the log
         def initialize(connection, name, dialect)
           @connection = connection
           @name = name
           @dialect = dialect
         end
 
-        # Asks them in one round trip where that is possible. An event's duration is then the time that its answer was waited for
-        # after the one before, so those of one round trip add up to what it took.
-        # @param queries [Array<Query>] each gets its rows
+        # Sends the queries in one round trip if possible. The duration of each event is then the wait since
+        # the previous result, so that the durations of one round trip add up to its total time.
+        # @param queries [Array<Query>] each receives its rows
         def answer(queries)
           @pipeline = pipeline(queries) if queries.size > 1 && pipelines?
           queries.each do |query|
@@ -38,8 +38,9 @@ module Castellan
         end
 
         # @param sql [String]
-        # @param ids [Array<Integer, String>, nil] the ids that the text's one placeholder stands for
-        # @param kept [Boolean] whether the text is one of few that come again: it runs prepared where ActiveRecord's would
+        # @param ids [Array<Integer, String>, nil] the ids for the SQL's one placeholder
+        # @param kept [Boolean] whether the SQL is one of few that repeat: then it runs as a prepared
+        #   statement if ActiveRecord's would
         # @param indexed [Boolean] whether an index finds the rows of one id
         # @return [Array<Array>, PG::Result] in text format
         def rows(sql, ids = nil, kept: false, indexed: false)
@@ -71,7 +72,8 @@ module Castellan
           raise StatementError.translate(error, sql, @connection)
         end
 
-        # A scope of one connection may have turned prepared statements off (`unprepared_statement`), as `prepared_statements: false` has.
+        # `unprepared_statement` may have turned prepared statements off for this block, like
+        # `prepared_statements: false`.
         def postgres(sql, ids, kept, indexed)
           return PostgresDriver.texts(@pipeline.result) if @pipeline
 
@@ -81,7 +83,7 @@ module Castellan
           reconnect_later if raw&.finished?
         end
 
-        # Nor where each text is another one.
+        # Query transformers may change each statement, so those statements are not pipelined.
         def pipelines?
           @dialect.name == :postgres && PostgresPipeline.possible? && @connection.prepared_statements &&
             ::ActiveRecord.query_transformers.empty?
@@ -97,7 +99,7 @@ module Castellan
           SqliteStatements.rows(@connection.raw_connection, sql, value, prepared: kept && @connection.prepared_statements)
         end
 
-        # A second interrupt leaves `close` as well.
+        # A second interrupt may abort `close` as well.
         def close_pipeline
           @pipeline.close
         ensure
@@ -105,8 +107,9 @@ module Castellan
           @pipeline = nil
         end
 
-        # ActiveRecord would hand out a dead connection for some seconds before it looks at it. In a transaction it must not connect again:
-        # its ROLLBACK fails, and it throws the connection away.
+        # Disconnects, because ActiveRecord trusts a dead connection for some seconds before it verifies it.
+        # Inside a transaction it must not reconnect: there the ROLLBACK fails and ActiveRecord discards the
+        # connection.
         def reconnect_later
           @connection.disconnect! unless @connection.transaction_open?
         end

@@ -3,11 +3,11 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # A driver's error as the one that ActiveRecord raises for it, so that an application's rescues hold.
+      # Translates driver errors to ActiveRecord's, so that the application's rescues work.
       #
       #   raise StatementError.translate(pg_error, sql, connection)   # => ActiveRecord::QueryCanceled
       #
-      # Only what a SELECT can meet; the rest is ActiveRecord::StatementInvalid.
+      # Covers the errors of a SELECT; every other driver error becomes ActiveRecord::StatementInvalid.
       module StatementError
         BY_STATE = { "57014" => "QueryCanceled", "40001" => "SerializationFailure", "40P01" => "Deadlocked", "55P03" => "LockWaitTimeout",
                      "22003" => "RangeError" }.freeze
@@ -15,7 +15,7 @@ module Castellan
 
         module_function
 
-        # @return [Exception]
+        # @return [Exception] the error itself if no driver raised it
         def translate(error, sql, connection)
           return error unless DriverError.raised?(error)
           return lost(error, connection) if DriverError.lost?(error)
@@ -28,7 +28,7 @@ module Castellan
           ::ActiveRecord::ConnectionFailed.new("#{error.class}: #{error.message}", connection_pool: connection.pool)
         end
 
-        # Inside a transaction, which has to be begun again.
+        # Raised inside a transaction, which the application must restart.
         def expired(error, connection)
           ::ActiveRecord::PreparedStatementCacheExpired.new(error.message, connection_pool: connection.pool)
         end

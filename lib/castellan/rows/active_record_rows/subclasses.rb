@@ -3,10 +3,10 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # The classes whose records stand in a model's table besides its own (single table inheritance). They grow as classes are loaded.
+      # Lists the loaded subclasses that share a model's table (single table inheritance).
       #
       #   Subclasses.of(Vehicle)   # => [Car, Bike]
-      #   Subclasses.of(User)      # => [], without a column for the type
+      #   Subclasses.of(User)      # => [], because its table has no inheritance column
       module Subclasses
         NONE = [].freeze
         private_constant :NONE
