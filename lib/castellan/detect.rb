@@ -40,43 +40,47 @@ require "castellan/detect/middleware"
 require "castellan/detect/production"
 
 module Castellan
-  # Finds queries that repeat, down to the line, and says what to write instead.
+  # Finds repeated queries, with the line that sends them and the code to write instead.
   #
   #   findings = Castellan::Detect.watch { User.all.map { |user| user.employee&.number } }
   #   findings.first.location   # => "app/models/report.rb:12"
   #   findings.first.fix        # => "add .preload(:employee) where the users are loaded: app/models/report.rb:12"
   #
-  # In development put {Middleware} into the stack; in tests include {Assertions}. Watches the thread that calls it and those that it
-  # starts. Finds nothing with `CASTELLAN=off`.
+  # In development use {Middleware}; in tests include {Assertions}. Observes the calling thread and the
+  # threads that it starts. With `CASTELLAN=off` it finds nothing.
   module Detect
     MODELS = [ActiveRecordModels, SequelModels].freeze
 
     class << self
-      # @param repeats [Integer] how many statements of one shape make a finding
-      # @param min_ms [Numeric] how long they must take from the first to the last
-      # @param slow_ms [Numeric, nil] from how long one statement is a finding by itself; nil: none is
-      # @yield the work
-      # @return [Array<Finding>] the most statements first
+      # @param repeats [Integer] the number of statements of one shape that make a finding
+      # @param min_ms [Numeric] the minimum time from the first to the last of them, in milliseconds
+      # @param slow_ms [Numeric, nil] the duration in milliseconds from which a single statement is a finding;
+      #   nil disables this
+      # @yield runs the code to observe
+      # @return [Array<Finding>] by descending count
       def watch(repeats: 2, min_ms: 0, slow_ms: 500, &block)
         tally = Tally.new(slow_ns: slow_ms && (slow_ms * 1_000_000).to_i)
         Instrument.record(tally, &block)
         Verdict.new(tally, repeats: repeats, min_ns: (min_ms * 1_000_000).to_i).findings
       end
 
-      # Does the work at three sizes of the data and fits how often each query is sent. The first time warms up.
-      # @param scale [#call, nil] makes that many records more; without it the block is told for how many records to work
-      # @param by [Integer] how many at first; then twice and four times as many
-      # @yield [count] the work; when it returns something with a size (a body, a list), that must grow with the data
+      # Runs the block with n, 2n and 4n records, after one run to warm up, and fits the number of queries.
+      # @param scale [#call, nil] creates that many more records; without it, the block receives the number of
+      #   records
+      # @param by [Integer] n
+      # @yield [count] runs the work; a result with a size (a body, a list) must grow with the data
       # @return [Growth]
+      # @raise [ConfigurationError] if `by` is not positive, or if there is neither `scale` nor a block
+      #   parameter
       def growth(scale: nil, by: 2, &work) = Growth.measure(scale: scale, by: by, work: work)
 
-      # Watches requests of a production server.
+      # Creates an observer for the requests of a production server.
       # @return [Production]
       # @see Production#initialize
       def production(...) = Production.new(...)
 
       # @param owner [Class, nil]
-      # @return [Module, nil] who knows this class
+      # @return [Module, nil] {ActiveRecordModels} or {SequelModels}, if the class is one of their models
       def models(owner) = MODELS.find { |models| models.model?(owner) }
     end
   end

@@ -2,7 +2,7 @@
 
 module Castellan
   module Detect
-    # For tests: a block must not repeat its queries.
+    # Adds minitest assertions that a block does not repeat its queries.
     #
     #   class UsersTest < Minitest::Test
     #     include Castellan::Detect::Assertions
@@ -16,14 +16,14 @@ module Castellan
     #     end
     #   end
     #
-    # Needs `assert(condition, message)`, which minitest and test-unit have, and data: with one record nothing repeats.
-    # `known:` leaves out findings that somebody decided to live with. In GitHub Actions,
-    # `puts Castellan::Detect::Report.github(Castellan::Detect.watch { … })`
-    # marks the lines to change.
+    # Requires `assert(condition, message)`, as in minitest and test-unit, and at least two records. `known:`
+    # ignores accepted findings. In GitHub Actions, `puts
+    # Castellan::Detect::Report.github(Castellan::Detect.watch { … })` annotates the lines to change.
     module Assertions
-      # @param repeats [Integer] how many statements of one shape make a finding
-      # @param known [KnownFindings, String, nil] or the path of its file
-      # @return what the block returns
+      # @param repeats [Integer] the number of statements of one shape that make a finding
+      # @param known [KnownFindings, String, nil] accepted findings, or the path of their file
+      # @yield runs the code under test
+      # @return [Object] the result of the block
       def assert_no_repeated_queries(message = nil, repeats: 2, known: nil)
         result = nil
         findings = Detect.watch(repeats: repeats, slow_ms: nil) { result = yield }.select(&:repeats?)
@@ -34,9 +34,10 @@ module Castellan
         result
       end
 
-      # @param scale [#call, nil] makes that many records more; without it the block is told for how many records to work
-      # @param by [Integer] how many are made at first
-      # @return [Growth] what grew
+      # @param scale [#call, nil] creates that many more records; without it, the block receives the number of
+      #   records
+      # @param by [Integer] n, the number of records in the first run; then 2n and 4n
+      # @return [Growth]
       # @see Detect.growth
       def assert_queries_constant(scale = nil, message = nil, by: 2, &block)
         growth = Detect.growth(scale: scale, by: by, &block)

@@ -10,7 +10,7 @@ module Castellan
     module Bulk
       CALCULATION = /\Aselect (count|sum|avg|min|max)\((?:\*|\?|(?:\w+\.)?(\w+))\)/
 
-      # What both libraries have in common.
+      # The part that ActiveRecord and Sequel share.
       module Common
         # @param conditions [String] further conditions as Ruby code
         # @return [String, nil] the code; nil if the SELECT is not a simple calculation
@@ -27,7 +27,7 @@ module Castellan
       end
       private_constant :Common
 
-      # As ActiveRecord is written.
+      # Writes ActiveRecord code.
       module ActiveRecordBulk
         extend Common
 
@@ -47,7 +47,7 @@ module Castellan
         private_class_method :grouped
       end
 
-      # As Sequel is written.
+      # Writes Sequel code.
       module SequelBulk
         extend Common
 
@@ -66,8 +66,8 @@ module Castellan
       end
       private_constant :ActiveRecordBulk, :SequelBulk
 
-      # @param models [Module] who knows the models
-      # @return [Module]
+      # @param models [Module] {ActiveRecordModels} or {SequelModels}
+      # @return [Module] the matching writer
       def self.of(models) = models == SequelModels ? SequelBulk : ActiveRecordBulk
     end
   end

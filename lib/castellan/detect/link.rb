@@ -2,15 +2,17 @@
 
 module Castellan
   module Detect
-    # An association as the detector needs it, of whichever ORM. Frozen.
+    # Describes an association of ActiveRecord or Sequel. Frozen.
     #
     #   Link.new(name: :roles, model: User, target: Role, table: "roles", key: "user_id", to: :many, through: "assignments")
     #
-    # `key` is the column that must equal something of the owner when the association is asked for one record at a time:
-    # in the target's table, or in the one it goes `through`; `keys` are all of them where it is composite. `to` is :one or
-    # :many; `type` is the column that names the model of a polymorphic owner; `declared` the class in whose source it stands, which for
-    # a subclass is its superclass; `held` the column of the owner that holds the target's key, where the owner does; `makes` is
-    # :join_model where declaring such an association makes a model of the table in between.
+    # - `key`: the column that a query for one owner's records compares, in the target's table or in the
+    #   `through` table; `keys` are all columns of a composite key.
+    # - `to`: :one or :many.
+    # - `type`: the column with the class name of a polymorphic owner.
+    # - `declared`: the class whose source declares the association; for a subclass it is the superclass.
+    # - `held`: the owner's column with the target's key, for belongs_to.
+    # - `makes`: :join_model if declaring such an association generates a model of the join table.
     Link = Struct.new(:name, :model, :declared, :target, :table, :key, :keys, :to, :through, :foreign, :held, :type, :makes,
                       keyword_init: true) do
       def initialize(key: nil, keys: [key].compact, **rest)
@@ -21,16 +23,17 @@ module Castellan
       # @return [String] "User#roles"
       def to_s = "#{(declared || model).name || "(no name)"}##{name}"
 
+      # A belongs_to association never matches: a lookup by primary key can come from anywhere.
       # @param shape [Shape]
-      # @return [Boolean] whether a statement asks for this association of one owner. Never of the side that holds the
-      #   key: a look-up by primary key can come from anywhere.
+      # @return [Boolean] whether the statement queries this association of one owner
       def asked_by?(shape)
         foreign && shape.table == table && (keys - shape.equal_in(through || table)).empty? &&
           (through.nil? || shape.tables.include?(through))
       end
 
       # @param source [Source]
-      # @return [Boolean] whether a statement looks up the record whose key the owner holds, with the key as it is written there
+      # @return [Boolean] whether the statement looks up a record by the foreign key that the source line
+      #   names
       def held_by?(shape, source)
         return false unless held && target && shape.table == table && shape.equal == keys
 

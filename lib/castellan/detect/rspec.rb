@@ -4,7 +4,7 @@ require "castellan/detect"
 
 module Castellan
   module Detect
-    # Matchers for RSpec. Requiring this file makes them known to every example.
+    # Adds RSpec matchers for repeated queries. Requiring this file includes them in every example.
     #
     #   require "castellan/detect/rspec"   # in spec_helper.rb
     #
@@ -13,24 +13,24 @@ module Castellan
     #   expect { get "/users" }.to perform_constant_queries.while_adding { |count| create_list(:user, count) }
     #   expect { |count| User.limit(count).map(&:employee) }.to perform_constant_queries
     #
-    # The first needs data: with one record nothing repeats. The second makes it: the block is run with n, 2n and 4n records. When it
-    # returns a response or a list, that must grow with them. See {Assertions} for the same in minitest.
+    # `repeat_queries` needs at least two records. `perform_constant_queries` runs the block with n, 2n and 4n
+    # records; a response or list that the block returns must grow with them. For minitest see {Assertions}.
     module RSpec
-      # @param repeats [Integer] how many statements of one shape make a finding
+      # @param repeats [Integer] the number of statements of one shape that make a finding
       def repeat_queries(repeats: 2) = RepeatQueries.new(repeats)
 
-      # @param by [Integer] how many records there are at first
-      # @yield [count] makes that many records more, as `while_adding` does
+      # @param by [Integer] n, the number of records in the first run
+      # @yield [count] creates that many more records, like `while_adding`
       def perform_constant_queries(by: 2, &scale) = PerformConstantQueries.new(by, scale)
 
-      # What `repeat_queries` makes.
+      # The matcher `repeat_queries`.
       class RepeatQueries
         def initialize(repeats)
           @repeats = repeats
           @known = nil
         end
 
-        # @param source [KnownFindings, String] or the path of a file; these are none
+        # @param source [KnownFindings, String] accepted findings, or the path of their file
         def known(source)
           @known = KnownFindings.of(source)
           self
@@ -52,26 +52,26 @@ module Castellan
         end
       end
 
-      # What `perform_constant_queries` makes.
+      # The matcher `perform_constant_queries`.
       class PerformConstantQueries
         def initialize(by, scale)
           @by = by
           @scale = scale
         end
 
-        # @yield [count] makes that many records more
+        # @yield [count] creates that many more records
         def while_adding(&scale)
           @scale = scale
           self
         end
 
-        # @yield [count] as `while_adding` does: `do … end` after the matcher belongs to `to`, which hands it on
+        # @yield [count] like `while_adding`: Ruby passes a `do … end` block to `to`, which passes it on
         def matches?(work, &scale)
           @growth = Detect.growth(scale: @scale || scale, by: @by, &work)
           @growth.constant?
         end
 
-        # Work that cannot be seen to grow proves nothing, either way.
+        # A result that does not grow proves neither.
         def does_not_match?(work, &scale)
           matches?(work, &scale)
           @growth.slopes.any?

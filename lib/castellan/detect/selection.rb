@@ -2,27 +2,28 @@
 
 module Castellan
   module Detect
-    # What a statement chooses: its tables, its conditions but for the key of an association, and its order. So a fix is held against the
-    # statement before it is suggested.
+    # Describes the rows that a statement selects: tables, conditions (except an association's key) and order.
+    # The detector compares a fix with the statement before it suggests the fix.
     #
     #   asked = Selection.new(group.shape, link)
-    #   asked.same?(Selection.declared(link))                              # whether the association itself answers it
-    #   asked.same?(Selection.scoped(link, "where(on_behalf: false)"))     # whether one that is declared so does
+    #   asked.same?(Selection.declared(link))                              # => true if the association selects the same
+    #   asked.same?(Selection.scoped(link, "where(on_behalf: false)"))     # => true if it does with this scope
     #
-    # Nothing is sent to the database. Scopes are the application's code, which may want what is only there in a request: then it is nil.
+    # Sends nothing to the database. Evaluates the application's scopes; if one raises (e.g. outside of a
+    # request), the result is nil.
     class Selection
       EQUATION = /\A(\w+) (?:=|is) /
       private_constant :EQUATION
 
       class << self
         # @param link [Link]
-        # @return [Selection, nil] of the association as it is declared
+        # @return [Selection, nil] the selection of the association as declared
         def declared(link)
           read(link) { active_record?(link) ? of_record(link) : of_sequel(link) }
         end
 
         # @param code [String] "where(on_behalf: false).order(id: :desc)"
-        # @return [Selection, nil] of an association of the same class and key that is declared with this code
+        # @return [Selection, nil] the selection of an association with the same class and key and this scope
         def scoped(link, code)
           return of_model(link.target, code, link) unless link.through
           return if own_scope?(link)
@@ -32,7 +33,7 @@ module Castellan
           association.with(further) if association && further
         end
 
-        # @return [Selection, nil] of all records of a model that the code chooses
+        # @return [Selection, nil] the records of a model that the code selects
         def of_model(model, code, link = nil)
           read(link) do
             all = Detect.models(model) == SequelModels ? model.dataset : model.all
@@ -40,7 +41,7 @@ module Castellan
           end
         end
 
-        # @return [Array<String>] the columns that must equal something because the association is declared so
+        # @return [Array<String>] columns that the association's scope compares with a value
         def columns(link)
           link.target ? declared(link)&.columns.to_a : []
         end
@@ -56,7 +57,7 @@ module Castellan
 
         def active_record?(link) = Detect.models(link.model) == ActiveRecordModels
 
-        # A through association knows its joins only for a record.
+        # The scope of a through association depends on a record, so build one.
         def of_record(link)
           scope = link.model.reflect_on_association(link.name).scope
           return owner(link.model).association(link.name).scope if link.through
@@ -79,29 +80,34 @@ module Castellan
         end
       end
 
-      # @return [Array<String>] tables, sorted
-      # @return [Array<String>] conditions, sorted
-      # @return [String, nil]
+      # @!attribute tables
+      #   @return [Array<String>] sorted
+      # @!attribute conditions
+      #   @return [Array<String>] sorted
+      # @!attribute order
+      #   @return [String, nil]
       attr_reader :tables, :conditions, :order
 
       # @param shape [Shape]
-      # @param link [Link, nil] whose key is left out
-      # @param without [Array<String>] further columns that are left out
+      # @param link [Link, nil] the association whose key is ignored
+      # @param without [Array<String>] further ignored columns
       def initialize(shape, link = nil, without: [])
         @tables = shape.tables.sort
         @conditions = shape.conditions.grep_v(key(link, without)).uniq.sort
         @order = shape.sorted_by
       end
 
-      # @param ordered [Boolean] whether the order must be the same
+      # @param other [Selection, nil]
+      # @param ordered [Boolean] whether to compare the order, too
+      # @return [Boolean]
       def same?(other, ordered: true)
         !other.nil? && tables == other.tables && conditions == other.conditions && (!ordered || order == other.order)
       end
 
-      # @return [Array<String>] columns that must equal something
+      # @return [Array<String>] columns that are compared by =
       def columns = conditions.filter_map { |condition| condition[EQUATION, 1] }
 
-      # @return [Selection] with the conditions of another one as well, in its order
+      # @return [Selection] a copy with the other's conditions added and the other's order
       def with(other) = dup.tap { |both| both.add(other) }
 
       protected

@@ -2,25 +2,27 @@
 
 module Castellan
   module Detect
-    # Statements that need not repeat to be slow: one that takes long, and a JOIN that brings each record many times over.
+    # Collects statements that are slow without repeating: long queries, and JOINs that return each record
+    # many times.
     #
     #   singles = Singles.new(slow_ns: 500_000_000)
-    #   singles.slow(shape, 812_000_000)                 # called where the statement was sent
-    #   singles.wide(shape, User, 500, 5, [:posts])      # 500 rows became 5 users, because of their posts
+    #   singles.slow(shape, 812_000_000)                 # call it at the line that sends the statement
+    #   singles.wide(shape, User, 500, 5, [:posts])      # 500 rows for 5 users, because of their posts
     #   singles.findings                                 # => [Finding, Finding]
     #
-    # Of each the place and one stack are kept, MOST of them. A part of the {Tally}; one thread's.
+    # Keeps at most {MOST} statements, each with its site and one stack. Not thread-safe: each {Tally} of a
+    # thread has its own.
     class Singles
       MOST = 20
-      # A JOIN is wide from so many rows, and so many for each record.
+      # A JOIN is wide if it returns at least this many rows, and this many per record.
       WIDE_ROWS = 50
       WIDE_TIMES = 10
 
-      # One statement at one place.
+      # One statement at one site.
       Single = Struct.new(:kind, :shape, :site, :stack, :model, :rows, :records, :names, :times, :total_ns, keyword_init: true)
       private_constant :Single
 
-      # @return [Integer, nil] from how long a statement is slow; nil: none is
+      # @return [Integer, nil] the threshold for slow statements in nanoseconds; nil disables them
       attr_reader :slow_ns
 
       def initialize(slow_ns:)
@@ -32,6 +34,7 @@ module Castellan
       def any? = @all.any?
 
       # @param shape [Shape]
+      # @param duration_ns [Integer]
       # @return [void]
       def slow(shape, duration_ns)
         single = keep(:slow_query, shape) or return
@@ -41,8 +44,10 @@ module Castellan
       end
 
       # @param shape [Shape]
-      # @param model [Class] whose records came
-      # @param names [Hash] the tree of associations that came with them
+      # @param model [Class] the model of the records
+      # @param rows [Integer]
+      # @param records [Integer]
+      # @param names [Hash] the tree of joined associations
       # @return [void]
       def wide(shape, model, rows, records, names)
         return if rows < WIDE_ROWS || rows < records * WIDE_TIMES
@@ -101,7 +106,7 @@ module Castellan
           "with the condition"
       end
 
-      # @return [String, nil] code that chooses the records by the table that was joined, where the statement does so
+      # @return [String, nil] code that filters by the joined table; nil if the statement does not
       def filtered(single, models)
         link = models.link(single.model, single.names.keys.first)
         conditions = single.shape.fingerprint[/ where (.*)/m, 1].to_s

@@ -72,7 +72,7 @@ module Castellan
           [group.shape.verb, group.shape.table, group.busiest, (group.shape.tables if group.shape.copies?), group.shape.database]
         else
           shape = group.shape
-          text = group.count < @repeats ? [shape.fingerprint, shape.database] : shape.fingerprint # repeats in several databases: one finding
+          text = group.count < @repeats ? [shape.fingerprint, shape.database] : shape.fingerprint # one finding for all databases
           [text, group.owner, group.association]
         end
       end

@@ -4,7 +4,7 @@ module Castellan
   module Detect
     class Fix
       # Associations that are loaded where their owners are.
-      #
+      # Writes the fix that preloads associations where their owners are loaded.
       #   Loading.new(one, { employee: {} }).fix.text
       #   # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
       class Loading
@@ -16,8 +16,9 @@ module Castellan
           @tree = tree
         end
 
-        # @param before [String] what must be done first
-        # @param after [String] what must be done then; without a declaration there is nothing to try, because the line must be rewritten
+        # @param before [String] an instruction that precedes this one
+        # @param after [String] an instruction that follows; a trial then needs a declaration, because it
+        #   cannot rewrite the line
         # @param declaration [Hash, nil] see {Finding}
         # @return [Fix]
         def fix(before: "", after: "", declaration: nil)
@@ -27,12 +28,12 @@ module Castellan
           Fix.new("#{before}#{self}#{after}", preload: (@tree if after.empty? || declaration), declaration: declaration, also: also)
         end
 
-        # @return [Boolean] whether the call is simply added, so that other associations can be in it as well
+        # @return [Boolean] whether the fix is a plain preload call, which can take further associations
         def plain? = @parent.walk.nil? || active_record?
 
-        # ActiveRecord loads an association through another with a scope of its own wrongly, or not at all, once the other one or its
-        # records are there.
-        # @return [Boolean] whether it must stand before others in one call
+        # ActiveRecord preloads a through association with a scope of its own wrongly, or not at all, once the
+        # association between or its records are loaded.
+        # @return [Boolean] whether it must come first among the arguments of one call
         def first?
           return false unless active_record? && @parent.path.empty?
 
@@ -44,7 +45,7 @@ module Castellan
         def to_s
           return "add .#{call} where the #{parents} are loaded: #{places}#{last}" if plain?
 
-          # What an association of Sequel answers is an array, to which nothing can be added.
+          # Sequel's association methods return arrays, to which no preload can be added.
           "write .#{@parent.walk} { |dataset| dataset.#{call} } instead of .#{@parent.walk} where the #{parents} are loaded: #{places}"
         end
 
@@ -76,19 +77,20 @@ module Castellan
           "only the #{Words.plural(@one.link.model)} among the #{Words.plural(loaded)} have #{@one.link.name}: load them apart"
         end
 
-        # Another model's may stand on the same line.
+        # The line may also call find_by_sql of another model.
         def own_sql?
           names = [@parent.model, loaded].map { |model| model.name.to_s[/\w+\z/] }
           source.calls.any? { |call| call.name == :find_by_sql && [nil, *names].include?(call.receiver&.text.to_s[/\w+\z/]) }
         end
 
-        # A second `eager` of Sequel replaces what is loaded with an association that both name.
+        # Sequel's second `eager` replaces nested associations of the first.
         def last
           nested = @tree.any? { |_name, rest| rest.any? }
           " (behind the .eager that is there, or in its place)" if nested && source.calls?(:eager)
         end
 
-        # Follows the path from the class that was loaded. What a polymorphic association leads to may lack one.
+        # Follows the path from the loaded class. One class of a polymorphic association may lack the next
+        # association.
         def missing?
           [*@parent.path, @one.link.name].reduce(loaded) do |model, name|
             link = models.link(model, name) or return true

@@ -3,12 +3,14 @@
 module Castellan
   module Detect
     class Fix
-      # One look-up, or one grouped calculation, for what is asked for one value after the other and is no walk through an association.
+      # Writes one lookup or one grouped calculation for statements that query value by value, outside of
+      # associations.
       #
       #   LookUp.new(one).fix.text
       #   # => "collect the values before the loop at app/jobs/import.rb:7 and ask once: Tag.where(id: values).index_by(&:id)"
       #
-      # Of several conditions the statements or the line of source must show which one changes; the others must be written as literals.
+      # With several conditions, the statements or the source line must show which one changes; the others
+      # must be literals.
       class LookUp
         # @param one [Verdict::Case]
         def initialize(one)
@@ -32,7 +34,8 @@ module Castellan
 
         private
 
-        # The subclass that the statement names, where that is the same each time: it chooses by the column of the class's name.
+        # The subclass in the statement's name, if it is always the same: it then filters by the inheritance
+        # column.
         def asked_of(model)
           named = @models.named(@shape) if @kind && !varying.include?(@kind)
           named && model && named < model ? named : model
@@ -40,7 +43,7 @@ module Castellan
 
         def at = CallSite.location(@one.site)
 
-        # Where the values are keys that the records of one load hold.
+        # Uses an association whose foreign keys the loaded records hold.
         def through_association
           preload = Detect.models(@one.held.model).preload(Preload.path([*@one.parent.path, @one.held.name]))
           Fix.new("add .#{preload} where the #{Words.plural(@one.parent.model)} are loaded: #{CallSite.location(@one.parent.site)} " \
@@ -63,28 +66,28 @@ module Castellan
           "it has conditions on #{@equal.join(", ")}, and #{at} does not show which changes"
         end
 
-        # Without a model there is no code to write, but it can be asked at once all the same.
+        # Without a model there is no code to write, but one query still replaces many.
         def modelless
           counted = " and GROUP BY #{column}" if @shape.calculation?
           ", with #{column} IN (…) in place of #{column} = …#{counted} (no model of the table #{@shape.table} is known)"
         end
 
-        # The one that changes.
+        # The column whose value changes.
         def column
           @equal.size == 1 ? @equal.first : (changing.first if changing.size == 1)
         end
 
-        # What was seen to change, else what is not written with a literal.
+        # Columns that were observed to change, or else columns without a literal at the line.
         def changing = @changing ||= varying.any? ? @equal & varying : @equal - constant.keys
 
         def varying = @one.group.pieces&.varying.to_a
 
-        # @return [Hash{String => String}] columns and the literals that they must equal
+        # @return [Hash{String => String}] columns and the literals that they equal
         def constant
           @constant ||= @equal.filter_map { |name| [name, @source.value(name).text] if @source.value(name)&.constant? }.to_h
         end
 
-        # Several of each, but not all.
+        # Whether the line takes several rows of each value, but not all.
         def some? = @shape.single? && (@shape.paged? || @source.limits?) && column != @models.primary_key(@model || Object)
 
         def code
@@ -97,18 +100,18 @@ module Castellan
                   end
         end
 
-        # What was seen to stay the same is asked for as it is written.
+        # Conditions that stayed the same are copied from the source line.
         def further(text = :text)
           same = (@equal - [column]).filter_map { |name| [name, @source.value(name)] if constant[name] || varying.any? }
           pairs = same.filter_map { |name, value| "#{name}: #{value.public_send(text)}" if value }
           pairs.any? ? "where(#{pairs.join(", ")})" : ""
         end
 
-        # The order in which one record would have been the first.
+        # The order that decides which record is the first.
         def order = @shape.order ? @models.order(@shape.order) : ""
 
-        # Whether the code chooses by other conditions than the statement. That of a subclass it need not have where the model stands for
-        # all of them.
+        # Whether the code's conditions differ from the statement's. If the model stands for all subclasses,
+        # the condition on the inheritance column may be missing.
         def incomplete?
           return true if code.nil? || code.include?("…")
 

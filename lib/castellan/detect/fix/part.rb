@@ -3,12 +3,13 @@
 module Castellan
   module Detect
     class Fix
-      # The fix for an association of which a part is asked of the database for each record: the last token, a count, whether there are any.
+      # Writes the fix for a partial read of an association per record: the last token, a count, an existence
+      # check.
       #
       #   Part.new(one, {}).fix.text
       #   # => "declare in User: has_one :last_token, -> { where(on_behalf: false).order(id: :desc) }, …; add .preload(:last_token) where …"
       #
-      # The code is taken from the line and suggested only where it chooses what the statement chose, by all of its conditions.
+      # Copies the code from the source line, and only if it selects what the statement selected.
       class Part
         CONDITIONS = %i[where not exclude filter rewhere].freeze
         ORDERS = %i[order reorder reverse_order reverse].freeze
@@ -17,17 +18,17 @@ module Castellan
         ONE = %i[first first! last last! take take! find_by find_by! get].freeze
         BATCHES = %i[find_each find_in_batches in_batches paged_each].freeze
         KEYED = %i[find with_pk with_pk!].freeze
-        # They make another query of it than the association's.
+        # Methods that turn the association's query into another one.
         OTHERWISE = %i[joins left_joins left_outer_joins select reselect group distinct having unscope includes preload eager_load
                        references from lock merge or and extending readonly eager eager_graph join left_join inner_join
                        association_join union select_append select_group group_and_count select_hash select_hash_groups as_hash
                        to_hash to_hash_groups].freeze
-        # With a block they are Ruby's.
+        # With a block, these are Ruby's own methods.
         RUBY = %i[select group].freeze
         private_constant :CONDITIONS, :ORDERS, :READ_FROM_LOADED, :ONE, :BATCHES, :KEYED, :OTHERWISE, :RUBY
 
         # @param one [Verdict::Case] with a link and a parent
-        # @param names [Hash] what other fixes declare: `[class, name] => code`; this one's is added
+        # @param names [Hash] declarations of other fixes, `[class, name] => code`; this fix adds its own
         def initialize(one, names)
           @one = one
           @names = names
@@ -60,7 +61,7 @@ module Castellan
         def bulk = Bulk.of(@models)
         def active_record? = @models == ActiveRecordModels
 
-        # Of several chains at the line the one that asks what was asked.
+        # Of several chains at the line, the one with the statement's conditions.
         def steps
           chains = @source.steps(@link.name, :"#{@link.name}_dataset")
           chains.find { |chain| chosen?(filters(chain)) } || chains.first
@@ -68,7 +69,8 @@ module Castellan
 
         def chosen?(code) = Selection.scoped(@link, code)&.same?(@asked, ordered: false)
 
-        # Whether the call asks nothing any more once the association is loaded, or the method looks at what is loaded first.
+        # Whether the call sends no query once the association is loaded, or the method checks `loaded?`
+        # first.
         def answered?
           return false unless active_record?
           return true if @source.asks_loaded?(@link.name)
@@ -81,7 +83,7 @@ module Castellan
 
         def reads_columns? = %i[pluck pick include?].include?(@steps.first.name) || @steps.first.name == :any?
 
-        # Whether the association as declared is what was asked for.
+        # Whether the statement reads the association as declared.
         def whole?(ordered: !@shape.calculation? && !@shape.existence?)
           @asked.same?(@association, ordered: ordered)
         end
@@ -101,7 +103,7 @@ module Castellan
           "#{at} does not show all conditions on #{@link}" unless shown?
         end
 
-        # Whether the code of the line chooses what the statement chose.
+        # Whether the line's code has the statement's conditions.
         def shown? = !filters.nil? && Selection.scoped(@link, evaluable)&.same?(@asked, ordered: false)
 
         def used?(names) = (@steps || @source.calls).any? { |step| names.include?(step.name) }
@@ -119,24 +121,24 @@ module Castellan
           step && OTHERWISE.include?(step.name) && (step.arguments.any? || !RUBY.include?(step.name))
         end
 
-        # The calls that choose and sort, which come first.
+        # The leading calls that filter and sort.
         def choosing(chain = @steps) = chain.to_a.take_while { |step| condition?(step) || ORDERS.include?(step.name) || limit_one?(step) }
 
         def condition?(step) = CONDITIONS.include?(step.name) || @models.scope?(@link.target, step.name)
 
         def limit_one?(step) = step.name == :limit && step.arguments.map(&:text) == ["1"]
 
-        # What comes after them: `last`, `pluck(:id)`.
+        # The first call after those: `last`, `pluck(:id)`.
         def finder = @steps.to_a[choosing.size]
 
-        # The calls that choose, with what a finder chooses by.
+        # The calls that filter, including a finder's conditions.
         def conditions(chain = @steps)
           choosing = choosing(chain)
           finder = chain.to_a[choosing.size]
           [*choosing.select { |step| condition?(step) }, *(finder if finder && chooses?(finder))]
         end
 
-        # A key, or a number of records, is no condition.
+        # A key or a number of records is not a condition.
         def chooses?(step)
           return step.arguments.any? if step.name == :exists?
 
@@ -144,10 +146,10 @@ module Castellan
             step.name.match?(/\A(?:find_by|first|last|take|get|any\?|empty\?|count)/)
         end
 
-        # @return [String, nil] the conditions as code; nil where the line shows none and the statement has some
+        # @return [String, nil] the conditions as code; nil if the line lacks conditions of the statement
         def filters(chain = @steps) = chain ? conditions(chain).map { |step| where(step, :written, :text) }.join(".") : columns
 
-        # The same with a number in place of what is computed.
+        # The conditions with 0 in place of computed values.
         def evaluable = @steps ? conditions.map { |step| where(step, :evaluable, :evaluable_text) }.join(".") : columns(&:evaluable_text)
 
         def where(step, call, text)
@@ -158,7 +160,8 @@ module Castellan
           "where(#{"#{@models.primary_key(@link.target)}: " if key}#{arguments.join(", ")})"
         end
 
-        # Where the line names the model and not the association: what it writes for the columns that must equal something.
+        # If the line names the model instead of the association: the values that the line gives for the
+        # compared columns.
         def columns
           further = @asked.conditions - @association&.conditions.to_a
           values = further.map { |condition| [name = condition[/\A(\w+) = \?\z/, 1], name && @source.value(name)] }
@@ -168,21 +171,21 @@ module Castellan
           pairs.empty? ? "" : "where(#{pairs.join(", ")})"
         end
 
-        # Whether what the line chooses by is the same for each record.
+        # Whether the line's conditions are the same for each record.
         def constant?
           return conditions.all? { |step| step.arguments.all?(&:constant?) && (step.block.nil? || columns_only?(step.block)) } if @steps
 
           @asked.columns.all? { |name| @source.value(name).nil? || @source.value(name).constant? }
         end
 
-        # Sequel takes conditions as a block, where columns are names.
+        # Sequel takes conditions as a block in which columns are method calls.
         def columns_only?(block)
           block.each.none? do |node|
             node.kind == :local || (node.call? && node.receiver.nil? && !@models.column?(@link.target, node.name.to_s))
           end
         end
 
-        # Whether the conditions, though no literals, were the same for each record.
+        # Whether the conditions are not literals but were the same for each record.
         def steady?
           varying = @one.group.pieces&.varying.to_a
           varying.any? && !@asked.columns.intersect?(varying)
@@ -198,7 +201,7 @@ module Castellan
           Fix.new("ask for all at once, before the loop at #{at}: #{code} (what is missing there has none)")
         end
 
-        # The association's own conditions are not on the line.
+        # The association's own conditions are missing from the line, so they cannot be copied.
         def all_filters
           return filters if !whole? || @association.conditions.empty?
 
@@ -225,7 +228,7 @@ module Castellan
                   "#{".#{@link.name}_dataset" unless active_record?}.#{bad} at #{at}")
         end
 
-        # The whole association is read at a line that asks for it anew.
+        # Adds how to read the preloaded association at a line that queries it again.
         def read
           first = ".first" if @shape.single? && @link.to == :many
           "; and read .#{@link.name}#{first}#{column}#{mapped} at #{at}"
@@ -244,14 +247,15 @@ module Castellan
                  .fix(before: "declare in #{declaring.name}: #{code}; ", after: read, declaration: declaration(name, scope, single))
         end
 
-        # Nothing can be tried through a join, or where the line does not read the association.
+        # A trial cannot declare associations through a join, or rewrite a line that does not read the
+        # association.
         def declaration(name, scope, single)
           return if @link.through || @link.composite? || @steps.nil?
 
           { in: declaring.name, name: name, association: @link.name, scope: scope, single: single }
         end
 
-        # What is still to be called on the association, because it holds more or other things than the line asks for.
+        # The call that remains to be made on the new association, because it loads more than the line reads.
         def finder_call
           return finder.written if finder && %i[pluck pick ids].include?(finder.name)
           return mapped.delete_prefix(".") if mapped
@@ -259,10 +263,10 @@ module Castellan
           "first" if @shape.single? && @link.through
         end
 
-        # Sequel's `get` wants one column of the first.
+        # Sequel's `get` returns one column of the first record.
         def column = (finder.arguments.first&.text.to_s.sub(/\A:(\w+)\z/, '&.\1') if finder&.name == :get)
 
-        # Its `select_map` wants one of each.
+        # Sequel's `select_map` returns one column of each record.
         def mapped
           return unless finder && %i[select_map select_order_map].include?(finder.name)
 
@@ -270,7 +274,7 @@ module Castellan
           column&.kind == :literal ? ".map(#{column.text.sub(":", "&:")})" : ".map { … }"
         end
 
-        # The class whose source has the association; the key is named after it.
+        # The class that declares the association; the foreign key is named after it.
         def declaring = @link.declared || @link.model
 
         def single_name
@@ -279,8 +283,8 @@ module Castellan
           "#{prefix}_#{Words.singular(@link.target)}"
         end
 
-        # A name that the class has no method of, because one of its own may be the one that asks, and that no other fix declares.
-        # @return [Array(Symbol, String)]
+        # Chooses a name that is neither a method of the class nor declared by another fix.
+        # @return [Array(Symbol, String)] the name and its declaration
         def free(name, macro, scope)
           names = ["", "preloaded_"].map { |prefix| :"#{prefix}#{name}" } + (2..).lazy.map { |number| :"#{name}_#{number}" }.first(20)
           names.each do |one|
