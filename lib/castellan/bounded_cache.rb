@@ -1,34 +1,35 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Keeps what was computed for a key, for at most `limit` keys. Keys that are in use stay. Safe to share between threads.
+  # Caches up to `limit` values by key and evicts the least recently used. Thread-safe.
   #
   #   plans = Castellan::BoundedCache.new(limit: 100)
   #   plans.fetch("UserResource:users(email)") { compile }   # runs the block once
   #
-  # The block runs outside the lock, so it may wait for a connection; where two threads compute one key, the first value stays.
+  # The block runs outside the lock, so it may wait for a connection. If two threads compute one key, both get
+  # the first value.
   class BoundedCache
     # @param limit [Integer] at least 2
     def initialize(limit: 100)
       @half = limit / 2
       @recent = {}
-      @older = {} # leaves as a whole when @recent is full, but for the keys that were read meanwhile
+      @older = {} # dropped when @recent is full; keys that are read move to @recent
       @lock = Mutex.new
     end
 
-    # @param key [Object] not to be changed afterwards
-    # @yieldreturn the value; nil and false are not kept
-    # @return the value
+    # @param key [Object] do not mutate it afterwards
+    # @yieldreturn [Object] the value; nil and false are not cached
+    # @return [Object] the value
     def fetch(key)
       @recent[key] || keep(key, @older[key] || yield)
     end
 
-    # @return the value, or nil
+    # @return [Object, nil] the value
     def [](key)
       @recent[key] || keep(key, @older[key])
     end
 
-    # @return [Integer] how many keys there are
+    # @return [Integer] the number of keys
     def size
       @lock.synchronize { @recent.merge(@older).size }
     end

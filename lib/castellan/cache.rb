@@ -7,15 +7,15 @@ require_relative "recording"
 require_relative "store"
 
 module Castellan
-  # Keeps bytes by key, in front of what is expensive to compute.
+  # Caches bytes by key, in front of expensive computations.
   #
   #   documents = Castellan::Cache::DocumentLayer.new(store: Castellan::Store::MemoryStore.new, ttl: 43_200)
   #   key = Castellan::Cache::Key.for(["users", "include=roles", version])
   #   documents.fetch(key) { render }   # renders once, even for concurrent requests
   #
-  # The key contains everything the bytes depend on, above all the version of the data. Nothing is ever invalidated: a changed
-  # document has another key, and the store drops the old entry. Per-viewer values are holes in the bytes ({Envelope}).
-  # With CASTELLAN=off the cache is not used.
+  # A key contains everything that the bytes depend on, including the version of the data, so no entry needs
+  # invalidation: a changed document has another key. Per-viewer values are placeholders in the bytes
+  # ({Envelope}). `CASTELLAN=off` disables the cache.
   module Cache
   end
 end

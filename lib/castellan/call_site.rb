@@ -4,23 +4,23 @@ module Castellan
   begin
     require "castellan/castellan_ext"
   rescue LoadError
-    nil # without a C compiler CallSite.current is what Ruby can do: the same answer, slower
+    nil # without a C compiler, the slower Ruby implementation of CallSite.current is used
   end
 
-  # Where the application is right now: the nearest frame that belongs to it and not to Ruby, a gem or Castellan.
+  # Finds the line of the application that is running: the innermost frame outside of Ruby, gems and
+  # Castellan.
   #
   #   site = CallSite.current        # => 33554441, a small number; costs no object where the C extension is built
   #   CallSite.location(site)        # => "app/controllers/users_controller.rb:9"
   #   CallSite.stack                 # => ["app/models/user.rb:4:in `name'", …], application frames only
   #
-  # A site is a number, so that asking in a hot path costs nothing that must be collected; it becomes a text when
-  # somebody reads a finding. Paths are kept for the life of the process, one for each file of the application.
+  # A site is an Integer, so that a hot path allocates nothing; {location} formats it. Paths stay in memory
+  # for the life of the process. Without an application frame (an engine in installed gems), the site is the
+  # innermost frame of a gem that is no framework; {application_gems=} lists gems that count as the
+  # application.
   #
-  # Where no frame is the application's (an engine in installed gems), the site is the nearest frame of a gem that is no framework.
-  # {application_gems=} names gems that are the application.
-  #
-  # Code made with `eval` belongs to the file that it names, if there is one; inside a method, to the method's (Ruby's
-  # profiling interface says so, and the fallback in Ruby differs there). Not for errors: use their backtrace.
+  # `eval`ed code belongs to the file that it names; inside a method, to the method's file (the Ruby fallback
+  # differs there). For errors use their backtrace.
   module CallSite
     LINE_BITS = 24
     LINE_MASK = (1 << LINE_BITS) - 1
@@ -28,7 +28,7 @@ module Castellan
     FIRST_LOOK = 32
     GAP = 32
     LOCK = Mutex.new
-    # Gems that call the application, or that it calls for its queries, responses and jobs.
+    # Gems that call the application, and gems that it calls for queries, responses and jobs.
     FRAMEWORKS = /\A(?:
       rails | railties | (?:active|action)[a-z_]+ | (?:rack|sequel|sinatra|roda|hanami|grape|dry|pry|rspec|minitest)(?:[-_].+)? |
       (?:sidekiq|kaminari)(?:[-_].+)? | puma | falcon | unicorn | pitchfork | thin | webrick | rackup | good_job | solid_[a-z]+ | rake |
@@ -40,25 +40,25 @@ module Castellan
     GEM = %r{.*/gems/([^/]+?)-(?:\d[^/]*|\h{12})/}m
     private_constant :LOCK, :FRAMEWORKS, :GEM
     @application_gems = [].freeze
-    @paths = [nil] # the number of a path, as its index; 0 stands for "not of the application"
+    @paths = [nil] # index = number of a path; 0 means "not the application"
     @numbers = {}
-    @labels = {} # site => name, where there is no C extension to keep it
+    @labels = {} # site => method name, only without the C extension
     @roots = nil
 
     class << self
-      # @param site [Integer, nil]
+      # @return [String, nil] "path:line", relative to {root} if inside
       # @return [String, nil] "path:line", relative to {root} where it lies inside
       def location(site)
         site && "#{relative(path(site))}:#{line(site)}"
       end
 
-      # @return [String] the path as Ruby knows it
+      # @return [String] the path as in Ruby's backtraces
       def path(site) = @paths.fetch(site >> LINE_BITS)
 
       # @return [Integer]
       def line(site) = site & LINE_MASK
 
-      # @return [String, nil] the line of source, without the space around it
+      # @return [String, nil] the line of source, stripped
       def source(site)
         file = File.expand_path(path(site), root)
         return unless File.file?(file)
@@ -72,7 +72,7 @@ module Castellan
                            .map { |frame| "#{relative(frame.path)}:#{frame.lineno}:in `#{frame.label}'" }
       end
 
-      # @return [String] what paths are told relative to: the directory of the application
+      # @return [String] the application's directory, which paths are relative to
       def root = roots.first
 
       # @param directory [#to_s] e.g. `Rails.root`
@@ -80,11 +80,13 @@ module Castellan
         @roots = [directory.to_s, File.realpath(directory.to_s)].uniq.freeze
       end
 
-      # @return [Array<String>] names of gems whose code counts as the application's; `*` stands for any text
+      # @return [Array<String>] names of gems that count as the application; `*` is a wildcard
       attr_reader :application_gems
 
-      # Set it at boot, before the first query: files that were met keep what they are.
-      # @param names [Array<String>] e.g. `%w[spree_core spree_api]` or `%w[spree*]`; in Rails `config.castellan.application_gems`
+      # Set this at boot, before the first query: files that already count as the application stay so.
+      # @param names [Array<String>] e.g. `%w[spree_core spree_api]` or `%w[spree*]`; in Rails
+      #   `config.castellan.application_gems`
+      # @raise [ConfigurationError] unless `names` is an Array of Strings
       def application_gems=(names)
         unless names.is_a?(Array) && names.all?(String)
           raise ConfigurationError, "application_gems must be an Array of names, such as %w[spree_core spree_api], got #{names.inspect}"
@@ -102,8 +104,8 @@ module Castellan
         !path.start_with?(*foreign) || application_gem?(path)
       end
 
-      # The number of a path; the C extension asks it once per path.
-      # @return [Integer] above 0: of the application; below 0: of a gem that is no framework; 0: of neither
+      # Classifies a path. The C extension calls this once per path.
+      # @return [Integer] positive for the application, negative for a gem that is no framework, else 0
       def number(path)
         @numbers[path] || LOCK.synchronize do
           @numbers[path] ||= if application?(path) then enter(path)
@@ -113,7 +115,7 @@ module Castellan
         end
       end
 
-      # @return [Integer, nil] what {current} answers without the C extension
+      # @return [Integer, nil] {current} without the C extension
       def current_in_ruby
         from = 1
         library = nil
@@ -129,12 +131,12 @@ module Castellan
         library
       end
 
-      # The frame of a site, as a backtrace writes it.
-      # @return [String] "path:line:in `name'", the name without "block in"; that which was met there first
+      # Formats a site like a backtrace.
+      # @return [String] "path:line:in `name'"; the name of the method first seen there, without "block in"
       def frame(site) = "#{location(site)}:in `#{label(site)}'"
 
       # @param limit [Integer]
-      # @return [Array<Integer>] what {frames} answers without the C extension
+      # @return [Array<Integer>] {frames} without the C extension
       def frames_in_ruby(limit)
         sites = []
         foreign = 0
@@ -151,14 +153,15 @@ module Castellan
       end
 
       # @!method frames(limit)
-      #   The application frames, innermost first; a block and the method around it on one line are one. They end where GAP frames in a
-      #   row belong to others: an application's own middlewares call everything and say nothing. For every statement of a profile, so
-      #   a frame is a number as {current} is; {frame} makes it a text.
-      #   @return [Array<Integer>] at most `limit`
+      #   The sites of the application frames, innermost first; a block and its method on one line are one frame.
+      #   Stops after GAP consecutive foreign frames, because the application's own middlewares call
+      #   everything. Use {frame} to format them.
+      #   @param limit [Integer]
+      #   @return [Array<Integer>] at most `limit` sites
       # @!method label(site)
-      #   @return [String, nil] the method at a site that {frames} gave
+      # @return [String, nil] the method at a site from {frames}
       # @!method current
-      #   @return [Integer, nil] the site of the nearest application frame; nil where there is none
+      # @return [Integer, nil] the site of the innermost application frame; nil without one
       if Castellan.const_defined?(:NativeCallSite)
         include NativeCallSite
       else
@@ -175,7 +178,7 @@ module Castellan
         (number << LINE_BITS) | frame.lineno if number.positive?
       end
 
-      # A gem's file, but not a generated one, nor a binstub.
+      # Whether the path is a file of a gem, excluding generated files and binstubs.
       def library?(path)
         name = path[GEM, 1]
         !name.nil? && !FRAMEWORKS.match?(name) && !path.start_with?(*own)
@@ -203,7 +206,7 @@ module Castellan
         @foreign ||= [*gem_directories, *ruby_directories].map { |directory| "#{directory.chomp("/")}/" }.concat(own).uniq.freeze
       end
 
-      # Castellan's own directories, wherever its code lies.
+      # Castellan's own directories, wherever the gem is installed.
       def own = @own ||= %W[#{__dir__}/ #{File.expand_path("../../exe", __dir__)}/].freeze
 
       def gem_directories

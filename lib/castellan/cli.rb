@@ -3,7 +3,7 @@
 require_relative "../castellan"
 
 module Castellan
-  # The command line: finds the command and calls it. Each command is a class with `.summary` and `#call → exit status`.
+  # Runs the command line. Each command is a class with `.summary` and `#call → exit status`.
   #
   #   Castellan::CLI.call(%w[load http://127.0.0.1:3000/posts -c 10 -t 5])  # => 0
   module CLI
@@ -17,7 +17,7 @@ module Castellan
     module_function
 
     # @param argv [Array<String>]
-    # @return [Integer] exit status: 0, 1 when what was asked for failed, 2 when it was asked for wrongly
+    # @return [Integer] the exit status: 0; 1 if the command failed; 2 for wrong usage
     def call(argv, out: $stdout, err: $stderr)
       name, *rest = argv
       name, rest = [rest.first, ["--help"]] if name == "help" && rest.any?

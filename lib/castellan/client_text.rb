@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Makes text of the bytes that a client sends: header fields, paths, query parameters.
+  # Converts bytes from clients (header fields, paths, query parameters) to text.
   #
   #   Castellan::ClientText.utf8("caf\xC3\xA9".b)      # => "café"
   #   Castellan::ClientText.utf8("text/h\xE9")         # => nil: neither a database nor a JSON document could take it
@@ -12,7 +12,7 @@ module Castellan
 
     module_function
 
-    # @param value [String] of whatever encoding; bytes without one are taken for UTF-8
+    # @param value [String] in any encoding; binary and ASCII are read as UTF-8
     # @return [String, nil] valid UTF-8 without NUL, or nil
     def utf8(value)
       text = UTF8.include?(value.encoding) ? value : value.encode(Encoding::UTF_8)
@@ -22,8 +22,8 @@ module Castellan
       nil
     end
 
-    # @param most [Integer] characters
-    # @return [String] valid UTF-8, with "?" for what is none
+    # @param most [Integer] the maximum length in characters
+    # @return [String] valid UTF-8; invalid bytes become "?"
     def shown(value, most = 60)
       (utf8(value) || value.b.force_encoding(Encoding::UTF_8).scrub("?"))[0, most]
     end

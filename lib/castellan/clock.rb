@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Castellan
-  # The one place that asks what time it is, so that a test can replace it.
+  # Reads the clocks. All code uses it, so that a test can replace the time.
   #
   #   started = Castellan::Clock.monotonic_ns
   #   elapsed_ns = Castellan::Clock.monotonic_ns - started

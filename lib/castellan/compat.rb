@@ -3,19 +3,19 @@
 require_relative "errors"
 
 module Castellan
-  # Defines the constants of other libraries, for applications that change nothing but their Gemfile.
+  # Defines the constants of other libraries, so that applications only change their Gemfile.
   #
   #   gem "castellan", require: "castellan/compat/jsonapi_serializer"   # in place of gem "jsonapi-serializer"
   #
-  # Nothing here is loaded unless it is required by its own name.
+  # Loaded only if required explicitly.
   module Compat
-    # The files that stand in for the gem's, by the names under which they are required.
+    # The replacements of the gem's files, named as the gem's.
     SHIMS = File.join(__dir__, "compat", "shims").freeze
 
     class << self
-      # @param name [String] of a constant
+      # @param name [String] the name of a constant
       # @param gem [String] the gem that defines it
-      # @param ours [Module] the module that is to have this name
+      # @param ours [Module] Castellan's module of this name
       # @raise [ConfigurationError] if the gem itself is loaded: two libraries cannot share one module
       def claim(name, gem, ours)
         return unless Object.const_defined?(name)
@@ -29,13 +29,13 @@ module Castellan
                                   "and leave castellan/compat out"
       end
 
-      # Puts the shims first on the load path, so that libraries that require the gem get Castellan, with the gem in the bundle and
-      # without it.
+      # Puts the shims first on the load path, so that other libraries' `require` of the gem loads Castellan
+      # instead.
       def replace_gem
         $LOAD_PATH.unshift(SHIMS) unless $LOAD_PATH.include?(SHIMS)
       end
 
-      # Gives an error class the gem's name: error trackers and `rescue_responses` look classes up by their names.
+      # Renames an error class like the gem's: error trackers and `rescue_responses` look up classes by name.
       # @param error [Class]
       # @param name [String]
       def rename(error, name)

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Examines an application: boots it, measures one request, and says what is slow there and why.
+# Boots an application, measures one request, and reports what is slow and why.
 #
 #   application = Castellan::Doctor::Application.boot("config.ru", environment: "production")
 #   request = Castellan::Doctor::Request.new("/users", headers: { "Authorization" => "Bearer …" })
@@ -10,8 +10,8 @@
 #
 #   Castellan::Doctor.try(finding) { get("/users") }   # => Trial: the same work with the finding's fix
 #
-# Boots the application into the process that asks, so it belongs into one of its own (`try` needs no boot). Not for requests that
-# write.
+# Boots the application in the current process, so use a separate one (`try` needs no boot). Do not examine
+# requests that write.
 require_relative "version"
 require_relative "errors"
 require_relative "config"
@@ -45,16 +45,18 @@ require_relative "doctor/report"
 
 module Castellan
   module Doctor
-    # Runs work again with the fix of findings applied in memory, and says whether it helps. No file is touched, every run is in a
-    # transaction that is rolled back, and nothing stays on a relation or a model.
+    # Runs the block again with the fixes applied in memory, and measures whether they help. Changes no file,
+    # rolls back every run, and restores all relations and models.
     #
     #   findings = Castellan::Detect.watch { get("/users") }
     #   Castellan::Doctor.try(findings.first) { get("/users") }.to_s   # => "151 → 2 queries, …; the answer is the same"
     #
-    # Work that writes elsewhere (a cache, a queue, another server) does so at every run. What it returns is compared: a response,
-    # its body, or plain values and models.
-    # @param findings [Array<Finding>] what one change mends, from {Detect.watch}
-    # @yield the work that the findings are of; of requests only GET and HEAD
+    # Writes outside the database (a cache, a queue, another server) happen on every run. Compares the
+    # results: a response, its body, or plain values and models.
+    # @param findings [Array<Finding>] findings with one common fix, from {Detect.watch}
+    # @yield the work with these findings; requests only if GET or HEAD
+    # @return [Trial]
+    # @raise [ArgumentError] without a finding or a block
     # @return [Trial]
     def self.try(*findings, &work)
       findings = findings.flatten.compact

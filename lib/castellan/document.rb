@@ -9,19 +9,19 @@ require_relative "rows"
 require_relative "serialize"
 
 module Castellan
-  # The answer to one request. Reads nothing until its bytes, its status or its validators are needed.
+  # Represents the response to one request. Queries run when its bytes, status or validators are first read.
   #
   #   document = UserResource.document(User.active, query: params, viewer: current_user)
   #   document.to_json                       # => the bytes
   #   render json: document                  # Rails; Rack: [document.status, document.headers, document]
   #   render json: document if stale?(**document.validators)
   #
-  # A document belongs to one request and one thread. A wrong query raises {BadRequest} when the document is made, before any SQL.
+  # Use it for one request in one thread. {BadRequest} is raised when the document is created, before any SQL.
   class Document
     MEDIA_TYPES = { json_api: "application/vnd.api+json", nested: "application/json; charset=utf-8" }.freeze
 
     class << self
-      # Compares documents with those of the models, once {Verify} is loaded.
+      # Set by {Verify}: compares documents with those of the models.
       # @return [#current, nil]
       attr_accessor :verifier
 
@@ -31,7 +31,7 @@ module Castellan
       end
     end
 
-    # @return [Rendering] for Castellan's own layers
+    # @return [Rendering] internal
     attr_reader :rendering
 
     # @param rendering [Rendering]
@@ -40,59 +40,61 @@ module Castellan
     end
 
     # @return [String] the document's bytes, UTF-8
-    # @raise [EncodingError] naming the record and member that cannot be written
+    # @raise [EncodingError] if a value cannot be written; names the record and member
     def to_json(*)
       rendering.body
     end
     alias to_s to_json
 
-    # Rack's body: yields the document in pieces as they are read, or whole if it has been written already.
+    # Rack's body: yields the document in pieces while rows are read, or whole if it is already written.
     # @yieldparam bytes [String]
     def each(&block)
       rendering.body? ? yield(rendering.body) : stream.each(&block)
     end
 
     # @param options see {Stream#initialize}
-    # @return [Stream] a body that is never whole in memory
+    # @return [Stream] a body that never holds the whole document in memory
     def stream(**options)
       @stream = Stream.new(self, **options)
     end
 
-    # Rack calls this when the client has gone.
+    # Rack calls this at the end of a response, also after the client disconnected.
     def close
       @stream&.close
     end
 
-    # @return [Integer] 200, or 404 where one record was requested and does not exist
+    # @return [Integer] 200, or 404 if the requested record does not exist
     def status
       rendering.found? ? 200 : 404
     end
 
-    # A validator that costs no body where the document is kept: it is made of the version of the tables; else of the bytes.
+    # For cached documents the entity tag derives from the version of the tables, without rendering; otherwise
+    # from the bytes.
     # @return [String] an entity tag (RFC 9110, section 8.8.3)
     def etag
       rendering.etag
     end
 
-    # @return [Hash] for Rails' `stale?(**document.validators)`
+    # @return [Hash] `{ etag:, public: }` for Rails' `stale?(**document.validators)`
     def validators
       { etag: etag, public: public? }
     end
 
-    # @return [Boolean] whether shared caches may keep the document: {#public!} was called, and nothing in it is the viewer's own
+    # @return [Boolean] whether shared caches may store the document: after {#public!}, if it has no
+    #   per-viewer values
     def public?
       @public == true && rendering.plan.holes.empty?
     end
 
-    # Declares that every client may see this document: its scope and its resources are the same for all. {Serve::App} calls it where
-    # there is no `authenticate`. A document with a viewer stays private.
+    # Declares that the document is the same for all clients. {Serve::App} calls it if there is no
+    # `authenticate`. A document with a viewer stays private.
     # @return [self]
     def public!
       @public = rendering.viewer.nil?
       self
     end
 
-    # @return [String] RFC 9111, section 5.2: a client may keep the document, and must ask whether it has changed
+    # @return [String] RFC 9111, section 5.2: clients may store the document and must revalidate it
     def cache_control
       public? ? "public, no-cache" : "private, no-cache"
     end
@@ -102,14 +104,14 @@ module Castellan
       { "content-type" => MEDIA_TYPES.fetch(rendering.plan.format), "etag" => etag, "cache-control" => cache_control, "vary" => "accept" }
     end
 
-    # @return [String] in words: what will be read, and why the document is kept or not
+    # @return [String] the queries, and why the document is cached or not
     def explain
       rendering.explain
     end
   end
 
   class << self
-    # Checks every resource that is loaded: the Railtie calls it at boot.
+    # Checks all loaded resources. The Railtie calls it at boot.
     # @raise [DeclarationError]
     def check!
       Resource.descendants.each { |resource| resource.checked_rows if resource.declarations.model }

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Names the endpoint of a request: the same name for all its records, without ids and personal values.
+  # Names the endpoint of a request without ids and personal values, so that all its records share one name.
   #
   #   EndpointName.of(env)   # => "GET users#show" in Rails, "GET /users/:id" elsewhere
   #
-  # Call it after the application has answered, because the router's own name is best: `castellan.endpoint` of the environment, Rails'
-  # controller and action, Sinatra's route. In any other path each segment with a digit, an @ or a %, and each long one, is an id,
-  # but versions such as `v2` are not.
+  # Call it after the application, because it prefers the router's name: `castellan.endpoint` in the
+  # environment, Rails' controller and action, or Sinatra's route. Otherwise it replaces path segments by
+  # `:id` if they contain a digit, an @ or a %, or are long; versions such as `v2` stay.
   module EndpointName
     ID = %r{(?<=/)(?!v\d+(?:/|\z))(?:[^/]*[\d@%][^/]*?|\h{16,}|[^/]{33,}?)(?=/|\.(?:json|jsonapi|ndjson|xml|csv|html?|pdf|txt)\z|\z)}n
     LONGEST = 200
@@ -15,19 +15,19 @@ module Castellan
 
     module_function
 
-    # @param env [Hash] of Rack
+    # @param env [Hash] the Rack environment
     # @return [String] UTF-8, at most 200 characters
     def of(env)
       "#{env["REQUEST_METHOD"].to_s.b} #{route(env).to_s.b}".b.force_encoding(Encoding::UTF_8).scrub("?")[0, LONGEST]
     end
 
-    # @param env [Hash] of Rack
-    # @return [String] the requested path, binary: its parts may have different encodings
+    # @param env [Hash] the Rack environment
+    # @return [String] the requested path, binary, because its parts may differ in encoding
     def path(env) = "#{env["SCRIPT_NAME"].to_s.b}#{env["PATH_INFO"].to_s.b}".b
 
-    # @param env [Hash] of Rack
+    # @param env [Hash] the Rack environment
     # @param path [String] the requested path
-    # @return [Hash] the parameters that the router found in the path
+    # @return [Hash] the path parameters that the router found
     def parameters(env, path)
       known = env["action_dispatch.request.path_parameters"]
       return known if known.is_a?(Hash)

@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
-# The errors of Castellan, split by who must act.
+# Defines Castellan's errors, by who can fix them.
 #
-#   rescue Castellan::BadRequest => error      # the client: answer 400 with error.to_h
+#   rescue Castellan::BadRequest => error      # the client: respond with 400 and error.to_h
 #   rescue Castellan::ConfigurationError       # the developer, at boot
-#   rescue Castellan::StoreError               # nobody: the caller treats it as a miss
+#   rescue Castellan::StoreError               # handled internally as a cache miss
 module Castellan
-  # The parent of all of them.
+  # The superclass of all errors.
   class Error < StandardError; end
 
-  # A mistake of the developer, raised where it was made: at definition or at boot.
+  # Reports a mistake of the developer, at definition or at boot.
   class ConfigurationError < Error; end
 
-  # A declaration that names something that is not there. The message ends with the file, the line and the nearest right name.
+  # Reports a declaration of something undefined; ends with the file, the line and the nearest correct name.
   class DeclarationError < ConfigurationError
     # @return [String, nil] "path:line" of the declaration
     attr_reader :location
@@ -23,19 +23,20 @@ module Castellan
       super(location ? "#{message} (#{location})" : message)
     end
 
-    # @param resource [String] the name of the class that is declared
-    # @return [DeclarationError] the same, which says whose it is
+    # @param resource [String] the name of the resource class
+    # @return [DeclarationError] a copy whose message begins with the resource
     def of(resource)
       self.class.new("#{resource} #{@text}", location: location)
     end
   end
 
-  # A store could not be reached or answered nonsense. Never reaches the client.
+  # Reports that a store is unreachable or returned an invalid response. Callers treat it as a miss.
   class StoreError < Error; end
 
-  # A value that cannot be written as JSON (invalid UTF-8); names the resource, id and member.
+  # Reports a value that JSON cannot represent (e.g. invalid UTF-8), with the resource, id and member.
   class EncodingError < Error
-    # @return [Array(Integer, Integer), nil] the node of the plan and its member, where the ORM's type may know what the value is
+    # @return [Array(Integer, Integer), nil] the indexes of the plan's node and member; the ORM's type may
+    #   still convert the value
     attr_reader :place
 
     def initialize(message = nil, place: nil)
@@ -44,10 +45,12 @@ module Castellan
     end
   end
 
-  # A mistake of the client: becomes a 400 with a JSON:API error object (JSON:API 1.1, "Errors").
+  # Reports a mistake of the client: a 400 with a JSON:API error object (JSON:API 1.1, "Errors").
   class BadRequest < Error
-    # @return [Integer] the HTTP status
-    # @return [String, nil] the query parameter at fault, e.g. "include"
+    # @!attribute status
+    #   @return [Integer] the HTTP status
+    # @!attribute parameter
+    #   @return [String, nil] the invalid query parameter, e.g. "include"
     attr_reader :status, :parameter
 
     def initialize(detail, parameter: nil, status: 400, title: "Bad request")
@@ -57,7 +60,7 @@ module Castellan
       super(detail)
     end
 
-    # @return [Hash] a JSON:API error object
+    # @return [Hash] a JSON:API error object with String keys
     def to_h
       error = { "status" => status.to_s, "title" => @title, "detail" => message }
       error["source"] = { "parameter" => parameter } if parameter

@@ -1,19 +1,18 @@
 # frozen_string_literal: true
 
 module Castellan
-  # The shape of a statement: its text without literals, comments, query tags and the length of its lists, in lower case.
+  # Normalizes SQL to a fingerprint: lower case, without literals, comments, query tags and list lengths.
   #
   #   Fingerprint.of(%q(SELECT * FROM "users" WHERE "users"."id" IN (1, 2, 3) /*action='index'*/))
   #   # => "select * from users where users.id in (?)"
   #
-  # Names that a program numbers (aliases `a17`, savepoints, cursors, temporary tables) are numbered anew, in the order in which they
-  # appear.
-  # No literal is kept, not even where the text is broken: an unterminated string or comment runs to the end, and where
-  # a backslash before a quote leaves open which dialect was meant, everything between the first and the last quote
-  # counts as one literal. A text that cannot be read counts under a digest of itself. Never raises.
+  # Numbered names (aliases `a17`, savepoints, cursors, temporary tables) are renumbered by first appearance.
+  # No literal survives, even in broken SQL: an unterminated string or comment extends to the end, and if a
+  # backslash before a quote leaves the dialect open, everything between the first and last quote is one
+  # literal. Unreadable SQL becomes a digest. Never raises.
   #
-  # It is not a parser: double quotes, backticks and brackets mean identifiers, as in standard SQL; a MySQL that takes
-  # double quotes for strings writes its literals into the fingerprint.
+  # It is no parser: double quotes, backticks and brackets delimit identifiers, as in standard SQL. On MySQL
+  # without ANSI_QUOTES, double-quoted literals remain in the fingerprint.
   module Fingerprint
     TOKEN = %r{
       (?<string>(?:\b[exbn]|\b_\w+\s*)?'[^']*+(?:''[^']*+)*+(?:'|\z)) |
@@ -28,10 +27,12 @@ module Castellan
     LIST = /\b(in|any) ?\((?:array\[)?\s*(?:\?(?: ?, ?\?)*+|\((?:\?(?: ?, ?\?)*+)\)(?: ?, ?\((?:\?(?: ?, ?\?)*+)\))*+)\]?\s*\)/
     VALUES = /\bvalues ?\((?:[^()]|\([^()]*\))*+\)(?: ?, ?\((?:[^()]|\([^()]*\))*+\))*+/
     SIGNED = /(?<=[=<>(,] |[=<>(,]|between |and |limit )[-+] ?\?/
-    # A text that the short way of {plain} can read: strings are closed and have no prefix, no comment, dollar quote or backslash.
+    # SQL that the fast path {plain} can handle: closed strings without prefix; no comments, dollar quotes or
+    # backslashes.
     PLAIN = %r{\A(?:[^"'`/\-\#$\\]++|"\w*+"|`\w*+`|(?<!\w)'[^'\\]*+(?:''[^'\\]*+)*+'(?!\w)|/(?!\*)|-(?!-))*+\z}
     LITERAL = /'[^']*+(?:''[^']*+)*+'|(?<![\w.:?"`+-])\d++(?![\w.]|:\w)/
-    # `users AS a17`, `FROM users a17`, `WITH a17 AS (`; not the columns of ActiveRecord's eager loading, which a detector looks for
+    # `users AS a17`, `FROM users a17`, `WITH a17 AS (`; not the columns of ActiveRecord's eager loading, which
+    # {Detect::Shape#joins?} needs
     CTE = /(?:\bwith|\brecursive|,) (?=\w+ as (?:(?:not )?materialized )?\()/
     ALIAS = /(?:(?: as|\b(?:from|join) [\w.]+) (?!t\d+_r\d)|#{CTE})(\w*[a-z_]\d+)\b/
     NUMBERED = /\b((?:savepoint |pg_temp_|te?mp_|temporary_|cursor_)\w*?)\d+\b/
@@ -42,14 +43,14 @@ module Castellan
 
     class << self
       # @param sql [String]
-      # @return [String] frozen; the same object for a text that was seen lately
+      # @return [String] frozen; the same object for recently seen SQL
       def of(sql)
         @texts[sql] || keep(sql, read(sql))
       end
 
       private
 
-      # Bounded by starting anew: what is asked often is back after one request.
+      # Clears the whole cache when full: frequent statements return within one request.
       def keep(sql, fingerprint)
         @texts = {} if @texts.size >= KEPT
         @texts[sql] = fingerprint
@@ -63,8 +64,9 @@ module Castellan
         compute(sql)
       end
 
-      # Texts that differ in plain literals are read once for all of them: this takes a tenth of what {compute} does.
-      # @return [String, nil] nil where the text is no plain one
+      # Replaces plain literals first, so that statements differing only in those are parsed once. Takes a
+      # tenth of {compute}'s time.
+      # @return [String, nil] nil if the SQL is not plain
       def plain(sql)
         sql.gsub(LITERAL, "?") if sql.bytesize <= LONGEST && sql.match?(PLAIN)
       end

@@ -5,7 +5,7 @@ require_relative "clock"
 require_relative "client_text"
 
 module Castellan
-  # Conditional requests and content negotiation (RFC 9110, JSON:API 1.1) as functions of header fields: no sockets, no Rack.
+  # Evaluates conditional requests and content negotiation (RFC 9110, JSON:API 1.1) from header fields alone.
   #
   #   Castellan::HTTP::Preconditions.evaluate(method: "GET", headers: env, etag: '"v17"')   # => :not_modified
   #   Castellan::HTTP::Negotiation.new.response_type(env["HTTP_ACCEPT"])                    # => "application/vnd.api+json"

@@ -12,29 +12,29 @@ require "castellan/instrument/active_record_loads"
 require "castellan/instrument/counter"
 
 module Castellan
-  # Notifies recordings of the statements that ActiveRecord and Sequel send, of how many records came back, and of the association
-  # through which they were asked for.
+  # Notifies recordings of the statements of ActiveRecord and Sequel, their row counts and their associations.
   #
   #   Instrument.subscribe
   #   Recording.open(Instrument::Counter.new) { User.first }
   #   Instrument.unsubscribe
   #
-  #   Instrument.record(Instrument::Counter.new) { User.first }   # the same in one
+  #   Instrument.record(Instrument::Counter.new) { User.first }   # all three steps in one
   #
-  # Subscriptions are counted: unsubscribe as often as you subscribe. A library that is loaded later is attached to at the next
-  # {attach}, which `subscribe` and `record` call. Nothing is prepended before the first subscription, and nothing is attached
-  # with `CASTELLAN=off`. Two more instruments are opt-in: `require "castellan/instrument/threads"` for threads that are started
-  # inside a recording, `require "castellan/instrument/drivers"` for statements that an application sends through pg or sqlite3 itself.
+  # Subscriptions are counted: unsubscribe as often as you subscribe. `subscribe` and `record` also attach to
+  # libraries that were loaded since. Nothing is prepended before the first subscription or with
+  # `CASTELLAN=off`. Two instruments are opt-in: `require "castellan/instrument/threads"` for threads started
+  # inside a recording, `require "castellan/instrument/drivers"` for statements sent through pg or sqlite3
+  # directly.
   module Instrument
     autoload :EagerInstrument, "castellan/instrument/eager_instrument"
 
     LOCK = Mutex.new
     private_constant :LOCK
-    # Stands for the class in {Recording#enter} where an ORM loads what was named beforehand (`preload`, `includes`, `eager`).
+    # The owner passed to {Recording#enter} while an ORM preloads (`preload`, `includes`, `eager`).
     PRELOAD = :preload
     @instruments = [ActiveRecordInstrument, SequelInstrument]
     @subscriptions = 0
-    @files = nil # how many were loaded when all that was there was attached to
+    @files = nil # size of $LOADED_FEATURES when last attached
 
     class << self
       # @return [void]
@@ -55,7 +55,7 @@ module Castellan
         end
       end
 
-      # Adds an instrument that is opt-in; called by its file.
+      # Adds an opt-in instrument; its file calls this.
       # @param instrument [#attach, #detach]
       # @return [void]
       def add(instrument)
@@ -69,9 +69,8 @@ module Castellan
       # @return [Boolean]
       def subscribed? = @subscriptions.positive?
 
-      # Attaches to what has been loaded since. Asked for at every request that is watched or profiled, by {Detect::Production}
-      # at one in sixteen, so it looks no further where no file was loaded: to ask each instrument calls twenty methods, whose code the
-      # request before has pushed out of the caches of the processor.
+      # Attaches to libraries that were loaded since the last call. Every observed request calls this, so it
+      # returns at once if no file was loaded since.
       # @return [void]
       def attach
         return if $LOADED_FEATURES.size == @files
@@ -84,11 +83,11 @@ module Castellan
         end
       end
 
-      # Tells the observers that ask for it (`respond_to?(:joined)`) of records that came by a JOIN, each in several rows.
+      # Notifies observers with a `joined` method of records that a JOIN returned in several rows each.
       # @param model [Class]
       # @param rows [Integer]
       # @param records [Integer]
-      # @param names [Hash] the tree of associations that came with them
+      # @param names [Hash] the tree of joined associations
       # @return [void]
       def joined(model, rows, records, names)
         recording = Recording.current
@@ -98,9 +97,9 @@ module Castellan
         end
       end
 
-      # Subscribes, records what the block does, and unsubscribes.
+      # Subscribes, records the block, and unsubscribes.
       # @param observer [#query] see {Recording#query}
-      # @return what the block returns
+      # @return [Object] the result of the block
       def record(observer, &block)
         return yield if Castellan.off?
 

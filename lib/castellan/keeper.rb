@@ -6,17 +6,18 @@ require_relative "cache"
 require_relative "versions"
 
 module Castellan
-  # Keeps documents between requests, in a store, under keys that contain the version of the tables.
+  # Caches documents between requests, under keys that contain the version of the tables.
   #
   #   Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: Castellan::Versions::ExactVersions.new(ActiveRecord::Base))
   #
-  # The version is read before the data and is part of the key, so kept bytes are never older than their key, and nothing is ever
-  # invalidated. Where the tables of a document or their version are not known, the document is written anew each time.
+  # The key contains the version, which is read before the data, so cached bytes are never older than their
+  # key and need no invalidation. If a document's tables or their version are unknown, it is not cached.
   class Keeper
     # @param store [Object] see {Store}
     # @param versions [#current] see {Versions}
-    # @param revision [String, nil] of the application's code, a part of every key; default: see {Revision}
-    # @param log [#call, nil] receives a line when the store fails
+    # @param revision [String, nil] the revision of the application's code, part of every key; default: see
+    #   {Revision}
+    # @param log [#call, nil] called with a line when the store fails
     def initialize(store:, versions:, revision: nil, log: nil)
       @store = store
       @versions = versions
@@ -26,8 +27,8 @@ module Castellan
       @lock = Mutex.new
     end
 
-    # Reads the source of a resource while it is what this process has loaded. Called when the resource is checked, at boot; with the
-    # first document it might be the source of a later deployment.
+    # Digests the source of a resource at boot, while the files still match the loaded code. At the first
+    # document, a newer deployment may have replaced them.
     # @param definition [Resource::Definition]
     def learn(definition)
       return unless definition.caching
@@ -36,13 +37,14 @@ module Castellan
       SourceDigest.of(definition)
     end
 
-    # Stops serving what was written so far, because the code was reloaded.
+    # Ignores all entries written so far, after a code reload.
     def renew_revision
       @revision.renew
     end
 
     # @param rendering [Document::Rendering]
-    # @return [String, nil] a key of everything the bytes depend on, except the viewer's own values; nil where that is not known
+    # @return [String, nil] a key of everything the bytes depend on, except per-viewer values; nil if the
+    #   version is unknown
     def key(rendering)
       return if Castellan.off?
 
@@ -70,7 +72,7 @@ module Castellan
     end
 
     # @param rendering [Document::Rendering]
-    # @return [String, nil] why the document is not kept at the moment
+    # @return [String, nil] why the document is currently not cached
     def reason(rendering)
       if Castellan.off? then "CASTELLAN=off"
       elsif SourceDigest.of(rendering.definition).nil? then "a class without a name cannot be told from another one in another process"
@@ -80,7 +82,7 @@ module Castellan
 
     private
 
-    # Kept by the statement, which is the same in every request where the scope is fixed.
+    # Memoized by SQL statement, which is the same in each request with a fixed scope.
     def kept_statement(rendering, source, tables)
       statement = rendering.statement
       plan = rendering.plan

@@ -5,7 +5,7 @@ require_relative "errors"
 require_relative "clock"
 
 module Castellan
-  # Steps with what each of them cost, and a verdict on each: the proof at the end of the work.
+  # Collects the measurements of a story's steps and compares each step with the one before.
   #
   #   ledger = Castellan::Ledger.new
   #   ledger.add(story: "users", step: "baseline", duration_ms: 812.0, queries: 1_139, story_value: 7_795)
@@ -15,13 +15,13 @@ module Castellan
   #   ledger.to_json       # an array of rows, see Row::FIELDS
   #   Castellan::Ledger::ReportFiles.new(ledger).write("castellan-report")
   #
-  # A step is compared with the step before it in its story that was not wrong, on its leading figure: requests_per_s where
-  # it has one, else duration_ms. Within the tolerance it is the "same". The first step of a story has no verdict. Rows are
-  # frozen; a ledger is filled by one thread.
+  # Compares each step with the story's previous step that was not wrong, by requests_per_s if present, else
+  # by duration_ms. Differences within the tolerance are "same". A story's first step has no verdict. Not
+  # thread-safe.
   class Ledger
     TOLERANCE = 0.05
 
-    # @return [Float] the part by which a figure may differ and still be the same
+    # @return [Float] the relative difference that counts as "same"
     attr_reader :tolerance
     # @return [Array<Row>] in the order they were added
     attr_reader :rows
@@ -33,13 +33,14 @@ module Castellan
       @rows = []
     end
 
-    # @param measurement [Measurement, nil] what one unit of work cost
-    # @param load [#to_h, nil] what a load test measured, see LoadTest::Summary#to_h
-    # @param wrong [String, nil] why the answer is not the right one: the first differing id and member
-    # @param reference [Boolean] true for what is no step of the story but what its steps are held against: it has no verdict
-    # @param fields [Hash] any of Row::FIELDS but verdict, and code: ("path:line"), command:
+    # @param measurement [Measurement, nil] the cost of one unit of work
+    # @param load [#to_h, nil] a load test's result, see LoadTest::Summary#to_h
+    # @param wrong [String, nil] why the response is wrong: the first differing id and member
+    # @param reference [Boolean] true for a figure to compare with that is no step of the story; it has no
+    #   verdict
+    # @param fields [Hash] any of Row::FIELDS except verdict, and code: ("path:line"), command:
     # @return [Row]
-    # @raise [ConfigurationError] for a field that is none, or a step that is there already
+    # @raise [ConfigurationError] for an unknown field or a duplicate step
     def add(measurement: nil, load: nil, wrong: nil, reference: false, **fields)
       row = Row.build(Row.measured(measurement).merge(load.to_h, fields).merge(reason: wrong, reference: reference))
       raise ConfigurationError, "#{row.story} has a step #{row.step.inspect} already" if find(row.story, row.step)
@@ -56,29 +57,29 @@ module Castellan
       rows.find { |row| row.story == story && row.step == step }
     end
 
-    # How many times as good one step is as another.
+    # Divides the figures of two steps.
     #
     #   ledger.ratio("users", "Castellan resource", "eager loaded")                          # => 41.2, times as fast
     #   ledger.ratio("users", "Castellan resource", "eager loaded", on: :allocated_objects)  # => 512.0, times fewer
     #
-    # @return [Float, nil] above 1 is better; nil when a step or its figure is missing
+    # @return [Float, nil] above 1 if `step` is better; nil if a step or its figure is missing
     def ratio(story, step, against, on: nil)
       ours = find(story, step)
       theirs = find(story, against)
       ours && theirs && Verdict.factor(ours, theirs, on: on)
     end
 
-    # @return [String] an array of rows; a field that a step does not have is null
+    # @return [String] an array of rows; missing fields are null
     def to_json(*_state)
       require "json"
       "[\n#{rows.map { |row| "  #{JSON.generate(row.to_h)}" }.join(",\n")}\n]\n"
     end
 
-    # @return [String] a table for each story
+    # @return [String] one table per story
     def to_markdown = MarkdownTables.new(self).to_s
 
-    # @param width [Integer] characters of a line; columns that do not fit are left out, the least important first
-    # @return [String] the same for a terminal
+    # @param width [Integer] characters per line; the least important columns that do not fit are omitted
+    # @return [String] one table per story, for a terminal
     def to_text(width: terminal_width) = MarkdownTables.new(self, width: width).to_s
 
     private

@@ -4,25 +4,24 @@ require_relative "errors"
 require_relative "clock"
 
 module Castellan
-  # A closed-loop load test over real sockets: each client sends its next request when the answer to its last one is whole.
+  # Runs a closed-loop load test: each client waits for its whole response before it sends the next request.
   #
   #   result = Castellan::LoadTest.run("http://127.0.0.1:3000/posts", clients: 10, seconds: 5)
-  #   result.rate          # => 163.93 successful requests a second
+  #   result.rate           # => 163.93 successful requests per second
   #   result.percentile(99) # => 91_204_607 nanoseconds
   #   puts result.to_text
   #
-  # Always bounded, by seconds or repetitions, by max_requests:, and by 1,024 failures. HTTP is read by the standard
-  # library; OpenSSL is loaded for an https URL only. The clients share one process and so one core: about 45 to 100 µs of
-  # it go into each request, which is the limit of what can be measured (10 to 20 thousand requests a second).
+  # Every run is limited by seconds or repetitions, by max_requests:, and by 1,024 failures. The clients share
+  # one process and thus one core: each request takes about 45 to 100 µs of it, so a run measures at most 10
+  # to 20 thousand requests per second.
   #
-  # A closed loop slows down with its server, so its percentiles hide the waiting of users who would have come anyway
-  # ("coordinated omission"): compare endpoints with it, do not promise latencies from it. Not for HTTP/2, and not for
-  # requests with a body.
+  # A closed loop slows down with its server, so its percentiles hide the waiting time of users ("coordinated
+  # omission"): use them to compare endpoints, not to promise latencies. HTTP/1 without request bodies only.
   module LoadTest
     # @param url [String] http:// or https://
     # @param options see {Run#initialize}
     # @return [Summary]
-    # @raise [ConfigurationError] when the URL, a header or a limit makes no sense
+    # @raise [ConfigurationError] if the URL, a header or a limit is invalid
     def self.run(url, **options)
       Run.new(url, **options).call
     end

@@ -3,7 +3,7 @@
 require "did_you_mean"
 
 module Castellan
-  # The nearest right name, for errors that say what to write instead.
+  # Suggests the nearest correct name for an error message.
   #
   #   Nearest.hint(:emial, %i[email last_name])  # => " (did you mean email?)"
   #   Nearest.hint(:zzz, %i[email last_name])    # => " (there is: email, last_name)"
@@ -15,7 +15,7 @@ module Castellan
 
     # @param wrong [Symbol, String]
     # @param right [Enumerable<Symbol, String>] the names that exist
-    # @return [String] begins with a space, or is empty when there is no name at all
+    # @return [String] begins with a space; empty if `right` is empty
     def hint(wrong, right)
       names = right.map(&:to_s).sort
       return "" if names.empty?

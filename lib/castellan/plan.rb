@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# Compiles a request into a plan of what is read. A request for something that is not declared raises BadRequest, before any query.
+# Compiles a request into a plan of queries. Raises BadRequest for undeclared members, before any query.
 #
 #   request = Castellan::Plan::Request.parse(definition, "include" => "roles", "fields" => { "users" => "email" })
-#   plan = Castellan::Plan.compile(definition, request)   # => FetchPlan, the same object for the same shape
+#   plan = Castellan::Plan.compile(definition, request)   # => FetchPlan, cached per shape of the request
 require_relative "version"
 require_relative "errors"
 require_relative "nearest"
@@ -22,7 +22,7 @@ require_relative "plan/compiler"
 
 module Castellan
   module Plan
-    # The number of compiled plans that are kept for one resource.
+    # The number of compiled plans that are cached per resource.
     LIMIT = 100
 
     # @param definition [Resource::Definition]

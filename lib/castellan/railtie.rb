@@ -4,21 +4,22 @@ require "rails/railtie"
 require_relative "railtie/configuration"
 
 module Castellan
-  # Wires Castellan into a Rails application by Rails' public configuration; {Configuration} has the keys of `config.castellan`.
+  # Adds Castellan to a Rails application; {Configuration} lists the keys of `config.castellan`.
   #
-  #   config.castellan.detection = config.castellan.profile = false   # in config/environments/development.rb: no detector, no profiler
+  #   config.castellan.detection = config.castellan.profile = false   # in development.rb
   #
-  # In development, the detector ({Detect::Middleware}) and the profiler ({Profile::Middleware}, outside of all others, for localhost) are
-  # on. Elsewhere each is on where its key is set. By default profiles are in tmp/castellan, which the workers share; parameters of
-  # `config.filter_parameters` are not kept; links are signed with a key of the application's own. Unused eager loads, found over many
-  # requests, are on the page of profiles, too. With CASTELLAN=off all of this is off.
+  # In development the detector ({Detect::Middleware}) and the profiler ({Profile::Middleware}, outermost,
+  # open to localhost) are on. In other environments each is on if its key is set. Profiles are stored in
+  # tmp/castellan by default, shared by all processes, without the values of `config.filter_parameters`; links
+  # are signed with a key derived from the application's secret. The profiler's page also lists unused eager
+  # loads. `CASTELLAN=off` switches everything off.
   #
-  # Where code is loaded at boot (`config.eager_load`), every resource is checked against the database then, so that a wrong name is found
-  # before a request; a database that does not answer yet (an image that is being built) is logged and no error.
+  # With `config.eager_load`, boot checks all resources against the database, so that wrong names fail early.
+  # If the database is unavailable (e.g. while an image is built), boot only logs it.
   #
-  # A {BadRequest} that no controller rescues has status 400, as Rails' own has; `error.to_h` needs a `rescue_from`.
-  # `render json: document` and `stale?(**document.validators)` need no Railtie. Rails builds a `Castellan.app` in routes.rb again
-  # whenever it reloads code.
+  # An unrescued {BadRequest} has status 400; use `rescue_from` to render `error.to_h`. `render json:
+  # document` and `stale?(**document.validators)` work without the Railtie. Rails rebuilds a `Castellan.app`
+  # in routes.rb on code reloads.
   class Railtie < Rails::Railtie
     config.castellan = Configuration.new
 
@@ -30,8 +31,8 @@ module Castellan
 
     class << self
       # @param app [Rails::Application]
-      # @return [Hash, nil] options for {Profile::Middleware}; nil: off. Outside of development nobody could see profiles without
-      #   `secret:` or `authorize:`, so that is off, too.
+      # @return [Hash, nil] options for {Profile::Middleware}; nil if off. Outside of development it is also
+      #   off without `secret:` and `authorize:`, because nobody could see the profiles
       def profile_options(app)
         options = enabled(app.config.castellan.profile) or return
         return unless Rails.env.development? || options[:secret] || options[:authorize] || ENV["CASTELLAN_SECRET"]
@@ -42,7 +43,7 @@ module Castellan
       end
 
       # @param app [Rails::Application]
-      # @return [Array(Class, Hash), nil] a middleware and its options; nil: off
+      # @return [Array(Class, Hash), nil] a middleware and its options; nil if off
       def detection(app)
         options = enabled(app.config.castellan.detection) or return
         return [Detect::Middleware, { logger: Rails.logger, **options, evidence: evidence(app) }] if Rails.env.development?
@@ -51,11 +52,12 @@ module Castellan
       end
 
       # @param app [Rails::Application]
-      # @return [Hash, nil] options for {Verify::Middleware}; nil: off
+      # @return [Hash, nil] options for {Verify::Middleware}; nil if off
       def verification(app) = (app.config.castellan.verify || nil unless Castellan.off?)
 
       # @param app [Rails::Application]
-      # @return [Detect::Evidence::Sampled, nil] what the detector fills and the page of profiles shows
+      # @return [Detect::Evidence::Sampled, nil] the unused eager loads that the detector collects and the
+      #   profiler's page lists
       def evidence(app)
         options = enabled(app.config.castellan.detection) or return
         return detector(app).evidence unless Rails.env.development?
@@ -64,7 +66,7 @@ module Castellan
         @evidence ||= share.is_a?(Detect::Evidence::Sampled) ? share : Detect::Evidence::Sampled.new(share)
       end
 
-      # Keeps documents in `config.castellan.cache_store`.
+      # Caches documents in `config.castellan.cache_store`.
       # @param app [Rails::Application]
       def keep(app)
         store = app.config.castellan.cache_store or return
@@ -73,14 +75,14 @@ module Castellan
         Castellan.keep(store: store, versions: Versions::ExactVersions.new(source)) if source
       end
 
-      # @param text [String] the signed link: where a server boots for whoever watches, else for the log
+      # @param text [String] the signed link: goes to stderr if a server boots, else to the log
       def announce(text)
         serving = defined?(Rails::Server) || SERVERS.include?(File.basename($PROGRAM_NAME))
         serving ? warn(text) : Rails.logger&.info(text)
       end
 
-      # Checks every resource that is loaded; nothing is loaded for it.
-      # @raise [DeclarationError] naming the file, the line and the nearest right name
+      # Checks all loaded resources; loads none.
+      # @raise [DeclarationError] with the file, the line and the nearest correct name
       def check
         Castellan.check! unless Castellan.autoload?(:Resource)
       rescue *database_errors => error
@@ -88,9 +90,9 @@ module Castellan
                            "#{error.message}")
       end
 
-      # Makes Rails read and write JSON:API's media type as JSON: parameters of requests, and `parsed_body` in integration tests. What
-      # the application has registered itself stays.
-      # @return [Symbol] the type's name in Rails
+      # Makes Rails parse JSON:API's media type as JSON, in request parameters and in `parsed_body` of
+      # integration tests. Registrations of the application take precedence.
+      # @return [Symbol] Rails' name of the type
       def register_media_type
         type = Mime::Type.lookup(MEDIA_TYPE)
         type = Mime::Type.register(MEDIA_TYPE, :jsonapi) unless type&.symbol
@@ -99,7 +101,7 @@ module Castellan
         type.symbol
       end
 
-      # @param tests [Class] of Rails' integration tests
+      # @param tests [Class] ActionDispatch::IntegrationTest
       def register_encoder(tests)
         name = register_media_type
         json = ActionDispatch::RequestEncoder.encoder(:json)
@@ -124,7 +126,8 @@ module Castellan
         end
       end
 
-      # An application boots where its directory cannot be written, or is everybody's (a mounted volume): a process has its own then.
+      # If tmp/castellan cannot be created or is world-writable (a mounted volume), each process stores its
+      # own profiles.
       def own_store
         { store: Store::DirectoryStore.new(Rails.root.join("tmp/castellan")) }
       rescue ConfigurationError => error
@@ -132,7 +135,7 @@ module Castellan
         {}
       end
 
-      # The same in every process, and worth nothing elsewhere.
+      # The same key in all processes of this application.
       def own_secret(app) = { secret: app.key_generator.generate_key("castellan profile").unpack1("H*") }
 
       def database_errors
@@ -140,14 +143,14 @@ module Castellan
       end
     end
 
-    # Before the application's own initializers, which may call `Castellan.keep`.
+    # Runs before the application's own initializers, which may call `Castellan.keep`.
     initializer "castellan.revision", before: :load_config_initializers do |app|
       Castellan::CallSite.root = Rails.root.to_s
       Castellan.revision = -> { app.config.castellan.revision }
       app.reloader.before_class_unload { Castellan.keeper&.renew_revision }
     end
 
-    # Last, because in an application that is initialised already the block runs at once.
+    # Keep this last: in an initialized application the block runs at once.
     config.after_initialize do |app|
       Railtie.keep(app)
       Railtie.check if app.config.eager_load && !Castellan.off?
@@ -157,7 +160,7 @@ module Castellan
       ActiveSupport.on_load(:active_record) { Castellan::Versions::ActiveRecordSchema.extend_active_record }
     end
 
-    # Not where there is no Action Dispatch, and after what the application says itself.
+    # Skipped without Action Dispatch; the application's own `rescue_responses` take precedence.
     initializer "castellan.bad_request", before: "action_dispatch.configure" do |app|
       if app.config.respond_to?(:action_dispatch)
         answered = app.config.action_dispatch.rescue_responses
@@ -165,13 +168,13 @@ module Castellan
       end
     end
 
-    # After the application's own initializers, which may register the type under another name.
+    # Runs after the application's own initializers, which may register the type under another name.
     initializer "castellan.media_type", after: :load_config_initializers do
       ActiveSupport.on_load(:action_dispatch_request) { Railtie.register_media_type }
       ActiveSupport.on_load(:action_dispatch_integration_test) { Railtie.register_encoder(self) }
     end
 
-    # After the application's own initializers, which say what parameters are secret.
+    # Runs after the application's own initializers, which set the filtered parameters.
     initializer "castellan.profile", after: :load_config_initializers do |app|
       if (options = Railtie.profile_options(app))
         Castellan::CallSite.root = Rails.root.to_s

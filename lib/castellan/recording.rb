@@ -3,24 +3,25 @@
 require_relative "clock"
 
 module Castellan
-  # What is being recorded right now, and for whom: the only file that knows where "current" lives.
+  # Holds the current recording and passes events (queries, loads, spans) to its observers.
   #
-  #   Recording.open(observer) { work }   # => what the block returned; the observer saw every query of the block
-  #   Recording.current&.query(sql, name, started_ns, duration_ns, cached, rows)   # what an instrument does
+  #   Recording.open(observer) { work }   # => the block's result; the observer receives each of its queries
+  #   Recording.current&.query(sql, name, started_ns, duration_ns, cached, rows)   # called by an instrument
   #
-  # Recordings nest: an event reaches the innermost observer first and then each around it, so a test that watches a
-  # block inside a request takes nothing away from the middleware around it. Closed in `ensure`, whatever happens.
+  # Recordings nest: an event reaches the innermost observer first, then each outer one, so a test inside a
+  # request does not hide events from the middleware.
   #
-  # A recording belongs to the thread that opened it and to the fibers which that thread runs (an Enumerator, `Fiber.new`),
-  # but under a fiber scheduler to the fiber alone, because there each fiber may be a request of its own. Where Ruby has
-  # inherited fiber storage (3.2) that is used, and threads started inside a recording belong to it as well; on 3.1 hand
-  # it over: `recording = Recording.current; Thread.new { Recording.resume(recording) { … } }`.
+  # A recording covers the thread that opened it and the thread's fibers (an Enumerator, `Fiber.new`); under a
+  # fiber scheduler only the fiber, because each fiber may serve another request. Ruby 3.2 and later use
+  # inherited fiber storage, which also covers threads started inside a recording. On 3.1 pass it to a thread:
+  # `recording = Recording.current; Thread.new { Recording.resume(recording) { … } }`.
   class Recording
-    # What an observer asks to be told, and whether it names another that is to be told. One that is made for each request knows it of
-    # its class (`observer.wants`), because to find it out takes longer than all else that a recording does.
+    # The optional events that an observer implements, and whether it names another listener. Observers
+    # created per request compute them once per class (`observer.wants`), because detecting them costs more
+    # than everything else that a recording does.
     Wants = Struct.new(:listener, :binds, :loads, :accesses, :spans) do
       # @param type [Class]
-      # @return [Wants] of its instances
+      # @return [Wants] for its instances
       def self.of_class(type)
         listener, *rest = MESSAGES.map { |name| type.method_defined?(name) }
         new(listener, type.instance_method(:query).arity == -7, *rest).freeze
@@ -41,17 +42,18 @@ module Castellan
     private_constant :KEY, :INHERITED
 
     class << self
-      # Records what the block does.
-      # @param observer [#query] see {#query} for what it is told
-      # @return what the block returns
+      # Records the block.
+      # @param observer [#query] see {#query} for its arguments
+      # @return [Object] the result of the block
       def open(observer, &block)
         resume(new(observer, current), &block)
       end
 
-      # Looks into a cache, and tells who records whether it was there; without a recording it only looks.
+      # Reads a cache and notifies the observers of the hit or miss; without a recording it only calls the
+      # block.
       # @param layer [Symbol] e.g. :document
-      # @yieldreturn [Object, nil] what was found
-      # @return what the block returns
+      # @yieldreturn [Object, nil] the cached value
+      # @return [Object, nil] the result of the block
       def look(layer)
         recording = current
         return yield unless recording&.watches_spans?
@@ -62,10 +64,10 @@ module Castellan
         found
       end
 
-      # Does a piece of work that a timeline should show; without a recording it only does it.
+      # Runs a block as a span of the timeline; without a recording it only calls the block.
       # @param kind [Symbol] :render
       # @param name [String] e.g. the name of a template
-      # @return what the block returns
+      # @return [Object] the result of the block
       def span(kind, name)
         recording = current
         return yield unless recording&.watches_spans?
@@ -81,13 +83,13 @@ module Castellan
       # @!method current
       #   @return [Recording, nil]
       # @!method walk(reflection)
-      #   Tells whoever wants to know that what follows is the walk through an association of ActiveRecord's. In one call, because it is
-      #   made for every association that is read from the database.
+      #   Notifies the observers that a read of an ActiveRecord association begins. This is one call, because
+      #   it runs for each association that is read from the database.
       #   @param reflection [#active_record, #name]
-      #   @return [#leave, nil] whom to tell when it is over
+      # @return [#leave, nil] call `leave` on it at the end of the read
       # @!method resume(recording)
-      #   Makes a recording that was opened elsewhere the current one while the block runs, for a thread or a lazy body that works for it.
-      #   @return what the block returns
+      #   Makes a recording the current one during the block, in a thread or lazy body that works for it.
+      #   @return [Object] the result of the block
       if INHERITED
         def current = Fiber[KEY]
       else
@@ -103,12 +105,12 @@ module Castellan
         walker
       end
 
-      # Fibers of one thread may end in another order than they began: then what was there before is over.
+      # Fibers of one thread may end in any order, so restore the nearest outer recording that is still open.
       def resume(recording)
         return resume_fiber(recording) { yield } if INHERITED || Fiber.scheduler
 
         thread = Thread.current
-        kept = [recording, thread.thread_variable_get(KEY)] # false once its work has ended, and what was kept before
+        kept = [recording, thread.thread_variable_get(KEY)] # false after its end; the outer one
         begin
           thread.thread_variable_set(KEY, kept)
           yield
@@ -134,14 +136,16 @@ module Castellan
       end
     end
 
-    # @return [Object] who is told
+    # @return [Object] the observer that receives the events
     attr_reader :observer
-    # @return [Recording, nil] the recording around this one
+    # @return [Recording, nil] the outer recording
     attr_reader :parent
-    # @return [#query] whom an instrument tells of a statement, as {#query}: this recording, or its observer at once where nobody is
-    #   around it, because each call counts there; an observer may name another to be told instead (`observer.listener`)
+    # @return [#query] the object that instruments notify of a statement, see {#query}: this recording, or, to
+    #   save a call per statement, the observer itself if there is no outer recording. An observer may name
+    #   another object (`observer.listener`)
     attr_reader :listener
-    # @return [#enter, nil] whom an instrument tells of a walk, as {#enter} and {#leave}, where somebody wants to know
+    # @return [#enter, #leave, nil] the object that instruments notify of association reads; nil if no
+    #   observer listens
     attr_reader :walker
 
     def initialize(observer, parent)
@@ -154,24 +158,25 @@ module Castellan
       freeze
     end
 
-    # @return [Boolean] whether somebody wants to know of {#loaded}; saves an instrument the look at the call site
+    # @return [Boolean] whether an observer listens to {#loaded}; if not, instruments skip finding the call
+    #   site
     def watches_loads? = @wants.loads || (@parent ? @parent.watches_loads? : false)
 
-    # @return [Boolean] whether somebody wants to know of {#enter}
+    # @return [Boolean] whether an observer listens to {#enter}
     def watches_accesses? = !@walker.nil?
 
-    # @return [Boolean] whether somebody wants to know of {#cache} and {#span}
+    # @return [Boolean] whether an observer listens to {#cache} and {#span}
     def watches_spans? = @wants.spans || (@parent ? @parent.watches_spans? : false)
 
-    # Tells each observer of a statement that ended. Positional and without an object, because this runs for every query.
-    # An observer whose `query` takes a seventh, optional argument is handed the values bound to the statement.
+    # Notifies each observer of a finished statement. The arguments are positional, to allocate nothing per
+    # query. An observer whose `query` takes seven arguments also receives the bound values.
     # @param sql [String]
-    # @param name [String, nil] what the ORM calls it, e.g. "User Load"
+    # @param name [String, nil] the ORM's name of the statement, e.g. "User Load"
     # @param started_ns [Integer] monotonic
     # @param duration_ns [Integer]
-    # @param cached [Boolean] answered by the ORM's query cache
+    # @param cached [Boolean] whether the ORM's query cache answered it
     # @param rows [Integer, nil]
-    # @param binds [Array, nil] never kept by Castellan, only compared
+    # @param binds [Array, nil] the bound values
     def query(sql, name, started_ns, duration_ns, cached, rows, binds = nil)
       recording = self
       while recording
@@ -180,37 +185,38 @@ module Castellan
       end
     end
 
-    # Tells each observer that asks for it (`respond_to?(:loaded)`) of records that came from one statement.
+    # Notifies each observer with a `loaded` method of the records of one statement.
     # @param model [String] the name of the class
-    # @param count [Integer]
+    # @param count [Integer] the number of records
     # @param site [Integer, nil] see {CallSite}
     def loaded(model, count, site)
       @told.loaded(model, count, site) if @wants.loads
       parent&.loaded(model, count, site)
     end
 
-    # Tells each observer that asks for it (`respond_to?(:enter)`) that what follows, until {#leave}, is the walk through
-    # an association of a record.
-    # @param model [Class] the class that declares it
+    # Notifies each observer with an `enter` method that a read of an association begins; it lasts until
+    # {#leave}.
+    # @param model [Class] the class that declares the association
     # @param association [Symbol]
     def enter(model, association)
       @told.enter(model, association) if @wants.accesses
       parent&.enter(model, association)
     end
 
-    # Ends what {#enter} began.
+    # Notifies the observers that the read begun by {#enter} ended.
     def leave
       @told.leave if @wants.accesses
       parent&.leave
     end
 
-    # Tells each observer that asks for it (`respond_to?(:failed)`) that the statement which is told next was refused by the database.
+    # Notifies each observer with a `failed` method that the database rejected the next reported statement.
     def failed
       @observer.failed if @observer.respond_to?(:failed)
       parent&.failed
     end
 
-    # Tells each observer that asks for it (`respond_to?(:span)`) of a look into a cache. Keys are not told: they may be personal.
+    # Notifies each observer with a `span` method of a cache read or write. Omits keys, because they may be
+    # personal.
     # @param layer [Symbol] :document, :record, :validator, :http, :rails …
     # @param outcome [Symbol] :hit, :miss, :part (some of several), :write
     # @param started_ns [Integer] monotonic
@@ -220,7 +226,7 @@ module Castellan
       parent&.cache(layer, outcome, started_ns, duration_ns)
     end
 
-    # Tells each observer that asks for it of a piece of work that ended.
+    # Notifies each observer with a `span` method of a finished span.
     # @param kind [Symbol] :render
     # @param name [String]
     # @param started_ns [Integer] monotonic

@@ -5,7 +5,7 @@ require_relative "version"
 require_relative "errors"
 require_relative "nearest"
 require_relative "bounded_cache"
-# Resource is autoloaded from document.rb. While that file loads, the autoload must not start again.
+# document.rb autoloads Resource. While that file loads, the autoload must not start again.
 Castellan.send(:remove_const, :Resource) if Castellan.constants(false).include?(:Resource)
 require_relative "resource/computed"
 require_relative "resource/condition"
@@ -18,7 +18,8 @@ require_relative "resource/declaring"
 require_relative "resource/definition"
 
 module Castellan
-  # Declares a type of resource: what is read and written, what clients may ask for, who may see which rows.
+  # Declares a JSON:API type: its model, its members, the queries that clients may send, and the rows a viewer
+  # may see.
   #
   #   class UserResource < Castellan::Resource
   #     model User
@@ -31,15 +32,15 @@ module Castellan
   #     page size: 50, max_size: 200
   #   end
   #
-  # A resource inherits the declarations of its superclass, and is frozen when it is first used. `require "castellan/document"` (or
-  # `require "castellan"`) adds {.document} and {.render}.
+  # A resource inherits its superclass's declarations and is frozen on first use. `require
+  # "castellan/document"` (or `require "castellan"`) adds {.document} and {.render}.
   class Resource
     class << self
-      # Declares where the rows come from. With single table inheritance, a resource of the base class has the records of all classes,
-      # and one of a subclass (`model Admin`) those of that class alone.
-      # @param source [Class, Object, Symbol, String] an ActiveRecord or Sequel model, a Sequel dataset, or the name of a table or view of
-      #   the application's one database
-      # @raise [DeclarationError] at boot, when it cannot be read as rows
+      # Declares the source of the rows. With single table inheritance, a resource of the base class covers
+      # all classes, and one of a subclass (`model Admin`) only that class.
+      # @param source [Class, Object, Symbol, String] an ActiveRecord or Sequel model, a Sequel dataset, or
+      #   the name of a table or view of the application's only database
+      # @raise [DeclarationError] at boot, if rows cannot be read from it
       def model(source)
         Declaring.declare(self) { |declarations, _| declarations.model = source }
       end
@@ -50,33 +51,39 @@ module Castellan
         Declaring.declare(self) { |declarations, _| declarations.type = name.to_s }
       end
 
-      # Declares the id: the text that a record's reader returns. Enums, times, decimals and types of the application are therefore read
-      # from records.
-      # @param columns [Array<Symbol>] default: the primary key; the values of several are joined by "_"
-      # @raise [DeclarationError] at boot, when a column does not exist, or when there is neither `id` nor a primary key
+      # Declares the id. A record's reader must return the same text, so enums, times, decimals and custom
+      # types are read from records.
+      # @param columns [Array<Symbol>] default: the primary key; several values are joined with "_"
+      # @raise [DeclarationError] at boot, if a column does not exist, or if there is neither `id` nor a
+      #   primary key
       def id(*columns)
         Declaring.declare(self) { |declarations, location| declarations.identify(columns.flatten, location: location) }
       end
 
-      # Declares attributes that are columns of the model's table.
+      # Declares attributes that are columns of the model.
       # @param names [Array<Symbol>]
       # @param options [Hash] see {.attribute}
       def attributes(*names, **options)
         names.each { |name| attribute(name, **options) }
       end
 
-      # Declares an attribute; {Attribute} lists the ways.
-      # @param from [String, Hash, nil] a path of to-one associations with a column at its end: "employee.id", { employee: :id }
+      # Declares an attribute, see {Attribute}.
+      # @param from [String, Hash, nil] a column at the end of to-one associations: "employee.id", { employee:
+      #   :id }
       # @param columns [Array<Symbol>, nil] the columns that the block reads
-      # @param preloads [Symbol, Array, Hash, nil] associations that a block of the record walks; loaded for all records at once
-      # @param if [Proc, nil] decides whether the attribute is written: a block of the viewer, or of the row and the viewer
-      # @param if_columns [Array<Symbol>, nil] the columns that this block reads; without them a block of two gets the record
-      # @param pure [Boolean] see {.pure}, of this attribute's blocks and of the model's reader
-      # @param as_stored [Boolean] whether a column is written as it is in the table, whatever methods and callbacks the model has
-      # @yieldparam row [#[], Object] has the named columns; the record, when no columns are named
-      # @yieldparam viewer [Object, nil] where the block takes two arguments
-      # @yieldreturn [Object] the value, written as the ORM's JSON has it
-      # @raise [DeclarationError] for options that exclude each other; at boot, for a column or association that does not exist
+      # @param preloads [Symbol, Array, Hash, nil] associations that a block with a record reads; preloaded
+      #   for all records
+      # @param if [Proc, nil] decides whether the attribute is written: a block with the viewer, or with the
+      #   row and the viewer
+      # @param if_columns [Array<Symbol>, nil] the columns that the `if:` block reads; without them a block of
+      #   two arguments receives the record
+      # @param pure [Boolean] see {.pure}; applies to this attribute's blocks and the model's reader
+      # @param as_stored [Boolean] whether to write a column as stored, ignoring the model's methods and
+      #   callbacks
+      # @yieldparam row [#[], Object] a row with the named columns; without `columns:`, the record
+      # @yieldparam viewer [Object, nil] if the block takes two arguments
+      # @yieldreturn [Object] the value, written like the ORM's JSON
+      # @raise [DeclarationError] for contradictory options; at boot, for an unknown column or association
       def attribute(name, from: nil, columns: nil, preloads: nil, if: nil, if_columns: nil, pure: false, as_stored: false,
                     &block)
         shown = binding.local_variable_get(:if)
@@ -90,10 +97,11 @@ module Castellan
       # Declares a link of each resource object (JSON:API 1.1, "Resource Links").
       # @param name [Symbol]
       # @param value [String, Hash, nil] a text with columns in braces ("/users/{id}"), or a constant link
-      # @param columns [Array<Symbol>, nil] the columns that the block reads; without them it gets the record
-      # @param pure [Boolean] see {.pure}, of this block
-      # @yieldparam row
-      # @yieldparam viewer [Object, nil] where the block takes two arguments
+      # @param columns [Array<Symbol>, nil] the columns that the block reads; without them it receives the
+      #   record
+      # @param pure [Boolean] see {.pure}; applies to this block
+      # @yieldparam row [#[], Object] a row or the record
+      # @yieldparam viewer [Object, nil] if the block takes two arguments
       # @yieldreturn [String, Hash, nil]
       # @raise [DeclarationError] without a text or block, or with both
       def link(name, value = nil, columns: nil, pure: false, &block)
@@ -105,11 +113,12 @@ module Castellan
       end
 
       # Declares the meta object of each resource object.
-      # @param value [Hash, nil] a constant; braces may be left out: `meta version: 1`
-      # @param columns [Array<Symbol>, nil] the columns that the block reads; without them it gets the record
-      # @param pure [Boolean] see {.pure}, of this block
-      # @yieldparam row
-      # @yieldparam viewer [Object, nil] where the block takes two arguments
+      # @param value [Hash, nil] a constant; keywords work, too: `meta version: 1`
+      # @param columns [Array<Symbol>, nil] the columns that the block reads; without them it receives the
+      #   record
+      # @param pure [Boolean] see {.pure}; applies to this block
+      # @yieldparam row [#[], Object] a row or the record
+      # @yieldparam viewer [Object, nil] if the block takes two arguments
       # @yieldreturn [Hash, nil]
       # @raise [DeclarationError] without a Hash or block, or with both
       def meta(value = nil, columns: nil, pure: false, **pairs, &block)
@@ -121,11 +130,11 @@ module Castellan
         end
       end
 
-      # Declares an attribute that differs for each viewer. The block runs once per document. Kept documents have placeholders in its
-      # place, so one kept document serves all viewers.
-      # @yieldparam ids [Array<Integer, String>] of the records of this type in the document
+      # Declares an attribute that differs per viewer. The block runs once per document. Cached documents have
+      # placeholders for the values, so all viewers share one cached document.
+      # @yieldparam ids [Array<Integer, String>] the ids of the document's records of this type
       # @yieldparam viewer [Object, nil]
-      # @yieldreturn [Array, Hash] the ids for which it is true, or a Hash of id to value
+      # @yieldreturn [Array, Hash] the ids for which it is true, or a Hash from id to value
       # @raise [DeclarationError] without a block
       def per_viewer(name, &block)
         Declaring.declare(self) do |declarations, location|
@@ -135,15 +144,16 @@ module Castellan
         end
       end
 
-      # Declares which rows a viewer may see. It holds wherever rows of this resource are read: collections, single records, includes,
-      # linkage, `from:` paths, counts, streams and records that were given. Every query of a document is narrowed in SQL.
+      # Declares the rows that a viewer may see. It applies to every read of this resource, in SQL:
+      # collections, single records, includes, linkage, `from:` paths, counts, streams and given records.
       #
       #   scope { |tasks, viewer| viewer ? tasks.where(team_id: viewer.team_ids) : tasks.none }
       #
-      # The block is called once per document; it returns its first argument to hide nothing.
-      # @yieldparam relation the model's relation or dataset (`Task.all`, default scope included)
-      # @yieldparam viewer [Object, nil] nil where no viewer is given
-      # @yieldreturn a relation or dataset of the model; anything else is a {DeclarationError} when a document is made
+      # The block runs once per document; return the relation unchanged to hide nothing.
+      # @yieldparam relation [Object] the model's relation or dataset (`Task.all`, with its default scope)
+      # @yieldparam viewer [Object, nil] nil without a viewer
+      # @yieldreturn [Object] a relation or dataset of the model; anything else raises {DeclarationError} when
+      #   a document is created
       def scope(&block)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("scope needs a block: { |relation, viewer| relation.where(…) }", location) unless block
@@ -152,40 +162,44 @@ module Castellan
         end
       end
 
-      # Declares how many levels of `include` a client may ask for, from this resource on: `?include=author.team` has two. Code of the
-      # application may include more: `document(scope, include: { author: { team: :company } })`; a String is a client's.
-      # @param levels [Integer] from 1 to 10; 3 where nothing is declared
+      # Limits the depth of `include` from this resource: `?include=author.team` has depth 2. The limit
+      # applies to Strings from clients; the application's own code may include more: `document(scope,
+      # include: { author: { team: :company } })`.
+      # @param levels [Integer] 1 to 10; default: 3
       def include_depth(levels)
         Declaring.declare(self) { |declarations, location| declarations.allow_depth(levels, location: location) }
       end
 
-      # Declares relationships to many records.
+      # Declares to-many relationships.
       # @param names [Array<Symbol>] associations of the model
-      # @param resource [Class, String, Array, Hash, nil] default: `<Singular>Resource` in the same namespace or one around it. A
-      #   polymorphic association names several: `[PostResource, UserResource]`, each for its own model, or a Hash by model
-      # @param links [Hash{Symbol => String, Proc}] of the relationship object, see {.link}
-      # @param meta [Hash, Proc] of the relationship object, see {.meta}
+      # @param resource [Class, String, Array, Hash, nil] default: `<Singular>Resource` in the same or an
+      #   outer namespace. For a polymorphic association an Array, `[PostResource, UserResource]`, or a Hash
+      #   by model
+      # @param links [Hash{Symbol => String, Proc}] links of the relationship object, see {.link}
+      # @param meta [Hash, Proc] meta of the relationship object, see {.meta}
       # @param if [Proc] see {.attribute}
-      # @param columns [Array<Symbol>] the columns that the blocks of links, meta and `if:` read; without them they get the record
-      # @param pure [Boolean] see {.pure}, of the blocks of links, meta and `if:`
-      # @param from [Symbol, nil] the association, where it has another name: `has_many :images, from: :variant_images`
-      # @param lazy [Boolean] whether linkage is written only where the records are included; elsewhere the member has its links and meta,
-      #   and is left out without them
-      # @param include [Boolean] whether clients may include the records; false: `?include=` of it is a 400
-      # @yieldparam record [Object] the block returns its related records, in place of an association
-      # @yieldparam viewer [Object, nil] where the block takes two arguments
-      # @raise [DeclarationError] at boot, for an association or resource that does not exist
+      # @param columns [Array<Symbol>] the columns that the blocks of links, meta and `if:` read; without them
+      #   they receive the record
+      # @param pure [Boolean] see {.pure}; applies to the blocks of links, meta and `if:`
+      # @param from [Symbol, nil] the association, if its name differs: `has_many :images, from:
+      #   :variant_images`
+      # @param lazy [Boolean] whether to write linkage only if the records are included; otherwise the member
+      #   has only its links and meta, or is omitted without them
+      # @param include [Boolean] whether clients may include the records; if false, `?include=` of it is a 400
+      # @yieldparam record [Object] return the related records, in place of an association
+      # @yieldparam viewer [Object, nil] if the block takes two arguments
+      # @raise [DeclarationError] at boot, for an unknown association or resource
       def has_many(*names, **options, &block)
         Declaring.relate(self, :has_many, names, block, **options)
       end
 
-      # Declares relationships to one record whose key is in the other table.
+      # Declares to-one relationships whose foreign key is in the other table.
       # (see .has_many)
       def has_one(*names, **options, &block)
         Declaring.relate(self, :has_one, names, block, **options)
       end
 
-      # Declares relationships to one record whose key is in this table.
+      # Declares to-one relationships whose foreign key is in this table.
       # (see .has_many)
       def belongs_to(*names, **options, &block)
         Declaring.relate(self, :belongs_to, names, block, **options)
@@ -194,18 +208,18 @@ module Castellan
       # Names a subset of the members: `document(scope, representation: :summary)`.
       # @param name [Symbol]
       # @param only [Array<Symbol>] attributes and relationships
-      # @raise [DeclarationError] for a member that is not declared
+      # @raise [DeclarationError] for an undeclared member
       def representation(name, only:)
         Declaring.declare(self) { |declarations, location| declarations.representation(name, only, location: location) }
       end
 
-      # Allows clients to filter by `filter[name]=a,b`. Where the resource declares a `scope`, it holds for the result as well. Rows of
-      # other resources that the block reads are not narrowed: write `TagResource.visible_to(viewer)` for those.
+      # Allows `filter[name]=a,b`. This resource's `scope` applies to the result. Rows of other resources that
+      # the block reads are not restricted; use `TagResource.visible_to(viewer)` for them.
       # @param name [Symbol, String]
       # @yieldparam relation [Object] the relation or dataset
       # @yieldparam values [Array<String>]
-      # @yieldparam viewer [Object, nil] where the block takes three arguments
-      # @yieldreturn [Object] the narrowed relation or dataset
+      # @yieldparam viewer [Object, nil] if the block takes three arguments
+      # @yieldreturn [Object] the filtered relation or dataset
       # @raise [DeclarationError] without a block
       def filter(name, &block)
         Declaring.declare(self) do |declarations, location|
@@ -215,48 +229,50 @@ module Castellan
         end
       end
 
-      # Allows clients to sort by these columns: `sort=-last_name,email`.
+      # Allows `sort=-last_name,email`.
       # @param names [Array<Symbol>] columns, or attributes that are columns
-      # @param default [String, nil] the order where the client gives none, e.g. "-number"
-      # @raise [DeclarationError] for a default that cannot be sorted by; at boot, for a column that does not exist
+      # @param default [String, nil] the order without `sort`, e.g. "-number"
+      # @raise [DeclarationError] for an unsortable default; at boot, for an unknown column
       def sort(*names, default: nil)
         Declaring.declare(self) { |declarations, location| declarations.sort(names, default: default, location: location) }
       end
 
-      # Divides collections into pages: `page[number]=2&page[size]=20`.
-      # @param size [Integer] records per page, where the client gives none
-      # @param max_size [Integer] the highest size that a client may ask for
-      # @param count [Boolean, String] whether the total number is written into `meta`: as "total", or under this name
+      # Paginates collections: `page[number]=2&page[size]=20`.
+      # @param size [Integer] the default page size
+      # @param max_size [Integer] the highest page size that clients may request
+      # @param count [Boolean, String] whether to write the total number into `meta`, as "total" or under this
+      #   name
       # @raise [DeclarationError] unless 1 <= size <= max_size
       def page(size:, max_size: size, count: false)
         Declaring.declare(self) { |declarations, location| declarations.page(size, max_size, count, location: location) }
       end
 
-      # Keeps documents in the configured store.
-      # @param kind [:exact] a kept document is served only while no table that it was made of has changed
+      # Caches documents in the configured store.
+      # @param kind [:exact] serves a cached document only while none of its tables has changed
       # @param expires_in [Numeric, nil] seconds
       # @raise [DeclarationError] for another kind
       def cache(kind, expires_in: nil, layer: nil)
         Declaring.declare(self) { |declarations, location| declarations.cache(kind, expires_in, layer, location: location) }
       end
 
-      # Declares that all Ruby code of this resource (blocks of attributes, links, meta and `if:`, readers of the model that a developer
-      # wrote) returns the same for the same columns, locale and time zone. Only then `cache :exact` keeps documents that run such code.
-      # A block that takes the viewer is no such code; see {.vary_on}.
+      # Declares that the resource's Ruby code (blocks of attributes, links, meta and `if:`, the model's own
+      # readers) always returns the same for the same columns, locale and time zone. `cache :exact` caches
+      # documents with such code only if it is pure. Blocks with a viewer are never pure; see {.vary_on}.
       #
-      #   pure                                                              # all of it
-      #   attribute(:title, columns: [:name], pure: true) { |row| row.name.upcase }   # one of it
-      # @param value [Boolean] false takes back what the superclass declared
+      #   pure                                                              # the whole resource
+      #   attribute(:title, columns: [:name], pure: true) { |row| row.name.upcase }   # one attribute
+      # @param value [Boolean] false revokes the superclass's declaration
       def pure(value = true) # rubocop:disable Style/OptionalBooleanParameter
         Declaring.declare(self) { |declarations, _| declarations.pure = value }
       end
 
-      # Names what the Ruby code of this resource reads besides its columns. The values become part of the key under which a document
-      # is kept, so that each combination of them has a document of its own. `I18n.locale` and `Time.zone` are always part of it.
+      # Lists the inputs of the resource's Ruby code besides its columns. The values become part of the cache
+      # key, along with `I18n.locale` and `Time.zone`.
       #
       #   vary_on { |viewer| [viewer&.role, Current.tenant.id] }
       # @yieldparam viewer [Object, nil]
-      # @yieldreturn [Object] strings, symbols, numbers, booleans, nil, or arrays of them; anything else raises a ConfigurationError
+      # @yieldreturn [Object] strings, symbols, numbers, booleans, nil, or arrays of them; anything else
+      #   raises a ConfigurationError
       def vary_on(&block)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("vary_on needs a block: { |viewer| [viewer&.role] }", location) unless block
@@ -265,32 +281,32 @@ module Castellan
         end
       end
 
-      # Declares how documents are written.
-      # @param name [:json_api, :nested] JSON:API 1.1, or plain JSON as `to_json(include: …)` writes it
+      # Declares the format of documents.
+      # @param name [:json_api, :nested] JSON:API 1.1, or plain JSON like `to_json(include: …)`
       # @raise [DeclarationError] for another format
       def format(name)
         Declaring.declare(self) { |declarations, location| declarations.format(name, location: location) }
       end
 
-      # Declares how declared names become names of members.
+      # Declares how member names derive from declared names.
       # @param name [:none, :dash, :camel, :camel_lower, :underscore] default: :none
-      # @raise [DeclarationError] for another transform, or where two members would have one name
+      # @raise [DeclarationError] for an unknown transform, or if two members get the same name
       def key_transform(name)
         Declaring.declare(self) { |declarations, location| declarations.key_transform(name, location: location) }
       end
 
-      # @return [Definition] frozen; made once
+      # @return [Definition] frozen and memoized
       # @raise [DeclarationError]
       def definition
         @definition || DEFINING.synchronize { @definition ||= Definition.new(self, declarations).tap { declarations.freeze } }
       end
 
-      # @return [Declarations] those of the superclass and those of this class
+      # @return [Declarations] the superclass's declarations and its own
       def declarations
         @declarations ||= self == Resource ? Declarations.new : superclass.declarations.copy
       end
 
-      # @return [Array<Class>] every resource below this one
+      # @return [Array<Class>] all subclasses, recursively
       def descendants
         subclasses.flat_map { |resource| [resource, *resource.descendants] }
       end

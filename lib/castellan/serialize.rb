@@ -15,22 +15,23 @@ require_relative "serialize/node_rows"
 require_relative "serialize/ruby_encoder"
 
 module Castellan
-  # From rows to bytes: writes what a plan's rows say as a JSON:API document or as nested JSON, without a hash, a model or a
-  # string for each value in between.
+  # Encodes a plan's rows as a JSON:API document or as nested JSON, without a Hash, model or String per value.
   #
-  #   template = Castellan::Serialize::Template.new(plan)                       # once a plan
-  #   output = Castellan::Serialize.encoder.encode(row_set, template)           # once a request
+  #   template = Castellan::Serialize::Template.new(plan)                       # once per plan
+  #   output = Castellan::Serialize.encoder.encode(row_set, template)           # once per request
   #   output.body                                                               # => '{"data":[{"type":"users","id":"1",…}]}'
   #
-  # Two encoders give the same bytes: {NativeEncoder} (the C extension) and {RubyEncoder}, its oracle, used where the extension
-  # is not built or where `CASTELLAN_ENCODER=ruby` is set. Neither reads a database; what is not in the rows is not written.
+  # Two encoders write the same bytes: {NativeEncoder} (the C extension) and {RubyEncoder}, which is used
+  # without the extension or with `CASTELLAN_ENCODER=ruby`, and as the oracle in tests. Neither queries a
+  # database.
   module Serialize
     # @return [Boolean] whether the C extension is loaded
     def self.native?
       const_defined?(:NativeEncoder, false)
     end
 
-    # How text is escaped: as Rails does where Rails' JSON is loaded, with its setting for HTML; as the json gem does otherwise.
+    # How to escape text: like Rails, with its setting for HTML, if ActiveSupport's JSON is loaded; else like
+    # the json gem.
     # @return [Symbol] :json, :rails or :rails_html
     def self.escape
       return :json unless defined?(ActiveSupport::JSON::Encoding)
@@ -38,7 +39,8 @@ module Castellan
       ActiveSupport::JSON::Encoding.escape_html_entities_in_json ? :rails_html : :rails
     end
 
-    # @return [#encode, #encode_each] {NativeEncoder}, or {RubyEncoder} where that is not built or not wanted
+    # @return [#encode, #encode_each] {NativeEncoder}; {RubyEncoder} if that is not built or
+    #   `CASTELLAN_ENCODER=ruby` is set
     def self.encoder
       const_defined?(:NativeEncoder, false) && ENV["CASTELLAN_ENCODER"] != "ruby" ? NativeEncoder : RubyEncoder
     end
@@ -48,6 +50,6 @@ end
 begin
   require "castellan/castellan_ext"
 rescue LoadError
-  nil # not compiled here: the Ruby encoder does the same work
+  nil # not compiled; RubyEncoder is used
 end
 require_relative "serialize/native_encoder" if defined?(Castellan::Native)

@@ -2,7 +2,7 @@
 
 require_relative "version"
 require_relative "errors"
-require_relative "document" unless Castellan.autoload?(:Document) # else it would be required while it is loaded for its Resource
+require_relative "document" unless Castellan.autoload?(:Document) # avoids a circular require
 require_relative "serializer/error"
 require_relative "serializer/unsupported_include_error"
 require_relative "serializer/mandatory_field"
@@ -20,8 +20,8 @@ require_relative "serializer/record_cache"
 require_relative "serializer/json_text"
 
 module Castellan
-  # Takes the place of `include JSONAPI::Serializer` (jsonapi-serializer 2.2): the same class methods, the same document for the
-  # same input. Given an ActiveRecord relation or a Sequel dataset that is not loaded, it is written from rows.
+  # Replaces `include JSONAPI::Serializer` (jsonapi-serializer 2.2): same class methods, same documents. An
+  # unloaded ActiveRecord relation or Sequel dataset is rendered from rows.
   #
   #   class UserSerializer
   #     include Castellan::Serializer
@@ -30,15 +30,17 @@ module Castellan
   #     has_many :roles
   #   end
   #
-  #   UserSerializer.new(user, params: { word: "Hello" }).serializable_hash   # of a record: a Hash
-  #   UserSerializer.new(User.active, include: [:roles]).to_json              # of a relation: rows, and models where a block needs them
-  #   puts UserSerializer.new(User.active).explain                            # which types need models, and why
+  #   UserSerializer.new(user, params: { word: "Hello" }).serializable_hash   # a record: a Hash
+  #   UserSerializer.new(User.active, include: [:roles]).to_json              # a relation: rows; models only
+  #   if a block needs them
+  #   puts UserSerializer.new(User.active).explain                            # types that need models, and why
   #
-  # Bugs of jsonapi-serializer are fixed: cache keys contain the class, the fields and the `params`; an included relationship with
-  # `lazy_load_data` has its linkage at every depth; a record that is reached twice is walked once; `serializable_hash` can be called twice.
+  # It fixes bugs of jsonapi-serializer: cache keys contain the class, the fields and the `params`; included
+  # relationships with `lazy_load_data` have linkage at every depth; a record that is included twice is
+  # visited once; `serializable_hash` can be called twice.
   #
-  # Additional options: `from: "employee.id"` (a column through to-one associations), `as_stored: true` (the column as it is in the table)
-  # and `preloads:` (the associations that a block reads).
+  # Additional options: `from: "employee.id"` (a column through to-one associations), `as_stored: true` (the
+  # column as stored) and `preloads:` (the associations that a block reads).
   module Serializer
     autoload :AssociationTree, "castellan/serializer/association_tree"
     autoload :Explanation, "castellan/serializer/explanation"
@@ -48,7 +50,7 @@ module Castellan
     autoload :Translation, "castellan/serializer/translation"
     autoload :Writing, "castellan/serializer/writing"
 
-    # Extends a module that includes {Serializer}: a class that includes that module becomes a serializer first of all.
+    # Extends a module that includes {Serializer}, so that classes including that module become serializers.
     module Passed
       def append_features(base)
         Serializer.included(base)
@@ -67,37 +69,38 @@ module Castellan
       base.set_type(base.reflected_record_type) if base.reflected_record_type
     end
 
-    # Calls a block with as many of the arguments as it takes; one made of a symbol (`&:name`) with the record alone.
-    # @return what it returns
+    # Calls a block with as many arguments as it takes; a block from a symbol (`&:name`) receives only the
+    # record.
+    # @return [Object] the result of the block
     def self.call_proc(block, *arguments)
       return block.call(arguments.first) if block.arity.negative?
 
       block.call(*arguments.take(block.parameters.length))
     end
 
-    # As `respond_to?`, without the attributes of a model being looked through where its class has the method.
+    # `respond_to?` that skips the search through a model's attributes if its class defines the method.
     # @return [Boolean]
     def self.answers?(record, name)
       record.class.public_method_defined?(name) || record.respond_to?(name)
     end
 
-    # @param resource [Object] a record, a collection of them, a relation or a dataset, or nil
+    # @param resource [Object, nil] a record, a collection of records, a relation or a dataset
     # @param options [Hash] include, fields, params, meta, links, is_collection
-    # @raise [UnsupportedIncludeError]
-    # @raise [ArgumentError] when params is no Hash
-    # @raise [ConfigurationError] when the serializer has no type
+    # @raise [UnsupportedIncludeError] for an undeclared include
+    # @raise [ArgumentError] unless params is a Hash
+    # @raise [ConfigurationError] if the serializer has no type
     def initialize(resource, options = {})
       self.class.record_type!
       @resource = resource
       @castellan = Writing.new(self, resource, Options.of(self.class, options))
     end
 
-    # @return [Hash] with symbols as keys and Ruby's own values
+    # @return [Hash] with Symbol keys and Ruby values
     def serializable_hash
       @castellan.collection? ? hash_for_collection : hash_for_one_record
     end
 
-    alias to_hash serializable_hash # of this very method, as there: what a class writes over it is asked by its own name
+    alias to_hash serializable_hash # overriding one does not override the other
 
     # @return [Hash]
     def hash_for_one_record
@@ -109,12 +112,12 @@ module Castellan
       @castellan.collection
     end
 
-    # @return [String] the document's bytes, UTF-8; takes and ignores what `render json:` gives
+    # @return [String] the document's bytes, UTF-8; ignores the arguments of `render json:`
     def to_json(*)
       @castellan.json
     end
 
-    # @return [String] in words: what is read of a relation, which types need models, and why
+    # @return [String] the queries, the types that need models, and why
     def explain
       @castellan.explain
     end

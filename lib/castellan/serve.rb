@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A JSON:API server as a Rack application: routing, negotiation, authentication, preconditions, error documents.
+# Serves JSON:API as a Rack application: routing, negotiation, authentication, preconditions, error documents.
 #
 #   # config.ru
 #   run Castellan.app { resource UserResource }

@@ -4,18 +4,19 @@ require_relative "document"
 require_relative "recording"
 
 module Castellan
-  # Compares documents written from rows with the same documents written from records, and serves those of the records where the two differ.
+  # Compares documents rendered from rows with the same documents from models, and serves the latter if they
+  # differ.
   #
   #   result = Castellan.verify { UserResource.render(include: "roles") }
   #   result.differences   # => [#<Difference users 7: last_login_at is nil by rows, "2024-03-01T…" by the models>]
-  #   result.value         # => the document, as the models have it
+  #   result.value         # => the document as rendered from the models
   #
-  # {Middleware} does so with a sample of an application's requests. The records' associations are loaded lazily: a statement for each
-  # record and relationship. Whatever is rendered inside the block is compared; kept documents are written anew, and what a
-  # {Serializer} writes from rows is written from its records too. A {Document::Stream} is written whole, unless it has more than
-  # 10,000 records: {Result#passed_over} counts these.
+  # {Middleware} verifies a sample of an application's requests. The models load associations lazily, one
+  # query per record and relationship. The block's documents bypass the cache, and {Serializer} documents are
+  # compared, too. A {Document::Stream} is compared as a whole; streams of more than 10,000 records are
+  # skipped and counted in {Result#passed_over}.
   module Verify
-    # @yieldreturn [Object] a document, its bytes, or anything that was made by rendering some
+    # @yieldreturn [Object] a document, its bytes, or an object built from rendered documents
     # @return [Result]
     def self.call
       verification = Verification.new
@@ -23,14 +24,14 @@ module Castellan
       Result.new(value, verification.documents, verification.differences.freeze, verification.passed_over)
     end
 
-    # @return [Verification, nil] the innermost one that is open
+    # @return [Verification, nil] the innermost open verification
     def self.current
       recording = Recording.current
       recording = recording.parent until recording.nil? || recording.observer.is_a?(Verification)
       recording&.observer
     end
 
-    # A document without bytes yet would be written after the comparison has ended.
+    # Renders a document now, because after the comparison it would be too late.
     def self.rendered(value)
       return value.to_json if value.is_a?(Document)
 

@@ -7,23 +7,24 @@ require_relative "recording"
 require_relative "store"
 
 module Castellan
-  # A short token for the state of what a document depends on; it changes when that changes.
+  # Computes version tokens for the tables that a document depends on; a token changes with its tables.
   #
   #   versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)   # or a Sequel::Database
   #   versions.install(%w[users roles])                                       # once, in a migration
   #   token = versions.current([Castellan::Versions::Dependency.new("users"), Castellan::Versions::Dependency.new("roles")])
-  #   # … then read the data, on the same database, and keep its bytes under a key with the token in it
+  #   # … then read the data from the same database, and cache its bytes under a key that contains the token
   #
-  # The token must be read *before* the data: then bytes can be newer than their key, which is harmless, and never older.
-  # `nil` means that nothing exact can be said (a trigger is missing, the transaction has itself written): answer uncached.
+  # Read the token *before* the data: then cached bytes can be newer than their key, which is harmless, but
+  # never older. `nil` means that no exact version exists (a missing trigger, a write in the current
+  # transaction): do not cache.
   #
-  # | | sees | does not see |
+  # | | detects | misses |
   # |---|---|---|
-  # | {ExactVersions} | every committed change, by whom and by what SQL ever | see its file |
+  # | {ExactVersions} | every committed change, from any program | see its file |
   # | {CommitVersions} | changes through the ORM of processes that share the store | raw SQL, other programs |
-  # | {UpdatedAtVersions} | what moves count or max(updated_at) | the rest; no installation |
+  # | {UpdatedAtVersions} | changes of count or max(updated_at) | all others; needs no installation |
   module Versions
-    # Loaded when named, because each needs a driver.
+    # Autoloaded, because each needs a driver.
     autoload :PostgresReader, "castellan/versions/postgres_reader"
     autoload :SQLiteReader, "castellan/versions/sqlite_reader"
     autoload :ActiveRecordSchema, "castellan/versions/active_record_schema"

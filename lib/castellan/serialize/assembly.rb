@@ -2,17 +2,22 @@
 
 module Castellan
   module Serialize
-    # Puts a document together from records that were written one by one (see {RubyEncoder.encode_each}): bytes joined, not parsed.
+    # Joins the bytes of separately encoded records (see {RubyEncoder.encode_each}) to a document, without
+    # parsing.
     #
     #   Assembly.call(:json_api, [['{"type":"users","id":"1"}', [["roles/2", '{"type":"roles","id":"2"}']]]], compound: true)
     #   # => '{"data":[{"type":"users","id":"1"}],"included":[{"type":"roles","id":"2"}]}'
     #
-    # A record that several others include is written once, where it is first met.
+    # A record that several others include is written once, at its first occurrence.
     module Assembly
       module_function
 
-      # @param records [Array<Array(String, Array<Array(String, String)>)>] a record's bytes, and key and bytes of what it includes
-      # @param primary [Array<String>] the keys ("type/id") of the records themselves, which are never included again
+      # @param format [Symbol] :json_api or :nested
+      # @param records [Array<Array(String, Array<Array(String, String)>)>] each record's bytes, and [key,
+      #   bytes] of its included records
+      # @param primary [Array<String>] the keys ("type/id") of the primary records, which are excluded from
+      #   `included`
+      # @param compound [Boolean] whether to write `included`
       # @param tail [String] see {RubyEncoder.encode}
       # @return [String] UTF-8
       def call(format, records, primary: [], compound: false, tail: "")

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serialize
-    # Writes a decimal number as `BigDecimal#to_s("F")` does, from its text alone: no digit is lost and none is added.
+    # Formats a decimal number like `BigDecimal#to_s("F")`, from its text alone, so that no digit changes.
     #
     #   Decimal.text("12.50")   # => "12.5"
     #   Decimal.text("12")      # => "12.0"

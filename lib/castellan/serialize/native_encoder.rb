@@ -2,12 +2,12 @@
 
 module Castellan
   module Serialize
-    # Writes documents with the C extension (ext/castellan), which gives the bytes that {RubyEncoder} gives.
+    # Encodes documents with the C extension (ext/castellan), with the same bytes as {RubyEncoder}.
     #
     #   NativeEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
     #
-    # Values pass from the driver's rows, or from PostgreSQL's own memory, to the document without a Ruby object each. What
-    # is rare is left to Ruby through the methods below, so that it is decided in one place.
+    # The extension reads values from the driver's rows, or from PostgreSQL's own memory, without a Ruby
+    # object per value. It calls the methods below for rare cases, so that both encoders share their rules.
     class NativeEncoder
       class << self
         # See {RubyEncoder.encode}.
@@ -33,19 +33,21 @@ module Castellan
           end
         end
 
-        # @return [Object] the template's constant bytes for C
+        # @return [Object] the template's constant bytes in C
         def compile(template)
           Native.compile(template)
         end
 
-        # @return [Boolean] whether a `PG::Result` is read where it is; if not, its values are made first
+        # @return [Boolean] whether the extension reads a `PG::Result` directly; if not, its values are
+        #   converted to an Array first
         def reads_results?
           Native.reads_results?
         end
 
-        # Called by the extension: the JSON of a value that it does not know.
+        # Called by the extension to encode a value that it does not support.
         # @param member [Integer] position of the member, -1 for the id
-        # @param coder [Symbol, nil] of the column, or :computed
+        # @param coder [Symbol, nil] the column's coder, or :computed
+        # @return [String] JSON
         # @raise [EncodingError]
         def write(template, node, member, id, coder, value)
           parts = template.nodes[node]
@@ -57,8 +59,8 @@ module Castellan
                                          place: ([node, member] unless member.negative?))
         end
 
-        # Called by the extension: says why an id, or a linked id, cannot be written.
-        # @param kind [Integer] 0 for the record's id, 2 for a linked one, 3 for links and meta objects
+        # Called by the extension to raise the error of an invalid id, linked id, link or meta.
+        # @param kind [Integer] 0 for the record's id, 2 for a linked id, 3 for links and meta objects
         # @raise [EncodingError]
         def refuse(template, node, kind, edge, id, value)
           parts = template.nodes[node]
@@ -69,7 +71,7 @@ module Castellan
           raise Unwritable.locate(Unwritable.new(:id, value), type: parts.type, id: nil, member: "id")
         end
 
-        # Called by the extension: the text of an id that is neither a small integer nor UTF-8.
+        # Called by the extension for an id that is neither a small integer nor UTF-8.
         # @raise [EncodingError]
         def id_text(value, type, member, id = nil)
           Values.id(value)
@@ -77,7 +79,7 @@ module Castellan
           raise Unwritable.locate(error, type: type, id: id, member: member || "id")
         end
 
-        # Called by the extension.
+        # Called by the extension to raise the error of an unknown coder.
         # @raise [ArgumentError]
         def unknown_coder(type, coder)
           raise ArgumentError, NodeRows.unknown_coder(type, coder)

@@ -2,25 +2,27 @@
 
 module Castellan
   module Serialize
-    # One node's rows for the Ruby encoder: its values, the ids its rows are linked to, and the row of an id.
+    # Reads one node's rows for the Ruby encoder: values, linked ids, and rows by id.
     #
     #   rows.id(0)               # => "1"
-    #   rows.linked(0, 1)        # => ["3", "4"]   the ids that row 0 is linked to by its second edge
+    #   rows.linked(0, 1)        # => ["3", "4"]   the ids that row 0 links to through the second edge
     #   rows.number_of("1")      # => 0
     #
-    # Ids compare by their text. Lives as long as one encoding.
+    # Ids are compared as text. An instance serves one encoding.
     class NodeRows
-      # @return [Template::NodeParts]
-      # @return [Integer]
+      # @!attribute parts
+      #   @return [Template::NodeParts]
+      # @!attribute size
+      #   @return [Integer] the number of rows
       attr_reader :parts, :size
 
       # @param rows [Array<Array>, PG::Result]
-      # @return [Array<Object>] one value a row
+      # @return [Array<Object>] one value per row
       def self.column(rows, position)
         rows.is_a?(Array) ? rows.map { |row| row[position] } : rows.column_values(position)
       end
 
-      # Messages for the author of a rows adapter.
+      # Error messages for authors of a rows adapter.
       def self.unknown_coder(type, coder)
         "#{type}: #{coder.inspect} is no coder (they are #{Values::CODERS.join(", ")})"
       end
@@ -36,7 +38,7 @@ module Castellan
         @size = table.rows.is_a?(Array) ? table.rows.size : table.rows.ntuples
         @links = table.links || []
         @grouped = {}
-        @texts = Hash.new { |texts, value| texts[value] = Values.id(value) } # an id comes again and again in the links
+        @texts = Hash.new { |texts, value| texts[value] = Values.id(value) } # the same ids recur in the links
         check_coders
       end
 
@@ -48,17 +50,18 @@ module Castellan
         column(position)[number]
       end
 
-      # @return [Array<Object>] one value a row
+      # @return [Array<Object>] one value per row
       def column(position)
         @columns[position] ||= NodeRows.column(@table.rows, position)
       end
 
-      # @return [Array<String>, nil] one JSON text a row, for the member at this position
+      # @return [Array<String>, nil] one JSON text per row for the member at this position; nil if it is not
+      #   computed
       def computed(position)
         @table.computed && @table.computed[position]
       end
 
-      # @return [String] "" when the column is empty
+      # @return [String] "" for a NULL id
       # @raise [EncodingError]
       def id(number)
         @texts[value(number, 0)]
@@ -71,7 +74,7 @@ module Castellan
         numbers[id]
       end
 
-      # @return [Array<String>] the related ids, in the order in which they are written
+      # @return [Array<String>] the related ids, in output order
       # @raise [EncodingError]
       def linked(number, edge)
         link = @links[edge.position]
@@ -84,7 +87,8 @@ module Castellan
         raise Unwritable.locate(error, type: parts.type, id: id(number), member: edge.key)
       end
 
-      # @return [Array<Array(Integer, String)>] position in the relationship's types and id, in the order in which they are written
+      # @return [Array<Array(Integer, String)>] the index among the relationship's types, and the id, in
+      #   output order
       # @raise [EncodingError]
       def targets(number, edge)
         link = @links[edge.position]

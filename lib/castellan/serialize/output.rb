@@ -2,17 +2,19 @@
 
 module Castellan
   module Serialize
-    # What an encoder gives: the bytes, and where the per-viewer attributes belong.
+    # Holds an encoder's bytes and the positions of per-viewer attributes.
     #
     #   output.body    # => '{"data":[{"type":"posts","id":"7","attributes":{"title":"Keep","read_before":}}]}'
-    #   output.holes   # => [76, 0, "7"]   byte offset, position in plan.holes, id of the record; and so on, offsets ascending
+    #   output.holes   # => [76, 0, "7"]   byte offset, position in plan.holes, record id; further triples by ascending offset
     #
-    # A body with holes is not JSON until they are filled.
+    # A body with holes is not valid JSON until {#fill}.
     Output = Struct.new(:body, :holes) do
-      # Fills the holes, each attribute in one batch. Bytes are put into bytes: nothing is parsed.
-      # @param batches [Array<#call>] one for each position in plan.holes: called with the ids (Strings) of the records that are
-      #   in the document and the viewer; answers the ids for which it is true, or a Hash of id to value
-      # @return [String] the document, complete; `body` itself when it has no holes
+      # Fills the holes, with one batch per attribute and without parsing.
+      # @param batches [Array<#call>] one per position in plan.holes; called with the ids (Strings) of the
+      #   document's records and the viewer; returns the ids for which the attribute is true, or a Hash from
+      #   id to value
+      # @param viewer [Object, nil]
+      # @return [String] the complete document; `body` itself if it has no holes
       def fill(batches, viewer)
         return body if holes.empty?
 

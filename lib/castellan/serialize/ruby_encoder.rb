@@ -4,37 +4,39 @@ require_relative "ruby_encoder/irregular"
 
 module Castellan
   module Serialize
-    # Writes documents in Ruby, row by row: the slow, plain implementation that the C encoder is held against, and what writes documents
-    # where no C compiler was there.
+    # Encodes documents in Ruby, row by row: the fallback without a C compiler, and the oracle of the C
+    # encoder in tests.
     #
     #   RubyEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
     #
-    # `included` holds each related record once, and never one of the primary data (JSON:API 1.1, "Compound Documents"). Its
-    # order is jsonapi-serializer's: primary record by primary record, include by include, the records that a related record
-    # leads to before that record itself. A linked id without a row is written as linkage and has no included object.
+    # `included` holds each related record once and no primary record (JSON:API 1.1, "Compound Documents").
+    # Its order is jsonapi-serializer's: by primary record, then by include; a related record follows the
+    # records that it includes itself. A linked id without a row appears in linkage only.
     class RubyEncoder
       include Irregular
 
       # @param row_set [Plan::RowSet]
-      # @param template [Template] of the row set's plan
-      # @param single [Boolean] one object or null instead of an array
-      # @param tail [String] bytes for the end of the document, such as `,"meta":{…}`; has no place in the nested format
+      # @param template [Template] the template of the row set's plan
+      # @param single [Boolean] whether to write one object or null instead of an array
+      # @param tail [String] bytes for the end of the document, such as `,"meta":{…}`; ignored in the nested
+      #   format
       # @return [Output]
-      # @raise [EncodingError] naming type, id and member of a value that cannot be written
+      # @raise [EncodingError] with type, id and member of a value that cannot be written
       def self.encode(row_set, template, single: false, tail: "")
         SecondLook.at(row_set) { |tables| new(tables, template).document(single: single, tail: tail) }
       end
 
-      # Each primary record on its own, with what it leads to: for caches that keep records.
-      # @return [Array<Array(String, String, Array, Array)>] id, bytes, included (an array of [key "type/id", bytes, holes]),
-      #   holes; offsets of holes count from the start of their own bytes
+      # Encodes each primary record separately with its included records, for record caches.
+      # @return [Array<Array(String, String, Array, Array)>] id, bytes, included ([key "type/id", bytes,
+      #   holes] each), holes; offsets of holes count from the start of their own bytes
       def self.encode_each(row_set, template)
         SecondLook.at(row_set) { |tables| new(tables, template).records }
       end
 
-      # The primary records of one batch of a document, with commas between them, and what they lead to, not written.
-      # @return [Array(Output, Array)] and position of the node in plan.nodes, id, and so on, each record once, in the order in
-      #   which {.encode} includes them
+      # Encodes the primary records of one batch, separated by commas, and lists the records to include
+      # without encoding them.
+      # @return [Array(Output, Array)] the bytes, and a flat list of node position in plan.nodes and id, each
+      #   record once, in the order in which {.encode} includes them
       def self.encode_part(row_set, template)
         SecondLook.at(row_set) { |tables| new(tables, template).part }
       end
@@ -123,7 +125,7 @@ module Castellan
         reached(root, [number]).map { |section, row| ["#{section.parts.type}/#{section.id(row)}", *fragment { write(section, row) }] }
       end
 
-      # @return [Array<Array(NodeRows, Integer)>] what these primary records lead to
+      # @return [Array<Array(NodeRows, Integer)>] the records that these primary records include
       def reached(root, numbers)
         forget(root, numbers)
         found = []
@@ -131,7 +133,7 @@ module Castellan
         found
       end
 
-      # The primary data counts as written; nothing has been walked.
+      # Resets the visited records; primary records count as written.
       def forget(root, numbers)
         @walked = @sections.map { {} }
         @known = Hash.new { |known, type| known[type] = {} }
@@ -226,8 +228,8 @@ module Castellan
         @body << (ids.empty? ? "null" : linkage[ids.first])
       end
 
-      # Many records are linked to the same few.
-      # @return [Hash{String => String}] by id
+      # Memoized, because many records link to the same few.
+      # @return [Hash{String => String}] linkage by id
       def linkage(edge)
         @linkage[edge] ||= Hash.new { |written, id| written[id] = "#{edge.link}#{@text.quoted(id)}#{edge.link_end}" }
       end

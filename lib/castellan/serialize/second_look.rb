@@ -2,16 +2,18 @@
 
 module Castellan
   module Serialize
-    # What a coder does not know (NaN, an infinite date, a year before Christ, text in a column of numbers of SQLite) the ORM's type does:
-    # all values of that member are read by it, and the rows are written once more. Costs nothing where every value is plain.
+    # Retries an encoding with the ORM's type for a member whose value the coder rejects (NaN, an infinite
+    # date, a year BC, text in a numeric column of SQLite). Costs nothing if all values are plain.
     #
-    #   SecondLook.at(row_set) { |tables| … }   # => what the block returned last
+    #   SecondLook.at(row_set) { |tables| … }   # => the result of the last call of the block
     module SecondLook
       module_function
 
       # @param row_set [Plan::RowSet]
-      # @yieldparam tables [Array<Plan::RowSet::Table>] the same, or with that member computed
-      # @raise [EncodingError] the first one, where the type says no more
+      # @yieldparam tables [Array<Plan::RowSet::Table>] the row set's tables, or copies with the member
+      #   computed
+      # @return [Object] the result of the block
+      # @raise [EncodingError] if the ORM's type cannot convert the value either
       def at(row_set)
         tables = row_set.tables
         begin

@@ -2,34 +2,40 @@
 
 module Castellan
   module Serialize
-    # The bytes of a document that do not depend on its rows, computed once for a plan and a way of escaping. Frozen, shared by
-    # all threads; holds no value of a request.
+    # Computes the bytes of a document that do not depend on its rows, once per plan and escaping. Frozen,
+    # thread-safe, and without values of a request.
     #
     #   template = Template.new(plan, escape: :rails)
     #   template.nodes.first.open                  # => '{"type":"users","id":'
     #   template.nodes.first.members.first.before  # => ',"attributes":{"email":'
     #
-    # Members are written in the plan's order, relationships after the attributes. In the nested format an edge without a node
-    # (linkage only) has no place and is left out.
+    # Members follow the plan's order, attributes before relationships. The nested format omits edges without
+    # a node (linkage only).
     class Template
-      # One node's constant bytes. `open` is followed by the id, `close` ends the object; `type` is the resource's type.
-      # Where `after` is true, links or meta objects stand between `close` and the end of the object.
+      # The constant bytes of one node. `open` precedes the id, `close` ends the object; `type` is the
+      # resource's type. If `after` is true, links or meta objects follow `close` before the end of the
+      # object.
       NodeParts = Struct.new(:index, :type, :open, :members, :edges, :close, :regular, :after)
-      # `before` stands in front of the value; `column` is the position in the row, nil for a computed value; `hole` is the
-      # position in plan.holes, nil for all but per-viewer attributes.
-      # `name` is the quoted key with its colon, for rows that are not all written alike.
+      # The constant bytes of one member. `before` precedes the value; `column` is the position in the row,
+      # nil for computed values; `hole` is the position in plan.holes, nil except for per-viewer attributes;
+      # `name` is the quoted key with its colon, for irregular rows.
       MemberParts = Struct.new(:key, :before, :column, :hole, :name)
-      # `before` stands in front of the linkage or the nested value, and is nil where a sparse fieldset leaves the member out and
-      # the edge only leads to included records; `link` and `link_end` stand around each linked id, `child` is the index of the
-      # related node, nil when only linkage is written.
-      # `links` and `children` are the same for each of several types; `data` is false where linkage is left out.
+      # The constant bytes of one edge. `before` precedes the linkage or nested value; it is nil if a sparse
+      # fieldset omits the member and the edge only adds included records. `link` and `link_end` surround each
+      # linked id. `child` is the index of the related node, nil for linkage only. `links` and `children` hold
+      # one entry per related type. `data` is false if linkage is omitted.
       EdgeParts = Struct.new(:key, :before, :link, :child, :to_many, :position, :links, :children, :data, :name, :link_end)
 
-      # @return [Plan::FetchPlan]
-      # @return [Symbol] :json, :rails or :rails_html
-      # @return [Text]
-      # @return [Array<NodeParts>] in the order of plan.nodes
-      # @return [Object, nil] the same for the C encoder, where there is one
+      # @!attribute plan
+      #   @return [Plan::FetchPlan]
+      # @!attribute escape
+      #   @return [Symbol] :json, :rails or :rails_html
+      # @!attribute text
+      #   @return [Text]
+      # @!attribute nodes
+      #   @return [Array<NodeParts>] in the order of plan.nodes
+      # @!attribute compiled
+      #   @return [Object, nil] the C encoder's copy; nil without the extension
       attr_reader :plan, :escape, :text, :nodes, :compiled
 
       def initialize(plan, escape: :json)

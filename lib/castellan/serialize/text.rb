@@ -2,12 +2,13 @@
 
 module Castellan
   module Serialize
-    # Writes a string as JSON text, escaped in one of three ways. Frozen.
+    # Encodes strings as JSON, with one of three escapings. Frozen.
     #
     #   Text.for(:rails).append(buffer, "a\u2028b")   # buffer << '"a\u2028b"' with the separator escaped
     #
-    # `:json` escapes what RFC 8259 demands, as the json gem's `generate` does; `:rails` also U+2028 and U+2029, which older
-    # JavaScript takes for line ends; `:rails_html` also `<`, `>` and `&`, as ActiveSupport does by default.
+    # `:json` escapes what RFC 8259 requires, like the json gem's `generate`; `:rails` also U+2028 and U+2029,
+    # which are line terminators in older JavaScript; `:rails_html` also `<`, `>` and `&`, ActiveSupport's
+    # default.
     class Text
       CONTROLS = (0..0x1f).to_h { |code| [code.chr, format('\u%04x', code)] }
       SHORT = { '"' => '\"', "\\" => "\\\\", "\b" => '\b', "\f" => '\f', "\n" => '\n', "\r" => '\r', "\t" => '\t' }.freeze
@@ -21,12 +22,12 @@ module Castellan
         ALL.fetch(escape) { raise ArgumentError, "escape: must be :json, :rails or :rails_html, not #{escape.inspect}" }
       end
 
-      # @return [String] the same text in UTF-8
+      # @return [String] the string in UTF-8
       # @raise [Unwritable]
       def self.utf8(string)
         text = unchecked_utf8(string)
         text.valid_encoding? ? text : raise(Unwritable.new(:utf8, string))
-      rescue ::EncodingError # the core's: no such character, no such converter
+      rescue ::EncodingError # Ruby's own: unknown character or converter
         raise Unwritable.new(:utf8, string)
       end
 
@@ -52,29 +53,29 @@ module Castellan
       end
 
       # @param string [String] UTF-8 or ASCII
-      # @return [Boolean] whether it is JSON as it stands, but for the quotes around it
+      # @return [Boolean] whether the string needs no escaping
       def bare?(string)
         string.valid_encoding? && !special?(string)
       end
 
-      # @param buffer [String] UTF-8, appended to
+      # @param buffer [String] UTF-8; the JSON is appended to it
       # @param string [String]
-      # @raise [Unwritable] when it is not UTF-8
+      # @raise [Unwritable] if it is not UTF-8
       def append(buffer, string)
         buffer << quoted(string)
       end
 
       # @param string [String]
       # @return [String] JSON
-      # @raise [Unwritable] when it is not UTF-8
+      # @raise [Unwritable] if it is not UTF-8
       def quoted(string)
         text = string.encoding == Encoding::UTF_8 && string.valid_encoding? ? string : Text.utf8(string)
         text = text.gsub(@pattern, @escapes) if special?(text)
         "\"#{text}\""
       end
 
-      # Appends what is JSON already. Separators and markup can only stand inside its strings, so they are escaped in place.
-      # @raise [Unwritable] when it is empty or not UTF-8
+      # Appends JSON text. Separators and markup occur only inside its strings, so they are escaped in place.
+      # @raise [Unwritable] if it is empty or not UTF-8
       def append_json(buffer, string)
         raise Unwritable.new(:json, string) unless string.is_a?(String) && !string.empty?
 
@@ -83,7 +84,7 @@ module Castellan
         buffer << text
       end
 
-      # A class of ASCII characters is looked for fifty times as fast as one with others in it.
+      # A character class of ASCII alone matches fifty times as fast as one with other characters.
       def special?(text)
         text.match?(@quick) || (!text.ascii_only? && @rare.any? { |character| text.include?(character) })
       end

@@ -2,19 +2,19 @@
 
 module Castellan
   module Serialize
-    # Writes dates and times as ISO 8601, times in UTC with three digits of the second, as ActiveSupport does.
+    # Formats dates and times as ISO 8601, times in UTC with milliseconds, like ActiveSupport.
     #
     #   Timestamp.datetime("2024-01-31 10:00:00.123456")     # => "2024-01-31T10:00:00.123Z"
     #   Timestamp.datetime("2024-01-31 12:00:00+02")         # => "2024-01-31T10:00:00.000Z"
     #   Timestamp.date("2024-01-31")                         # => "2024-01-31"
     #
-    # Text without a zone is UTC. Further digits are cut off, not rounded. "infinity", years before Christ and days that do not
-    # exist are refused rather than guessed at.
+    # Text without a zone is UTC. Further digits are truncated. "infinity", years BC and invalid days raise
+    # {Unwritable}.
     module Timestamp
       DAY = /\A(\d{4,6})-(\d\d)-(\d\d)/
       CLOCK = /\G[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?/
       ZONE = /\G(?: ?UTC|Z|([+-])(\d\d)(?::?(\d\d)(?::?(\d\d))?)?)?\z/
-      # As databases write most of them: everything in its place, nothing to shift.
+      # The common format of databases, which needs no conversion of zones or days.
       PLAIN = /\A\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[ T](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.(\d{1,9}))?\z/
       MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].freeze
       private_constant :DAY, :CLOCK, :ZONE, :PLAIN, :MONTH_DAYS

@@ -2,8 +2,8 @@
 
 module Castellan
   module Serialize
-    # Says why a value cannot be written, before it is known of which record it is; {.locate} makes the error of it that the
-    # developer reads. Both encoders come through here, so that their messages are the same.
+    # Reports why a value cannot be written, before its record is known; {.locate} converts it to an
+    # {EncodingError} with the record. Both encoders use it, so their messages are the same.
     #
     #   raise Unwritable.new(:integer, "seven")
     #   Unwritable.locate(error, type: "users", id: "7", member: "age")   # => EncodingError
@@ -29,7 +29,7 @@ module Castellan
       attr_reader :reason
 
       # @param reason [Symbol]
-      # @param value the driver's value
+      # @param value [Object] the driver's value
       def initialize(reason, value)
         @reason = reason
         @value = value

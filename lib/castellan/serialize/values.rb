@@ -2,11 +2,11 @@
 
 module Castellan
   module Serialize
-    # Writes a driver's value as JSON, by the coder of its column (see {Plan::RowSet}).
+    # Encodes a driver's value as JSON, by the coder of its column (see {Plan::RowSet}).
     #
     #   Values.append(buffer, :datetime, "2024-01-31 10:00:00", Text.for(:json))
     #
-    # A value that its coder does not know is refused: a wrong byte is worse than none. An empty column (nil) is null.
+    # A value that does not fit its coder raises {Unwritable}. NULL is null.
     module Values
       INTEGER = /\A-?(0|[1-9]\d*)\z/
       FLOAT = /\A\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*\z/
@@ -15,10 +15,10 @@ module Castellan
 
       module_function
 
-      # @param buffer [String] UTF-8, appended to
+      # @param buffer [String] UTF-8; the JSON is appended to it
       # @param coder [Symbol]
-      # @param value the driver's value
-      # @param text [Text] how strings are escaped
+      # @param value [Object] the driver's value
+      # @param text [Text] escapes strings
       # @raise [Unwritable]
       def append(buffer, coder, value, text)
         return buffer << "null" if value.nil?
@@ -35,7 +35,7 @@ module Castellan
         end
       end
 
-      # @return [String] an id as text; "" where there is none
+      # @return [String] an id as text; "" for NULL
       def id(value)
         case value
         when String then Text.utf8(value)
@@ -67,7 +67,7 @@ module Castellan
         end
       end
 
-      # An exponent is written in one way by one version of the json gem, and in another by the next: as the one that is there does.
+      # Versions of the json gem format exponents differently, so use the installed one.
       def float(value)
         number = float_of(value)
         raise Unwritable.new(:finite, value) unless number.finite?
@@ -86,7 +86,7 @@ module Castellan
         end
       end
 
-      # SQLite keeps a lone number in a column of type "json" as a number.
+      # In a "json" column, SQLite stores a lone number as a number.
       def json(value)
         case value
         when Integer then value.to_s

@@ -3,8 +3,8 @@
 module Castellan
   module Serialize
     class RubyEncoder
-      # Writes the rows of a node that are not all alike: members with a condition, relationships with links and meta objects or to
-      # records of several types. For rows that are, the constant bytes of the template are written as they stand.
+      # Encodes rows that differ in their members: conditional members, relationships with links, meta objects
+      # or several types. All other rows use the template's constant bytes.
       module Irregular
         private
 
@@ -19,7 +19,7 @@ module Castellan
           @body << "}"
         end
 
-        # The members stand in the object itself in the nested format.
+        # In the nested format, members belong to the object itself.
         def group(name, items)
           return if items.empty?
 
