@@ -3,7 +3,7 @@
 require "test_helper"
 require "document/library"
 
-# Members that are written for some viewers or rows only, links and meta objects: the same from rows and from records.
+# Conditional members, links and meta objects are the same from rows and from records.
 module ConditionsAndLinksContract
   Viewer = Struct.new(:id, :admin)
 
@@ -11,7 +11,7 @@ module ConditionsAndLinksContract
     library.fill
   end
 
-  def test_a_condition_of_the_viewer_is_decided_once_a_document
+  def test_a_viewer_condition_is_called_once_per_document
     asked = 0
     resource = articles { attribute(:position, if: ->(viewer) { (asked += 1) && viewer&.admin }) }
     each_source do |given|
@@ -23,13 +23,13 @@ module ConditionsAndLinksContract
     end
   end
 
-  def test_what_is_not_for_the_viewer_is_not_written_when_it_is_asked_for_by_name
+  def test_fields_cannot_reveal_an_attribute_hidden_from_the_viewer
     resource = articles { attribute :position, if: ->(viewer) { viewer } }
     query = { "fields" => { "articles" => "position,title" } }
     assert_equal [%w[title]], documents(resource, resource.model_scope, query: query).map { |one| one["attributes"].keys }.uniq
   end
 
-  def test_a_relationship_that_is_not_for_the_viewer_is_neither_linked_nor_included
+  def test_a_relationship_hidden_from_the_viewer_is_neither_linked_nor_included
     resource = articles { belongs_to :author, resource: "AuthorResource", if: ->(viewer) { viewer } }
     each_source do |given|
       document = JSON.parse(resource.render(given, include: "author"))
@@ -38,7 +38,7 @@ module ConditionsAndLinksContract
     end
   end
 
-  def test_what_is_not_for_the_viewer_is_not_told_by_the_order_either
+  def test_sort_cannot_reveal_an_attribute_hidden_from_the_viewer
     resource = articles do
       attribute :position, if: ->(viewer) { viewer }
       sort :title, :position, default: "-position"
@@ -50,7 +50,7 @@ module ConditionsAndLinksContract
     assert_equal %w[7 6], documents(resource, :all, sort: "position").first(2).map { |one| one["id"] }, "the developer may"
   end
 
-  def test_what_is_not_for_the_viewer_is_not_told_by_columns_and_filters_either
+  def test_columns_and_filters_cannot_reveal_an_attribute_hidden_from_the_viewer
     resource = articles do
       attribute(:place, columns: %i[position], if: ->(viewer) { viewer }, &:position)
       sort :title, :position
@@ -73,7 +73,7 @@ module ConditionsAndLinksContract
     assert_same plans[1], plans[3]
   end
 
-  def test_a_condition_of_named_columns_is_decided_for_each_row_without_models
+  def test_a_condition_of_named_columns_is_called_per_row_without_models
     resource = articles { attribute :position, if: ->(row, viewer) { row.author_id == viewer }, if_columns: %i[author_id] }
     each_source do |given|
       found = documents(resource, given, viewer: 2).to_h { |one| [one["id"].to_i, one["attributes"].key?("position")] }
@@ -82,7 +82,7 @@ module ConditionsAndLinksContract
     refute_includes resource.document.explain, "models of this type are loaded"
   end
 
-  def test_a_method_is_a_block_as_well
+  def test_a_method_may_replace_a_block
     shown = Class.new { def call(row, viewer) = row.author_id == viewer }.new
     path = Class.new { def self.of(row) = "/by/#{row.author_id}" }.method(:of)
     [shown, shown.method(:call)].each do |condition|
@@ -99,7 +99,7 @@ module ConditionsAndLinksContract
     end
   end
 
-  def test_a_condition_of_one_argument_is_the_viewers_however_it_is_written
+  def test_any_condition_with_one_argument_receives_the_viewer
     [->(viewer = nil) { viewer == 1 }, ->(*viewers) { viewers == [1] }, :positive?.to_proc, 1.method(:==)].each do |condition|
       resource = articles { attribute :position, if: condition }
       each_source do |given|
@@ -108,7 +108,7 @@ module ConditionsAndLinksContract
     end
   end
 
-  def test_columns_of_the_links_do_not_make_the_viewers_condition_one_of_the_row
+  def test_columns_of_links_leave_a_viewer_condition_independent_of_rows
     resource = articles do
       belongs_to :author, resource: "AuthorResource", if: ->(viewer) { viewer }, links: { self: ->(row) { "/#{row.id}" } }, columns: %i[id]
     end
@@ -117,7 +117,7 @@ module ConditionsAndLinksContract
     end
   end
 
-  def test_a_condition_of_the_record_sends_the_type_to_models
+  def test_a_condition_of_the_record_loads_models_for_the_type
     resource = articles { attribute(:position, if: ->(article, viewer) { article.author.name == viewer }) }
     each_source do |given|
       found = documents(resource, given, viewer: "Grace").select { |one| one["attributes"].key?("position") }
@@ -126,7 +126,7 @@ module ConditionsAndLinksContract
     assert_includes resource.document.explain, "if position: its block takes the record"
   end
 
-  def test_a_relationship_hidden_from_some_rows_leads_to_no_included_record
+  def test_a_relationship_hidden_from_a_row_includes_no_record
     resource = articles do
       belongs_to :author, resource: "AuthorResource", if: ->(row, viewer) { row.id == viewer }, columns: %i[id]
     end
@@ -137,7 +137,7 @@ module ConditionsAndLinksContract
     end
   end
 
-  def test_the_last_member_may_be_the_hidden_one
+  def test_the_last_member_may_be_hidden
     resource = articles do
       attribute :position, if: ->(_, _) { false }, if_columns: []
       has_many :comments, resource: "CommentResource", if: ->(_, _) { false }, columns: []
@@ -191,7 +191,7 @@ module ConditionsAndLinksContract
     end
   end
 
-  def test_linkage_that_is_only_written_with_its_records_is_not_read
+  def test_linkage_that_is_written_only_when_included_is_not_read
     resource = articles { has_many :comments, :tags, lazy: true }
     assert_empty(library.queries { resource.render }.grep(/comments|tags/))
     each_source { |given| refute(documents(resource, given).any? { |one| one.key?("relationships") }) }
@@ -199,7 +199,7 @@ module ConditionsAndLinksContract
     assert_equal([%w[comments]], included.map { |one| one["relationships"].keys }.uniq)
   end
 
-  def test_a_lazy_relationship_without_its_records_is_never_an_empty_object
+  def test_a_lazy_relationship_is_never_an_empty_object
     resource = articles { has_many :comments, lazy: true, meta: ->(row) { { of: row.id } if row.id == 1 }, columns: %i[id] }
     each_source do |given|
       found = documents(resource, given).to_h { |one| [one["id"], one["relationships"]["comments"]] }
@@ -226,7 +226,7 @@ module ConditionsAndLinksContract
     end
   end
 
-  def test_each_of_the_key_transforms_names_members_and_their_parameters
+  def test_key_transforms_apply_to_members_and_parameters
     { dash: "author-name", camel: "AuthorName", camel_lower: "authorName", underscore: "author_name",
       none: "author_name" }.each do |way, key|
       resource = articles do
@@ -247,7 +247,7 @@ module ConditionsAndLinksContract
     assert_equal resource.render(include: "comments"), resource.document(include: "comments").stream(size: 2).each.to_a.join
   end
 
-  def test_a_document_for_one_row_or_viewer_is_never_kept
+  def test_a_document_with_row_or_viewer_conditions_is_never_cached
     [articles { attribute :position, if: ->(row, viewer) { row.id == viewer }, if_columns: %i[id] },
      articles { link(:mine, columns: %i[id]) { |row, viewer| "/#{viewer}/#{row.id}" } }].each do |resource|
       refute_empty resource.document.rendering.unkeepable
@@ -255,7 +255,7 @@ module ConditionsAndLinksContract
     assert_empty articles { link :self, "/{id}" }.document.rendering.unkeepable
   end
 
-  def test_what_cannot_be_written_is_said_with_its_record
+  def test_an_unwritable_value_is_named_with_its_record
     { link: -> { link(:self, columns: %i[id]) { |row| row.id == 2 ? "/\xFF" : "/" } },
       meta: -> { meta(columns: %i[id]) { |row| { a: row.id == 2 ? "\xFF" : 1 } } },
       headline: -> { attribute(:headline, columns: %i[id]) { |row| row.id == 2 ? "\xFF" : 1 } },
@@ -267,7 +267,7 @@ module ConditionsAndLinksContract
     end
   end
 
-  def test_mistakes_say_what_to_write
+  def test_declaration_errors_name_the_fix
     { "write a text or a block, not both" => -> { link(:self, "/x") { "/y" } }, "meta: write a Hash or a block" => -> { meta },
       "if: must be a block of the viewer" => -> { attribute :title, if: true },
       "or of the row and the viewer, got" => -> { attribute :title, if: -> { true } } }.each do |text, body|

@@ -3,9 +3,9 @@
 require "test_helper"
 require_relative "library"
 
-# What only one kind of model can declare; the mistakes that both can make are in test/resource/declaration_test.rb.
+# Declaration errors that only one ORM can have; those of both are in test/resource/declaration_test.rb.
 class DeclarationCheckTest < Minitest::Test
-  def test_a_path_that_ends_in_a_reader_of_the_models_own_goes_through_models
+  def test_a_path_to_an_overridden_reader_loads_models
     library = Library.active_record(:sqlite).tap(&:fill)
     models = library.models
     author = Class.new(models::Author) do
@@ -29,7 +29,7 @@ class DeclarationCheckTest < Minitest::Test
     assert_includes resource.document.explain, "reads name by its own method ("
   end
 
-  def test_a_class_at_the_end_of_a_path_that_is_loaded_later_is_seen
+  def test_a_subclass_loaded_later_at_the_end_of_a_path_is_considered
     models = Library.active_record(:sqlite).tap(&:fill).models
     author = Class.new(models::Author) do
       self.inheritance_column = :name

@@ -3,7 +3,7 @@
 require "test_helper"
 require "document/library"
 
-# A filter through a to-many association: a record that matches twice is written once, counted once, and takes one place of a page.
+# Filters through a to-many association count a record that matches twice as one.
 module FilterContract
   def setup
     library.fill
@@ -17,7 +17,7 @@ module FilterContract
     assert_equal [[], 4], page(3)
   end
 
-  def test_a_filter_narrows_what_the_caller_may_see
+  def test_a_filter_narrows_the_scope_of_the_caller
     seen = articles.render(library.models::Article.where(position: [8, 6, 3]), query: { filter: { tag: "ruby,sql" } })
     assert_equal(%w[2 4], JSON.parse(seen)["data"].map { |one| one["id"] })
   end
@@ -27,7 +27,7 @@ module FilterContract
     assert_equal '{"data":null}', articles.render(id: 7, filter: { tag: "sql" })
   end
 
-  def test_models_are_as_many_as_rows
+  def test_models_and_rows_have_the_same_count
     loud = Class.new(articles) { attribute(:shout) { |article| article.title.upcase } }
     assert_equal [%w[1 2], 4], page(1, loud)
     assert_equal [%w[3 4], 4], page(2, loud)

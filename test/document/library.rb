@@ -4,12 +4,12 @@ require "tmpdir"
 require "active_record"
 require "sequel"
 
-# Articles with authors, comments and tags, in a database of its own, as models of ActiveRecord or of Sequel.
+# Sets up articles with authors, comments and tags, as models of ActiveRecord or of Sequel, in a database.
 #
-#   library = Library.active_record(:sqlite)    # or :postgres, or Library.sequel(…); one each a process
+#   library = Library.active_record(:sqlite)    # or :postgres, or Library.sequel(…); one of each per process
 #   library.models::Article                     # resources are declared in library.models as well
-#   library.run("DELETE FROM comments")         # SQL that no model sees
-#   library.queries { … }                       # => the statements that the block sent, without those about schemas
+#   library.run("DELETE FROM comments")         # SQL without callbacks
+#   library.queries { … }                       # => the statements of the block, except schema queries
 class Library
   TABLES = %w[authors articles comments tags taggings].freeze
   DIRECTORY = Dir.mktmpdir
@@ -35,7 +35,7 @@ class Library
     declare
   end
 
-  # The same rows before each test, and on PostgreSQL in the same places: what has no order comes in that of its places.
+  # Resets the rows, on PostgreSQL in the same physical order: queries without ORDER BY return that order.
   def fill
     TABLES.each { |table| run("DELETE FROM #{table}") }
     run("VACUUM #{TABLES.join(", ")}") unless sqlite?
@@ -69,7 +69,7 @@ class Library
   end
 end
 
-# Of ActiveRecord.
+# The library as models of ActiveRecord.
 class ActiveRecordLibrary < Library
   def run(sql) = @models::Base.connection.execute(sql)
 
@@ -110,7 +110,7 @@ class ActiveRecordLibrary < Library
   end
 end
 
-# Of Sequel.
+# The library as models of Sequel.
 class SequelLibrary < Library
   class Log
     attr_reader :lines

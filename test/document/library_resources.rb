@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The resources of the library, evaluated in the module of its models.
+# The resources of the library; evaluated in the module of its models.
 class AuthorResource < Castellan::Resource
   model Author
   type "authors"
@@ -56,7 +56,7 @@ class PersonalArticleResource < ArticleResource
   per_viewer(:read) { |ids, viewer| viewer.call(ids) }
 end
 
-# Not divided into pages.
+# Has no pagination.
 class LongArticleResource < Castellan::Resource
   model Article
   type "articles"

@@ -5,8 +5,9 @@ require "active_record"
 require "sequel"
 require "rack/mock_request"
 
-# How far a warm request walks through lib/castellan: calls of methods, files, and how often the next call is in another file.
-# The goal is 120 calls, 25 files and 50 changes; most of what is left is in rows/. Rooms that other tests load add a few.
+# Measures how far a warm request walks through lib/castellan: method calls, files, and calls into another
+# file. The goal is 120 calls, 25 files and 50 changes; most of the rest is in rows/. The limits leave some
+# room for what other tests load.
 class PathTest < Minitest::Test
   LIBRARY = File.realpath(File.join(ROOT, "lib/castellan"))
   WALK = Struct.new(:calls, :files, :changes)
@@ -62,7 +63,7 @@ class PathTest < Minitest::Test
 
   private
 
-  # @param request [#call] prepares a request and returns what answers it
+  # @param request [#call] prepares a request and returns a callable that runs it
   def assert_walk(request, **most)
     3.times { request.call.call }
     walk = walk(&request.call)

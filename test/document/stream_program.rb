@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Streams users with their clubs to nowhere: ruby stream_program.rb USERS [url]
-# Prints the most memory that this took beyond that of one user (KB), the bytes, and the milliseconds.
+# Streams users with their clubs and discards the bytes: `ruby stream_program.rb USERS [url]`.
+# Prints the peak memory above that of one user (KB), the bytes, and the milliseconds.
 require "active_record"
 require "castellan"
 
@@ -49,7 +49,7 @@ def peak = File.read("/proc/self/status")[/VmHWM:\s+(\d+)/, 1].to_i
 
 stream(1)
 GC.start
-File.write("/proc/self/clear_refs", "5") # the peak begins anew
+File.write("/proc/self/clear_refs", "5") # resets the peak
 before = peak
 started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 bytes = stream(users)

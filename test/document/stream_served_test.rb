@@ -10,7 +10,8 @@ require "rack/mock_request"
 require "timeout"
 require "document/library"
 
-# A stream as the body of a real server, and the memory of a process that writes a long one.
+# Streams a document as the body of a real server, and measures the memory of a process that writes a long
+# one.
 class StreamServedTest < Minitest::Test
   ENOUGH_KB = 8 * 1024
   PROGRAM = File.expand_path("stream_program.rb", __dir__)
@@ -28,7 +29,7 @@ class StreamServedTest < Minitest::Test
     library.fill
   end
 
-  def test_it_keeps_the_rules_of_rack
+  def test_the_body_passes_rack_lint
     stream = long.document.stream(size: 10)
     app = Rack::Lint.new(->(_) { [stream.status, stream.headers, stream] })
     status, headers, body = app.call(Rack::MockRequest.env_for("/"))
@@ -45,7 +46,7 @@ class StreamServedTest < Minitest::Test
     assert_equal long.render(include: "author"), response.body.force_encoding(Encoding::UTF_8)
   end
 
-  def test_a_client_that_goes_away_ends_it
+  def test_a_client_that_disconnects_ends_the_stream
     gone = Queue.new
     stream = long.document.stream(size: 1)
     stream.define_singleton_method(:close) { super().tap { gone << :closed } }
@@ -65,7 +66,7 @@ class StreamServedTest < Minitest::Test
     assert_operator memory(100_000), :<, ENOUGH_KB
   end
 
-  def test_nor_on_postgresql
+  def test_the_memory_does_not_grow_with_the_document_on_postgresql
     needs :postgres
     assert_operator memory(100_000, Castellan::TestServers.postgres_url), :<, ENOUGH_KB
   end
@@ -86,7 +87,7 @@ class StreamServedTest < Minitest::Test
     listener.addr[1]
   end
 
-  # @return [Integer] KB more than for a document of one record
+  # @return [Integer] KB above the memory of a document of one record
   def memory(users, *url)
     output, errors, status = Open3.capture3(RbConfig.ruby, "-w", "-I#{ROOT}/lib", PROGRAM, users.to_s, *url)
     assert status.success?, errors

@@ -5,13 +5,13 @@ require "json"
 require "socket"
 require "document/library"
 
-# A document in pieces says what it says in one, on both ORMs.
+# A streamed document has the bytes of one that is written at once, on both ORMs.
 module StreamContract
   def setup
     library.fill
   end
 
-  def test_the_pieces_are_the_document
+  def test_the_pieces_join_to_the_document
     includes = [nil, "author", "tags,comments", "author.articles,comments", "author.mentor.mentor"]
     includes.product([1, 2, 3, 7, 1_000]).each do |include, size|
       document = -> { long.document(include: include) }
@@ -19,7 +19,7 @@ module StreamContract
     end
   end
 
-  def test_so_are_those_of_a_scope_in_another_order_or_with_a_limit_of_its_own
+  def test_the_pieces_of_an_ordered_or_limited_scope_join_to_the_document
     scopes.each do |name, scope|
       [1, 3, 1_000].each do |size|
         document = -> { long.document(scope, include: "author,tags") }
@@ -36,7 +36,7 @@ module StreamContract
     end
   end
 
-  def test_values_of_the_viewer_are_filled_in_one_batch_a_piece
+  def test_viewer_values_are_filled_in_one_batch_per_piece
     calls.clear
     document = -> { library.models::WatchedArticleResource.document(include: "author", viewer: 7) }
     expected = document.call.to_json
@@ -46,7 +46,7 @@ module StreamContract
     assert_equal [[:articles, 4], [:articles, 3], [:authors, 3]], calls
   end
 
-  def test_what_is_written_meanwhile_never_makes_a_record_come_twice
+  def test_concurrent_writes_never_repeat_a_record
     pieces = []
     long.document.stream(size: 3).each do |bytes|
       library.run("INSERT INTO articles (id, author_id, title, position) VALUES (0, 1, 'New', 0)") if pieces.empty?
@@ -56,7 +56,7 @@ module StreamContract
     assert_equal %w[1 2 3 4 6 7], JSON.parse(pieces.join)["data"].map { |record| record["id"] }
   end
 
-  def test_a_related_record_that_is_gone_by_then_is_left_out
+  def test_a_related_record_deleted_meanwhile_is_left_out
     pieces = []
     long.document(include: "author").stream(size: 3).each do |bytes|
       library.run("DELETE FROM authors WHERE id = 2") if pieces.empty?
@@ -65,7 +65,7 @@ module StreamContract
     assert_equal %w[1 3], JSON.parse(pieces.join)["included"].map { |record| record["id"] }.sort
   end
 
-  def test_too_many_related_records_are_an_error_before_the_first_byte_where_one_piece_says_so
+  def test_too_many_related_records_in_one_piece_raise_before_the_first_byte
     pieces = []
     error = assert_raises(Castellan::Document::TooManyIncluded) do
       long.document(include: "author,tags").stream(most_included: 4).each { |bytes| pieces << bytes }
@@ -76,12 +76,12 @@ module StreamContract
     assert_equal long.render(include: "author,tags"), long.document(include: "author,tags").stream(most_included: 5).each.to_a.join
   end
 
-  def test_primary_records_count_for_nothing_there
+  def test_primary_records_do_not_count_as_included
     asked = { include: "author.articles" }
     assert_equal long.render(**asked), long.document(**asked).stream(most_included: 7, size: 3).each.to_a.join
   end
 
-  def test_each_of_a_document_streams_unless_the_bytes_are_there
+  def test_each_streams_a_document_unless_it_is_already_written
     document = long.document
     assert_equal long.render, document.each.to_a.join
     assert_equal [document.to_json], document.enum_for(:each).to_a
@@ -96,20 +96,20 @@ module StreamContract
     assert_equal [200, 404], [long.document(id: 3).stream.status, long.document(id: 99).stream.status]
   end
 
-  def test_records_that_are_given_come_in_one_piece
+  def test_given_records_come_in_one_piece
     records = library.models::Article.order(:id).to_a
     stream = long.document(records, include: "author").stream(size: 1)
     assert_equal [long.render(records, include: "author")], stream.each.to_a
     assert_equal long.render(records), long.document(records).enum_for(:each).to_a.join
   end
 
-  def test_its_headers_cost_nothing
+  def test_its_headers_send_no_query
     headers = nil
     assert_empty(library.queries { headers = long.document.stream.headers })
     assert_equal({ "content-type" => "application/vnd.api+json", "cache-control" => "private, no-cache", "vary" => "accept" }, headers)
   end
 
-  def test_closing_it_ends_it
+  def test_close_ends_the_stream
     stream = long.document(include: "author").stream(size: 1)
     pieces = []
     stream.each do |bytes|
@@ -125,9 +125,9 @@ module StreamContract
   def calls = library.models::CALLS
 end
 
-# Where writers wait for nobody.
+# For databases whose writers do not wait for readers.
 module StreamSnapshotContract
-  def test_a_snapshot_sees_nothing_of_what_is_written_meanwhile
+  def test_a_snapshot_does_not_see_concurrent_writes
     expected = long.render(include: "author")
     pieces = []
     long.document(include: "author").stream(size: 3, snapshot: true).each do |bytes|
@@ -138,7 +138,7 @@ module StreamSnapshotContract
     assert_equal expected, pieces.join
   end
 
-  def test_in_a_transaction_of_the_callers_the_snapshot_is_that_one
+  def test_the_transaction_of_the_caller_is_the_snapshot
     expected = long.render
     library.transaction { assert_equal expected, long.document.stream(size: 3, snapshot: true).each.to_a.join }
   end
@@ -148,9 +148,9 @@ module StreamSnapshotContract
   def apart(&) = Thread.new(&).join
 end
 
-# Where text may be anything.
+# For databases that store any bytes as text.
 module StreamTextContract
-  def test_a_value_that_cannot_be_written_ends_the_body_where_it_is
+  def test_an_unwritable_value_ends_the_body_there
     library.run("UPDATE articles SET title = CAST(X'ff' AS TEXT) WHERE id = 5")
     pieces = []
     error = assert_raises(Castellan::EncodingError) { long.document.stream(size: 2).each { |bytes| pieces << bytes } }
@@ -167,7 +167,7 @@ class StreamOnActiveRecordTest < Minitest::Test
 
   def test_the_connection_is_given_back_between_the_pieces
     pool = library.models::Base.connection_pool
-    long.document(include: "author").stream(size: 2).each { |_bytes| nil } # what is learnt once leaves a connection leased before 7.2
+    long.document(include: "author").stream(size: 2).each { |_bytes| nil } # warms up: before 7.2 that leaves a connection leased
     pool.release_connection
     held = long.document(include: "author").stream(size: 2).each.map { |_bytes| pool.active_connection? }
     assert_equal [nil], held.map { |connection| connection || nil }.uniq
@@ -208,7 +208,7 @@ end
 class StreamOnPostgresTest < StreamOnActiveRecordTest
   include StreamSnapshotContract
 
-  undef_method :test_a_value_that_cannot_be_written_ends_the_body_where_it_is # PostgreSQL holds no such text
+  undef_method :test_an_unwritable_value_ends_the_body_there # PostgreSQL holds no such text
 
   def setup
     needs :postgres
@@ -221,7 +221,7 @@ end
 class StreamOnSequelPostgresTest < StreamOnSequelTest
   include StreamSnapshotContract
 
-  undef_method :test_a_value_that_cannot_be_written_ends_the_body_where_it_is
+  undef_method :test_an_unwritable_value_ends_the_body_there
 
   def setup
     needs :postgres

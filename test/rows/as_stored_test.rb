@@ -4,7 +4,7 @@ require "test_helper"
 require "castellan"
 require "serializer/shop"
 
-# `stored: true` writes a column as it is in the table; `association:` renames a relationship.
+# `as_stored: true` writes a column as it is in the table; `association:` renames a relationship.
 class AsStoredTest < Minitest::Test
   Shop = SerializerCases
 

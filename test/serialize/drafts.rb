@@ -1,31 +1,31 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Builds plans and row sets by hand for the encoder's tests.
+  # Builds plans and row sets by hand for the tests of the encoders.
   #
   #   roles = draft("roles", { id: :integer, title: :text }, [[1, "admin"]])
   #   users = draft("users", { id: :integer, email: :text }, [[7, "ada@example.com", "1"]],
   #                 edges: [edge(:roles, InColumn.new(2), many: true, type: "roles", to: roles)])
   #   plan, row_set = build(users)
   #
-  # A column whose coder is an Array is computed: one JSON text a row. A column with the coder :viewer is a hole.
+  # A column with an Array as coder is computed, one JSON text per row; the coder :viewer makes a hole.
   module Drafts
     InColumn = Plan::RowSet::InColumn
     Pairs = Plan::RowSet::Pairs
     Lists = Plan::RowSet::Lists
-    # `asides` is a Plan::RowSet::Asides, or nil: conditions, links and meta objects.
+    # `asides` is nil or a Plan::RowSet::Asides: conditions, links and meta objects.
     Draft = Struct.new(:type, :coders, :rows, :edges, :asides)
-    # `type` and `to` are arrays where the records are of several types; the pairs then have a third column, the position of the type.
+    # For several types, `type` and `to` are arrays, and the pairs have a third column, the type's position.
     DraftEdge = Struct.new(:name, :links, :many, :type, :to, :written)
     Definition = Struct.new(:type)
-    # A resource for each type that records are linked to.
+    # The target resource of links, one per type.
     TARGETS = Hash.new do |known, type|
       known[type] = Class.new(Resource).tap { |resource| resource.define_singleton_method(:definition) { Definition.new(type) } }
     end
 
     def draft(type, coders, rows, edges: []) = Draft.new(type, coders, rows, edges)
 
-    # @param written [Boolean] false where a sparse fieldset leaves the relationship out, but its records are included
+    # @param written [Boolean] false if a sparse fieldset omits the relationship but its records are included
     def edge(name, links, type:, many: false, to: nil, written: true) = DraftEdge.new(name, links, many, type, to, written)
 
     # @return [Array(FetchPlan, RowSet)]
@@ -58,7 +58,7 @@ module Castellan
       Plan::Node::Edge.new(relationship(edge), nil, edge.written, true, nodes)
     end
 
-    # What a plan says of them: that there are such.
+    # The plan's flags for these: whether the node has any.
     def asides(asides)
       return [] unless asides
 

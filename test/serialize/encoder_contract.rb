@@ -5,7 +5,7 @@ require "json"
 require_relative "drafts"
 
 module Castellan
-  # What every encoder does. Include it in a test that has a method `encoder`.
+  # The contract of every encoder. Include it in a test that defines `encoder`.
   module EncoderContract
     include Drafts
 
@@ -33,13 +33,13 @@ module Castellan
       assert_equal '{"data":[]}', write(plain).body
     end
 
-    def test_every_coder_writes_what_drivers_give
+    def test_every_coder_writes_the_values_of_the_drivers
       WRITTEN.each do |coder, values|
         values.each { |value, json| assert_equal json, value_of(coder, value), "#{coder} #{value.inspect}" }
       end
     end
 
-    def test_every_coder_refuses_what_it_does_not_know
+    def test_every_coder_raises_for_unknown_values
       REFUSED.each do |coder, values|
         values.each do |value|
           error = assert_raises(EncodingError, "#{coder} #{value.inspect}") { value_of(coder, value) }
@@ -76,7 +76,7 @@ module Castellan
       end
     end
 
-    def test_an_unknown_coder_is_refused
+    def test_an_unknown_coder_raises
       assert_includes assert_raises(ArgumentError) { value_of(:colour, "red") }.message, ":colour"
     end
 
@@ -86,7 +86,7 @@ module Castellan
                    '{"type":"things","id":"2","attributes":{"label":"\u003c"}}]}', write(thing, escape: :rails_html).body
     end
 
-    def test_a_computed_value_that_is_missing_is_an_error
+    def test_a_missing_computed_value_raises
       error = assert_raises(EncodingError) { write(draft("things", { id: :integer, label: [nil] }, [[4]])) }
       assert_includes error.message, 'things "4", member "label"'
     end
@@ -120,7 +120,7 @@ module Castellan
       assert_equal [["8", "x\"y"], %w[9 7], []], data(user).map { |one| one["relationships"]["roles"]["data"].map { |link| link["id"] } }
     end
 
-    def test_linkage_from_two_lists_is_that_from_pairs
+    def test_linkage_from_two_lists_equals_linkage_from_pairs
       [[], [[1, 9]], [[2, 9], [1, 8], [2, 7], [3, 5], [1, 8], [2, 10**17], [2, 2**62], [1, -(2**63)], [4, -5]]].each do |pairs|
         columns = pairs.empty? ? [nil, nil] : pairs.transpose.map { |column| "{#{column.join(",")}}" }
         found = [Pairs.new(pairs, 0, 1), Lists.new([columns])].map do |links|
@@ -132,14 +132,14 @@ module Castellan
       end
     end
 
-    def test_lists_that_are_no_integers_or_not_as_long_are_an_error_and_no_crash
+    def test_lists_of_other_values_or_different_length_raise
       [["{1,2", "{1,2}"], ["{a}", "{1}"], ["{1}", "{1,}"], ["{1}", ""], ["", "{1}"]].each do |columns|
         users = draft("users", { id: :integer }, [[1]], edges: [edge(:roles, Lists.new([columns]), many: true, type: "roles")])
         assert_raises(JSON::ParserError, columns.inspect) { write(users) }
       end
     end
 
-    def test_a_to_one_from_pairs_is_the_first
+    def test_a_to_one_relationship_from_pairs_is_the_first
       user = draft("users", { id: :integer }, [[1], [2]], edges: [edge(:key, Pairs.new([[1, 4], [1, 5]], 0, 1), type: "keys")])
       assert_equal [{ "type" => "keys", "id" => "4" }, nil], data(user).map { |one| one["relationships"]["key"]["data"] }
     end
@@ -184,7 +184,7 @@ module Castellan
                    write(root, format: :nested).body
     end
 
-    def test_nested_records_are_written_wherever_they_belong
+    def test_nested_records_are_written_in_each_parent
       people = draft("people", { id: :integer, name: :text }, [[5, "Ada"]])
       comments = draft("comments", { id: :integer }, [[10, 1, 5], [11, 1, nil], [12, 2, 5]],
                        edges: [edge(:author, InColumn.new(2), type: "people", to: people)])
@@ -204,7 +204,7 @@ module Castellan
       assert_equal [["roles", uuid], %w[roles 01], %w[roles 18446744073709551616]], included(user)
     end
 
-    def test_a_row_without_an_id_is_refused_in_json_api_and_null_when_nested
+    def test_a_row_without_an_id_raises_in_json_api_and_is_null_when_nested
       thing = draft("things", { id: :integer, name: :text }, [[nil, "x"]])
       assert_includes assert_raises(EncodingError) { write(thing) }.message, "things"
       assert_equal '[{"id":null,"name":"x"}]', write(thing, format: :nested).body
@@ -228,7 +228,7 @@ module Castellan
       assert_equal [Encoding::UTF_8], [first[1], *first[2][0][0, 2]].map(&:encoding).uniq
     end
 
-    def test_a_part_holds_the_primary_records_and_names_what_they_lead_to
+    def test_a_part_contains_primary_records_and_the_ids_of_related_ones
       people = draft("people", { id: :integer }, [[5], [6]])
       comments = draft("comments", { id: :integer }, [[10, 1, 5], [11, 1, 6], [12, 2, 5]],
                        edges: [edge(:author, InColumn.new(2), type: "people", to: people)])

@@ -4,7 +4,8 @@ require "test_helper"
 require "open3"
 require_relative "random_documents"
 
-# The C encoder while the garbage collector works against it: at every allocation, moving objects, and when work is cut short.
+# Runs the C encoder while the garbage collector runs at every allocation, moves objects, or an error
+# interrupts it.
 class SerializeMemoryTest < Minitest::Test
   include Castellan::Drafts
 
@@ -20,12 +21,13 @@ class SerializeMemoryTest < Minitest::Test
     assert_equal expected, stressed { both(Castellan::Serialize::NativeEncoder, row_set, template) }
   end
 
-  # In a process of its own: a collector that moves objects moves those of every library that other tests have loaded, too.
+  # In its own process: a collector that moves objects also moves those of the libraries that other tests
+  # loaded.
   def test_moving_objects_changes_no_byte
     skip "needs a Ruby whose collector can move objects" unless GC.respond_to?(:auto_compact=)
     return moving_objects if ENV.key?("CASTELLAN_MOVES")
 
-    extension = $LOADED_FEATURES.grep(%r{/castellan_ext\.}).first # that of `rake asan` is another
+    extension = $LOADED_FEATURES.grep(%r{/castellan_ext\.}).first # `rake asan` loads another
     output, status = Open3.capture2e({ "CASTELLAN_MOVES" => "1", "LD_PRELOAD" => ENV.fetch("CASTELLAN_PRELOAD", nil) }, RbConfig.ruby,
                                      "-r#{extension}", "-I#{extension.delete_suffix("/castellan/#{File.basename(extension)}")}", "-Ilib",
                                      "-Itest", __FILE__, "-n", name, chdir: ROOT)
@@ -54,10 +56,10 @@ class SerializeMemoryTest < Minitest::Test
     50.times(&attempt)
     before = resident_kb
     400.times(&attempt)
-    assert_operator resident_kb - before, :<, 20_000 # one leaked buffer a document would be 100,000
+    assert_operator resident_kb - before, :<, 20_000 # one leaked buffer per document would be 100,000
   end
 
-  def test_an_error_in_mid_document_leaves_the_encoder_whole
+  def test_the_encoder_works_after_an_error_in_a_document
     plan, row_set = build(draft("things", { id: :integer, name: :text }, [[1, "a"], [2, "\xff"]]))
     template = Castellan::Serialize::Template.new(plan)
     assert_raises(Castellan::EncodingError) { Castellan::Serialize::NativeEncoder.encode(row_set, template) }
@@ -78,7 +80,7 @@ class SerializeMemoryTest < Minitest::Test
     assert_equal [expected], bodies.uniq
   end
 
-  def test_malformed_rows_are_errors_and_no_crash
+  def test_malformed_rows_raise_without_a_crash
     [[nil], [1], [[]], ["text"], [[1], nil]].each do |rows|
       plan, row_set = build(draft("things", { id: :integer, name: :text }, rows))
       template = Castellan::Serialize::Template.new(plan)
@@ -87,7 +89,7 @@ class SerializeMemoryTest < Minitest::Test
     assert_raises(TypeError) { Castellan::Native.encode_each(Struct.new(:compiled).new(Object.new), []) }
   end
 
-  def test_a_row_set_of_another_plan_is_an_error
+  def test_a_row_set_of_another_plan_raises
     plan, = build(draft("things", { id: :integer }, []))
     _, other = build(draft("things", { id: :integer }, [],
                            edges: [edge(:roles, InColumn.new(0), type: "roles", to: draft("roles", { id: :integer }, []))]))
@@ -96,7 +98,7 @@ class SerializeMemoryTest < Minitest::Test
 
   private
 
-  # One of each: holes, computed values, floats, times, both kinds of links, ids that only Ruby can read.
+  # One of each: holes, computed values, floats, times, both kinds of links, and ids that only Ruby parses.
   def everything
     roles = draft("roles", { id: :text, mine: :viewer, share: :float }, [["a\"b", 0.1], [:odd, 1.5], [2**70, 2]])
     boss = draft("users", { id: :integer, label: ['"x"'] }, [[3]])

@@ -4,7 +4,7 @@ require "test_helper"
 require "json"
 require_relative "drafts"
 
-# Both encoders on a real PG::Result, against what Ruby objects of the same values give.
+# Compares both encoders on a real PG::Result with the same values as Ruby objects.
 class SerializePostgresTest < Minitest::Test
   include Castellan::Drafts
 
@@ -30,7 +30,7 @@ class SerializePostgresTest < Minitest::Test
     @connection&.close
   end
 
-  def test_every_type_is_written_alike_from_the_result_and_from_ruby_objects
+  def test_every_type_is_the_same_from_the_result_and_from_ruby_objects
     result, other = Array.new(2) { @connection.exec("SELECT i::bigint AS id, #{columns} FROM generate_series(1, 60) i") }
     coders = { id: :integer, **TYPES.transform_values(&:first) }
     objects = typed(other)
@@ -42,7 +42,7 @@ class SerializePostgresTest < Minitest::Test
     end
   end
 
-  def test_the_values_are_those_of_the_database
+  def test_the_values_equal_those_of_the_database
     result = @connection.exec("SELECT i::bigint AS id, sqrt(i)::float8 AS root, (i / 7.0)::numeric(20,4) AS part, i % 2 = 0 AS even, " \
                               "timestamp '2024-01-01' + i * interval '1 ms' AS at FROM generate_series(1, 300) i")
     things = draft("things", { id: :integer, root: :float, part: :decimal, even: :boolean, at: :datetime }, result)
@@ -103,7 +103,7 @@ class SerializePostgresTest < Minitest::Test
     assert_equal ['{"data":[{"type":"things","id":"1","attributes":{"name":"é"}}]}'], bodies(things).uniq
   end
 
-  def test_a_cleared_result_is_an_error_and_no_crash
+  def test_a_cleared_result_raises_without_a_crash
     result = @connection.exec("SELECT 1")
     plan, rows = build(draft("things", { id: :integer }, result))
     template = Castellan::Serialize::Template.new(plan)
@@ -111,7 +111,7 @@ class SerializePostgresTest < Minitest::Test
     encoders.each { |encoder| assert_raises(PG::Error) { encoder.encode(rows, template) } }
   end
 
-  def test_what_is_no_result_is_an_error_and_no_crash
+  def test_any_object_but_a_result_raises_without_a_crash
     [Object.new, "rows", 7, @connection, Thread.current, Random.new].each do |rows|
       plan, row_set = build(draft("things", { id: :integer }, rows))
       template = Castellan::Serialize::Template.new(plan)
@@ -119,7 +119,7 @@ class SerializePostgresTest < Minitest::Test
     end
   end
 
-  def test_infinity_and_nan_are_refused_with_the_record_named
+  def test_infinity_and_nan_raise_with_the_name_of_the_record
     { "'infinity'::timestamp" => :datetime, "'-infinity'::date" => :date, "'NaN'::float8" => :float, "'Infinity'::float8" => :float,
       "'NaN'::numeric" => :decimal, "'2024-01-01 BC'::date" => :date }.each do |sql, coder|
       thing = draft("things", { id: :integer, value: coder }, @connection.exec("SELECT 7, #{sql}"))
@@ -143,7 +143,7 @@ class SerializePostgresTest < Minitest::Test
 
   def columns = TYPES.map { |name, (_, type, sql)| "(#{sql})::#{type} AS #{name}" }.join(", ")
 
-  # As Ruby objects, JSON excepted: no driver's object stands for it.
+  # Returns Ruby objects, except for JSON, which no driver decodes to a distinct class.
   def typed(result)
     texts = result.values
     json = TYPES.keys.index(:some_json) + 1

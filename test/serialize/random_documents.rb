@@ -3,7 +3,8 @@
 require_relative "drafts"
 
 module Castellan
-  # Makes documents up: trees of nodes with rows, coders and links of all kinds. The same seed makes the same document.
+  # Generates random documents: trees of nodes with rows, coders and links. Equal seeds generate equal
+  # documents.
   #
   #   RandomDocuments.new(Random.new(7)).draft    # => a Drafts::Draft
   class RandomDocuments
@@ -29,7 +30,7 @@ module Castellan
     AFTER = ["", ",\"links\":{\"self\":\"/a?b=1&c=<d>\"}", ",\"meta\":{\"é\":[null]}", ",\"links\":{},\"meta\":{\"a\":\"\u2028\"}"].freeze
     COMPUTED = ["1", "\"x\"", '{"a":"</b>"}', "null", "\"é\""].freeze
 
-    # @param asides [Boolean] whether some rows leave members out, or have links and meta objects, or relationships to several types
+    # @param asides [Boolean] whether to add conditions, links, meta objects and polymorphic relationships
     def initialize(random, asides: true)
       @random = random
       @asides = asides
@@ -56,7 +57,7 @@ module Castellan
       Plan::RowSet::Asides.new(some(members, rows, truths), some(edges, rows, truths), after, some(edges, rows, AFTER))
     end
 
-    # For some positions a value a row.
+    # Returns one value per row, for some of the positions.
     def some(positions, rows, values)
       positions.times.select { pick([true, false]) }.to_h { |position| [position, Array.new(rows) { pick(values) }] }
     end
@@ -101,7 +102,7 @@ module Castellan
       end
     end
 
-    # The related table's own rows say whom they belong to.
+    # Links in a column of the related table.
     def own_rows(rows, to)
       position = to.rows.map(&:size).max || 0
       parents = rows.map(&:first) + [nil, "none"]
@@ -124,7 +125,7 @@ module Castellan
       end
     end
 
-    # Of integers alone, as PostgreSQL writes them.
+    # Links as lists of integers, as PostgreSQL writes them.
     def lists(rows, ids)
       parents = rows.map(&:first).grep(Integer) << 99
       related = ids.grep(Integer) << 8

@@ -4,7 +4,7 @@ require "test_helper"
 require "json"
 require_relative "random_documents"
 
-# Documents made up at random: both encoders give the same bytes, and these say what the rows say.
+# For random documents, both encoders write the same bytes, and these contain the values of the rows.
 #
 #   DOCUMENTS=100000 SEED_OF_DOCUMENTS=7 bin/test test/serialize/random_documents_test.rb
 class RandomDocumentsTest < Minitest::Test
@@ -33,7 +33,7 @@ class RandomDocumentsTest < Minitest::Test
     end
   end
 
-  def test_the_documents_say_what_the_rows_say
+  def test_the_documents_contain_the_values_of_the_rows
     each_document(asides: false) do |root, options, where|
       output = encode(root, encoder: Ruby, **options)
       found = JSON.parse(fill(output))

@@ -2,7 +2,7 @@
 
 require "test_helper"
 
-# Times that are Ruby's are written alike by both encoders, in every year that ISO 8601 has four digits for.
+# Both encoders write Ruby's times the same, for each year with four digits in ISO 8601.
 class TimesTest < Minitest::Test
   class EventResource < Castellan::Resource
     type "events"
@@ -12,7 +12,7 @@ class TimesTest < Minitest::Test
   EDGES = [Time.utc(1, 1, 1), Time.utc(9999, 12, 31, 23, 59, 59.9999999r), Time.utc(1969, 12, 31, 23, 59, 59.9999r), Time.utc(2000, 2, 29),
            Time.utc(1900, 3, 1), Time.utc(2100, 2, 28, 23, 59, 59), Time.at(0.5r, in: "+05:30"), Time.at(-0.0001r)].freeze
 
-  def test_both_encoders_write_ruby_times_alike
+  def test_both_encoders_write_ruby_times_the_same
     skip "the extension is not built" unless Castellan::Serialize.native?
     random = Random.new(20_240_131)
     times = EDGES + Array.new(3_000) { Time.at(random.rand(-62_135_596_800..253_402_300_799), random.rand(1_000_000_000), :nsec) }

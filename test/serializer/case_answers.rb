@@ -3,7 +3,7 @@
 require "open3"
 require "json"
 
-# Runs cases with one library or another, each in a process of its own, once for all tests.
+# Runs cases with each library in its own process and caches the answers for all tests.
 #
 #   CaseAnswers.of("original", "cases/members.rb")   # => { "attributes: one attribute" => ["document", "{:data=>…}", "{\"data\":…}"] }
 module CaseAnswers
@@ -13,7 +13,7 @@ module CaseAnswers
   module_function
 
   # @param library [String] see run_cases.rb
-  # @param patterns [Array<String>] of files below test/serializer
+  # @param patterns [Array<String>] globs of files below test/serializer
   def of(library, *patterns, env: {})
     KNOWN[[library, patterns, env.keys]] ||= begin
       files = patterns.flat_map { |pattern| Dir[File.join(DIRECTORY, pattern)] }
@@ -25,13 +25,13 @@ module CaseAnswers
     end
   end
 
-  # @param escaped [Boolean] whether both libraries escape alike: then their bytes are compared
+  # @param escaped [Boolean] whether both libraries escape the same; if so, compares their bytes
   # @return [Array<String>] the names of the cases whose answers differ
   def different(was, is, escaped: true)
     was.keys.reject { |name| escaped ? was[name] == is[name] : same?(was[name], is[name]) }
   end
 
-  # @return [String] for a failed assertion
+  # @return [String] a message for a failed assertion
   def shown(names, was, is)
     texts = names.first(5).map { |name| [name, *was[name], *is[name]].map { |text| text.to_s[0, 800] }.join("\n  ") }
     "#{names.size} of #{was.size} cases differ\n#{texts.join("\n")}"
@@ -40,6 +40,6 @@ module CaseAnswers
   def same?(was, is)
     return was == is unless is && was.first == "document" && is.first == "document"
 
-    was[1] == is[1] && JSON.parse(was[2]).inspect == JSON.parse(is[2]).inspect # its text shows the order of members, too
+    was[1] == is[1] && JSON.parse(was[2]).inspect == JSON.parse(is[2]).inspect # inspect also compares the order of members
   end
 end

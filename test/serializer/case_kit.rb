@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Evaluates the same class bodies with jsonapi-serializer and with Castellan::Serializer, each in a process of its own.
+# Evaluates the same class bodies with jsonapi-serializer and with Castellan::Serializer, each in its own
+# process.
 #
 #   SerializerCases.add("attributes") do |kit|
 #     kit.define("MovieSerializer") { attributes :name }
@@ -9,7 +10,7 @@
 #
 #   ruby test/serializer/run_cases.rb castellan   # the answers of all cases, as JSON
 #
-# A case answers a serializer (its hash and its JSON are compared) or any other value (its `inspect` is).
+# A case returns a serializer (its hash and its JSON are compared) or any other value (its `inspect` is).
 module SerializerCases
   ALL = {} # rubocop:disable Style/MutableConstant
 
@@ -19,7 +20,7 @@ module SerializerCases
     ALL[name] = block
   end
 
-  # One case's world: a module of its own for its serializers.
+  # The module in which one case defines its serializers.
   class Kit
     attr_reader :space, :tested
 
@@ -28,7 +29,7 @@ module SerializerCases
       @space = SerializerCases.const_set(:"Case#{number}", Module.new)
     end
 
-    # Defines a serializer; its name is known when the module is included, as in a file.
+    # Defines a serializer by `class`, so that its name is set when the module is included, as in a file.
     def define(name, superclass = nil, &body)
       @space.module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
         class #{name} #{"< #{superclass}" if superclass} # class FilmSerializer < MovieSerializer
@@ -48,14 +49,14 @@ module SerializerCases
   end
 
   class << self
-    # @return [Hash{String => Array}] the answer of each case
+    # @return [Hash{String => Array}] the answer of each case, by its name
     def answers(tested)
       ALL.each_with_index.to_h { |(name, block), number| [name, answer(block, tested, number).map { |text| without_number(text) }] }
     end
 
     private
 
-    # So that answers can be compared when not all cases are run.
+    # Removes the number of the module, so that answers of a subset of the cases are comparable.
     def without_number(text) = text.to_s.gsub(/Case\d+(Again)?/, "Case")
 
     def answer(block, tested, number)
@@ -67,7 +68,7 @@ module SerializerCases
       [:error, error.class.name.split("::").last, error.is_a?(NoMethodError) ? "" : error.message.lines.first.chomp]
     end
 
-    # jsonapi-serializer answers its second question without `included`, so it is asked anew.
+    # Builds a new serializer: the second call of the same one in jsonapi-serializer omits `included`.
     def json(value, block, tested, number)
       return value.to_json if tested.name.start_with?("Castellan")
 

@@ -3,9 +3,10 @@
 require "test_helper"
 require "serializer/case_answers"
 
-# What jsonapi-serializer 2.2 gets wrong, and what Castellan::Serializer answers instead. The cases are in test/serializer/defects/.
+# Documents the bugs of jsonapi-serializer 2.2 and what Castellan::Serializer does. See
+# test/serializer/defects/.
 class DefectsTest < Minitest::Test
-  # case => [jsonapi-serializer's answer, Castellan's]
+  # case => [jsonapi-serializer's answer, Castellan's answer]
   EXPECTED = {
     "a cache with params" => [%w[one one], %w[one two]],
     "a cache with params of a record" => [["Ada Lovelace", "Ada Lovelace"], ["Ada Lovelace", "Grace Hopper"]],
@@ -32,12 +33,12 @@ class DefectsTest < Minitest::Test
     end
   end
 
-  def test_a_struct_that_is_related_is_one_record
+  def test_a_related_struct_is_one_record
     assert_equal "error", original.fetch("a struct that is related").first
     assert_equal ["value", '[{:id=>"3", :type=>:crew, :attributes=>{:name=>"Sound"}}]'], ours.fetch("a struct that is related")
   end
 
-  def test_every_case_is_expected
+  def test_every_case_has_an_expected_answer
     assert_equal ours.keys, original.keys
     assert_empty original.keys - EXPECTED.keys - ["a struct that is related"]
   end

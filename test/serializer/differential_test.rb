@@ -3,25 +3,25 @@
 require "test_helper"
 require "serializer/case_answers"
 
-# The same class bodies and records given to jsonapi-serializer and to Castellan::Serializer: the same hash and the same bytes. The
-# cases are in test/serializer/cases/.
+# jsonapi-serializer and Castellan::Serializer write the same hash and the same bytes for the same class
+# bodies and records. See test/serializer/cases/.
 class DifferentialTest < Minitest::Test
   ALL = "cases/*.rb"
 
-  def test_every_case_answers_as_jsonapi_serializer_does
+  def test_every_case_equals_jsonapi_serializer
     assert_equal original.keys, CaseAnswers.of("castellan", ALL).keys
     assert_same_answers original, CaseAnswers.of("castellan", ALL)
   end
 
-  def test_the_constants_of_jsonapi_serializer_do_the_same
+  def test_compat_constants_write_the_same_documents
     assert_same_answers original, answers("compat", "members", "documents", "active_record", "concerns")
   end
 
-  def test_without_active_support_plain_objects_are_written_the_same
+  def test_plain_objects_are_the_same_without_active_support
     assert_same_answers original, answers("bare", "members", "relationships", "documents"), escaped: false
   end
 
-  def test_on_postgresql
+  def test_cases_on_postgresql_equal_jsonapi_serializer
     needs :postgres
     assert_same_answers(*%w[original castellan].map do |library|
       answers(library, "active_record", "record_states", "ids", env: { "SERIALIZER_DATABASE" => Castellan::TestServers.postgres_url })
@@ -42,7 +42,7 @@ class DifferentialTest < Minitest::Test
     CaseAnswers.of(library, *names.map { |name| "cases/#{name}.rb" }, **options)
   end
 
-  # Of all cases that the second has.
+  # Compares all cases of the second run.
   def assert_same_answers(was, is, escaped: true)
     assert_empty is.keys - was.keys
     was = was.slice(*is.keys)

@@ -2,9 +2,9 @@
 
 require "active_record"
 
-# Records of ActiveRecord for the cases, in a database in memory or in the one that SERIALIZER_DATABASE names.
+# Records of ActiveRecord for the cases, in SQLite in memory or in the database SERIALIZER_DATABASE.
 module SerializerCases
-  # A library in a database.
+  # The base class of the library's models.
   class Record < ActiveRecord::Base
     self.abstract_class = true
     establish_connection(ENV.fetch("SERIALIZER_DATABASE", "sqlite3::memory:"))

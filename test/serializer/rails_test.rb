@@ -3,7 +3,7 @@
 require "test_helper"
 require "tmpdir"
 
-# Serializers in a Rails application, in a process of its own.
+# Serializers in a Rails application, which runs in its own process.
 class SerializerInRailsTest < Minitest::Test
   FILES = {
     "config/database.yml" => "test: { adapter: sqlite3, database: library.sqlite3 }\n",
@@ -73,7 +73,7 @@ class SerializerInRailsTest < Minitest::Test
     assert_equal ["400", '{"parameter"=>"include"}'], rest
   end
 
-  # The documented line of a Gemfile, and no `require "castellan"` beside it.
+  # Requires the documented line of the Gemfile only, without `require "castellan"`.
   def test_a_bad_include_is_a_400_where_compat_alone_is_required
     boot = BOOT.sub('require "castellan"', 'require "castellan/compat/jsonapi_serializer"')
     rescues = FILES["app/controllers/articles_controller.rb"].lines.grep_v(/rescue_from/).join
@@ -84,7 +84,7 @@ class SerializerInRailsTest < Minitest::Test
     assert_equal %w[400 200], output.lines.map(&:chomp).last(2)
   end
 
-  def test_a_serializer_that_is_reloaded_is_read_anew_and_leaves_nothing
+  def test_a_reloaded_serializer_replaces_the_old_one_without_a_leak
     output = run_app(<<~RUBY)
       keys = ["attribute(:one) { |article| article.title }", "attributes :title", "attribute :two, from: 'title'"].map do |body|
         serializer(body)

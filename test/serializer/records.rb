@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# What the cases serialize: plain objects and structs.
+# The plain objects and structs that the cases serialize.
 module SerializerCases
-  # Answers what it was given, by name.
+  # Has a reader for each given name.
   class Thing
     def initialize(**values)
       @values = values
@@ -18,7 +18,7 @@ module SerializerCases
     def secret_actors = [Actor.new(id: 7, name: "Hidden")]
   end
 
-  # Classes of their own, because polymorphic serializers go by the class.
+  # Separate classes, because polymorphic serializers depend on the class.
   class Movie < Thing; end
   class Actor < Thing; end
   class Director < Thing; end

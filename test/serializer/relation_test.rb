@@ -5,9 +5,9 @@ require "document/library"
 require "castellan/serializer"
 require "castellan/instrument"
 
-# A relation or dataset given to a serializer: what comes from rows, what from records, and how many statements that takes.
+# Serializers of a relation or dataset: which types come from rows or records, and the number of statements.
 module SerializerOfRelationContract
-  # Counts the records that are made, by class.
+  # Counts instantiated records by class.
   class Made
     attr_reader :counts
 
@@ -20,14 +20,14 @@ module SerializerOfRelationContract
     library.fill
   end
 
-  def test_plain_types_are_written_from_rows_alone
+  def test_plain_types_are_written_from_rows
     article = articles { attributes :title, :position }
     assert_empty made { article.new(ordered, include: %i[author tags comments]).to_json }
     assert_same_document article, include: %i[author tags comments]
     assert_same_document article, include: [:"author.mentor"], fields: { article: %i[title author], author: [:name] }
   end
 
-  def test_the_order_is_that_of_the_fields_and_of_the_includes
+  def test_members_and_included_are_in_the_order_of_the_options
     article = articles { attributes :title, :position }
     document = JSON.parse(article.new(scope.where(id: 1), include: %i[tags author],
                                                           fields: { article: %i[tags position author title], author: [] }).to_json)
@@ -38,7 +38,7 @@ module SerializerOfRelationContract
     assert_same_document article, include: %i[tags author], fields: { article: %i[tags position author title], author: [] }
   end
 
-  def test_a_hash_of_the_class_s_own_is_written_of_a_relation_too
+  def test_an_overridden_hash_method_applies_to_a_relation
     article = articles { attributes :title }
     article.define_method(:hash_for_collection) { super().merge(jsonapi: { version: "1.1" }) }
     assert_equal({ "version" => "1.1" }, JSON.parse(article.new(ordered).to_json)["jsonapi"])
@@ -86,7 +86,7 @@ module SerializerOfRelationContract
     assert_same_document article
   end
 
-  def test_what_blocks_walk_is_preloaded_where_that_is_declared
+  def test_declared_preloads_of_blocks_are_loaded
     walking = articles { attribute(:author_name) { |record| record.author.name } }
     declared = articles { attribute(:author_name, preloads: :author) { |record| record.author.name } }
     few, many = [2, 7].map { |count| library.queries { declared.new(limited(count)).to_json }.size }
@@ -105,7 +105,7 @@ module SerializerOfRelationContract
     end
   end
 
-  def test_what_the_relation_loads_by_itself_is_not_loaded_again
+  def test_associations_that_the_relation_includes_are_loaded_once
     article = articles { attribute(:mentor, preloads: { author: :mentor }) { |record| record.author.mentor&.name } }
     given = library.is_a?(SequelLibrary) ? ordered.eager(:author, :comments) : ordered.includes(:author, :comments)
     [{}, { include: %i[author comments] }].each do |options|
@@ -119,8 +119,8 @@ module SerializerOfRelationContract
     end
   end
 
-  # Whatever is made of the record may walk what is declared beside it.
-  def test_what_a_hash_is_made_of_is_loaded_for_all_records_at_once
+  # Attributes, links and meta objects may read associations that are declared as relationships or paths.
+  def test_associations_that_attributes_links_and_meta_read_are_preloaded
     author = ->(record, *) { record.author.name }
     [articles { attribute(:author_name, &author) }, articles { attribute(:author_name, from: "author.name") },
      articles { link(:author, &author) }, articles { meta { |record| { name: record.author.name } } },
@@ -139,7 +139,7 @@ module SerializerOfRelationContract
     assert_same_document articles { attribute :mentor, from: { author: { mentor: :name } } }
   end
 
-  def test_a_method_that_is_not_a_column_makes_the_type_opaque
+  def test_a_method_without_a_column_makes_the_type_opaque
     models::Article.define_method(:headline) { "#{position}. #{title}" }
     article = articles { attributes :headline, :title }
     assert_equal({ "Article" => 7 }, made { article.new(ordered).to_json })
@@ -149,7 +149,7 @@ module SerializerOfRelationContract
     models::Article.remove_method(:headline)
   end
 
-  def test_explain_names_the_source_of_each_type_and_why_it_needs_records
+  def test_explain_names_the_source_of_each_type_and_the_reason_for_records
     article = articles do
       attributes :title
       attribute(:author_name) { |record| record.author&.name }
@@ -163,7 +163,7 @@ module SerializerOfRelationContract
     assert_includes article.new(ordered.all.to_a).explain, "the records that were given"
   end
 
-  def test_explain_says_why_a_whole_document_is_written_from_records
+  def test_explain_gives_the_reason_for_a_document_from_records
     article = articles { has_many(:latest, serializer: :comment) { |record| record.comments } }
     assert_includes article.new(ordered, include: [:latest]).explain,
                     "article: the whole document is written from records, because #{article.name} includes latest, and its block " \
@@ -171,7 +171,7 @@ module SerializerOfRelationContract
     assert_same_document article, include: [:latest]
   end
 
-  def test_an_include_that_is_not_declared_is_refused_before_any_query
+  def test_an_undeclared_include_raises_before_any_query
     article = articles { attributes :title }
     assert_empty(library.queries {
       error = assert_raises(Castellan::BadRequest) { article.new(ordered, include: [:nope]) }
@@ -179,20 +179,20 @@ module SerializerOfRelationContract
     })
   end
 
-  def test_a_deep_include_is_refused
+  def test_a_deep_include_raises
     article = articles { attributes :title }
     error = assert_raises(Castellan::BadRequest) { article.new(ordered, include: [(["author"] * 11).join(".")]) }
     assert_includes error.message, "include goes deeper than 10 levels"
   end
 
-  def test_includes_and_fields_are_taken_as_clients_send_them
+  def test_includes_and_fields_accept_the_forms_that_clients_send
     article = articles { attributes :title, :position }
     asked = { include: "author,tags", fields: { "article" => "title,author", "author" => "name" } }
     assert_equal article.new(ordered, include: %i[author tags], fields: { article: %i[title author], author: [:name] }).to_json,
                  article.new(ordered, asked).to_json
   end
 
-  def test_records_that_were_given_are_asked_for_their_linkage_at_once
+  def test_linkage_of_given_records_is_preloaded
     plain = articles { attributes :title }
     opaque = articles { attribute(:shout) { |record| record.title.upcase } }
     [plain, opaque].each do |serializer|
@@ -204,7 +204,7 @@ module SerializerOfRelationContract
     end
   end
 
-  def test_the_callers_own_relation_stays_unread
+  def test_the_relation_of_the_caller_stays_unloaded
     article = articles { attribute(:shout) { |record| record.title.upcase } }
     resource = ordered
     document = article.new(resource)
@@ -214,7 +214,7 @@ module SerializerOfRelationContract
     assert_equal before, document.explain
   end
 
-  def test_what_is_declared_later_is_seen
+  def test_later_declarations_apply
     article = articles { attributes :title }
     article.new(ordered).to_json
     article.attribute(:shout) { |record| record.title.upcase }
@@ -223,7 +223,7 @@ module SerializerOfRelationContract
     assert_same_document article, include: [:author]
   end
 
-  def test_a_client_cannot_make_plans_grow
+  def test_the_number_of_plans_is_bounded
     article = articles { attributes :title }
     fields = [%w[title author], %w[author title], %w[title nope author], %w[title author tags], [], %w[nope]]
     fields.cycle.first(60).each { |names| article.new(ordered, fields: { article: names }).to_json }
@@ -237,7 +237,7 @@ module SerializerOfRelationContract
 
   def scope = models::Article.where(Castellan::Rows.for(models::Article).columns.first => (1..9).to_a)
 
-  # Serializers of their own for each test, in a module of their own.
+  # Defines serializers in a new module for each test.
   def articles(&body)
     @space = Module.new
     self.class.const_set(:"Space#{@number = (@number || 0) + 1}#{name}", @space)
@@ -270,10 +270,10 @@ module SerializerOfRelationContract
   def made(&block)
     observer = Made.new
     Castellan::Instrument.record(observer, &block)
-    observer.counts.except("Hash") # rows that Sequel reads
+    observer.counts.except("Hash") # Sequel's rows are hashes
   end
 
-  # Of a relation and of its records.
+  # Compares the document of a relation with that of its records.
   def assert_same_document(serializer, options = {}, resource = ordered, **more)
     options = options.merge(more)
     records = serializer.new(resource.all.to_a, options).to_json
@@ -287,7 +287,7 @@ class SerializerOfActiveRecordTest < Minitest::Test
 
   def library = Library.active_record(:sqlite)
 
-  def test_a_reader_of_the_models_own_makes_the_type_opaque
+  def test_an_overridden_reader_makes_the_type_opaque
     models::Article.class_eval { def title = "<#{super}>" }
     article = articles { attributes :title }
     assert_equal({ "Article" => 7 }, made { article.new(ordered).to_json })
@@ -297,7 +297,7 @@ class SerializerOfActiveRecordTest < Minitest::Test
     models::Article.remove_method(:title)
   end
 
-  def test_a_private_reader_is_refused_as_it_is_of_a_record
+  def test_a_private_reader_raises_like_that_of_a_record
     models::Article.class_eval { private def title = super }
     article = articles { attributes :title }
     [ordered, ordered.to_a].each { |resource| assert_raises(NoMethodError) { article.new(resource).to_json } }
@@ -335,7 +335,7 @@ class SerializerOfActiveRecordTest < Minitest::Test
     assert_empty JSON.parse(article.new(models::Author.new.articles).to_json)["data"]
   end
 
-  def test_the_callers_own_relation_is_what_loads_an_opaque_type
+  def test_the_relation_of_the_caller_loads_an_opaque_type
     article = articles { attribute(:words) { |record| record.words } }
     chosen = ordered.select("articles.*, 7 AS words").limit(3)
     assert_equal [7, 7, 7], JSON.parse(article.new(chosen).to_json)["data"].map { |one| one["attributes"]["words"] }
@@ -348,7 +348,7 @@ class SerializerOfActiveRecordTest < Minitest::Test
     assert_same_document article, include: [:labels]
   end
 
-  def test_a_polymorphic_belongs_to_with_a_scope_is_loaded_for_all_records_at_once
+  def test_a_polymorphic_belongs_to_with_a_scope_is_preloaded
     note = notes { belongs_to :about, -> { where.not(id: 2) }, polymorphic: true }
     of_notes = ->(count) { note.where(id: ..count).order(:id) }
     [{}, { include: [:about] }].each do |options|
@@ -358,7 +358,7 @@ class SerializerOfActiveRecordTest < Minitest::Test
     end
   end
 
-  def test_it_is_so_below_an_include_and_of_an_opaque_type_that_is_included
+  def test_a_polymorphic_belongs_to_with_a_scope_is_preloaded_below_an_include
     notes { belongs_to :about, -> { where.not(id: 2) }, polymorphic: true }
     models::Author.has_many :notes, class_name: "::#{models}::Note"
     serializer(:Author).has_many :notes
@@ -371,13 +371,13 @@ class SerializerOfActiveRecordTest < Minitest::Test
     end
   end
 
-  def test_one_whose_scope_takes_the_owner_is_asked_record_by_record
+  def test_a_polymorphic_belongs_to_whose_scope_takes_the_owner_is_queried_per_record
     note = notes { belongs_to :about, ->(one) { where.not(id: one.id - 4) }, polymorphic: true }
     assert_equal 7, library.queries { serializer(:Note).new(note.order(:id), include: [:about]).to_json }.size
     assert_same_document serializer(:Note), { include: [:about] }, note.order(:id)
   end
 
-  def test_what_is_lazy_is_not_loaded_for_a_link_beside_it
+  def test_a_link_does_not_load_a_lazy_relationship
     article = articles do
       has_many :comments, lazy_load_data: true
       link(:self) { |record| "/articles/#{record.id}" }
@@ -385,7 +385,7 @@ class SerializerOfActiveRecordTest < Minitest::Test
     assert_empty library.queries { article.new(limited(3)).serializable_hash }.grep(/comments/)
   end
 
-  def test_an_include_that_is_hidden_is_not_loaded_record_by_record
+  def test_a_hidden_include_is_not_loaded
     note = notes { belongs_to :about, ->(one) { where.not(id: one.id - 4) }, polymorphic: true }
     serializer(:Note).belongs_to :about, polymorphic: true, if: ->(_record, params) { params[:shown] }
     options = { include: [:about], params: { shown: false } }
@@ -393,7 +393,7 @@ class SerializerOfActiveRecordTest < Minitest::Test
     assert_same_document serializer(:Note), options, note.order(:id)
   end
 
-  def test_a_page_of_a_relation_is_that_page
+  def test_a_page_of_a_relation_keeps_limit_and_offset
     article = articles { attribute(:shout) { |record| record.title.upcase } }
     assert_same_document article, {}, ordered.limit(2).offset(3)
     assert_same_document article, { include: [:author] }, ordered.limit(2).offset(3)
@@ -401,7 +401,7 @@ class SerializerOfActiveRecordTest < Minitest::Test
 
   private
 
-  # Notes about tags and authors by turns, six of them.
+  # Creates six notes, about tags and authors alternately.
   def notes(&body)
     articles { attributes :title }
     library.run("DROP TABLE IF EXISTS notes")
@@ -448,14 +448,14 @@ class SerializerOfSequelTest < Minitest::Test
     end
   end
 
-  def test_an_association_starts_from_the_column_that_was_changed
+  def test_an_association_uses_the_changed_foreign_key
     by_author = { class: models::Article, key: :author_id, primary_key: :author_id, order: :id }
     model = Class.new(models::Article) { one_to_many :siblings, by_author }
     article = articles { has_many :siblings, serializer: :article }
     records = model.where(id: [1, 2]).order(:id).all
     records.last.author_id = 1
     document = article.new(records, fields: { article: [:siblings] })
-    bytes = document.to_json # before the records have loaded them
+    bytes = document.to_json # before the records load their associations
     assert_equal([%w[1 4 7], %w[3 6]], JSON.parse(bytes)["data"].map { |one| ids_of(one, "siblings") })
     assert_equal Castellan::Serializer::JsonText.of(document.serializable_hash), bytes
   end

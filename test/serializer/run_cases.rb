@@ -1,11 +1,12 @@
 # frozen_string_literal: true
 
-# One process of the tests that compare libraries: evaluates the cases of some files and prints their answers as JSON.
+# Runs the cases of some files with one library and prints the answers as JSON, for tests that compare
+# libraries.
 #
 #   ruby test/serializer/run_cases.rb original test/serializer/cases/members.rb
 #
-# `original` is jsonapi-serializer, `castellan` Castellan::Serializer, `compat` JSONAPI::Serializer as Castellan defines it, and `bare`
-# Castellan::Serializer where no ActiveSupport is.
+# `original` is jsonapi-serializer, `castellan` is Castellan::Serializer, `compat` is JSONAPI::Serializer as
+# Castellan defines it, and `bare` is Castellan::Serializer without ActiveSupport.
 require "json"
 require "set"
 library, *files = ARGV

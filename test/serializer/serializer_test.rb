@@ -7,7 +7,7 @@ require "active_support/core_ext/object/json"
 require "delegate"
 require "castellan/serializer"
 
-# What Castellan::Serializer answers where jsonapi-serializer has no good answer to be compared with.
+# Castellan::Serializer where jsonapi-serializer has no good answer to compare with.
 class SerializerTest < Minitest::Test
   User = Struct.new(:id, :name, :role_ids, :roles, keyword_init: true) do
     def cache_key = "users/#{id}"
@@ -35,8 +35,8 @@ class SerializerTest < Minitest::Test
     assert_equal [{ id: "3", type: :role }], serializer.new(ada).serializable_hash[:data][:relationships][:roles][:data]
   end
 
-  # An application's class has methods of its own, for its blocks and its conditions.
-  def test_methods_of_the_class_s_own_take_the_place_of_none_of_ours
+  # Applications define their own class methods, for blocks and conditions.
+  def test_class_methods_of_the_application_replace_no_internal_method
     serializer = define do
       %i[source document records primary included around written generic? hash_for_json changed refuse].each do |name|
         define_method(name) { |_record, _more| flunk("#{name} was called") }
@@ -53,23 +53,23 @@ class SerializerTest < Minitest::Test
     end
   end
 
-  def test_a_method_that_would_have_been_called_is_refused_where_it_is_defined
+  def test_overriding_an_internal_of_jsonapi_serializer_raises
     error = assert_raises(Castellan::ConfigurationError) { define { define_singleton_method(:record_hash) { |*| {} } } }
     assert_includes error.message, "UserSerializer defines record_hash, which jsonapi-serializer calls and Castellan does not"
   end
 
-  def test_such_a_method_is_refused_in_a_module_too
+  def test_overriding_an_internal_of_jsonapi_serializer_in_a_module_raises
     helper = Module.new { def attributes_hash(*) = {} }
     error = assert_raises(Castellan::ConfigurationError) { define { extend helper } }
     assert_includes error.message, "UserSerializer defines attributes_hash"
   end
 
-  def test_what_would_have_read_the_options_is_refused
+  def test_overriding_process_options_raises
     error = assert_raises(Castellan::ConfigurationError) { define { define_method(:process_options) { |options| options } } }
     assert_includes error.message, "UserSerializer defines process_options"
   end
 
-  def test_a_class_may_have_its_own_way_with_includes
+  def test_a_class_may_override_includes
     serializer = define do
       attributes :name
       extend(Module.new { def validate_includes!(includes) = super(includes - %i[friends.roles]) })
@@ -79,7 +79,7 @@ class SerializerTest < Minitest::Test
     assert_equal [:friends, serializer.name], [error.include_item, error.klass]
   end
 
-  def test_what_blocks_keep_in_the_params_is_gone_with_the_document
+  def test_changes_of_params_in_blocks_last_for_one_document
     serializer = define { attribute(:first) { |user, params| params[:first] ||= user.name } }
     names = ->(*users, **options) { serializer.new(users, options).serializable_hash[:data].map { |one| one[:attributes][:first] } }
     alan = User.new(id: 2, name: "Alan")
@@ -89,20 +89,20 @@ class SerializerTest < Minitest::Test
     assert_equal "Alan", serializer.new(alan).serializable_hash[:data][:attributes][:first]
   end
 
-  def test_to_hash_is_what_it_is_in_jsonapi_serializer
+  def test_to_hash_equals_that_of_jsonapi_serializer
     serializer = define { attributes :name }
     serializer.define_method(:serializable_hash) { { wrapped: super() } }
     assert_equal [[:wrapped], [:data]], [serializer.new(ada).serializable_hash.keys, serializer.new(ada).to_hash.keys]
   end
 
-  def test_what_json_has_no_word_for_is_written_as_active_support_writes_it
+  def test_non_json_values_are_written_like_active_support
     value = { time: Time.utc(2024, 1, 2), day: Date.new(2024, 1, 2), nan: Float::NAN, decimal: BigDecimal("1.5"), 1 => nil, nil => 1.5,
               text: Class.new(String).new("<a>"), latin: "\xe9".dup.force_encoding("ISO-8859-1"), complex: Complex(1, 2),
               list: Class.new(Array).new([Time.utc(2024)]), hash: Class.new(Hash).new.update(a: :b), range: 1..2, role: Role.new(id: 1) }
     value.each { |key, one| assert_equal({ key => one }.to_json, Castellan::Serializer::JsonText.of({ key => one })) }
   end
 
-  def test_a_serializer_without_a_type_is_refused
+  def test_a_serializer_without_a_type_raises
     error = assert_raises(Castellan::ConfigurationError) { Class.new { include Castellan::Serializer }.new(ada) }
     assert_equal "a serializer without a name has no type: write `set_type :user`", error.message
   end
@@ -111,7 +111,7 @@ class SerializerTest < Minitest::Test
     assert_equal :user, Class.new(define).new(ada).serializable_hash[:data][:type]
   end
 
-  def test_a_path_is_walked
+  def test_a_path_reads_the_related_attribute
     serializer = define do
       attribute :title, from: "role.title"
       attribute :same, from: { role: :title }
@@ -121,7 +121,7 @@ class SerializerTest < Minitest::Test
     assert_equal({ title: nil, same: nil }, attributes_of(serializer, user.new(1, nil)))
   end
 
-  # ActiveRecord and others make to_ary private, and a delegator warns when somebody looks at that.
+  # ActiveRecord makes to_ary private, and a delegator warns when a private method is called.
   def test_a_wrapped_record_is_one_record_and_a_wrapped_list_is_a_list
     role = Class.new(Role) do
       private
@@ -137,7 +137,7 @@ class SerializerTest < Minitest::Test
     end
   end
 
-  def test_what_json_cannot_say_is_an_error_that_names_record_and_member
+  def test_an_unwritable_value_raises_with_record_and_member
     serializer = define { attributes :name }
     [User.new(id: 7, name: "\xFF"), User.new(id: 7, name: ["\xFF"])].each do |user|
       error = assert_raises(Castellan::EncodingError) { serializer.new([ada, user]).to_json }
@@ -145,7 +145,7 @@ class SerializerTest < Minitest::Test
     end
   end
 
-  def test_values_are_written_as_active_support_writes_them
+  def test_values_are_written_like_active_support
     values = { float: 1.5, nan: Float::NAN, infinite: -Float::INFINITY, decimal: BigDecimal("12.50"),
                time: Time.utc(2024, 1, 31, 10, 0, 0.125r),
                date: Date.new(2024, 1, 31), symbol: :a, text: "<b>\u2028&", nested: { "a" => [1, { b: Time.at(0).utc }] }, range: 1..2,
@@ -155,7 +155,7 @@ class SerializerTest < Minitest::Test
     assert_equal document.serializable_hash.to_json, document.to_json
   end
 
-  def test_a_document_leaves_what_it_was_given_as_it_was
+  def test_a_document_does_not_change_its_arguments
     value = { time: Time.at(0).utc, list: [BigDecimal("1")] }.freeze
     value[:list].freeze
     serializer = define { attribute(:value) { value } }
@@ -163,7 +163,7 @@ class SerializerTest < Minitest::Test
     assert_equal({ time: Time.at(0).utc, list: [BigDecimal("1")] }, value)
   end
 
-  def test_only_relationships_said_to_be_cached_are_kept
+  def test_only_relationships_with_cached_true_are_cached
     asked = Hash.new(0)
     serializer = define do
       cache_options store: ActiveSupport::Cache::MemoryStore.new
@@ -175,7 +175,7 @@ class SerializerTest < Minitest::Test
     assert_equal %i[kept fresh], documents.last[:data][:relationships].keys
   end
 
-  def test_a_kept_record_is_not_changed_by_its_document
+  def test_a_document_does_not_change_a_cached_record
     serializer = define do
       cache_options store: ActiveSupport::Cache::MemoryStore.new(coder: nil)
       attributes :name
@@ -185,7 +185,7 @@ class SerializerTest < Minitest::Test
     assert_equal(words, words.map { |word| serializer.new(ada, params: { word: word }).serializable_hash[:data][:meta] })
   end
 
-  def test_cache_options_can_be_known_better
+  def test_record_cache_options_may_be_overridden
     seen = []
     store = Class.new { define_method(:fetch) { |_record, **options, &block| (seen << options) && block.call } }.new
     serializer = define do
@@ -210,7 +210,7 @@ class SerializerTest < Minitest::Test
     assert_equal %w[shop blog], names
   end
 
-  def test_nothing_is_kept_for_a_class_without_a_name
+  def test_a_class_without_a_name_is_not_cached
     serializer = Class.new do
       include Castellan::Serializer
 
@@ -221,7 +221,7 @@ class SerializerTest < Minitest::Test
     assert_equal %w[Ada Grace], %w[Ada Grace].map { |name| attributes_of(serializer, User.new(id: 1, name: name))[:name] }
   end
 
-  def test_params_that_an_id_is_made_of_are_part_of_the_key
+  def test_params_of_an_overridden_id_are_part_of_the_cache_key
     serializer = define do
       cache_options store: ActiveSupport::Cache::MemoryStore.new
       extend(Module.new { def id_from_record(user, params = {}) = "#{params[:tenant]}-#{user.id}" })
@@ -230,7 +230,7 @@ class SerializerTest < Minitest::Test
     assert_equal %w[1-1 2-1], ids
   end
 
-  def test_params_in_which_blocks_keep_something_are_a_key_all_the_same
+  def test_params_that_blocks_change_still_make_a_cache_key
     asked = 0
     serializer = define do
       cache_options store: ActiveSupport::Cache::MemoryStore.new
@@ -240,7 +240,7 @@ class SerializerTest < Minitest::Test
     assert_equal 2, asked
   end
 
-  def test_keys_of_the_cache_have_a_bounded_length
+  def test_cache_keys_have_a_bounded_length
     serializer = define do
       cache_options store: ActiveSupport::Cache::MemoryStore.new
       attributes :name
@@ -249,7 +249,7 @@ class SerializerTest < Minitest::Test
     assert_operator options[:namespace].bytesize, :<, 200
   end
 
-  def test_a_serializer_of_nothing_but_a_block_can_be_asked_by_several_threads
+  def test_a_serializer_of_blocks_is_thread_safe
     serializer = define { attribute(:name) { |user| user.name } }
     ask = ->(id) { Array.new(50) { serializer.new(User.new(id: id, name: "n#{id}")).to_json }.uniq }
     answers = Array.new(8) { |id| Thread.new { ask.call(id) } }.map(&:value)
@@ -257,7 +257,7 @@ class SerializerTest < Minitest::Test
     assert_equal 8, answers.uniq.size
   end
 
-  def test_what_is_no_text_is_refused
+  def test_invalid_text_raises
     serializer = define { has_many :roles, record_type: :role }
     [{ include: "ro\xFF" }, { include: ["ro\xFF"] }, { fields: { "user" => "na\xFF" } }, { fields: { "us\xFF" => ["name"] } },
      { fields: { user: ["na\xFF"] } }].each do |options|
@@ -266,7 +266,7 @@ class SerializerTest < Minitest::Test
     end
   end
 
-  def test_too_many_paths_are_refused
+  def test_too_many_paths_raise
     serializer = define { has_many :roles, record_type: :role }
     error = assert_raises(Castellan::BadRequest) { serializer.new(ada, include: Array.new(51) { |n| "roles.a#{n}" }) }
     assert_equal ["include names more than 50 paths", "include"], [error.message, error.parameter]
@@ -276,7 +276,7 @@ class SerializerTest < Minitest::Test
 
   def ada = User.new(id: 1, name: "Ada", role_ids: [3], roles: [Role.new(id: 3, title: "Admin")])
 
-  # Serializers without a constant, which have a name all the same.
+  # Defines a serializer without a constant but with a name.
   def define(&body)
     Class.new do
       def self.name = "SerializerTest::UserSerializer"

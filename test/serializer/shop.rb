@@ -3,8 +3,8 @@
 require "active_record"
 require "active_support/core_ext/object/with_options"
 
-# A shop in the manner of Spree: preferences that an after_initialize of the base class fills in, a master variant, images of all
-# variants through an order, and serializers of blocks.
+# A shop in the style of Spree: an after_initialize in the base class fills preferences, a master variant,
+# images of all variants through an ordered association, and serializers of blocks.
 module SerializerCases
   class ShopRecord < ActiveRecord::Base
     self.abstract_class = true
@@ -98,13 +98,13 @@ module SerializerCases
       Price.create!(variant_id: variant.id, currency: "EUR", cents: (100 * number) + position)
       variant
     end
-    # The order of the images is not that of the variants.
+    # The images have another order than the variants.
     variants.reverse.each_with_index do |variant, position|
       Image.create!(viewable: variant, alt: "#{number}/#{position}", position: position)
     end
   end
 
-  # The serializers, of the base class on as Spree has them.
+  # Defines the serializers, starting with the base class, as Spree does.
   SHOP = lambda do |kit|
     kit.define("BaseSerializer")
     kit.define("ImageSerializer", "BaseSerializer") do

@@ -5,9 +5,9 @@ require "castellan/serializer"
 require "serializer/case_answers"
 require "serializer/shop"
 
-# A relation with `includes` of its own: see cases/shop.rb for the documents.
+# Relations with their own `includes`; see cases/shop.rb for the documents.
 class ShopTest < Minitest::Test
-  def test_a_relation_that_loads_associations_takes_no_more_statements_than_with_jsonapi_serializer
+  def test_a_relation_with_includes_takes_no_more_queries_than_jsonapi_serializer
     original, ours = %w[original castellan].map do |library|
       CaseAnswers.of(library, "queries/shop.rb").transform_values { |answer| answer.last.to_i }
     end
@@ -16,8 +16,8 @@ class ShopTest < Minitest::Test
     assert_empty original.keys.select { |name| ours.fetch(name) > original.fetch(name) }, [original, ours].inspect
   end
 
-  # Written out of the way of an after_initialize in the base class.
-  def test_a_serializer_of_stored_columns_makes_no_model_and_its_explanation_says_how_to_get_there
+  # `as_stored: true` skips the after_initialize of the base class.
+  def test_stored_columns_instantiate_no_model_and_explain_names_the_fix
     variant = Class.new { include Castellan::Serializer }
     variant.set_type :variant
     variant.attributes :sku, :weight

@@ -2,7 +2,7 @@
 
 require_relative "../library"
 
-# Records of ActiveRecord and relations.
+# Records and relations of ActiveRecord.
 module SerializerCases
   library = ->(kit) {
     kit.define("PublisherSerializer") { attributes :name }

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Fields and relationships of serializers that keep what they write.
+# Serializers with `cache_options` and cached relationships.
 module SerializerCases
-  # Runs the block on a miss, and remembers: as ActiveSupport's stores do, which not every process here has.
+  # A minimal `fetch` cache: ActiveSupport is not loaded in each of these processes.
   class Shelf
     def initialize = @kept = {}
     def fetch(record, namespace: nil, **) = @kept[[namespace, record.class, record.id]] ||= yield

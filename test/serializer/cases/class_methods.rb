@@ -2,7 +2,7 @@
 
 require_relative "../library"
 
-# Class methods that jsonapi-serializer has and does not document, and what it has from fast_jsonapi.
+# Undocumented class methods of jsonapi-serializer, and those inherited from fast_jsonapi.
 module SerializerCases
   full = ->(kit) {
     kit.define("ActorSerializer") { attributes :name }

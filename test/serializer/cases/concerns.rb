@@ -2,7 +2,7 @@
 
 require "active_support/concern"
 
-# Serializers whose bodies come from concerns.
+# Serializers built from concerns.
 module SerializerCases
   add("helpers: a concern that includes the serializer") do |kit|
     base = Module.new do

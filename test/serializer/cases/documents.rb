@@ -24,7 +24,7 @@ module SerializerCases
     kit.of("MovieSerializer", resource, **options)
   }
 
-  # @!group What is serialized
+  # @!group Input
 
   {
     "one" => -> { movie }, "several" => -> { movies }, "none" => -> { [] }, "nil" => -> {},
@@ -179,7 +179,7 @@ module SerializerCases
   end
 
   # @!endgroup
-  # @!group What a class tells
+  # @!group Class methods
 
   add("introspection: names of attributes, relationships and type") do |kit|
     serializer = world.call(kit) && kit.get("MovieSerializer")

@@ -2,7 +2,7 @@
 
 require_relative "../library"
 
-# Ids that are not the primary key: of columns whose text in the database is another than Ruby's, of none, and of several records.
+# Ids other than the primary key: columns whose text differs between database and Ruby, nil, and duplicates.
 module SerializerCases
   sources = { "records" => ->(relation) { relation.to_a }, "a relation" => ->(relation) { relation } }
   shown = ->(kit, column, source, opaque) {

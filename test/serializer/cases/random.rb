@@ -2,10 +2,10 @@
 
 require_relative "../library"
 
-# Serializers, includes and sets of fields put together at random, the same in every process: the seed is fixed, SERIALIZER_SEED and
-# SERIALIZER_CASES name others. What jsonapi-serializer is known to get wrong (lazy linkage below an include) is left out.
+# Random serializers, includes and fields, the same in each process. SERIALIZER_SEED and SERIALIZER_CASES
+# change the fixed seed and number. Omits a known bug of jsonapi-serializer (lazy linkage below an include).
 module SerializerCases
-  # Makes up the serializers of the library.
+  # Generates the serializers of the library.
   class Inventor
     COLUMNS = { Book: %i[title pages price sold weight printed_at facts status author_id], Author: %i[name born_on publisher_id],
                 Publisher: %i[name], Tag: %i[name], Cover: %i[colour book_id], Note: %i[text about_type] }.freeze
@@ -17,13 +17,13 @@ module SerializerCases
       Publisher: { authors: %i[has_many author] }, Tag: {}, Cover: { book: %i[belongs_to book] }, Note: {}
     }.freeze
 
-    # @param oddities [Float] how much of what only records know
+    # @param oddities [Float] the share of members that need records
     def initialize(seed, oddities)
       @random = Random.new(seed)
       @oddities = oddities
     end
 
-    # @return [Hash] what to include and which fields
+    # @return [Hash] the options `include` and `fields`
     def call(kit, root)
       @lazy = []
       COLUMNS.each_key { |name| define(kit, name, lazy: name == root && chance(0.3)) }

@@ -3,7 +3,7 @@
 require "delegate"
 require_relative "../library"
 
-# Records whose state in memory is not that of their rows, and relations as applications make them.
+# Records that differ in memory from their rows, and relations as applications build them.
 module SerializerCases
   shelf = ->(kit, resource, **options) {
     kit.define("AuthorSerializer") do

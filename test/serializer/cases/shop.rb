@@ -2,7 +2,7 @@
 
 require_relative "../shop"
 
-# Relations with their own `includes`, serializers that read what these load.
+# Relations with `includes`, and serializers whose blocks read the loaded associations.
 module SerializerCases
   asked = { params: { currency: "EUR" } }
   loads = { "includes" => -> { Product.includes(Product::LOADED) },
@@ -28,7 +28,7 @@ module SerializerCases
     kit.of("ProductSerializer", Product.includes(Product::LOADED).order(:id), fields: { product: [:images] })
   end
 
-  # jsonapi-serializer passes the option by.
+  # jsonapi-serializer ignores the option.
   stored = lambda do |kit|
     kit.define("ImageSerializer") { attributes :alt, :position, as_stored: true }
     kit.define("VariantSerializer") do

@@ -4,7 +4,7 @@ require "active_support/cache"
 require "active_support/core_ext/numeric/time"
 require_relative "../library"
 
-# What jsonapi-serializer gets wrong. Each case answers a small value, which DefectsTest expects of both libraries.
+# Bugs of jsonapi-serializer. Each case returns a small value, which DefectsTest expects of both libraries.
 module SerializerCases
   names = ->(document) { document[:data][:attributes] }
   kept = ->(kit, name, superclass = nil, store: ActiveSupport::Cache::MemoryStore.new, &body) {

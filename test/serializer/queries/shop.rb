@@ -2,7 +2,7 @@
 
 require_relative "../shop"
 
-# How many statements a document takes, with one library and with the other.
+# Counts the statements of a document with each library.
 module SerializerCases
   { "no include" => [], "variants" => [:variants], "images" => [:images], "values" => [:"variants.values"] }.each do |name, include|
     add(name) do |kit|
