@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A store in memory that can be broken and mended, and counts what it is asked.
+# A memory store that can be switched off and on, and counts its calls.
 class BrokenStore < Castellan::Store::MemoryStore
   attr_accessor :broken, :before_lease
   attr_reader :reads, :writes

@@ -5,14 +5,14 @@ require_relative "broken_store"
 
 # rubocop:disable-next Style/RedundantFetchBlock -- not Hash#fetch: the block computes what is kept
 class CacheDocumentLayerTest < Minitest::Test
-  # A store that other processes share, for what the layer can see.
+  # A store that appears to be shared with other processes.
   class SharedStore
     def initialize = @memory = Castellan::Store::MemoryStore.new
     def method_missing(...) = @memory.public_send(...)
     def respond_to_missing?(...) = @memory.respond_to?(...)
   end
 
-  def test_a_miss_computes_once_and_a_hit_never
+  def test_a_miss_computes_once_and_a_hit_does_not
     calls = 0
     layer = documents
     assert_equal "bytes", layer.fetch("k") { (calls += 1) && "bytes" }
@@ -22,7 +22,7 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal 1, calls
   end
 
-  def test_threads_that_ask_at_once_get_one_computation
+  def test_concurrent_threads_share_one_computation
     calls = Queue.new
     gate = Queue.new
     layer = documents
@@ -43,7 +43,7 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal "slow", slow.value
   end
 
-  def test_an_error_reaches_the_one_who_made_it_and_the_others_compute
+  def test_an_error_raises_in_its_thread_and_the_others_compute
     gate = Queue.new
     layer = documents
     first = Thread.new { layer.fetch("k") { gate.pop && raise(IOError, "mine") } }
@@ -56,7 +56,7 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal "bytes", second.value
   end
 
-  def test_a_killed_thread_leaves_nobody_waiting
+  def test_a_killed_thread_leaves_no_thread_waiting
     layer = documents
     first = Thread.new { layer.fetch("k") { Queue.new.pop } }
     Thread.pass until first.status == "sleep"
@@ -66,7 +66,7 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal "bytes", second.value
   end
 
-  def test_a_process_that_is_forked_meanwhile_waits_for_no_thread_of_its_parent
+  def test_a_forked_process_does_not_wait_for_threads_of_its_parent
     layer = documents(lease_ttl: 3_600)
     gate = Queue.new
     slow = Thread.new { layer.fetch("k") { gate.pop } }
@@ -86,7 +86,7 @@ class CacheDocumentLayerTest < Minitest::Test
     Process.wait(pid)
   end
 
-  def test_who_waits_too_long_computes
+  def test_a_thread_that_waits_too_long_computes
     gate = Queue.new
     layer = documents(lease_ttl: 0.05)
     first = Thread.new { layer.fetch("k") { gate.pop } }
@@ -96,18 +96,18 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal "first", first.value
   end
 
-  def test_a_thread_that_asks_for_what_it_computes_does_not_wait_for_itself
+  def test_a_thread_does_not_wait_for_its_own_computation
     layer = documents
     assert_equal "inner+", layer.fetch("k") { "#{layer.fetch('k') { 'inner' }}+" }
   end
 
-  def test_nil_is_not_kept
+  def test_nil_is_not_cached
     layer = documents
     assert_nil layer.fetch("k") { nil }
     assert_equal "bytes", layer.fetch("k") { "bytes" }
   end
 
-  def test_a_broken_store_is_a_miss_and_said_once_an_outage
+  def test_a_broken_store_is_a_miss_and_is_logged_once_per_outage
     store = BrokenStore.new
     lines = []
     layer = Castellan::Cache::DocumentLayer.new(store: store, log: ->(line) { lines << line })
@@ -123,7 +123,7 @@ class CacheDocumentLayerTest < Minitest::Test
     end
   end
 
-  def test_a_store_that_takes_long_to_fail_is_left_alone_for_ten_times_as_long
+  def test_a_store_that_fails_slowly_is_skipped_for_ten_times_as_long
     asked = 0
     now = 0
     late = -> { (asked += 1) && (now += 500) && raise(Castellan::StoreError, "timeout") }
@@ -136,7 +136,7 @@ class CacheDocumentLayerTest < Minitest::Test
     end
   end
 
-  def test_switched_off_it_is_passed_by
+  def test_the_layer_is_skipped_when_switched_off
     store = BrokenStore.new
     layer = Castellan::Cache::DocumentLayer.new(store: store)
     with_env("CASTELLAN" => "off") do
@@ -146,7 +146,7 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal [0, 0], [store.reads, store.writes]
   end
 
-  def test_another_process_answer_is_taken_when_it_comes
+  def test_the_answer_of_another_process_is_used
     store = SharedStore.new
     one = documents(store: store)
     other = documents(store: store)
@@ -160,7 +160,7 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_empty store.read_multi(["k:lease"]), "the lease is given back"
   end
 
-  def test_when_the_other_process_gives_up_its_lease_the_waiting_one_computes
+  def test_a_waiting_process_computes_when_the_lease_is_released
     store = SharedStore.new
     store.write_multi({ "k:lease" => "another" }, ttl: 60)
     waiting = Thread.new { documents(store: store).fetch("k") { "mine" } }
@@ -169,14 +169,14 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal "mine", waiting.value
   end
 
-  def test_a_lease_that_is_never_given_back_ends
+  def test_a_lease_that_is_never_released_expires
     store = SharedStore.new
     store.write_multi({ "k:lease" => "another" }, ttl: 60)
     assert_equal "mine", documents(store: store, lease_ttl: 0.05).fetch("k") { "mine" }
     assert_equal({ "k:lease" => "another" }, store.read_multi(["k:lease"]))
   end
 
-  def test_a_lifetime_that_is_none_is_a_mistake_at_once
+  def test_an_invalid_lifetime_raises_at_once
     assert_raises(ArgumentError) { documents(ttl: 0) }
   end
 

@@ -5,7 +5,7 @@ require "test_helper"
 class CacheEnvelopeTest < Minitest::Test
   Envelope = Castellan::Cache::Envelope
 
-  def test_comes_back_as_it_went
+  def test_a_parsed_envelope_equals_the_dumped_one
     envelope = Envelope.new(body: "{\"é\":}", holes: [[6, "posts/1"], [6, "7\xFF"]])
     loaded = Envelope.load(envelope.dump)
     assert_equal envelope.body, loaded.body
@@ -13,7 +13,7 @@ class CacheEnvelopeTest < Minitest::Test
     assert_predicate loaded, :frozen?
   end
 
-  def test_all_but_the_body_may_be_left_out
+  def test_every_part_but_the_body_is_optional
     loaded = Envelope.load(Envelope.new(body: "").dump)
     assert_equal ["", [], []], [loaded.body, loaded.offsets, loaded.ids]
   end
@@ -38,7 +38,7 @@ class CacheEnvelopeTest < Minitest::Test
     assert_includes answers, nil
   end
 
-  def test_holes_outside_the_body_or_without_a_name_are_refused
+  def test_holes_outside_the_body_or_without_a_name_raise
     [[[5, "a"]], [[-1, "a"]], [[2, "a"], [1, "b"]], [[1, ""]], [[1, "a\0b"]]].each do |holes|
       assert_raises(ArgumentError, holes.inspect) { Envelope.new(body: "four", holes: holes) }
     end

@@ -6,24 +6,24 @@ class HTTPNegotiationTest < Minitest::Test
   JSON_API = "application/vnd.api+json"
   ATOMIC = "https://jsonapi.org/ext/atomic"
 
-  def test_no_wish_gets_the_first_type
+  def test_without_accept_the_first_type_is_chosen
     [nil, "", "*/*", "application/*", "text/html, */*;q=0.1"].each { |accept| assert_equal JSON_API, answer(accept), accept.inspect }
   end
 
-  def test_other_parameters_are_ignored_and_refused_when_nothing_else_is_left
+  def test_a_json_api_range_with_other_parameters_is_ignored
     assert_nil answer("#{JSON_API}; charset=utf-8")
     assert_nil answer("#{JSON_API}; charset=utf-8, */*"), "the specification says MUST respond with 406"
     assert_equal JSON_API, answer("#{JSON_API}; charset=utf-8, #{JSON_API}")
   end
 
-  def test_extensions_are_refused_and_profiles_are_ignored
+  def test_extensions_are_rejected_and_profiles_are_ignored
     assert_nil answer("#{JSON_API}; ext=\"#{ATOMIC}\"")
     assert_nil answer("#{JSON_API}; ext=\"#{ATOMIC}\", #{JSON_API}; v=1")
     assert_equal JSON_API, answer("#{JSON_API}; ext=\"#{ATOMIC}\", #{JSON_API};q=0.1")
     assert_equal JSON_API, answer("#{JSON_API}; profile=\"https://example.com/x\"")
   end
 
-  def test_the_weight_decides_and_zero_refuses
+  def test_the_weight_decides_and_zero_rejects
     both = [JSON_API, "application/json"]
     assert_equal "application/json", answer("application/json, #{JSON_API};q=0.5", types: both)
     assert_equal JSON_API, answer("application/json, #{JSON_API}", types: both)
@@ -47,7 +47,7 @@ class HTTPNegotiationTest < Minitest::Test
     end
   end
 
-  def test_the_errors_say_what_to_write
+  def test_the_errors_name_the_fix
     error = assert_raises(Castellan::BadRequest) { negotiation.response_type!("text/html") }
     assert_equal 406, error.status
     assert_includes error.message, "Write application/vnd.api+json"

@@ -29,7 +29,7 @@ class HTTPPreconditionsTest < Minitest::Test
     end
   end
 
-  def test_the_star_asks_whether_there_is_a_representation
+  def test_a_star_matches_any_representation
     assert_equal :not_modified, evaluate({ "if-none-match" => "*" })
     assert_equal :precondition_failed, evaluate({ "if-none-match" => "*" }, method: "PUT")
     assert_equal :proceed, evaluate({ "if-none-match" => "*" }, method: "PUT", exists: false, etag: nil)
@@ -54,16 +54,16 @@ class HTTPPreconditionsTest < Minitest::Test
     assert_equal :not_modified, evaluate({ "if-match" => '"a"', "if-none-match" => '"a"' })
   end
 
-  def test_methods_that_select_nothing_have_no_conditions
+  def test_methods_without_a_representation_ignore_preconditions
     assert_equal :proceed, evaluate({ "if-match" => '"b"' }, method: "OPTIONS")
   end
 
-  def test_a_rack_environment_serves_as_headers
+  def test_a_rack_environment_may_replace_headers
     assert_equal :not_modified, evaluate({ "HTTP_IF_NONE_MATCH" => '"a"' })
     assert_equal :precondition_failed, evaluate({ "HTTP_IF_MATCH" => '"b"' }, method: "PUT")
   end
 
-  def test_a_long_hostile_list_is_read_in_linear_time
+  def test_a_long_hostile_list_is_parsed_in_linear_time
     list = ('"' * 200_000)
     assert_equal :proceed, evaluate({ "if-none-match" => list })
     assert_equal :proceed, evaluate({ "if-none-match" => "\"x\"#{',' * 200_000}x" })

@@ -3,12 +3,12 @@
 require "test_helper"
 require "document/library"
 
-# Everything of a client is looked up in the declaration: what is not there is a 400 that names the parameter, the bad part and
-# what is allowed, before any query.
+# An undeclared name in a client's parameters is a 400 before any query. The error names the parameter, the
+# invalid part and the allowed values.
 class BadRequestTest < Minitest::Test
   LONG = "x" * 20_000
 
-  # parameters => the parameter at fault, and what the error says
+  # parameters => [the parameter with the error, its message]
   CASES = {
     { include: "auhtor" } => ["include", "auhtor is not a relationship of articles that can be included (did you mean author?)"],
     { include: "author.nothing" } => ["include", "author.nothing is not a relationship of authors"],
@@ -48,7 +48,7 @@ class BadRequestTest < Minitest::Test
     { page: { after: "x" } } => ["page[after]", "only page[number] and page[size] are known"]
   }.freeze
 
-  def test_what_is_not_declared_is_refused_before_any_query
+  def test_undeclared_names_raise_before_any_query
     library = Library.active_record(:sqlite).tap(&:fill)
     CASES.each do |query, (parameter, text)|
       asked = library.queries do
@@ -61,7 +61,7 @@ class BadRequestTest < Minitest::Test
     end
   end
 
-  def test_text_of_every_encoding_is_refused_in_utf8_or_understood
+  def test_text_of_any_encoding_is_parsed_or_raises_in_utf8
     resource = Library.active_record(:sqlite).tap(&:fill).models::ArticleResource
     ["é".b, "é".encode("UTF-16LE"), "é".encode("ISO-8859-1"), "\xFF".b, "\xFF".dup.force_encoding("UTF-16LE")].each do |text|
       [{ include: text }, { include: { text => "é" } }, { fields: { text => "é" } }, { fields: { articles: text } }, { sort: text },
@@ -74,7 +74,7 @@ class BadRequestTest < Minitest::Test
     assert_equal [["3"]], found.map { |document| JSON.parse(document)["data"].map { |one| one["id"] } }.uniq
   end
 
-  def test_what_cannot_be_an_id_identifies_nothing
+  def test_invalid_ids_find_nothing
     %i[sqlite postgres].each do |database|
       needs database if database == :postgres
       library = Library.active_record(database).tap(&:fill)
@@ -89,7 +89,7 @@ class BadRequestTest < Minitest::Test
     end
   end
 
-  def test_what_is_not_declared_at_all_is_said
+  def test_parameters_of_an_undeclared_feature_raise
     plain = Class.new(Castellan::Resource) { attributes :title }
     plain.model(Library.active_record(:sqlite).models::Article)
     assert_includes assert_raises(Castellan::BadRequest) { plain.document(query: { page: { size: 1 } }) }.message, "not divided into pages"

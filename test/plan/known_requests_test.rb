@@ -3,7 +3,7 @@
 require "test_helper"
 require "document/library"
 
-# What was parsed before is not parsed again, and nobody can change what is known.
+# Parsed requests are cached and immutable.
 class KnownRequestsTest < Minitest::Test
   def setup
     @resource = Class.new(Library.active_record(:sqlite).models::ArticleResource)
@@ -11,7 +11,7 @@ class KnownRequestsTest < Minitest::Test
 
   def definition = @resource.definition
 
-  def test_what_was_asked_before_is_the_same_request
+  def test_equal_parameters_return_the_same_request
     [{}, { include: %i[tags author] }, { include: "author", fields: { articles: "title,author" } }, { format: :nested },
      { representation: :summary }].each do |asked|
       assert_same parse({}, **asked), parse({}, **asked), asked.inspect
@@ -19,7 +19,7 @@ class KnownRequestsTest < Minitest::Test
     assert_same parse({ "include" => "tags", "action" => "index" }), parse({ include: "tags" })
   end
 
-  def test_a_request_with_values_of_its_own_is_not_kept
+  def test_a_request_with_values_is_not_cached
     [{ sort: "-title" }, { page: { number: 2 } }, { filter: { title: "x" } }].each do |asked|
       refute_same parse({}, **asked), parse({}, **asked), asked.inspect
     end
@@ -28,7 +28,7 @@ class KnownRequestsTest < Minitest::Test
     assert_equal 0, known.size
   end
 
-  def test_what_the_caller_changes_afterwards_is_another_request
+  def test_parameters_changed_by_the_caller_are_another_request
     include = [+"tags"]
     fields = { articles: [:title] }
     first = parse({}, include: include, fields: fields)
@@ -42,13 +42,13 @@ class KnownRequestsTest < Minitest::Test
     assert_same first, parse({}, include: ["tags"], fields: { articles: [:title] })
   end
 
-  def test_what_is_refused_is_refused_again
+  def test_invalid_parameters_raise_each_time
     2.times { assert_raises(Castellan::BadRequest) { parse({ "include" => "nobody" }) } }
     2.times { assert_raises(ArgumentError) { parse({}, includes: :tags) } }
     assert_equal 0, known.size
   end
 
-  def test_clients_cannot_make_it_grow
+  def test_the_cache_is_bounded
     150.times { |number| parse({ "fields" => { "articles" => "title#{",title" * number}" } }) }
     assert_includes 50..100, known.size
     long = { "include" => "tags#{",tags" * 40}", "fields" => { "articles" => "title#{",title" * 200}" } }

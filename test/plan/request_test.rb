@@ -3,7 +3,7 @@
 require "test_helper"
 require "document/library"
 
-# What is asked for becomes one plan, however it is spelled, and a client cannot make up more of them.
+# Every spelling of a request compiles to one plan, and the number of plans is bounded.
 class RequestTest < Minitest::Test
   def models = Library.active_record(:sqlite).models
   def definition = models::ArticleResource.definition
@@ -20,7 +20,7 @@ class RequestTest < Minitest::Test
     }.uniq.size
   end
 
-  def test_values_are_no_part_of_the_plan
+  def test_values_are_not_part_of_the_plan
     assert_same plan, plan(sort: "-title", page: { number: 2 }, filter: { title: "x" })
     refute_same plan, plan(format: :nested)
   end
@@ -31,12 +31,12 @@ class RequestTest < Minitest::Test
     assert_equal [1, 2], parse({ page: { size: 2 } }).page
   end
 
-  def test_what_the_developer_fixed_wins_over_the_query
+  def test_options_of_the_developer_override_the_query
     request = parse({ "include" => "tags", "sort" => "title" }, include: :author, sort: "-position")
     assert_equal [%i[author], [%i[position desc]]], [request.include.keys, request.sort]
   end
 
-  def test_parameters_of_a_framework_are_read
+  def test_action_controller_parameters_are_accepted
     parameters = Class.new { def to_unsafe_h = { "include" => "tags", "controller" => "articles" } }.new
     assert_equal %i[tags], parse(parameters).include.keys
     assert_equal parse({}).signature, parse(nil).signature
@@ -44,7 +44,7 @@ class RequestTest < Minitest::Test
     assert_includes error.message, "got String; Rack::Utils.parse_nested_query makes"
   end
 
-  def test_a_client_may_not_include_what_is_declared_without
+  def test_a_client_cannot_include_a_relationship_with_include_false
     library = Library.active_record(:sqlite)
     resource = Class.new(library.models::ArticleResource) do
       belongs_to :author, resource: "AuthorResource", include: false
@@ -77,27 +77,27 @@ class RequestTest < Minitest::Test
     end
   end
 
-  # `fields: params[:fields]` in a controller.
-  def test_parts_of_the_parameters_of_a_framework_are_read
+  # As in a controller: `fields: params[:fields]`.
+  def test_parts_of_action_controller_parameters_are_accepted
     parts = Class.new { define_method(:initialize) { |hash| @hash = hash } && define_method(:to_unsafe_h) { @hash } }
     request = parse({}, fields: parts.new("articles" => "title"), page: parts.new("size" => "2"), filter: parts.new("title" => "x"))
     assert_equal [%i[title], [1, 2], { "title" => %w[x] }], [request.fields.of(definition), request.page, request.filters]
     assert_same parse({}, fields: parts.new("articles" => "title")), parse({ "fields" => { "articles" => "title" } })
   end
 
-  def test_what_was_asked_for_is_told_from_what_is_declared
+  def test_chosen_names_the_parameters_of_the_query
     assert_empty parse({}).chosen
     refute_empty parse({}).sort
     assert_equal %i[sort page], parse({ "page" => { "size" => "2" } }, sort: "title").chosen
   end
 
-  def test_plans_are_bounded_whatever_a_client_asks
+  def test_the_number_of_plans_is_bounded
     resource = Class.new(models::ArticleResource) { (1..9).each { |number| attribute(:"a#{number}", columns: :title) { |row| row.title } } }
     (1...512).each { |bits| compile(resource.definition, fields: { articles: (1..9).select { |n| bits[n - 1] == 1 }.map { |n| "a#{n}" } }) }
     assert_includes (Castellan::Plan::LIMIT / 2)..Castellan::Plan::LIMIT, resource.definition.derive(:plans) { flunk }.size
   end
 
-  def test_the_plans_used_last_stay
+  def test_the_most_recently_used_plans_stay_cached
     cache = Castellan::BoundedCache.new(limit: 2)
     %w[a b].each { |key| cache.fetch(key) { key } }
     assert_equal "a", cache.fetch("a") { flunk }
@@ -107,19 +107,19 @@ class RequestTest < Minitest::Test
     assert_equal 2, cache.size
   end
 
-  def test_a_plan_reads_the_columns_that_are_written_and_no_more
+  def test_a_plan_reads_only_the_columns_that_are_written
     root = plan(fields: { articles: "headline,author_name" }).root
     assert_equal [[[], :id], [%i[author], :name], [[], :title], [[], :position]], root.columns.map { |column| [column.path, column.name] }
     assert_empty root.edges
     assert_equal [[1], [2, 3]], root.members.map(&:positions)
   end
 
-  def test_an_included_relationship_that_is_not_a_field_is_read_and_not_written
+  def test_an_included_relationship_outside_of_the_fields_is_read_but_not_written
     edge = plan(include: "author", fields: { articles: "title" }).root.edges.first
     assert_equal [:author, false, "author"], [edge.relationship.name, edge.written, edge.node.path]
   end
 
-  def test_a_representation_is_the_most_that_is_written
+  def test_a_representation_limits_the_fields
     request = parse({}, representation: :summary)
     assert_equal %i[title author], request.fields.of(definition)
     assert_equal %i[title], parse({ "fields" => { "articles" => "title" } }, representation: :summary).fields.of(definition)
@@ -127,7 +127,7 @@ class RequestTest < Minitest::Test
     assert_includes error.message, "there is: author, title"
   end
 
-  def test_what_a_representation_leaves_out_is_not_included_either
+  def test_a_representation_limits_the_includes
     request = parse({ "include" => "author.articles.author" }, representation: :summary)
     assert_equal({ author: { articles: { author: {} } } }, request.include)
     ["tags", "author.articles.tags"].each do |path|
@@ -137,13 +137,13 @@ class RequestTest < Minitest::Test
     end
   end
 
-  def test_cycles_of_resources_are_walked_to_the_depth_that_is_asked_for
+  def test_cycles_of_resources_end_at_the_requested_depth
     nodes = compile(models::AuthorResource.definition, include: "articles.author.articles").nodes
     assert_equal ["", "articles", "articles.author", "articles.author.articles"], nodes.map(&:path)
     assert_raises(Castellan::BadRequest) { compile(models::AuthorResource.definition, include: "mentor.#{"mentor." * 5}mentor") }
   end
 
-  def test_two_resources_of_one_type_each_write_the_fields_they_have
+  def test_two_resources_of_one_type_write_their_own_fields
     short = Class.new(models::AuthorResource) { attribute(:initial, columns: :name) { |row| row.name[0] } }
     resource = Class.new(models::ArticleResource)
     resource.belongs_to :author, resource: short
@@ -151,7 +151,7 @@ class RequestTest < Minitest::Test
     assert_equal [%i[initial], []], [request.fields.of(short.definition), request.fields.of(models::AuthorResource.definition)]
   end
 
-  def test_what_is_derived_is_derived_once
+  def test_derived_values_are_computed_once
     calls = 0
     2.times { plan(include: "tags").derive(:test) { calls += 1 } }
     assert_equal 1, calls

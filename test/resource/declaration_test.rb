@@ -3,12 +3,12 @@
 require "test_helper"
 require "document/library"
 
-# What a declaration says, and what is wrong with one: the file, the line and the nearest right name.
+# Declarations and their errors, which name the file, the line and the nearest valid name.
 class DeclarationTest < Minitest::Test
   def models = Library.active_record(:sqlite).models
 
-  # A user's own class methods may have any other name.
-  def test_a_resource_has_no_methods_but_those_that_declare_and_answer
+  # The class methods of an application's resource may have any other name.
+  def test_the_public_methods_of_a_resource_are_the_documented_ones
     ours = [Castellan::Document::OfResource, Castellan::Resource.singleton_class]
     assert_empty(ours.flat_map { |one| one.private_instance_methods(false) })
     assert_equal %i[attribute attributes belongs_to cache checked_rows declarations definition descendants document filter format has_many
@@ -17,13 +17,13 @@ class DeclarationTest < Minitest::Test
                  ours.flat_map { |one| one.public_instance_methods(false) }.sort
   end
 
-  def test_a_resource_has_no_instances_and_names_what_to_write
+  def test_new_raises_and_names_the_method_to_call
     error = assert_raises(Castellan::ConfigurationError) { models::TagResource.new(models::Tag.new) }
     assert_includes error.message, "TagResource.document(record)"
     assert_includes error.message, "TagResource.render(record)"
   end
 
-  def test_what_is_refused_where_it_is_written_is_said_of_the_resource
+  def test_declaration_errors_begin_with_the_name_of_the_resource
     wrong = [proc { attribute :type }, proc { format :xml }, proc { page size: 0 }, proc { filter :title }, proc { link :self },
              proc { attribute :title, if: 1 }, proc { has_many :tags, if: 1 }, proc { attribute :title, columns: %i[title] },
              proc { model Object.new }]
@@ -38,7 +38,7 @@ class DeclarationTest < Minitest::Test
     end
   end
 
-  def test_type_id_and_names_follow_from_the_model
+  def test_type_id_and_names_default_to_those_of_the_model
     definition = declare { attributes :title }
     assert_equal [:id, %i[title], "title"], [definition.id_column, definition.members, definition.attributes[:title].key]
     assert_equal "active_record_library_sqlite_articles", definition.type
@@ -46,7 +46,7 @@ class DeclarationTest < Minitest::Test
     assert_equal :title, declare { id :title }.id_column
   end
 
-  def test_each_kind_of_attribute_says_where_its_value_comes_from
+  def test_each_kind_of_attribute_has_a_source
     found = declare do
       attributes :title
       attribute :author_name, from: "author.name"
@@ -84,7 +84,7 @@ class DeclarationTest < Minitest::Test
     assert_equal({ "last-title" => "Title 1" }, document["data"]["attributes"])
   end
 
-  def test_a_resource_inherits_and_changes_nothing_of_its_superclass
+  def test_a_resource_inherits_without_changing_its_superclass
     parent = resource {
       attributes :title, :body
       has_many :comments
@@ -113,7 +113,7 @@ class DeclarationTest < Minitest::Test
     assert_equal [%i[comments], {}], [child.definition.attributes.keys, child.definition.relationships]
   end
 
-  def test_a_resource_in_use_can_no_longer_be_changed
+  def test_a_declaration_after_the_first_use_raises
     used = resource { attributes :title }
     used.definition
     assert_match(/in use/, assert_raises(Castellan::ConfigurationError) { used.attributes :body }.message)
@@ -163,7 +163,7 @@ class DeclarationTest < Minitest::Test
     }
   }.freeze
 
-  def test_each_mistake_names_the_file_the_line_and_what_to_write
+  def test_each_error_names_the_file_the_line_and_the_fix
     MISTAKES.each do |text, body|
       error = assert_raises(Castellan::DeclarationError, text) { resource(&body).checked_rows }
       assert_includes plain(error), text
@@ -172,7 +172,7 @@ class DeclarationTest < Minitest::Test
     end
   end
 
-  def test_the_id_column_must_be_there
+  def test_the_id_column_must_exist
     assert_includes plain(assert_raises(Castellan::DeclarationError) {
       resource {
         id :ident
@@ -186,7 +186,7 @@ class DeclarationTest < Minitest::Test
     assert_includes assert_raises(Castellan::ConfigurationError) { plain.document }.message, "has no model: write `model User`"
   end
 
-  def test_a_model_that_is_none_says_what_to_give
+  def test_an_invalid_model_raises_with_the_fix
     ambiguous = Array.new(2) { Sequel.sqlite }
     error = assert_raises(Castellan::DeclarationError) {
       Class.new(Castellan::Resource) {
@@ -201,14 +201,14 @@ class DeclarationTest < Minitest::Test
     ambiguous&.each { |database| Sequel::DATABASES.delete(database.tap(&:disconnect)) }
   end
 
-  def test_mistakes_of_a_resource_that_is_only_related_are_found_with_the_first
+  def test_errors_of_related_resources_are_found_at_the_first_use
     wrong = Class.new(Castellan::Resource) { attributes :boddy }
     wrong.model models::Comment
     error = assert_raises(Castellan::DeclarationError) { resource { has_many :comments, resource: wrong }.checked_rows }
     assert_includes plain(error), "comments has no column boddy (did you mean body?)"
   end
 
-  def test_columns_of_links_meta_objects_and_conditions_are_looked_for
+  def test_columns_of_links_meta_objects_and_conditions_are_checked
     { "link :self" => -> { link :self, "/articles/{ident}" }, "meta" => -> { meta(columns: :ident) { |row| { a: row.ident } } },
       "attribute :title, if:" => -> { attribute :title, if: ->(row, _) { row.ident }, if_columns: %i[ident] },
       "belongs_to :author" => -> { belongs_to :author, links: { self: "/authors/{ident}" } },
@@ -218,7 +218,7 @@ class DeclarationTest < Minitest::Test
     end
   end
 
-  def test_a_relationship_without_a_resource_of_its_name_is_told_which_to_write
+  def test_a_relationship_without_a_matching_resource_names_the_fix
     authors = models::Author
     writer = Class.new(models::Article) { belongs_to :writer, anonymous_class: authors, foreign_key: :author_id }
     wrong = resource { type("articles") && belongs_to(:writer) }
@@ -228,7 +228,7 @@ class DeclarationTest < Minitest::Test
                  plain(error))
   end
 
-  def test_of_many_resources_the_nearest_are_told
+  def test_errors_name_the_nearest_of_many_resources
     far = Module.new
     Object.const_set(:FarAway, far)
     authors = models::Author
@@ -242,7 +242,7 @@ class DeclarationTest < Minitest::Test
     Object.send(:remove_const, :FarAway)
   end
 
-  def test_a_polymorphic_relationship_is_told_to_name_the_resources
+  def test_a_polymorphic_relationship_without_resources_names_the_fix
     noted = Class.new(models::Article) do
       belongs_to :subject, polymorphic: true, foreign_key: :author_id, foreign_type: :title
     end
@@ -257,7 +257,7 @@ class DeclarationTest < Minitest::Test
     assert resource { has_many :comments, resource: "CommentResource" }.checked_rows
   end
 
-  def test_a_block_that_reads_what_it_does_not_name_is_told_what_to_write
+  def test_a_block_that_reads_an_unnamed_column_names_the_fix
     error = assert_raises(NoMethodError) { render(1) { attribute(:shout, columns: :title) { |row| row.body.upcase } } }
     assert_includes error.message, "the block reads body, which it does not name: write columns: [:title, :body]"
   end
@@ -268,13 +268,13 @@ class DeclarationTest < Minitest::Test
     assert_equal '{"data":null}', render("3_Title 4") { id :id, :title }
   end
 
-  def test_an_id_that_is_not_there_is_told_with_its_line
+  def test_an_unknown_id_column_is_named_with_its_line
     error = assert_raises(Castellan::DeclarationError) { render(1) { id :titel } }
     assert_match(/id: articles has no column titel \(did you mean title\?\) \(#{Regexp.escape(__FILE__)}:\d+\)\z/, plain(error))
     assert_includes assert_raises(Castellan::DeclarationError) { declare { id } }.message, "name the column that identifies a row"
   end
 
-  def test_what_is_no_resource_is_told
+  def test_a_relationship_to_another_class_than_a_resource_raises
     source = models::Comment
     [source, -> { source }, [source], { "Comment" => source }].each do |given|
       error = assert_raises(Castellan::DeclarationError) { render(1) { has_many :comments, resource: given } }
@@ -286,7 +286,7 @@ class DeclarationTest < Minitest::Test
     assert_equal({ "version" => 1 }, JSON.parse(render(1) { meta version: 1 }).dig("data", "meta"))
   end
 
-  def test_a_class_of_another_namespace_finds_the_relatives_of_its_superclass
+  def test_a_subclass_in_another_namespace_finds_the_resources_of_its_superclass
     assert_equal models::AuthorResource, Class.new(models::ArticleResource).definition.relationships[:author].resource
   end
 
@@ -302,7 +302,7 @@ class DeclarationTest < Minitest::Test
     end
   end
 
-  # The models of the tests live in a namespace, which is part of the plural name.
+  # Removes the namespace of the tests' models, which is part of the plural name.
   def plain(error) = error.message.gsub("active_record_library_sqlite_", "")
 
   def declare(&body) = resource(&body).definition

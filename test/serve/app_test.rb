@@ -6,7 +6,7 @@ require "rack/lint"
 require "rack/mock_request"
 require "document/library"
 
-# The JSON:API server through Rack, with Rack::Lint around it twice, on real databases. Names begin with what the standard says.
+# The JSON:API server on real databases, between two layers of Rack::Lint. Tests are named after the standard.
 module AppContract
   def setup
     library.fill
@@ -39,7 +39,7 @@ module AppContract
     }]
   end
 
-  def test_what_is_not_there_is_404_with_an_error_document
+  def test_a_missing_resource_is_404_with_an_error_document
     %w[/articles/99 /articles/abc /articles/1%20 /articles/7abc /articles/99999999999999999999999 /articles/-1 /articles/1.5 /articles//
        /nothing /articles/1/comments /articles/%00 /articles/%ff /articles/%e2%82%ac /articles/a%2Fb /articles/%zz /stamps/abc /stamps/7
        /articles/1%0A].each do |path|
@@ -97,7 +97,7 @@ module AppContract
 
   # --- include
 
-  def test_included_resources_are_linked_from_the_primary_data_and_there_once
+  def test_included_resources_are_linked_and_unique
     _, document = get("/articles?include=author,tags&page[size]=5&page[number]=2")
     linked = document["data"].flat_map { |article|
       article["relationships"].values.flat_map { |relationship|
@@ -110,13 +110,13 @@ module AppContract
     assert_includes included, { "type" => "tags", "id" => "2" }
   end
 
-  def test_a_path_includes_what_lies_between
+  def test_an_include_path_includes_each_step
     _, document = get("/articles/2?include=author.mentor")
     assert_equal %w[1 3], document["included"].map { |object| object["id"] }.sort
     assert_equal %w[authors], document["included"].map { |object| object["type"] }.uniq
   end
 
-  def test_an_empty_include_includes_nothing_and_included_is_there_only_with_include
+  def test_included_is_present_only_with_a_non_empty_include
     assert_nil get("/articles?include=").last["included"]
     assert_nil get("/articles").last["included"]
     library.run("DELETE FROM taggings")
@@ -125,7 +125,7 @@ module AppContract
 
   # --- sparse fieldsets
 
-  def test_only_the_fields_that_are_asked_for_are_written
+  def test_only_the_requested_fields_are_written
     _, document = get("/articles?fields[articles]=title,author&fields[authors]=name&include=author")
     assert_equal [%w[title], %w[author]], [document["data"][0]["attributes"].keys, document["data"][0]["relationships"].keys]
     assert_equal [%w[name], nil], [document["included"][0]["attributes"].keys, document["included"][0]["relationships"]]
@@ -135,7 +135,7 @@ module AppContract
     assert_equal [%w[type id]], get("/articles?fields[articles]=").last["data"].map(&:keys).uniq
   end
 
-  def test_what_is_included_may_be_left_out_as_a_field
+  def test_an_included_relationship_may_be_omitted_from_the_fields
     _, document = get("/articles?include=author&fields[articles]=title")
     assert_nil document["data"][0]["relationships"]
     assert_equal %w[1 2 3], document["included"].map { |author| author["id"] }.sort
@@ -164,14 +164,14 @@ module AppContract
     assert_equal %w[1 2 3], ids(get(links["prev"]).last)
   end
 
-  def test_links_that_lead_nowhere_are_null
+  def test_links_to_missing_pages_are_null
     assert_nil get("/articles").last["links"]["prev"]
     assert_nil get("/articles?page[number]=3").last["links"]["next"]
     beyond = get("/articles?page[number]=9").last
     assert_equal [[], nil, "/articles?page%5Bnumber%5D=3&page%5Bsize%5D=3"], [beyond["data"], *beyond["links"].values_at("next", "prev")]
   end
 
-  def test_links_have_the_path_that_the_application_is_mounted_at
+  def test_links_start_with_the_mount_path
     mounted = Rack::URLMap.new("/api" => @app)
     response = Rack::MockRequest.new(mounted).get("/api/articles/")
     assert_equal "/api/articles?page%5Bnumber%5D=1&page%5Bsize%5D=3", JSON.parse(response.body)["links"]["first"]
@@ -221,7 +221,7 @@ module AppContract
     end
   end
 
-  def test_a_query_that_cannot_be_read_is_400
+  def test_an_invalid_query_string_is_400
     ["a%ZZ=1", "fields[a]=1&fields=2", "&" * 5000, (1..4500).map { |n|
       n.to_s(36)
     }.join("&")[0, 8000], "include#{"[a]" * 200}=x"].each do |query|
@@ -234,13 +234,13 @@ module AppContract
     assert_equal 414, get("/articles?include=#{"a" * 8200}").first.status
   end
 
-  def test_errors_name_the_nearest_right_name
+  def test_errors_suggest_the_nearest_valid_name
     assert_includes get("/articles?include=auther").last["errors"][0]["detail"], "did you mean author?"
     assert_includes get("/articles?fields[articles]=titel").last["errors"][0]["detail"], "did you mean title?"
     assert_includes get("/articles?sort=posiiton").last["errors"][0]["detail"], "did you mean position?"
   end
 
-  def test_a_filter_that_answers_no_scope_is_an_error_that_says_so
+  def test_a_filter_that_returns_no_scope_raises
     error = assert_raises(Castellan::ConfigurationError) { get("/articles?filter[broken]=1") }
     assert_match(/filter\(:broken\).*must return the narrowed scope, got NilClass/, error.message)
   end
@@ -263,12 +263,12 @@ module AppContract
     refute_equal before, get("/articles/1").first["etag"]
   end
 
-  def test_if_match_is_412_when_the_representation_is_another
+  def test_if_match_is_412_if_the_representation_changed
     assert_equal 412, request("GET", "/articles/1", "HTTP_IF_MATCH" => '"other"').status
     assert_equal 200, request("GET", "/articles/1", "HTTP_IF_MATCH" => "*").status
   end
 
-  def test_preconditions_of_what_is_not_there_are_ignored
+  def test_preconditions_of_a_missing_resource_are_ignored
     ["*", "* ", "\t*"].each { |any| assert_equal 404, request("GET", "/articles/99", "HTTP_IF_NONE_MATCH" => any).status }
     assert_equal 404, request("GET", "/articles/99", "HTTP_IF_MATCH" => "*").status
     assert_equal 404, request("GET", "/articles/99", "HTTP_IF_MATCH" => '"other"').status
@@ -308,9 +308,9 @@ module AppContract
     end
   end
 
-  # --- what is fixed
+  # --- options that clients cannot change
 
-  def test_what_is_fixed_cannot_be_asked_for
+  def test_fixed_options_cannot_be_requested
     models = library.models
     @app = build { resource models::ArticleResource, include: :author, representation: :summary }
     response, document = get("/articles")
@@ -332,7 +332,7 @@ module AppContract
     assert_equal 406, get("/plain", "HTTP_ACCEPT" => "application/vnd.api+json").first.status
   end
 
-  def test_mistakes_in_the_application_are_found_when_it_is_built
+  def test_errors_in_the_application_raise_when_it_is_built
     models = library.models
     {
       "needs a block" => -> { Castellan.app }, "is taken by" => -> { build { 2.times { resource models::TagResource } } },
@@ -356,7 +356,7 @@ module AppContract
     assert_equal %w[RUBY SQL], get("/tags").last["data"].map { |tag| tag["attributes"]["loud"] }
   end
 
-  def test_threads_get_what_one_alone_gets
+  def test_concurrent_threads_get_the_same_responses
     paths = ["/articles", "/articles?include=author,tags", "/articles/3", "/articles?sort=-title&page[number]=2",
              "/articles?fields[articles]=title", "/articles/99"]
     expected = paths.to_h { |path| [path, get(path).first.body] }
@@ -373,7 +373,7 @@ module AppContract
     found.each { |path, body| assert_equal expected[path], body }
   end
 
-  def test_fibers_in_between_change_nothing
+  def test_interleaved_fibers_get_the_same_responses
     expected = [get("/articles").first.body, get("/articles/3").first.body]
     fibers = ["/articles", "/articles/3"].map { |path|
       Fiber.new {
@@ -403,7 +403,7 @@ module AppContract
     end
   end
 
-  # Not by way of URI, which refuses much of what clients send.
+  # Builds the environment without URI, which rejects much of what clients send.
   def request(method, path, **headers)
     env = Rack::MockRequest.env_for("/", method: method, **headers)
     path, query = path.gsub(" ", "%20").split("?", 2)

@@ -14,8 +14,8 @@ class BodyTest < Minitest::Test
     assert_equal ["{}"], Castellan::Serve::Body.of("{}")
   end
 
-  # Puma copies what an Array holds.
-  def test_a_long_one_is_given_as_it_is
+  # Puma copies the strings of an Array.
+  def test_a_long_document_is_written_without_a_copy
     body = Castellan::Serve::Body.of(LONG)
     refute_kind_of Array, body
     assert_equal [LONG.object_id], body.enum_for(:each).map(&:object_id)

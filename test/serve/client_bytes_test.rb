@@ -6,7 +6,7 @@ require "rack/mock_request"
 require "socket"
 require "document/library"
 
-# Bytes that are no text, wherever a client can put them: the answer is a 4xx with a JSON body, never an exception.
+# Invalid bytes anywhere in a request are a 4xx with a JSON body, never an exception.
 class ClientBytesTest < Minitest::Test
   BYTES = ["text/h\xE9", "\xFF\xFE", "\xC3", "a\0b", "application/vnd.api+json; profile=\"\xE9\"", "application/vnd.api+json; \xE9=1",
            "\xF0\x9F\x8F", "*/\xE9", "\xC3\xA9"].freeze
@@ -25,19 +25,19 @@ class ClientBytesTest < Minitest::Test
     end
   end
 
-  def test_an_accept_field_that_is_no_text_is_406_and_a_content_type_415
+  def test_an_invalid_accept_header_is_406_and_a_content_type_415
     assert_equal 406, answered(Rack::MockRequest.env_for("/articles", "HTTP_ACCEPT" => "text/h\xE9".b))
     content_type = "application/vnd.api+json; charset=\"\xE9\"".b
     assert_equal 415, answered(Rack::MockRequest.env_for("/articles", "CONTENT_TYPE" => content_type))
   end
 
-  def test_a_path_that_is_no_text_is_404_and_a_script_name_400
+  def test_an_invalid_path_is_404_and_a_script_name_400
     assert_equal 404, answered(Rack::MockRequest.env_for("/articles").merge("PATH_INFO" => "/articles/\xFF"))
     assert_equal 404, answered(Rack::MockRequest.env_for("/articles").merge("PATH_INFO" => "/\xE9"))
     assert_equal 400, answered(Rack::MockRequest.env_for("/articles").merge("SCRIPT_NAME" => "/\xE9"))
   end
 
-  def test_page_links_lead_to_no_other_host_whatever_the_script_name
+  def test_page_links_never_point_to_another_host
     env = Rack::MockRequest.env_for("/articles").merge("SCRIPT_NAME" => "//evil.example")
     links = JSON.parse(app.call(env).last.to_enum.to_a.join)["links"]
     assert_match %r{\A/evil.example/articles\?}, links["first"]

@@ -8,7 +8,7 @@ require_relative "store_contract"
 class ActiveSupportMemoryStoreTest < Minitest::Test
   include StoreContract
 
-  def test_what_is_no_string_is_not_read
+  def test_values_that_are_not_strings_are_a_miss
     cache = ActiveSupport::Cache::MemoryStore.new
     cache.write("a", { "a" => 1 })
     assert_empty Castellan::Store::ActiveSupportStore.new(cache).read_multi(%w[a])
@@ -22,13 +22,13 @@ class ActiveSupportMemoryStoreTest < Minitest::Test
     end
   end
 
-  def test_whatever_a_cache_raises_is_a_store_error
+  def test_any_error_of_the_cache_is_a_store_error
     cache = Class.new(ActiveSupport::Cache::MemoryStore) { def read_multi(*, **) = raise(ArgumentError, "no") }.new
     store = Castellan::Store::ActiveSupportStore.new(cache)
     assert_match(/ArgumentError: no/, assert_raises(Castellan::StoreError) { store.read_multi(%w[a]) }.message)
   end
 
-  def test_what_is_no_cache_is_refused
+  def test_an_object_without_the_methods_of_a_cache_raises
     assert_includes assert_raises(Castellan::ConfigurationError) { Castellan::Store::ActiveSupportStore.new({}) }.message, "Rails.cache"
   end
 
@@ -38,7 +38,7 @@ class ActiveSupportMemoryStoreTest < Minitest::Test
 end
 
 class ActiveSupportMemCacheStoreTest < Minitest::Test
-  def test_a_cache_that_loads_with_marshal_is_refused
+  def test_a_cache_that_loads_with_marshal_raises
     cache = ActiveSupport::Cache::MemCacheStore.new("127.0.0.1:11211", protocol: :meta)
     error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::ActiveSupportStore.new(cache) }
     assert_includes error.message, "write Castellan::Store::MemcachedStore.new("

@@ -13,7 +13,7 @@ class DirectoryStoreTest < Minitest::Test
     super
   end
 
-  def test_another_process_reads_what_this_one_wrote_and_the_other_way_round
+  def test_processes_read_the_values_of_each_other
     store.write_multi({ key("a") => "1" }, ttl: 60)
     pid = fork do
       mine = Castellan::Store::DirectoryStore.new(@directory)
@@ -26,7 +26,7 @@ class DirectoryStoreTest < Minitest::Test
     assert_equal({ key("b") => "1", key("n") => "40" }, store.read_multi([key("b"), key("n")]))
   end
 
-  def test_its_bytes_are_bounded_and_what_was_written_first_goes_first
+  def test_its_bytes_are_bounded_and_the_oldest_values_are_evicted
     small = Castellan::Store::DirectoryStore.new(@directory, max_bytesize: 10_000)
     200.times { |number| assert_equal ["k#{number}"], small.write_multi({ "k#{number}" => "x" * 300 }) }
     assert_operator small.bytesize, :<=, 10_000
@@ -35,7 +35,7 @@ class DirectoryStoreTest < Minitest::Test
     assert_equal found, Array.new(200) { |number| "k#{number}" }.last(found.size)
   end
 
-  def test_the_bound_holds_for_two_who_write
+  def test_the_bound_applies_to_two_writers
     stores = Array.new(2) { Castellan::Store::DirectoryStore.new(@directory, max_bytesize: 10_000) }
     100.times do |number|
       stores.each_with_index { |one, index| one.write_multi({ "#{index}-#{number % 40}" => "x" * (number % 5) * 100 }) }
@@ -43,14 +43,14 @@ class DirectoryStoreTest < Minitest::Test
     assert_operator store.bytesize, :<=, 10_000
   end
 
-  def test_what_is_too_large_is_not_kept_and_the_old_value_does_not_outlive_it
+  def test_a_value_that_is_too_large_deletes_the_old_one
     small = Castellan::Store::DirectoryStore.new(@directory, max_bytesize: 10_000)
     small.write_multi({ "a" => "old" })
     assert_equal ["b"], small.write_multi({ "a" => "x" * 2_000, "b" => "1" })
     assert_equal({ "b" => "1" }, small.read_multi(%w[a b]))
   end
 
-  def test_what_has_ended_makes_room_first
+  def test_expired_values_are_evicted_first
     small = Castellan::Store::DirectoryStore.new(@directory, max_bytesize: 10_000)
     small.write_multi({ "keep" => "x" * 1_000 })
     5.times { |number| small.write_multi({ "ends#{number}" => "x" * 1_000 }, ttl: 5) }
@@ -67,7 +67,7 @@ class DirectoryStoreTest < Minitest::Test
     assert_equal %w[600], modes.uniq
   end
 
-  def test_a_directory_that_everybody_can_write_is_refused
+  def test_a_world_writable_directory_raises
     Dir.mktmpdir do |directory|
       File.chmod(0o777, directory)
       error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::DirectoryStore.new(directory) }
@@ -75,12 +75,12 @@ class DirectoryStoreTest < Minitest::Test
     end
   end
 
-  def test_a_directory_that_cannot_be_made_is_refused
+  def test_a_directory_that_cannot_be_created_raises
     error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::DirectoryStore.new(File.join(__FILE__, "x")) }
     assert_includes error.message, "cannot be made"
   end
 
-  def test_files_of_others_and_half_written_ones_are_nothing
+  def test_foreign_and_incomplete_files_are_ignored
     store.write_multi({ "a" => "1" })
     file = Dir[File.join(@directory, "*.entry")].first
     whole = File.binread(file)
@@ -92,7 +92,7 @@ class DirectoryStoreTest < Minitest::Test
     assert_equal ["a"], store.write_multi({ "a" => "2" }, if_absent: true)
   end
 
-  def test_the_bound_holds_in_a_directory_whose_name_is_a_pattern
+  def test_the_bound_applies_in_a_directory_named_like_a_glob
     small = Castellan::Store::DirectoryStore.new(File.join(File.dirname(store && @directory), "[a]*{b}?"), max_bytesize: 10_000)
     50.times { |number| small.write_multi({ "k#{number}" => "x" * 1_000 }) }
     assert_includes 1_000..10_000, small.bytesize
@@ -114,7 +114,7 @@ class DirectoryStoreTest < Minitest::Test
     assert_equal "of somebody else", File.read(other)
   end
 
-  def test_a_directory_that_went_away_is_an_error_of_the_store
+  def test_a_deleted_directory_is_a_store_error
     store.write_multi({ "a" => "1" })
     FileUtils.rm_rf(@directory)
     assert_empty store.read_multi(%w[a])

@@ -3,7 +3,7 @@
 require "test_helper"
 require_relative "slow_store"
 
-# A store that fails slowly is left alone for a while, which has an end.
+# FailSafe skips a store that fails slowly for a limited time.
 class FailSafeTest < Minitest::Test
   SECOND = SlowStore::SECOND
 
@@ -12,7 +12,7 @@ class FailSafeTest < Minitest::Test
     @safe = Castellan::Store::FailSafe.new(@store, log: ->(_line) {})
   end
 
-  def test_no_failure_is_long_enough_for_more_than_five_seconds
+  def test_a_store_is_skipped_for_five_seconds_at_most
     clocked do
       @store.takes = 30 * SECOND
       fail_twice
@@ -23,7 +23,7 @@ class FailSafeTest < Minitest::Test
     end
   end
 
-  def test_what_answers_again_is_not_left_alone_at_its_next_failure
+  def test_a_recovered_store_is_not_skipped_at_its_next_failure
     clocked do
       fail_twice
       failed = @store.now
@@ -36,8 +36,8 @@ class FailSafeTest < Minitest::Test
     end
   end
 
-  # Other processes wait for it.
-  def test_a_lease_is_given_back_while_a_store_is_left_alone
+  # Other processes wait for the lease.
+  def test_a_lease_is_released_while_the_store_is_skipped
     clocked do
       assert @safe.acquire("lease", "me", ttl: 10)
       fail_twice

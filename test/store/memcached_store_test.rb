@@ -20,7 +20,7 @@ class MemcachedStoreTest < Minitest::Test
     assert_raises(Castellan::ConfigurationError) { Castellan::Store::MemcachedStore.new(address, namespace: "two words") }
   end
 
-  def test_what_is_too_large_is_not_kept_and_not_named
+  def test_a_value_that_is_too_large_is_not_stored
     store.write_multi({ key("a") => "old" })
     assert_equal [key("b")], store.write_multi({ key("a") => "x" * 1024 * 1024, key("b") => "y" * 1_000_000 })
     assert_equal [key("b")], store.read_multi([key("a"), key("b")]).keys
@@ -36,7 +36,7 @@ class MemcachedStoreTest < Minitest::Test
     assert_empty store.read_multi(["foreign#{@prefix.hash}"])
   end
 
-  # Runs when it is loaded, as what an attacker stores would.
+  # Records that Marshal loaded it, as an attacker's object would run code.
   class Planted
     class << self
       attr_accessor :loaded
@@ -46,12 +46,12 @@ class MemcachedStoreTest < Minitest::Test
     def marshal_load(_) = Planted.loaded = true
   end
 
-  def test_a_client_that_would_load_stored_objects_is_refused
+  def test_a_client_with_marshal_raises
     error = assert_raises(Castellan::ConfigurationError) { Castellan::Store::MemcachedStore.new(Dalli::Client.new(address, protocol: :meta)) }
     assert_includes error.message, "write Dalli::Client.new(servers, raw: true"
   end
 
-  def test_a_stored_object_is_a_miss_and_runs_nothing
+  def test_a_stored_object_is_a_miss_and_is_not_loaded
     Dalli::Client.new(address, protocol: :meta, serializer: Marshal).set("planted#{@prefix.hash}", Planted.new)
     given = Castellan::Store::MemcachedStore.new(Dalli::Client.new(address, raw: true, protocol: :meta), timeout: 5)
     [store, given].each { |store| assert_empty store.read_multi(["planted#{@prefix.hash}"]) }
@@ -59,7 +59,7 @@ class MemcachedStoreTest < Minitest::Test
     assert_nil Planted.loaded
   end
 
-  def test_a_server_that_is_gone_is_a_store_error_everywhere
+  def test_every_operation_without_a_server_is_a_store_error
     level = Dalli.logger.level
     Dalli.logger.level = Logger::FATAL
     server = Castellan::TestServers.start_memcached

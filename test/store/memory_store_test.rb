@@ -6,7 +6,7 @@ require_relative "store_contract"
 class MemoryStoreTest < Minitest::Test
   include StoreContract
 
-  def test_what_was_not_read_for_the_longest_time_goes_first
+  def test_the_least_recently_used_value_is_evicted_first
     store = small(10)
     10.times { |i| store.write_multi({ "k#{i}" => "v" * 98 }) }
     store.read_multi(%w[k0])
@@ -22,13 +22,13 @@ class MemoryStoreTest < Minitest::Test
     assert_equal [0, 0], [store.bytesize, store.size]
   end
 
-  def test_what_is_too_large_is_not_kept_and_not_named
+  def test_a_value_that_is_too_large_is_not_stored
     store.write_multi({ "a" => "old" })
     assert_equal ["b"], store.write_multi({ "a" => "x" * (store.max_bytesize / 8), "b" => "1" })
     assert_equal({ "b" => "1" }, store.read_multi(%w[a b]), "the old value must not outlive the new one")
   end
 
-  def test_expired_entries_leave_the_count
+  def test_expired_entries_are_not_counted
     now = Castellan::Clock.monotonic_ns
     Castellan::Clock.stub(:monotonic_ns, -> { now }) do
       store.write_multi({ "a" => "1" }, ttl: 5)
@@ -40,7 +40,7 @@ class MemoryStoreTest < Minitest::Test
     end
   end
 
-  def test_an_expired_counter_begins_again
+  def test_an_expired_counter_restarts
     now = Castellan::Clock.monotonic_ns
     Castellan::Clock.stub(:monotonic_ns, -> { now }) do
       store.write_multi({ "n" => "7" }, ttl: 5)
@@ -50,7 +50,7 @@ class MemoryStoreTest < Minitest::Test
     end
   end
 
-  def test_the_writers_later_changes_do_not_reach_the_store
+  def test_later_changes_of_a_written_string_do_not_reach_the_store
     bytes = +"before"
     store.write_multi({ "a" => bytes })
     bytes << " and after"
@@ -58,7 +58,7 @@ class MemoryStoreTest < Minitest::Test
     assert_predicate store.read_multi(%w[a])["a"], :frozen?
   end
 
-  def test_threads_keep_it_bounded_and_its_count_true
+  def test_it_stays_bounded_and_counts_correctly_with_threads
     store = small(50)
     Array.new(4) do |thread|
       Thread.new do
@@ -75,7 +75,7 @@ class MemoryStoreTest < Minitest::Test
     assert_equal 0, store.bytesize
   end
 
-  def test_a_size_that_is_none_is_a_mistake
+  def test_an_invalid_size_raises
     assert_raises(Castellan::ConfigurationError) { Castellan::Store::MemoryStore.new(max_bytesize: 0) }
   end
 

@@ -5,7 +5,7 @@ require "dalli"
 require "redis-client"
 require "socket"
 
-# Servers that send what is no answer, or never end one: each operation is a miss or a StoreError, within its time.
+# With a server that sends garbage or never ends a reply, each operation is a miss or a StoreError, in time.
 class NonsenseServerTest < Minitest::Test
   SERVERS = {
     "a line that is no answer" => ->(client) { loop { client.readpartial(4_096) && client.write("HELLO\r\n") } },
@@ -59,7 +59,7 @@ class NonsenseServerTest < Minitest::Test
       error
     end
     assert_operator Castellan::Clock.monotonic_ns - started_ns, :<, LIMIT_SECONDS * 1_000_000_000, message
-    return if found.is_a?(Castellan::StoreError) || use == :write_multi # memcached does not answer a quiet write
+    return if found.is_a?(Castellan::StoreError) || use == :write_multi # memcached sends no reply to a quiet write
 
     assert_includes [{}, nil, false], found, message
   end

@@ -18,7 +18,7 @@ class RedisStoreTest < Minitest::Test
     assert_empty store.read_multi([key("a")])
   end
 
-  def test_a_server_that_is_gone_is_a_store_error_everywhere
+  def test_every_operation_without_a_server_is_a_store_error
     server = Castellan::TestServers.start_redis
     store = Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{server.port}/0", size: 1)
     store.write_multi({ "a" => "1" })
@@ -29,12 +29,12 @@ class RedisStoreTest < Minitest::Test
     end
   end
 
-  def test_counting_what_is_no_number_is_a_store_error
+  def test_incrementing_a_value_that_is_not_a_number_is_a_store_error
     store.write_multi({ key("a") => "x" })
     assert_raises(Castellan::StoreError) { store.increment(key("a")) }
   end
 
-  def test_it_needs_a_server
+  def test_the_store_requires_a_url_or_client
     assert_raises(Castellan::ConfigurationError) { Castellan::Store::RedisStore.new }
   end
 

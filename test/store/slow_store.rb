@@ -2,20 +2,20 @@
 
 require_relative "../cache/broken_store"
 
-# A store that can be broken, whose failures take as long as its clock says.
+# A store that can be switched off; each failure advances its clock.
 class SlowStore < BrokenStore
   SECOND = 1_000_000_000
 
   attr_accessor :now, :takes
 
-  # @param takes [Integer] nanoseconds of a failure
+  # @param takes [Integer] nanoseconds per failure
   def initialize(takes: SECOND)
     super()
     @now = 0
     @takes = takes
   end
 
-  # Castellan's clock is the store's while the block runs.
+  # Replaces Castellan's clock by that of the store during the block.
   def clocked(&block) = Castellan::Clock.stub(:monotonic_ns, -> { now }, &block)
 
   private

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# What every store must do; included by the test of each. The including class defines `store`; keys are fresh a test,
-# because servers are shared.
+# The contract of every store. The including class defines `store`; each test uses new keys, because tests
+# share servers.
 module StoreContract
   def setup
     super
@@ -21,13 +21,13 @@ module StoreContract
     assert_equal [Encoding::BINARY], found.values.map(&:encoding).uniq
   end
 
-  def test_nothing_asked_nothing_answered
+  def test_reading_no_keys_returns_an_empty_hash
     assert_equal({}, store.read_multi([]))
     assert_equal [], store.write_multi({})
     assert_nil store.delete_multi([])
   end
 
-  def test_what_looks_like_another_format_comes_back_as_it_was
+  def test_bytes_of_other_formats_are_returned_unchanged
     ["1", "12345", "", "\x04\bo:", "nil", "{}", "\u0000", "\r\nEND\r\n", "VALUE x 0 1\r\n1"].each do |bytes|
       store.write_multi({ key("v") => bytes })
       assert_equal bytes.b, store.read_multi([key("v")])[key("v")]
@@ -47,7 +47,7 @@ module StoreContract
     assert_equal({ key("a") => "2", key("b") => "4" }, store.read_multi([key("a"), key("b")]))
   end
 
-  def test_what_has_expired_is_gone_and_can_be_written_if_absent
+  def test_an_expired_value_is_gone_and_can_be_written_if_absent
     store.write_multi({ key("a") => "1" }, ttl: 0.05)
     store.write_multi({ key("b") => "1" }, ttl: 3600)
     eventually { store.read_multi([key("a")]).empty? }
@@ -71,12 +71,12 @@ module StoreContract
     assert_equal "3", store.read_multi([key("n")])[key("n")]
   end
 
-  def test_threads_count_without_losing_one
+  def test_threads_increment_without_losing_one
     Array.new(4) { Thread.new { 50.times { store.increment(key("n")) } } }.each(&:join)
     assert_equal 201, store.increment(key("n"))
   end
 
-  def test_deletes_only_the_value_that_is_named
+  def test_deletes_a_value_only_if_it_is_equal
     store.write_multi({ key("a") => "mine\xFF" })
     refute store.compare_and_delete(key("a"), "other")
     refute store.compare_and_delete(key("none"), "mine")
@@ -90,7 +90,7 @@ module StoreContract
     assert_equal [key("lease")], winners
   end
 
-  def test_threads_never_read_anothers_bytes
+  def test_threads_never_read_bytes_of_another_key
     names = Array.new(20) { |i| key("shared#{i}") }
     wrong = Array.new(4) do |thread|
       Thread.new do
@@ -105,7 +105,7 @@ module StoreContract
     assert_equal 0, wrong
   end
 
-  def test_a_process_and_those_it_forks_never_read_one_anothers_bytes
+  def test_forked_processes_never_read_bytes_of_another_key
     names = Array.new(20) { |i| key("forked#{i}") }
     store.write_multi(names.to_h { |name| [name, "#{name}=bytes"] }, ttl: 60)
     lists = Array.new(50) { |i| names.rotate(i).first(5) }
@@ -117,7 +117,7 @@ module StoreContract
 
   private
 
-  # Of a forked process, which must not go on with the tests.
+  # Runs in a forked process, which must not go on with the tests.
   def answer_with
     right = yield
   ensure

@@ -5,7 +5,7 @@ require "active_record"
 require "active_record/fixtures"
 require "tmpdir"
 
-# The versions of a schema that is migrated, dumped to schema.rb or structure.sql, and loaded.
+# Versions survive a schema's migration, its dump to schema.rb or structure.sql, and the load of that dump.
 module ActiveRecordSchemaContract
   def setup
     super
@@ -38,7 +38,7 @@ module ActiveRecordSchemaContract
     assert token("posts")
   end
 
-  def test_schema_rb_carries_the_versions_and_can_be_loaded_again_and_again
+  def test_schema_rb_contains_the_versions_and_can_be_loaded_repeatedly
     migration { castellan_versions :users, :posts }.migrate(:up)
     schema = dump
     assert_includes schema, %(\n  castellan_versions "posts", "users"\nend)
@@ -57,7 +57,7 @@ module ActiveRecordSchemaContract
     refute_includes dump, "castellan"
   end
 
-  def test_many_tables_are_dumped_one_a_line
+  def test_many_tables_are_dumped_one_per_line
     names = Array.new(12) { |i| "a_table_with_a_name_#{i.to_s.rjust(2, '0')}" }
     names.each { |name| connection.create_table(name) }
     connection.castellan_versions(*names)
@@ -79,7 +79,7 @@ module ActiveRecordSchemaContract
     assert_nil token("shop_users")
   end
 
-  def test_structure_sql_carries_the_versions
+  def test_structure_sql_contains_the_versions
     connection.castellan_versions(:posts)
     tasks = ActiveRecord::Tasks::DatabaseTasks
     tasks.root = @dir
@@ -95,7 +95,7 @@ module ActiveRecordSchemaContract
     tasks.root = nil
   end
 
-  def test_a_name_that_is_no_table_is_refused
+  def test_a_name_without_a_table_raises
     error = assert_raises(Castellan::ConfigurationError) { connection.castellan_versions("posts; DROP TABLE users") }
     assert_includes error.message, "posts; DROP TABLE users"
   end
@@ -146,7 +146,7 @@ end
 class ActiveRecordSchemaOnSQLiteTest < Minitest::Test
   include ActiveRecordSchemaContract
 
-  def test_schema_rb_keeps_the_versions_of_a_table_that_rails_made_anew
+  def test_schema_rb_keeps_the_versions_of_a_table_that_rails_recreated
     connection.castellan_versions(:posts)
     connection.change_column(:posts, :title, :text)
     assert_nil token("posts"), "ActiveRecord copies the table on SQLite, without its triggers"

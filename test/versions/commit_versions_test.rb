@@ -29,24 +29,24 @@ class CommitVersionsTest < Minitest::Test
     assert_equal token.split(".").first, current("posts")
   end
 
-  def test_a_token_that_the_store_dropped_never_comes_back
+  def test_an_evicted_token_never_returns
     tokens = Array.new(20) { current("posts").tap { @store.clear } }
     assert_equal 20, tokens.uniq.size
   end
 
-  def test_threads_that_ask_first_agree
+  def test_concurrent_first_readers_get_one_token
     tokens = Array.new(8) { Thread.new { current("posts") } }.map(&:value)
     assert_equal 1, tokens.uniq.size
   end
 
-  def test_active_record_changes_it_after_the_commit
+  def test_active_record_changes_the_token_after_the_commit
     Record.connection.create_table(:posts, force: true) { |table| table.string :title }
     @versions.watch(Post)
     check_model(rollback: ActiveRecord::Rollback, transaction: ->(&block) { Post.transaction(&block) },
                 create: -> { Post.create!(title: "a") }, update: -> { Post.last.update!(title: "b") }, destroy: -> { Post.last.destroy! })
   end
 
-  def test_sequel_changes_it_after_the_commit
+  def test_sequel_changes_the_token_after_the_commit
     database = Sequel.sqlite
     database.run("CREATE TABLE posts (id integer PRIMARY KEY, title text)")
     model = Class.new(Sequel::Model(database[:posts]))
@@ -57,7 +57,7 @@ class CommitVersionsTest < Minitest::Test
     forget(database)
   end
 
-  def test_a_failing_store_says_nothing_and_is_said
+  def test_a_failing_store_returns_no_token_and_is_logged
     @store.broken = true
     assert_nil current("posts")
     @versions.changed(%w[posts])
@@ -66,7 +66,7 @@ class CommitVersionsTest < Minitest::Test
     assert_match(/posts changed, and cached answers stay/, @lines.last)
   end
 
-  def test_a_store_that_does_not_answer_is_not_asked_for_every_document
+  def test_a_store_that_times_out_is_skipped_for_a_while
     @store.broken = true
     @store.clocked do
       assert_nil current("posts")
@@ -81,11 +81,11 @@ class CommitVersionsTest < Minitest::Test
     end
   end
 
-  def test_a_store_that_keeps_nothing_says_nothing
+  def test_a_null_store_returns_no_token
     assert_nil Castellan::Versions::CommitVersions.new(Castellan::Store::NullStore.new).current([Castellan::Versions::Dependency.new("a")])
   end
 
-  def test_what_is_no_model_is_refused
+  def test_watching_another_class_than_a_model_raises
     assert_raises(Castellan::ConfigurationError) { @versions.watch(String) }
   end
 

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# What exact versions must see, whatever the ORM and the database. The including class defines `source`, `run_sql` (on the
-# connection of the ORM), `other` (the driver's own connection, as another program has it; answers `run`), and `transaction`.
+# The contract of exact versions on each ORM and database. The including class defines `source`, `run_sql` (on
+# the ORM's connection), `other` (the driver's connection, as another program has it; responds to `run`), and
+# `transaction`.
 module ExactVersionsContract
   Dependency = Castellan::Versions::Dependency
 
@@ -49,7 +50,7 @@ module ExactVersionsContract
     assert_equal only_users, users
   end
 
-  def test_what_is_rolled_back_was_never_there
+  def test_a_rollback_restores_the_token
     token = users
     inside = nil
     transaction(rollback: true) do
@@ -62,7 +63,7 @@ module ExactVersionsContract
     refute_equal inside, users
   end
 
-  def test_others_see_a_change_when_it_is_committed_and_not_before
+  def test_others_see_a_new_token_after_the_commit_only
     other.run("BEGIN")
     other.run("INSERT INTO users VALUES (1, 'a')")
     token = users
@@ -73,7 +74,7 @@ module ExactVersionsContract
     assert_equal ["a"], names
   end
 
-  def test_no_trigger_no_token
+  def test_a_table_without_its_trigger_has_no_token
     token = users
     @versions.uninstall(%w[users])
     assert_nil users
@@ -86,20 +87,20 @@ module ExactVersionsContract
     assert @versions.installed?(%w[users roles])
   end
 
-  def test_a_table_that_was_made_anew_has_no_token
+  def test_a_recreated_table_has_no_token
     run_sql("DROP TABLE users")
     assert_nil users
     run_sql("CREATE TABLE users (id integer PRIMARY KEY, name text)")
     assert_nil users
   end
 
-  def test_a_renamed_table_takes_its_trigger_with_it
+  def test_a_renamed_table_keeps_its_trigger
     run_sql("ALTER TABLE users RENAME TO people")
     run_sql("CREATE TABLE users (id integer PRIMARY KEY, name text)")
     assert_nil users, "the triggers of the new table are not there"
   end
 
-  def test_a_table_that_is_not_there_has_no_token
+  def test_a_missing_table_has_no_token
     assert_nil current("nonsense")
     refute @versions.installed?(%w[nonsense])
   end
@@ -109,12 +110,12 @@ module ExactVersionsContract
     assert_changes { run_sql("INSERT INTO users VALUES (1, 'a')") }
   end
 
-  def test_switched_off_nothing_is_said
+  def test_castellan_off_returns_no_token
     with_env("CASTELLAN" => "off") { assert_nil users }
     assert users
   end
 
-  def test_bytes_that_are_cached_are_never_older_than_their_key
+  def test_cached_bytes_are_never_older_than_their_key
     run_sql("INSERT INTO users VALUES (1, '0')")
     kept = {}
     stop = false

@@ -8,7 +8,8 @@ require "sqlite3"
 require_relative "exact_versions_contract"
 
 module ExactVersionsOnSQLite
-  # The driver's own connection. Waits in Ruby: SQLite's own busy_timeout would keep all threads of this process from going on.
+  # The driver's own connection. Waits in Ruby, because SQLite's busy_timeout blocks all threads of the
+  # process.
   class Program
     def initialize(path) = @database = SQLite3::Database.new(path).tap { |database| database.busy_handler { sleep(0.001) || true } }
     def run(sql) = @database.execute(sql)
@@ -23,7 +24,7 @@ module ExactVersionsOnSQLite
     FileUtils.rm_rf(@dir)
   end
 
-  def test_a_trigger_that_another_program_drops_is_missed_at_once
+  def test_a_trigger_that_another_program_drops_is_noticed_at_once
     2.times { assert users }
     other.run("CREATE TABLE things (id integer)")
     2.times { assert users }
@@ -35,7 +36,7 @@ module ExactVersionsOnSQLite
     2.times { assert users }
   end
 
-  def test_columns_that_change_places_change_the_token
+  def test_reordered_columns_change_the_token
     run_sql("ALTER TABLE users ADD COLUMN title text DEFAULT 'x'")
     run_sql("INSERT INTO users VALUES (1, 'a', 'b')")
     3.times { assert_equal users, users }
@@ -44,7 +45,7 @@ module ExactVersionsOnSQLite
     end
   end
 
-  def test_a_schema_without_rows_of_versions_has_a_token_from_the_first_write_on
+  def test_an_empty_versions_table_has_a_token_after_the_first_write
     run_sql("DELETE FROM castellan_versions")
     assert_nil users
     run_sql("INSERT OR IGNORE INTO users VALUES (1, 'a')")
@@ -52,7 +53,7 @@ module ExactVersionsOnSQLite
     assert_changes { run_sql("UPDATE OR IGNORE users SET name = 'b'") }
   end
 
-  def test_triggers_are_those_that_are_left_after_a_rollback
+  def test_triggers_are_read_again_after_a_rollback
     transaction(rollback: true) do
       run_sql(DROP)
       assert_nil users
@@ -64,13 +65,14 @@ module ExactVersionsOnSQLite
       @versions.install(%w[users])
       2.times { assert users }
     end
-    other.run("CREATE TABLE things (id integer)") # the schema has as many changes as it had in between
+    other.run("CREATE TABLE things (id integer)") # as many schema changes as in between
     2.times { assert_nil users }
   end
 
   private
 
-  # With a write-ahead log, as Rails sets it up: else a reader and a writer in one process can block each other's thread.
+  # Uses a write-ahead log, as Rails does; without it a reader and a writer in one process can block each
+  # other.
   def path
     @path ||= File.join(@dir = Dir.mktmpdir, "test.sqlite3").tap do |path|
       SQLite3::Database.new(path) { |database| database.execute("PRAGMA journal_mode = WAL") }
@@ -103,7 +105,7 @@ module ExactVersionsOnPostgres
     assert_changes { other.run("TRUNCATE users") }
   end
 
-  def test_copy_and_cascades_change_it
+  def test_copy_and_cascades_change_the_token
     run_sql("CREATE TABLE tokens (id integer PRIMARY KEY, user_id integer REFERENCES users ON DELETE CASCADE)")
     @versions.install(%w[tokens])
     run_sql("INSERT INTO users VALUES (1, 'a')")
@@ -113,7 +115,7 @@ module ExactVersionsOnPostgres
     refute_equal token, current("tokens")
   end
 
-  def test_writes_while_triggers_are_disabled_leave_no_token_that_was_used_before
+  def test_writes_without_triggers_never_restore_an_old_token
     token = users
     other.run("ALTER TABLE users DISABLE TRIGGER ALL")
     assert_nil users
@@ -192,7 +194,7 @@ module ExactVersionsOnPostgres
     assert_empty other.run("SELECT 1 FROM pg_namespace WHERE nspname = 'castellan'")
   end
 
-  def test_a_transaction_that_has_written_is_told_nothing
+  def test_a_transaction_that_has_written_gets_no_token
     transaction do
       assert users
       run_sql("INSERT INTO roles VALUES (1, 'a')")
@@ -225,14 +227,14 @@ module ExactVersionsOnPostgres
     end
   end
 
-  def test_a_savepoint_that_is_rolled_back_takes_its_change_along
+  def test_a_commit_after_a_rolled_back_savepoint_changes_the_token
     assert_changes do
       program.run("BEGIN; INSERT INTO users VALUES (1, 'a'); SAVEPOINT s; INSERT INTO users VALUES (2, 'b'); ROLLBACK TO s; COMMIT")
     end
     assert_equal ["a"], names
   end
 
-  def test_many_writers_at_once_never_give_one_token_to_two_states
+  def test_concurrent_writers_never_share_a_token_for_two_states
     programs = Array.new(4) { program }
     seen = Hash.new { |hash, token| hash[token] = [] }
     stop = false
@@ -248,7 +250,7 @@ module ExactVersionsOnPostgres
     (seen[users] << names).each { |state| assert_equal 160, state.size, "nothing was kept too early under the last token" }
   end
 
-  def test_shards_are_folded_together_by_another_installation
+  def test_installing_again_merges_the_shards
     programs = Array.new(5) { program }
     programs.each_with_index { |program, i| program.run("BEGIN; INSERT INTO users VALUES (#{i}, 'x')") }
     programs.each { |program| program.run("COMMIT") }
@@ -260,7 +262,7 @@ module ExactVersionsOnPostgres
     assert_equal "1", other.run(count).first["n"]
   end
 
-  def test_prepared_statements_that_the_server_forgot_are_prepared_again
+  def test_prepared_statements_that_the_server_dropped_are_prepared_again
     token = users
     run_sql("DEALLOCATE ALL")
     assert_equal token, users
@@ -271,7 +273,7 @@ module ExactVersionsOnPostgres
     assert_equal users, versions.current([Castellan::Versions::Dependency.new("users")])
   end
 
-  def test_a_role_that_owns_nothing_writes_and_reads
+  def test_a_role_without_ownership_writes_and_reads
     role = "castellan_reader_#{SecureRandom.hex(4)}"
     run_sql("CREATE ROLE #{role}")
     run_sql("GRANT SELECT, INSERT ON users TO #{role}")
@@ -350,12 +352,12 @@ class ExactVersionsActiveRecordSQLiteTest < Minitest::Test
   include ExactVersionsOnSQLite
   include ExactVersionsOnActiveRecord
 
-  def test_insert_or_replace_changes_it
+  def test_insert_or_replace_changes_the_token
     run_sql("INSERT INTO users VALUES (1, 'a')")
     assert_changes { run_sql("INSERT OR REPLACE INTO users VALUES (1, 'b')") }
   end
 
-  def test_a_recording_and_a_log_of_statements_see_the_statement_and_nobody_else_is_told
+  def test_the_statement_notifies_recordings_and_query_logs_only
     observer = Class.new { def query(*) = nil }.new
     assert_empty events
     assert_equal ["Castellan Version"], Castellan::Recording.open(observer) { events }
@@ -407,12 +409,12 @@ class ExactVersionsSequelPostgresTest < Minitest::Test
 end
 
 class ExactVersionsSourceTest < Minitest::Test
-  def test_anything_else_is_refused
+  def test_any_other_object_raises
     error = assert_raises(Castellan::ConfigurationError) { Castellan::Versions::ExactVersions.new(Object) }
     assert_includes error.message, "ActiveRecord::Base (or a class of it) or a Sequel::Database, got Object"
   end
 
-  def test_another_database_is_refused_with_advice
+  def test_an_unsupported_database_raises_with_advice
     error = assert_raises(Castellan::ConfigurationError) { Castellan::Versions::RawConnections.dialect("mysql2") }
     assert_includes error.message, "use CommitVersions"
   end

@@ -6,11 +6,11 @@ require "sequel"
 class UpdatedAtVersionsTest < Minitest::Test
   Dependency = Castellan::Versions::Dependency
 
-  def test_count_and_newest_date_change_it_on_sqlite
+  def test_count_and_newest_date_change_the_token_on_sqlite
     check(Sequel.sqlite)
   end
 
-  def test_count_and_newest_date_change_it_on_postgres
+  def test_count_and_newest_date_change_the_token_on_postgres
     needs :postgres
     check(Sequel.connect(Castellan::TestServers.postgres_url))
   end
@@ -26,7 +26,7 @@ class UpdatedAtVersionsTest < Minitest::Test
     forget(database)
   end
 
-  def test_a_database_that_does_not_answer_in_time_has_no_version
+  def test_a_database_that_times_out_has_no_version
     needs :postgres
     url = Castellan::TestServers.postgres_url
     database, other = Array.new(2) { Sequel.connect(url) }
