@@ -6,7 +6,8 @@ require "optparse"
 
 module Castellan
   module CLI
-    # `castellan doctor [config.ru | app.rb] --get PATH -H 'Name: value'`: says what is slow at an endpoint, and why.
+    # `castellan doctor [config.ru | app.rb] --get PATH -H 'Name: value'`: reports what is slow at an
+    # endpoint, and why.
     class Doctor
       # @return [String]
       def self.summary
@@ -23,14 +24,14 @@ module Castellan
         @options = { environment: "production", memory: true, try: true, runs: 5, json: false, bodies: nil, verb: "GET" }
       end
 
-      # @return [Integer] 0; 1 when the application is not well enough to be measured; 2 for wrong arguments
+      # @return [Integer] 0; 1 if the application cannot be measured; 2 for wrong arguments; 130 after Ctrl-C
       def call
         load_room
         catch(:helped) { run(*parser.parse(@argv)) } || 0
       rescue OptionParser::ParseError => error
         @err.puts "castellan doctor: #{error.message}; see castellan doctor --help"
         2
-      rescue Castellan::Error => error # Doctor::Error, or that there is no rack
+      rescue Castellan::Error => error # Doctor::Error, or rack is missing
         @err.puts "castellan doctor: #{error.message}"
         1
       rescue Interrupt
@@ -50,7 +51,7 @@ module Castellan
         0
       end
 
-      # Here, because it needs rack, and a list of the commands does not.
+      # Loaded late, because it needs rack and the list of commands does not.
       def load_room
         require_relative "../doctor"
       rescue LoadError => error
@@ -139,7 +140,7 @@ module Castellan
                   "A connection that the application opened by itself, a thread of Sequel or another process wrote that."
       end
 
-      # Nothing can be promised for connections that no ORM knows.
+      # Writes on connections outside of the ORMs are not rolled back.
       def unpromised(comparison)
         left_out = ", #{comparison.left_out} are not: reading them takes too long" if comparison.left_out.positive?
         "not rolled back: what the application writes on connections of its own (PG.connect) or in threads of Sequel; " \

@@ -5,12 +5,13 @@ require_relative "../load_test"
 
 module Castellan
   module CLI
-    # `castellan load URL`, also `castellan siege`: closed-loop load, and what siege would print.
+    # `castellan load URL`, also `castellan siege`: puts closed-loop load on a URL and prints the figures that
+    # siege prints.
     #
-    #   Castellan::CLI::Load.new(%w[http://127.0.0.1:3000/posts -c 10 -t 5], out: $stdout, err: $stderr).call # => 0
+    #   Castellan::CLI::Load.new(%w[http://127.0.0.1:3000/posts -c 10 -t 5]).call # => 0
     #
-    # Exit status 0 when every request succeeded, 1 when one failed, nothing could be measured or the URL is none, 2 when
-    # an option is none, 130 after Ctrl-C, which prints what was measured so far.
+    # Exit status 0 if every request succeeded; 1 if one failed, nothing was measured or the URL is invalid; 2
+    # for an invalid option; 130 after Ctrl-C, which prints the figures so far.
     class Load
       INTERRUPTED = 130
 
@@ -66,7 +67,7 @@ module Castellan
                                reasons: result.reasons, elapsed_s: result.elapsed.round(3) }.merge(result.to_h))
       end
 
-      # One line that is written over, on a terminal only.
+      # Overwrites one line, on a terminal only.
       def progress
         return unless @err.respond_to?(:tty?) && @err.tty?
 

@@ -2,7 +2,8 @@
 
 module Castellan
   module Doctor
-    # The one next step after an examination: the repeated queries first, then what takes most of the time.
+    # Recommends the next step after an examination: fix repeated queries first, then the largest part of the
+    # time.
     #
     #   Advice.new(examination).to_s   # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
     class Advice

@@ -2,19 +2,19 @@
 
 module Castellan
   module Doctor
-    # What the application answered, read to its end as a server reads it: an enumerable body by `each`, a streaming one by `call`
-    # (Rack 3), and closed in the end.
+    # Response of the application, read to its end like a server does: `each`, or `call` for streaming bodies
+    # (Rack 3).
     #
     #   answer = Answer.to(application, request.env)
     #   answer.status   # => 200
-    #   answer.error    # => the exception, when the application raised, or when its framework says what it has made a 500 of
+    #   answer.error    # => the exception, raised or turned into a 500 by the framework
     #
-    # Not for bodies without an end: it waits for the end.
+    # Endless bodies are not supported.
     class Answer
-      # Where frameworks leave the exception that they answer with an error page.
+      # Rack environment keys in which frameworks store the exception behind an error page.
       ERRORS = %w[action_dispatch.exception sinatra.error].freeze
 
-      # A connection for a body that writes by itself.
+      # Stream for streaming bodies; collects the bytes.
       class Stream
         # @return [String] the bytes that were written
         attr_reader :bytes
@@ -32,7 +32,7 @@ module Castellan
           self
         end
 
-        # @return [nil] the client has sent nothing more
+        # @return [nil] end of the client's input
         def read(*) = nil
 
         def flush = self
@@ -47,11 +47,11 @@ module Castellan
         # @return [Boolean]
         def closed? = @closed ? true : false
       end
-      # Where Rails' host check leaves what it has refused.
+      # Rack environment key in which Rails' host authorization stores refused hosts.
       BLOCKED_HOSTS = "action_dispatch.blocked_hosts"
       private_constant :ERRORS, :BLOCKED_HOSTS, :Stream
 
-      # @return [Integer, nil] nil when the application raised
+      # @return [Integer, nil] nil if the application raised
       # @return [Hash{String => String}] names in lower case
       # @return [String] bytes
       # @return [Exception, nil]
@@ -59,7 +59,7 @@ module Castellan
 
       # @param application [#call]
       # @param env [Hash]
-      # @return [Answer] also when the application raised, called itself without end, or wanted to end the process
+      # @return [Answer] also for StandardError, ScriptError, SystemStackError and SystemExit, as {#error}
       def self.to(application, env)
         status, headers, body = checked(application.call(env))
         new(status.to_i, headers, read(body, headers), env.values_at(*ERRORS).compact.first, blocked_hosts: env[BLOCKED_HOSTS])
@@ -93,7 +93,8 @@ module Castellan
         @error = error
       end
 
-      # @return [Boolean] whether a host check refused the request; other ones than Rails' say so in the body
+      # @return [Boolean] whether host authorization refused the request; other implementations than Rails'
+      #   name it in the body
       def host_blocked? = @blocked_hosts ? true : @body.match?(/blocked hosts?/i)
 
       # @return [Boolean]

@@ -4,26 +4,27 @@ require "rack"
 
 module Castellan
   module Doctor
-    # A Rack application booted from its file, in a named environment.
+    # Boots a Rack application from its file, in a named environment.
     #
     #   application = Application.boot("config.ru", environment: "production")
-    #   application.call(env)          # => Rack's response
+    #   application.call(env)          # => Rack response
     #   application.reloading?         # => false
     #
-    # `config.ru` is read as Rack reads it. Of a Ruby file the application is, in this order: the constant named like the file, the
-    # one subclass of Sinatra::Base, Roda or Hanami::API that it defines, or Sinatra::Application for Sinatra's classic style.
+    # For a Ruby file the application is the constant named like the file; else the one subclass of
+    # Sinatra::Base, Roda or Hanami::API that it defines; else Sinatra::Application (classic style).
     class Application
       VARIABLES = %w[RAILS_ENV RACK_ENV APP_ENV].freeze
       BASES = %w[Sinatra::Base Roda Hanami::API].freeze
       private_constant :VARIABLES, :BASES
 
-      # @return [String] the file it was booted from
+      # @return [String] file from which it was booted
       # @return [String] the environment's name
       attr_reader :path, :environment
 
       # @param path [String, nil] default: config.ru, else app.rb, in the working directory
+      # @param environment [String] value for RAILS_ENV, RACK_ENV and APP_ENV
       # @return [Application]
-      # @raise [Error] with the application's own error
+      # @raise [Error] if the file is missing or raises; the message includes the application's error
       def self.boot(path = nil, environment: "production")
         path ||= %w[config.ru app.rb].find { |file| File.file?(file) } or
           raise Error, "there is no config.ru and no app.rb in #{Dir.pwd}; name the file: castellan doctor path/to/config.ru --get /path"
@@ -48,12 +49,13 @@ module Castellan
         raise Error, boot_failure(error)
       end
 
-      # @return [Array] Rack's response
+      # @param env [Hash] Rack environment
+      # @return [Array] Rack response
       def call(env)
         @app.call(env)
       end
 
-      # @return [Boolean] whether code is loaded again between requests, which makes measurements not comparable
+      # @return [Boolean] whether code reloads between requests, which makes measurements incomparable
       def reloading?
         return true if defined?(Sinatra::Reloader) || defined?(Rack::Unreloader) || (defined?(Rack::Reloader) && !Rack.autoload?(:Reloader))
 
@@ -65,7 +67,7 @@ module Castellan
         !!defined?(Rails) && Rails.respond_to?(:application) && !Rails.application.nil?
       end
 
-      # @return [String] what it is made of, e.g. "Rails 7.2.4 in production"
+      # @return [String] framework, version, environment and file: "Rails 7.2.4 in production, from config.ru"
       def to_s
         framework = if rails? then "Rails #{Rails.version}"
                     elsif defined?(Sinatra) then "Sinatra #{Sinatra::VERSION}"
@@ -77,8 +79,9 @@ module Castellan
 
       private
 
-      # The doctor has loaded Castellan before the application loads Rails, and `require "castellan"` in its Gemfile does nothing any
-      # more. So the Railtie is loaded when Rails is, before the application's configuration.
+      # Castellan is loaded before Rails here, so `require "castellan"` in the application's Gemfile no longer
+      # loads the Railtie. Load it as soon as Rails::Application is defined, before the application's
+      # configuration runs.
       def with_railtie(&block)
         return yield if defined?(Rails::Railtie)
 
@@ -92,7 +95,7 @@ module Castellan
       end
 
       def rackup
-        Array(Rack::Builder.parse_file(path)).first # Rack 2 returned options as well
+        Array(Rack::Builder.parse_file(path)).first # Rack 2 also returns options
       end
 
       def ruby

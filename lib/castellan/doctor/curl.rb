@@ -4,13 +4,14 @@ require "shellwords"
 
 module Castellan
   module Doctor
-    # Reads a command that a browser's "Copy as cURL" wrote, for Bash.
+    # Parses a curl command as a browser's "Copy as cURL (bash)" writes it.
     #
-    #   Curl.parse(%q(curl 'https://app.example/users?role=admin' -H 'authorization: Bearer abc' --compressed))  # => Request
+    #   Curl.parse(%q(curl 'https://app.example/users?role=admin' -H 'accept: */*' --compressed))  # => Request
     #
-    # Reads the URL, -H, -X, -I, -b (cookies as text), -A, -e, -u, also joined (`-sXGET`). Refuses options that send a body, ignores those
-    # that do not matter to the application (--compressed, -s, -k …). Leaves out the header Accept-Encoding, so that the body's own bytes
-    # are counted, and If-None-Match and If-Modified-Since, so that there is a body.
+    # Reads the URL, -H, -X, -I, -b (cookies as text), -A, -e and -u, also joined (`-sXGET`); raises for
+    # options that send a body; ignores others (--compressed, -s, -k …). Drops Accept-Encoding, so that
+    # uncompressed bytes are counted, and If-None-Match and If-Modified-Since, so that the response has a
+    # body.
     class Curl
       LONG = { "-H" => "--header", "-X" => "--request", "-I" => "--head", "-b" => "--cookie", "-A" => "--user-agent", "-e" => "--referer",
                "-u" => "--user", "-d" => "--data", "-F" => "--form", "-T" => "--upload-file", "-o" => "--output", "-m" => "--max-time",
@@ -20,7 +21,7 @@ module Castellan
       PASSED_OVER = %w[--output --max-time --connect-timeout --retry --proxy --cacert --cert --key --write-out --resolve --interface].freeze
       WITH_VALUE = [*HEADERS.keys, *BODY, *PASSED_OVER, "--header", "--request", "--user", "--url"].freeze
       LEFT_OUT = %w[accept-encoding if-none-match if-modified-since].freeze
-      # Quotes, the `$'…'` that Chromium writes when a value holds a quote, and continued lines.
+      # Quoted strings, `$'…'`, which Chromium writes if a value contains a quote, and line continuations.
       QUOTED = /'[^']*'|"(?:\\.|[^"\\])*"|\$'(?<ansi>(?:[^'\\]|\\.)*)'|(?<continued>\\\r?\n)/m
       ESCAPE = /(?<utf16>(?:\\u\h{4})+)|\\x(?<hex>\h{1,2})|\\(?<other>.)/m
       CONTROL = { "n" => "\n", "t" => "\t", "r" => "\r" }.freeze
@@ -30,7 +31,7 @@ module Castellan
 
       # @param command [String]
       # @return [Request]
-      # @raise [Error]
+      # @raise [Error] if the command has no URL, an unclosed quote, a body or an invalid header
       def self.parse(command)
         new(command).call
       end
@@ -59,7 +60,7 @@ module Castellan
                      "copy it as cURL (bash), and put it between quotes that it does not hold itself"
       end
 
-      # The browser's JavaScript writes a character beyond 16 bits as two escapes.
+      # Browsers escape a character beyond 16 bits as a UTF-16 surrogate pair.
       def ansi_quoted(text)
         unescaped = text.gsub(ESCAPE) do
           match = Regexp.last_match
@@ -78,7 +79,7 @@ module Castellan
         end
       end
 
-      # `-sXPOST` is -s and -X with POST.
+      # `-sXPOST` means -s and -X POST.
       def letters(rest)
         until rest.empty?
           name = LONG["-#{rest[0]}"]
@@ -107,7 +108,7 @@ module Castellan
         raise Error, "the curl command sends a body (#{name}): the doctor repeats a request many times, so it sends GET and HEAD only"
       end
 
-      # `Name;` is curl's way to send a header without a value.
+      # In curl, `Name;` sends a header without a value.
       def header(line)
         name, value = line.end_with?(";") && !line.include?(":") ? [line.chop, ""] : line.split(":", 2)
         raise Error, "the header #{line.inspect} is not of the form 'Name: value'" unless value && name.match?(TOKEN)

@@ -2,20 +2,19 @@
 
 module Castellan
   module Doctor
-    # The databases that the application is connected to, through ActiveRecord and Sequel: their names and tables, and transactions around
-    # work that leave nothing behind.
+    # Finds the databases of ActiveRecord and Sequel, and runs work in transactions that are rolled back.
     #
     #   Databases.connected.map(&:to_s)                  # => ["sqlite3 (db/users.sqlite3), ActiveRecord"]
     #   Databases.rolled_back { application.call(env) }
     #
-    # A pool of ActiveRecord that is opened meanwhile is in a transaction, too. What a driver's own connection, a thread
-    # of Sequel's or another process writes is not rolled back; {TableComparison} finds it.
+    # ActiveRecord pools opened meanwhile are included. Writes of a driver's own connection, of a Sequel
+    # thread or of another process are not rolled back; {TableComparison} reports them.
     module Databases
       GUARD = "castellan_doctor"
 
-      # What ActiveRecord is connected to, by one of its pools.
+      # A database behind one of ActiveRecord's connection pools.
       class ActiveRecordDatabase
-        # @return [Object] the pool
+        # @return [ActiveRecord::ConnectionAdapters::ConnectionPool]
         attr_reader :pool
 
         def initialize(pool)
@@ -33,7 +32,7 @@ module Castellan
           "#{@pool.db_config.adapter} (#{PublicUrl.of(name)}), ActiveRecord"
         end
 
-        # @return [Integer, nil] nil when there is no such table here
+        # @return [Integer, nil] number of rows; nil if the table does not exist here
         def rows(table)
           @pool.with_connection do |connection|
             connection.select_value("SELECT COUNT(*) FROM #{connection.quote_table_name(table)}") if connection.data_source_exists?(table)
@@ -43,15 +42,17 @@ module Castellan
         # @return [Array<String>]
         def tables = @pool.with_connection(&:tables)
 
-        # @param limit [Integer]
-        # @return [Array<Array>] at most so many rows
+        # @param table [String]
+        # @param limit [Integer] maximal number of rows
+        # @return [Array<Array>] rows
         def contents(table, limit)
           @pool.with_connection do |connection|
             connection.uncached { connection.select_rows("SELECT * FROM #{connection.quote_table_name(table)} LIMIT #{limit}") }
           end
         end
 
-        # @raise [Error] when it cannot be reached, or when the work ended the transaction
+        # @return what the block returns
+        # @raise [Error] if the database is unreachable, or the block ended the transaction
         def rolled_back
           Databases.reach(self) { reach }
           start
@@ -62,29 +63,31 @@ module Castellan
           end.tap { Databases.refuse_commit(self) if kept }
         end
 
-        # From 7.2 on one connection for every thread of the process, as in Rails' own tests. It is leased already, because a pinned
-        # connection that is not is asked whether it is alive before each statement. On 7.1 the transaction is joinable, because Rails gives
-        # back a connection in a transaction that is not when a request ends.
+        # Since 7.2, pins one connection for all threads of the process, like Rails' own tests; it must be
+        # leased first, because a pinned connection that is not is verified before each statement. On 7.1 the
+        # transaction must be joinable, because at the end of a request Rails releases a connection whose
+        # transaction is not.
         def start
           @pool.respond_to?(:pin_connection!) ? @pool.pin_connection!(true) : connection.begin_transaction(joinable: true, _lazy: false)
           connection.create_savepoint(GUARD)
         end
 
-        # @return [Boolean] whether the transaction had been ended meanwhile, so that what it wrote is kept
+        # @return [Boolean] whether the block ended the transaction, so that its writes persist
         def finish
           kept = ended?
           @pool.respond_to?(:unpin_connection!) ? @pool.unpin_connection! : connection.rollback_transaction
           kept
         end
 
-        # @raise [StandardError] when it does not answer
+        # @raise [StandardError] if the database does not respond
         def reach = connection.verify!
 
         private
 
         def connection = @pool.respond_to?(:lease_connection) ? @pool.lease_connection : @pool.connection
 
-        # The savepoint is gone with the transaction. ActiveRecord rolls back in the end, so there must be a transaction.
+        # The savepoint disappears with the transaction. A new one is begun, because ActiveRecord rolls back
+        # at the end.
         def ended?
           connection.exec_rollback_to_savepoint(GUARD)
           false
@@ -92,13 +95,13 @@ module Castellan
           begin
             connection.execute("BEGIN")
           rescue ActiveRecord::ActiveRecordError
-            nil # the application has begun another one
+            nil # the application has begun another transaction
           end
           true
         end
       end
 
-      # What Sequel is connected to. Threads that a request starts have connections of their own there, outside the transaction.
+      # A Sequel database. Threads that a request starts use other connections, outside of the transaction.
       class SequelDatabase
         def initialize(database)
           @database = database
@@ -114,7 +117,7 @@ module Castellan
           @database.from(table.to_sym).count if names.include?(table.to_sym)
         end
 
-        # Transactions of the application become savepoints, so that it can roll back one of them and go on.
+        # Makes the application's transactions savepoints, so that it can roll one back and continue.
         # (see ActiveRecordDatabase#rolled_back)
         def rolled_back
           Databases.reach(self) { reach }
@@ -171,7 +174,7 @@ module Castellan
         active_record + sequel
       end
 
-      # @return [Array<ActiveRecordDatabase, SequelDatabase>] without those that do not answer: nothing can be written there
+      # @return [Array<ActiveRecordDatabase, SequelDatabase>] without those that do not respond
       def reachable
         connected.select do |database|
           database.reach || true
@@ -181,8 +184,8 @@ module Castellan
       end
 
       # Runs the block in a transaction of every database, and rolls all of them back.
-      # @return what the block returned
-      # @raise [Error] when a database cannot be reached, or when the block ended a transaction
+      # @return what the block returns
+      # @raise [Error] if a database is unreachable, or the block ended a transaction
       def rolled_back(databases = connected, &block)
         return new_pools_rolled_back(&block) if databases.empty?
 
@@ -191,7 +194,8 @@ module Castellan
         result
       end
 
-      # ActiveRecord notifies of each pool that is opened; Rails' own tests roll back the same way.
+      # ActiveRecord notifies `!connection.active_record` for each new pool; Rails' own tests use it the same
+      # way.
       def new_pools_rolled_back
         return yield unless defined?(ActiveRecord::Base)
 
@@ -210,20 +214,20 @@ module Castellan
         result
       end
 
-      # @raise [Error]
+      # @raise [Error] always
       def refuse_commit(database)
         raise Error, "the application ended the doctor's transaction on #{database} itself (a COMMIT or ROLLBACK outside of the ORM's " \
                      "transactions): what the request had written until then is kept.\nExamine a copy of the database, or another request."
       end
 
       # @param statements [Enumerable<String>] SQL
-      # @return [Array<String>] what they read, by the names after FROM and JOIN
+      # @return [Array<String>] names after FROM and JOIN, sorted
       def tables(statements)
         statements.flat_map { |sql| sql.scan(/\b(?:FROM|JOIN)\s+((?:["`\w]+\.)?["`]?\w+["`]?)/i).flatten }
                   .map { |name| name.delete('"`').split(".").last }.uniq.sort
       end
 
-      # @return [Hash{String => Integer}] rows by table, of the tables that exist
+      # @return [Hash{String => Integer}] rows by table, without tables that do not exist
       def row_counts(tables, databases = connected)
         tables.to_h { |table| [table, databases.lazy.filter_map { |database| database.rows(table) }.first] }.compact
       end
@@ -238,7 +242,8 @@ module Castellan
         defined?(Sequel::DATABASES) ? Sequel::DATABASES.map { |database| SequelDatabase.new(database) } : []
       end
 
-      # @raise [Error] with what the driver said, whatever its class: a wrong configuration is an ArgumentError
+      # @raise [Error] with the driver's message, for any error class: a wrong configuration raises
+      #   ArgumentError
       def reach(database)
         yield
       rescue LoadError, StandardError => error

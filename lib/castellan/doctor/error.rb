@@ -2,8 +2,8 @@
 
 module Castellan
   module Doctor
-    # The application cannot be examined: it does not boot, or does not answer with success. The message has the reason, what was set, and
-    # what to do next.
+    # Raised if the application cannot be examined: it does not boot, or does not respond with success. The
+    # message has the reason and the next step.
     class Error < Castellan::Error; end
   end
 end

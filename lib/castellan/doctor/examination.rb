@@ -9,22 +9,23 @@ require_relative "../profile"
 
 module Castellan
   module Doctor
-    # Measures one request of an application: a thrown-away first request, one that is watched for repeated queries and the tables that
-    # it reads, measured runs, and a run whose memory is counted. Every run is in transactions that are rolled back.
+    # Measures one request of an application, each run in transactions that are rolled back.
     #
     #   examination = Examination.new(application, request).call
     #   examination.measurement   # => Measurement: the median of the measured runs
     #   examination.findings      # => [Finding]
     #
-    # Objects are counted for the whole process, so the application must not work in the background meanwhile.
+    # Runs: one to warm up, one that is profiled for findings and tables, measured ones, and one that counts
+    # memory. Objects are counted for the whole process, so the application must not have active background
+    # threads.
     class Examination
       RUNS = 5
-      # No further measured run begins once this much time was spent on them.
+      # No further measured run starts after this total time.
       BUDGET_NS = 2_000_000_000
-      # The memory of a request that takes longer is not counted: that would take many times as long.
+      # Memory of slower requests is not counted, because that takes several times as long.
       SLOWEST_WITH_MEMORY_NS = 5_000_000_000
 
-      # Keeps the distinct statements of a run, so that the tables they read can be named.
+      # Collects the distinct statements of a run.
       class Statements
         # @return [Array<String>]
         def all
@@ -40,22 +41,22 @@ module Castellan
           @all[sql] = true
         end
 
-        # @return [Statements] who is told of a thread that is started meanwhile
+        # @return [self] observer for a thread that starts meanwhile
         def strand = self
       end
 
       # @return [Request]
       # @return [Measurement]
-      # @return [Integer] how many measured runs it is the median of
+      # @return [Integer] number of measured runs behind the median
       # @return [Array<Finding>]
-      # @return [Profile::Result] of one watched run
-      # @return [Array<String>] the tables that were read
-      # @return [String] the response's body
+      # @return [Profile::Result] of one run
+      # @return [Array<String>] tables that the request reads
+      # @return [String] body of the response
       attr_reader :request, :measurement, :runs, :findings, :profile, :tables, :body
 
-      # @param runs [Integer] how many measured runs at the most
-      # @param memory [Boolean] whether to count memory, which takes many times as long as the request
-      # @param progress [#step=, nil] given the name of each step as it begins
+      # @param runs [Integer] maximal number of measured runs
+      # @param memory [Boolean] whether to count memory, which takes several times as long as the request
+      # @param progress [#step=, nil] receives the name of each step
       def initialize(application, request, runs: RUNS, memory: true, progress: nil)
         @progress = progress
         @application = application
@@ -65,7 +66,7 @@ module Castellan
       end
 
       # @return [self]
-      # @raise [Error] when an answer is not 2xx
+      # @raise [Error] if a response is not 2xx
       def call
         step "the first request"
         @body = respond.body
@@ -75,15 +76,15 @@ module Castellan
         self
       end
 
-      # Only asks, once, and measures nothing: for an answer that is compared with another.
+      # Sends the request once without measuring, for a response that is compared with another.
       # @return [self]
-      # @raise [Error] when the answer is not 2xx
+      # @raise [Error] if the response is not 2xx
       def check
         @body = respond.body
         self
       end
 
-      # @return [Boolean] whether the answer was written by a Castellan resource
+      # @return [Boolean] whether a Castellan document rendered the response
       def castellan? = @castellan
 
       private
@@ -92,7 +93,7 @@ module Castellan
         @progress&.step = "#{request}: #{text}"
       end
 
-      # One profile: what the doctor says is what the page would show.
+      # Uses a profiler session, so that the doctor and the profiler's page report the same findings.
       def watch
         session = Profile::Session.new
         respond { |ask| session.record(&ask) }
@@ -102,14 +103,14 @@ module Castellan
         session&.close
       end
 
-      # What a run reads, and whether it renders a document of Castellan's.
+      # Sets the tables that a run reads, and whether it renders a Castellan document.
       def survey(&run)
         statements = Statements.new
         @castellan = renders_document? { Instrument.record(statements, &run) }
         @tables = Databases.tables(statements.all)
       end
 
-      # Looks at Document only where the application has loaded it.
+      # Does not load Document: if it is not loaded, the request cannot render one.
       def renders_document?
         return yield && false if Castellan.autoload?(:Document)
 
@@ -118,7 +119,7 @@ module Castellan
         rendered
       end
 
-      # @yieldparam ask [Proc] sends the request; the transactions around it are not part of it
+      # @yieldparam ask [Proc] sends the request, without the transactions around it
       def respond
         Databases.rolled_back do
           ask = -> { wanted(Answer.to(@application, request.env)) }
@@ -144,7 +145,7 @@ module Castellan
         runs
       end
 
-      # Rack's work and the reading of the body count; the transaction around them does not.
+      # Measures the Rack call and reading the body, without the transactions.
       def measured_run
         counter = Instrument::Counter.new
         GC.start
@@ -154,7 +155,7 @@ module Castellan
         end.then { |run| { **run, **counted(counter, run) } }
       end
 
-      # Statements may lie within each other: Sequel's `each` yields rows while its statement runs.
+      # Statements may nest: Sequel's `each` yields rows while its statement runs.
       def counted(counter, run)
         { sql_ns: [counter.sql_ns, run[:duration_ns]].min, queries: counter.queries, cached_queries: counter.cached_queries }
       end

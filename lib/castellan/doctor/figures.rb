@@ -4,7 +4,7 @@ require_relative "../profile"
 
 module Castellan
   module Doctor
-    # Numbers as a person reads them.
+    # Formats numbers for the report.
     #
     #   Figures.whole(1234567)            # => "1,234,567"
     #   Figures.counted(2, "query")       # => "2 queries"
@@ -16,7 +16,7 @@ module Castellan
       # @return [String] with thousands separators
       def whole(number) = Profile::Page::Figures.count(number)
 
-      # @param noun [String] for one
+      # @param noun [String] singular
       # @return [String]
       def counted(number, noun) = Profile::Page::Figures.counted(number, noun)
 
@@ -28,7 +28,7 @@ module Castellan
       end
 
       # @param number [Integer]
-      # @return [String] in the unit that gives it few digits
+      # @return [String] in bytes, kB or MB
       def bytes(number)
         case number
         when 0...10_000 then "#{whole(number)} bytes"

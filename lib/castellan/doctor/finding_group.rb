@@ -2,11 +2,11 @@
 
 module Castellan
   module Doctor
-    # Findings that one change mends, as the lines that a person reads.
+    # Groups findings that share a fix and formats them as lines of the report.
     #
-    #   FindingGroup.all(findings).each.with_index(1) { |group, number| puts group.lines(number, trials[group.findings.first]) }
+    #   FindingGroup.all(findings).each.with_index(1) { |group, number| puts group.lines(number) }
     #
-    # What took longest comes first. The statements are cut; the whole text is in `Report#to_h`.
+    # The longest total time comes first. Statements are truncated; `Report#to_h` has the full text.
     class FindingGroup
       WIDTH = 100
       private_constant :WIDTH
@@ -23,25 +23,25 @@ module Castellan
         @findings = findings.sort_by { |finding| -finding.total_ns.to_i }
       end
 
-      # @return [Array<Finding>] what took longest first
+      # @return [Array<Finding>] longest total time first
       attr_reader :findings
 
       # @return [Integer]
       def total_ns = @findings.sum { |finding| finding.total_ns.to_i }
 
-      # @return [Integer] statements
+      # @return [Integer] number of statements
       def count = @findings.sum(&:count)
 
       # @return [String, nil]
       def fix = first.fix
 
-      # @return [String, nil] why there is none
+      # @return [String, nil] reason why there is no fix
       def fix_refused = first.fix_refused
 
-      # @return [Boolean] whether it is about statements that look alike, and not about one
+      # @return [Boolean] see {Finding#repeats?}
       def repeats? = first.repeats?
 
-      # @param trial [Trial, nil] of its fix
+      # @param trial [Trial, nil] trial of the group's fix
       # @return [Array<String>]
       def lines(number, trial = nil)
         ["#{number}. #{Figures.counted(count, "query")}, #{Figures.milliseconds(total_ns)}: #{Profile::Page::FindingGroup.words(first.kind)}",

@@ -4,44 +4,45 @@ require "objspace"
 
 module Castellan
   module Doctor
-    # Allocated and retained bytes and objects of a block, counted as the gem memory_profiler counts them, but in sum only: which file or
-    # class they are of is for a profile to say. It makes the block several times slower, so it has a run of its own that no duration is
-    # taken from. What holds objects runs in a fiber, whose stack is gone when it ends: on a stack that stays, the collector takes what was
-    # answered for something that is still held.
+    # Counts allocated and retained bytes and objects of a block like memory_profiler, but only the sums.
     #
-    #   Memory.of { application.call(env) }  # => { allocated_bytes: 35_800_000, retained_objects: 4, retained_bytes: 200 }
+    #   Memory.of { application.call(env) }  # => { allocated_bytes: 35_800_000, retained_objects: 4, … }
     #
-    # Counts what the whole process makes meanwhile.
+    # Slows the block down several times, so do not measure its duration. Counts allocations of the whole
+    # process. Code that holds objects runs in a fiber, because the GC scans the stack conservatively: on a
+    # live stack, returned objects would count as retained.
     module Memory
-      COLLECTIONS = 4 # until nothing more is found, as memory_profiler does it
+      COLLECTIONS = 4 # GC runs until nothing more is freed, as in memory_profiler
       private_constant :COLLECTIONS
 
       module_function
 
-      # @return [Hash{Symbol => Integer}]
+      # @return [Hash{Symbol => Integer}] allocated_bytes, retained_objects, retained_bytes
       # @raise what the block raises
       def of(&block)
-        disabled = GC.disable # nothing is collected until the objects are counted, but by work that says so itself
+        disabled = GC.disable # no GC before objects are counted, unless the block starts one
         traced = traced?
-        measure([Fiber.new { block.call && nil }]) # made before the counting begins, because it is no part of the work
+        measure([Fiber.new { block.call && nil }]) # created here, so that the fiber itself is not counted
       ensure
         ObjectSpace.trace_object_allocations_clear unless traced
         GC.enable unless disabled
       end
 
-      # @param fibers [Array<Fiber>] one, held by nobody when it has ended, because it still has what was in the registers
+      # @param fibers [Array<Fiber>] one fiber; popped, because an ended fiber still references its last
+      #   registers
       def measure(fibers)
         collect
         first = GC.count
         ObjectSpace.trace_object_allocations { fibers.pop.resume }
-        generations = first..GC.count # several where the work collected, too
+        generations = first..GC.count # several if the block ran the GC
         _, allocated_bytes = count(generations)
-        ObjectSpace.trace_object_allocations { collect } # what is freed is forgotten, and what takes its place is of another generation
+        # Frees unretained objects; allocations in their place belong to a later generation.
+        ObjectSpace.trace_object_allocations { collect }
         retained_objects, retained_bytes = count(generations)
         { allocated_bytes: allocated_bytes, retained_objects: retained_objects, retained_bytes: retained_bytes }
       end
 
-      # @return [Boolean] whether somebody else traces allocations, which can be seen by a new object alone
+      # @return [Boolean] whether other code traces allocations; only a new object shows it
       def traced? = ObjectSpace.allocation_generation(Object.new) == GC.count
 
       def collect = COLLECTIONS.times { GC.start }

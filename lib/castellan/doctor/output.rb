@@ -4,13 +4,13 @@ require "tempfile"
 
 module Castellan
   module Doctor
-    # Keeps apart what the application prints (a Rails app logs to standard output in production) and what the doctor says.
+    # Separates the application's output from the doctor's: Rails may log to standard output in production.
     #
-    #   output = Output.aside    # from here on standard output goes to a file that nobody sees
-    #   output.puts "a report"   # to where standard output led before
+    #   output = Output.aside    # from here on standard output goes to a temporary file
+    #   output.puts "a report"   # to the original standard output
     #   output.said              # => the last lines that the application printed
     module Output
-      # Standard output before and after.
+      # Redirects the process' standard output to a file.
       class Aside
         LINES = 12
         private_constant :LINES
@@ -26,12 +26,12 @@ module Castellan
 
         def puts(*lines) = @before.puts(*lines)
 
-        # @return [String] what the application printed last, indented; empty when it printed nothing
+        # @return [String] the last lines that the application printed, indented; "" if none
         def said
           File.readlines(@log.path).last(LINES).map { |line| "    #{line.scrub}" }.join
         end
 
-        # Puts standard output back.
+        # Restores standard output.
         def close
           $stdout.flush
           $stdout.reopen(@before)
@@ -40,7 +40,7 @@ module Castellan
         end
       end
 
-      # For an output that is not the process' own.
+      # For an output that is not the process' standard output: redirects nothing.
       class Beside
         def initialize(out)
           @out = out

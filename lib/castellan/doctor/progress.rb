@@ -2,14 +2,14 @@
 
 module Castellan
   module Doctor
-    # Writes what the doctor does while a step takes longer than two seconds, and again every two seconds.
+    # Prints the current step every two seconds while it runs.
     #
     #   Progress.during($stderr) do |progress|
     #     progress.step = "GET /users: the first request"
     #     examine
     #   end
     #
-    # A thread of its own writes, and makes a few objects at each line.
+    # Its thread allocates a few objects per line.
     class Progress
       SECONDS = 2
       private_constant :SECONDS

@@ -4,19 +4,20 @@ require "cgi/escape"
 
 module Castellan
   module Doctor
-    # Why an answer is not measured, and what to do: only success says how long the work takes.
+    # Explains why a response is not measured, and what to do: only 2xx responses are measured.
     #
     #   Refusal.of(answer, request)  # => "the application answered 401, which is not measured: it wants to know who asks; …"
     class Refusal
       NO_TABLE = /no such table|could not find table|undefinedtable|relation "[^"]*" does not exist/i
       MARKUP = %r{<(style|script|title)\b.*?</\1>|<[^>]+>}m
-      # As backtraces name them: an application may have a folder lib/castellan, too.
+      # Prefixes of Castellan's own backtrace lines: absolute, because an application may have a folder
+      # lib/castellan.
       OWN = [__FILE__.delete_suffix("doctor/refusal.rb"), File.expand_path("../../../exe/", __dir__), Gem.bindir].freeze
       private_constant :NO_TABLE, :MARKUP, :OWN
 
       # @param answer [Answer]
       # @param request [Request]
-      # @return [String, nil] nil for 2xx
+      # @return [String, nil] nil for 2xx responses
       def self.of(answer, request)
         new(answer, request).to_s unless answer.success?
       end
@@ -63,7 +64,7 @@ module Castellan
         end
       end
 
-      # The error with its place in the application, and what is usual against it.
+      # The error, its first lines in the application, and the usual fix.
       def error
         error = @answer.error
         [" #{error.class}: #{error.message.to_s.scrub.lines.first(6).join.strip}", *places(error).map { |place| "\n    from #{place}" },

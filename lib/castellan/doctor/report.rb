@@ -2,16 +2,16 @@
 
 module Castellan
   module Doctor
-    # What the doctor prints of one examination: a ledger row, what is slow with file and line, and the next step.
+    # Formats an examination: figures, findings with file and line, and the next step.
     #
     #   puts Report.new(examination, comparable: true)
     class Report
       FIGURES = %i[queries cached_queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes status].freeze
       private_constant :FIGURES
 
-      # @param comparable [Boolean] false when code was loaded again between requests
+      # @param comparable [Boolean] false if code reloads between requests
       # @param rows [Hash{String => Integer}] rows by table
-      # @param trials [Hash{Finding => Trial}] what came of trying the fixes
+      # @param trials [Hash{Finding, Symbol => Trial}] see {Trials.of}
       def initialize(examination, comparable: true, rows: {}, trials: {})
         @examination = examination
         @trials = trials
@@ -25,7 +25,7 @@ module Castellan
         [heading, warning, "", time, objects, retained, response, tables, *findings, "", "next: #{advice}"].compact.join("\n")
       end
 
-      # @return [Hash{String => Object}] with the ledger's names
+      # @return [Hash{String => Object}] with the names of the ledger's figures
       def to_h
         row.merge("request" => @examination.request.to_s, "comparable" => @comparable, "runs" => @examination.runs, "tables" => @rows,
                   "findings" => @examination.findings.map { |finding| told(finding) }, "together" => @trials[:together]&.to_h,

@@ -4,7 +4,7 @@ require "rack/mock_request"
 
 module Castellan
   module Doctor
-    # The request that is examined, as often as it is needed. GET and HEAD only, because it is sent many times.
+    # Builds the Rack environment of the examined request. GET and HEAD only, because it is sent many times.
     #
     #   Request.new("/users?role=admin", headers: { "Authorization" => "Bearer …" }).env  # => Rack's environment, a new one each time
     class Request
@@ -12,14 +12,14 @@ module Castellan
       NOT_PREFIXED = %w[CONTENT_TYPE CONTENT_LENGTH].freeze
       private_constant :VERBS, :NOT_PREFIXED
 
-      # @return [String] the whole URL
-      # @return [String] path with its query
+      # @return [String] absolute URL
+      # @return [String] path and query
       # @return [String] "GET" or "HEAD"
       # @return [Hash{String => String}]
       attr_reader :url, :path, :verb, :headers
 
-      # @param target [String] "/users" or a whole URL; its host and scheme are what the application sees
-      # @raise [Error] when it is not a URL or a path
+      # @param target [String] "/users", or a URL whose scheme and host the application sees
+      # @raise [Error] if it is not a path or URL, or the verb is not GET or HEAD
       def initialize(target, verb: "GET", headers: {})
         @verb = verb.upcase
         raise Error, "the doctor repeats a request many times, so it sends GET and HEAD only, not #{@verb}" unless VERBS.include?(@verb)
@@ -32,19 +32,19 @@ module Castellan
         raise Error, "#{target.inspect} is not a path or a URL: #{error.message}; write it as /path?name=value"
       end
 
-      # @return [Hash] Rack's environment
+      # @return [Hash] new Rack environment
       def env
         Rack::MockRequest.env_for(@url, method: verb, "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => host).tap do |env|
           @headers.each { |name, value| env[variable(name)] = value }
         end
       end
 
-      # @return [Request] the same with further headers
+      # @return [Request] copy with additional headers
       def with(headers)
         Request.new(url, verb: verb, headers: { **@headers, **headers })
       end
 
-      # @return [String] with the port, if the URL names one
+      # @return [String] host, with the port if the URL has one
       def host
         @url[%r{\Ahttps?://([^/?]*)}i, 1]
       end

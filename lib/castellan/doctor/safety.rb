@@ -2,13 +2,14 @@
 
 module Castellan
   module Doctor
-    # Keeps what a request would send into the world from leaving while the application is examined: jobs and mail. The process
-    # belongs to the doctor and ends with it, so nothing is put back.
+    # Drops jobs and mail while the application is examined. Nothing is restored: the process ends with the
+    # doctor.
     #
     #   Safety.engage   # => ["jobs of ActiveJob are dropped", "mail is not delivered"]
     #
-    # Held back where every class passes, also one that is loaded later or has an adapter of its own: `ActiveJob::Base.queue_adapter`,
-    # `Mail::Message#deliver`, `Sidekiq::Client#raw_push`. Not for other queues, nor for HTTP requests that the application makes.
+    # Patches methods that every class calls, also those loaded later or with an adapter of their own:
+    # `ActiveJob::Base.queue_adapter`, `Mail::Message#deliver`, `Sidekiq::Client#raw_push`. Other queues and
+    # HTTP requests of the application are not blocked.
     module Safety
       # An ActiveJob adapter that drops every job.
       class DroppedJobs
@@ -16,10 +17,10 @@ module Castellan
 
         def enqueue_at(_job, _timestamp); end
 
-        # @return [Integer] how many are said to be enqueued
+        # @return [Integer] number of jobs, as if they were enqueued
         def enqueue_all(jobs) = jobs.size
 
-        # @return [Boolean] whether to wait for the transaction: it never commits here
+        # @return [Boolean] false: the transaction never commits here
         def enqueue_after_transaction_commit? = false
       end
 
@@ -32,7 +33,7 @@ module Castellan
         def queue_adapter = JOBS
       end
 
-      # Prepended to Mail::Message, which also is what ActionMailer delivers.
+      # Prepended to Mail::Message, which ActionMailer delivers, too.
       module NoDelivery
         # @return [self]
         def deliver = self
@@ -49,7 +50,7 @@ module Castellan
 
       module_function
 
-      # @return [Array<String>] what was held back, in words
+      # @return [Array<String>] sentences about what is dropped
       def engage
         [active_job, mail, sidekiq].compact
       end
@@ -69,7 +70,7 @@ module Castellan
         "mail is not delivered"
       end
 
-      # ActionMailer loads the mail gem when its Base is first named.
+      # Referencing ActionMailer::Base loads the mail gem.
       def load_mailer
         defined?(ActionMailer::Base) && ActionMailer::Base
       end

@@ -4,20 +4,20 @@ require_relative "../clock"
 
 module Castellan
   module Doctor
-    # Finds tables that changed although every request was rolled back: their rows before and after, in number and, of tables with at most
-    # 10,000 rows, in value.
+    # Finds tables that changed although every request was rolled back.
     #
     #   comparison = TableComparison.new(Databases.connected)
     #   examine
     #   comparison.changes   # => ["authors: 3 rows before, 9 after"]
     #
-    # Reads for two seconds at the most each time; {#left_out} counts the tables that were not reached then.
+    # Compares row counts and, for tables of at most 10,000 rows, values. Each pass reads for at most two
+    # seconds; {#left_out} counts the tables that were not reached.
     class TableComparison
       MOST_ROWS = 10_000
       BUDGET_NS = 2_000_000_000
       private_constant :MOST_ROWS, :BUDGET_NS
 
-      # @return [Integer] tables that are compared, and that are not
+      # @return [Integer] number of compared tables, and of those left out
       attr_reader :size, :left_out
 
       # @param databases [Array] see {Databases.connected}
@@ -27,7 +27,7 @@ module Castellan
         @size = @before.size
       end
 
-      # @return [Array<String>] what changed, in words
+      # @return [Array<String>] a sentence per changed table
       def changes
         after = read(@before.keys)
         @before.filter_map { |(database, table), before| change(table, before, after[[database, table]]) }
@@ -46,17 +46,18 @@ module Castellan
       def names(database)
         database.tables.sort
       rescue LoadError, StandardError
-        [] # it does not answer, which the first request says better
+        [] # unreachable: the first request raises a better error
       end
 
-      # @return [Array(Integer, Integer), nil] how many rows, and a sum of their values, in whatever order they come
+      # @return [Array(Integer, Integer), nil] row count, and an order-independent hash of the rows or nil;
+      #   nil if unreadable
       def state(database, table)
         rows = database.contents(table, MOST_ROWS + 1)
         return [database.rows(table), nil] if rows.size > MOST_ROWS
 
         [rows.size, rows.sum { |row| row.map(&:to_s).hash }]
       rescue StandardError
-        nil # a table that may not be read
+        nil # no permission to read this table
       end
 
       def change(table, before, after)

@@ -2,20 +2,20 @@
 
 module Castellan
   module Doctor
-    # What came of trying a fix: the same work twice as it is and twice with the fix, which was applied in memory while it ran.
+    # Result of trying a fix: the same work without the fix and with it, applied in memory. Frozen.
     #
     #   finding = Castellan::Detect.watch { User.all.map { |user| user.employee&.number } }.first
     #   trial = Castellan::Doctor.try(finding) { User.all.map { |user| user.employee&.number } }
     #   trial.accepted?        # => true
     #   trial.before.queries   # => 151
     #   trial.after.queries    # => 2
-    #   trial.same?            # => true: the work answers the same
     #   puts trial
     #   # 151 → 2 queries, 41.0 → 6.2 ms (SQL 12.1 → 0.9 ms), 31,904 → 6,120 objects; the answer is the same
     #
-    # `before` and `after` are {Measurement}s, nil when nothing was tried or the work failed with the fix. `masked` names what
-    # differs between two runs without the fix, which is not compared. `reason` says why it was not accepted, `reordered` whether the rows
-    # came in another order and nothing else differed. Times within `noise_ns` are the same. Frozen; holds no value of the answer.
+    # `before` and `after` are {Measurement}s, nil if nothing was tried or the work failed with the fix.
+    # `masked` lists places that differ between runs without the fix; they are not compared. `reason` explains
+    # why the fix was not accepted; `reordered` is true if only the order of rows differs. Times within
+    # `noise_ns` count as equal.
     Trial = Struct.new(:findings, :before, :after, :same, :masked, :reason, :reordered, :noise_ns, keyword_init: true) do
       def initialize(masked: [], **)
         super
@@ -23,19 +23,19 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether there are fewer queries and the same answer
+      # @return [Boolean] whether the fix has fewer queries, no much higher cost, and the same result
       def accepted? = reason.nil?
 
       # @return [Boolean] whether the work ran with the fix, or failed with it
       def tried? = !same.nil?
 
-      # @return [Boolean] whether the answer was the same with the fix, as far as it is the same at all
+      # @return [Boolean] whether the results were equal, except at masked places
       def same? = same ? true : false
 
-      # @return [Integer] nanoseconds that the fix saves, negative where it is slower; 0 when it was not accepted
+      # @return [Integer] nanoseconds that the fix saves, negative if it is slower; 0 if it was not accepted
       def gain_ns = accepted? && after ? before.duration_ns - after.duration_ns : 0
 
-      # @return [Boolean] whether it was accepted and saves more time than two runs of the same work differ
+      # @return [Boolean] whether it was accepted and saves more time than the noise and 5 %
       def worth? = gain_ns > [noise_ns.to_i, before.to_h[:duration_ns].to_i / 20].max
 
       # @return [String]

@@ -2,26 +2,27 @@
 
 module Castellan
   module Doctor
-    # Tries the fixes of an examination's findings on its request: all together, and each by itself; what one change mends is one fix.
+    # Tries the fixes of an examination's findings on its request: all together, and each by itself.
     #
     #   trials = Trials.of(application, request, examination.findings)
     #   trials[examination.findings.first].accepted?   # => true
-    #   trials[:together]&.to_s                        # => "290 → 49 queries, …", where there are several
+    #   trials[:together]&.to_s                        # => "290 → 49 queries, …"; nil for a single fix
     #
-    # Each takes four to six requests. What took longest comes first, and no trial begins once BUDGET_NS were spent.
+    # Findings with the same fix are one trial. Each trial takes four to six requests; the longest total time
+    # comes first, and no trial starts after BUDGET_NS.
     class Trials
       BUDGET_NS = 60_000_000_000
 
       # @param application [#call]
       # @param request [Request]
       # @param findings [Array<Finding>]
-      # @return [Hash{Finding, Symbol => Trial}] of those that have a fix, and `:together`
+      # @return [Hash{Finding, Symbol => Trial}] by finding with a fix, and `:together`
       def self.of(application, request, findings)
         new(FindingGroup.all(findings).select(&:fix)) { Answer.to(application, request.env) }.call
       end
 
       # @param groups [Array<FindingGroup>]
-      # @yield one request
+      # @yield sends one request
       def initialize(groups, &work)
         @groups = groups
         @work = work

@@ -3,12 +3,13 @@
 module Castellan
   module Doctor
     class Trial
-      # The hooks of an {Injection} in ActiveRecord. Prepended at the first trial of a process; while none runs they ask one variable.
+      # Hooks an {Injection} into ActiveRecord. Prepended at the first trial; without a trial they only check
+      # a variable.
       #
       #   ActiveRecordInjection.prepare
       #
-      # A copy of a relation is loaded in its place, so that none is changed; records that come of no relation are preloaded when they are
-      # there.
+      # Loads a copy of the relation with preloads, so that no relation changes. Records that no relation
+      # loaded are preloaded afterwards.
       module ActiveRecordInjection
         # Prepended to ActiveRecord::Relation.
         module Relations
@@ -49,7 +50,7 @@ module Castellan
         end
 
         class << self
-          # Prepends the hooks where the library is loaded.
+          # Prepends the hooks if ActiveRecord is loaded.
           def prepare
             return unless defined?(ActiveRecord::Base)
 
@@ -58,7 +59,7 @@ module Castellan
             association.prepend(Walks) unless association.include?(Walks)
           end
 
-          # @return [Array, nil] records that were chosen for an association that this relation is of
+          # @return [Array, nil] records chosen for the association of this relation
           def chosen(injection, relation)
             return unless injection && relation.respond_to?(:proxy_association)
 
@@ -66,8 +67,9 @@ module Castellan
             injection.chosen(association.owner, association.reflection.name)&.dup
           end
 
-          # Loads a copy of the relation, to which the preloads were added; other ones of the application keep their order.
-          # @return [Array, nil] nil where there is nothing to preload
+          # Loads a copy of the relation with the preloads added; the application's own preloads keep their
+          # order.
+          # @return [Array, nil] records; nil if there is nothing to preload
           def preloaded(injection, relation, &block)
             return if relation.is_a?(ActiveRecord::Associations::CollectionProxy)
 
@@ -81,7 +83,7 @@ module Castellan
             records
           end
 
-          # @param preloads [Array] for records that are there
+          # @param preloads [Array<Preload>] preloads for loaded records
           def preload(injection, records, preloads)
             injection.loading do
               preloads.each do |preload|

@@ -3,18 +3,18 @@
 module Castellan
   module Doctor
     class Trial
-      # Tries the fixes of findings together: the work as it is, then with the fixes, and what came of it.
+      # Tries the fixes of findings together: runs the work without them, then with them, and compares.
       #
       #   Experiment.new(findings) { application.call(env) }.call   # => Trial
       #
-      # The first run of each kind warms up, of the others the fastest counts, and how far they lie apart is noise. What differs between
-      # unfixed runs is not compared.
+      # The first run of each kind warms up; of the others the fastest counts, and their spread is the noise.
+      # Places that differ between runs without the fix are not compared.
       class Experiment
-        # How much more a fix with fewer queries may cost, in proportion and altogether.
+        # A fix with fewer queries may cost this much more, relative and absolute.
         MORE = 1.25
         MORE_OBJECTS = 5_000
         MORE_NS = 5_000_000
-        # A run that is quicker is repeated once more.
+        # Faster runs are repeated once more.
         QUICK_NS = 300_000_000
         EVENT = "start_processing.action_controller"
         SAFE = %w[GET HEAD].freeze
@@ -35,7 +35,7 @@ module Castellan
 
         private
 
-        # Why a fix cannot be tried without a change of the source.
+        # @return [String, nil] reason why a fix cannot be tried without editing the source
         def untriable
           return "CASTELLAN=off is set, so that no query is seen" if Castellan.off?
 
@@ -46,7 +46,7 @@ module Castellan
           "the line that asks must be rewritten for it, which a trial does not"
         end
 
-        # A class without a name cannot be found again.
+        # Classes are looked up by name, so an anonymous class cannot be tried.
         def nameless
           name = @findings.map(&:parent_model).find { |model| !Object.const_defined?(model.to_s) }
           "there is no class #{name}" if name
@@ -66,7 +66,7 @@ module Castellan
           reason ? trial(before: fastest(before), masked: masked, reason: reason) : fixed(before, masked, injection)
         end
 
-        # The verbs of the requests that Rails answers, so that one that is meant to write is not sent again.
+        # Collects the verbs of Rails requests in the block, so that requests that write are not repeated.
         def verbs(&block)
           return [].tap { block.call } unless defined?(ActiveSupport::Notifications)
 
@@ -121,7 +121,8 @@ module Castellan
           "there are fewer queries, but they take longer and make more objects" if heavier?(before, after)
         end
 
-        # Both, because the clock alone scatters; and not of a few records, where a preload costs more than it saves.
+        # Requires both, because times scatter; ignores small differences, because a preload of few records
+        # may cost more than it saves.
         def heavier?(before, after)
           more?(before.allocated_objects, after.allocated_objects, MORE_OBJECTS) && more?(before.duration_ns, after.duration_ns, MORE_NS)
         end

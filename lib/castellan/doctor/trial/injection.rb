@@ -3,22 +3,23 @@
 module Castellan
   module Doctor
     class Trial
-      # Applies the fixes of findings while a unit of work runs: preloads where the owners are loaded, and answers a line from records that
-      # were chosen there, as an association with a scope would.
+      # Applies the fixes of findings while work runs: preloads associations where their owners are loaded.
       #
-      #   Injection.new(findings, loads).apply { application.call(env) }   # outside of it the hooks ask one variable and do nothing
+      #   Injection.new(findings, loads).apply { application.call(env) }
       #
-      # It belongs to the thread (and its fibers) that runs the work and to those that are started meanwhile, as a recording does. The
-      # hooks in the libraries are {ActiveRecordInjection} and {SequelInjection}.
+      # For a fix that declares a scoped association it loads those records with the owners and returns them
+      # at the call site. Affects the current thread, its fibers, and threads that start meanwhile, as a
+      # recording does. The hooks are in {ActiveRecordInjection} and {SequelInjection}.
       class Injection
-        # A preload at a load. With a declaration the last association of the path is not preloaded but chosen, see {Finding}.
+        # A preload at a call site. With a declaration, the last association of the path is chosen, not
+        # preloaded, see {Finding}.
         Preload = Struct.new(:locations, :model, :tree, :declaration, :read_at)
         LOCK = Mutex.new
         private_constant :Preload, :LOCK
         @running = 0
 
         class << self
-          # @return [Injection, nil] the one that this thread's work runs under
+          # @return [Injection, nil] injection of the current thread
           def current
             return if @running.zero?
 
@@ -27,7 +28,7 @@ module Castellan
             recording&.observer
           end
 
-          # Counted, so that the hooks are idle when nothing is tried.
+          # Counts running injections, so that the hooks do nothing without one.
           def running
             LOCK.synchronize { @running += 1 }
             yield
@@ -37,7 +38,7 @@ module Castellan
         end
 
         # @param findings [Array<Finding>]
-        # @param loads [Array<Array(String, String)>] models and locations of the run without the fix
+        # @param loads [Array<Array(String, String)>] models and call sites of the run without the fix
         def initialize(findings, loads)
           @preloads = findings.map { |finding| preload_of(finding, loads) }.uniq
           @chosen = {}.compare_by_identity
@@ -48,10 +49,10 @@ module Castellan
         # (see Recording#query)
         def query(*); end
 
-        # @return [Injection] the same for a thread that is started meanwhile: what one thread is doing is not what another does
+        # @return [Injection] copy for a thread that starts meanwhile: `@loading` is per thread
         def strand = dup
 
-        # @return [Finding, nil] one whose records were loaded nowhere in the run
+        # @return [Finding, nil] a finding whose records the run did not load
         def lost(findings) = findings.zip(@preloads).find { |_finding, preload| preload && preload.locations.empty? }&.first
 
         # Runs the block with the fixes applied.
@@ -62,8 +63,8 @@ module Castellan
           self.class.running { Recording.open(self, &block) }
         end
 
-        # What to preload for records that are about to be loaded. Nothing within another load: what a preload loads at the same line is
-        # not meant.
+        # Returns the preloads for records about to be loaded at the current call site; none inside another
+        # load, because a preload's own queries have the same call site.
         # @param model [Class]
         # @return [Array<Preload>]
         def preloads(model)
@@ -72,7 +73,7 @@ module Castellan
           @preloads.select { |preload| preload.locations.include?(here) && related?(model, preload.model) }
         end
 
-        # Marks what the block does as part of one load.
+        # Marks the block as one load, see {#preloads}.
         def loading
           before = @loading
           @loading = true
@@ -81,8 +82,8 @@ module Castellan
           @loading = before
         end
 
-        # Chooses the records of a declaration for owners that were loaded.
-        # @yield [preload, owners] gives the records that belong to each owner
+        # Stores the records of a declaration for loaded owners.
+        # @yield [preload, owners] returns a Hash of owner => records
         # @return [void]
         def choose(preload, owners)
           owners = owners.uniq
@@ -95,7 +96,7 @@ module Castellan
 
         # @param owner [Object] a record whose association is read
         # @param association [Symbol]
-        # @return [Array, nil] what was chosen for this line
+        # @return [Array, nil] records chosen for the current call site
         def chosen(owner, association)
           known = @chosen[owner]
           return if known.nil? || @loading || (here = location).nil?
@@ -105,7 +106,8 @@ module Castellan
 
         private
 
-        # A work that was written down again loads at another line than the one that the finding is of.
+        # Work that was written again (for example in a test) loads at another line than the finding's, so a
+        # single load of the same model is accepted instead.
         def preload_of(finding, loads)
           model = Object.const_get(finding.parent_model)
           locations = [finding.parent_location, *finding.also]

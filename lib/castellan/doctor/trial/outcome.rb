@@ -5,22 +5,23 @@ require "json"
 module Castellan
   module Doctor
     class Trial
-      # What a unit of work answered, in a form that can be compared: the bytes of a response, or plain values.
+      # Result of work in a comparable form: the bytes of a response, or plain values. Frozen.
       #
       #   one = Outcome.of([200, {}, ['{"data":[],"at":1}']])
       #   other = Outcome.of([200, {}, ['{"data":[],"at":2}']])
       #   one.differences(other)                    # => ["$.at"]
       #   one.differences(other, masked: ["$.at"])  # => []
       #
-      # A place in a JSON document is a path with `[*]` for every index, but for the columns of a table (a list of lists that are equally
-      # long): `[*][2]`. In another text it is a line. Equal bytes are equal; of unequal ones that are JSON everything but the masked
-      # places must be, and in the same order.
+      # A place in JSON is a path with `[*]` for every index, except columns of a table (arrays of equal
+      # length): `[*][2]`. In other text it is a line. Different JSON is equal if all values outside the
+      # masked places are, in the same order.
       class Outcome
         WHOLE = "$"
 
-        # @param result what the work returned: a String, Rack's response, an object with a body, or plain values and models
+        # @param result [String, Array, Answer, Object] a body, a Rack response, an object with a status and a
+        #   body, or plain values and models
         # @return [Outcome]
-        # @raise [Error] when it cannot be compared
+        # @raise [Error] if it cannot be compared
         def self.of(result)
           return of_answer(result) if result.is_a?(Answer)
           return of_answer(Answer.to(->(_env) { result }, {})) if rack?(result)
@@ -29,7 +30,7 @@ module Castellan
           result.is_a?(String) ? new(nil, result) : new(nil, nil, Plain.of(result))
         end
 
-        # As tests have them; a model may have columns of these names.
+        # Response objects of tests. Models are excluded, because they may have columns of these names.
         def self.response?(result)
           result.respond_to?(:status) && result.respond_to?(:body) && Detect.models(result.class).nil?
         end
@@ -59,25 +60,25 @@ module Castellan
           freeze
         end
 
-        # @return [Boolean] whether there is nothing that could differ
+        # @return [Boolean] whether there is nothing to compare
         def nothing? = @bytes.nil? && @plain.nil?
 
         # @param other [Outcome]
-        # @param masked [Array<String>] places that are not compared
-        # @return [Array<String>] the places that differ
+        # @param masked [Array<String>] places to ignore
+        # @return [Array<String>] places that differ
         def differences(other, masked: [])
           return ["status (#{status}, then #{other.status})"] if status != other.status
           return [] if bytes && bytes == other.bytes
 
           places = compare(document, other.document, WHOLE).uniq
-          places = [WHOLE] if places.empty? && bytes && masked.empty? # the same values, written in another way
+          places = [WHOLE] if places.empty? && bytes && masked.empty? # equal values, serialized differently
           places.reject { |place| masked.any? { |mask| within?(place, mask) } }
         end
 
-        # @return [Boolean] whether both hold the same, in whatever order
+        # @return [Boolean] whether both have the same values in any order
         def reordered?(other) = status == other.status && sorted(document) == sorted(other.document)
 
-        # @return [Object] the parsed body, its lines, or the plain values
+        # @return [Object] parsed body, its lines, or plain values
         def document
           return @plain unless bytes
 
@@ -86,7 +87,7 @@ module Castellan
           Lines.new(bytes.lines)
         end
 
-        # The lines of a text that is no JSON, so that a place in it is named as a line.
+        # Lines of a text that is not JSON, so that places are named as lines.
         Lines = Struct.new(:lines)
         private_constant :Lines
 
@@ -125,7 +126,7 @@ module Castellan
           one.zip(other).each_with_index.flat_map { |(value, same), column| compare(value, same, "#{place}[#{column}]") }
         end
 
-        # A text of one line has no place but the whole.
+        # A text of one line has only the place WHOLE.
         def lines(one, other)
           return [WHOLE] if one.size != other.size || one.size == 1
 

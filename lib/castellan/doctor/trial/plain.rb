@@ -3,20 +3,19 @@
 module Castellan
   module Doctor
     class Trial
-      # Values that a unit of work returned, without what makes two equal ones different objects: models become their attributes,
-      # collections arrays.
+      # Converts a block's result to comparable plain values: models to attributes, collections to arrays.
       #
-      #   Plain.of([user, nil, { at: Time.now }])   # => [{ "User" => { "id" => 1, … } }, nil, { "at" => "2026-…" }]
+      #   Plain.of([user, nil, { at: 1 }])   # => [{ "User" => { "id" => 1, … } }, nil, { "at" => 1 }]
       #
-      # Not for objects of the application's own: their to_h, if they have one, is what is compared.
+      # Other objects are compared by their to_h.
       module Plain
         AS_THEY_ARE = [NilClass, TrueClass, FalseClass, Numeric, String].freeze
         private_constant :AS_THEY_ARE
 
         module_function
 
-        # @return [Object] of hashes, arrays and values
-        # @raise [Error] when it holds something that cannot be compared
+        # @return [Object] hashes, arrays and values
+        # @raise [Error] if a value cannot be compared
         def of(value)
           case value
           when *AS_THEY_ARE then value

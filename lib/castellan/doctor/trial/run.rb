@@ -3,7 +3,7 @@
 module Castellan
   module Doctor
     class Trial
-      # One run of the work, measured, in a transaction of every database that is rolled back.
+      # Runs and measures the work once, in a transaction of every database that is rolled back.
       #
       #   run = Run.of(findings) { application.call(env) }
       #   run.measurement.queries   # => 1139
@@ -12,7 +12,8 @@ module Castellan
       #
       # Objects are counted for the whole process.
       class Run
-        # Counts all statements, and those of some fingerprints apart; notes where records were loaded.
+        # Counts all statements and those of the given fingerprints, and collects the call sites that load
+        # records.
         class Statements
           attr_reader :counter, :asked, :loads
 
@@ -35,13 +36,13 @@ module Castellan
             @asked += 1 if !cached && @texts.fetch(sql) { @texts[sql] = @fingerprints.include?(Fingerprint.of(sql)) }
           end
 
-          # @return [Statements] the same for a thread that is started meanwhile
+          # @return [self] observer for a thread that starts meanwhile
           def strand = self
         end
         private_constant :Statements
 
         # @param findings [Array<Finding>]
-        # @param injection [Injection, nil] applied until the answer was read
+        # @param injection [Injection, nil] applied until the response is read
         # @yield the work
         # @return [Run]
         def self.of(findings, injection = nil, &work)
@@ -53,7 +54,7 @@ module Castellan
           new(statements, measured)
         end
 
-        # The answer is read within, because a body may ask the database.
+        # Reads the response inside the measurement, because a body may send queries.
         def self.timed
           objects = GC.stat(:total_allocated_objects)
           started_ns = Clock.monotonic_ns

@@ -3,12 +3,13 @@
 module Castellan
   module Doctor
     class Trial
-      # The hooks of an {Injection} in Sequel. Prepended at the first trial of a process; while none runs they ask one variable.
+      # Hooks an {Injection} into Sequel. Prepended at the first trial; without a trial they only check a
+      # variable.
       #
       #   SequelInjection.prepare
       #
-      # Records are loaded eagerly after they were loaded, as Sequel itself does it, so that no dataset is changed. Those that come
-      # one by one from `each` are read by `all` first, as the fix says.
+      # Loads associations eagerly after the records, as Sequel does, so that no dataset changes. `each` reads
+      # all records first, as the fix does.
       module SequelInjection
         # Prepended to Sequel::Dataset.
         module Datasets
@@ -53,29 +54,30 @@ module Castellan
         end
 
         class << self
-          # Prepends the hooks where the library is loaded.
+          # Prepends the hooks if Sequel is loaded.
           def prepare
             Sequel::Dataset.prepend(Datasets) if defined?(Sequel::Dataset) && !Sequel::Dataset.include?(Datasets)
           end
 
-          # @return [Array] what to load eagerly with the records of a dataset
+          # @return [Array<Preload>] preloads for the records of a dataset
           def preloads(injection, dataset)
             model = model_of(dataset)
             model ? injection.preloads(model) : []
           end
 
-          # Runs the block, which loads records, and loads eagerly what there is to load for them.
-          # @return what the block returned
+          # Runs the block, which loads records, and applies the preloads to them.
+          # @return what the block returns
           def around(injection, dataset)
             preloads = preloads(injection, dataset)
             injection.loading do
               found = yield
-              preloads.each { |preload| preload(injection, model_of(dataset), found, preload) } if found.size > 1 # one has no siblings
+              # One record has no siblings to preload with.
+              preloads.each { |preload| preload(injection, model_of(dataset), found, preload) } if found.size > 1
               found
             end
           end
 
-          # @return [Array, nil] records that were chosen for an association that this dataset is of
+          # @return [Array, nil] records chosen for the association of this dataset
           def chosen(injection, dataset)
             reflection = dataset.opts[:association_reflection]
             owner = dataset.opts[:model_object]
@@ -84,7 +86,7 @@ module Castellan
 
           private
 
-          # Rows of an eager graph become records only after they were read.
+          # Rows of an eager graph become records only after all are read.
           def model_of(dataset)
             dataset.model if dataset.respond_to?(:model) && (dataset.row_proc || dataset.opts[:eager_graph])
           end
@@ -109,7 +111,7 @@ module Castellan
             end
           end
 
-          # What is there already is not loaded again.
+          # Skips associations that are already loaded.
           def load(model, records, tree)
             tree.each do |name, rest|
               if records.all? { |record| record.associations.key?(name) }
@@ -125,7 +127,7 @@ module Castellan
             load(model.association_reflection(name).associated_class, children, tree)
           end
 
-          # Sequel writes nothing where Castellan writes an empty tree.
+          # Sequel expects nil for an empty tree.
           def eager(tree) = tree.transform_values { |rest| rest.empty? ? nil : eager(rest) }
         end
       end

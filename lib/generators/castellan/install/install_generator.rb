@@ -6,11 +6,11 @@ require "castellan"
 
 module Castellan
   module Generators
-    # Writes the initializer, and the migration of the versions that resources with `cache :exact` need.
+    # Writes the initializer, and a migration with the version triggers that `cache :exact` needs.
     #
-    #   bin/rails generate castellan:install   # config/initializers/castellan.rb, db/migrate/…_add_castellan_versions.rb
+    #   bin/rails generate castellan:install   # an initializer and db/migrate/…_add_castellan_versions.rb
     #
-    # A table that has versions already is left out, so the generator can be run again.
+    # Tables that already have versions are skipped, so you can run it again.
     class InstallGenerator < ::Rails::Generators::Base
       include ::ActiveRecord::Generators::Migration
 
@@ -34,13 +34,14 @@ module Castellan
         "no resource declares `cache :exact` yet; run this again when one does"
       end
 
-      # The first migration has the short name.
+      # The first migration gets the short name.
       def migration_name
         first = Dir.glob(File.join(destination_root, "db/migrate/*_add_castellan_versions.rb")).empty?
         first ? "add_castellan_versions" : "add_castellan_versions_of_#{tables.join("_and_").gsub(/\W/, "_")[0, 60]}"
       end
 
-      # @return [Array<String>] of documents of cached resources, with and without each include, that have no versions yet
+      # @return [Array<String>] tables of cached resources' documents, with and without each include, without
+      #   versions
       def tables
         @tables ||= cached.flat_map { |resource| tables_of(resource) }.uniq.sort.reject { |table| versions.installed?([table]) }
       end

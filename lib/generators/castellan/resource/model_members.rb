@@ -4,7 +4,7 @@ require "active_support/parameter_filter"
 
 module Castellan
   module Generators
-    # What of a model belongs into its resource: columns and associations that clients may see, and the others with the reason.
+    # Selects the columns and associations of a model for its resource, and gives reasons for those left out.
     #
     #   members = ModelMembers.new(User)
     #   members.attributes      # => ["email", "last_name"]
@@ -14,11 +14,12 @@ module Castellan
     class ModelMembers
       SECRET = /passw|passphrase|passkey|secret|token|digest|salt|crypt|credential|private|api_?key|access_?key|otp|ssn|iban|cvv|
                 card_?number|\Apin\z|_pin\z|session|signature|fingerprint|recovery|backup_code/x
-      # What is Rails' own machinery and no part of an API.
+      # Tables of Rails and gems that do not belong in an API.
       MACHINERY = /\A(?:ActiveStorage|ActionText|ActionMailbox|SolidQueue|PaperTrail)::|(?:\A|::)HABTM_/
       private_constant :SECRET, :MACHINERY
 
-      # @param namespace [Array<String>] of the resource, underscored
+      # @param model [Class] ActiveRecord model
+      # @param namespace [Array<String>] underscored namespace of the resource
       def initialize(model, namespace: [])
         @model = model
         @namespace = namespace.map(&:camelize)
@@ -29,34 +30,34 @@ module Castellan
         @attributes ||= columns - secrets - reserved
       end
 
-      # @return [Array<String>] columns that nobody should see by accident
+      # @return [Array<String>] columns that look secret
       def secrets
         @secrets ||= columns.select { |name| secret?(name) }
       end
 
-      # @return [Array<String>] columns whose name JSON:API keeps for itself
+      # @return [Array<String>] columns whose names JSON:API reserves
       def reserved
         columns & %w[id type]
       end
 
-      # @return [Array<String>] their declarations
+      # @return [Array<String>] declarations
       def relationships
         sorted.first.map(&:first)
       end
 
-      # @return [Array<(String, String)>] the declaration, and why it is not one yet
+      # @return [Array<(String, String)>] declaration, and the reason why it cannot be used yet
       def absent
         sorted.last
       end
 
-      # @return [Boolean] whether a row can be identified by one column
+      # @return [Boolean] whether the primary key is a single column
       def key?
         @model.primary_key.is_a?(String)
       end
 
       private
 
-      # Keys are told as linkage; the primary key is the id.
+      # Without foreign keys, which appear as linkage, and without the primary key, which is the id.
       def columns
         @columns ||= @model.column_names - [*@model.primary_key] - associations.flat_map { |one| keys(one) }
       end
@@ -71,7 +72,8 @@ module Castellan
         SECRET.match?(name) || filtered?(name) || @model.encrypted_attributes&.include?(name.to_sym) || false
       end
 
-      # What Rails keeps out of the log is not for clients either, except that it filters e-mail addresses.
+      # Parameters that Rails filters from logs are secrets, too, except e-mail addresses, which Rails also
+      # filters.
       def filtered?(name)
         !name.include?("mail") && ActiveSupport::ParameterFilter.new(@model.filter_attributes).filter(name => "x")[name] != "x"
       end
@@ -83,7 +85,7 @@ module Castellan
       def machinery?(reflection)
         MACHINERY.match?(reflection.options[:class_name].to_s) || (!reflection.polymorphic? && MACHINERY.match?(reflection.klass.name.to_s))
       rescue NameError
-        false # an association to a class that is not there is the reason in `absent`
+        false # {#reason} reports the missing class
       end
 
       def sorted
@@ -94,7 +96,7 @@ module Castellan
         reflection.macro == :has_and_belongs_to_many ? :has_many : reflection.macro
       end
 
-      # The default is named after the association, not after its class.
+      # The default name comes from the association, not from its class.
       def option(reflection)
         own = resource_name(reflection)
         ", resource: #{own.inspect}" unless own.nil? || own == default_name(reflection) || resource?(default_name(reflection))
@@ -113,14 +115,14 @@ module Castellan
         "#{Resource::ResourceName.classify(reflection.name)}Resource"
       end
 
-      # Of the class that it leads to; nil where that is not known.
+      # @return [String, nil] name by the association's class; nil if that is unknown
       def resource_name(reflection)
         "#{reflection.klass.name}Resource" unless reflection.polymorphic?
       rescue NameError
         nil
       end
 
-      # As {Resource::ResourceName} will look it up.
+      # Looks the name up like {Resource::ResourceName}.
       def resource?(name)
         own = [*@namespace, name].join("::")
         return true if own == "#{@model.name}Resource"

@@ -7,19 +7,20 @@ require "castellan/nearest"
 require_relative "model_members"
 
 module Castellan
-  # What `bin/rails generate castellan:…` writes.
+  # Generators for `bin/rails generate castellan:…`.
   module Generators
-    # Writes a resource from a model: its columns, its associations, and what was left out and why.
+    # Writes a resource for a model: its columns and associations, with comments for what is left out.
     #
     #   bin/rails generate castellan:resource User          # app/resources/user_resource.rb
     #   bin/rails generate castellan:resource Admin::User   # app/resources/admin/user_resource.rb
     #
-    # Columns that look secret (what Rails filters from its log, digests, tokens, encrypted attributes) are left out, and said to be.
-    # An association whose resource is not there yet is written as a comment, because a resource that names it would not boot.
+    # Columns that look secret (filtered parameters, digests, tokens, encrypted attributes) are left out and
+    # listed. An association without a resource is written as a comment, because a resource that names it
+    # would not boot.
     class ResourceGenerator < ::Rails::Generators::NamedBase
       source_root File.expand_path("templates", __dir__)
 
-      # @raise [Thor::Error] when there is no such model, or its table cannot be read
+      # @raise [Thor::Error] if the model does not exist or its table cannot be read
       def find_model
         @members = ModelMembers.new(model, namespace: class_path)
         members.attributes # reads the table
