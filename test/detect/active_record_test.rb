@@ -6,7 +6,7 @@ require "castellan/instrument/threads"
 class DetectActiveRecordTest < Minitest::Test
   World = ActiveRecordWorld
 
-  def test_a_walk_through_an_association_is_found_with_its_line_and_its_fix
+  def test_an_association_read_in_a_loop_is_found_with_line_and_fix
     users = World::User.order(:id).load
     assert_empty watch { users.size }
     finding = only do
@@ -25,7 +25,7 @@ class DetectActiveRecordTest < Minitest::Test
     assert_equal({ employee: {} }, finding.preload)
   end
 
-  def test_every_kind_of_association_is_witnessed
+  def test_reads_of_every_kind_of_association_are_observed
     { employee: World::User, tokens: World::User, comments: World::User, notes: World::User, tags: World::Post,
       user: World::Post, owner: World::Note }.each do |name, model|
       finding = only { model.all.to_a.each { |record| Array(record.public_send(name)) } }
@@ -34,13 +34,13 @@ class DetectActiveRecordTest < Minitest::Test
     end
   end
 
-  def test_associations_missing_at_one_load_are_written_as_one_call
+  def test_several_associations_of_one_load_are_one_preload_call
     findings = watch { World::User.all.each { |user| [user.employee, user.tokens.to_a] } }
     assert_equal 2, findings.size
     findings.each { |finding| assert_includes finding.fix, "add .preload(:employee, :tokens) where" }
   end
 
-  def test_nested_walks_are_repaired_at_their_root
+  def test_the_fix_of_nested_loops_is_at_their_root
     findings = watch do
       World::User.all.to_a.each do |user|
         user.posts.each { |post| post.comments.each(&:author) }
@@ -50,12 +50,12 @@ class DetectActiveRecordTest < Minitest::Test
     findings.each { |finding| assert_includes finding.fix, "add .preload(posts: { comments: :author }) where the users are loaded" }
   end
 
-  def test_a_walk_from_preloaded_records_is_repaired_where_their_root_was_loaded
+  def test_the_fix_below_preloaded_records_is_where_their_root_was_loaded
     finding = only { World::User.preload(posts: :comments).each { |user| user.posts.each { |post| post.comments.each(&:author) } } }
     assert_includes finding.fix, "preload(posts: { comments: :author }) where the users are loaded"
   end
 
-  def test_of_several_loads_the_one_is_told_whose_records_were_walked
+  def test_the_fix_names_the_load_whose_records_the_loop_reads
     finding = only do
       World::Post.all.map(&:id)
       few = World::Post.where(user_id: [1, 2]).to_a
@@ -65,7 +65,7 @@ class DetectActiveRecordTest < Minitest::Test
     assert_equal "test/detect/active_record_test.rb:#{__LINE__ - 4}", finding.parent_location
   end
 
-  def test_records_with_which_the_association_was_loaded_ask_nothing
+  def test_records_with_a_loaded_association_send_no_query
     finding = only do
       World::Post.where(user_id: [1, 2, 3]).preload(:user).map { |post| post.user.name }
       World::Post.where(user_id: [1, 2]).or(World::Post.where(user_id: nil)).find_each { |post| post.user.name }
@@ -78,7 +78,7 @@ class DetectActiveRecordTest < Minitest::Test
     assert_equal "test/detect/active_record_test.rb:#{__LINE__ - 2}", counted.parent_location
   end
 
-  def test_the_last_of_some_needs_an_association_of_its_own
+  def test_the_last_of_a_filtered_association_needs_a_new_association
     finding = only do
       World::User.all.to_a.each do |user|
         user.tokens.where(on_behalf: false).last&.secret
@@ -100,7 +100,7 @@ class DetectActiveRecordTest < Minitest::Test
     assert_includes finding.fix, "Token.where(user_id: values).group(:user_id).count"
   end
 
-  def test_each_way_to_ask_an_association_has_a_fix_that_fits
+  def test_each_way_to_query_an_association_has_a_suitable_fix
     fixes = {
       "has_one :chosen_token, -> { where(on_behalf: false) }" => only { users.each { |user| user.tokens.find_by(on_behalf: false) } },
       "has_one :last_post, -> { order(id: :desc) }" => only { users.each { |user| user.posts.order(:id).last } },
@@ -144,7 +144,7 @@ class DetectActiveRecordTest < Minitest::Test
     assert_equal 5, finding.count
   end
 
-  def test_two_associations_with_one_fingerprint_are_told_apart
+  def test_two_associations_with_one_fingerprint_are_two_findings
     findings = watch do
       World::Comment.all.to_a.each(&:author)
       World::Post.all.to_a.each(&:user)
@@ -167,7 +167,7 @@ class DetectActiveRecordTest < Minitest::Test
     assert_equal ["insert_all", nil, nil], findings.map { |finding| finding.fix.to_s[/insert_all/] }
   end
 
-  def test_the_query_cache_is_counted_apart
+  def test_query_cache_hits_are_counted_separately
     finding = only { World::Base.cache { World::Comment.all.to_a.each(&:author) } }
     assert_equal [5, 25], [finding.count, finding.cached_count]
   end
@@ -186,33 +186,33 @@ class DetectActiveRecordTest < Minitest::Test
     assert_empty(watch { 4.times { |page| World::Comment.order(:id).limit(5).offset(page * 5).to_a } })
   end
 
-  def test_a_walk_inside_batches_is_found
+  def test_an_association_read_inside_batches_is_found
     finding = only { World::Comment.find_each(batch_size: 10) { |comment| comment.post } }
     assert_equal ["ActiveRecordWorld::Comment#post", 30], [finding.association, finding.count]
   end
 
-  def test_waiting_for_a_change_is_no_finding
+  def test_polling_for_a_change_is_no_finding
     in_rolled_back do
       kinds = watch { 2.times { World::Tag.order(:id).first.destroy! } }.map(&:kind)
       assert_equal %i[write_loop], kinds
     end
   end
 
-  def test_two_lines_that_ask_alike_are_no_finding
+  def test_two_lines_with_equal_queries_are_no_finding
     assert_empty(watch do
       World::Tag.find(1)
       World::Tag.find(2)
     end)
   end
 
-  def test_enumerators_and_fibers_are_seen
+  def test_queries_in_enumerators_and_fibers_are_found
     assert_equal 5, only { World::User.all.to_a.each.lazy.map(&:employee).to_a }.count
     assert_equal 5, only { (walk = World::User.all.to_a.map(&:employee).each) && walk.next }.count
     assert_equal 5, only { World::User.all.to_a.each { |user| Fiber.new { user.employee }.resume } }.count
   end
 
-  # As those of load_async are, which run at the same time.
-  def test_statements_that_are_told_of_in_another_order_are_seen
+  # Notifications of load_async arrive in another order.
+  def test_queries_notified_in_another_order_are_found
     finding = only do
       3.times do |number|
         started_ns = 9_000_000 - number * 2_000_000
@@ -222,7 +222,7 @@ class DetectActiveRecordTest < Minitest::Test
     assert_equal [:n_plus_one, 3], [finding.kind, finding.count]
   end
 
-  def test_values_of_queries_are_in_no_part_of_a_finding
+  def test_a_finding_never_contains_values_of_queries
     finding = only { %w[hunter1 hunter2 hunter3].each { |secret| World::Token.find_by(secret: secret) } }
     refute_includes finding.to_h.except(:source).to_s, "hunter"
   end
@@ -233,13 +233,13 @@ class DetectActiveRecordTest < Minitest::Test
     refute_predicate Castellan::Instrument, :subscribed?
   end
 
-  def test_watches_nest
+  def test_recordings_may_be_nested
     inner = nil
     outer = watch { inner = watch { World::User.all.to_a.each(&:employee) } }
     assert_equal inner.map(&:count), outer.map(&:count)
   end
 
-  def test_a_thread_sees_only_its_own
+  def test_a_recording_contains_only_queries_of_its_thread
     findings = Array.new(4) do |number|
       Thread.new { watch { World::User.limit(number + 1).to_a.each(&:employee) } }
     end.map(&:value)
@@ -252,7 +252,7 @@ class DetectActiveRecordTest < Minitest::Test
 
   private
 
-  # Loaded anew, where it is asked for.
+  # Loads the users anew at each call.
   def users = World::User.all.to_a
 
   def watch(&block) = Castellan::Detect.watch(slow_ms: nil, &block)

@@ -4,8 +4,8 @@ require "test_helper"
 require "active_record"
 require "castellan/detect"
 
-# A small world of ActiveRecord models on a SQLite of its own: 5 users, each with an employee, 2 tokens and 2 posts of 3
-# comments; every comment has an author, every post 2 tags.
+# ActiveRecord models in their own SQLite: 5 users, each with an employee, 2 tokens and 2 posts of 3 comments;
+# every comment has an author, every post 2 tags.
 #
 #   World = ActiveRecordWorld
 #   World::User.all.each(&:employee)

@@ -68,14 +68,14 @@ class DetectAdviceTest < Minitest::Test
     works.each { |work| assert only(&work).fix, only(&work).fix_refused }
   end
 
-  def test_a_place_on_the_line_is_no_walk
+  def test_a_position_on_the_line_is_no_association
     work = -> { Node.where(parent_id: 1).preload(:children).each { |node| [node.children.size, node.author] } }
     finding = only(&work)
     assert_includes finding.fix, ".preload(:author) where"
     assert_predicate Castellan::Doctor.try(finding, &work), :accepted?
   end
 
-  def test_what_the_preloaded_records_of_the_same_model_ask_for_is_preloaded_below_them
+  def test_associations_of_preloaded_records_of_the_same_model_are_preloaded_below_them
     work = -> { Node.where(parent_id: 1).preload(:children).each { |node| node.children.each { |child| child.new_children.to_a } } }
     finding = only(&work)
     assert_equal ["DetectAdviceTest::Node#new_children", 4], [finding.association, finding.count]
@@ -97,7 +97,7 @@ class DetectAdviceTest < Minitest::Test
     end
   end
 
-  def test_the_column_that_a_line_gives_a_value_to_is_not_chosen_by_a_scope
+  def test_a_column_that_the_line_assigns_is_not_a_condition_of_a_scope
     finding = only { Holder.all.each { |holder| World::Token.where(user_id: holder.id, secret: "y").exists? } }
     assert_equal "DetectAdviceTest::Holder#tokens", finding.association
     finding = only { Holder.all.each { |holder| holder.secret_tokens.exists? } }
@@ -112,7 +112,7 @@ class DetectAdviceTest < Minitest::Test
     World::User.class_eval { remove_method :last_token }
   end
 
-  def test_a_row_is_known_by_the_columns_that_the_statement_names
+  def test_a_row_is_identified_by_the_columns_of_the_statement
     { "(name) do update" => "upsert_all(rows, unique_by: :name)", "(name, id) do update" => "upsert_all(rows, unique_by: [:name, :id])",
       "(id) do update" => "upsert_all(rows)", "do nothing" => "insert_all(rows)" }.each do |conflict, code|
       shape = Castellan::Detect::Shape.of("insert into tags (name) values (?) on conflict #{conflict}")
@@ -131,7 +131,7 @@ class DetectAdviceTest < Minitest::Test
     assert_includes finding.fix, "add .preload(:user) where the posts are loaded: #{at} and read .user at #{at}"
   end
 
-  def test_a_finding_has_the_frames_of_the_application_that_led_to_its_statements
+  def test_a_finding_has_the_application_frames_of_its_statements
     tally = Castellan::Detect::Tally.new
     Castellan::Instrument.record(tally) { bylines }
     finding = Castellan::Detect::Verdict.new(tally).findings.first
@@ -151,7 +151,7 @@ class DetectAdviceTest < Minitest::Test
     assert_predicate Castellan::Doctor.try(finding, &families), :accepted?
   end
 
-  def test_what_is_copied_by_a_select_is_not_inserted_as_rows
+  def test_an_insert_from_a_select_is_not_written_as_rows
     World::Base.transaction do
       finding = only do
         3.times { |id| World::Base.connection.execute("INSERT INTO tags (name) SELECT name FROM tags WHERE id = #{id}") }
@@ -162,7 +162,7 @@ class DetectAdviceTest < Minitest::Test
     end
   end
 
-  def test_whether_one_record_is_among_those_of_each_is_asked_for_that_record
+  def test_membership_of_one_record_is_queried_for_that_record
     wanted = World::Post.first
     finding = only { World::User.all.map { |user| user.posts.exists?(wanted.id) } }
     code = "ActiveRecordWorld::Post.where(user_id: values).where(id: wanted.id).distinct.pluck(:user_id)"
@@ -187,13 +187,13 @@ class DetectAdviceTest < Minitest::Test
     assert_includes only { World::User.all.map { |user| user.posts.exists?({ id: 5 }) } }.fix, ".where({ id: 5 }).distinct"
   end
 
-  def test_a_condition_that_the_line_does_not_show_means_no_fix
+  def test_a_condition_that_is_not_on_the_line_has_no_fix
     comments = World::Comment.where(author_id: World::User.last.id)
     finding = only { World::Post.all.map { |post| comments.exists?(post_id: post.id) } }
     assert_nil finding.fix
   end
 
-  def test_what_an_association_is_declared_with_is_not_left_out_of_a_query_for_all
+  def test_the_scope_of_an_association_is_kept_in_a_query_for_all
     finding = only { Node.all.map { |node| node.new_children.count } }
     assert_nil finding.fix
     assert_nil only { Node.all.map { |node| node.new_children.average(:id) } }.fix
@@ -218,14 +218,14 @@ class DetectAdviceTest < Minitest::Test
     assert_equal(*versions)
   end
 
-  def test_of_several_models_of_a_table_the_one_that_the_line_names_is_meant
+  def test_the_model_that_the_line_names_is_chosen_among_those_of_a_table
     assert_includes only { [1, 2, 3].each { |id| SequelWorld::User.first(id: id) } }.fix, "User.where(id: values)"
     assert_includes only { [1, 2, 3].each { |id| SequelWorld::TacticalUser.first(id: id) } }.fix, "TacticalUser.where(id: values)"
     finding = only { [1, 2, 3].each { |id| SequelWorld::User.first(id: id) } }
     assert_match(/once: SequelWorld::User\./, finding.fix)
   end
 
-  def test_a_limit_of_the_parents_is_none_of_the_association
+  def test_a_limit_of_the_parents_is_not_one_of_the_association
     assert_includes only { World::User.limit(4).map { |user| user.post_ids } }.fix, "add .preload(:posts) where"
   end
 
@@ -237,7 +237,7 @@ class DetectAdviceTest < Minitest::Test
     assert_includes finding.fix_refused, "differ from record to record"
   end
 
-  def test_the_condition_that_changes_is_asked_for_at_once
+  def test_the_condition_that_varies_is_queried_once
     author = World::User.last.id
     finding = only { [1, 2, 3].map { |post| World::Comment.find_by(author_id: author, post_id: post) } }
     assert_includes finding.fix, "World::Comment.where(post_id: values).where(author_id: author)"
@@ -245,7 +245,7 @@ class DetectAdviceTest < Minitest::Test
     assert_includes finding.fix_refused, "does not show which changes"
   end
 
-  def test_both_lists_that_walk_are_named
+  def test_both_lists_that_read_the_association_are_named
     finding = only do
       World::Post.limit(3).each(&:user)
       World::Post.offset(3).limit(3).each(&:user)
@@ -259,7 +259,7 @@ class DetectAdviceTest < Minitest::Test
     assert_includes finding.fix_refused, "no line of the application was running"
   end
 
-  def test_what_replaces_rows_is_not_replaced_by_what_leaves_them
+  def test_a_statement_that_replaces_rows_is_not_replaced_by_one_that_keeps_them
     World::Base.transaction do
       assert_includes only { 3.times { |number| World::Tag.upsert({ id: number + 1, name: "up" }) } }.fix, "Tag.upsert_all(rows)"
       assert_includes only { 3.times { |number| World::Tag.insert({ id: number + 1, name: "up" }) } }.fix, "Tag.insert_all(rows)"
@@ -273,7 +273,7 @@ class DetectAdviceTest < Minitest::Test
   end
 
   # As PostgreSQL is asked. SQLite is sent the same statement again.
-  def test_what_is_found_and_then_locked_is_found_where_the_lock_is_a_statement_of_its_own
+  def test_records_that_are_found_and_then_locked_are_reported_if_the_lock_is_a_query
     tally = Castellan::Detect::Tally.new
     sql = "SELECT * FROM tags WHERE id = $1 LIMIT $2"
     [1, 2].product(["", " FOR UPDATE"]) do |id, lock|
@@ -282,7 +282,7 @@ class DetectAdviceTest < Minitest::Test
     assert_equal [[:n_plus_one, 2], [:n_plus_one, 2]], Castellan::Detect::Verdict.new(tally).findings.map { |one| [one.kind, one.count] }
   end
 
-  def test_a_lock_for_each_row_is_not_taken_away
+  def test_a_lock_per_row_is_kept
     finding = only { World::Base.transaction { [1, 2, 3].each { |id| World::Tag.lock.find(id) } } }
     assert_includes finding.fix_refused, "each row is locked by itself"
     finding = only { World::Base.transaction { World::Tag.limit(3).each { |tag| tag.with_lock { tag.update!(name: "n #{tag.id}") } } } }

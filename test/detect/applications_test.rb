@@ -3,7 +3,7 @@
 require "castellan/doctor"
 require_relative "applications_world"
 
-# What applications of other people taught: no fix loses data, and each is for the records that need it.
+# Lessons from real applications: a fix loses no data and is for the records that need it.
 class DetectApplicationsTest < Minitest::Test
   World = ApplicationsWorld
 
@@ -12,13 +12,13 @@ class DetectApplicationsTest < Minitest::Test
     assert_nil only { World::Project.order(:id).map { |project| project.own_or_system_wide.to_a } }.fix
   end
 
-  def test_a_condition_that_the_line_does_not_show_means_no_fix
+  def test_a_condition_that_is_not_on_the_line_has_no_fix
     open = World::Version.where(status: "open")
     [->(project) { project.versions.merge(open).to_a }, ->(project) { filtered(project.versions).where(rank: 0).to_a }]
       .each { |work| assert_nil only { World::Project.order(:id).map(&work) }.fix }
   end
 
-  def test_a_condition_that_is_no_equation_is_carried_over_or_there_is_no_fix
+  def test_a_condition_other_than_equality_is_kept_or_there_is_no_fix
     finding = only { World::Project.order(:id).map { |project| World::Version.where(project_id: project.id).where("rank > 0").last } }
     assert_nil finding.fix
     finding = only { World::Project.order(:id).map { |project| project.versions.where("rank > 0").last } }
@@ -38,7 +38,7 @@ class DetectApplicationsTest < Minitest::Test
     assert_equal 2, declared.map { |code| code[/:(\w+)/] }.uniq.size, declared.inspect
   end
 
-  def test_where_one_line_loads_several_classes_the_fix_is_for_the_one_that_needs_it
+  def test_the_fix_is_for_the_class_that_needs_it_if_a_line_loads_several
     work = lambda do
       events = [World::Issue.order(:id).preload(:tracker), World::Journal.order(:id).preload(issue: :project)]
       events.flat_map do |scope|
@@ -63,19 +63,19 @@ class DetectApplicationsTest < Minitest::Test
     assert_predicate trial, :accepted?, trial.to_s
   end
 
-  def test_conditions_on_a_joined_table_are_not_the_models_own
+  def test_conditions_on_a_joined_table_are_not_those_of_the_model
     finding = only { World::Project.order(:id).map(&:member_users) }
     refute_includes finding.fix.to_s, "where(admin:"
   end
 
-  def test_the_condition_of_single_table_inheritance_is_none_of_the_application
+  def test_the_type_condition_of_single_table_inheritance_is_ignored
     finding = only { World::Issue.order(:id).map { |issue| World::User.where(id: issue.author_id).first.name } }
     refute_includes finding.fix.to_s, "type"
     finding = only { [1, 2, 3].map { |number| World::Group.where(id: number).first&.name } }
     assert_includes finding.fix, "ApplicationsWorld::Group.where(id: values)"
   end
 
-  def test_values_and_ids_of_an_ordered_association_are_read_from_what_is_loaded
+  def test_values_and_ids_of_an_ordered_association_use_the_preload
     [-> { World::Variant.order(:id).map(&:image_ids) }, -> { World::Variant.order(:id).map { |variant| variant.images.pluck(:id) } },
      -> { World::Variant.order(:id).map { |variant| variant.images.first.id } }].each do |work|
       finding = only(&work)
@@ -85,7 +85,7 @@ class DetectApplicationsTest < Minitest::Test
     end
   end
 
-  def test_a_method_that_looks_among_loaded_records_first_wants_the_preload
+  def test_a_method_that_checks_loaded_records_first_needs_the_preload
     work = -> { World::Variant.order(:id).map { |variant| variant.price_in("USD").cents } }
     finding = only(&work)
     assert_includes finding.fix, "add .preload(:prices) where the variants are loaded"
@@ -93,13 +93,13 @@ class DetectApplicationsTest < Minitest::Test
     assert_predicate trial, :accepted?, trial.to_s
   end
 
-  def test_a_value_that_is_the_same_for_all_is_asked_for_at_once
+  def test_a_value_shared_by_all_records_is_queried_once
     currency = "USD"
     finding = only { World::Variant.order(:id).map { |variant| variant.prices.find_by(currency: currency).cents } }
     assert_includes finding.fix, "Price.where(variant_id: values).where(currency: currency)"
   end
 
-  def test_a_load_for_another_purpose_is_not_the_one_to_preload_at
+  def test_the_preload_is_not_proposed_at_an_unrelated_load
     work = lambda do
       names = World::Variant.order(:id).to_a.map(&:product_id)
       variants = World::Variant.where(product_id: names).to_a
@@ -111,7 +111,7 @@ class DetectApplicationsTest < Minitest::Test
     assert_predicate trial, :accepted?, trial.to_s
   end
 
-  def test_a_load_within_a_block_is_not_the_one_to_preload_at
+  def test_the_preload_is_not_proposed_at_a_load_within_a_block
     work = lambda do
       World::Product.order(:id).preload(:variants).map do |product|
         others = World::Variant.where(product_id: [product.id, product.id + 1]).to_a

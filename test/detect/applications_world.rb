@@ -4,8 +4,8 @@ require "test_helper"
 require "active_record"
 require "castellan/detect"
 
-# Models in the manner of Redmine (projects, versions, issues, journals), Spree (taxonomies, products, variants, prices, images) and
-# Solidus (stock items), on a SQLite of their own.
+# Models in the style of Redmine (projects, versions, issues, journals), Spree (taxonomies, products,
+# variants, prices, images) and Solidus (stock items), in their own SQLite.
 module ApplicationsWorld
   DIRECTORY = Dir.mktmpdir("castellan-applications")
   Minitest.after_run { FileUtils.rm_rf(DIRECTORY) }

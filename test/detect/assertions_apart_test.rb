@@ -4,7 +4,7 @@ require "test_helper"
 require "open3"
 require "tmpdir"
 
-# The assertions as people use them: in a file of minitest and nothing else, and in a Rails application, each a process of its own.
+# The assertions in a plain minitest file and in a Rails application, each in its own process.
 class DetectAssertionsApartTest < Minitest::Test
   SEQUEL = <<~RUBY
     require "minitest/autorun"
@@ -95,7 +95,7 @@ class DetectAssertionsApartTest < Minitest::Test
     RUBY
   }.freeze
 
-  def test_a_file_of_minitest_with_sequel
+  def test_assertions_in_a_minitest_file_with_sequel
     output = minitest("books_test.rb" => SEQUEL)
     assert_match(/4 runs, \d+ assertions, 2 failures, 0 errors/, output)
     assert_match(/Queries repeat: 1 finding\n\s+n_plus_one: 3 queries at books_test.rb:20 through Book#author/, output)
@@ -103,7 +103,7 @@ class DetectAssertionsApartTest < Minitest::Test
     assert_includes output, "1.0 more queries a record at books_test.rb:26"
   end
 
-  def test_a_rails_application
+  def test_assertions_in_a_rails_application
     output = minitest(RAILS, "test/books_test.rb")
     assert_match(/5 runs, \d+ assertions, 2 failures, 0 errors/, output)
     assert_match(%r{n_plus_one: 3 queries at app/controllers/books_controller.rb:4 through Book#author for 3 records}, output)
@@ -112,7 +112,7 @@ class DetectAssertionsApartTest < Minitest::Test
 
   private
 
-  # @return [String] what minitest printed
+  # @return [String] the output of minitest
   def minitest(files, run = files.keys.first)
     Dir.mktmpdir do |dir|
       files.each do |name, text|

@@ -44,7 +44,7 @@ class DetectAssertionsTest < Minitest::Test
     assert_queries_constant(tags) { World::Tag.all.to_a }
   end
 
-  def test_work_that_does_not_see_the_new_data_cannot_pass
+  def test_a_block_that_does_not_read_the_new_data_fails
     error = assert_raises(Minitest::Assertion) { assert_queries_constant(tags) { World::User.all.to_a } }
     assert_includes error.message, "were not part of the work"
   end

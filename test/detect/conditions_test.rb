@@ -6,7 +6,7 @@ require "castellan/detect"
 class DetectConditionsTest < Minitest::Test
   Conditions = Castellan::Detect::Conditions
 
-  def test_conditions_that_must_all_be_met_are_told_apart
+  def test_conditions_joined_by_and_are_separated
     { "select * from a where x = ? and y > ? order by z limit ?" => ["x = ?", "y > ?"],
       "select * from a where (x is null or x = ?) and (y = ?)" => ["x is null or x = ?", "y = ?"],
       "select * from a where (x = ? and (y = ?))" => ["x = ?", "y = ?"],

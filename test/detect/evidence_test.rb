@@ -17,7 +17,7 @@ class DetectEvidenceTest < Minitest::Test
     super
   end
 
-  def test_what_is_loaded_eagerly_and_never_read_is_a_finding_after_enough_requests
+  def test_an_unused_eager_load_is_a_finding_after_enough_requests
     2.times { look { index } }
     assert_empty @evidence.findings
     look { index }
@@ -29,7 +29,7 @@ class DetectEvidenceTest < Minitest::Test
     assert_equal "take :posts out of what is loaded with the users at #{finding.location}: in 3 requests nobody read it", finding.fix
   end
 
-  def test_one_request_that_reads_it_is_enough_to_keep_it
+  def test_one_request_that_reads_the_association_prevents_the_finding
     3.times { look { index } }
     look { index.first.posts.map(&:id) }
     assert_empty @evidence.findings
@@ -37,7 +37,7 @@ class DetectEvidenceTest < Minitest::Test
     assert_empty @evidence.findings
   end
 
-  def test_every_way_to_read_counts
+  def test_every_way_to_read_an_association_counts
     3.times do
       look { World::User.preload(:employee).each(&:employee) }
       look { World::Post.preload(:user).map(&:user) }
@@ -50,7 +50,7 @@ class DetectEvidenceTest < Minitest::Test
     assert_empty @evidence.findings
   end
 
-  def test_what_is_taken_out_of_an_association_is_read
+  def test_records_taken_out_of_an_association_count_as_read
     3.times do
       look { World::User.preload(:employee).map { |user| user.association(:employee).target } }
       look { World::Post.preload(:user).map { |post| post.association(:user).load_target } }
@@ -62,7 +62,7 @@ class DetectEvidenceTest < Minitest::Test
     assert_equal "ActiveRecordWorld::Post#comments", only.association
   end
 
-  def test_what_comes_by_a_join_that_nobody_needs
+  def test_an_unused_join_is_a_finding
     3.times do
       look { World::User.eager_load(:posts, :employee).where(name: "user 1".."user 9").order(:id).map(&:employee) }
       look { SequelWorld::User.eager_graph(:posts, :employee).where(Sequel[:users][:id] => 1..5).all.map(&:employee) }
@@ -71,7 +71,7 @@ class DetectEvidenceTest < Minitest::Test
                  @evidence.findings.map { |finding| [finding.kind, finding.association] }.sort
   end
 
-  def test_a_join_that_takes_part_in_the_choice_or_the_order_is_needed
+  def test_a_join_used_by_conditions_or_order_is_needed
     3.times do
       look { World::User.eager_load(:posts).where(posts: { id: 1..50 }).to_a }
       look { World::User.eager_load(:employee).order("employees.id").to_a }
@@ -85,7 +85,7 @@ class DetectEvidenceTest < Minitest::Test
     assert_empty @evidence.findings
   end
 
-  def test_a_join_that_a_filter_needs_now_and_then_is_needed
+  def test_a_join_that_some_requests_filter_by_is_needed
     8.times do |number|
       look do
         users = World::User.eager_load(:posts)
@@ -104,13 +104,13 @@ class DetectEvidenceTest < Minitest::Test
     assert_empty @evidence.findings
   end
 
-  def test_a_callback_that_asks_for_something_hides_no_join
+  def test_a_callback_that_sends_queries_hides_no_join
     seen = Class.new(World::User) { after_find { World::Tag.first } }
     3.times { look { seen.eager_load(:posts).to_a } }
     assert_equal :unused_eager_load, only.kind
   end
 
-  def test_what_another_thread_sends_meanwhile_decides_nothing
+  def test_queries_of_other_threads_are_ignored
     asked = Thread::Queue.new
     seen = Class.new(World::User) { after_find { asked.pop(true).call unless asked.empty? } }
     3.times do
@@ -126,7 +126,7 @@ class DetectEvidenceTest < Minitest::Test
     assert_equal [nil, false], [use.sent, use.unread?(World::User, :posts)]
   end
 
-  def test_what_was_only_counted_wants_a_counter_cache
+  def test_an_association_that_is_only_counted_needs_a_counter_cache
     3.times { look { World::User.preload(:posts).map { |user| user.posts.size } } }
     finding = only
     assert_equal [:counter_cache, "ActiveRecordWorld::User#posts"], finding.to_h.values_at(:kind, :association)
@@ -134,24 +134,24 @@ class DetectEvidenceTest < Minitest::Test
     assert_includes finding.fix, "take :posts out of what is loaded at #{finding.location}"
   end
 
-  def test_a_counter_cache_that_cannot_be_is_refused
+  def test_an_impossible_counter_cache_is_not_proposed
     3.times { look { World::Post.preload(:tags).map { |post| post.tags.size } } }
     assert_equal [:counter_cache, nil], [only.kind, only.fix]
     assert_includes only.fix_refused, "needs a belongs_to"
   end
 
-  def test_an_association_that_repeated_queries_is_left_alone
+  def test_an_association_with_repeated_queries_is_not_reported
     look { World::User.all.to_a.each { |user| user.posts.to_a } }
     3.times { look { index } }
     assert_empty @evidence.findings
   end
 
-  def test_ids_of_what_was_loaded_are_read
+  def test_reading_ids_counts_as_reading_the_association
     3.times { look { World::User.preload(:posts).map(&:post_ids) } }
     assert_empty @evidence.findings
   end
 
-  def test_a_load_that_was_proven_to_be_in_vain_holds_until_somebody_reads_it
+  def test_an_unused_load_is_reported_until_a_request_reads_it
     3.times { look { index } }
     finding = only
     assert @evidence.holds?(finding)
@@ -159,7 +159,7 @@ class DetectEvidenceTest < Minitest::Test
     refute @evidence.holds?(finding)
   end
 
-  def test_what_was_seen_last_is_kept
+  def test_the_most_recent_loads_are_kept
     most = Castellan::Detect::Evidence::MOST
     here = Castellan::CallSite.current & ~Castellan::CallSite::LINE_MASK
     (most + 1).times { |line| 3.times { @evidence.observe([[here + line, World::User, :posts, 5, nil]]) } }
@@ -167,24 +167,24 @@ class DetectEvidenceTest < Minitest::Test
     refute(@evidence.findings.any? { |finding| finding.location.end_with?(":0") })
   end
 
-  def test_one_record_is_no_set
+  def test_one_record_is_no_eager_load
     3.times { look { World::User.preload(:posts).limit(1).to_a } }
     assert_empty @evidence.findings
   end
 
-  def test_sequel_is_looked_at_as_well
+  def test_unused_eager_loads_of_sequel_are_found
     3.times { look { SequelWorld::User.eager(:posts, :employee).all.each(&:employee) } }
     assert_equal [:unused_eager_load, "SequelWorld::User#posts"], only.to_h.values_at(:kind, :association)
   end
 
-  def test_what_a_record_of_sequel_keeps_may_be_read_without_its_method
+  def test_reading_the_associations_hash_of_sequel_counts
     3.times { look { SequelWorld::User.eager(:posts).all.map { |user| user.associations[:posts].size } } }
     assert_empty @evidence.findings
     3.times { look { SequelWorld::Post.eager(:user, :comments).all.map(&:id) } }
     assert_equal %w[Post#comments Post#user], @evidence.findings.map { |finding| finding.association[/\w+#\w+/] }.sort
   end
 
-  # In a process of its own, because it is looked up once where Sequel lies.
+  # In its own process, because Sequel's location is looked up once.
   EXTENDED = <<~RUBY
     require "sequel"
     require "castellan/detect"
@@ -206,7 +206,7 @@ class DetectEvidenceTest < Minitest::Test
     print other.findings.size
   RUBY
 
-  def test_an_application_may_extend_the_models_of_sequel
+  def test_evidence_works_with_extended_sequel_models
     assert_equal "001", run_ruby("-e", EXTENDED)
   end
 
@@ -220,7 +220,7 @@ class DetectEvidenceTest < Minitest::Test
     assert_includes error.message, "2 or more"
   end
 
-  def test_of_many_requests_its_share_is_looked_at
+  def test_a_share_of_many_requests_is_sampled
     looked = [0, 0.1, 1].to_h do |share|
       sampled = Castellan::Detect::Evidence::Sampled.new(share)
       [share, Array.new(2_000) { sampled.begin&.tap { |use| sampled.finish(use, Castellan::Detect::Tally.new) } }.compact.size]

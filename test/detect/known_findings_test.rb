@@ -22,14 +22,14 @@ class DetectKnownFindingsTest < Minitest::Test
     refute known.known?(finding(location: "app/users.rb:9", fingerprint: "select a"))
   end
 
-  def test_what_it_writes_down_it_reads_once_a_reason_is_given
+  def test_a_written_file_is_valid_once_it_has_reasons
     findings = [finding(location: "app/users.rb:9", association: "User#posts"), finding(location: "app/a: b.rb:9", fingerprint: "select ?")]
     text = Known.entries(findings)
     assert_includes assert_raises(Castellan::ConfigurationError) { read(text) }.message, "entry 1: give the reason"
     assert_empty read(text.gsub("reason: ''", "reason: few")).new_among(findings)
   end
 
-  def test_a_file_that_is_none_is_refused_with_its_name_and_what_to_write
+  def test_an_invalid_file_raises_with_its_name_and_the_fix
     assert_includes assert_raises(Castellan::ConfigurationError) { Known.of("nowhere.yml") }.message, "nowhere.yml: no such file"
     { "a: b" => "write a list", "- [" => "in line", "- file: a\n  line: 3\n" => "line is none of file", "- 3" => "entry 1: write a list",
       "- association: User#posts" => "give the file" }.each do |text, message|

@@ -18,26 +18,26 @@ class DetectKnownVerdictsTest < Minitest::Test
     @verdicts = KnownVerdicts.new(repeats: 2, min_ns: 0)
   end
 
-  def test_a_request_that_did_the_same_is_not_judged_again
+  def test_an_equal_request_reuses_the_verdict
     first, second = Array.new(2) { @verdicts.findings(tally { employees }) }
     assert_same first.first.fix, second.first.fix
     assert_equal untimed(first), untimed(second)
   end
 
-  def test_the_time_is_the_requests_own
+  def test_a_reused_verdict_has_the_time_of_its_request
     2.times do
       tally = tally { employees }
       assert_equal tally.groups.last.total_ns, @verdicts.findings(tally).first.total_ns
     end
   end
 
-  def test_what_was_done_less_often_or_from_another_line_is_judged
+  def test_another_count_or_line_is_judged_again
     assert_equal [5, 3, 5], [employees_of(5), employees_of(3), employees_of(5)]
     other = @verdicts.findings(tally { World::User.all.to_a.each(&:employee) })
     assert_includes other.first.location, ":#{__LINE__ - 1}"
   end
 
-  def test_where_a_file_was_written_it_is_judged_again
+  def test_a_changed_file_is_judged_again
     code = "def (KnownVerdictsCode = Object.new).run = ActiveRecordWorld::User.all.to_a.each(&:employee)"
     Dir.mktmpdir do |directory|
       load(File.join(directory, "code.rb").tap { |file| File.write(file, code) })
@@ -51,7 +51,7 @@ class DetectKnownVerdictsTest < Minitest::Test
     Object.send(:remove_const, :KnownVerdictsCode)
   end
 
-  def test_the_stack_is_the_requests_own
+  def test_a_reused_verdict_has_the_stack_of_its_request
     shared = -> { World::User.all.to_a.each(&:employee) }
     tallies = [tally { shared.call },
                tally { shared.call }]
@@ -60,7 +60,7 @@ class DetectKnownVerdictsTest < Minitest::Test
     assert_equal stacks, tallies.map { |one| @verdicts.findings(one).first.stack }
   end
 
-  def test_a_model_that_appears_is_judged
+  def test_a_new_model_is_judged_again
     World::Base.connection.create_table(:late_things) { |table| table.integer(:user_id) }
     asked = -> { [1, 2, 3].each { |id| World::Base.connection.select_all("SELECT * FROM late_things WHERE user_id = #{id}") } }
     fixes = Array.new(2) { @verdicts.findings(tally(&asked)).first.fix }
@@ -84,7 +84,7 @@ class DetectKnownVerdictsTest < Minitest::Test
     assert_operator @verdicts.instance_variable_get(:@known).size, :<=, KnownVerdicts::MOST
   end
 
-  def test_on_every_labelled_sample_it_says_what_a_verdict_says
+  def test_reused_verdicts_equal_new_ones_on_every_sample
     worlds.each do |world, samples|
       samples.each do |sample|
         2.times do

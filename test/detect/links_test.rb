@@ -3,7 +3,7 @@
 require_relative "active_record_world"
 require_relative "sequel_world"
 
-# Through which association a calculation or a finder was asked for, where nothing but the statement tells.
+# Finds the association of a calculation or finder that only its SQL reveals.
 class DetectLinksTest < Minitest::Test
   World = ActiveRecordWorld
 
@@ -21,14 +21,14 @@ class DetectLinksTest < Minitest::Test
     one_to_many :own_keys, class: "SequelWorld::Token", key: :user_id, conditions: { on_behalf: false }
   end
 
-  def test_the_association_whose_scope_was_asked_for_is_meant
+  def test_the_association_with_the_queried_scope_is_chosen
     assert_equal "DetectLinksTest::Author#keys", only { Author.all.map { |author| number_of(author, :keys) } }.association
     assert_equal "DetectLinksTest::Author#own_keys", only { Author.all.map { |author| number_of(author, :own_keys) } }.association
     sequel = %i[keys_dataset own_keys_dataset].map { |name| only { Writer.all.map { |writer| number_of(writer, name) } }.association }
     assert_equal ["DetectLinksTest::Writer#keys", "DetectLinksTest::Writer#own_keys"], sequel
   end
 
-  def test_the_association_may_be_named_above_the_line_that_asks
+  def test_the_association_may_be_named_above_the_line_of_the_query
     finding = only do
       Author.all.map do |author|
         author.keys
@@ -40,7 +40,7 @@ class DetectLinksTest < Minitest::Test
     assert_equal "DetectLinksTest::Author#keys", finding.association
   end
 
-  def test_where_two_fit_alike_it_is_said
+  def test_two_associations_that_match_equally_are_both_named
     finding = only { Author.all.map { |author| number_of(author, :essays) } }
     assert_equal "DetectLinksTest::Author#articles", finding.association
     assert_match(/ \(ambiguous: DetectLinksTest::Author#essays asks the same\)\z/, finding.fix)

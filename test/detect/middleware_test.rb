@@ -21,7 +21,7 @@ class DetectMiddlewareTest < Minitest::Test
     Castellan::Instrument.unsubscribe while Castellan::Instrument.subscribed?
   end
 
-  def test_findings_are_in_the_header_and_in_the_log_and_not_in_the_body
+  def test_findings_are_in_the_header_and_the_log_but_not_in_the_body
     response = get(employees)
     line = method(:employees).source_location.last + 2
     assert_equal "n_plus_one 5 test/detect/middleware_test.rb:#{line} ActiveRecordWorld::User#employee", response["castellan-findings"]
@@ -30,13 +30,13 @@ class DetectMiddlewareTest < Minitest::Test
     assert_equal "5", response.body
   end
 
-  def test_a_request_without_findings_is_left_as_it_is
+  def test_a_request_without_findings_is_unchanged
     response = get(->(_env) { [200, {}, [World::User.count.to_s]] })
     assert_nil response["castellan-findings"]
     assert_empty @log.string
   end
 
-  def test_in_production_nothing_is_watched_unless_authorised
+  def test_in_production_only_authorised_requests_are_recorded
     assert_nil get(employees, environment: "production")["castellan-findings"]
     authorize = ->(env) { env["HTTP_X_DEVELOPER"] == "yes" }
     assert_nil get(employees, environment: "production", authorize: authorize)["castellan-findings"]
@@ -48,7 +48,7 @@ class DetectMiddlewareTest < Minitest::Test
     refute_predicate Castellan::Instrument, :subscribed?
   end
 
-  def test_a_body_that_is_made_while_it_is_sent_is_watched_until_it_is_closed
+  def test_a_lazy_body_is_recorded_until_it_is_closed
     users = World::User.all.to_a
     lazy = Enumerator.new { |yielder| World::User.all.to_a.each { |user| yielder << user.employee.id.to_s } }
     assert_equal users.map { |user| user.employee.id }.join, get(->(_env) { [200, {}, lazy] }).body
@@ -56,7 +56,7 @@ class DetectMiddlewareTest < Minitest::Test
     assert_nil Castellan::Recording.current
   end
 
-  def test_a_streaming_body_is_watched_too
+  def test_a_streaming_body_is_recorded
     stream = ->(out) { World::User.all.to_a.each { |user| out << user.employee.id.to_s } && out.close }
     _, _, body = build(->(_env) { [200, {}, stream] }).call(env)
     refute_respond_to body, :each
@@ -64,7 +64,7 @@ class DetectMiddlewareTest < Minitest::Test
     assert_includes @log.string, "5 queries"
   end
 
-  def test_a_request_that_raises_throws_or_runs_out_of_time_has_its_findings_in_the_log_and_closes_its_recording
+  def test_a_request_that_raises_throws_or_times_out_logs_its_findings
     assert_raises(RuntimeError) { get(failing { raise "out" }) }
     catch(:out) { get(failing { throw :out }) }
     assert_raises(Timeout::Error) { Timeout.timeout(0.2) { get(failing { Queue.new.pop }) } }
@@ -88,19 +88,19 @@ class DetectMiddlewareTest < Minitest::Test
     assert_includes @log.string, "could not report its findings"
   end
 
-  def test_a_watch_within_a_watch_takes_nothing_from_it
+  def test_nested_middlewares_both_have_the_findings
     inner = build(employees)
     assert_equal %w[n_plus_one] * 2, [get(inner), get(employees)].map { |response| response["castellan-findings"][/\w+/] }
     assert_equal 3, @log.string.scan("5 queries").size
   end
 
-  def test_what_the_reporter_raises_changes_no_response
+  def test_an_error_of_the_reporter_changes_no_response
     response = get(employees) { raise "no room" }
     assert_equal "5", response.body
     assert_includes @log.string, "could not report its findings"
   end
 
-  def test_what_nobody_reads_is_told_once_when_enough_requests_have_shown_it
+  def test_an_unused_eager_load_is_reported_once_after_enough_requests
     said = []
     middleware = build(in_vain, evidence: 1) { |findings, _env| said.concat(findings.map(&:kind)) }
     19.times { middleware.call(env) }
@@ -112,7 +112,7 @@ class DetectMiddlewareTest < Minitest::Test
     refute_predicate Castellan::Instrument::EagerInstrument, :attached?
   end
 
-  def test_what_nobody_reads_is_not_looked_for_when_that_is_switched_off
+  def test_unused_eager_loads_can_be_switched_off
     said = []
     middleware = build(in_vain, evidence: false) { |findings, _env| said.concat(findings) }
     20.times { middleware.call(env) }
@@ -120,24 +120,24 @@ class DetectMiddlewareTest < Minitest::Test
     assert_raises(Castellan::ConfigurationError) { build(in_vain, evidence: 2) }
   end
 
-  def test_a_request_that_is_looked_at_and_raises_ends_the_telling_of_reads
+  def test_a_sampled_request_that_raises_stops_observing_reads
     assert_raises(RuntimeError) { get(failing { raise "out" }, evidence: 1) }
     refute_predicate Castellan::Instrument::EagerInstrument, :attached?
   end
 
-  def test_what_is_slow_is_for_the_application_to_say
+  def test_the_application_configures_slow_ms
     slow = ->(_env) { [200, {}, [World::User.count.to_s]] }
     assert_includes get(slow, slow_ms: 0)["castellan-findings"], "slow_query 1"
     assert_nil get(slow, slow_ms: nil)["castellan-findings"]
   end
 
-  def test_a_block_takes_the_findings
+  def test_a_block_receives_the_findings
     taken = nil
     get(employees) { |findings, env| taken = [findings.size, env["PATH_INFO"]] }
     assert_equal [1, "/"], taken
   end
 
-  def test_sixteen_threads_keep_their_findings_apart
+  def test_sixteen_threads_keep_their_findings_separate
     app = build(lambda do |env|
       count = env["QUERY_STRING"].to_i
       World::User.limit(count).to_a.each(&:employee)
@@ -172,7 +172,7 @@ class DetectMiddlewareTest < Minitest::Test
     end
   end
 
-  # A busy machine makes any statement slow.
+  # Without `slow_ms`, because any query is slow on a busy machine.
   def build(app, **options, &block) = Middleware.new(app, logger: Logger.new(@log), slow_ms: nil, **options, &block)
 
   def get(app, extra = {}, **options, &block)

@@ -3,9 +3,9 @@
 require_relative "active_record_world"
 require_relative "sequel_world"
 
-# Classes without a name, as tests and scripts make them.
+# Anonymous model classes, as in tests and scripts.
 class NamelessModelsTest < Minitest::Test
-  def test_active_record_is_watched_as_well_as_it_can_be
+  def test_anonymous_models_of_active_record_are_supported
     users = Class.new(ActiveRecordWorld::Base) do
       self.table_name = "users"
       has_many :tokens, anonymous_class: ActiveRecordWorld::Token, foreign_key: :user_id
@@ -16,7 +16,7 @@ class NamelessModelsTest < Minitest::Test
     assert_empty(Castellan::Detect.watch(slow_ms: nil) { users.preload(:tokens).each { |user| user.tokens.to_a } })
   end
 
-  def test_sequel_is_watched_as_well_as_it_can_be
+  def test_anonymous_models_of_sequel_are_supported
     users = Class.new(Sequel::Model(SequelWorld::DB[:users])) { one_to_many :tokens, class: SequelWorld::Token, key: :user_id }
     assert_equal [:n_plus_one, 5, "(no name)#tokens"], only { users.all.each(&:tokens) }
     assert_equal [:n_plus_one, 5, nil], only { users.all.each { |user| user.tokens_dataset.count } }

@@ -27,7 +27,7 @@ class DetectProductionTest < Minitest::Test
     assert_equal [["ActiveRecordWorld::User#employee", "GET /teams/:id/users"]], heard
   end
 
-  def test_the_log_hears_of_a_finding_once_and_reads_as_text_and_as_json
+  def test_a_finding_is_logged_once_as_text_or_json
     watch = Castellan::Detect.production(sample: 1, min_ms: 0)
     errors = StringIO.new
     2.times { get(watch, "/users", "rack.errors" => errors) }
@@ -39,7 +39,7 @@ class DetectProductionTest < Minitest::Test
   end
 
   # Two endpoints that give what they loaded to one helper.
-  def test_each_endpoint_has_the_place_of_its_own_load
+  def test_each_endpoint_has_the_line_of_its_load
     watch = Castellan::Detect.production(sample: 1, min_ms: 0)
     shared = ->(users) { users.each(&:employee) }
     apps = { "/one" => -> { shared.call(World::User.all.to_a) },
@@ -76,14 +76,14 @@ class DetectProductionTest < Minitest::Test
     assert_equal names.last(Production::Entries::MOST).map { |name| "GET /#{name}" }.sort, watch.findings.map(&:endpoint).sort
   end
 
-  def test_limits_that_are_none_are_refused
+  def test_invalid_limits_raise
     { sample: 0, threshold: 1, min_ms: -1 }.each do |name, value|
       error = assert_raises(Castellan::ConfigurationError) { Castellan::Detect.production(name => value) }
       assert_includes error.message, "#{name}: must"
     end
   end
 
-  def test_a_sample_watches_its_share
+  def test_the_sample_rate_limits_the_recorded_requests
     watch = Castellan::Detect.production(min_ms: 0, sample: 0.25)
     watch.stub(:rand, [0.1, 0.9].cycle.method(:next)) { 10.times { watch.call(->(_env) { [200, {}, []] }, env) } }
     assert_equal 5, watch.requests
@@ -97,7 +97,7 @@ class DetectProductionTest < Minitest::Test
     refute_predicate Castellan::Instrument, :subscribed?
   end
 
-  def test_a_request_that_raises_throws_or_runs_out_of_time_has_its_findings_and_closes_its_recording
+  def test_a_request_that_raises_throws_or_times_out_has_its_findings
     watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: false)
     assert_raises(RuntimeError) { watch.call(failing { raise "out" }, env("/raise")) }
     catch(:out) { watch.call(failing { throw :out }, env("/throw")) }
@@ -106,7 +106,7 @@ class DetectProductionTest < Minitest::Test
     assert_equal ["GET /raise", "GET /throw", "GET /timeout"], watch.findings.map(&:endpoint).sort
   end
 
-  def test_a_body_that_is_made_while_it_is_sent_is_watched_until_it_is_closed
+  def test_a_lazy_body_is_recorded_until_it_is_closed
     watch = Castellan::Detect.production(sample: 1, min_ms: 0)
     lazy = Enumerator.new { |yielder| World::User.all.to_a.each { |user| yielder << user.employee.id.to_s } }
     _, _, body = watch.call(->(_env) { [200, {}, lazy] }, env)
@@ -116,14 +116,14 @@ class DetectProductionTest < Minitest::Test
     assert_equal [5], watch.findings.map(&:queries)
   end
 
-  def test_a_watch_within_a_watch_takes_nothing_from_it
+  def test_nested_middlewares_both_have_the_findings
     outer = Castellan::Detect.production(sample: 1, min_ms: 0)
     inner = Castellan::Detect.production(sample: 1, min_ms: 0)
     findings = Castellan::Detect.watch { outer.call(inner.middleware.new(employees), env) }
     assert_equal [[5], [5], [5]], [findings.map(&:count), outer.findings.map(&:queries), inner.findings.map(&:queries)]
   end
 
-  def test_sixteen_threads_of_a_server_keep_their_requests_apart
+  def test_sixteen_threads_of_a_server_keep_their_requests_separate
     log = Log.new(Queue.new)
     watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: log, slow_ms: nil) # a busy machine makes any statement slow
     asked = [*WALKS.keys, "none", "raise"].cycle.first(16 * 24)
@@ -136,7 +136,7 @@ class DetectProductionTest < Minitest::Test
     watch.findings.each { |entry| assert_equal({ p50: 5, p95: 5, p99: 5, max: 5 }, entry.per_request.to_h, entry.endpoint) }
   end
 
-  def test_what_nobody_reads_is_told_with_its_endpoint_until_somebody_reads_it
+  def test_an_unused_eager_load_is_reported_with_its_endpoint_until_it_is_read
     heard = []
     watch = Castellan::Detect.production(sample: 1, evidence: 1) { |finding, endpoint| heard << [finding.kind, finding.association, endpoint] }
     19.times { watch.call(in_vain(:to_a), env("/users")) }
@@ -148,14 +148,14 @@ class DetectProductionTest < Minitest::Test
     assert_empty watch.findings
   end
 
-  def test_what_repeated_elsewhere_is_not_told_to_be_loaded_for_nothing
+  def test_an_association_with_repeated_queries_is_not_reported_as_unused
     watch = Castellan::Detect.production(sample: 1, evidence: 1, min_ms: 0)
     watch.call(->(_env) { [200, {}, [World::User.all.to_a.sum { |user| user.posts.size }.to_s]] }, env("/posts"))
     20.times { watch.call(in_vain(:to_a), env("/users")) }
     assert_equal [:n_plus_one], watch.findings.map { |entry| entry.finding.kind }
   end
 
-  def test_a_mistake_in_counting_is_told_and_ends_the_telling_of_reads
+  def test_an_internal_error_is_logged_and_stops_observing_reads
     errors = StringIO.new
     watch = Castellan::Detect.production(sample: 1, evidence: 1)
     mistake = ->(*) { raise "a bug" }
@@ -165,14 +165,14 @@ class DetectProductionTest < Minitest::Test
     assert_includes errors.string, "Castellan's detector failed: "
   end
 
-  def test_what_is_slow_is_for_the_application_to_say
+  def test_the_application_configures_slow_ms
     slow = ->(_env) { [200, {}, [World::User.count.to_s]] }
     watches = [0, nil].map { |slow_ms| Castellan::Detect.production(sample: 1, slow_ms: slow_ms) }
     watches.each { |watch| watch.call(slow, env) }
     assert_equal([[:slow_query], []], watches.map { |watch| watch.findings.map { |entry| entry.finding.kind } })
   end
 
-  def test_bodies_of_any_kind_are_watched_to_their_end
+  def test_bodies_of_any_kind_are_recorded_to_their_end
     ids = -> { World::User.all.to_a.map { |user| user.employee.id.to_s } }
     lazy = Enumerator.new { |yielder| ids.call.each { |id| yielder << id } }
     bodies = { "array" => ids, "lazy" => -> { lazy }, "as_array" => -> { Struct.new(:to_ary).new(ids.call) },
@@ -194,7 +194,7 @@ class DetectProductionTest < Minitest::Test
     assert_equal [["GET /users", 160]], watch.findings.map { |entry| [entry.endpoint, entry.times] }
   end
 
-  def test_names_that_are_made_anew_for_each_statement_are_one_finding
+  def test_statement_names_that_change_each_time_are_one_finding
     heard = []
     watch = Castellan::Detect.production(sample: 1, min_ms: 0, logger: false) { |finding, _endpoint| heard << finding.count }
     number = 0

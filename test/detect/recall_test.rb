@@ -4,8 +4,8 @@ require "test_helper"
 require_relative "accuracy/judged"
 require_relative "accuracy/records"
 
-# What Prosopite finds in a shop, Castellan finds: its rule (two statements of one text from one call stack, preloads left out) is
-# written down here again, and each of its sets of statements must belong to a finding.
+# Castellan finds what Prosopite finds in a shop. Reimplements Prosopite's rule (two statements of one text
+# from one call stack, without preloads); a finding must exist for each of its sets.
 class DetectRecallTest < Minitest::Test
   DIRECTORY = Dir.mktmpdir("castellan-recall")
   Minitest.after_run { FileUtils.rm_rf(DIRECTORY) }
@@ -24,7 +24,7 @@ class DetectRecallTest < Minitest::Test
 
   private
 
-  # @return [Hash{Array => Integer}] how many statements, by their stack and fingerprint
+  # @return [Hash{Array => Integer}] the number of statements by stack and fingerprint
   def repeated_sets(&work)
     sets = Hash.new(0)
     note = lambda do |*, payload|

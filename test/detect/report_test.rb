@@ -12,18 +12,18 @@ class DetectReportTest < Minitest::Test
     assert_operator header.bytesize, :<=, Report::LONGEST_HEADER
   end
 
-  def test_annotations_stand_at_the_fix_site_and_are_escaped
+  def test_annotations_are_at_the_fix_site_and_escaped
     line = Report.github([finding(location: "app/b.rb:3", parent_location: "app/a,b.rb:9", fix: "100 %\nof it")])
     assert_equal "::warning file=app/a%2Cb.rb,line=9::", line[/\A.*?(?<=\d)::/]
     assert_includes line, "100 %25%0Aof it"
     assert_equal 1, line.count("\n")
   end
 
-  def test_an_annotation_without_a_place_has_none
+  def test_a_finding_without_a_line_is_annotated_without_one
     assert_match(/\A::warning::n_plus_one: 5 queries at an unknown place/, Report.github([finding]))
   end
 
-  def test_lines_of_json_say_only_what_is_known
+  def test_json_lines_omit_unknown_values
     lines = Report.json_lines([finding, finding(association: "User#posts")], path: "/users")
     assert_equal [{ "path" => "/users", "kind" => "n_plus_one", "count" => 5 },
                   { "path" => "/users", "kind" => "n_plus_one", "count" => 5, "association" => "User#posts" }],

@@ -4,7 +4,7 @@ require "test_helper"
 require "open3"
 require "tmpdir"
 
-# The matchers as people use them: RSpec in a process of its own.
+# The matchers in RSpec, which runs in its own process.
 class DetectRspecTest < Minitest::Test
   HELPER = <<~RUBY
     require "active_record"
@@ -28,7 +28,7 @@ class DetectRspecTest < Minitest::Test
     def write_books(count) = count.times { |number| Book.create!(author: Author.create!(name: "author \#{number}")) }
   RUBY
 
-  def test_repeated_queries_fail_an_example_with_line_fix_and_what_to_write_to_live_with_it
+  def test_repeated_queries_fail_an_example_with_line_fix_and_exemption
     output = rspec(<<~RUBY, failures: 1)
       before { write_books(3) }
       it("asks once") { expect { Book.includes(:author).map { |book| book.author.name } }.not_to repeat_queries }
@@ -40,7 +40,7 @@ class DetectRspecTest < Minitest::Test
     assert_match(/- file: books_spec\.rb\n\s+association: Book#author\n\s+reason: ''/, output)
   end
 
-  def test_nothing_repeats_where_it_is_expected_to
+  def test_repeat_queries_fails_if_no_query_repeats
     output = rspec(%(it("none") { expect { Book.count }.to repeat_queries }\n), failures: 1)
     assert_includes output, "expected queries to repeat, but none did"
   end
@@ -67,7 +67,7 @@ class DetectRspecTest < Minitest::Test
     assert_includes output, "the added records were not part of the work"
   end
 
-  def test_work_that_is_told_for_how_many
+  def test_a_block_with_an_argument_receives_the_number_of_records
     output = rspec(<<~RUBY, failures: 2)
       before { write_books(20) }
       it("is constant") { expect { |count| Book.limit(count).includes(:author).map(&:author) }.to perform_constant_queries }
@@ -93,7 +93,7 @@ class DetectRspecTest < Minitest::Test
 
   private
 
-  # @return [String] what RSpec printed
+  # @return [String] the output of RSpec
   def rspec(examples, files: {}, failures: 0)
     Dir.mktmpdir do |dir|
       spec = "require_relative 'helper'\n\nRSpec.describe Book do\n#{examples}after { Book.delete_all }\nend\n"

@@ -5,7 +5,7 @@ require_relative "sequel_world"
 class DetectSequelTest < Minitest::Test
   World = SequelWorld
 
-  def test_a_walk_through_an_association_is_found_on_a_frozen_database
+  def test_an_association_read_in_a_loop_is_found_on_a_frozen_database
     finding = only do
       World::User.order(:id).all.each do |user|
         user.employee
@@ -17,7 +17,7 @@ class DetectSequelTest < Minitest::Test
     assert_equal "add .eager(:employee) where the users are loaded: #{finding.parent_location}", finding.fix
   end
 
-  def test_every_kind_of_association_is_witnessed
+  def test_reads_of_every_kind_of_association_are_observed
     { employee: World::User, tokens: World::User, tags: World::Post, author: World::Comment }.each do |name, model|
       finding = only { model.all.each { |record| Array(record.public_send(name)) } }
       assert_equal "#{model.name}##{name}", finding.association
@@ -25,23 +25,23 @@ class DetectSequelTest < Minitest::Test
     end
   end
 
-  def test_records_that_come_one_by_one_must_come_together_first
+  def test_records_loaded_one_by_one_must_be_loaded_together_first
     finding = only { World::User.order(:id).each(&:employee) }
     assert_includes finding.fix, "add .eager(:employee) and .all where the users are loaded: test/detect/sequel_test.rb:#{__LINE__ - 1}"
   end
 
-  def test_nested_walks_are_repaired_at_their_root
+  def test_the_fix_of_nested_loops_is_at_their_root
     findings = watch { World::User.all.each { |user| user.posts.each { |post| post.comments.each(&:author) } } }
     assert_equal 3, findings.size
     findings.each { |finding| assert_includes finding.fix, "add .eager(posts: { comments: :author }) where the users are loaded" }
   end
 
-  def test_a_walk_from_eagerly_loaded_records_is_repaired_where_their_root_was_loaded
+  def test_the_fix_below_eager_loaded_records_is_where_their_root_was_loaded
     finding = only { World::User.eager(posts: :comments).all.each { |user| user.posts.each { |post| post.comments.each(&:author) } } }
     assert_includes finding.fix, "eager(posts: { comments: :author }) where the users are loaded"
   end
 
-  def test_the_last_of_some_needs_an_association_of_its_own
+  def test_the_last_of_a_filtered_association_needs_a_new_association
     finding = only { World::User.all.each { |user| user.tokens_dataset.where(on_behalf: false).order(:id).last } }
     assert_includes finding.fix, 'one_to_one(:last_token, class: "SequelWorld::Token", key: :user_id) ' \
                                  "{ |dataset| dataset.where(on_behalf: false).order(Sequel.desc(:id)) }; add .eager(:last_token)"
@@ -55,7 +55,7 @@ class DetectSequelTest < Minitest::Test
     end
   end
 
-  def test_datasets_without_a_model_are_seen
+  def test_repeated_queries_of_datasets_without_a_model_are_found
     finding = only { [1, 2, 3].each { |id| World::DB[:posts_tags].where(post_id: id).all } }
     assert_equal :n_plus_one, finding.kind
     assert_match(/\Acollect the values before the loop at \S+ and ask once, with post_id IN \(…\) in place of post_id = … /, finding.fix)

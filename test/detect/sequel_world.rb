@@ -4,7 +4,7 @@ require "test_helper"
 require "sequel"
 require "castellan/detect"
 
-# A small world of Sequel models on a frozen SQLite in memory: 5 users, each with an employee, 2 tokens and 2 posts of 3
+# Sequel models in a frozen SQLite in memory: 5 users, each with an employee, 2 tokens and 2 posts of 3
 # comments; every comment has an author, every post 2 tags.
 #
 #   World = SequelWorld

@@ -4,7 +4,7 @@ require "test_helper"
 require "active_record"
 require "castellan/detect"
 
-# Two models, or two ORMs, may send the same text.
+# Two models, or two ORMs, may send the same SQL.
 class ShapeTest < Minitest::Test
   class Pebble < ActiveRecord::Base; end
 
@@ -20,21 +20,21 @@ class ShapeTest < Minitest::Test
     assert_equal [Gravel, Pebble], models("ShapeTest::Gravel Exists?")
   end
 
-  def test_without_a_name_all_of_the_table_are_meant
+  def test_a_statement_without_a_name_matches_all_models_of_its_table
     [nil, "SQL"].each { |name| assert_equal [Gravel, Pebble], models(name).sort_by(&:name) }
   end
 
-  def test_what_sequel_sends_is_no_statement_of_active_record
+  def test_a_statement_of_sequel_is_not_one_of_active_record
     assert_empty models(Castellan::Instrument::SequelInstrument::NAME)
   end
 
-  def test_a_model_without_a_connection_says_nothing_of_its_columns
+  def test_a_model_without_a_connection_has_no_known_columns
     absent = Class.new(ActiveRecord::Base) { self.abstract_class = true }
     ActiveRecord::ConnectionNotEstablished.new.tap { |error| absent.define_singleton_method(:primary_key) { raise error } }
     assert_equal "", Castellan::Detect::ActiveRecordModels.primary_key(absent)
   end
 
-  def test_a_cursor_is_what_it_is_declared_for
+  def test_a_cursor_has_the_shape_of_its_query
     text = "select users.* from users order by id"
     ["declare page cursor for #{text}", "declare sequel_cursor no scroll cursor without hold for #{text}"].each do |declared|
       assert_equal text, Castellan::Detect::Shape.of(declared).fingerprint
@@ -42,7 +42,7 @@ class ShapeTest < Minitest::Test
     ["fetch forward ? from page", "close page", "declare page cursor for execute x"].each { |other| assert_nil Castellan::Detect::Shape.of(other) }
   end
 
-  def test_a_statement_that_only_sleeps_is_slow_and_not_left_out
+  def test_a_statement_that_only_sleeps_is_reported_as_slow
     ["select pg_sleep(?)", "select ? from pg_sleep(?)"].each { |text| refute_nil Castellan::Detect::Shape.of(text), text }
     ["select pg_advisory_lock(?)", "select * from pg_class"].each { |text| assert_nil Castellan::Detect::Shape.of(text), text }
   end

@@ -9,7 +9,7 @@ class DetectSinglesTest < Minitest::Test
   COUNTING = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %d) " \
              "SELECT count(*) FROM numbers, users WHERE users.id = 1"
 
-  def test_one_statement_that_takes_long_is_a_finding_with_one_stack
+  def test_one_slow_statement_is_a_finding_with_one_stack
     finding = only(slow_ms: 20) do
       count_to(1_000_000)
     end
@@ -22,12 +22,12 @@ class DetectSinglesTest < Minitest::Test
     refute_predicate finding, :repeats?
   end
 
-  def test_what_is_slow_is_configurable
+  def test_slow_ms_is_configurable
     assert_empty(watch(slow_ms: nil) { count_to(1_000_000) })
     assert_empty(watch(slow_ms: 600_000) { count_to(1_000_000) })
   end
 
-  def test_a_slow_statement_of_a_thread_is_seen
+  def test_a_slow_statement_of_a_thread_is_found
     finding = only(slow_ms: 20) { Thread.new { World::Base.connection_pool.with_connection { count_to(1_000_000) } }.join }
     assert_equal :slow_query, finding.kind
   end
@@ -57,12 +57,12 @@ class DetectSinglesTest < Minitest::Test
     assert_empty(wide { watch { World::User.preload(:tokens).to_a } })
   end
 
-  def test_a_join_of_few_rows_is_none
+  def test_a_join_of_few_rows_is_no_finding
     assert_empty(watch { World::User.eager_load(:tokens).to_a })
     assert_empty(wide { watch { World::Token.eager_load(:user).to_a } })
   end
 
-  def test_production_hears_of_them_although_nothing_repeats
+  def test_production_reports_slow_statements_without_repetition
     watch = Castellan::Detect.production(sample: 1, min_ms: 0)
     app = ->(_env) { [200, {}, [World::User.eager_load(:tokens).to_a.size.to_s]] }
     wide { 2.times { watch.call(app, { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/users" }) } }
@@ -94,7 +94,7 @@ class DetectSinglesTest < Minitest::Test
 
   def count_to(number) = World::Base.connection.select_value(format(COUNTING, number))
 
-  # With 100 tokens more, 20 for each user.
+  # Adds 100 tokens, 20 for each user.
   def wide
     result = nil
     World::Base.transaction do
@@ -105,6 +105,6 @@ class DetectSinglesTest < Minitest::Test
     result
   end
 
-  # As the fix says.
+  # The code that the fix proposes.
   def chosen_apart = World::User.where(id: World::Token.where(on_behalf: false).select(:user_id)).preload(:tokens)
 end

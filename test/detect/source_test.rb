@@ -30,7 +30,7 @@ class DetectSourceTest < Minitest::Test
     end
   end
 
-  def test_each_place_of_a_line_has_steps_of_its_own
+  def test_each_position_on_a_line_has_its_steps
     each_line("[user.tokens.where(a: 1).count, user.tokens.count]", 1) do |line|
       assert_equal [["where(a: 1)", "count"], ["count"]], line.steps(:tokens).map { |steps| steps.map(&:written) }
     end
@@ -43,18 +43,18 @@ class DetectSourceTest < Minitest::Test
     end
   end
 
-  def test_constants_are_named_as_they_are_written
+  def test_constants_are_named_as_in_the_source
     each_line("A::B.find(C)", 1) { |line| assert_equal %w[A::B C], line.constants }
   end
 
-  def test_alternatives_locks_and_attempts_are_seen
+  def test_alternatives_locks_and_rescues_are_recognized
     each_line("a.first || a.last", 1) { |line| assert_predicate line, :alternatives? }
     each_line("a.first.with_lock { b }", 1) { |line| assert_predicate line, :locks? }
     each_line("def a\n  b.update(c)\nrescue StaleObjectError\n  retry\nend", 2) { |line| assert_predicate line, :attempted? }
     each_line("def a\n  prices.loaded? ? prices.to_a : \n prices.find_by(b: c)\nend", 3) { |line| assert line.asks_loaded?(:prices) }
   end
 
-  def test_a_line_that_cannot_be_read_has_no_calls
+  def test_a_line_with_a_syntax_error_has_no_calls
     assert_empty Source.at(nil).calls
     each_line("def (", 1) { |line| assert_equal [false, false], [line.locks?, line.attempted?] }
   end

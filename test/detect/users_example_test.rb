@@ -3,7 +3,7 @@
 require "test_helper"
 require_relative "../examples/example_process"
 
-# The findings of the first story, step by step, with file and line: each step applies what the one before was told.
+# The findings of the users example at each step, with file and line; the next step applies their fixes.
 class DetectUsersExampleTest < Minitest::Test
   URL = Castellan::ExampleProcess.sqlite_url
   SERIALIZER = "app/serializers/user_serializer.rb"
@@ -37,7 +37,7 @@ class DetectUsersExampleTest < Minitest::Test
     status.success? ? output : raise(output)
   end
 
-  def test_the_baseline_repeats_seven_walks
+  def test_the_baseline_has_seven_repeated_associations
     controller = "app/controllers/users/baseline_controller.rb"
     assert_equal %w[assignments authentication_tokens direct_roles employee group_assignments groups roles], associations("baseline").sort
     assert_equal [[162, 162]], of("baseline").map { |finding| finding.values_at("count", "parent_count") }.uniq
@@ -49,11 +49,11 @@ class DetectUsersExampleTest < Minitest::Test
                     "add .preload(:direct_roles, :employee, :assignments, :roles, :group_assignments, :groups) where the users are loaded"
   end
 
-  def test_the_query_as_told_counts_users_and_not_the_rows_of_its_join
+  def test_the_told_query_counts_users_and_not_the_rows_of_its_join
     assert_equal [162], of("includes_told").map { |finding| finding["parent_count"] }.uniq
   end
 
-  def test_each_step_leaves_what_the_next_one_repairs
+  def test_each_step_leaves_the_findings_that_the_next_one_fixes
     assert_equal %w[authentication_tokens direct_roles employee], associations("includes").sort
     assert_equal %w[authentication_tokens employee], associations("index_serializer").sort
     assert_equal %w[authentication_tokens], associations("all_associations")
@@ -73,7 +73,7 @@ class DetectUsersExampleTest < Minitest::Test
   def associations(step) = of(step).map { |finding| finding["association"].delete_prefix("User#") }
   def finding(step, association) = of(step).find { |finding| finding["association"] == "User##{association}" }
 
-  # "path:line" of the first line with the text
+  # Returns "path:line" of the first line with the text.
   def place(path, text)
     line = File.foreach(File.join(ROOT, "examples/users", path)).with_index(1).find { |source, _| source.include?(text) }.last
     "#{path}:#{line}"

@@ -3,8 +3,8 @@
 require "sequel"
 require_relative "samples"
 
-# The models of Sequel that the samples use, and their data: the same as those of ActiveRecord (see records.rb). On the
-# database of ACCURACY_SEQUEL (a URL), else on a SQLite in memory.
+# The Sequel models of the samples, with the same data as those of ActiveRecord (see records.rb), in the
+# database of ACCURACY_SEQUEL (a URL) or in SQLite in memory.
 module Accuracy
   module Datasets
     DB = Sequel.connect(ENV.fetch("ACCURACY_SEQUEL") { defined?(JRUBY_VERSION) ? "jdbc:sqlite::memory:" : "sqlite:/" })

@@ -6,7 +6,7 @@ require "castellan/instrument/drivers"
 require_relative "samples"
 
 module Accuracy
-  # What Castellan finds in a sample, beside what must be found.
+  # Compares Castellan's findings in a sample with its labels.
   #
   #   judged = Judged.new(sample, Accuracy::Records)
   #   judged.missed      # => [Expectation], labelled and not found
@@ -34,7 +34,7 @@ module Accuracy
 
     private
 
-    # Each label takes one finding away.
+    # Matches each label with one finding.
     def left_over
       @left_over ||= begin
         rest = found

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Runs the samples of one ORM on a PostgreSQL, in a process of its own because a model has one database: prints how many there
-# were, and those that were judged wrongly.
+# Runs the samples of one ORM on PostgreSQL, in its own process because a model has one database. Prints the
+# number of samples and those with a wrong verdict.
 #
 #   ruby -Ilib test/detect/accuracy/on_postgres.rb active_record postgres://…
 require_relative "judged"

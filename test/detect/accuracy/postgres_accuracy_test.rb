@@ -3,10 +3,10 @@
 require "test_helper"
 require "open3"
 
-# The same samples where statements are asked of a server: other placeholders, RETURNING, cursors, real asynchronous loading.
+# The samples on a server: other placeholders, RETURNING, cursors, and truly asynchronous queries.
 class PostgresAccuracyTest < Minitest::Test
-  def test_the_samples_of_active_record_hold_on_postgres = assert_right("active_record")
-  def test_the_samples_of_sequel_hold_on_postgres = assert_right("sequel")
+  def test_the_samples_of_active_record_are_judged_correctly_on_postgres = assert_right("active_record")
+  def test_the_samples_of_sequel_are_judged_correctly_on_postgres = assert_right("sequel")
 
   private
 

@@ -3,7 +3,8 @@
 require "active_record"
 require_relative "samples"
 
-# The models of ActiveRecord that the samples use, and their data: 5 users, each with an employee, 2 tokens, a note and 2
+# The ActiveRecord models of the samples and their data: 5 users, each with an employee, 2 tokens, a note and
+# 2
 # posts of 3 comments and 2 tags; 5 animals; a tree of 7 categories; 4 orders of 2 items with composite keys.
 #
 #   Accuracy::Records.connect(adapter: "sqlite3", database: path)   # or the URL of a PostgreSQL
@@ -95,7 +96,7 @@ module Accuracy
       has_many :notes, as: :owner
     end
 
-    # Everything that is less usual about a model.
+    # A model with unusual declarations.
     class Library < Base
       has_many :shelves, foreign_key: :library_code, primary_key: :code, inverse_of: :library
       has_many :books, through: :shelves, disable_joins: true
@@ -151,7 +152,7 @@ module Accuracy
 
     module_function
 
-    # @param target [String, Hash] as `establish_connection` takes it
+    # @param target [String, Hash] an argument of `establish_connection`
     def connect(target)
       Base.establish_connection(target)
       create_tables(Base.connection)

@@ -2,8 +2,8 @@
 
 require "zlib"
 
-# Labelled pieces of code: what a detector of repeated queries must say about each, and where. The labels are comments in
-# the code itself, so that a label cannot be about another line than it stands on.
+# Labelled code: the finding that a detector of repeated queries must report for each sample, and the line.
+# Labels are comments on the line that they are about.
 #
 #   module Accuracy::RecordSamples
 #     extend Samples
@@ -14,33 +14,33 @@ require "zlib"
 #       end
 #     end
 #
-#     sample "one of each, preloaded" do     # no label: nothing may be found
+#     sample "one of each, preloaded" do     # no label: expects no finding
 #       User.preload(:employee).each(&:employee)
 #     end
 #   end
 #
-# A label is `#=> kind count association`; several on a line are separated by a comma, the association may be left out (or nil), and
-# `elsewhere` at the end means that the query is sent by a line outside of the sample. Used by the tests and by
-# benchmark/detect_accuracy.rb, so it needs nothing but the ORM.
+# A label is `#=> kind count association`. A comma separates several labels on a line, the association is
+# optional (or nil), and `elsewhere` at the end means that a line outside of the sample sends the query. The
+# tests and benchmark/detect_accuracy.rb use this file, so it requires only the ORM.
 module Accuracy
-  # What is expected, or what was found, at one line of a file.
+  # An expected or reported finding at one line of a file.
   Expectation = Struct.new(:kind, :line, :count, :association, keyword_init: true) do
     def to_s = [kind, count, association, ("line #{line}" if line)].compact.join(" ")
   end
 
-  # One piece of code with what must be found in it.
+  # One block of code with its labels.
   Sample = Struct.new(:group, :kind, :title, :writes, :path, :lines, :block, :wrong, keyword_init: true) do
-    # @return [String] what a test of it can be called
+    # @return [String] the name of its test
     def name = "#{group}: #{kind}: #{title}"
 
-    # Three in ten, chosen by name: nobody fits a rule of the detector to them.
+    # Holds 30 % of the samples out, by a hash of the name, so that no rule of the detector is fitted to them.
     # @return [Boolean]
     def held_out? = Zlib.crc32(name) % 10 < 3
 
     # @return [Array<Expectation>]
     def expected = @expected ||= lines.flat_map { |number| labels(number) }
 
-    # @return [Object] runs it in a transaction that is rolled back where it writes
+    # @return [Object] the value of the block; a sample that writes runs in a transaction that is rolled back
     def run(world)
       writes ? world.rolled_back { world.instance_exec(&block) } : world.instance_exec(&block)
     end
@@ -58,7 +58,7 @@ module Accuracy
     end
   end
 
-  # Extends a module of samples; its constants are seen by the blocks, because they are written inside it.
+  # Extend a module of samples with this; the blocks see the constants of the module that they are written in.
   module Samples
     @sources = {}
 
@@ -69,20 +69,20 @@ module Accuracy
       (@modules ||= []) << samples
     end
 
-    # @param what [String] "record", "dataset", "sqlite3" …: the end of the names of their files
-    # @return [Array<Samples>] all modules of such samples
+    # @param what [String] "record", "dataset", "sqlite3" …: the suffix of the file names
+    # @return [Array<Samples>] the modules of these files
     def self.load(what)
       paths = Dir[File.join(__dir__, "cases", "*#{what}_samples.rb")].each { |path| require path }
       @modules.select { |samples| paths.include?(samples.samples.first.path) }
     end
 
-    # What all that is defined until the next `kind` has in common.
+    # Sets the kind of the following samples.
     def kind(text)
       @kind = text
     end
 
-    # @param writes [Boolean] whether it changes data
-    # @param wrong [String, nil] why Castellan judges it wrongly; the tests hold that it does
+    # @param writes [Boolean] whether the block changes data
+    # @param wrong [String, nil] the reason for Castellan's wrong verdict, which the tests expect
     def sample(title, writes: false, wrong: nil, &block)
       path, first = block.source_location
       samples << Sample.new(group: group, kind: @kind, title: title, writes: writes, path: path, lines: lines(path, first), block: block,
@@ -97,7 +97,7 @@ module Accuracy
 
     private
 
-    # From its first line to the `end` that stands where it does.
+    # Returns the line numbers from the sample's first line to its `end`.
     def lines(path, first)
       source = Samples.source(path)
       indent = source[first - 1][/\A */]

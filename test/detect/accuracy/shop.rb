@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# A small shop in the manner of Spree, in the database of {Accuracy::Records}: 4 products of a master and 2 variants, each variant with
-# 2 images, 2 prices and 2 option values; 3 purchases of 3 lines each.
+# A small shop in the style of Spree, in the database of {Accuracy::Records}: 4 products with a master and 2
+# variants, each variant with 2 images, 2 prices and 2 option values; 3 purchases with 3 lines each.
 module Accuracy
   module Records
-    # Keeps the positions of the records of one owner, as acts_as_list does.
+    # Numbers the records of one owner, like acts_as_list.
     module Listed
       def self.included(model)
         model.class_eval do
@@ -114,7 +114,8 @@ module Accuracy
       delegate :product, to: :variant
     end
 
-    # Stands for a serializer of a gem: it reads what it is told of each record, and is no code of the application.
+    # Replaces the serializer of a gem: reads given attributes of each record, outside of the application's
+    # code.
     module GemSerializer
       SOURCE = <<~RUBY
         def self.call(records, *names) = records.map { |record| names.map { |name| read(record.public_send(name)) } }

@@ -4,7 +4,7 @@ require "support/own_databases"
 require_relative "applied_fix"
 require_relative "active_record_zoo"
 
-# Every kind of suggestion for ActiveRecord is applied to a copy of the work, and counted again.
+# Applies every kind of fix for ActiveRecord to a copy of the code and counts its queries.
 class ActiveRecordFixesTest < Minitest::Test
   include Castellan::AppliedFix
   include Castellan::OwnDatabases
@@ -45,7 +45,7 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_includes fix, "add .preload(:badge, animals: [:tricks, { meals: :feeder }]) where the keepers are loaded"
   end
 
-  def test_what_is_loaded_through_an_association_is_preloaded_there
+  def test_records_loaded_through_an_association_are_preloaded_there
     assert_mends(unit("World::Keeper.find(1).animals.map do |animal|", "animal.meals.map(&:id)", "end"), queries: 3, at: "animals")
     work = unit("World::Keeper.where(boss_id: nil).map do |keeper|", "keeper.staff.map { |one| one.badge.id }", "end")
     assert_mends(work, queries: 3, at: "keeper.staff")
@@ -81,13 +81,13 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_includes only_finding(work).fix_refused, "are loaded by find_by_sql"
   end
 
-  def test_sql_of_another_model_at_the_line_is_not_taken_for_the_load
+  def test_sql_of_another_model_on_the_line_is_not_mistaken_for_the_load
     sql = "['SELECT * FROM zoo_room_keys WHERE keeper_id = ?', keeper.id]"
     work = unit("World::Keeper.order(:id).map { |keeper| World::RoomKey.find_by_sql(#{sql}).size }")
     assert_match(/\Aadd \.preload\(:room_keys\) where the keepers are loaded/, only_finding(work).fix)
   end
 
-  def test_chosen_records_behind_a_join_table_become_an_association_of_their_own
+  def test_filtered_records_through_a_join_table_become_a_new_association
     { "where(name: 'trick 1')" => ".map(&:id)", "order(name: :desc).first" => ".id" }.each do |code, rest|
       work = unit("World::Animal.order(:id).map do |animal|", "animal.tricks.#{code}#{rest}", "end")
       finding = only_finding(work)
@@ -99,7 +99,7 @@ class ActiveRecordFixesTest < Minitest::Test
     end
   end
 
-  def test_one_chosen_record_becomes_an_association_of_its_own
+  def test_one_filtered_record_becomes_a_new_association
     { "#{KEY}.last" => "has_one :last_room_key, -> { where(lost: false).order(id: :desc) }", "room_keys.last" => "-> { order(id: :desc) }",
       "room_keys.order(door: :desc).last" => "has_one :first_room_key, -> { order(door: :asc) }",
       "#{KEY}.first" => "-> { where(lost: false).order(id: :asc) }", "room_keys.find_by(lost: false)" => "has_one :chosen_room_key",
@@ -123,7 +123,7 @@ class ActiveRecordFixesTest < Minitest::Test
     end
   end
 
-  def test_some_chosen_records_become_an_association_of_their_own
+  def test_filtered_records_become_a_new_association
     { KEY => "has_many :chosen_room_keys, -> { where(lost: false) }", "#{KEY}.order(door: :desc)" => "order(door: :desc)",
       "room_keys.working" => "-> { working }" }.each do |code, declared|
       assert_includes assert_mends(unit(KEEPERS, "keeper.#{code}.map(&:door)", "end"), queries: 2, reads: code), declared
@@ -133,7 +133,7 @@ class ActiveRecordFixesTest < Minitest::Test
     end
   end
 
-  def test_a_chosen_record_further_down_through_others_or_of_a_subclass
+  def test_a_filtered_record_of_a_nested_or_through_association_or_subclass
     work = unit("World::Keeper.preload(:animals).order(:id).map do |keeper|",
                 "keeper.animals.map { |animal| animal.meals.order(:id).last.id }", "end")
     assert_includes assert_mends(work, queries: 3, reads: "meals.order(:id).last"), "add .preload(animals: :last_meal)"
@@ -146,8 +146,8 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_includes assert_mends(notes, queries: 2, reads: "notes.order(:id).last"), "as: :subject"
   end
 
-  # The whole line is the reader's to rewrite; the fix says what to read.
-  def test_a_line_that_asks_the_model_is_to_read_the_association
+  # The reader rewrites the whole line; the fix names the association to read.
+  def test_a_line_that_queries_the_model_reads_the_association_instead
     { "World::Badge.find_by(keeper_id: keeper.id).id" => "badge", "World::RoomKey.where(keeper_id: keeper.id).map(&:id)" => "room_keys",
       "World::RoomKey.where(keeper_id: keeper.id, lost: true).last.id" => "last_room_key" }.each do |code, read|
       finding = only_finding(work = unit(KEEPERS, code, "end"))
@@ -158,7 +158,7 @@ class ActiveRecordFixesTest < Minitest::Test
     end
   end
 
-  def test_an_association_in_a_variable_is_read_as_well
+  def test_an_association_in_a_variable_is_recognized
     finding = only_finding(work = unit(KEEPERS, "keys = keeper.room_keys", "keys.where(lost: false).last.door", "end"))
     assert_includes finding.fix, "has_one :last_room_key, -> { where(lost: false).order(id: :desc) }"
     assert_predicate Castellan::Doctor.try(finding) { work.call }, :accepted?
@@ -166,7 +166,7 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_includes only_finding(limited).fix_refused, "a limit for each"
   end
 
-  def test_what_is_another_query_than_the_association_is_not_said_to_be_preloaded
+  def test_a_query_that_differs_from_the_association_has_no_preload
     ["joins(:keeper).map(&:door)", "select(:id).map(&:id)", "distinct.count(:door)", "includes(:keeper).map(&:door)"]
       .each do |code|
         reason = assert_refused(unit(KEEPERS, "keeper.room_keys.#{code}", "end"), ".preload(:room_keys)")
@@ -174,7 +174,7 @@ class ActiveRecordFixesTest < Minitest::Test
       end
   end
 
-  def test_what_is_loaded_already_need_not_be_loaded_twice
+  def test_a_query_for_loaded_records_reads_these
     { "count" => "size", "exists?" => "any?" }.each do |bad, good|
       work = unit(KEEPERS.sub(".order", ".preload(:room_keys).order"), "keeper.room_keys.#{bad}", "end")
       fix = assert_mends(work, queries: 2, tried: false)
@@ -187,13 +187,13 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_includes only_finding(work).fix_refused, "is read in batches"
   end
 
-  def test_of_several_calls_on_one_line_each_has_its_fix
+  def test_each_of_several_calls_on_one_line_has_its_fix
     findings = findings_of(unit(KEEPERS, "[keeper.#{KEY}.count, keeper.room_keys.count]", "end"))
     grouped = findings.map { |finding| finding.fix[/\w+::RoomKey\..*?count/] }
     assert_equal [".where(lost: false).group(:keeper_id).count", ".group(:keeper_id).count"], grouped.map { |code| code[/\)(\..*)/, 1] }
   end
 
-  def test_a_grouped_calculation_answers_for_each
+  def test_a_grouped_calculation_replaces_one_per_record
     { "room_keys.count" => LOOP, "room_keys.sum(:door)" => LOOP, "room_keys.average(:door)" => LOOP, "#{KEY}.count" => LOOP,
       "room_keys.working.sum(:door)" => LOOP, "room_keys.where(door: 0).maximum(:id)" => LOOP }
       .each do |code, before|
@@ -218,7 +218,7 @@ class ActiveRecordFixesTest < Minitest::Test
     }.each { |code, (values, read)| assert_looked_up(code, values, &read) }
   end
 
-  def test_records_of_several_classes_are_read_again_as_what_they_have_in_common
+  def test_records_of_several_classes_are_reloaded_by_their_common_superclass
     work = unit("World::Animal.order(:id).map do |animal|", "animal.reload.id", "end")
     assert_includes only_finding(work).fix, "ask once: ActiveRecordZoo::Animal.where(id: values).index_by(&:id)"
   end
@@ -228,7 +228,7 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_includes only_finding(work).fix_refused, "a page for each value"
   end
 
-  def test_a_look_up_that_the_line_does_not_show_is_not_guessed_at
+  def test_a_look_up_that_is_not_on_the_line_has_no_guessed_fix
     work = unit("[[1, false], [2, true]].map do |keeper, lost|", "World::RoomKey.where(keeper_id: keeper, lost: lost).to_a", "end")
     assert_match(/conditions on keeper_id, lost, and \S+:3 does not show which changes\z/, only_finding(work).fix_refused)
     work = unit("[1, 2].map do |id|", "World::RoomKey.where(keeper_id: id).where('door > 0').to_a", "end")
@@ -237,7 +237,7 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_nil only_finding(work).fix
   end
 
-  def test_where_no_preload_can_help_it_says_why
+  def test_a_finding_without_a_possible_preload_names_the_reason
     { "room_keys.limit(2).to_a" => "a limit for each record", "room_keys.where(door: keeper.id).to_a" => "differ from record to record",
       "room_keys.find(keeper.id * 3)" => "by its key",
       "meals.where(feeder_id: 1).count" => "no query for all records" }.each do |code, reason|
@@ -252,7 +252,7 @@ class ActiveRecordFixesTest < Minitest::Test
     end
   end
 
-  def test_writes_one_by_one_become_one_statement
+  def test_single_row_writes_become_one_statement
     { "World::Trick.create!(name: value.to_s)" => [[{ name: "a" }, { name: "b" }], "insert_all!"] }.each do |code, (rows, method)|
       fix = rolled_back { findings_of(unit("[1, 2].each do |value|", code, "end")).find { |one| one.kind == :write_loop }.fix }
       assert_written_once(fix[/ActiveRecordZoo::Trick\.(?!where\(…\))[^;]*?#{method}(?:\(rows\))?/], rows)
@@ -270,7 +270,7 @@ class ActiveRecordFixesTest < Minitest::Test
     assert_equal [nil, before.result, 2, []], [applied.error, applied.result, applied.queries, applied.findings], fix
   end
 
-  # The method that a finding is of, and its module.
+  # Returns the file of the finding's method, and its module.
   def units_of(finding) = [File.basename(finding.location).sub(/\.rb:\d+\z/, ""), Units]
 
   def assert_looked_up(code, values, &read)

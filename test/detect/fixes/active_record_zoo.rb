@@ -3,9 +3,9 @@
 require "test_helper"
 require "active_record"
 
-# Every kind of association of ActiveRecord, on a SQLite of its own whose tables no other test has: 6 keepers with a badge, 2 keys and
-# 2 animals each; an animal has 2 meals, each fed by a keeper, 2 tricks and, when it is a lion, 1 mane; notes belong to keepers and animals;
-# keepers have a boss; 4 pens of composite keys have 2 troughs each.
+# Every kind of association of ActiveRecord, in its own SQLite with unique tables: 6 keepers with a badge, 2
+# keys and 2 animals each; an animal has 2 meals, each fed by a keeper, 2 tricks and, if it is a lion, 1 mane;
+# notes belong to keepers and animals; keepers have a boss; 4 pens of composite keys have 2 troughs each.
 #
 #   ActiveRecordZoo::Keeper.all.each(&:badge)
 module ActiveRecordZoo

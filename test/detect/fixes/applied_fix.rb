@@ -5,23 +5,23 @@ require "castellan/detect"
 require "castellan/doctor"
 
 module Castellan
-  # Units of work as text, so that what a finding suggests can be written into a copy of them and counted again.
+  # Writes a fix into a copy of a method's source, runs the copy in a child process and counts its queries.
   #
-  #   module Units          # where the text is evaluated
+  #   module Units          # the module in which the source is evaluated
   #     World = ActiveRecordZoo
   #   end
   #   include Castellan::AppliedFix
   #
   #   unit = unit("World::Keeper.all.map do |keeper|", "  keeper.badge&.id", "end")
-  #   assert_mends(unit, queries: 2)   # writes the fix of its only finding into a copy, and runs that in a child process
+  #   assert_mends(unit, queries: 2)   # applies the fix of its only finding to a copy and runs that
   #
-  # A copy runs in a child process, because what it declares in a model would stay. What the fix says is read as a person reads it: the
-  # call to add, at the line it names; the association to declare, in the class it names; the call to write in place of another.
+  # The child process keeps declarations in models out of this one. A fix is read as a person reads it: the
+  # call to add at a line, the association to declare in a class, or the call that replaces another.
   module AppliedFix
-    # What a run in a child process found.
+    # The result of a run in a child process.
     Run = Struct.new(:result, :queries, :findings, :error)
 
-    # A method in a file of its own, whose second line is the first line given.
+    # A method in its own file; the first given line is the file's second.
     Unit = Struct.new(:units, :path, :lines) do
       @number = 0
 
@@ -43,7 +43,7 @@ module Castellan
       end
     end
 
-    # What a fix says, as it is written into a unit.
+    # Writes the text of a fix into a unit.
     #
     #   Written.new(finding.fix, unit, /World::\w+/, "room_keys.last").call
     class Written
@@ -53,8 +53,8 @@ module Castellan
       WRITE = /write (\.\S+|\.\w+ \{.*?\}) instead of (\.\S+) (?:at|#{PLACE}) (\S+:\d+)/
       private_constant :PLACE, :ADD, :READ, :WRITE
 
-      # @param at [Regexp, String] what a call is added to
-      # @param reads [String, nil] in place of what a declared association is read
+      # @param at [Regexp, String] the call to which the fix is appended
+      # @param reads [String, nil] the call that a declared association replaces
       def initialize(fix, unit, at, reads)
         @fix = fix
         @unit = unit
@@ -71,7 +71,7 @@ module Castellan
 
       private
 
-      # A subclass of ActiveRecord that is there already does not inherit what is declared later.
+      # Existing subclasses do not inherit later declarations in ActiveRecord.
       def declare
         model, code = @fix.match(/declare in (\S+): (.*?); add /)&.captures
         return unless model
@@ -115,9 +115,10 @@ module Castellan
       findings.first
     end
 
-    # Writes the fix into a copy: fewer queries, no finding left, the same result; and the trial had said so.
-    # @param queries [Integer] how many are left
-    # @param tried [Boolean] whether a trial can apply it without a change of the source
+    # Asserts that the applied fix saves queries, leaves no finding and keeps the result, as its trial
+    # predicted.
+    # @param queries [Integer] the expected number of queries with the fix
+    # @param tried [Boolean] whether a trial can apply the fix without a change of the source
     # @return [String] the fix
     def assert_mends(unit, queries:, at: /World::\w+/, reads: nil, tried: true, findings: [only_finding(unit)])
       before = measured(unit)
@@ -130,7 +131,7 @@ module Castellan
       fixes
     end
 
-    # The trial sent as many queries as the applied fix does.
+    # Asserts that the trial counted the queries of the applied fix.
     def assert_tried(unit, findings, before, applied)
       trial = Castellan::Doctor.try(*findings) { unit.call }
       assert_predicate trial, :accepted?, "#{findings.join("\n")}\n#{trial}"
@@ -142,7 +143,8 @@ module Castellan
       assert_includes Castellan::Doctor.try(*findings) { unit.call }.to_s, "not tried: the line that asks must be rewritten"
     end
 
-    # @return [String] why there is no fix; and that a preload does not help
+    # Asserts that there is no fix and that a preload does not help.
+    # @return [String] the reason
     def assert_refused(unit, preload)
       finding = only_finding(unit)
       assert_nil finding.fix
@@ -153,7 +155,7 @@ module Castellan
       finding.fix_refused
     end
 
-    # Runs the lines in a child process, after they were edited.
+    # Edits the lines and runs them in a child process.
     # @yieldparam copy [Unit]
     # @return [Run]
     def run_copy(unit)
@@ -169,16 +171,16 @@ module Castellan
       end
     end
 
-    # Evaluates the code that a fix tells.
-    # @param names [Hash{Symbol => Object}] what stands in it
-    # @return [Array(Object, Integer)] its value, and how many queries it sent
+    # Evaluates the code of a fix.
+    # @param names [Hash{Symbol => Object}] the local variables of the code
+    # @return [Array(Object, Integer)] its value and the number of queries
     def evaluate(code, **names)
       counter = Castellan::Instrument::Counter.new
       known = names.map { |name, value| "#{name} = #{value.inspect}; [#{name}]; " }.join
       [Castellan::Instrument.record(counter) { self.class::Units.module_eval(known + code, __FILE__, __LINE__) }, counter.queries]
     end
 
-    # @return [Run] of the unit as it is, in this process
+    # @return [Run] of the unchanged unit, in this process
     def measured(unit)
       counter = Castellan::Instrument::Counter.new
       result = nil
@@ -188,7 +190,7 @@ module Castellan
 
     private
 
-    # What a child process must do before it uses a connection of its parent.
+    # A hook for the child process, before it uses a connection of its parent.
     def before_copy; end
 
     def in_child

@@ -4,7 +4,7 @@ require "support/own_databases"
 require_relative "applied_fix"
 require_relative "sequel_zoo"
 
-# Every kind of suggestion for Sequel is applied to a copy of the work, and counted again.
+# Applies every kind of fix for Sequel to a copy of the code and counts its queries.
 class SequelFixesTest < Minitest::Test
   include Castellan::AppliedFix
   include Castellan::OwnDatabases
@@ -39,7 +39,7 @@ class SequelFixesTest < Minitest::Test
     assert_includes fix, "add .eager(:badge, animals: [:tricks, { meals: :feeder }]) where the keepers are loaded"
   end
 
-  def test_below_what_is_loaded_eagerly_the_call_comes_last
+  def test_the_call_is_appended_to_existing_eager_loading
     work = unit("World::Keeper.eager(:animals).order(:id).all.map do |keeper|",
                 "keeper.animals.map { |animal| animal.meals.map(&:id) }", "end")
     fix = assert_mends(work, queries: 3, at: "World::Keeper.eager(:animals)")
@@ -52,7 +52,7 @@ class SequelFixesTest < Minitest::Test
     assert_mends(unit("World::Keeper.with_sql('SELECT * FROM szoo_keepers').all.map do |keeper|", "keeper.badge.id", "end"), queries: 2)
   end
 
-  def test_what_is_loaded_through_an_association_is_asked_for_with_a_block
+  def test_records_loaded_through_an_association_are_eager_loaded_with_a_block
     work = unit("World::Keeper.first.animals.map do |animal|", "animal.meals.map(&:id)", "end")
     assert_includes assert_mends(work, queries: 3), "write .animals { |dataset| dataset.eager(:meals) } instead of .animals where"
     staff = unit("World::Keeper.where(boss_id: nil).all.map do |keeper|", "keeper.staff.map { |one| one.badge.id }", "end")
@@ -73,7 +73,7 @@ class SequelFixesTest < Minitest::Test
     assert_match(/are loaded: \S+:2 and \S+:3\z/, assert_mends(work, queries: 4))
   end
 
-  def test_one_chosen_record_becomes_an_association_of_its_own
+  def test_one_filtered_record_becomes_a_new_association
     { "#{KEYS}.where(lost: false).order(:id).last" => "dataset.where(lost: false).order(Sequel.desc(:id)) }",
       "#{KEYS}.where(lost: false).order(:id).first" => "one_to_one(:first_room_key,", "#{KEYS}.first(lost: true)" => "where(lost: true) }",
       "#{KEYS}.working.order(:door).last" => "dataset.working.order(Sequel.desc(:door)) }" }.each do |code, declared|
@@ -87,13 +87,13 @@ class SequelFixesTest < Minitest::Test
     assert_includes fix, "read .room_keys.first&.door at"
   end
 
-  def test_a_chosen_record_further_down
+  def test_a_filtered_record_of_a_nested_association
     work = unit("World::Keeper.eager(:animals).order(:id).all.map do |keeper|",
                 "keeper.animals.map { |animal| animal.meals_dataset.order(:id).last.id }", "end")
     assert_mends(work, queries: 3, at: "World::Keeper.eager(:animals)", reads: "meals_dataset.order(:id).last")
   end
 
-  def test_some_chosen_records_become_an_association_of_their_own
+  def test_filtered_records_become_a_new_association
     { "#{KEYS}.where(lost: false).all" => "dataset.where(lost: false) }", "#{KEYS}.working.all" => "dataset.working }",
       "#{KEYS}.where { door > 0 }.all" => "{ |dataset| dataset.where { door > 0 } }",
       "#{KEYS}.order(Sequel.desc(:door)).all" => "dataset.order(Sequel.desc(:door)) }",
@@ -106,19 +106,19 @@ class SequelFixesTest < Minitest::Test
     end
   end
 
-  def test_a_block_that_takes_a_value_of_the_owner_is_no_association
+  def test_a_block_with_a_value_of_the_owner_becomes_no_association
     finding = only_finding(unit(KEEPERS, "least = keeper.id", "keeper.#{KEYS}.where { door > least }.all.map(&:door)", "end"))
     assert_nil finding.fix
     assert_includes finding.fix_refused, "does not show all conditions"
   end
 
-  def test_what_is_loaded_already_need_not_be_loaded_twice
+  def test_a_query_for_loaded_records_reads_these
     work = unit("World::Keeper.order(:id).eager(:room_keys).all.map do |keeper|", "keeper.#{KEYS}.count", "end")
     fix = assert_mends(work, queries: 2, tried: false)
     assert_match(/\Aroom_keys is loaded with the keepers already, at \S+:2; write \.room_keys\.size instead of /, fix)
   end
 
-  def test_a_grouped_calculation_answers_for_each
+  def test_a_grouped_calculation_replaces_one_per_record
     { "count" => LOOP, "sum(:door)" => LOOP, "avg(:door)" => LOOP,
       "where(lost: false).count" => LOOP, "working.sum(:door)" => LOOP }.each do |code, before|
         finding = only_finding(unit(KEEPERS, "keeper.#{KEYS}.#{code}", "end"))
@@ -146,7 +146,7 @@ class SequelFixesTest < Minitest::Test
     end
   end
 
-  def test_lines_that_ask_the_model_are_to_read_the_association
+  def test_lines_that_query_the_model_read_the_association_instead
     { "World::Badge.first(keeper_id: keeper.id).id" => "badge",
       "World::RoomKey.where(keeper_id: keeper.id).all" => "room_keys" }.each do |code, read|
       finding = only_finding(work = unit(KEEPERS, code, "end"))
@@ -155,21 +155,21 @@ class SequelFixesTest < Minitest::Test
     end
   end
 
-  def test_what_is_another_query_than_the_association_is_not_said_to_be_loaded_eagerly
+  def test_a_query_that_differs_from_the_association_has_no_eager_load
     ["select(:id).map(&:id)", "group_and_count(:lost).all", "distinct.count", "as_hash(:id, :door)"].each do |code|
       reason = assert_refused(unit(KEEPERS, "keeper.#{KEYS}.#{code}", "end"), ".eager(:room_keys)")
       assert_includes reason, "is asked for with .#{code[/\w+/]} at"
     end
   end
 
-  def test_where_no_preload_can_help_it_says_why
+  def test_a_finding_without_a_possible_preload_names_the_reason
     refused = { "where(door: keeper.id).all" => "differ from record to record", "limit(1, 1).all" => "a limit for each record" }
     refused.each do |code, reason|
       assert_includes assert_refused(unit(KEEPERS, "keeper.#{KEYS}.#{code}", "end"), ".eager(:room_keys)"), reason
     end
   end
 
-  def test_what_hangs_from_records_that_came_by_a_join_is_loaded_from_their_root
+  def test_associations_of_joined_records_are_loaded_from_their_root
     graph = "World::Keeper.eager_graph(:animals).order(Sequel[:szoo_keepers][:id]).all.map do |keeper|"
     work = unit(graph, "keeper.animals.map { |animal| animal.meals.map(&:id) }", "end")
     finding = only_finding(work)
@@ -177,11 +177,11 @@ class SequelFixesTest < Minitest::Test
     assert_match(/\Aadd \.eager\(animals: :meals\) where the keepers are loaded: \S+:2\z/, finding.fix)
     applied = run_copy(work) { |copy| copy.lines[0] = copy.lines[0].sub("World::Keeper", "World::Keeper.eager(animals: :meals)") }
     assert_equal [before.result, 3, []], [applied.result, applied.queries, applied.findings]
-    # The trial finds the animals that came by the JOIN and asks for the meals only.
+    # The trial finds the animals that the JOIN loaded and queries the meals only.
     assert_predicate Castellan::Doctor.try(finding) { work.call }, :accepted?
   end
 
-  def test_writes_one_by_one_become_one_statement
+  def test_single_row_writes_become_one_statement
     { "World::Trick.create(name: value.to_s)" => [{ rows: [{ name: "a" }, { name: "b" }] },
                                                   "multi_insert\\(rows\\)"] }.each do |code, (names, method)|
       fix = rolled_back { findings_of(unit("[1, 2].each do |value|", code, "end")).find { |one| one.kind == :write_loop }.fix }
@@ -192,7 +192,7 @@ class SequelFixesTest < Minitest::Test
 
   private
 
-  # SQLite's files do not survive a fork.
+  # SQLite's connections do not survive a fork.
   def before_copy = World::DB.disconnect
 
   def rolled_back(&block) = World::DB.transaction(rollback: :always, &block)

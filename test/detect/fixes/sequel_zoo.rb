@@ -3,7 +3,8 @@
 require "test_helper"
 require "sequel"
 
-# Every kind of association of Sequel, on a SQLite of its own whose tables no other test has: 6 keepers with a badge, 3 keys and 2
+# Every kind of association of Sequel, in its own SQLite with unique tables: 6 keepers with a badge, 3 keys
+# and 2
 # animals each; an animal has 2 meals, each fed by a keeper, and 2 tricks; keepers have a boss.
 #
 #   SequelZoo::Keeper.all.each(&:badge)

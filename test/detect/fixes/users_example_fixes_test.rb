@@ -3,7 +3,7 @@
 require "test_helper"
 require_relative "../../examples/example_process"
 
-# The findings of the first story, from its baseline to its last step, are tried: each fix is accepted, and tells what the next step does.
+# Tries the findings of the users example at each step: each fix is accepted and is what the next step does.
 class UsersExampleFixesTest < Minitest::Test
   URL = Castellan::ExampleProcess.sqlite_url
   STEPS = %w[baseline includes_told includes index_serializer all_associations last_login_told last_login jsonapi_serializer
@@ -46,7 +46,7 @@ class UsersExampleFixesTest < Minitest::Test
     end
   end
 
-  def test_the_steps_whose_queries_repeat_are_those_of_the_story
+  def test_the_steps_with_repeated_queries_are_those_of_the_story
     assert_equal %w[baseline includes_told includes index_serializer all_associations], STEPS.select { |step| groups(step).any? }
   end
 
@@ -58,7 +58,7 @@ class UsersExampleFixesTest < Minitest::Test
     assert_equal [1135, 974], queries(token.first)
   end
 
-  def test_the_last_finding_is_mended_by_an_association_that_is_declared_nowhere_while_it_is_tried
+  def test_the_trial_of_the_last_fix_declares_its_association_temporarily
     assert_equal(161, queries(groups("all_associations").first).reduce { |before, after| before - after })
     refute_includes self.class.told["associations"], "last_authentication_token"
   end

@@ -5,8 +5,8 @@ require "castellan/instrument/threads"
 require "rack/mock_request"
 require "timeout"
 
-# Sixteen threads send requests through a watch within a watch. Each request walks one association in one way and ends in one way, and what
-# is found of it must be exactly that.
+# Sixteen threads send requests through two nested middlewares. Each request reads one association in one way
+# and ends in one way; its findings must be exactly those.
 class DetectProductionStressTest < Minitest::Test
   World = ActiveRecordWorld
   WALK = lambda do |association|
@@ -46,7 +46,7 @@ class DetectProductionStressTest < Minitest::Test
     [200, {}, ["done"]]
   end
 
-  # @return [Array<String>] the requests after which something was still recorded
+  # @return [Array<String>] the requests that left a recording open
   def left_open(watch, app)
     paths = Queue.new
     (PATHS * TIMES).shuffle(random: Random.new(1)).each { |path| paths << path }

@@ -3,7 +3,7 @@
 require "delegate"
 require_relative "../datasets"
 
-# What applications write day after day with Sequel.
+# Everyday application code with Sequel.
 module Accuracy
   module Datasets
     module EverydayDatasetSamples

@@ -4,7 +4,7 @@ require "delegate"
 require "active_support/cache"
 require_relative "../records"
 
-# What applications write day after day: layers between a controller and its models, caches, jobs, imports, exports.
+# Everyday application code: service layers, caches, jobs, imports and exports.
 module Accuracy
   module Records
     module EverydayRecordSamples
@@ -12,7 +12,7 @@ module Accuracy
 
       GROUP = "ActiveRecord"
 
-      # As serializer gems have it.
+      # Written like a serializer gem.
       class UserSerializer
         def initialize(user)
           @user = user
@@ -27,7 +27,7 @@ module Accuracy
         def self.all(posts) = posts.map { |post| new(post) }
       end
 
-      # Keeps what it has asked, and what it has not found is asked again.
+      # Caches values that it found, but queries again for a missing one.
       class Settings
         def theme = @theme ||= Tag.find_by(name: "no such theme")
         def owner = @owner ||= User.find_by(name: "user 1")
@@ -37,7 +37,7 @@ module Accuracy
         def posts_count = @posts_count ||= user.posts.count
       end
 
-      # Who may do what, asked for each thing that is shown.
+      # An authorization policy, called for each displayed object.
       class Policy
         def initialize(user)
           @user = user
@@ -46,7 +46,7 @@ module Accuracy
         def edit?(_post) = @user.tokens.where(on_behalf: false).exists?
       end
 
-      # As view templates have it.
+      # Written like a view template.
       class Builder
         def array(list) = list.map { |one| yield one }
       end

@@ -2,7 +2,7 @@
 
 require_relative "../records"
 
-# Correct code whose statements look like repetition, each beside the repetition that it looks like.
+# Correct code whose queries look like repetition, each beside the repetition that it resembles.
 module Accuracy
   module Records
     module LookalikeRecordSamples

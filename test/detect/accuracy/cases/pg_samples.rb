@@ -3,7 +3,7 @@
 require "pg"
 require_relative "../samples"
 
-# What people write with the pg gem alone: 5 users of 2 posts.
+# Common code with the pg gem and no ORM: 5 users with 2 posts each.
 module Accuracy
   module PgSamples
     extend Samples

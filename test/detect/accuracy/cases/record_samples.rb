@@ -2,7 +2,7 @@
 
 require_relative "../records"
 
-# What people write with ActiveRecord.
+# Common code with ActiveRecord.
 module Accuracy
   module Records
     module RecordSamples

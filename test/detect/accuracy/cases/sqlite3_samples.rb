@@ -3,7 +3,7 @@
 require "sqlite3"
 require_relative "../samples"
 
-# What people write with the sqlite3 gem alone: 5 users of 2 posts.
+# Common code with the sqlite3 gem and no ORM: 5 users with 2 posts each.
 module Accuracy
   module Sqlite3Samples
     extend Samples

@@ -2,7 +2,7 @@
 
 require_relative "../datasets"
 
-# What people write with Sequel less often.
+# Less common code with Sequel.
 module Accuracy
   module Datasets
     module UnusualDatasetSamples

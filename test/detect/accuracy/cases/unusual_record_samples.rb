@@ -2,7 +2,7 @@
 
 require_relative "../records"
 
-# What people write with ActiveRecord less often, on models that are less usual.
+# Less common code with ActiveRecord, on unusual models.
 module Accuracy
   module Records
     module UnusualRecordSamples
