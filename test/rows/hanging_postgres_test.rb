@@ -51,8 +51,7 @@ class HangingPostgresTest < Minitest::Test
     url = URI(Castellan::TestServers.postgres_url)
     PG.connect(url.to_s).then { |connection| connection.exec(TABLES) && connection.close }
     @proxy = Castellan::StallingProxy.new(url.port)
-    url.port = @proxy.port
-    @url = url.to_s
+    @url = url.to_s.sub(/:#{url.port}\b/, ":#{@proxy.port}") # newer versions of uri drop the user with `port=`
     Base.establish_connection(@url)
     Base.connection # connects now, so that no interrupt meets the first connect
     2.times { read }
