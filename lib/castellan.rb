@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
-# The table of contents: what is loaded at once (the core, a few small files of the standard library's weight) and what
-# is loaded when it is first named. Requiring this loads no Rails, no ORM and no OpenSSL.
+# Loads the small core and autoloads the rest. Requiring this loads no Rails, no ORM and no OpenSSL.
 #
 #   require "castellan"          # in an application
-#   require "castellan/detect"   # one room alone, in a tool that needs no other
+#   require "castellan/detect"   # one part alone
 require_relative "castellan/version"
 require_relative "castellan/errors"
 require_relative "castellan/config"

@@ -2,27 +2,29 @@
 
 module Castellan
   module Detect
-    # Collects over many requests what was loaded eagerly and never read, or only counted.
+    # Finds eager loads that many requests never read, or only counted.
     #
     #   evidence = Castellan::Detect::Evidence.new(requests: 20)
-    #   evidence.watch { get("/users") }     # for each request that is looked at
+    #   evidence.watch { get("/users") }     # for each observed request
     #   evidence.findings                    # => [unused_eager_load: … take :posts out of the preload at …]
     #
-    # A finding needs `requests` observations of a load, none of which read the association, at whatever endpoint: a load is a
-    # line, and what one page does not need another may. An association that repeated queries at any time is left alone, so that
-    # one finding never asks for what another takes away. Bounded: MOST loads are kept, those seen last. Safe to share between threads.
-    # Every read of an association is told while somebody listens ({Instrument::EagerInstrument}): here until {stop}, and in a server
-    # ({Sampled}) only during the requests that are looked at.
+    # A finding needs `requests` observations of a load at one line, none of which read the association, at
+    # any endpoint. Associations that ever repeated queries are excluded, so that findings do not contradict
+    # each other. Keeps the MOST recently seen loads. Thread-safe. While an instance listens,
+    # {Instrument::EagerInstrument} reports every read of an association: here until {stop}, in a server
+    # ({Sampled}) only during sampled requests.
     class Evidence
       MOST = 500
       REQUESTS = 20
 
-      # What is known of one association loaded at one place. `model` is the name of a class, which may be loaded anew.
+      # The observations of one association at one line. `model` is a class name, because classes may be
+      # reloaded.
       Entry = Struct.new(:site, :model, :association, :times, :records, :read, :counted)
       private_constant :Entry
 
-      # @param requests [Integer] how many observations make a finding
-      # @param listen [Boolean] whether every read is to be told from now on
+      # @param requests [Integer] the number of observations that make a finding, 2 or more
+      # @param listen [Boolean] whether to subscribe to reads of associations now
+      # @raise [ConfigurationError] if `requests` is below 2
       def initialize(requests: REQUESTS, listen: true)
         @requests = Integer(requests)
         raise ConfigurationError, "requests: must be 2 or more, because one proves nothing; got #{@requests}" if @requests < 2
@@ -34,9 +36,9 @@ module Castellan
         Instrument::EagerInstrument.subscribe if listen
       end
 
-      # Looks at one request.
-      # @yield the work
-      # @return what the block returns
+      # Observes one request.
+      # @yield runs the request
+      # @return [Object] the result of the block
       def watch(&work)
         use = EagerUse.new
         tally = Tally.new
@@ -45,9 +47,9 @@ module Castellan
         result
       end
 
-      # @param use [EagerUse] of one request
-      # @param findings [Array<Finding>] of the same request
-      # @return [Array<Finding>] what is proven by now of that which this request loaded
+      # @param use [EagerUse] the observer of one request
+      # @param findings [Array<Finding>] findings of the same request
+      # @return [Array<Finding>] the proven findings among this request's loads
       def observe(use, findings = [])
         entries = @lock.synchronize do
           findings.each { |finding| @repeated[finding.association] = true if finding.association && finding.repeats? && room? }
@@ -57,17 +59,17 @@ module Castellan
         entries.filter_map { |entry| finding(entry) }
       end
 
-      # @param finding [Finding] one that was proven
-      # @return [Boolean] whether it still is
+      # @param finding [Finding] an earlier finding
+      # @return [Boolean] whether it still holds
       def holds?(finding) = findings.any? { |one| SAME.all? { |member| one[member] == finding[member] } }
 
-      # @return [Array<Finding>] what is loaded most often first
+      # @return [Array<Finding>] the most frequent loads first
       def findings
         enough = @lock.synchronize { @entries.values.select { |entry| proven?(entry) }.map(&:dup) }
         enough.sort_by { |entry| -entry.times }.filter_map { |entry| finding(entry) }
       end
 
-      # No more reads are told.
+      # Unsubscribes from reads of associations.
       # @return [void]
       def stop
         Instrument::EagerInstrument.unsubscribe if @listening
@@ -81,7 +83,7 @@ module Castellan
 
       def room? = @repeated.size < MOST
 
-      # A class without a name cannot be found again.
+      # Skips anonymous classes, which cannot be found by name later.
       def add(key, records, how)
         return if key[1].nil?
 
@@ -94,7 +96,7 @@ module Castellan
         entry
       end
 
-      # One record at a time is no set for which a statement was saved.
+      # Loading one record at a time saves no query, so it is not a wasted eager load.
       def proven?(entry)
         return false if @repeated["#{entry.model}##{entry.association}"]
 
@@ -113,7 +115,7 @@ module Castellan
       def model_of(entry)
         Object.const_get(entry.model)
       rescue NameError
-        nil # the class is gone
+        nil # the class was removed
       end
 
       def told(entry, link, kind, fix, refused = nil)
@@ -128,7 +130,7 @@ module Castellan
           "in #{entry.times} requests nobody read it"
       end
 
-      # @return [Array(String, nil), Array(nil, String)]
+      # @return [Array(String, nil), Array(nil, String)] the fix, or the reason why there is none
       def count_in_a_column(entry, link)
         unless link.foreign && link.through.nil? && link.type.nil? && link.target
           return [nil, "#{link} is only counted, but a counter cache needs a belongs_to on the other side"]

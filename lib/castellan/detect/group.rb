@@ -2,14 +2,13 @@
 
 module Castellan
   module Detect
-    # The statements of one recording that have one fingerprint and were asked for through one association, counted.
+    # Counts the statements of one recording with the same fingerprint and association.
     #
-    #   group.count          # => 150 statements that were sent
-    #   group.cached         # => 3 more that the query cache answered
-    #   group.sites          # => { a site => 150 }
+    #   group.count          # => 150 sent statements
+    #   group.cached         # => 3 more, answered by the query cache
+    #   group.sites          # => { site => 150 }
     #
-    # Mutable while its recording runs, and only there. Records when the same values were asked for again, unless the table
-    # was written in between.
+    # Mutable during its recording. Counts identical queries, except those that follow a write to the table.
     class Group
       MOST_DIGESTS = 32
       ALL_SITES = 16
@@ -20,13 +19,13 @@ module Castellan
       MOST_FRAMES = 50
 
       attr_reader :shape, :owner, :association, :count, :cached, :total_ns, :started_ns, :order, :again
-      # @return [Integer] how often the same was asked again although no table had been written at all
+      # @return [Integer] the number of identical queries without any write in between
       attr_reader :quietly
-      # @return [Pieces, nil] what changes from statement to statement, where the shape does not say enough
+      # @return [Pieces, nil] the values that change between statements; nil if the shape alone suffices
       attr_reader :pieces
-      # @return [Array<Integer>, nil] the application's frames at its second statement, see {CallSite.frames}
+      # @return [Array<Integer>, nil] the application frames of its second statement, see {CallSite.frames}
       attr_reader :stack
-      # @return [Group, nil] one with the same fingerprint and another association
+      # @return [Group, nil] the next group with the same fingerprint and another association
       attr_accessor :next
 
       def initialize(shape, owner, association, order)
@@ -44,17 +43,20 @@ module Castellan
         @settled = @refused = false
       end
 
-      # @return [Boolean] whether it is this association's (nil and nil: nobody's)
+      # @return [Boolean] whether the group belongs to this association; nil and nil mean no association
       def through?(owner, association)
         @association == association && @owner.equal?(owner)
       end
 
-      # @return [Boolean] whether the ORM sent them for what was named beforehand (`preload`, `includes`, `eager`)
+      # @return [Boolean] whether the ORM sent the statements for `preload`, `includes` or `eager`
       def preload? = @owner == Instrument::PRELOAD
 
-      # Counts a statement. What more there is to know is asked of the first ones only, until it is settled.
-      # @param refused [Boolean] whether the database did: the next that it does not refuse takes its place, and is not counted again
-      # @return [Boolean] whether {#learn} should be told, too
+      # Counts a statement. Values are only compared for the first statements, until they settle the matter.
+      # @param started_ns [Integer] monotonic
+      # @param duration_ns [Integer]
+      # @param refused [Boolean] whether the database rejected the statement; the next accepted one replaces
+      #   it
+      # @return [Boolean] whether to call {#learn}, too
       def add(started_ns, duration_ns, refused)
         @started_ns ||= started_ns
         @total_ns += duration_ns
@@ -67,11 +69,11 @@ module Castellan
         !@settled
       end
 
-      # @param digest [Integer] of the values
-      # @param written [Integer] how often the table had been written
-      # @param writes [Integer] how often any had been
+      # @param digest [Integer] a digest of the values
+      # @param written [Integer] the number of writes to the table so far
+      # @param writes [Integer] the number of all writes so far
       def learn(digest, written, writes)
-        return if @settled # by statements that were counted while the values were read
+        return if @settled # by statements counted since {#add}
 
         before = @digests[digest]
         @again += 1 if before && before >> WRITES_BITS == written
@@ -80,37 +82,37 @@ module Castellan
         @settled = @digests.size >= MOST_DIGESTS
       end
 
-      # The query cache answered.
+      # Counts a statement that the query cache answered.
       def add_cached
         @cached += 1
       end
 
-      # @return [Hash{Integer, nil => Integer}] how many statements came from each site
+      # @return [Hash{Integer, nil => Integer}] the number of statements per site
       def sites
         @sites.merge(@site => @run) { |_site, before, run| before + run }.select { |_site, count| count.positive? }
       end
 
-      # @return [Integer, nil] the site of most statements
+      # @return [Integer, nil] the site with the most statements
       def busiest = sites.max_by { |_site, count| count }&.first
 
-      # @return [Integer] from the first to the end of the last; at least so long where they ran at the same time and were told
-      #   of in another order
+      # @return [Integer] nanoseconds from the start of the first statement to the end of the last; a lower
+      #   bound if concurrent statements were reported out of order
       def span_ns = (@ended_ns.to_i - @started_ns.to_i).abs
 
-      # @return [Boolean] whether its first statement began before another group's; by then it need not have ended
+      # @return [Boolean] whether its first statement began before another group's first
       def before?(other) = @started_ns && other.started_ns && @started_ns < other.started_ns
 
-      # @return [Boolean] whether its first statement began while another group's were sent
+      # @return [Boolean] whether its first statement began while another group's were running
       def between?(other) = other.before?(self) && @started_ns <= other.ended_ns
 
-      # @return [Integer] how many different sets of values were asked for, as far as that was looked at
+      # @return [Integer] the number of different sets of values, among the compared statements
       def different = @digests.size
 
-      # @return [Boolean] whether the same was asked again and again because the answer changes: each time the table was written
+      # @return [Boolean] whether identical queries repeat because the table was written each time
       def polling? = @count > 1 && @digests.size == 1 && @again.zero?
 
-      # Takes in the statements of another group, from another thread or through the same association.
-      # @return [Group] a new one
+      # Merges the statements of another group, from another thread or the same association.
+      # @return [Group] a new group
       def merge(other) = dup.tap { |group| group.take(other) }
 
       WRITES_BITS = 32
@@ -143,8 +145,9 @@ module Castellan
         instead
       end
 
-      # Looks up the site of the first statements. When they all came from one, a loop has shown itself, and only each seventh is looked
-      # up, of many each 29th (odd numbers, so that two lines that take turns are both met).
+      # Finds the call site of the first statements. If all have the same site, it is a loop: then only every
+      # 7th statement is checked, and later every 29th (odd steps, so that two alternating lines are both
+      # seen).
       def look
         move_to(CallSite.current)
         @stack = CallSite.frames(MOST_FRAMES) if @count == 2

@@ -2,22 +2,23 @@
 
 module Castellan
   module Detect
-    # Verdicts on requests that are asked again and again, as a page in development is. A verdict reads models and source files and takes
-    # the better part of a millisecond; one on a request that did the same as an earlier one is that one's.
+    # Caches verdicts of identical requests, such as reloads of a page in development. A verdict takes most of
+    # a millisecond, because it reads models and source files.
     #
     #   verdicts = KnownVerdicts.new(repeats: 2, min_ns: 0)
-    #   verdicts.findings(tally)   # => what Verdict.new(tally, repeats: 2, min_ns: 0).findings answers
+    #   verdicts.findings(tally)   # => the result of Verdict.new(tally, repeats: 2, min_ns: 0).findings
     #
-    # The same is: the same statements through the same associations from the same lines, as often and in the same order, of as many
-    # records, while none of these lines' files was written and no model was loaded anew. The time in a finding is always its request's.
-    # Every request is judged where values decide (ranges and pages outside an association), where something was written, and where
-    # one association asks several tables. Judged anew every AGAIN times; keeps MOST. May be asked by several threads.
+    # Requests are identical if they send the same statements through the same associations from the same
+    # lines, equally often, in the same order and for as many records, while neither the lines' files nor the
+    # models have changed. The times are always the current request's. Requests with writes, with batch reads
+    # outside of associations, or with associations over several tables are never cached. Every AGAIN-th
+    # request is judged anew. Keeps MOST verdicts. Thread-safe.
     class KnownVerdicts
       AGAIN = 50
       MOST = 100
       MOST_GROUPS = 100
 
-      # `parts` are, for each finding, the indices of the groups whose statements it counts.
+      # `parts` holds, per finding, the indices of the groups whose statements it counts.
       Known = Struct.new(:findings, :parts, :times)
       private_constant :Known
 
@@ -52,7 +53,7 @@ module Castellan
           groups.none? { |group| group.shape.write? || (group.pieces && group.count >= @repeats) }
       end
 
-      # All that a verdict looks at.
+      # Builds the cache key from everything that a verdict reads.
       def likeness(groups, loads)
         sites = [*groups.flat_map { |group| group.sites.keys }, *loads.map(&:site)].compact
         [groups.map { |group| seen(group) }, groups.each_index.sort_by { |index| groups[index].started_ns.to_i }, loads.map(&:to_a),
@@ -65,7 +66,7 @@ module Castellan
          group.count >= @repeats && models(group)]
       end
 
-      # By number, which is never given again, so that no class is kept alive that was loaded anew.
+      # Uses object_id, which is never reused, so that the cache does not retain reloaded classes.
       def model(name)
         Object.const_get(name).object_id
       rescue NameError
@@ -74,7 +75,7 @@ module Castellan
 
       def models(group) = group.shape.models.map(&:object_id)
 
-      # When a file was written, and how long it is.
+      # The file's modification time and size.
       def written(path)
         stat = File.stat(File.expand_path(path, CallSite.root))
         [path, stat.mtime, stat.size]
@@ -88,7 +89,7 @@ module Castellan
         end
       end
 
-      # Kept where it is certain which statements make a finding's time.
+      # Caches only if the statements that make up each finding's time are certain.
       def keep(key, findings, groups)
         parts = findings.map { |finding| parts(finding, groups) }
         return if parts.include?(nil)

@@ -4,18 +4,18 @@ require "castellan/detect/known_verdicts"
 
 module Castellan
   module Detect
-    # Watches each request for repeated queries: findings go to the log, into the response header `castellan-findings` and, where
-    # it is named, into a file of JSON lines; never into the body.
+    # Reports repeated queries of each request, in the log, the response header `castellan-findings` and
+    # optionally a JSON Lines file.
     #
     #   use Castellan::Detect::Middleware                                                     # in development
     #   use Castellan::Detect::Middleware, authorize: ->(env) { env["REMOTE_ADDR"] == "127.0.0.1" }   # in production
     #
-    # In production nothing is watched unless `authorize` says so for the request. Queries of a body that is made while it
-    # is sent are seen too: they are logged when it is closed, after the header has gone. A request that raises or runs out of time
-    # has its findings in the log. What goes wrong in here is logged and changes no response. For production traffic at large there
-    # is {Detect.production}, which samples.
+    # In production it observes only requests that `authorize` allows; use {Detect.production} to sample
+    # traffic. Findings of a lazy body are only logged, because the header is already sent, and so are
+    # findings of a request that raises or times out. Internal errors are logged and never change a response.
     #
-    # With `evidence: 0.1` a tenth of the requests also show which eager loads nothing reads: 20 of them make a finding ({Evidence}).
+    # With `evidence: 0.1` a tenth of the requests also record unused eager loads; 20 of them make a finding
+    # ({Evidence}).
     class Middleware
       HEADER = "castellan-findings"
       NONE = [].freeze
@@ -23,16 +23,19 @@ module Castellan
       EVIDENCE = false
 
       # @param app [#call]
-      # @param authorize [#call, nil] asked with the Rack environment whether to watch; by default yes, but for production
-      # @param logger [#warn, nil] by default what the server offers: `rack.logger`, else `rack.errors`
-      # @param json_lines [String, nil] a file; each finding is added to it as a line of JSON with the request's method and path
-      # @param repeats [Integer] how many statements of one shape make a finding
-      # @param min_ms [Numeric] how long they must take from the first to the last
-      # @param slow_ms [Numeric, nil] from how long one statement is a finding by itself; nil: none is
-      # @param evidence [Numeric, Evidence::Sampled, false] the share of requests in which reads of associations are noted, or what notes
-      #   them, where the page of profiles shows it too
-      # @param environment [String] by default RAILS_ENV or RACK_ENV, or development
-      # @yield [findings, env] instead of the log
+      # @param authorize [#call, nil] receives the Rack environment and returns whether to observe; default:
+      #   true except in production
+      # @param logger [#warn, nil] default: the server's `rack.logger`, else `rack.errors`
+      # @param json_lines [String, nil] a file; each finding is appended as a line of JSON with the request's
+      #   method and path
+      # @param repeats [Integer] the number of statements of one shape that make a finding
+      # @param min_ms [Numeric] the minimum time from the first to the last of them, in milliseconds
+      # @param slow_ms [Numeric, nil] the duration in milliseconds from which a single statement is a finding;
+      #   nil disables this
+      # @param evidence [Numeric, Evidence::Sampled, false] the share of requests that record reads of
+      #   associations, or an object shared with the profiler's page
+      # @param environment [String] default: RAILS_ENV, RACK_ENV or "development"
+      # @yield [findings, env] replaces the log
       def initialize(app, authorize: nil, logger: nil, json_lines: nil, repeats: 2, min_ms: 0, slow_ms: 500, evidence: EVIDENCE,
                      environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"] || "development", &report)
         @app = app
@@ -47,7 +50,7 @@ module Castellan
         Instrument.subscribe
       end
 
-      # @param env [Hash] of Rack
+      # @param env [Hash] the Rack environment
       # @return [Array] the response of the application
       def call(env)
         return @app.call(env) if @off || !@authorize.call(env)
@@ -69,7 +72,7 @@ module Castellan
         [status, with_header(headers, findings || findings_of(tally, env)), body]
       end
 
-      # Runs the block in a recording of an observer, if there is one.
+      # Calls the block in a recording with the observer, or directly without one.
       def within(use, &block) = use ? Recording.open(use, &block) : yield
 
       def all_findings(tally, use, env)
@@ -87,7 +90,7 @@ module Castellan
         []
       end
 
-      # @return [Array<Finding>] what this request has made certain
+      # @return [Array<Finding>] findings that this request completed
       def proven(use, tally, env)
         @evidence.news(@evidence.finish(use, tally))
       rescue StandardError => error
@@ -110,7 +113,7 @@ module Castellan
         log(env, "Castellan could not report its findings: #{error.full_message(highlight: false)}")
       end
 
-      # One write for a request, so that the lines of two processes do not mix.
+      # Writes once per request, so that lines of several processes do not mix.
       def write_lines(findings, env)
         lines = Report.json_lines(findings, method: env["REQUEST_METHOD"], path: env["PATH_INFO"])
         File.open(@json_lines, "a") { |file| file.write(lines) }

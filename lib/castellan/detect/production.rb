@@ -5,31 +5,35 @@ require_relative "production/entries"
 
 module Castellan
   module Detect
-    # Watches a share of a server's requests and adds up the queries that repeat, by endpoint, fix site and association.
+    # Observes a sample of a server's requests and sums up repeated queries by endpoint, fix site and
+    # association.
     #
     #   watch = Castellan::Detect.production(sample: 0.1) { |finding, endpoint| Alerts.send("#{endpoint}: #{finding}") }
     #   use watch.middleware                       # in config.ru
     #   watch.findings.first.per_request.to_h      # => { p50: 101, p95: 150, p99: 150, max: 151 }
     #
-    # A shape of query is reported from its 5th statement in one request, when 300 ms have passed since its first began. The log
-    # and the block get each new finding once, at most REPORTS_A_MINUTE of them a minute; {#findings} has all. Responses are
-    # not changed. Safe to share between threads; the last 200 findings are kept.
+    # Reports a query shape that one request sends at least 5 times over at least 300 ms. The log and the
+    # block receive each new finding once, at most REPORTS_A_MINUTE per minute; {#findings} returns the last
+    # 200. Responses stay unchanged. Thread-safe.
     class Production
       REPORTS_A_MINUTE = 10
 
-      # @return [Evidence::Sampled] eager loads that nothing read, so far
+      # @return [Evidence::Sampled] unused eager loads so far
       attr_reader :evidence
-      # @return [Integer] how many requests were watched
+      # @return [Integer] the number of observed requests
       attr_reader :requests
 
-      # @param threshold [Integer] statements of one shape, 2 or more
-      # @param min_ms [Numeric] from the start of the first to the end of the last
-      # @param slow_ms [Numeric, nil] from how long one statement is a finding by itself; nil: none is
-      # @param sample [Numeric] the share of requests that is watched, above 0 and up to 1
-      # @param evidence [Numeric, false] the share of watched requests in which reads of associations are noted, to find eager
-      #   loads that nothing reads ({Evidence})
-      # @param logger [#warn, nil, false] by default the server's: `rack.logger`, else `rack.errors`; false for none
-      # @yield [finding, endpoint] a finding that is new
+      # @param threshold [Integer] the number of statements of one shape that make a finding, 2 or more
+      # @param min_ms [Numeric] the minimum time from the start of the first to the end of the last, in
+      #   milliseconds
+      # @param slow_ms [Numeric, nil] the duration in milliseconds from which a single statement is a finding;
+      #   nil disables this
+      # @param sample [Numeric] the share of requests to observe, above 0 and up to 1
+      # @param evidence [Numeric, false] the share of observed requests that record reads of associations, to
+      #   find unused eager loads ({Evidence})
+      # @param logger [#warn, nil, false] default: the server's `rack.logger`, else `rack.errors`; false
+      #   disables the log
+      # @yield [finding, endpoint] called for each new finding
       # @raise [ConfigurationError] for a value outside of these limits
       def initialize(threshold: 5, min_ms: 300, slow_ms: 500, sample: 0.1, evidence: false, logger: nil, &report)
         check(threshold, min_ms, sample)
@@ -48,7 +52,8 @@ module Castellan
         Instrument.subscribe
       end
 
-      # Sets the logger where none was given, because there is none yet when an application is configured.
+      # Sets the logger unless one was given; needed because no logger exists while an application is
+      # configured.
       # @param logger [#warn, nil]
       # @return [self]
       def log_to(logger)
@@ -66,7 +71,7 @@ module Castellan
       end
 
       # @param app [#call]
-      # @param env [Hash] of Rack
+      # @param env [Hash] the Rack environment
       # @return [Array] the response of the application
       def call(app, env)
         return app.call(env) if @stopped || (@sample < 1 && rand >= @sample)
@@ -76,13 +81,13 @@ module Castellan
         use ? Recording.open(use) { watch(app, env, use) } : watch(app, env)
       end
 
-      # @return [Array<Entries::Entry>] those that took the most time first; an eager load only until somebody reads it
+      # @return [Array<Entries::Entry>] by descending total time; an eager load only while it stays unused
       def findings = @entries.all.select { |entry| @evidence.holds?(entry.finding) }
 
-      # @return [String] a line for each finding
+      # @return [String] one line per finding
       def to_s = ["watched #{@requests} requests", *findings].join("\n")
 
-      # Ends it: requests are passed on, and nothing stays subscribed for it.
+      # Stops observing and unsubscribes; requests are passed through.
       # @return [void]
       def stop
         Instrument.unsubscribe unless @stopped
@@ -98,12 +103,12 @@ module Castellan
       end
 
       def watch(app, env, use = nil)
-        @requests += 1 # a thread that counts at the same moment may lose one
+        @requests += 1 # concurrent increments may lose one
         recording = Tally.recording(@slow_ns)
         WatchedRequest.call(app, env, recording) { finish(recording.observer, use, env) }
       end
 
-      # Called when the body is sent. A request without repetition costs one comparison here.
+      # Called at the end of the body. A request without repetition costs one comparison here.
       def finish(tally, use, env)
         return if use.nil? && tally.no_repeats?
 
@@ -115,7 +120,7 @@ module Castellan
         log(env, "Castellan's detector failed: #{error.full_message(highlight: false)}")
       end
 
-      # The verdict reads models and source files (about 1 ms), so it is asked only where enough repeats for long enough.
+      # A verdict reads models and source files (about 1 ms), so it only runs after enough repetition.
       def found(tally)
         repeated = tally.repeats?(@threshold, @min_ns)
         repeated ? Verdict.new(tally, repeats: @threshold, min_ns: @min_ns).findings : tally.single_findings
@@ -138,7 +143,8 @@ module Castellan
         @report&.call(finding, endpoint)
       end
 
-      # @return [Integer, nil] how many were held back in the minute before; nil where this one is
+      # @return [Integer, nil] the number of findings held back in the previous minute; nil to hold back this
+      #   one
       def rate
         now = Clock.monotonic_ns
         held = @held

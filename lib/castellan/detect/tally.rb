@@ -2,16 +2,16 @@
 
 module Castellan
   module Detect
-    # The observer of the detector: counts statements by shape and association while a unit of work runs, and notes where
-    # records were loaded. {Verdict} decides afterwards what is a finding.
+    # Observes a unit of work for the detector: counts statements by shape and association, and records loads.
+    # {Verdict} turns the counts into findings.
     #
     #   tally = Tally.new
     #   Instrument.record(tally) { User.all.each { |user| user.employee } }
     #   Verdict.new(tally).findings
     #
-    # A statement whose text was seen before costs two looks into hashes, and no object. Bounded: past MOST_TEXTS different texts
-    # only known shapes are counted; past MOST_SHAPES nothing new is. For one thread: a thread that is started meanwhile has a
-    # tally of its own ({#strand}), which is added up with this one afterwards.
+    # SQL that was seen before costs two Hash lookups and no allocation. Bounded: past MOST_TEXTS different
+    # SQL texts only known shapes are counted; past MOST_SHAPES no new shape is. Not thread-safe: a thread
+    # started meanwhile has its own tally ({#strand}), which is merged afterwards.
     class Tally
       MOST_TEXTS = 2_000
       MOST_SHAPES = 500
@@ -19,39 +19,41 @@ module Castellan
       MOST_STRANDS = 500
       NONE = [].freeze
 
-      # In place of the texts after a mistake: no text is counted.
+      # Replaces the texts after an internal error, so that nothing more is counted.
       UNCOUNTED = Hash.new(Hash.new(false).freeze).freeze
       private_constant :UNCOUNTED
 
-      # What is known of one text: its group and a number that stands for it in comparisons.
+      # The parsed form of one SQL text: its group, and a number that represents the text in comparisons.
       Text = Struct.new(:group, :number, :shape, :write)
 
-      # What was loaded of one model at one site, while it is added up.
+      # The running total of one model's records loaded at one site.
       Sum = Struct.new(:count, :times, :order, :joined) do
         def plus(other) = self.class.new(count + other.count, times + other.times, [order, other.order].min, joined || other.joined)
       end
       private_constant :Text, :Sum
 
       SLOW_NS = 500_000_000
-      # @return [Recording::Wants] the same for all that are made of a class
+      # @return [Recording::Wants] memoized per class
       def self.wants = @wants ||= Recording::Wants.of_class(self)
 
       # @param slow_ns [Integer, nil] see {#initialize}
-      # @return [Recording] of a new tally, within what is recorded already; not yet current
+      # @return [Recording] a recording of a new tally, inside the current recording; call {Recording.resume}
+      #   with it
       def self.recording(slow_ns) = Recording.new(new(slow_ns: slow_ns), Recording.current)
 
-      # @return [Boolean] whether a write is of many rows at once
+      # @return [Boolean] whether a write affects many rows at once
       def self.bulk?(shape, sql) = shape.bulk? || several_rows?(sql.valid_encoding? ? sql : sql.b)
 
-      # From the first "values" on, so that each byte is read once: the text may hold whatever a user wrote.
+      # Starts at the first "values", so that each byte is read once: the SQL may contain any user input.
       def self.several_rows?(text)
         from = text.index(/\bvalues\b/i)
         from ? text.match?(/\)\s*,\s*\(/, from) : false
       end
       private_class_method :several_rows?
 
-      # @param slow_ns [Integer, nil] from how long one statement is slow; nil: none is
-      # @param order [Integer] how much had been seen before
+      # @param slow_ns [Integer, nil] the duration in nanoseconds from which a statement is slow; nil disables
+      #   this
+      # @param order [Integer] the number of earlier events
       def initialize(slow_ns: SLOW_NS, order: 0)
         @slow_after = slow_ns
         @slow_ns = slow_ns || Float::INFINITY
@@ -67,13 +69,13 @@ module Castellan
         @failure = @owner = @association = @text = nil
       end
 
-      # @return [Recording::Wants] what a recording must tell it
+      # @return [Recording::Wants] the events that a recording sends it
       def wants = self.class.wants
 
       # @return [Singles] statements that are findings by themselves
       def singles = @singles ||= Singles.new(slow_ns: @slow_after)
 
-      # @return [Tally] for a thread that is started now
+      # @return [Tally] for a thread that starts now
       def strand
         return @strands.last if @strands.size >= MOST_STRANDS
 
@@ -82,7 +84,8 @@ module Castellan
         tally
       end
 
-      # @return [StandardError, nil] a mistake in here, which reaches nobody: from then on nothing was counted
+      # @return [StandardError, nil] an internal error, which is never raised to the application; counting
+      #   stopped then
       attr_reader :failure
 
       # Called by {Recording#query} after each statement.
@@ -130,27 +133,27 @@ module Castellan
         sum.times += 1
       end
 
-      # Told by {Recording#failed}: the database refuses the statement that is told next. Where the next of its group is not refused, that
-      # takes its place: who was refused tries again.
+      # Called by {Recording#failed} before the failed statement is reported. If the group's next statement
+      # succeeds, it is a retry and replaces the failed one.
       def failed
         @failed = true
       end
 
-      # Told by {Instrument} of records that came by a JOIN.
-      # @param names [Hash] the tree of associations that came with them
+      # Called by {Instrument.joined}.
+      # @param names [Hash] the tree of joined associations
       def joined(model, rows, records, names)
         shape = @text&.shape if @text
         singles.wide(shape, model, rows, records, names) if shape
       end
 
-      # @return [Array<Finding>] of single statements, those of all threads
+      # @return [Array<Finding>] findings of single statements, of all threads
       def single_findings
         return NONE if @singles.nil? && @strands.empty?
 
         @strands.map { |strand| strand.singles }.reduce(singles, :merge).findings
       end
 
-      # @return [Array<Group>] in the order in which they were first seen
+      # @return [Array<Group>] in the order of their first statements
       def groups
         own = own_groups
         return own.sort_by(&:order) if @strands.empty?
@@ -161,14 +164,14 @@ module Castellan
 
       # @param times [Integer]
       # @param min_ns [Integer]
-      # @return [Boolean] whether any shape was sent that often, and for so long
+      # @return [Boolean] whether a shape was sent at least that often, over at least that time
       def repeats?(times, min_ns = 0)
         groups.any? { |group| group.count >= times && group.span_ns >= min_ns }
       end
 
-      # The first look at a request, and for most the last.
-      # @return [Boolean] whether nothing can be a finding: no statement and no association was asked twice, nothing was written,
-      #   nothing was slow, and there is no {#failure}. Where it is false, {Verdict} decides.
+      # The fast path that settles most requests.
+      # @return [Boolean] whether nothing can be a finding: no statement or association repeated, no writes,
+      #   nothing slow, and no {#failure}. Otherwise {Verdict} decides.
       def no_repeats?
         return false if @failure || @strands.any? || @singles&.any?
 
@@ -196,7 +199,7 @@ module Castellan
 
       private
 
-      # @return [Text, false] false for what is not counted
+      # @return [Text, false] false for statements that are not counted
       def text_of(sql, name)
         known = @texts[name] || (@texts.size < MOST_TEXTS ? @texts[name] = {} : {})
         known.fetch(sql) { read(sql, name, known) } || false
@@ -206,7 +209,7 @@ module Castellan
 
       def own_groups = @heads.values.flat_map { |head| chain(head) }
 
-      # @return [Text, false, nil] none for what is not counted
+      # @return [Text, false, nil] false or nil for statements that are not counted
       def read(sql, name, known)
         fingerprint = Fingerprint.of(sql)
         shape = Shape.of(fingerprint, name)
@@ -217,7 +220,7 @@ module Castellan
         keep(known, sql, Text.new(nil, sql.hash, shape, shape.write?))
       end
 
-      # A write of many rows at once is what a write loop should become.
+      # A bulk write is what a write loop should become, so it is not counted.
       # @return [nil]
       def bulk(shape)
         wrote(shape)
@@ -238,7 +241,7 @@ module Castellan
         known[sql] = text
       end
 
-      # Values of writes are not compared: that the same was written again is no less a write.
+      # Values of writes are not compared: a repeated identical write is a write, too.
       def learn(group, text, sql, binds)
         if text.write then wrote(text.shape)
         else group.learn(binds ? binds.hash ^ text.number : text.number, written(text.shape), @writes)
@@ -246,7 +249,7 @@ module Castellan
         group.pieces&.add(sql, binds)
       end
 
-      # What is written of no known table, as when the schema is switched, may be any.
+      # A write to an unknown table, such as a switch of schemas, may affect any table.
       def written(shape)
         tables = shape.tables
         @written[nil] + (tables.size == 1 ? @written[tables.first] : tables.sum { |table| @written[table] })

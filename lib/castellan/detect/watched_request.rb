@@ -4,17 +4,19 @@ require "delegate"
 
 module Castellan
   module Detect
-    # One request of a Rack application under a recording, from the call to the end of its body.
+    # Runs one request of a Rack application in a recording that lasts to the end of its body.
     #
     #   recording = Tally.recording(nil)
     #   WatchedRequest.call(app, env, recording) { puts Verdict.new(recording.observer).findings }   # => the response of the application
     #
-    # The block runs once, when the request is over: at once where all of the body is there, when the body is closed where it is made
-    # while it is sent, and also when the application raises, throws or runs out of time. By then the recording is closed.
+    # Calls the block once, at the end of the request and after the recording: immediately for an Array or
+    # file body, on `close` for a lazy body, and also if the application raises, throws or times out.
     module WatchedRequest
       class << self
+        # @param app [#call]
+        # @param env [Hash] the Rack environment
         # @param recording [Recording]
-        # @yield when nothing more can come of this request
+        # @yield called at the end of the request
         # @return [Array] the response
         def call(app, env, recording, &over)
           answered = false
@@ -25,7 +27,7 @@ module Castellan
           over.call unless answered
         end
 
-        # The end of {call}, where the application has returned.
+        # Finishes {call} after the application returned.
         def answer(response, recording, &over)
           status, headers, body = response
           return [status, headers, Body.new(body, recording, &over)] unless complete?(body)
@@ -36,11 +38,11 @@ module Castellan
 
         private
 
-        # Whether all of the body is there.
+        # Whether the whole body is available.
         def complete?(body) = body.respond_to?(:to_ary) || body.respond_to?(:to_path)
       end
 
-      # A body that is made while it is sent; what it asks the database belongs to its request.
+      # Wraps a lazy body, so that its queries belong to its request.
       class Body < SimpleDelegator
         ASKED = %i[each call to_ary to_path].freeze
 
@@ -50,7 +52,7 @@ module Castellan
           @closed = closed
         end
 
-        # The methods below are there only as far as the body has them.
+        # Responds to these methods only if the wrapped body does.
         def respond_to?(name, *)
           ASKED.include?(name) ? __getobj__.respond_to?(name) : super
         end

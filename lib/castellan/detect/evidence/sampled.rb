@@ -3,20 +3,21 @@
 module Castellan
   module Detect
     class Evidence
-      # {Evidence} of some of the requests of a server. Reads of associations are told only while such a request is under way.
+      # Collects {Evidence} from a sample of a server's requests; reads are only reported during those.
       #
       #   sampled = Sampled.new(0.01)
-      #   use = sampled.begin                  # => an EagerUse; nil when this request is not looked at
-      #   …                                    # the request, in a recording of that observer
-      #   sampled.finish(use, findings)        # => [Finding], what is proven of that which it loaded
+      #   use = sampled.begin                  # => an EagerUse; nil if this request is not sampled
+      #   …                                    # the request, in a recording with that observer
+      #   sampled.finish(use, tally)           # => [Finding], the proven findings among its loads
       #
-      # May be asked by several threads.
+      # Thread-safe.
       class Sampled
-        # @return [Float] which share of its requests is looked at
+        # @return [Float] the share of requests to sample
         attr_reader :share
 
-        # @param share [Numeric, false, nil] 0, false and nil: none
+        # @param share [Numeric, false, nil] from 0 to 1; false and nil mean 0
         # @param requests [Integer] see {Evidence#initialize}
+        # @raise [ConfigurationError] for any other share
         def initialize(share, requests: REQUESTS)
           @share = Float(share || 0)
           raise ConfigurationError, "evidence: must be a share from 0 to 1, or false, got #{share}" unless @share.between?(0, 1)
@@ -26,8 +27,8 @@ module Castellan
           @lock = Mutex.new
         end
 
-        # Starts to note reads in one request; {#finish} must be called after it.
-        # @return [EagerUse, nil] nil where this request is not drawn
+        # Begins to record reads of one request; call {#finish} after it.
+        # @return [EagerUse, nil] nil if this request is not sampled
         def begin
           return if @share.zero? || (@share < 1 && rand >= @share)
 
@@ -36,21 +37,22 @@ module Castellan
         end
 
         # @param use [EagerUse]
-        # @param tally [Tally] of the same request
-        # @return [Array<Finding>]
+        # @param tally [Tally] the tally of the same request
+        # @return [Array<Finding>] see {Evidence#observe}
         def finish(use, tally)
           Instrument::EagerInstrument.unsubscribe
           @evidence.observe(use, Verdict.new(tally).repetitions)
         end
 
-        # @param findings [Array<Finding>] of requests that were not looked at: what they say to load is not loaded for nothing
+        # @param findings [Array<Finding>] findings of other requests; eager loads that they recommend are
+        #   never reported as unused
         # @return [void]
         def leave_alone(findings)
           @evidence.observe([], findings)
         end
 
         # @param findings [Array<Finding>]
-        # @return [Array<Finding>] those that were not handed to this method before
+        # @return [Array<Finding>] those that were not passed to this method before
         def news(findings)
           @lock.synchronize do
             findings.select do |finding|
@@ -64,7 +66,7 @@ module Castellan
         def findings = @evidence.findings
 
         # @param finding [Finding]
-        # @return [Boolean] whether it is of another kind, or is still true
+        # @return [Boolean] whether it is another kind of finding, or still holds
         def holds?(finding) = !finding.of_many_requests? || @evidence.holds?(finding)
       end
     end

@@ -3,18 +3,18 @@
 module Castellan
   module Detect
     class Production
-      # Adds up findings by endpoint, fix site and association, and keeps the MOST that were seen last.
+      # Sums up findings by endpoint, fix site and association, and keeps the MOST recently seen ones.
       #
       #   entries = Entries.new
       #   entries.add("GET users#index", finding)   # => true, it is new
       #   entries.all.first.times                   # => 1
       #
-      # Safe to share between threads; {#all} returns copies.
+      # Thread-safe; {#all} returns copies.
       class Entries
         MOST = 200
         KEPT = 200
 
-        # The figures of the last KEPT requests in which a finding was seen.
+        # The figures of a finding: sum, count and maximum of all its requests, values of the last KEPT.
         Recent = Struct.new(:values, :count, :sum, :max) do
           def self.empty = new([], 0, 0, 0)
 
@@ -28,15 +28,16 @@ module Castellan
             self.max = value if value > max
           end
 
-          # @param share [Numeric] up to 100
-          # @return [Integer] a value that so many percent of the last ones do not exceed; 0 without values
+          # @param share [Numeric] above 0 and up to 100
+          # @return [Integer] the nearest-rank percentile of the kept values; 0 without values
           def percentile(share) = values.empty? ? 0 : values.sort[[(values.size * share / 100.0).ceil, 1].max - 1]
 
-          # @return [Hash{Symbol => Integer}] the percentiles of the last ones; the greatest of all
+          # @return [Hash{Symbol => Integer}] percentiles of the kept values, and the maximum of all
           def to_h = { p50: percentile(50), p95: percentile(95), p99: percentile(99), max: max }
         end
 
-        # One line of the report. `times` is the number of requests in which it was seen, `queries` and `total_ns` are sums.
+        # One line of the report. `times` is the number of requests with the finding; `queries` and `total_ns`
+        # are sums.
         Entry = Struct.new(:endpoint, :finding, :per_request, :ns_per_request, :first_seen_at, :last_seen_at, keyword_init: true) do
           def times = per_request.count
           def queries = per_request.sum
@@ -55,7 +56,7 @@ module Castellan
               "last at #{last_seen_at.utc.strftime("%FT%TZ")}; #{finding}"
           end
 
-          # @return [Hash] for JSON
+          # @return [Hash] ready for JSON
           def to_h
             { endpoint: endpoint, times: times, queries: queries, total_ns: total_ns, queries_per_request: per_request.to_h,
               ns_per_request: ns_per_request.to_h, first_seen_at: first_seen_at.utc.strftime("%FT%TZ"),
@@ -72,8 +73,9 @@ module Castellan
           @lock = Mutex.new
         end
 
-        # @param finding [Finding] of one request; one that was seen in many counts as one query
-        # @return [Boolean] whether it is new
+        # @param endpoint [String]
+        # @param finding [Finding] of one request; a finding that combines many requests counts as one query
+        # @return [Boolean] whether the finding is new
         def add(endpoint, finding)
           key = [endpoint, Report.fix_site(finding), finding.association || finding.fingerprint, finding.repeats? || finding.kind]
           @lock.synchronize do
@@ -84,7 +86,7 @@ module Castellan
           end
         end
 
-        # @return [Array<Entry>] those that took the most time first
+        # @return [Array<Entry>] by descending total time
         def all = @lock.synchronize { @entries.values.map(&:dup) }.sort_by { |entry| -entry.total_ns }
 
         private
