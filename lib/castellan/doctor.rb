@@ -57,7 +57,6 @@ module Castellan
     # @yield the work with these findings; requests only if GET or HEAD
     # @return [Trial]
     # @raise [ArgumentError] without a finding or a block
-    # @return [Trial]
     def self.try(*findings, &work)
       findings = findings.flatten.compact
       raise ArgumentError, "give a finding: Castellan::Doctor.try(finding) { the work }" if findings.empty?

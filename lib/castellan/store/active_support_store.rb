@@ -6,22 +6,23 @@ require "digest"
 
 module Castellan
   module Store
-    # Keeps bytes in any ActiveSupport::Cache::Store, e.g. `Rails.cache`, beside what the application keeps there.
+    # Stores bytes in an ActiveSupport::Cache::Store such as `Rails.cache`, next to the application's entries.
     #
     #   store = ActiveSupportStore.new(Rails.cache)
     #
-    # The slowest of the stores by far: Rails makes an entry, an event and a key for each value. Where `Rails.cache` is Redis,
-    # a RedisStore on the same server reads 100 keys several times as fast. Only values that
-    # are Strings are read. {#compare_and_delete} looks first and deletes then, which is not atomic: a lease that ended in
-    # between may be taken from its next holder, and one document be computed twice.
+    # The slowest store: Rails creates an entry, an event and a key per value. If `Rails.cache` is Redis, a
+    # RedisStore on the same server reads 100 keys several times as fast. {#compare_and_delete} reads, then
+    # deletes, which is not atomic: it may delete a lease that another process has just acquired, and one
+    # document is then computed twice.
     class ActiveSupportStore
-      # Those whose `unless_exist: true` is atomic for all who share them.
+      # Caches whose `unless_exist: true` is atomic for all users.
       LEASING = %w[MemoryStore RedisCacheStore].freeze
       RAW = { raw: true, compress: false }.freeze
       private_constant :LEASING, :RAW
 
-      # @param cache [ActiveSupport::Cache::Store] not a MemCacheStore, which loads what is stored with Marshal
-      # @param deadline [Numeric] seconds, for an operation as a whole
+      # @param cache [ActiveSupport::Cache::Store] not a MemCacheStore, which loads stored bytes with Marshal
+      # @param deadline [Numeric] seconds for a whole operation
+      # @raise [ConfigurationError] for any other object
       def initialize(cache, deadline: 1)
         unless cache.is_a?(ActiveSupport::Cache::Store)
           raise ConfigurationError, "ActiveSupportStore needs an ActiveSupport::Cache::Store such as Rails.cache, got #{cache.inspect}"
@@ -64,7 +65,7 @@ module Castellan
       end
 
       # @return [Integer]
-      # @raise [StoreError] when the cache cannot count
+      # @raise [StoreError] if the cache cannot count
       def increment(key)
         guard { @cache.increment(name(key), 1) } or raise StoreError, "ActiveSupportStore: #{@cache.class} did not count"
       end
@@ -82,14 +83,14 @@ module Castellan
 
       private
 
-      # Rails' stores take keys for text, and each treats long ones and odd bytes in its own way.
+      # Rails' stores treat keys as text, and each handles long keys and special characters differently.
       def name(key)
         return key if key.ascii_only? && key.match?(/\A[!-}]{1,200}\z/)
 
         "~#{[Digest::SHA256.digest(key)].pack('m0').tr('+/', '-_')}"
       end
 
-      # Whatever a cache of whomever raises is that cache's failure; caches have no common error.
+      # Rescues StandardError, because cache libraries have no common error class.
       def guard(&block)
         Store.within(@deadline, &block)
       rescue StandardError => error

@@ -5,26 +5,28 @@ require "fileutils"
 
 module Castellan
   module Store
-    # Keeps bytes in files of one directory, which the processes of one machine share; the oldest go when there are too many bytes.
+    # Stores bytes in files of one directory, which the processes of a machine share. Evicts the oldest when
+    # full.
     #
     #   store = DirectoryStore.new("tmp/castellan", max_bytesize: 64 * 1024 * 1024)
     #   store.write_multi({ "a" => "1" }, ttl: 60)
     #   store.read_multi(%w[a b]) # => { "a" => "1" }
     #
-    # For profiles and what else is written rarely; each write looks at every file. A file is written beside its place and moved there.
-    # The directory and its files are the user's alone (0700, 0600), and no symbolic link in it is followed.
+    # For profiles and other rare writes: each write reads the metadata of every file. Writes are atomic
+    # (temporary file, then rename). The directory and its files are private to the user (0700, 0600);
+    # symbolic links are not followed.
     class DirectoryStore
       MAGIC = "CD\x03\x00".b.freeze
-      HEAD = "a4Q>Q>" # the magic bytes, when it expires (nanoseconds since 1970, 0: never), and the size of the value
+      HEAD = "a4Q>Q>" # magic bytes, expiry (nanoseconds since 1970, 0: never), size of the value
       HEAD_BYTESIZE = 20
       private_constant :MAGIC, :HEAD, :HEAD_BYTESIZE
 
       # @return [Integer] bytes
       attr_reader :max_bytesize
 
-      # @param directory [#to_s] made when it is not there; for nothing else
-      # @param max_bytesize [Integer] of all files; nothing larger than an eighth of it is kept, so that one entry cannot empty it
-      # @raise [ConfigurationError]
+      # @param directory [#to_s] created if missing; use it for nothing else
+      # @param max_bytesize [Integer] bytes of all files; an entry larger than an eighth of it is not stored
+      # @raise [ConfigurationError] if the directory cannot be created or is world-writable
       def initialize(directory, max_bytesize: 64 * 1024 * 1024)
         @max_bytesize = Integer(max_bytesize)
         raise ConfigurationError, "max_bytesize: must be above 0, got #{max_bytesize.inspect}" unless @max_bytesize.positive?
@@ -38,13 +40,13 @@ module Castellan
         raise ConfigurationError, "the directory #{@directory} cannot be made: #{error.message}"
       end
 
-      # @return [Hash{String => String}] what is there, binary
+      # @return [Hash{String => String}] found values, binary
       def read_multi(keys)
         keys.to_h { |key| [key, entry(key)&.first] }.compact
       end
 
       # @param ttl [Numeric, nil] seconds
-      # @param if_absent [Boolean] leaves alone what is there
+      # @param if_absent [Boolean] keep existing values
       # @return [Array<String>] the keys that were written
       def write_multi(entries, ttl: nil, if_absent: false)
         Store.check_ttl(ttl)
@@ -59,7 +61,8 @@ module Castellan
         nil
       end
 
-      # @return [Integer] the counter's new value; one that was not there, or was no number, is now 1. Its lifetime stays.
+      # @return [Integer] new value; 1 if the counter was missing, text counts from its leading number. Keeps
+      #   the expiry
       def increment(key)
         locked do
           bytes, ends_ns = entry(key)
@@ -67,7 +70,7 @@ module Castellan
         end
       end
 
-      # @return [Boolean] whether the value was `token` and is now gone
+      # @return [Boolean] whether the value was `token`, and was deleted
       def compare_and_delete(key, token)
         locked { entry(key)&.first == token.b && File.delete(path(key)) == 1 }
       end
@@ -76,12 +79,12 @@ module Castellan
         feature == :lease
       end
 
-      # @return [Integer] bytes of all files, expired ones included
+      # @return [Integer] bytes of all files, including expired ones
       def bytesize = files.sum { |file| File.size?(file).to_i }
 
       private
 
-      # @return [Array(String, Integer), nil] bytes and when they expire
+      # @return [Array(String, Integer), nil] bytes and expiry in nanoseconds
       def entry(key)
         text = File.open(path(key), File::RDONLY | File::NOFOLLOW, binmode: true, &:read)
         magic, ends_ns, bytesize = text.unpack(HEAD)
@@ -94,7 +97,7 @@ module Castellan
         raise StoreError, error.message
       end
 
-      # Within the lock.
+      # Call it within {#locked}.
       def write(key, bytes, ends_ns)
         text = [MAGIC, ends_ns, bytes.bytesize].pack(HEAD) << bytes.b
         FileUtils.rm_f(path(key))
@@ -107,9 +110,9 @@ module Castellan
         true
       end
 
-      # Expired entries go first, then the oldest, until a quarter is free.
+      # Deletes expired entries, then the oldest, until a quarter is free.
       def sweep(bytesize)
-        FileUtils.rm_f(named("*.part")) # of a process that died
+        FileUtils.rm_f(named("*.part")) # left by a process that died
         kept = files.map { |file| [File.lstat(file), file] }
         used = kept.sum { |stat, _| stat.size } + bytesize
         return if used <= @max_bytesize
@@ -136,7 +139,7 @@ module Castellan
       def path(key) = File.join(@directory, "#{Digest::SHA256.hexdigest(key.b)[0, 40]}.entry")
       def now_ns = (Clock.now.to_r * 1_000_000_000).to_i
 
-      # Each call opens the lock anew, so threads exclude each other, too.
+      # Opens the lock file per call: flock excludes other threads only with separate file descriptors.
       def locked
         File.open(File.join(@directory, "lock"), File::RDWR | File::CREAT | File::NOFOLLOW, 0o600) do |file|
           file.flock(File::LOCK_EX)

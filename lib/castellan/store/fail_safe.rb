@@ -2,21 +2,22 @@
 
 module Castellan
   module Store
-    # A store whose failures are misses. Says so once an outage, not once a request. A server that does not answer costs its timeout
-    # each time: so a store that keeps failing is left alone for ten times as long as its last failure took, and at most for five seconds,
-    # because what took so long may have been this process. A lease is given back all the same: others wait for it.
+    # Wraps a store so that its failures become misses, logged once per outage. Thread-safe.
     #
     #   store = Castellan::Store::FailSafe.new(Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:1"))
     #   store.read_multi(%w[a]) # => {}, and one line on standard error
     #
-    # Only {StoreError} is taken for a miss; a mistake in a store is still an error. Thread-safe.
+    # An unreachable server costs its timeout per call, so a store that keeps failing is skipped for ten times
+    # the duration of its last failure, at most five seconds (the slow part may have been this process).
+    # Leases are released even then, because other processes wait for them. Only {StoreError} is rescued;
+    # other errors are bugs of the store.
     class FailSafe
       REST = 10
       LONGEST_REST_NS = 5_000_000_000
       private_constant :REST, :LONGEST_REST_NS
 
       # @param store [Object] see {Store}
-      # @param log [#call, nil] given one line; standard error by default
+      # @param log [#call, nil] called with a line; default standard error
       def initialize(store, log: nil)
         @store = store
         @log = log || ->(line) { warn(line) }
@@ -24,7 +25,7 @@ module Castellan
         @rests_until_ns = 0
       end
 
-      # @param miss [Object] the answer when the store could not be asked
+      # @param miss [Object] result if the store fails
       def read_multi(keys, miss: {})
         guard(miss) { @store.read_multi(keys) }
       end
@@ -33,7 +34,8 @@ module Castellan
         guard([]) { @store.write_multi(entries, ttl: ttl, if_absent: if_absent) }
       end
 
-      # @return [Boolean, nil] nil when the store could not be asked, so that nobody waits for a lease that nobody holds
+      # @return [Boolean, nil] nil if the store fails, so that the caller does not wait for a lease that is
+      #   not held
       def acquire(key, token, ttl:)
         guard(nil) { @store.write_multi({ key => token }, ttl: ttl, if_absent: true).any? }
       end
@@ -65,7 +67,7 @@ module Castellan
         @rests_until_ns = 0
       end
 
-      # The first failure of an outage was not timed: what works is not to pay for a look at the clock.
+      # The first failure of an outage is not timed, so that working stores do not read the clock.
       def fail_with(error, started_ns)
         @log.call("castellan: the cache is passed by, because its store fails: #{error.message}") unless @failing
         now = Clock.monotonic_ns

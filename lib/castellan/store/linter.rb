@@ -4,13 +4,13 @@ require "securerandom"
 
 module Castellan
   module Store
-    # Checks that an object is a store, by using it; for the test suite of a store of your own.
+    # Checks that an object implements the {Store} interface, by using it; for test suites of custom stores.
     #
-    #   Linter.new(MyStore.new).call      # raises ConfigurationError naming every defect
+    #   Linter.new(MyStore.new).call      # raises ConfigurationError with every defect
     #   Linter.new(MyStore.new).defects   # => ["MyStore#read_multi - returns nil, not a Hash"]
     #
-    # Writes a few keys beginning with "castellan-lint-" and deletes them. It sees wrong shapes and wrong bytes; it does not
-    # see races, nor whether the store is bounded.
+    # Writes some keys with the prefix "castellan-lint-" and deletes them. Does not detect race conditions or
+    # unlimited growth.
     class Linter
       BYTES = (0..255).to_a.pack("C*").freeze
 
@@ -22,7 +22,7 @@ module Castellan
         @defects = []
       end
 
-      # @raise [ConfigurationError]
+      # @raise [ConfigurationError] with all defects
       # @return [Object] the store
       def call
         return @store if defects.empty?
@@ -30,7 +30,7 @@ module Castellan
         raise ConfigurationError, "not a store:\n#{@defects.join("\n")}"
       end
 
-      # @return [Array<String>] one line each, "Class#method - what is wrong"; empty when all is well
+      # @return [Array<String>] lines of "Class#method - defect"; empty if there are none
       def defects
         @defects.clear
         %i[read_multi write_multi delete_multi increment compare_and_delete supports?].each do |name|

@@ -12,25 +12,27 @@ require "zlib"
 
 module Castellan
   module Store
-    # Keeps bytes in memcached, shared by all processes; by dalli, without Marshal.
+    # Stores bytes in memcached, shared by all processes, with dalli and without Marshal.
     #
     #   store = MemcachedStore.new("127.0.0.1:11211", namespace: "api:")
     #
-    # Lifetimes are rounded up to whole seconds, because memcached knows no others. What is larger than the server's item
-    # size (1 MB as installed) is not kept. Keys that memcached would not take (longer than 250 bytes with the namespace,
-    # blanks, control characters, bytes beyond ASCII) are digested. In front of each value stands a checksum of its key: a
-    # connection that was cut off in the middle of an answer can hand out the value of another key (dalli#956), which here
-    # is a miss. Counters are kept without it, because memcached counts only numbers.
+    # Lifetimes are rounded up to whole seconds. Values larger than the server's item size (default 1 MB) are
+    # not stored. Keys that memcached does not accept (longer than 250 bytes with the namespace, blanks,
+    # control characters, non-ASCII) are digested. Each value starts with a checksum of its key: a connection
+    # that was interrupted in the middle of a response can return another key's value (dalli#956), which then
+    # counts as a miss. Counters have no checksum, because memcached increments only numbers.
     class MemcachedStore
-      PLAIN = /\A[!-}]{1,200}\z/ # without "~", with which a digested key begins
-      MARK = "\x01".b.freeze # no number begins so
+      PLAIN = /\A[!-}]{1,200}\z/ # without "~", the prefix of digested keys
+      MARK = "\x01".b.freeze # first byte of values with a checksum; counters start with a digit
       private_constant :PLAIN, :MARK
 
-      # @param servers [String, Array<String>, Dalli::Client] host:port, or a client with `raw: true`: others load what is stored with
-      #   Marshal, so whoever can write to memcached could run code here
-      # @param namespace [String] in front of every key; printable ASCII, at most 40 characters
-      # @param timeout [Numeric] seconds, for connecting, reading and writing; an operation as a whole takes at most four times as long
+      # @param servers [String, Array<String>, Dalli::Client] host:port, or a client with `raw: true`: other
+      #   clients load values with Marshal, so anyone who can write to memcached could run code here
+      # @param namespace [String] key prefix; printable ASCII, at most 40 characters
+      # @param timeout [Numeric] seconds for connecting, reading and writing; a whole operation takes at most
+      #   four times as long
       # @param max_bytesize [Integer] the server's item size (`-I`)
+      # @raise [ConfigurationError] if the namespace or the client is invalid
       def initialize(servers = "127.0.0.1:11211", namespace: "", timeout: 0.25, max_bytesize: 1024 * 1024)
         raise ConfigurationError, "namespace: must be at most 40 printable ASCII characters, got #{namespace.inspect}" \
           unless namespace.match?(/\A[!-}]{0,40}\z/)
@@ -38,7 +40,7 @@ module Castellan
         @client = servers.is_a?(Dalli::Client) ? raw!(servers) : Dalli::Client.new(servers, client_options(timeout))
         @deadline = timeout * 4
         @namespace = namespace.b.freeze
-        @limit = max_bytesize - 512 # the server counts its header and the key as well
+        @limit = max_bytesize - 512 # the server counts its header and the key, too
         freeze
       end
 
@@ -70,7 +72,7 @@ module Castellan
       end
 
       # @return [Integer]
-      # @raise [StoreError] when there is something that is no number
+      # @raise [StoreError] if the value is not a number
       def increment(key)
         guard { @client.incr(name(key), 1, nil, 1) }
       end
@@ -100,7 +102,7 @@ module Castellan
                                   "or pass the servers, as in MemcachedStore.new(\"127.0.0.1:11211\")"
       end
 
-      # Connections are opened anew at once: dalli otherwise takes a server for dead for 30 seconds.
+      # Reconnects after 1 s; by default dalli treats a server as down for 30 s.
       def client_options(timeout)
         { raw: true, protocol: :meta, socket_timeout: timeout, down_retry_delay: 1, compress: false, value_max_bytes: 1 << 40 }
       end
@@ -109,11 +111,11 @@ module Castellan
         return @namespace + key if PLAIN.match?(key)
 
         "#{@namespace}~#{[Digest::SHA256.digest(key)].pack('m0')}"
-      rescue ArgumentError # bytes that are no text in the key's encoding
+      rescue ArgumentError # invalid bytes in the key's encoding
         name(key.b)
       end
 
-      # One round trip instead of one a key; the large ones are deleted, so that no old value outlives the new one.
+      # Writes in one round trip. Deletes keys with too large values, so that no old value remains.
       def write_at_once(entries, seconds)
         small, large = entries.partition { |_, bytes| bytes.bytesize <= @limit }
         delete_multi(large.map(&:first))
@@ -134,7 +136,8 @@ module Castellan
         MARK + [Zlib.crc32(name)].pack("N") << bytes.b
       end
 
-      # The value without its checksum, a counter as it is, nil for another key's value and for what is no String.
+      # Returns the value without its checksum, a counter unchanged, and nil for another key's value or a
+      # non-String.
       def opened(name, bytes)
         return unless bytes.is_a?(String)
 
@@ -144,7 +147,7 @@ module Castellan
         bytes.byteslice(5, bytes.bytesize) if bytes.byteslice(1, 4).unpack1("N") == Zlib.crc32(name)
       end
 
-      # A connection that was left in the middle of an answer is closed.
+      # Closes a connection that timed out in the middle of a response.
       def guard(&block)
         Store.within(@deadline, &block)
       rescue StoreError => error

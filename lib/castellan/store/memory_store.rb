@@ -2,17 +2,19 @@
 
 module Castellan
   module Store
-    # Keeps bytes in this process, up to a number of bytes; what was not read for the longest time goes first. The default.
+    # Stores bytes in this process, up to a limit, and evicts the least recently used (LRU). The default
+    # store.
     #
     #   store = MemoryStore.new(max_bytesize: 64 * 1024 * 1024)
     #   store.write_multi({ "a" => "1" }, ttl: 60)
     #   store.read_multi(%w[a b]) # => { "a" => "1" }
     #
-    # Thread-safe; the Strings that it returns are frozen and shared. Each process has its own, so with several processes a
-    # document is computed once in each, and a deletion reaches only this one: share a RedisStore or MemcachedStore when
-    # that matters. The count of bytes includes keys and OVERHEAD an entry.
+    # Thread-safe; returned Strings are frozen and shared. Each process has its own store, so each computes a
+    # document once, and a deletion affects only this process; to share values, use a RedisStore or
+    # MemcachedStore.
     class MemoryStore
-      # @return [Integer] bytes that an entry costs besides its key and value (two objects, a hash slot)
+      # @return [Integer] bytes per entry besides its key and value (two objects, a hash slot); counted in
+      #   {#bytesize}
       OVERHEAD = 200
 
       Entry = Struct.new(:bytes, :expires_ns, :bytesize)
@@ -21,18 +23,18 @@ module Castellan
       # @return [Integer] bytes
       attr_reader :max_bytesize
 
-      # @param max_bytesize [Integer] bytes; nothing larger than an eighth of it is kept, so that one entry cannot empty it
+      # @param max_bytesize [Integer] bytes; an entry larger than an eighth of it is not stored
       def initialize(max_bytesize: 64 * 1024 * 1024)
         @max_bytesize = Integer(max_bytesize)
         raise ConfigurationError, "max_bytesize: must be above 0, got #{max_bytesize.inspect}" unless @max_bytesize.positive?
 
-        @entries = {} # in the order of the last use, the oldest first
+        @entries = {} # least recently used first
         @bytesize = 0
         @mutex = Mutex.new
       end
 
       # @param keys [Array<String>]
-      # @return [Hash{String => String}] what is there, binary and frozen
+      # @return [Hash{String => String}] found values, binary and frozen
       def read_multi(keys)
         found = {}
         @mutex.synchronize do
@@ -50,7 +52,7 @@ module Castellan
 
       # @param entries [Hash{String => String}]
       # @param ttl [Numeric, nil] seconds
-      # @param if_absent [Boolean] leaves alone what is there
+      # @param if_absent [Boolean] keep existing values
       # @return [Array<String>] the keys that were written
       def write_multi(entries, ttl: nil, if_absent: false)
         Store.check_ttl(ttl)
@@ -67,7 +69,8 @@ module Castellan
         nil
       end
 
-      # @return [Integer] the counter's new value; one that was not there, or was no number, is now 1. Its lifetime stays.
+      # @return [Integer] new value; 1 if the counter was missing, text counts from its leading number. Keeps
+      #   the expiry
       def increment(key)
         @mutex.synchronize do
           now = Clock.monotonic_ns
@@ -78,7 +81,7 @@ module Castellan
         end
       end
 
-      # @return [Boolean] whether the value was `token` and is now gone
+      # @return [Boolean] whether the value was `token`, and was deleted
       def compare_and_delete(key, token)
         @mutex.synchronize do
           entry = live(key, Clock.monotonic_ns)
@@ -94,17 +97,17 @@ module Castellan
         feature == :lease
       end
 
-      # @return [Integer] bytes in use, by this store's count
+      # @return [Integer] bytes in use, with keys and OVERHEAD
       def bytesize
         @mutex.synchronize { @bytesize }
       end
 
-      # @return [Integer] entries, expired ones that nobody asked for included
+      # @return [Integer] number of entries, including expired ones
       def size
         @mutex.synchronize { @entries.size }
       end
 
-      # Forgets all.
+      # Deletes all entries.
       def clear
         @mutex.synchronize do
           @entries.clear

@@ -2,7 +2,7 @@
 
 module Castellan
   module Store
-    # Keeps nothing: every read is a miss. For development, and to measure what the caches save.
+    # Stores nothing: every read is a miss. For development, and to measure what caching saves.
     #
     #   NullStore.new.read_multi(%w[a]) # => {}
     class NullStore

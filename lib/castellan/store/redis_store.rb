@@ -10,22 +10,24 @@ end
 
 module Castellan
   module Store
-    # Keeps bytes in Redis or Valkey (one server), shared by all processes; by redis-client.
+    # Stores bytes in Redis or Valkey (one server), shared by all processes, with redis-client.
     #
     #   store = RedisStore.new(url: ENV.fetch("REDIS_URL"), size: 5, timeout: 0.25)
-    #   store = RedisStore.new(RedisClient.config(url: url).new_pool(size: 5))   # a client or pool of your own
+    #   store = RedisStore.new(RedisClient.config(url: url).new_pool(size: 5))   # your own client or pool
     #
-    # Give the server a `maxmemory` and an `allkeys-*` policy, because it bounds nothing by itself. The timeout is short, in
-    # seconds: a cache that answers late is worse than none. Not for Redis Cluster: MGET over several slots is refused there.
+    # Configure the server with `maxmemory` and an `allkeys-*` policy; by default its memory is unlimited. Not
+    # for Redis Cluster, which rejects MGET across slots.
     class RedisStore
       COMPARE_AND_DELETE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end"
       private_constant :COMPARE_AND_DELETE
 
       # @param client [RedisClient, RedisClient::Pooled, nil]
       # @param url [String, nil] redis://, rediss:// or unix://
-      # @param size [Integer] connections
-      # @param timeout [Numeric] seconds, for connecting, reading and writing; an operation as a whole takes at most four times as long
-      # @param namespace [String] in front of every key
+      # @param size [Integer] connections in the pool
+      # @param timeout [Numeric] seconds for connecting, reading and writing; a whole operation takes at most
+      #   four times as long
+      # @param namespace [String] key prefix
+      # @raise [ConfigurationError] without a URL and a client
       def initialize(client = nil, url: nil, size: 5, timeout: 0.25, namespace: "")
         raise ConfigurationError, "RedisStore needs url: \"redis://…\" or a client of redis-client" unless client || url
 
@@ -62,7 +64,7 @@ module Castellan
       end
 
       # @return [Integer]
-      # @raise [StoreError] when there is something that is no number
+      # @raise [StoreError] if the value is not a number
       def increment(key)
         value = call("INCR", name(key))
         value.is_a?(Integer) ? value : raise(StoreError, "RedisStore: INCR returned #{value.inspect[0, 60]}")

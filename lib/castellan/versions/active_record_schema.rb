@@ -4,22 +4,22 @@ require "active_record"
 
 module Castellan
   module Versions
-    # Adds `castellan_versions` to migrations and to schema.rb. In Rails the Railtie calls {.extend_active_record}.
+    # Adds `castellan_versions` to migrations and to schema.rb; the Railtie calls {.extend_active_record}.
     #
     #   class AddVersions < ActiveRecord::Migration[7.2]
     #     def change
-    #       castellan_versions :posts, :users   # rolled back by remove_castellan_versions, which can be written, too
+    #       castellan_versions :posts, :users   # reversible; the inverse is remove_castellan_versions
     #     end
     #   end
     #
-    # The schema dumper writes the line into schema.rb, so loading the schema installs the triggers; structure.sql contains
-    # the triggers themselves. Only on PostgreSQL and SQLite.
+    # The schema dumper writes this line into schema.rb, so loading the schema installs the triggers;
+    # structure.sql contains the triggers themselves. Only for PostgreSQL and SQLite.
     module ActiveRecordSchema
-      COUNTERS = /\Acastellan_(?:versions|records|record_tables)\z/ # the last two of older versions
+      COUNTERS = /\Acastellan_(?:versions|records|record_tables)\z/ # the last two by older versions
       LONGEST_LINE = 100
       private_constant :COUNTERS, :LONGEST_LINE
 
-      # Includes the modules below in ActiveRecord; a second call changes nothing.
+      # Includes the modules below in ActiveRecord; idempotent.
       def self.extend_active_record
         ::ActiveRecord::ConnectionAdapters::AbstractAdapter.include(Statements)
         ::ActiveRecord::Migration.include(MigrationMethods)
@@ -30,20 +30,21 @@ module Castellan
 
       # Methods of a connection.
       module Statements
-        # Installs the triggers of {ExactVersions}; installing again is harmless, and makes cached documents stale.
+        # Installs the triggers of {ExactVersions}. Idempotent, but it invalidates cached documents of these
+        # tables.
         # @param tables [Array<String, Symbol>]
-        # @raise [ConfigurationError] for a database without such triggers, and for what is no name of a table
+        # @raise [ConfigurationError] for other databases, or an invalid table name
         def castellan_versions(*tables)
           transaction { tables.each { |table| castellan_triggers.install(Dependency.new(table).table).each { |sql| execute(sql) } } }
         end
 
-        # Removes the triggers and the counters of tables.
+        # Removes the triggers and counters.
         # @param tables [Array<String, Symbol>]
         def remove_castellan_versions(*tables)
           transaction { tables.each { |table| castellan_triggers.uninstall(Dependency.new(table).table).each { |sql| execute(sql) } } }
         end
 
-        # @return [Array<String>] the tables of the schema with triggers, for schema.rb
+        # @return [Array<String>] tables with triggers, for schema.rb
         def castellan_version_tables
           return [] unless adapter_name.match?(/postg/i) || (adapter_name.match?(/sqlite/i) && table_exists?("castellan_versions"))
 
@@ -57,7 +58,7 @@ module Castellan
         end
       end
 
-      # Methods of a migration, and of the block in schema.rb: a prefix of table names is added.
+      # Methods of migrations and of schema.rb, which apply a table name prefix or suffix.
       module MigrationMethods
         # (see Statements#castellan_versions)
         def castellan_versions(*tables) = change_castellan_versions(:castellan_versions, tables)
@@ -84,7 +85,7 @@ module Castellan
         def invert_remove_castellan_versions(tables) = [:castellan_versions, tables]
       end
 
-      # Writes the line below the tables and leaves out the tables of counters.
+      # Dumps the line after the tables and omits the counter tables.
       module Dumper
         private
 
@@ -99,20 +100,22 @@ module Castellan
           stream.puts(line.size <= LONGEST_LINE ? line : "  castellan_versions(\n    #{names.join(",\n    ")}\n  )")
         end
 
-        # Not by `ignore_tables`, which leaves tables out of structure.sql as well: the triggers there need the counters.
+        # Do not use `ignore_tables` for this: it also omits tables from structure.sql, where the triggers
+        # need the counters.
         def ignored?(table)
           COUNTERS.match?(table) || super
         end
       end
 
-      # Fixtures are loaded with triggers disabled and then enabled; ours are to be enabled always.
+      # Loading fixtures disables all triggers and then enables them; this restores ENABLE ALWAYS for
+      # Castellan's.
       module ReferentialIntegrity
         def disable_referential_integrity(&block)
           result = super
           begin
             transaction(requires_new: true) { execute(PostgresTriggers.enable_always) }
           rescue ::ActiveRecord::ActiveRecordError
-            nil # without the right to it, documents of these tables are not cached
+            nil # without the permission, documents of these tables are not cached
           end
           result
         end

@@ -4,25 +4,26 @@ require "securerandom"
 
 module Castellan
   module Versions
-    # Tokens that the ORM changes after each commit, kept in a store that all processes share; for databases without triggers.
+    # Version tokens that ORM callbacks change after each commit, in a shared store; for databases without
+    # triggers.
     #
     #   versions = CommitVersions.new(Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]))
     #   versions.watch(User, Role)                       # ActiveRecord or Sequel models, at boot
     #   versions.current([Dependency.new("users")])      # => "9f86d081884c7d65"
-    #   versions.changed(%w[users])                      # after a bulk or raw change that no model made
+    #   versions.changed(%w[users])                      # after a bulk or raw change that skips callbacks
     #
-    # A change draws a random token instead of counting one up, because a counter that the store has dropped would begin
-    # again and name documents that are long stale; a dropped token is drawn anew.
+    # Tokens are random, not counted: a counter that the store evicted would restart and match stale
+    # documents.
     #
-    # Blind spots: what makes no model's callback (update_all, delete_all, insert_all, raw SQL, Sequel's datasets, other
-    # programs, cascades of the database), the moment between the commit and the store's answer, and a process that dies or
-    # a store that fails right then. So give the layer a `ttl:`. A MemoryStore serves one process only.
+    # Misses changes without callbacks (update_all, delete_all, insert_all, raw SQL, Sequel datasets, other
+    # programs, database cascades), changes between the commit and the write to the store, and those of a
+    # process or store that fails in between. So set a `ttl:`. A MemoryStore works for a single process only.
     class CommitVersions
       PREFIX = "castellan:version:"
       private_constant :PREFIX
 
       # @param store [Object] see {Store}
-      # @param log [#call, nil] told of a change that the store did not take, and of a store that fails
+      # @param log [#call, nil] called with a line if the store fails; default standard error
       def initialize(store, log: nil)
         @store = store
         @log = log || ->(line) { warn(line) }
@@ -31,7 +32,7 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>]
-      # @return [String, nil] nil when the store fails or keeps nothing
+      # @return [String, nil] nil if the store fails or stores nothing
       def current(dependencies)
         return if Castellan.off?
         return "0" if dependencies.empty?
@@ -42,7 +43,8 @@ module Castellan
         keys.map { |key| found[key] || (return nil) }.join(".")
       end
 
-      # Draws new tokens; call it after the commit. Also where the store failed a moment ago: what is not written is stale.
+      # Sets new tokens; call it after the commit. Bypasses {Store::FailSafe}: a skipped write would leave
+      # stale documents.
       # @param tables [Array<String, Symbol>]
       def changed(tables)
         @store.write_multi(tables.to_h { |table| [PREFIX + table.to_s, SecureRandom.hex(8)] })
@@ -52,7 +54,7 @@ module Castellan
                   "because the store fails: #{error.message}")
       end
 
-      # Changes a model's table after each commit of one of its records.
+      # Adds callbacks that change a model's table after each commit of a record.
       # @param models [Array<Class>] ActiveRecord or Sequel models
       def watch(*models)
         models.each do |model|
@@ -66,7 +68,7 @@ module Castellan
 
       private
 
-      # One may win who drew at the same time, so what is there is read again.
+      # Another process may have set a token at the same time, so the tokens are read again.
       def draw(keys)
         @tokens.write_multi(keys.to_h { |key| [key, SecureRandom.hex(8)] }, if_absent: true)
         @tokens.read_multi(keys)

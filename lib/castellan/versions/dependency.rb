@@ -2,16 +2,16 @@
 
 module Castellan
   module Versions
-    # A table that a document depends on. Frozen.
+    # Names a table that a document depends on. Frozen.
     #
     #   Dependency.new("users")
     #   Dependency.new("billing.invoices")
     class Dependency
-      # @return [String] with its schema where it has one
+      # @return [String] table name, with its schema if given
       attr_reader :table
 
       # @param table [#to_s]
-      # @raise [ConfigurationError] for what is no name of a table
+      # @raise [ConfigurationError] if it is not a table name
       def initialize(table)
         @table = table.to_s.dup.freeze
         raise ConfigurationError, "a dependency needs the name of a table, got #{table.inspect}" unless Dependency.name?(@table)
@@ -19,7 +19,7 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean] whether it names a table: identifiers with at most one dot between, no quotation marks
+      # @return [Boolean] whether it is one identifier or two with a dot, without quotes and blanks
       def self.name?(table)
         table.match?(/\A[^\s"'`;.\x00]+(?:\.[^\s"'`;.\x00]+)?\z/)
       end

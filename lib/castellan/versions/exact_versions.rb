@@ -4,30 +4,30 @@ require "digest"
 
 module Castellan
   module Versions
-    # Tokens that change with every committed change of a table, whoever makes it: triggers, on PostgreSQL and SQLite.
+    # Version tokens that change with every committed change of a table, by triggers on PostgreSQL and SQLite.
     #
-    #   castellan_versions :users, :roles                             # in a migration of Rails, see {ActiveRecordSchema}
+    #   castellan_versions :users, :roles                             # in a Rails migration
     #   versions = ExactVersions.new(ActiveRecord::Base)              # or a Sequel::Database
     #   versions.install(%w[users roles])                             # without Rails
-    #   versions.current([Dependency.new("users"), Dependency.new("roles")]) # => "733-741-1763736000000001.734-…", or nil
+    #   versions.current([Dependency.new("users"), Dependency.new("roles")]) # => "733-741-…", or nil
     #
-    # One prepared statement, read before the data on the connection that the data comes from. It returns nil where a write
-    # could go unnoticed, and the document is then answered uncached: a trigger is missing or not enabled always, a partition
-    # or an inheriting table has none, the table is filled by logical replication, or its rows depend on the role (row-level
-    # security). Disabling a trigger, ALTER TABLE and attaching a partition change the token.
+    # Runs one prepared statement before the data is read, on the same connection. Returns nil, so that the
+    # response is not cached, where a write could go unnoticed: a trigger is missing or not ENABLE ALWAYS, a
+    # partition or inheriting table has none, logical replication fills the table, or row-level security is
+    # on. Disabling a trigger, ALTER TABLE and attaching a partition change the token.
     #
-    # Blind spots: what changes no table (a replaced function, a renamed enum label, columns renamed to each other's names on
-    # PostgreSQL), SQLite's in {SQLiteTriggers}. A replica is exact about its own state: read the version from the replica
-    # that the data comes from.
+    # Misses changes outside of tables (a replaced function, a renamed enum label, swapped column names on
+    # PostgreSQL); for SQLite see {SQLiteTriggers}. A replica is exact about its own state: read version and
+    # data from the same replica.
     class ExactVersions
-      # `tokens` reads the same without a look at the triggers, where that can be spared; see {SQLiteReader}.
+      # `tokens` reads the same without checking the triggers, see {SQLiteReader}.
       Statement = Struct.new(:name, :sql, :tokens)
-      LIMIT = 1000 # distinct lists of tables; includes come from clients, and further lists are built anew each time
+      LIMIT = 1000 # distinct table lists; clients choose includes, so further lists are built on each call
       private_constant :Statement, :LIMIT
 
-      # @param source [Class, Object] ActiveRecord::Base or a class of it, or a Sequel::Database
-      # @param prepared [Boolean] false behind a pooler that cannot keep prepared statements
-      # @param log [#call, nil] told, once an outage, of a database that does not answer
+      # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
+      # @param prepared [Boolean] false behind a pooler that does not support prepared statements
+      # @param log [#call, nil] called once per outage if the database fails; default standard error
       def initialize(source, prepared: true, log: nil)
         @connections = RawConnections.for(source)
         @prepared = prepared
@@ -38,7 +38,7 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>]
-      # @return [String, nil] nil: nothing exact can be said, answer uncached
+      # @return [String, nil] nil if the version is unknown: respond without the cache
       def current(dependencies)
         return if Castellan.off?
         return "0" if dependencies.empty?
@@ -47,27 +47,28 @@ module Castellan
         read { |raw| value(raw, statement(tables) { |names| [triggers.current(names), triggers.tokens(names)] }) }
       end
 
-      # Installs the triggers, each table in a transaction; again is harmless, and makes what was cached before stale.
+      # Installs the triggers, each table in a transaction. Idempotent, but it invalidates cached documents.
       # @param tables [Array<String>]
       def install(tables)
         tables.each { |table| @connections.execute(triggers.install(Dependency.new(table).table)) }
         nil
       end
 
-      # Removes the triggers and the counters of tables.
+      # Removes the triggers and counters.
       def uninstall(tables)
         tables.each { |table| @connections.execute(triggers.uninstall(Dependency.new(table).table)) }
         nil
       end
 
-      # @return [Boolean] whether every table has its trigger; false also inside a transaction that has written (PostgreSQL)
+      # @return [Boolean] whether every table has its triggers; also false in a transaction that has written
+      #   (PostgreSQL)
       def installed?(tables)
         tables.all? { |table| current([Dependency.new(table)]) }
       end
 
       private
 
-      # Chosen at the first use, because an application that boots may not have its database yet.
+      # Chosen on first use, because the database may not exist when the application boots.
       def triggers
         postgres? ? PostgresTriggers : SQLiteTriggers
       end
@@ -80,7 +81,7 @@ module Castellan
         (@dialect ||= @connections.dialect) == :postgres
       end
 
-      # nil when the database fails: the query for the data says why.
+      # Returns nil if the database fails; the query for the data raises the error.
       def read
         @connections.with { |raw| ready?(raw) ? yield(raw) : nil }.tap { @failed = false if @failed }
       rescue reader.class::ERROR => error
@@ -89,7 +90,7 @@ module Castellan
         nil
       end
 
-      # Without the tables of an installation the SELECT would be an error, which ends a transaction on PostgreSQL.
+      # Checks that the counters exist: otherwise the SELECT fails and aborts a transaction on PostgreSQL.
       def ready?(raw)
         @ready ||= !reader.value(raw, "castellan_ready", triggers.ready).nil?
       end
@@ -102,7 +103,8 @@ module Castellan
         @connections.observe(raw, statement.sql, &block)
       end
 
-      # Read without the lock: the Hash is replaced, never changed. The name is of the text, because a connection outlives this.
+      # Reads without the lock, because the Hash is replaced, never modified. The statement's name is a digest
+      # of its SQL, because connections outlive this object.
       def statement(names)
         @statements[names] || @mutex.synchronize { @statements[names] || remember(names, *yield(names.uniq)) }
       end

@@ -4,16 +4,17 @@ require "pg"
 
 module Castellan
   module Versions
-    # Runs a version's SELECT on a PG::Connection, prepared once a connection.
+    # Runs a version's SELECT on a PG::Connection, prepared once per connection.
     #
     #   reader = PostgresReader.new(prepared: true)
     #   reader.value(raw, "castellan_1", "SELECT …")            # => String or nil
     #
-    # Behind a pooler that gives each transaction another connection (PgBouncer in its older versions), say `prepared: false`.
+    # Pass `prepared: false` behind a pooler that assigns each transaction another connection (older
+    # PgBouncer).
     class PostgresReader
       ERROR = PG::Error
-      UNKNOWN = [PG::UndefinedTable, PG::UndefinedColumn, PG::InvalidSchemaName].freeze # what a statement names is not there
-      LIMIT = 256 # statements a connection; further ones are sent unprepared
+      UNKNOWN = [PG::UndefinedTable, PG::UndefinedColumn, PG::InvalidSchemaName].freeze # missing objects
+      LIMIT = 256 # statements per connection; further ones are sent unprepared
 
       def initialize(prepared:)
         @prepared = prepared
@@ -50,7 +51,7 @@ module Castellan
         names[name] = true
       end
 
-      # Kept on the connection itself, because it is what has these statements, and ends with it.
+      # Stored on the connection, because its prepared statements end with it.
       def names(raw)
         raw.instance_variable_get(:@castellan_statements) || raw.instance_variable_set(:@castellan_statements, {})
       end

@@ -2,26 +2,30 @@
 
 module Castellan
   module Versions
-    # The SQL of exact versions on PostgreSQL (11 and later): one statement trigger a table, counters in shards.
+    # SQL of exact versions on PostgreSQL (11 and later): one statement trigger per table, and sharded
+    # counters.
     #
     #   PostgresTriggers.install("users")          # => statements
-    #   PostgresTriggers.current(%w[users roles])  # => one SELECT of one value, NULL when the version is unknown
+    #   PostgresTriggers.current(%w[users roles])  # => one SELECT of one value, NULL if unknown
     #
-    # A writer changes a counter in the transaction of its change, so both become visible at the same instant.
+    # A writer updates a counter in its own transaction, so the change and the counter become visible
+    # together.
     #
-    # A counter row is locked until its writer commits, so each table has several (shards): a writer takes one that is free
-    # (`FOR UPDATE SKIP LOCKED`) and inserts a new one when all are taken. Writers never wait for each other and cannot
-    # deadlock here. In REPEATABLE READ and SERIALIZABLE a shard that changed since the snapshot cannot be updated, so each
-    # statement inserts a new one; installing again replaces them by a single shard.
+    # A counter row is locked until its writer commits, so each table has several (shards): a writer takes a
+    # free one (`FOR UPDATE SKIP LOCKED`) and inserts a new one if all are taken. Writers never wait for each
+    # other and cannot deadlock here. In REPEATABLE READ and SERIALIZABLE a shard that changed since the
+    # snapshot cannot be updated, so each statement inserts a new one; installing again replaces them by a
+    # single shard.
     #
-    # Counters follow the clock in microseconds, so that a restored backup does not repeat an old token. The triggers are
-    # ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token contains the transaction ids
-    # of the rows in pg_class and pg_trigger: ALTER TABLE, a rewrite of the table, and disabling and enabling a trigger change it.
-    # A table with inheriting tables or partitions counts together with them, and each of them needs its trigger.
+    # Counters follow the clock in microseconds, so that a restored backup does not repeat an old token. The
+    # triggers are ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token
+    # contains the transaction ids of the rows in pg_class and pg_trigger: ALTER TABLE, a rewrite of the
+    # table, and disabling and enabling a trigger change it. A table with inheriting tables or partitions
+    # includes their counters, and each of them needs its trigger.
     #
-    # Table and functions are created in the first schema of the search path, beside `schema_migrations`. Every role can read
-    # the counters; only the triggers write them. A transaction that has written gets
-    # NULL: its changes may be rolled back, so what it reads must not be cached.
+    # The table and functions are created in the first schema of the search path, next to `schema_migrations`.
+    # Every role can read the counters; only the triggers write them. In a transaction that has written the
+    # token is NULL: its changes may be rolled back, so its reads must not be cached.
     module PostgresTriggers
       TRIGGER = "castellan_version"
       OLD_TRIGGER = "castellan_record_version"
@@ -31,7 +35,7 @@ module Castellan
         "n bigint NOT NULL, PRIMARY KEY (relation, shard)) WITH (fillfactor = 50)",
         "GRANT SELECT ON castellan_versions TO PUBLIC"
       ].freeze
-      # %1$I is the schema; a function whose owner's rights it runs with must not search the caller's path.
+      # %1$I is the schema. SECURITY DEFINER functions must not use the caller's search_path.
       FUNCTIONS = [
         <<~SQL,
           CREATE OR REPLACE FUNCTION castellan_bump() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -73,7 +77,7 @@ module Castellan
           END $f$
         SQL
       ].freeze
-      # What versions before 0.2 installed goes when its last trigger has gone.
+      # Drops objects of versions before 0.2 after their last trigger is gone.
       OLD_SCHEMA = <<~SQL
         DO $do$
         BEGIN
@@ -94,8 +98,8 @@ module Castellan
 
       module_function
 
-      # @param table [String] its partitions and inheriting tables are included
-      # @return [Array<String>]
+      # @param table [String] table; its partitions and inheriting tables are included
+      # @return [Array<String>] SQL statements
       def install(table)
         [*TABLES, *FUNCTIONS.map { |sql| create_function(sql) },
          "DELETE FROM castellan_versions WHERE NOT EXISTS (SELECT 1 FROM pg_class WHERE oid = relation)",
@@ -103,28 +107,28 @@ module Castellan
       end
 
       # @param table [String]
-      # @return [Array<String>]
+      # @return [Array<String>] SQL statements
       def uninstall(table)
         [*TABLES, each_of_family(table, "EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %s', watched);"),
          "DELETE FROM castellan_versions WHERE relation = #{regclass(table)}"]
       end
 
       # @param tables [Array<String>]
-      # @return [String] a SELECT of one text, without parameters; NULL when a version is unknown
+      # @return [String] SELECT of one text, without parameters; NULL if a version is unknown
       def current(tables)
         versions = tables.map { |table| "castellan_version(#{relation(table)})" }
         "SELECT #{versions.join(" || '.' || ")} WHERE txid_current_if_assigned() IS NULL"
       end
 
-      # @return [nil] there is no cheaper statement
+      # @return [nil] PostgreSQL has no cheaper statement
       def tokens(_tables) = nil
 
-      # @return [String] a SELECT of one value, '1' when the functions are installed
+      # @return [String] SELECT of one value, '1' if the functions are installed
       def ready
         "SELECT '1' WHERE to_regprocedure('castellan_version(oid, boolean)') IS NOT NULL"
       end
 
-      # @return [String] a SELECT of the tables of the search path that {.install} was called for
+      # @return [String] SELECT of the tables in the search path for which {.install} was called
       def installed
         "SELECT c.relname FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid " \
           "WHERE t.tgname = '#{TRIGGER}' AND pg_catalog.pg_table_is_visible(c.oid) AND NOT EXISTS (" \
@@ -132,7 +136,7 @@ module Castellan
           "WHERE i.inhrelid = c.oid) ORDER BY 1"
       end
 
-      # @return [String] a statement for what {.install} made ENABLE ALWAYS, and `ENABLE TRIGGER ALL` set back
+      # @return [String] statement that restores ENABLE ALWAYS after `ENABLE TRIGGER ALL`
       def enable_always
         "DO $do$ DECLARE watched record; BEGIN " \
           "FOR watched IN SELECT tgrelid::regclass AS name, tgname FROM pg_catalog.pg_trigger " \
@@ -144,7 +148,7 @@ module Castellan
         "DO $do$ BEGIN EXECUTE format($sql$#{sql}$sql$, current_schema()); END $do$"
       end
 
-      # The lock waits for those who have written without the trigger.
+      # The lock waits for transactions that wrote without the trigger.
       def install_family(table)
         each_of_family(table, <<~SQL)
           EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %1$s; DROP TRIGGER IF EXISTS #{OLD_TRIGGER} ON %1$s; LOCK TABLE %1$s IN SHARE ROW EXCLUSIVE MODE', watched);
@@ -171,7 +175,7 @@ module Castellan
         SQL
       end
 
-      # Resolved at each execution, so that the search path and a table that was made anew count.
+      # Resolved on each execution, because the search path may change and a table may be recreated.
       def relation(table)
         "to_regclass(#{literal(quote(table))})"
       end

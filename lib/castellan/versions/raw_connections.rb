@@ -2,20 +2,20 @@
 
 module Castellan
   module Versions
-    # Lends the driver's own connection of ActiveRecord or Sequel, the one that the thread's data comes from.
+    # Yields the driver's connection of ActiveRecord or Sequel, the one that the thread's queries use.
     #
     #   connections = RawConnections.for(ActiveRecord::Base)   # a class with a pool, or a Sequel::Database
     #   connections.with { |raw| raw.exec("SELECT 1") }        # PG::Connection or SQLite3::Database
     #   connections.dialect                                     # => :postgres or :sqlite
     #
-    # The ORM is asked for nothing but the connection, and is told of the statement (`observe`), so that its log and its
-    # observers see it. Never write through it: the ORM would not know.
+    # `observe` notifies the ORM's log and subscribers of the statement. Never write through it: the ORM would
+    # not notice.
     module RawConnections
       DIALECTS = { /postg/i => :postgres, /sqlite/i => :sqlite }.freeze
       private_constant :DIALECTS
 
       # @return [ActiveRecordConnections, SequelConnections]
-      # @raise [ConfigurationError]
+      # @raise [ConfigurationError] for any other source
       def self.for(source)
         return ActiveRecordConnections.new(source) if source.respond_to?(:connection_pool)
         return SequelConnections.new(source) if source.respond_to?(:log_connection_yield) && source.respond_to?(:synchronize)
@@ -23,13 +23,14 @@ module Castellan
         raise ConfigurationError, "versions need ActiveRecord::Base (or a class of it) or a Sequel::Database, got #{source.inspect}"
       end
 
+      # @raise [ConfigurationError] for other databases
       # @return [Symbol] :postgres or :sqlite
       def self.dialect(name)
         DIALECTS.each { |pattern, dialect| return dialect if pattern.match?(name.to_s) }
         raise ConfigurationError, "exact versions need triggers of PostgreSQL or SQLite, and there are none for #{name}; use CommitVersions"
       end
 
-      # Of ActiveRecord.
+      # Connections of ActiveRecord.
       class ActiveRecordConnections
         EVENT = "sql.active_record"
         private_constant :EVENT
@@ -50,8 +51,8 @@ module Castellan
           yield @model.connection.raw_connection
         end
 
-        # Tells of a statement that the block runs where somebody looks: a recording, or a log of statements. Without them Rails' own
-        # bookkeeping of an event costs several times what the statement does, on every hit.
+        # Notifies of the statement only during a recording or with a debug log: Rails' instrumentation costs
+        # several times as much as the statement, on every cache hit.
         def observe(_raw, sql, &block)
           return yield unless Recording.current || @model.logger&.debug?
 
@@ -59,13 +60,13 @@ module Castellan
                                                          cached: false, &block)
         end
 
-        # Runs statements of the installation, all or none.
+        # Runs the statements in one transaction.
         def execute(statements)
           @model.transaction { statements.each { |sql| @model.connection_pool.with_connection { |connection| connection.execute(sql) } } }
         end
       end
 
-      # Of Sequel.
+      # Connections of Sequel.
       class SequelConnections
         def initialize(database)
           @database = database
@@ -81,12 +82,12 @@ module Castellan
           @database.synchronize(&block)
         end
 
-        # Tells Sequel's loggers of a statement that the block runs.
+        # Logs the statement with Sequel's loggers.
         def observe(raw, sql, &block)
           @database.log_connection_yield(sql, raw, &block)
         end
 
-        # Runs statements of the installation, all or none.
+        # Runs the statements in one transaction.
         def execute(statements)
           @database.transaction { statements.each { |sql| @database.run(sql) } }
         end

@@ -4,19 +4,21 @@ require "sqlite3"
 
 module Castellan
   module Versions
-    # Runs a version's SELECT on a SQLite3::Database, prepared once a connection.
+    # Runs a version's SELECT on a SQLite3::Database, prepared once per connection.
     #
     #   reader = SQLiteReader.new(prepared: true)
     #   reader.value(raw, "castellan_1", "SELECT …")            # => String or nil
     #
-    # A look at the triggers goes through the whole schema, which costs three times what the version does. SQLite prepares a
-    # statement again by itself when the schema has changed, whoever changed it, and also when a change was rolled back; it counts
-    # how often (SQLITE_STMTSTATUS_REPREPARE). So there is one look a schema: none as long as that number is the one of the last.
+    # Checking the triggers scans the whole schema, which costs three times as much as the version. SQLite
+    # re-prepares a statement whenever the schema has changed, by any connection, also if the change was
+    # rolled back, and counts this (SQLITE_STMTSTATUS_REPREPARE). So the triggers are checked only if that
+    # count has changed.
     #
-    # Before version 2 of the sqlite3 gem a database cannot be closed while it has statements, so there each is prepared anew.
+    # Before version 2 of the sqlite3 gem, a database with open statements cannot be closed, so statements are
+    # not kept.
     class SQLiteReader
       ERROR = SQLite3::Exception
-      UNKNOWN = [SQLite3::SQLException].freeze # what a statement names is not there
+      UNKNOWN = [SQLite3::SQLException].freeze # missing table or column
       LIMIT = 256
       KEEPS_STATEMENTS = SQLite3::VERSION.to_i >= 2
       CHECKED = :@castellan_checked
@@ -28,7 +30,7 @@ module Castellan
         freeze
       end
 
-      # @param tokens [String, nil] a statement that reads the same without a look at the triggers
+      # @param tokens [String, nil] statement that reads the same without checking the triggers
       # @return [String, nil]
       def value(raw, name, sql, tokens = nil)
         brief = tokens && @prepared && prepare(raw, tokens, tokens) or return first(raw, name, sql)
@@ -54,7 +56,7 @@ module Castellan
         statement.reset! unless statement.closed?
       end
 
-      # An open cursor would hold a lock, so it is reset whatever happens.
+      # Always resets the statement: an open cursor holds a lock.
       def run(raw, name, sql)
         return raw.prepare(sql) { |statement| yield statement } unless @prepared && (statement = prepare(raw, name, sql))
 

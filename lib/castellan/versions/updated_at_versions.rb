@@ -2,20 +2,22 @@
 
 module Castellan
   module Versions
-    # Tokens of count and max(updated_at), what people do by hand today. Needs no installation; misses changes.
+    # Version tokens of count and max(updated_at), like hand-written cache keys. Needs no installation; misses
+    # changes.
     #
     #   versions = UpdatedAtVersions.new(ActiveRecord::Base)
     #   versions.current([Dependency.new("posts")]) # => "20-2026-01-02 03:04:05.678901"
     #
-    # Blind spots, each of which serves old bytes until they expire, so give the layer a short `ttl:`:
-    # - an update that leaves `updated_at` alone (update_all, update_column, raw SQL, another program);
-    # - a deletion and an insertion between two looks, when the newest record stays;
-    # - an update of a transaction that took its time early and commits late, after a newer one was seen;
-    # - two changes within the precision of the column (a second, on old schemas);
-    # - clocks of several machines that disagree.
-    # Reads the whole table unless `updated_at` has an index, and counts it all the same. Use {ExactVersions} where you can.
+    # Serves stale bytes until they expire in these cases, so set a short `ttl:`:
+    # - an update without `updated_at` (update_all, update_column, raw SQL, another program);
+    # - a deletion and an insertion between two reads, if the newest record stays;
+    # - a transaction that sets `updated_at` early and commits after a newer one was read;
+    # - two changes within the precision of the column (a second, in old schemas);
+    # - different clocks of several machines. Counts the whole table on each read; without an index on
+    #   `updated_at` it also scans it. Prefer {ExactVersions}.
     class UpdatedAtVersions
-      # @param source [Class, Object] ActiveRecord::Base or a class of it, or a Sequel::Database; PostgreSQL or SQLite
+      # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database; PostgreSQL or
+      #   SQLite
       # @param column [String, Symbol]
       def initialize(source, column: "updated_at")
         @connections = RawConnections.for(source)
@@ -24,9 +26,9 @@ module Castellan
       end
 
       # @param dependencies [Array<Dependency>]
-      # @return [String, nil] nil inside a PostgreSQL transaction that has itself written, and when the database fails: the query for
-      #   the data says why
-      # @raise [ConfigurationError] when a table or its column is not there
+      # @return [String, nil] nil in a PostgreSQL transaction that has written, and if the database fails (the
+      #   query for the data then raises the error)
+      # @raise [ConfigurationError] if a table or the column does not exist
       def current(dependencies)
         return if Castellan.off?
         return "0" if dependencies.empty?
