@@ -2,15 +2,16 @@
 
 module Castellan
   module Rows
-    # The key of an owner that does not exist. An ORM asked for the association of that owner writes the very statement it
-    # would run to load it lazily, with every scope in it; where the key stands in the text, the adapter puts what it needs:
-    # a column of the surrounding statement, or the ids of all parents.
+    # Provides the key of an owner that does not exist, for generating the SQL of an association. The ORM
+    # writes the statement that loads the association lazily, with all its scopes; an adapter then replaces
+    # the key in the SQL with a column of the surrounding statement, or with the ids of all parents.
     #
     #   sql = %(SELECT "roles"."id" FROM "roles" … WHERE "assignments"."user_id" = 1847362915)
     #   OwnerKey.column(sql)                     # => %("assignments"."user_id")
     #   OwnerKey.replace(sql, %("users"."id"))   # => … WHERE "assignments"."user_id" = "users"."id"
     #
-    # The number fits four bytes, because ActiveRecord answers `1=0` for a value that its column cannot hold.
+    # The number fits into four bytes, because ActiveRecord writes `1=0` for a value out of the column's
+    # range.
     module OwnerKey
       NUMBER = 1_847_362_915
       LITERAL = /'[^']*#{NUMBER}'|(?<![\w.'-])#{NUMBER}(?![\w.'])/
@@ -23,31 +24,34 @@ module Castellan
 
       module_function
 
-      # @param type [Symbol] of the key's column
-      # @return [Integer, String, nil] nil for a type that has no such value
+      # @param type [Symbol] the type of the key's column
+      # @return [Integer, String, nil] nil for a type without such a value
       def value(type)
         VALUES[type]
       end
 
-      # @return [String] the text with the expression in place of the key
-      # @raise [DeclarationError] when the statement is the same for every owner
+      # @return [String] the SQL with the expression in place of the key
+      # @raise [DeclarationError] if the SQL does not contain the key, because it is the same for every owner
       def replace(sql, expression)
         raise DeclarationError, "the statement of an association does not compare its owner's key with a value: #{sql}" unless in?(sql)
 
         sql.gsub(LITERAL) { expression }
       end
 
-      # @return [String] the text with the key brought to that type, whatever is put in its place
+      # @return [String] the SQL with the key cast to that type
       def cast(sql, type)
         sql.gsub(LITERAL) { |key| "CAST(#{key} AS #{type})" }
       end
 
-      # @return [String] the text with the comparison to the key replaced by the one that the block writes for its column
+      # @yieldparam column [String] the column that is compared with the key
+      # @yieldreturn [String] the condition that replaces the comparison
+      # @return [String] the SQL with that condition
       def replace_comparison(sql)
         sql.sub(COMPARISON) { yield Regexp.last_match(1) }
       end
 
-      # @return [String, nil] the column that is compared with the key, when there is one comparison and no other use
+      # @return [String, nil] the column that is compared with the key; nil if the key is used otherwise, or
+      #   more than once
       def column(sql)
         sql[COMPARISON, 1] if sql.scan(LITERAL).size == 1
       end

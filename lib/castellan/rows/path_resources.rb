@@ -2,17 +2,18 @@
 
 module Castellan
   module Rows
-    # The resource of each step of a `from:` path, for its scope: that of the relationship made of the association, else the one resource
-    # with a scope that is declared for the association's model.
+    # Finds the resource of each step of a `from:` path, for its scope: the relationship's resource, otherwise
+    # the one resource with a scope that is declared for the association's model.
     #
     #   PathResources.of(UserResource.definition, adapter, %i[employee desk])   # => [EmployeeResource.definition, nil]
     module PathResources
       module_function
 
-      # @param definition [Resource::Definition, nil] of the model where the path begins
+      # @param definition [Resource::Definition, nil] a definition of the model where the path begins
       # @param path [Array<Symbol>]
-      # @return [Array<Resource::Definition, nil>]
-      # @raise [DeclarationError] where several scoped resources are of one model and no relationship says which is meant
+      # @return [Array<Resource::Definition, nil>] one for each step
+      # @raise [DeclarationError] if several resources of one model have scopes and no relationship decides
+      #   between them
       def of(definition, adapter, path, location: nil)
         owner = definition
         path.map do |name|
@@ -43,7 +44,7 @@ module Castellan
                                    "`belongs_to :#{name}, resource: #{found.first.name.inspect}, include: false`", location: location)
       end
 
-      # A class without a name, or one that was reloaded, is nobody's declaration.
+      # Ignores anonymous classes and classes that were reloaded.
       def live?(resource)
         resource.name && Object.const_defined?(resource.name) && Object.const_get(resource.name).equal?(resource)
       end

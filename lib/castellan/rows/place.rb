@@ -2,12 +2,12 @@
 
 module Castellan
   module Rows
-    # Formats the place of a method or block of the application, for messages.
+    # Formats the source location of a method or block, for messages.
     #
     #   Place.of(User.instance_method(:name))   # => " (app/models/user.rb:12)"
     module Place
       # @param code [Method, UnboundMethod, Proc, nil]
-      # @return [String] empty where Ruby has no place for it
+      # @return [String] empty if Ruby has no source location for it
       def self.of(code)
         path, line = code&.source_location
         path ? " (#{path.delete_prefix("#{Dir.pwd}/")}:#{line})" : ""

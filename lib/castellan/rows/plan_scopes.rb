@@ -2,11 +2,12 @@
 
 module Castellan
   module Rows
-    # Where the scopes of resources take part in a plan: in its nodes, its linkage and its paths. Frozen, made once per plan.
+    # Collects the resource scopes that apply to a plan: to its nodes, linkage and paths. Frozen, one for each
+    # plan.
     #
     #   scopes = PlanScopes.of(plan, adapter)
     #   scopes.any?             # => true
-    #   scopes.along(column)    # => [Definition, nil], the scoped resource of each step of the column's path; nil: none is scoped
+    #   scopes.along(column)    # => [Definition, nil], the scoped resource of each step of the column's path
     class PlanScopes
       # @return [PlanScopes]
       def self.of(plan, adapter)
@@ -28,13 +29,14 @@ module Castellan
         @definitions.any?
       end
 
-      # @param column [Plan::Column] of one of the plan's nodes
-      # @return [Array<Resource::Definition, nil>, nil]
+      # @param column [Plan::Column] a column of one of the plan's nodes
+      # @return [Array<Resource::Definition, nil>, nil] one for each step of the path; nil if no step has a
+      #   scope
       def along(column)
         @along[column]
       end
 
-      # Calls every scope of the plan, before anything is read.
+      # Calls every scope of the plan, so that their errors are raised before any query.
       # @param scopes [ViewerScopes]
       # @return [Array<String>] their SQL
       def sql(scopes)

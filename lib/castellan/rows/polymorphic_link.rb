@@ -2,14 +2,14 @@
 
 module Castellan
   module Rows
-    # How the links of a polymorphic belongs_to are read: from the columns of type and id in the row itself. Frozen.
+    # Reads the links of a polymorphic belongs_to from the type and id columns in the row. Frozen.
     #
     #   link = PolymorphicLink.new(edge, adapter)
-    #   link.expressions                                   # => [type, id], what the row's SELECT has to contain
+    #   link.expressions                                   # => [type, id], which the row's SELECT must contain
     #   link.kind_of("User")                               # => 0, the position in relationship.definitions
     #
-    # A target with a default scope, or of a resource with a scope, may hide a record: which of the ids are there is asked in one
-    # statement for each such type.
+    # A default scope, or a resource's scope, may hide records: one more query for each such type finds the
+    # visible ids.
     class PolymorphicLink
       # @return [Plan::Node::Edge]
       # @return [Object] the association
@@ -30,22 +30,22 @@ module Castellan
         :polymorphic
       end
 
-      # @return [Boolean] whether the links take a SELECT of their own
+      # @return [Boolean] whether the links need a SELECT of their own
       def select?
         false
       end
 
-      # @return [Boolean] whether it means the same in each request
+      # @return [Boolean] whether the link is the same in every request
       def stable?
         edge.relationship.definitions.none? { |definition| scoped?(definition) }
       end
 
-      # @param parents [Array<Object>]
+      # @param parents [Array<Object>] the parents' ids
       # @param types [Array<String, nil>] one for each parent
-      # @param ids [Array<Object, nil>]
+      # @param ids [Array<Object, nil>] one for each parent
       # @param scopes [ViewerScopes]
-      # @return [Array<Array(Object, Object, Integer)>] parent, related id and position of its type
-      # @raise [ConfigurationError] for a type that has no resource
+      # @return [Array<Array(Object, Object, Integer)>] parent id, related id and position of the related type
+      # @raise [ConfigurationError] for a type without a resource
       def rows(parents, types, ids, scopes)
         found = parents.zip(ids, types).filter_map { |parent, id, type| [parent, id, kind_of(type)] if type && id }
         found.group_by(&:last).each { |kind, rows| hide(rows, kind, found, scopes) }

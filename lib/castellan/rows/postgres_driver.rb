@@ -4,22 +4,23 @@ require "pg"
 
 module Castellan
   module Rows
-    # What rows ask of the pg gem, for ActiveRecord's and Sequel's connections alike.
+    # Runs SELECTs with the pg gem, for connections of ActiveRecord and Sequel.
     #
     #   PostgresDriver.rows(connection, "SELECT … WHERE user_id = ANY($1::bigint[])", [1, 2])   # => PG::Result, values as text
-    #   PostgresDriver.rows(connection, sql, [1, 2], prepared: true)                            # kept by the connection
+    #   PostgresDriver.rows(connection, sql, [1, 2], prepared: true)                            # prepared statement
     #
-    # Only for one value of ids a statement; what has others is an ORM's own.
+    # A statement takes at most one bound value: the list of ids.
     module PostgresDriver
       LOOSE_COLLATIONS = "SELECT collname FROM pg_catalog.pg_collation WHERE NOT collisdeterministic"
       TEXTS = PG::TypeMapAllStrings.new.freeze
       INTEGER_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::Integer.new.freeze).freeze
       TEXT_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::String.new.freeze).freeze
-      # A prepared statement may come to be planned once for all lists, as if each had ten ids: not for longer ones, unless an index
-      # finds each of them. Then that saves the planner from weighing every id of the list, which costs as much as finding the rows.
+      # For a generic plan, PostgreSQL assumes ten ids in each list, so longer lists are not prepared unless
+      # an index finds each id. With an index, a prepared statement saves the planner from estimating every
+      # id, which costs as much as finding the rows.
       MANY_IDS = 100
       MOST_IDS = 2_000
-      # A longer text is written once and not again (ids in it, most often), and not kept on either side.
+      # Longer SQL usually contains ids and does not repeat, so it is not prepared.
       LONGEST = 4_000
       NONE = [].freeze
       private_constant :TEXTS, :INTEGER_IDS, :TEXT_IDS, :MANY_IDS, :MOST_IDS, :LONGEST, :NONE
@@ -28,7 +29,7 @@ module Castellan
 
       # @param connection [PG::Connection]
       # @param ids [Array<Integer, String>, nil]
-      # @param prepared [Boolean] whether the text is one of few that come again
+      # @param prepared [Boolean] whether the SQL is one of few that repeat
       # @param indexed [Boolean] whether an index finds the rows of one id
       # @return [PG::Result]
       # @raise [PG::Error]
@@ -41,24 +42,24 @@ module Castellan
         InterruptedConnection.uninterrupted { recover(connection) } unless result
       end
 
-      # @return [Array<String>] what goes with the text
+      # @return [Array<String>] the statement's bound values
       def values(ids)
         ids ? [bind(ids)] : NONE
       end
 
-      # @return [Boolean] whether a text that comes again is to be prepared for so many ids
+      # @return [Boolean] whether SQL that repeats should be prepared for this number of ids
       def prepares?(sql, ids, indexed)
         sql.bytesize <= LONGEST && (ids.nil? || ids.size <= (indexed ? MOST_IDS : MANY_IDS))
       end
 
       # @param result [PG::Result]
-      # @return [PG::Result] whose values are read as text, whatever the connection's own types are
+      # @return [PG::Result] the same, with all values as strings whatever the connection's type map is
       def texts(result)
         result.type_map = TEXTS
         result
       end
 
-      # After an interrupt a statement still runs, and whoever used the connection next would wait for it.
+      # After an interrupt the statement still runs, and the connection's next user would wait for it.
       def recover(connection)
         return if connection.finished? || connection.transaction_status != PG::PQTRANS_ACTIVE
 
@@ -68,7 +69,7 @@ module Castellan
         }
       end
 
-      # @return [String] the ids as text of an array
+      # @return [String] the ids as a PostgreSQL array literal
       def bind(ids)
         (ids.first.is_a?(Integer) ? INTEGER_IDS : TEXT_IDS).encode(ids)
       end

@@ -4,39 +4,40 @@ require "pg"
 
 module Castellan
   module Rows
-    # Several SELECTs in one round trip, where the pg gem and its libpq know pipelines (1.5, 14). All are sent at once; each answer is
-    # taken in the order of the SELECTs, while the server runs the next.
+    # Sends several SELECTs in one round trip, if the pg gem (1.5) and libpq (14) support pipelines. Results
+    # are read in order, while the server runs the next SELECT.
     #
     #   pipeline = PostgresPipeline.new(connection, queries)
     #   pipeline.result   # => PG::Result
     #   pipeline.result
     #   pipeline.close    # in `ensure`
     #
-    # With the last answer, or an error, the connection is as it was before: no pipeline, no answer left. After an error the server runs
-    # none of the rest, as if it had not been sent. After an interrupt, `close` brings it back, or shuts it ({InterruptedConnection}).
+    # After the last result, or an error, the connection is out of pipeline mode and has no results left.
+    # After an error the server skips the remaining SELECTs. After an interrupt, `close` recovers the
+    # connection or closes it ({InterruptedConnection}).
     #
-    # Between the answers nothing else may be asked of the connection, not by a subscriber to `sql.active_record` either. An application
-    # whose subscribers ask the database sets `CASTELLAN_PIPELINE=off`: then one SELECT follows the other.
+    # Between the results nothing else may use the connection, not even a subscriber to `sql.active_record`.
+    # If your subscribers query the database, set `CASTELLAN_PIPELINE=off`: then each SELECT is a round trip.
     class PostgresPipeline
       POSSIBLE = PG::Connection.method_defined?(:enter_pipeline_mode)
-      # Whether the driver can be told not to send each statement by itself: that costs a call of the system each, and wakes the server.
+      # Whether the driver can defer flushing; otherwise each statement is a system call and wakes the server.
       GATHERS = PG::Connection.private_method_defined?(:flush_data=)
       private_constant :POSSIBLE, :GATHERS
 
-      # @return [Boolean] whether the driver can, and nobody forbids it
+      # @return [Boolean] whether the driver supports pipelines and `CASTELLAN_PIPELINE` is not "off"
       def self.possible?
         POSSIBLE && ENV["CASTELLAN_PIPELINE"] != "off"
       end
 
       # @param connection [PG::Connection]
-      # @param queries [Array<Query>] one or more
+      # @param queries [Array<Query>] at least one
       def initialize(connection, queries)
         @connection = connection
         @asked = queries
         @taken = 0
       end
 
-      # @return [PG::Result] of the next SELECT
+      # @return [PG::Result] the next SELECT's result
       # @raise [PG::Error]
       def result
         return again if @taken.positive? && !@open
@@ -50,14 +51,14 @@ module Castellan
         retried(error)
       end
 
-      # Brings the connection back where an answer was not taken, or shuts it.
+      # Recovers the connection if results were not read, or closes it.
       def close
-        return PostgresDriver.recover(@connection) unless @open # a statement may have been interrupted while it was prepared
+        return PostgresDriver.recover(@connection) unless @open # an interrupt may have left a PREPARE running
 
         InterruptedConnection.recover(@connection) { |answers| @synced && leave(answers) }
       end
 
-      # @return [Boolean] whether the connection is of no use any more, so that its ORM must be notified
+      # @return [Boolean] whether the connection is unusable, so that its ORM must be notified
       def lost?
         @connection.finished? || @connection.status == PG::CONNECTION_BAD
       end
@@ -73,7 +74,8 @@ module Castellan
         sync
       end
 
-      # What cannot be prepared is sent as it is, so that the error is its own. In a transaction that error has ended it.
+      # A statement that cannot be prepared is sent unprepared, so that it raises its own error. Inside a
+      # transaction the failed PREPARE has already aborted the transaction.
       def name(query)
         statements.name(query.sql) if prepared?(query)
       rescue PG::Error
@@ -104,10 +106,10 @@ module Castellan
         name ? @connection.send_query_prepared(name, values) : @connection.send_query_params(query.sql, values)
       end
 
-      # Reads whatever is left.
+      # Reads the remaining results and leaves pipeline mode.
       # @return [true]
       def leave(answers = @connection)
-        unless @connection.status == PG::CONNECTION_BAD # begun anew, it is in no pipeline
+        unless @connection.status == PG::CONNECTION_BAD # a connection that was reset is not in pipeline mode
           sync unless @synced || @connection.pipeline_status == PG::PQ_PIPELINE_OFF
           nil until @connection.pipeline_status == PG::PQ_PIPELINE_OFF || ended?(answers.get_result)
           @connection.exit_pipeline_mode
@@ -127,7 +129,7 @@ module Castellan
         result.result_status == PG::PGRES_PIPELINE_SYNC
       end
 
-      # What the server no longer has prepared is asked once more as it is.
+      # Sends a statement again, unprepared, if the server no longer has it.
       def retried(error)
         query = @asked[@taken]
         raise error unless query && statements.forgotten?(query.sql, error)
@@ -135,7 +137,7 @@ module Castellan
         again
       end
 
-      # The rest, one by one.
+      # After an error, runs the remaining queries one by one.
       def again
         query = @asked[@taken]
         @taken += 1

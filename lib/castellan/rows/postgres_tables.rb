@@ -2,12 +2,13 @@
 
 module Castellan
   module Rows
-    # Resolves the names of a statement in PostgreSQL's catalogs, and compares with what EXPLAIN reads.
+    # Finds the tables that a statement reads, with PostgreSQL's catalogs, and checks them with EXPLAIN.
     #
-    #   PostgresTables.new(session).call(sql, SqlWords.new(sql))   # => ["billing.invoices", "users"], or why it is not certain
+    #   PostgresTables.new(session).call(sql, SqlWords.new(sql))   # => ["billing.invoices", "users"], or the reason
     #
-    # Every name that is a relation's counts, whatever it is in the statement: a table too many makes a document stale too often.
-    # EXPLAIN alone would not do: it leaves out what the planner could, and shows partitions in place of their table.
+    # Every identifier that is also a table's name counts: a table too many only invalidates a document too
+    # often. EXPLAIN alone is not sufficient: it omits what the planner optimizes away, and shows partitions
+    # instead of their table.
     class PostgresTables
       RELATIONS = <<~SQL
         SELECT DISTINCT c.oid::text, c.relkind::text, c.relrowsecurity::text, pg_table_is_visible(c.oid)::text, n.nspname, c.relname
@@ -18,7 +19,7 @@ module Castellan
         SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY($1::text[])
         AND (provolatile <> 'i' OR pronamespace <> 'pg_catalog'::regnamespace) LIMIT 1
       SQL
-      # A function of one row is called like a column: users.full_name.
+      # A function of one row can be called like a column: users.full_name.
       ROW_FUNCTIONS = <<~SQL
         SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY($1::text[]) AND pronargs = 1
         AND EXISTS (SELECT 1 FROM pg_catalog.pg_type WHERE oid = proargtypes[0] AND typtype = 'c') LIMIT 1
@@ -38,7 +39,7 @@ module Castellan
 
       # @param sql [String]
       # @param words [SqlWords]
-      # @return [Array<String>, String]
+      # @return [Array<String>, String] the tables, or the reason why they are not certain
       def call(sql, words)
         relations = rows(RELATIONS, words.names.map { |name| quoted(name) })
         refused(relations) || explained(sql, words, relations) || relations.map { |relation| table(relation) }.uniq
@@ -64,7 +65,7 @@ module Castellan
         "it reads #{unseen.first}, which it does not name" if unseen.any?
       end
 
-      # @return [Array(Array<String>, Array<String>)] the relations, and every text of the plan
+      # @return [Array(Array<String>, Array<String>)] the tables in the plan, and all strings of the plan
       def plan(sql)
         read = []
         texts = []
@@ -82,7 +83,7 @@ module Castellan
         [read.uniq, texts]
       end
 
-      # What the server refuses must not end the caller's transaction.
+      # Keeps an error of EXPLAIN from aborting the caller's transaction.
       def in_savepoint
         return yield unless @session.raw(&:transaction_status) == PG::PQTRANS_INTRANS
 

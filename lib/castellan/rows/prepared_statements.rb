@@ -2,16 +2,17 @@
 
 module Castellan
   module Rows
-    # The statements that one PostgreSQL connection has prepared for rows, so that their text is parsed once. Kept by the connection
-    # itself and gone with it; a statement is prepared when its text comes the second time.
+    # Caches the prepared statements of one PostgreSQL connection. The connection holds the cache; a statement
+    # is prepared when its SQL runs for the second time.
     #
     #   PreparedStatements.of(pg_connection).exec("SELECT … WHERE id = ANY($1::bigint[])", ["{1,2}"])   # => PG::Result
     #
-    # What the server no longer has (DISCARD ALL, a reset) or refuses to run (a column has another type now) is forgotten and asked
-    # once more as it is. Inside a transaction that error has ended the transaction: it is raised. Not for a connection behind a
-    # pool of connections that knows no prepared statements. A connection serves one thread at a time, and so does this.
+    # If the server has lost a statement (DISCARD ALL, a reset) or a column's type has changed, the statement
+    # runs again unprepared; inside a transaction the error is raised, because it has aborted the transaction.
+    # Do not use it behind a connection pooler without support for prepared statements. Not thread-safe, like
+    # the connection.
     class PreparedStatements
-      # A plan that is asked for one id and for many has each of its statements twice.
+      # Each statement of a plan may exist twice: for one id and for many.
       LIMIT = 400
       # invalid_sql_statement_name, duplicate_prepared_statement
       UNKNOWN = %w[26000 42P05].freeze
@@ -19,7 +20,7 @@ module Castellan
       private_constant :UNKNOWN, :FEATURE_NOT_SUPPORTED
 
       # @param connection [PG::Connection]
-      # @return [PreparedStatements] of the server process that it speaks to now
+      # @return [PreparedStatements] the cache for the current server process; a new one after a reconnect
       def self.of(connection)
         kept = connection.instance_variable_get(:@castellan_rows_statements)
         return kept if kept && kept.backend == connection.backend_pid
@@ -27,7 +28,7 @@ module Castellan
         connection.instance_variable_set(:@castellan_rows_statements, new(connection))
       end
 
-      # Whether a prepared statement failed because the tables changed under it.
+      # Whether a prepared statement failed because its tables have changed.
       # @param error [PG::Error]
       # @return [Boolean]
       def self.expired?(error)
@@ -36,17 +37,17 @@ module Castellan
           result.error_field(PG::PG_DIAG_SOURCE_FUNCTION) == "RevalidateCachedQuery"
       end
 
-      # @return [Integer] the process id of the server's end
+      # @return [Integer] the process id of the PostgreSQL backend
       attr_reader :backend
 
       def initialize(connection)
         @connection = connection
         @backend = connection.backend_pid
-        @names = {} # text => name, or false when it came once; the one used least recently first
+        @names = {} # SQL => name, or false if it ran once; least recently used first
         @count = 0
       end
 
-      # @return [Integer] how many texts are known
+      # @return [Integer] the number of cached statements
       def size
         @names.size
       end
@@ -63,7 +64,7 @@ module Castellan
         @connection.exec_params(sql, values)
       end
 
-      # @return [String, nil] under which the text is prepared now; nil the first time that it comes
+      # @return [String, nil] the prepared statement's name; nil the first time that the SQL runs
       # @raise [PG::Error]
       def name(sql)
         known = @names.delete(sql)
@@ -77,7 +78,8 @@ module Castellan
         raise unless forgotten?(sql, error)
       end
 
-      # @return [Boolean] whether the error is of a statement that the server no longer has or runs, and it can be asked once more
+      # @return [Boolean] whether the server has lost the statement or refuses to run it, and it can run again
+      #   now
       def forgotten?(sql, error)
         forget?(sql, error) && @connection.transaction_status == PG::PQTRANS_IDLE
       end
@@ -90,7 +92,7 @@ module Castellan
         @names[sql] = name
       end
 
-      # Nothing is given up inside a transaction, which the attempt could end.
+      # Deallocates nothing inside a transaction, because a failed attempt could abort it.
       def room?
         return true if @names.size < LIMIT
         return false unless @connection.transaction_status == PG::PQTRANS_IDLE
@@ -100,10 +102,10 @@ module Castellan
         true
       end
 
-      # Closing by the protocol is what a pool of connections in between understands as well.
+      # Closing through the protocol also works behind connection poolers.
       def release(name)
         @connection.respond_to?(:close_prepared) ? @connection.close_prepared(name) : @connection.exec("DEALLOCATE #{name}")
-      rescue PG::InvalidSqlStatementName # the server has given it up already
+      rescue PG::InvalidSqlStatementName # the server has deallocated it already
         nil
       end
 

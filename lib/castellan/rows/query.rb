@@ -2,16 +2,16 @@
 
 module Castellan
   module Rows
-    # One SELECT of a plan that a {Reading} sends: its text, its ids, and the block that takes its rows.
+    # Represents one SELECT that a {Reading} sends: its SQL, its ids, and the block that receives its rows.
     class Query
       # @return [Object] the adapter of the rows
-      # @return [String]
-      # @return [Array<Integer, String>, IdList, nil] the ids that the text's one placeholder stands for
-      # @return [Boolean] whether the text is one of few that come again
+      # @return [String] SQL
+      # @return [Array<Integer, String>, IdList, nil] the ids for the SQL's one placeholder
+      # @return [Boolean] whether the SQL is one of few that repeat
       # @return [Boolean] whether an index finds the rows of one id
       attr_reader :adapter, :sql, :ids, :kept, :indexed
 
-      # @return [Array<Array>, PG::Result, nil] once they were read
+      # @return [Array<Array>, PG::Result, nil] nil until the query has run
       attr_accessor :rows
 
       # @yieldparam rows [Array<Array>, PG::Result]
@@ -24,12 +24,12 @@ module Castellan
         @use = use
       end
 
-      # Does with the rows what is to be done.
+      # Calls the block with the rows.
       def use
         @use&.call(rows)
       end
 
-      # The rows are not wanted any more.
+      # Discards the block, so that the rows are ignored.
       def drop
         @use = nil
       end

@@ -2,13 +2,14 @@
 
 module Castellan
   module Rows
-    # Runs a whole plan: the primary rows, then level by level what they lead to, one statement each. Frozen, one for each plan.
+    # Runs a plan: reads the primary rows, then the related rows level by level, with one statement for each
+    # relationship.
     #
     #   Reader.new(plan, adapter).call(User.where(active: true))                  # => RowSet
     #   Reader.new(plan, adapter).call(Records.new([ada, alan]), viewer: alan)    # => RowSet
     #
-    # The related records of a level are read once each, however many parents they have. A type that rows cannot say (see
-    # {ModelReasons}) is loaded as models, in one statement.
+    # Reads each related record once, however many parents it has. Types that rows cannot read (see
+    # {ModelReasons}) are loaded through models, in one statement. Frozen, one for each plan.
     class Reader
       NOTHING = [].freeze
       private_constant :NOTHING
@@ -27,8 +28,8 @@ module Castellan
       end
 
       # @param scope [Object] the caller's relation or dataset, {ChosenIds} or {Records}
-      # @param viewer [Object, nil] given to the blocks that take it
-      # @param scopes [ViewerScopes] what this viewer may see
+      # @param viewer [Object, nil] passed to the blocks that take it
+      # @param scopes [ViewerScopes] which rows this viewer may see
       # @return [Plan::RowSet]
       def call(scope, viewer: nil, scopes: ViewerScopes.new(viewer))
         @scopes.sql(scopes)
@@ -38,22 +39,22 @@ module Castellan
       end
 
       # @param node [Plan::Node]
-      # @return [Object] its adapter
+      # @return [Object] the node's adapter
       def adapter_of(node)
         @adapters.fetch(node)
       end
 
-      # Reads the records of a node that is related to another.
-      # @param records [Array<Object>] each once
+      # Reads the records of a node.
+      # @param records [Array<Object>] without duplicates
       # @return [Plan::RowSet::Table]
       def records(node, records, reading)
         adapter_of(node).instances.preload(records, preloads(node))
         reading.tables[node] = RecordReader.new(self, node, records, reading).table
       end
 
-      # Asks for the rows of a node by its ids, or reads its records where rows do not say all of it.
+      # Queues the query for a node's rows by ids, or loads its records if rows are not sufficient.
       # @param ids [Array<Object>]
-      # @yieldparam table [Plan::RowSet::Table] once its rows are there
+      # @yieldparam table [Plan::RowSet::Table] the table, after its rows were read
       def by_ids(node, ids, reading, &found)
         return by_records(node, ids, reading, &found) if @models[node]
 
@@ -69,8 +70,9 @@ module Castellan
         linkage.prefetch(ids) if reader.by_key? && reader.selects? && reader.adapter.overlaps?
       end
 
-      # Reads the related rows of several types by their ids.
-      # @param found [Array<Array(Object, Object, Integer)>] parent, related id and position of its type
+      # Queues the related rows of a polymorphic relationship.
+      # @param found [Array<Array(Object, Object, Integer)>] parent id, related id and position of the related
+      #   type
       # @return [Plan::RowSet::Pairs]
       def of_several_types(edge, found, reading)
         edge.alternatives.each_with_index do |node, kind|
@@ -82,8 +84,8 @@ module Castellan
         Plan::RowSet::Pairs.new(found, 0, 1, 2)
       end
 
-      # Reads what records do not hold themselves, by their ids, in one statement.
-      # @param node [Plan::Node] the part of a node that is to be read
+      # Reads columns and links that records have not loaded, by ids, in one statement.
+      # @param node [Plan::Node] a node of these columns and links alone
       # @yieldparam rows [Array<Array>, PG::Result]
       # @yieldparam links [Array<Object>] see {Plan::RowSet::Table}
       # @yieldparam coders [Array<Symbol, nil>]
@@ -110,12 +112,12 @@ module Castellan
       end
 
       # @param part [Plan::Node, Plan::Node::Edge]
-      # @return [Boolean] whether its text is the same in each request
+      # @return [Boolean] whether its SQL is the same in every request
       def kept?(part)
         @kept.key?(part)
       end
 
-      # Makes the table of rows that were read, and asks for what they lead to.
+      # Builds the table of rows, and queues the queries for their links and related rows.
       # @yieldparam table [Plan::RowSet::Table]
       def fill(reader, rows, reading, linkage = linkage(reader, reading))
         members = ComputedMembers.new(reader, rows, ColumnValues, reading.viewer)
@@ -137,7 +139,7 @@ module Castellan
         linkage ? linkage.of(rows) : NOTHING
       end
 
-      # What stands in a column of text that holds ids of several types.
+      # Ids of several types are read from one column, which may be a string.
       def key_values(node, ids)
         adapter_of(node).integer?(node.definition.id_column) ? Ids.integers(ids) : ids.map(&:to_s)
       end
@@ -152,7 +154,7 @@ module Castellan
         scope.is_a?(ChosenIds) && scope.column == @plan.root.definition.id_column
       end
 
-      # Whether no statement has to be made of the scope.
+      # Whether the rows need no statement built from the scope.
       def given?(scope)
         scope.is_a?(Records) || chosen?(scope) || @models[@plan.root] || @adapter.renames?(scope)
       end
@@ -166,7 +168,8 @@ module Castellan
         reading.run
       end
 
-      # On one connection from the making of the statement on: one that goes back to its pool in between costs as much as a short SELECT.
+      # Leases one connection before the SQL is generated: returning it to the pool in between costs as much
+      # as a short SELECT.
       def by_statement(scope, reading)
         scope = scope.relation if scope.is_a?(ChosenIds)
         @adapter.session do
@@ -183,7 +186,7 @@ module Castellan
         yield table if block_given?
       end
 
-      # @return [String, nil] what the viewer may see of the node's type
+      # @return [String, nil] the SQL condition of the rows that the viewer may see
       def condition(node, reading)
         reading.scopes.of(node.definition, adapter_of(node))&.condition
       end

@@ -2,16 +2,16 @@
 
 module Castellan
   module Rows
-    # What one run of a plan has read so far, and for whom; and what is to be read next. Of one request and one thread.
+    # Holds the state of one run of a plan: the tables that were read, the viewer, and the queries that wait.
     #
-    #   reading.ask(Query.new(adapter, sql, [1, 2]) { |rows, session| … })
-    #   reading.run    # sends what was asked, and what is asked meanwhile
+    #   reading.ask(Query.new(adapter, sql, [1, 2]) { |rows| … })
+    #   reading.run    # sends the waiting queries, and those that their blocks add
     #
-    # SELECTs that wait at the same time need nothing of each other, so those of one database go to it together: a document costs as many
-    # round trips as its include is deep, however many relationships there are.
+    # Queries that wait at the same time are independent, so those of one database share a round trip: a
+    # document costs one round trip for each level of its include tree. One for each request; not thread-safe.
     class Reading
-      # @return [Object, nil] given to the blocks that take it
-      # @return [ViewerScopes] what this viewer may see
+      # @return [Object, nil] the viewer, passed to the blocks that take it
+      # @return [ViewerScopes] which rows this viewer may see
       # @return [Hash{Plan::Node => Plan::RowSet::Table}] by identity
       attr_reader :viewer, :scopes, :tables
 
@@ -23,14 +23,14 @@ module Castellan
         @here = {}.compare_by_identity
       end
 
-      # @param query [Query] answered by {#run}
+      # @param query [Query] runs in {#run}
       # @return [Query]
       def ask(query)
         @asked << query
         query
       end
 
-      # One connection is held from the first answer to the last.
+      # Holds one connection from the first query to the last.
       def run
         return if @asked.empty?
         return answer if @session
@@ -62,7 +62,7 @@ module Castellan
         elsewhere.each { |query| query.adapter.session { |session| session.answer([query]) } }
       end
 
-      # Asked once of each adapter: models look for the name of their connection in every superclass.
+      # Memoized, because a model looks for its connection's name in every superclass.
       def here?(adapter)
         @here.fetch(adapter) { @here[adapter] = adapter.equal?(@lead) || @lead.shares?(adapter) }
       end

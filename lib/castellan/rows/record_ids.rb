@@ -2,13 +2,13 @@
 
 module Castellan
   module Rows
-    # The ids of records: a column, or several joined as Rails joins them in a path.
+    # Builds the ids of records: one column, or several joined as Rails joins them in a path.
     #
     #   RecordIds.of(instances, [ada], :id)                  # => [1]
     #   RecordIds.of(instances, [seat], %i[row_id number])   # => ["4_12"]
     #   RecordIds.of(instances, [trip], [:left_at])          # => ["2024-02-01 10:00:00.25 UTC"]
     #
-    # A time is written with its fraction, because two records may be of one second.
+    # Times include their fraction, because two records may share a second.
     module RecordIds
       DELIMITER = "_"
       CLOCK = /\d\d:\d\d:\d\d/
@@ -25,13 +25,13 @@ module Castellan
         column.map { |name| instances.read(records, name) }.transpose.map { |parts| joined(parts) }
       end
 
-      # @param parts [Array<Object>] values of a record
-      # @return [String, nil] nil where there is none of them
+      # @param parts [Array<Object>] the values of a record's key columns
+      # @return [String, nil] nil if all of them are nil
       def joined(parts)
         parts.map { |part| text(part) }.join(DELIMITER) unless parts.all?(&:nil?)
       end
 
-      # @return [String] the same one with and without ActiveSupport
+      # @return [String] the same string with and without ActiveSupport
       def text(value)
         return value.to_s("F") if defined?(::BigDecimal) && value.is_a?(::BigDecimal)
         return value.to_s unless value.respond_to?(:strftime)
@@ -39,9 +39,9 @@ module Castellan
         value.to_s.sub(CLOCK_ALONE) { |clock| clock + value.strftime(".%9N").sub(/\.?0+\z/, "") }
       end
 
-      # @param ids [Array<String>] joined
-      # @param adapter [Object] knows the types of the columns
-      # @return [Array<Array>] the values of those that can be such ids
+      # @param ids [Array<String>] joined ids
+      # @param adapter [Object] the adapter of the columns
+      # @return [Array<Array>] the columns' values for each valid id
       def divided(ids, columns, adapter)
         readings = columns.map { |column| reading(column, adapter) }
         ids.filter_map do |id|
@@ -53,7 +53,8 @@ module Castellan
         end
       end
 
-      # @return [#call] what a part says of the column: one value, or none where it cannot be of it
+      # @return [#call] parses a part of an id: returns an array of one value, or an empty one if the column
+      #   cannot hold it
       def reading(column, adapter)
         return ->(part) { Ids.integers([part]) } if adapter.integer?(column)
         return ->(part) { [part] } if adapter.identifies?(column)
@@ -61,14 +62,14 @@ module Castellan
         ->(part) { written_so(adapter.typecast(column, part), part) }
       end
 
-      # What is read into a value is its id only if that is written so: neither the number of an enum, nor 2.50 for 2.5.
+      # A value matches only if it is written like the id: an enum's number does not, nor does 2.50 for 2.5.
       def written_so(value, part)
         return [] if value.nil?
 
         text(value) == part || same_moment?(value, part) ? [value] : []
       end
 
-      # A time may have been written in another zone.
+      # A time matches in any time zone.
       def same_moment?(value, part)
         value.respond_to?(:utc) && part.match?(CLOCK)
       end

@@ -2,14 +2,15 @@
 
 module Castellan
   module Rows
-    # Which of a relationship's types a record is of: that of its own class, else of the nearest class above it.
+    # Finds a record's type among those of a polymorphic relationship: by its class, then by the nearest
+    # superclass.
     #
     #   RecordKind.of(relationship, Car.new)   # => 1, the position in relationship.definitions
     module RecordKind
       module_function
 
-      # @return [Integer]
-      # @raise [ConfigurationError] when no resource is declared for it
+      # @return [Integer] the position of the type
+      # @raise [ConfigurationError] if no resource is declared for the record's class
       def of(relationship, record)
         kinds = relationship.kinds.map { |kind| kind.is_a?(Class) ? kind.name : kind.to_s }
         names = record.class.ancestors.grep(Class).map(&:name)

@@ -2,14 +2,14 @@
 
 module Castellan
   module Rows
-    # The links of a node that is read from records, relationship by relationship, and the records that they lead to.
+    # Reads the links of a node from records, by relationship, together with the related records.
     #
-    # | a relationship's records are                   | links are made of                                     |
+    # | the relationship's records                     | links are read from                                   |
     # |------------------------------------------------|-------------------------------------------------------|
-    # | loaded, or what a block returns                | the records                                           |
-    # | not loaded, and the foreign key is all of it   | the records' own foreign key                          |
-    # | not loaded by any of them                      | rows, one statement: {#to_a} has nil in their place   |
-    # | loaded by some, or not to be had as rows       | the records, after the rest was loaded in one batch   |
+    # | are loaded, or returned by a block             | the records                                           |
+    # | not loaded; the foreign key is sufficient      | the records' own foreign key                          |
+    # | not loaded for any parent                      | rows, in one statement: {#to_a} contains nil          |
+    # | loaded for some parents, or not SQL            | the records, after one preload of the missing ones    |
     class RecordLinks
       def initialize(reader, node, records, ids, reading)
         @reader = reader
@@ -21,7 +21,7 @@ module Castellan
         @reading = reading
       end
 
-      # @return [Array<Plan::RowSet::Pairs, nil>] one for each of node.edges
+      # @return [Array<Plan::RowSet::Pairs, nil>] one for each of node.edges; nil if rows must be read
       def to_a
         @links = []
         @node.edges.each_with_index { |edge, index| @links[index] = link(edge, index) }
@@ -53,7 +53,7 @@ module Castellan
           Link.reason(edge, @adapter, id).nil?
       end
 
-      # Where the related record is not asked for, a foreign key is the link, whether or not it is loaded or leads anywhere.
+      # Without include, the foreign key is the link, whether or not the related record is loaded or exists.
       def keys?(edge)
         association = @adapter.association(edge.relationship.association_name)
         !edge.alternatives && association && association.rows?(edge.relationship) && @instances.stored?(@records) &&
@@ -82,7 +82,7 @@ module Castellan
         Plan::RowSet::Pairs.new(PolymorphicLink.new(edge, @adapter).rows(@ids, types, keys, @reading.scopes), 0, 1, 2)
       end
 
-      # A record that was given twice has its links once.
+      # Deduplicates records that were passed twice.
       def linked(edge, found)
         found = @ids.zip(found).uniq(&:first).map do |id, related|
           [id, Records.list?(related) ? related.to_a : [related].compact]
@@ -110,7 +110,7 @@ module Castellan
         Plan::RowSet::Pairs.new(pairs, *positions)
       end
 
-      # Reads the records as well, where they are included. One that the viewer may not see has no id.
+      # Also reads the records, if they are included. Ids of records that the viewer may not see are nil.
       def ids_of(definition, node, records)
         adapter = node ? @reader.adapter_of(node) : @adapter.related(definition.model)
         ids = RecordIds.of(adapter.instances, records, definition.id_column)

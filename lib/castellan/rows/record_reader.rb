@@ -2,12 +2,12 @@
 
 module Castellan
   module Rows
-    # Reads one node from records: attributes by their readers, associations that are loaded as they are. What is not loaded is
-    # asked of rows, for all records in one statement.
+    # Reads one node from records: attributes through their readers, and associations that are loaded. Columns
+    # and links that are not loaded are read as rows, in one statement for all records.
     #
     #   RecordReader.new(reader, node, [ada, alan], reading).table   # => Plan::RowSet::Table
     class RecordReader
-      # @param reader [Reader] of the plan
+      # @param reader [Reader] the plan's reader
       def initialize(reader, node, records, reading)
         @reader = reader
         @node = node
@@ -34,7 +34,7 @@ module Castellan
 
       private
 
-      # See {ComputedMembers#retyped}.
+      # (see ComputedMembers#retyped)
       def retyped(index)
         member = @node.members[index]
         attribute = member.attribute
@@ -42,7 +42,7 @@ module Castellan
         values = @retyped[position]&.call || walk(attribute, position)
         JSONTexts.of(values, @adapter, @node, attribute.key) { |row| @values.ids[row] } if values
       rescue StandardError
-        nil # the first error says which value it is
+        nil # the coder's error names the value
       end
 
       def asides
@@ -80,7 +80,7 @@ module Castellan
                                                               along: @reader.along(@node.columns[position]))
       end
 
-      # Whether what is not loaded can be read as rows.
+      # Whether an unloaded path can be read as rows.
       def rows?(attribute)
         !@adapter.model.nil? && @node.definition.id_column.is_a?(Symbol) && @instances.stored?(@records) &&
           PathReason.of(@adapter, attribute.path, attribute.columns.first, as_stored: attribute.as_stored).nil?
@@ -106,7 +106,7 @@ module Castellan
         @node.edges.each_index.select { |index| links[index].nil? && @node.edges[index].data }
       end
 
-      # Reads the rest by ids: columns at the end of paths, and links.
+      # Reads by ids what is not loaded: columns at the end of paths, and links.
       def ask(links)
         unread = unread(links)
         edges = @node.edges.values_at(*unread)
@@ -140,7 +140,7 @@ module Castellan
         Plan::RowSet::InColumn.new(@columns.size - 1)
       end
 
-      # A record whose row is gone has nothing there.
+      # A record whose row was deleted meanwhile gets nil.
       def aligned(rows, position)
         @by_id ||= (rows.is_a?(Array) ? rows : rows.values).to_h { |row| [row.first.to_s, row] }
         @values.ids.map { |id| @by_id[id.to_s]&.at(position) }

@@ -2,12 +2,12 @@
 
 module Castellan
   module Rows
-    # The values of one node's members, taken from records.
+    # Reads the values of one node's members from records.
     #
     #   values = RecordValues.new(node, adapter, [ada, alan], reading)
     #   values.ids             # => [1, 2]
     #   values.read(:email)    # => ["ada@example.com", …]
-    #   values.of(member)      # => what the member's block returns, or the column, for each record
+    #   values.computed(attribute)   # => the results of the attribute's block
     class RecordValues
       def initialize(node, adapter, records, reading)
         @node = node
@@ -26,14 +26,14 @@ module Castellan
       end
 
       # @param name [Symbol] a column, or any public reader
-      # @return [Array<Object>]
+      # @return [Array<Object>] one value for each record
       def read(name)
         @read[name] ||= @instances.read(@records, name)
       end
 
-      # @param name [Symbol]
-      # @param as_stored [Boolean] whether readers are passed by
-      # @return [Array(Array<Object>, Symbol)] the values and how they are written; nil: JSON of each has to be asked for
+      # @param name [Symbol] a column
+      # @param as_stored [Boolean] whether the model's readers are ignored
+      # @return [Array(Array<Object>, Symbol)] the values and their coder; nil if each must be encoded as JSON
       def column(name, as_stored: false)
         values = @instances.stored(@records, name) if as_stored
         return [values, RubyValues.coder(values)] if values
@@ -41,8 +41,8 @@ module Castellan
         one_column(name) || [read(name), RubyValues.coder(read(name))]
       end
 
-      # @param computed [#block, #columns] the columns that the block reads; nil: it takes the record
-      # @return [Array<Object>] what it returns for each record
+      # @param computed [#block, #columns] a computed member; without columns its block takes the record
+      # @return [Array<Object>] the block's result for each record
       def computed(computed)
         block = Blocks.bound(computed.block, @viewer)
         return @records.map(&block) unless computed.columns
@@ -51,9 +51,10 @@ module Castellan
       end
 
       # @param path [Array<Symbol>] to-one associations
-      # @param load [Boolean] whether to load what is not loaded
+      # @param load [Boolean] whether to load associations that are not loaded
       # @param along [Array<Resource::Definition, nil>, nil] the scoped resource of each step
-      # @return [Array<Object>, nil] what stands at the end of the path; nil when an association on the way is not loaded
+      # @return [Array<Object>, nil] the values at the end of the path; nil if an association on it is not
+      #   loaded
       def walk(path, name, load: false, as_stored: false, along: nil)
         ends = path.zip(along || []).reduce(@records) do |level, (association, definition)|
           level && step(level, association, definition, load)

@@ -2,15 +2,17 @@
 
 module Castellan
   module Rows
-    # Records that the caller has already: what stands where a relation or a dataset would, and is read without asking for its rows.
+    # Wraps records that the caller has loaded, in place of a relation or dataset.
     #
     #   records = Records.new([ada, alan])
     #   records.to_a            # => [ada, alan]
-    #   Records.of(ada)         # => the one record, for a document of a single resource
+    #   Records.of(ada)         # => one record, for a document of a single resource
     #
-    # A record is an instance of ActiveRecord or Sequel, any object with readers, or a Hash by names.
+    # A record is an instance of ActiveRecord or Sequel, any object with readers, or a Hash with names as
+    # keys.
     class Records
-      # @param object what was given to {Resource.document}; nil is no record where one was looked for
+      # @param object [Object, nil] the argument of {Resource.document}; nil is a single resource that was not
+      #   found
       # @return [Records]
       def self.of(object)
         return new([], single: true) if object.nil?
@@ -19,14 +21,14 @@ module Castellan
         new([object], single: true)
       end
 
-      # A relation with a join may hold a record several times; read as rows it would be there once.
+      # A relation with a join may return a record several times; documents contain it once.
       def self.once(object)
         joined = object.respond_to?(:joins_values) && (object.joins_values.any? || object.left_outer_joins_values.any?)
         joined ? object.to_a.uniq : object.to_a
       end
       private_class_method :once
 
-      # @return [Boolean] whether it holds several; a Hash and a Struct are one record
+      # @return [Boolean] whether the object is a list; a Hash and a Struct are one record
       def self.list?(object)
         object.respond_to?(:to_ary) || (object.is_a?(Enumerable) && !object.is_a?(Hash) && !object.is_a?(Struct))
       end
@@ -35,14 +37,14 @@ module Castellan
       attr_reader :to_a
 
       # @param list [Array<Object>]
-      # @param single [Boolean] whether the document is of one resource, not of a list
+      # @param single [Boolean] whether the document is of a single resource
       def initialize(list, single: false)
         @to_a = list
         @single = single
       end
 
-      # @param records [Array<Object, nil>] some of them
-      # @return [Records]
+      # @param records [Array<Object, nil>]
+      # @return [Records] these records, without nil
       def only(records)
         Records.new(records.compact, single: single?)
       end

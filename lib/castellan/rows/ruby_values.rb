@@ -5,12 +5,12 @@ require "date"
 
 module Castellan
   module Rows
-    # How the values that Ruby already has are written: by a coder where all of a column are of one plain class, else one by one.
+    # Chooses a coder for Ruby values if all have the same plain class; otherwise each is encoded as JSON.
     #
     #   RubyValues.coder([1, nil, 2])        # => :integer
     #   RubyValues.coder([1, "two"])         # => nil
     #
-    # Times are left to whoever knows how the application writes them.
+    # Times have no coder here, because their format depends on the application.
     module RubyValues
       CODERS = { String => :text, Symbol => :text, Integer => :integer, TrueClass => :boolean, FalseClass => :boolean, Float => :float,
                  Date => :date }.freeze
@@ -19,7 +19,7 @@ module Castellan
       module_function
 
       # @param values [Array<Object>]
-      # @return [Symbol, nil] nil where JSON of each value has to be asked for
+      # @return [Symbol, nil] nil if each value must be encoded as JSON
       def coder(values)
         kinds = values.uniq(&:class)
         kinds = kinds.map(&:class) - [NilClass]
@@ -29,7 +29,7 @@ module Castellan
         coders.first if coders.size == 1 && (coders.first != :date || iso_dates?)
       end
 
-      # Rails may be told to write 2024/01/31.
+      # Rails may be configured to write dates as 2024/01/31.
       def iso_dates?
         !defined?(::ActiveSupport::JSON::Encoding) || ::ActiveSupport::JSON::Encoding.use_standard_json_time_format
       end

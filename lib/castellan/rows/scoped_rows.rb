@@ -2,19 +2,21 @@
 
 module Castellan
   module Rows
-    # The rows of a scoped resource that one viewer may see, as a condition in SQL. Made once per document.
+    # Restricts the rows of a scoped resource to those that a viewer may see, with an SQL condition. One for
+    # each document.
     #
     #   visible = ScopedRows.new(TaskResource.definition, adapter, Task.where(team: 7))
     #   visible.condition    # => "tasks"."id" IN (SELECT "tasks"."id" FROM "tasks" WHERE "tasks"."team_id" = 7)
     #   visible.ids([1, 2])  # => { "1" => true }: the second is out of scope
     #
-    # A subquery by primary key, whatever the scope is made of: its joins, LIMIT or GROUP BY stay inside.
+    # The condition is a subquery by primary key, so that the scope's joins, LIMIT or GROUP BY do not affect
+    # the outer query.
     class ScopedRows
-      # @return [Object] what the scope returned: a relation or dataset
+      # @return [Object] the scope's result: a relation or dataset
       attr_reader :relation
 
       # @param definition [Resource::Definition]
-      # @param adapter [Object] of its model
+      # @param adapter [Object] the adapter of the resource's model
       # @param relation [ActiveRecord::Relation, Sequel::Dataset]
       def initialize(definition, adapter, relation)
         @definition = definition
@@ -22,40 +24,40 @@ module Castellan
         @relation = relation
       end
 
-      # @return [Array<Symbol>] the columns that identify a row
+      # @return [Array<Symbol>] the primary key's columns, otherwise those of the resource's id
       def keys
         @keys ||= @adapter.keys || [*@definition.id_column]
       end
 
-      # @return [String] SELECT of the keys
+      # @return [String] a SELECT of the keys
       def subquery
         @subquery ||= @adapter.subquery_sql(relation, keys)
       end
 
-      # @return [String] a condition on the resource's table
+      # @return [String] an SQL condition on the resource's table
       def condition
         within(keys.map { |key| @adapter.qualified(key) })
       end
 
-      # @param columns [Array<String>] the expressions of {#keys}
-      # @return [String]
+      # @param columns [Array<String>] SQL expressions of {#keys}
+      # @return [String] an SQL condition on them
       def within(columns)
         "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{subquery})"
       end
 
       # @param scope [Object] a relation or dataset of the resource's model
-      # @return [Object] those of its rows that the viewer may see
+      # @return [Object] the same, restricted to the rows that the viewer may see
       def narrow(scope)
         @adapter.where_sql(scope, condition)
       end
 
-      # @return [Object] all rows that the viewer may see, as the base of a collection
+      # @return [Object] all rows that the viewer may see, for a collection
       def all
         @adapter.plain?(relation) ? relation : narrow(@adapter.scope)
       end
 
-      # @param ids [Array<Object>] nil among them is never visible
-      # @return [Hash{String => true}] those that the viewer may see, as text
+      # @param ids [Array<Object>] nil is never visible
+      # @return [Hash{String => true}] the ids that the viewer may see, as strings
       def ids(ids)
         ids = ids.compact.uniq
         return {} if ids.empty?

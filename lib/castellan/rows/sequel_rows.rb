@@ -6,21 +6,21 @@ require_relative "flat_reader"
 
 module Castellan
   module Rows
-    # Rows of a Sequel model or of a dataset (a table, a view, any SELECT): SQL from the public dataset API, run on the
-    # connection that Sequel has for it.
+    # Reads rows of a Sequel model or of a dataset (a table, a view, any SELECT). The SQL comes from the
+    # public dataset API and runs on Sequel's connection.
     #
     #   SequelRows.for(MailLog).fetch(plan, MailLog.where(in_or_out: "in"))
     #   SequelRows.for(DB[:company_statistics]).columns   # => [:company_id, :company_name, …]
     #
-    # What an association's dataset answers is the truth; one whose block or `dataset:` looks at its owner is refused by
-    # {#association}, at boot. A dataset has no associations. Works with frozen databases and models. Frozen.
+    # The result equals what each association's dataset returns. A dataset has no associations. Works with
+    # frozen databases and models. Frozen.
     class SequelRows
       autoload :Scopes, "castellan/rows/sequel_rows/scopes"
 
       include Adapter
       include Scopes
 
-      # @return [Class, Sequel::Dataset] the model, or the dataset where there is none
+      # @return [Class, Sequel::Dataset] the model, or the dataset if it has no model
       # @return [Sequel::Database]
       # @return [Dialect]
       # @return [String] the quoted table, or its alias
@@ -32,7 +32,7 @@ module Castellan
         new(object.respond_to?(:model) && object.is_a?(::Sequel::Dataset) ? object.model : object)
       end
 
-      # @param memo [BoundedCache] shared by the adapters of models that are associated with each other
+      # @param memo [BoundedCache] shared by the adapters of associated models
       def initialize(model, memo = BoundedCache.new(limit: 10_000))
         @model = model
         @memo = memo
@@ -49,14 +49,14 @@ module Castellan
       DIALECTS = { sqlite: :sqlite, postgres: :postgres }.freeze
       private_constant :DIALECTS
 
-      # @!group What a declaration is checked against
+      # @!group Checking declarations
 
       # @return [Array<Symbol>]
       def columns
         @dataset.columns
       end
 
-      # @return [Symbol, nil] nil when there is none (a view) or it has several columns
+      # @return [Symbol, nil] nil if there is no primary key (a view), or one of several columns
       def primary_key
         return @types.primary_key unless model?
 
@@ -68,14 +68,13 @@ module Castellan
         @dataset.first_source_alias.to_s
       end
 
-      # @return [String] the table of the rows themselves
+      # @return [String] the table's name
       def table
         source = @dataset.first_source_table
         (source.is_a?(::Sequel::SQL::QualifiedIdentifier) ? source.column : source).to_s
       end
 
-      # @return [Association, nil]
-      # @raise [DeclarationError] for one that cannot be read as rows
+      # @return [Association, nil] nil if the model has no association of that name
       def association(name)
         reflection = model? && model.association_reflection(name)
         reflection && @memo.fetch([model, name]) { Association.new(self, reflection) } || nil
@@ -90,45 +89,47 @@ module Castellan
 
       # @param plan [Plan::FetchPlan]
       # @param scope [Sequel::Dataset, ChosenIds, Records]
-      # @param viewer [Object, nil] given to the blocks that take it
-      # @param scopes [ViewerScopes] what this viewer may see of related resources; the rows of `scope` itself are not narrowed
+      # @param viewer [Object, nil] passed to the blocks that take it
+      # @param scopes [ViewerScopes] which related rows this viewer may see; they do not narrow `scope` itself
       # @return [Plan::RowSet]
       # @raise [Sequel::DatabaseError]
       def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer))
         plan.derive([:reader, model]) { FlatReader.of(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
       end
 
-      # The records of a scope (of a dataset: hashes), for blocks that need them: one statement through the caller's dataset.
-      # @param whole [Boolean] with all columns, where the scope selects some of them
+      # Loads the records of a scope (of a dataset: hashes) for blocks that take them: one statement through
+      # the caller's dataset.
+      # @param whole [Boolean] select all columns, if the scope selects some by their own names
       # @return [Array<Sequel::Model, Hash>]
       def load(scope, whole: false)
         DatasetSql.records(whole ? widened(narrowed(scope)) : narrowed(scope), keys).all
       end
 
-      # @param condition [String, nil] a further one, in SQL
-      # @return [Array<Sequel::Model, Hash>] of these ids
+      # @param ids [Array] values of `column`
+      # @param condition [String, nil] an additional SQL condition
+      # @return [Array<Sequel::Model, Hash>]
       def load_by_ids(ids, column = primary_key, condition = nil)
         all = condition ? where_sql(scope, condition) : scope
         (column.is_a?(Array) ? by_several(all, ids, column) : all.where(qualify(column) => ids)).all
       end
 
-      # @return [Division] what reads a scope in batches
+      # @return [Division] reads a scope in batches
       def division
         Division.new(self)
       end
 
-      # @!group For the reader of a plan
+      # @!group Reading a plan
 
-      # @yieldparam session [Session] good inside the block
+      # @yieldparam session [Session] valid inside the block
       def session
         yield Session.new(database, dialect, prepares: @prepares)
       end
 
-      # @yieldparam session [Session] for questions about the schema
+      # @yieldparam session [Session] for schema queries
       def catalog_session(&block) = session(&block)
 
-      # @param condition [String, nil] a further one
-      # @return [String] SELECT of that list for ids given as one value
+      # @param condition [String, nil] an additional SQL condition
+      # @return [String] a SELECT of that list whose ids are one bound value
       def select_by_ids_sql(list, column, _joins = nil, condition = nil)
         condition = [dialect.among(qualified(column), database_type(column)), condition].compact.join(" AND ")
         return "SELECT #{list} FROM #{table_sql} WHERE #{condition}" if constant_by_ids?
@@ -136,18 +137,19 @@ module Castellan
         DatasetSql.select(@dataset.where(::Sequel.lit(condition)), list)
       end
 
-      # @return [Boolean] whether that is the same in each request: a filter may be evaluated late
+      # @return [Boolean] whether {#select_by_ids_sql} is constant; a model's filter may be evaluated in each
+      #   request
       def constant_by_ids?
         model? && model.simple_table ? true : false
       end
 
-      # @return [Boolean] whether the error says that there is no connection to ask
+      # @return [Boolean] whether the error means that no connection could be established
       def unreachable?(error)
         error.is_a?(::Sequel::DatabaseConnectionError)
       end
 
-      # @param object [Class, Sequel::Dataset]
-      # @return [SequelRows] of another model
+      # @param object [Class, Sequel::Dataset, Symbol, nil] the related model, dataset or table
+      # @return [SequelRows, ObjectRows] its adapter; nil has one for plain objects
       def related(object)
         return ObjectRows.new if object.nil?
 
@@ -156,7 +158,7 @@ module Castellan
       end
 
       # @param kind [Symbol] :tables or :views
-      # @return [Array<String>] of the database
+      # @return [Array<String>] their names in the database
       def names(kind)
         @memo.fetch([kind, database.object_id]) { database.public_send(kind).map(&:to_s) }
       end
@@ -167,14 +169,14 @@ module Castellan
       end
 
       # @param table [Symbol, Object] a table, such as a join table
-      # @return [Symbol, nil] its primary key, when it has one of one column
+      # @return [Symbol, nil] its primary key; nil if it has none, or one of several columns
       def key_of(table)
         keys = schema_of(table).select { |_, column| column[:primary_key] }
         keys.first.first if keys.size == 1
       end
 
       # @param table [Symbol, Object]
-      # @return [Symbol, nil] the type of its column, where that is known; see {#type}
+      # @return [Symbol, nil] the column's type; nil if it is unknown; see {#type}
       def type_in(table, column)
         found = schema_of(table).to_h[column]
         found && ColumnTypes.type(found)
@@ -185,37 +187,37 @@ module Castellan
         @dataset.literal(::Sequel.identifier(column))
       end
 
-      # @return [String] table and column
+      # @return [String] the quoted table and column
       def qualified(column)
         @dataset.literal(qualify(column))
       end
 
-      # @return [String] the column, as its coder wants to read it
+      # @return [String] the SQL expression that the column's coder reads
       def column_sql(column)
         @types.sql(column, qualified(column))
       end
 
-      # @return [String] the type in the database, without a length
+      # @return [String] the database type, without a length
       def database_type(column)
         @types.database_type(column)
       end
 
-      # @return [Symbol] Sequel's name for the type
+      # @return [Symbol, nil] Sequel's name for the type, or :uuid
       def type(column)
         @types.type(column)
       end
 
-      # @return [Symbol, nil]
+      # @return [Symbol, nil] see {ColumnTypes#coder}
       def coder(column)
         @types.coder(column)
       end
 
-      # @return [Object] what Sequel makes of the driver's value
+      # @return [Object] Sequel's value for the driver's value
       def cast(column, value)
         @types.cast(column, value)
       end
 
-      # @return [Boolean] whether only an instance knows the value
+      # @return [Boolean] whether the column can be read only through an instance
       def needs_record?(column)
         @types.reader_of_its_own?(column)
       end
@@ -225,7 +227,8 @@ module Castellan
         @types.record_reason(column)
       end
 
-      # @return [Boolean] whether the text of the driver's value is that of the reader's, so that it identifies the row
+      # @return [Boolean] whether the driver's value and the reader's value have the same string, so that it
+      #   identifies the row
       def identifies?(column)
         @types.identifies?(column)
       end
@@ -249,7 +252,8 @@ module Castellan
 
       private
 
-      # Sequel prepares nothing unless it is asked to, because a pool of connections in between may not know how.
+      # Prepares statements only if the model has Sequel's plugin for it, because a connection pooler may not
+      # support them.
       def prepares?
         model? && defined?(::Sequel::Plugins::PreparedStatements) && model.plugins.include?(::Sequel::Plugins::PreparedStatements) || false
       end

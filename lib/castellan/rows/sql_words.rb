@@ -2,16 +2,17 @@
 
 module Castellan
   module Rows
-    # The identifiers, function calls and literals of a statement; gives up on what a simple reading may get wrong.
+    # Scans a statement for identifiers, function calls and literals. Stops with a reason at anything
+    # ambiguous.
     #
     #   words = SqlWords.new(%(SELECT lower(u.name) FROM "users" u WHERE id = 7 AND name = 'Ada'))
-    #   words.names      # => [["lower"], ["u", "name"], ["u"], ["users"], …]: qualified ones with and without what follows the dot
+    #   words.names      # => [["lower"], ["u", "name"], ["u"], ["users"], …], qualified names also by their parts
     #   words.calls      # => ["lower"]
-    #   words.skeleton   # => the text with ? for strings and numbers
+    #   words.skeleton   # => the SQL with ? for strings and numbers
     #   SqlWords.new("SELECT E'\\''").reason   # => "an escape string"
     #
-    # It does not know the grammar: keywords are names, too. What it gives up on: escape and dollar-quoted strings, comments,
-    # the words for the current time or user, and strings that PostgreSQL reads as the current day.
+    # It has no grammar, so keywords are names too. It stops at escape and dollar-quoted strings, comments,
+    # keywords for the current time or user, and strings that PostgreSQL reads as the current day.
     class SqlWords
       TOKEN = %r{'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|[a-z_[^\x00-\x7F]][\w$[^\x00-\x7F]]*|\d[\w.]*|--|/\*|\$\w*\$|\s+|.}im
       NUMBER = /\A\d/
@@ -22,14 +23,14 @@ module Castellan
                    "[" => "a name in brackets", "\0" => "a zero byte" }.freeze
       private_constant :TOKEN, :NUMBER, :WORD, :AMBIENT, :DAY, :GIVEN_UP
 
-      # @return [String, nil] what could not be read for certain
+      # @return [String, nil] what the scanner stopped at
       attr_reader :reason
       # @return [Array<Array<String>>] names and qualified names, unquoted ones in lower case
       # @return [Array<String>] the names before an opening parenthesis
       # @return [String]
       attr_reader :names, :calls, :skeleton
 
-      # @param postgres [Boolean] whether [ opens an array and no name, and 'today' is a time
+      # @param postgres [Boolean] whether [ opens an array and not a name, and 'today' is a time
       def initialize(sql, postgres: true)
         @postgres = postgres
         @names = []

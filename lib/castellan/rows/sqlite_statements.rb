@@ -2,24 +2,24 @@
 
 module Castellan
   module Rows
-    # The statements that one SQLite connection has compiled for rows, so that a text that comes again is not compiled again. Kept by the
-    # connection itself and gone with it; SQLite compiles anew by itself what a change of the tables made old.
+    # Caches the compiled statements of one SQLite connection. The connection holds the cache; SQLite itself
+    # recompiles statements after schema changes.
     #
     #   SqliteStatements.of(raw_connection).rows("SELECT … WHERE id IN (SELECT value FROM json_each(?))", "[1,2]")   # => [[1], [2]]
     #
-    # A statement is kept when its text comes the second time, and is no longer reading when its rows are answered. A connection serves
-    # one thread at a time, and so does this. Before version 2 of the sqlite3 gem a database cannot be closed while it has statements, so
-    # there each is compiled anew.
+    # A statement is cached when its SQL runs for the second time, and is reset before its rows are returned.
+    # Not thread-safe, like the connection. Before version 2 of the sqlite3 gem a database with open
+    # statements cannot be closed, so nothing is cached there.
     class SqliteStatements
-      # A plan that is asked for one id and for many has each of its statements twice.
+      # Each statement of a plan may exist twice: for one id and for many.
       LIMIT = 200
-      # A longer text is written once and not again.
+      # Longer SQL usually contains ids and does not repeat.
       LONGEST = 4_000
       private_constant :LONGEST
 
       # @param connection [SQLite3::Database]
-      # @param value [String, nil] for the text's one placeholder
-      # @param prepared [Boolean] whether the text is one of few that come again
+      # @param value [String, nil] the value for the SQL's one placeholder
+      # @param prepared [Boolean] whether the SQL is one of few that repeat
       # @return [Array<Array>]
       # @raise [SQLite3::Exception]
       def self.rows(connection, sql, value, prepared: false)
@@ -38,21 +38,21 @@ module Castellan
           connection.instance_variable_set(:@castellan_rows_statements, new(connection))
       end
 
-      # @return [Boolean] whether the installed sqlite3 closes a database together with its statements
+      # @return [Boolean] whether the sqlite3 gem closes a database together with its statements
       def self.keeps? = SQLite3::VERSION.to_i >= 2
 
       def initialize(connection)
         @connection = connection
         @longest = self.class.keeps? ? LONGEST : 0
-        @kept = {} # text => statement, or false when it came once; the one used least recently first
+        @kept = {} # SQL => statement, or false if it ran once; least recently used first
       end
 
-      # @return [Integer] how many texts are known
+      # @return [Integer] the number of cached statements
       def size
         @kept.size
       end
 
-      # @param value [String, nil] for the text's one placeholder
+      # @param value [String, nil] the value for the SQL's one placeholder
       # @return [Array<Array>]
       # @raise [SQLite3::Exception]
       def rows(sql, value = nil)
@@ -65,7 +65,7 @@ module Castellan
           kept = keep(sql, statement)
           answer
         ensure
-          drop(statement) unless kept # Timeout leaves by `throw`; an open statement would hold its snapshot and its lock
+          drop(statement) unless kept # Timeout uses `throw`; an open statement would keep its snapshot and lock
         end
       end
 
@@ -85,7 +85,7 @@ module Castellan
         answer
       end
 
-      # Meanwhile the same text may have been kept by a statement that ran within this one.
+      # A statement that ran during this one may have cached the same SQL.
       def keep(sql, statement)
         drop(@kept.delete(sql)) if @kept.key?(sql)
         drop(@kept.shift.last) if @kept.size >= LIMIT

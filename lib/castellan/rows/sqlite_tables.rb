@@ -2,16 +2,16 @@
 
 module Castellan
   module Rows
-    # Prepares a statement on SQLite with an authorizer, which is called for every table and function that it names.
+    # Finds the tables that a statement reads, by preparing it on SQLite with an authorizer callback.
     #
-    #   SQLiteTables.new(raw).call(sql, SqlWords.new(sql, postgres: false))   # => ["users"], or why it is not certain
+    #   SQLiteTables.new(raw).call(sql, SqlWords.new(sql, postgres: false))   # => ["users"], or the reason
     class SQLiteTables
       READ = 20
       FUNCTION = 31
       KINDS = "SELECT name, CASE WHEN sql LIKE 'CREATE VIRTUAL%' THEN 'virtual table' ELSE type END FROM main.sqlite_master " \
               "WHERE type IN ('table', 'view') UNION ALL SELECT name, 'temporary ' || type FROM sqlite_temp_master"
-      # Functions of an application, and those whose result depends on more than their arguments (aggregates and window functions are
-      # not flagged as deterministic).
+      # Finds functions that the application defines, and scalar functions that are not deterministic (SQLite
+      # does not flag aggregates and window functions as deterministic).
       UNSAFE = "SELECT 1 FROM pragma_function_list WHERE lower(name) = ? AND name NOT IN ('like', 'glob') " \
                "AND (NOT builtin OR (type = 's' AND NOT flags & 2048)) LIMIT 1"
       CLOCK = %w[date time datetime julianday unixepoch strftime timediff current_date current_time current_timestamp].freeze
@@ -28,7 +28,7 @@ module Castellan
 
       # @param sql [String]
       # @param words [SqlWords]
-      # @return [Array<String>, String]
+      # @return [Array<String>, String] the tables, or the reason why they are not certain
       def call(sql, words)
         internal = words.names.flatten.find { |name| name.start_with?("sqlite_") } # also read to find table-valued functions
         return "#{internal} is no plain table" if internal
@@ -43,7 +43,7 @@ module Castellan
 
       private
 
-      # The application's own authorizer comes back afterwards.
+      # Restores the application's own authorizer afterwards.
       def prepare(sql)
         before = @raw.instance_variable_get(:@authorizer)
         @raw.authorizer = method(:note)
@@ -60,10 +60,10 @@ module Castellan
         0
       end
 
-      # Binary strings would be bound as blobs.
+      # Binary strings would be bound as BLOBs.
       def text(name) = name.to_s.dup.force_encoding(Encoding::UTF_8)
 
-      # Common table expressions are read as well, of no database.
+      # The authorizer also reports common table expressions, without a database.
       def tables
         kinds = @raw.prepare(KINDS) { |statement| statement.map { |row| row.is_a?(Hash) ? row.values : row.to_a } }
         found = @reads.flat_map do |name, database|

@@ -4,17 +4,18 @@ require "json"
 
 module Castellan
   module Rows
-    # The tables that a statement reads, found by the database; a String with the reason where that is not certain.
+    # Finds the tables that a statement reads, with the database's help. Returns the reason as a String if
+    # they are not certain.
     #
     #   StatementTables.new(adapter).call("SELECT * FROM users, roles")         # => ["roles", "users"]
     #   StatementTables.new(adapter).call("SELECT * FROM users WHERE f(id)")    # => "it calls f"
     #
-    # PostgreSQL resolves every name of the text in its catalogs and explains the statement; SQLite prepares it with an
-    # authorizer. Asked once a text; numbers and plain strings may differ. Views, functions that are not immutable or not the
-    # database's own, tables of other databases and row-level security are not certain.
+    # PostgreSQL resolves names in its catalogs and explains the statement; SQLite prepares it with an
+    # authorizer. Results are cached for statements that differ only in literals. Not certain are views,
+    # functions that are not immutable or not built in, tables of other databases, and row-level security.
     class StatementTables
       LIMIT = 500
-      # Without a database that resolves names: the functions that depend on their arguments alone.
+      # For other databases: functions that depend only on their arguments, and keywords before a parenthesis.
       CALLS = %w[in and or not exists values count min max sum avg coalesce lower upper length abs round cast any all select from join
                  where on as by nullif over partition distinct using when then else case between like is].freeze
       private_constant :LIMIT, :CALLS
@@ -27,7 +28,7 @@ module Castellan
       end
 
       # @param sql [String]
-      # @return [Array<String>, String]
+      # @return [Array<String>, String] the tables, or the reason why they are not certain
       def call(sql)
         words = SqlWords.new(sql, postgres: @adapter.dialect.name == :postgres)
         return "it contains #{words.reason}" if words.reason

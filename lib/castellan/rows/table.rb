@@ -2,9 +2,9 @@
 
 module Castellan
   module Rows
-    # The model or dataset of a table or view that an application has no class for: of Sequel's database, or of ActiveRecord's.
+    # Builds a model or dataset for a table or view without a class, in Sequel's or ActiveRecord's database.
     #
-    #   Table.named(:company_statistics)   # => DB[:company_statistics], or a class of ActiveRecord without a name
+    #   Table.named(:company_statistics)   # => DB[:company_statistics], or an anonymous ActiveRecord class
     module Table
       MODELS = {} # rubocop:disable Style/MutableConstant
       LOCK = Mutex.new
@@ -12,9 +12,9 @@ module Castellan
 
       module_function
 
-      # @param object [Symbol, String, Object]
-      # @return [Object] what rows can be read of; anything but a name is returned as it is
-      # @raise [DeclarationError] when it cannot be told which database has the table
+      # @param object [Symbol, String, Object] a table's name, or any other object
+      # @return [Object] the model or dataset; any object that is not a name is returned unchanged
+      # @raise [DeclarationError] if it is not certain which database has the table
       def named(object)
         return object unless object.is_a?(Symbol) || object.is_a?(String)
 

@@ -2,12 +2,14 @@
 
 module Castellan
   module Rows
-    # Every table that the statements of a plan read, or nil where that cannot be known. Frozen, one for each plan.
+    # Lists all tables that a plan's statements read, or returns nil if they are not certain. Frozen, one for
+    # each plan.
     #
     #   TablesRead.new(adapter, plan).call(User.where(active: true).to_sql)   # => ["users", "roles", "assignments"]
-    #   TablesRead.new(adapter, plan).scopes                                  # => SQL of the associations whose scopes are evaluated
+    #   TablesRead.new(adapter, plan).scopes                                  # => SQL of associations whose scopes may change
     #
-    # What a statement reads is found by {StatementTables}. Ruby code may read anything, so a plan with blocks that take a record has none.
+    # Uses {StatementTables}. Returns nil for plans with blocks that take a record, because Ruby code may read
+    # any table.
     class TablesRead
       def initialize(adapter, plan)
         @adapter = adapter
@@ -19,7 +21,7 @@ module Castellan
       end
 
       # @param scope_sql [String]
-      # @param further [Array<String>]
+      # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
       # @return [Array<String>, nil]
       def call(scope_sql, further = [])
         return unless @known
@@ -30,7 +32,7 @@ module Castellan
 
       # @param scope_sql [String]
       # @param further [Array<String>]
-      # @return [String, nil] why {#call} returns nil for a statement of the plan
+      # @return [String, nil] why {#call} returns nil; nil if the statements are certain
       def reason(scope_sql, further = [])
         statements(scope_sql, further).each do |sql|
           found = @adapter.statement_tables(sql)
@@ -39,7 +41,7 @@ module Castellan
         nil
       end
 
-      # @return [Array<String>] the SQL of the associations that have scopes, for this request
+      # @return [Array<String>] the SQL, in this request, of the associations whose scopes may change
       def scopes
         @scoped.map { |association| association.lazy.whole_sql }
       end
@@ -55,7 +57,7 @@ module Castellan
         node.edges.each { |edge| edge(edge, adapter) }
       end
 
-      # Links to several types are in the row itself; what hides a record of them is not looked at here.
+      # Polymorphic links are in the row itself; a default scope of a target makes the plan uncertain.
       def edge(edge, adapter)
         edge.alternatives ? @known &&= edge_known?(edge, adapter) : walk(adapter, [edge.relationship.association_name])
         edge.nodes.each { |node| visit(node, adapter.related(node.definition.model)) }
@@ -77,7 +79,7 @@ module Castellan
         adapter.model.nil? || ModelReasons.of_tables(node, adapter).any?
       end
 
-      # A scope of a resource that is open to the viewer is "all" there, see {PlanScopes#sql}.
+      # {PlanScopes#sql} writes "all" for a scope that hides nothing from the viewer.
       def statements(scope_sql, further)
         [*@fixed, scope_sql, *scopes, *(further - ["all"])].uniq
       end

@@ -2,10 +2,11 @@
 
 module Castellan
   module Rows
-    # What one viewer may see of each resource: calls the `scope` of a resource once per document, when it is first needed.
+    # Determines which rows of each resource one viewer may see. Calls each resource's `scope` at most once
+    # per document.
     #
     #   scopes = ViewerScopes.new(current_user)
-    #   scopes.of(TaskResource.definition, adapter)   # => ScopedRows; nil where all rows are visible
+    #   scopes.of(TaskResource.definition, adapter)   # => ScopedRows; nil if all rows are visible
     class ViewerScopes
       def initialize(viewer)
         @viewer = viewer
@@ -14,38 +15,39 @@ module Castellan
 
       # @param definition [Resource::Definition]
       # @param adapter [Object] any adapter of the same database
-      # @return [ScopedRows, nil] nil where the resource has no scope, or its scope returns the relation as it is
-      # @raise [DeclarationError] when the scope returns something else than a relation or dataset of the model
+      # @return [ScopedRows, nil] nil if the resource has no scope, or its scope returns the relation
+      #   unchanged
+      # @raise [DeclarationError] if the scope returns anything but a relation or dataset of the model
       def of(definition, adapter)
         return unless definition.scope
 
         @found.fetch(definition) { @found[definition] = visible(definition, adapter.related(definition.model)) }
       end
 
-      # @param given [Object] a relation or dataset of the model; nil: all that the viewer may see
-      # @return [Object] those of its rows that the viewer may see
+      # @param given [Object, nil] a relation or dataset of the model; nil means all rows
+      # @return [Object] the same, restricted to the rows that the viewer may see
       def narrow(definition, adapter, given = nil)
         visible = of(definition, adapter) or return given || adapter.scope
         given ? visible.narrow(given) : visible.all
       end
 
-      # @param ids [Array<Object, nil>] of records of the resource
-      # @return [Array<Object, nil>] with nil in place of those that the viewer may not see
+      # @param ids [Array<Object, nil>] ids of the resource's records
+      # @return [Array<Object, nil>] the ids, with nil for those that the viewer may not see
       def visible_ids(definition, adapter, ids)
         visible = of(definition, adapter) or return ids
         seen = visible.ids(ids)
         ids.map { |id| id if seen[id.to_s] }
       end
 
-      # @param records [Array<Object, nil>] of the resource
-      # @return [Array<Object, nil>] with nil in place of those that the viewer may not see
+      # @param records [Array<Object, nil>] records of the resource
+      # @return [Array<Object, nil>] the records, with nil for those that the viewer may not see
       def visible_records(definition, adapter, records)
         return records unless of(definition, adapter)
 
         related = adapter.related(definition.model)
         there = records.compact
         ids = visible_ids(definition, adapter, RecordIds.of(Rows.adapter_for(related, there).instances, there, definition.id_column))
-        hidden = {}.compare_by_identity # a hash of another kind would keep one of several instances of a record
+        hidden = {}.compare_by_identity # compared by identity, because several instances of a record may be equal
         there.zip(ids) { |record, id| hidden[record] = true if id.nil? }
         records.map { |record| record unless hidden.key?(record) }
       end

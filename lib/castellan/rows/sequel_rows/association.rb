@@ -3,20 +3,21 @@
 module Castellan
   module Rows
     class SequelRows
-      # One association of a Sequel model, as rows see it. Frozen.
+      # Describes how rows read one association of a Sequel model. Frozen.
       #
       #   association = SequelRows.for(MailLog).association(:category)
       #   association.macro     # => :belongs_to
       #   association.model     # => Category
       #
-      # One that rows cannot say (a block or `dataset:` that looks at its owner, keys of several columns) has a {#reason}, and is
-      # read through models.
+      # An association that SQL cannot read (a block or `dataset:` that depends on its owner, keys of several
+      # columns) has a {#reason} and is read through models.
       class Association
         MACROS = { many_to_one: :belongs_to, one_to_one: :has_one, one_through_one: :has_one, one_to_many: :has_many,
                    many_to_many: :has_many, many_through_many: :has_many, one_through_many: :has_one }.freeze
-        # Values of an owner's other columns that no row has: a dataset that changes with them looks at its owner.
+        # Values for the owner's other columns: if the SQL changes with them, the dataset depends on its
+        # owner.
         PROBES = { integer: 1_847_000_001, string: "castellan probe", boolean: true }.freeze
-        # Other values for its primary key, where the association starts from another column.
+        # Values for the owner's primary key, if the association starts from another column.
         KEY_PROBES = { integer: 1_846_000_001, string: "castellan key", uuid: "c0de0000-0000-4000-8000-000000000000" }.freeze
         private_constant :MACROS, :PROBES, :KEY_PROBES
 
@@ -24,7 +25,7 @@ module Castellan
         # @return [Symbol] :has_many, :has_one or :belongs_to
         # @return [Class] the related model
         # @return [Symbol] the owner's column that the association starts from
-        # @return [String, nil] why it cannot be read as rows
+        # @return [String, nil] why the association cannot be read as rows
         attr_reader :name, :macro, :model, :owner_key, :reason
 
         def initialize(owner, reflection)
@@ -38,7 +39,7 @@ module Castellan
           freeze
         end
 
-        # @param relationship [Resource::Relationship] declared of it
+        # @param relationship [Resource::Relationship] a relationship of this association
         # @return [String, nil] why it cannot be read as rows
         def reason_for(relationship)
           composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
@@ -64,49 +65,50 @@ module Castellan
           @owner.related(model)
         end
 
-        # @return [LazyStatement] evaluates the blocks
+        # @return [LazyStatement]
         def lazy
           LazyStatement.new(dataset_of({ owner_key => key_value }), fallback_order: fallback_order)
         end
 
-        # @param id [Symbol] the related resource's id
+        # @param id [Symbol] the related resource's id column
         # @return [Array(LazyStatement, String, Boolean)] see {ActiveRecordRows::Association#links}
         def links(id, read: false) # rubocop:disable Lint/UnusedMethodArgument
           [lazy, adapter.qualified(id), false]
         end
 
-        # @return [Boolean] whether its text is always the same
+        # @return [Boolean] whether the SQL is constant
         def stable?
           model.simple_table && @reflection.values_at(:block, :conditions).none? && !@reflection[:instance_specific] ? true : false
         end
 
-        # @return [Boolean] not known here
+        # @return [Boolean] false, because indexes are unknown here
         def indexed?
           false
         end
 
-        # @return [nil] not known here: paths are read by subqueries
+        # @return [nil] paths are read with subqueries
         def sure_key
           nil
         end
 
-        # @return [Boolean] whether it is a one_to_many over the related table alone
+        # @return [Boolean] whether it is a one_to_many
         def direct?
           @reflection[:type] == :one_to_many
         end
 
-        # @return [Boolean] not known here
+        # @return [Boolean] false, because collations are unknown here
         def equated?
           false
         end
 
-        # @param id [Symbol] the related resource's id
-        # @return [Boolean] whether the owner's own column holds that id; a filtered model has to be asked
+        # @param id [Symbol] the related resource's id column
+        # @return [Boolean] whether the owner's foreign key is that id, so that no query is needed; false for
+        #   a filtered model
         def foreign_key_of?(id)
           @reflection[:type] == :many_to_one && stable? && @reflection.primary_keys == [id]
         end
 
-        # Sequel loads associations with their objects by Ruby's own equality, where 7 is not "7".
+        # Sequel's eager loading compares keys with Ruby's equality, where 7 is not "7".
         # @return [Boolean] whether the owner's key is compared with a column of another type
         def mixed_types?
           own = @owner.type(owner_key)
@@ -116,7 +118,7 @@ module Castellan
 
         private
 
-        # nil where it is not known.
+        # nil if the type is unknown.
         def type_of_compared
           case @reflection[:type]
           when :many_to_one then adapter.type(@reflection.primary_key)
@@ -130,7 +132,7 @@ module Castellan
           "its records are of several resources"
         end
 
-        # An object without a primary key has no associations, whatever they start from.
+        # Sequel returns no associations for an object without a primary key.
         def dataset_of(values)
           keys = Array(@owner.model.primary_key).to_h { |column| [column, KEY_PROBES[@owner.type(column)]] }
           @owner.model.call(keys.merge(values)).public_send(@reflection.dataset_method)

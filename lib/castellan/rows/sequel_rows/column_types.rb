@@ -3,34 +3,34 @@
 module Castellan
   module Rows
     class SequelRows
-      # How the value of a column becomes JSON: by a plain coder where the driver's value is what Sequel would give,
-      # otherwise through Sequel's own conversion for the type.
+      # Chooses how a column's value becomes JSON: by a coder if the driver's value is what Sequel returns,
+      # otherwise through Sequel's conversion for the type.
       #
       #   types = ColumnTypes.new(MailLog.dataset.naked, MailLog, :sqlite)
       #   types.coder(:number)               # => :integer
-      #   types.coder(:value_net)            # => :decimal on PostgreSQL; nil on SQLite, whose driver answers binary fractions
+      #   types.coder(:value_net)            # => :decimal on PostgreSQL; nil on SQLite, whose driver returns floats
       #   types.cast(:value_net, 12.5)       # => BigDecimal("12.5")
       #
-      # Columns that the schema does not know (expressions of a view) are what the driver gives, as Sequel has them.
+      # Columns without a schema (expressions of a view) keep the driver's value, as in Sequel.
       class ColumnTypes
         PLAIN = { integer: :integer, boolean: :boolean, float: :float, decimal: :decimal, date: :date, datetime: :datetime,
                   string: :text }.freeze
-        # Where Sequel itself reads the rows, its values are Ruby's: these need no conversion to be written.
+        # On other databases Sequel reads the rows, and these values need no conversion.
         WRITTEN_AS_THEY_ARE = %i[integer boolean float string].freeze
         IDENTIFYING = %i[integer text].freeze
         JSON_TYPES = %w[json jsonb].freeze
         TEXT = [25, 1042, 1043].freeze # text, char and varchar in pg_type
         ACCESSORS = %r{/sequel/model/base\.rb\z}
-        CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # what is infinite has none
+        CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # does not match infinity
         private_constant :PLAIN, :IDENTIFYING, :CLOCK, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :ACCESSORS
 
-        # @param column [Hash] of a schema
-        # @return [Symbol, nil] Sequel's name for its type, or :uuid, for which it has none
+        # @param column [Hash] a column of Sequel's schema
+        # @return [Symbol, nil] Sequel's name for its type, or :uuid, for which Sequel has none
         def self.type(column)
           column[:db_type].to_s.match?(/\Auuid\z/i) ? :uuid : column[:type]
         end
 
-        # @return [Symbol, nil] of the table, nil when it has none or it has several columns
+        # @return [Symbol, nil] the table's primary key; nil if it has none, or one of several columns
         attr_reader :primary_key
 
         # @param dataset [Sequel::Dataset]
@@ -48,7 +48,7 @@ module Castellan
           freeze
         end
 
-        # @return [Symbol, nil] nil where the value has to be read by {#cast} or by the model
+        # @return [Symbol, nil] nil if the value must be read by {#cast} or through the model
         def coder(name)
           coder = @coders.fetch(name)
           case coder
@@ -58,7 +58,7 @@ module Castellan
           end
         end
 
-        # @return [Boolean] whether the driver's value and the reader's have one text
+        # @return [Boolean] whether the driver's value and the reader's value have the same string
         def identifies?(name)
           return false if reader_of_its_own?(name)
 
@@ -73,20 +73,20 @@ module Castellan
           value.nil? || conversion.nil? ? value : conversion.call(value)
         end
 
-        # @param text [String] of an id
-        # @return [Object, nil] what Sequel would make of it
+        # @param text [String] an id
+        # @return [Object, nil] the column's value; nil if the column cannot hold it
         def typecast(name, text)
           @database.typecast_value(type(name), text)
         rescue ::Sequel::InvalidValue
           nil
         end
 
-        # @return [String] a time with a zone is read in UTC, whatever the session's zone
+        # @return [String] the column's SQL expression, in UTC whatever the session's time zone
         def sql(name, qualified)
           zoned?(name) ? "timezone('UTC', #{qualified})" : qualified
         end
 
-        # @return [String] without a length
+        # @return [String] the database type, without a length
         def database_type(name)
           Dialect.without_length(@schema.dig(name, :db_type).to_s)
         end
@@ -96,13 +96,13 @@ module Castellan
           @schema[name] && ColumnTypes.type(@schema[name])
         end
 
-        # Readers written by hand or by a plugin, and a hook that sees each record: rows cannot tell what they answer.
-        # @return [Boolean]
+        # A reader method of the application or a plugin, or an after_initialize hook, may change the value.
+        # @return [Boolean] whether the column can be read only through an instance
         def reader_of_its_own?(name)
           classes.any? { |model| own_reader?(model, name) }
         end
 
-        # @return [String, nil] why only an instance gives the value: the hook or method, and where it is written
+        # @return [String, nil] why only an instance returns the value: the hook or method, and its location
         def record_reason(name)
           model = classes.find { |one| own_reader?(one, name) } or return
           hook = model.instance_method(:after_initialize) if model.method_defined?(:after_initialize)
@@ -117,7 +117,7 @@ module Castellan
           @model ? [@model, *(subclasses(@model) if @model.respond_to?(:sti_key))] : []
         end
 
-        # Of single table inheritance.
+        # The subclasses of single table inheritance.
         def subclasses(model)
           model.subclasses.flat_map { |subclass| [subclass, *subclasses(subclass)] }
         end
@@ -141,7 +141,7 @@ module Castellan
           dataset.first_source_table.is_a?(Symbol) && dataset.opts[:select].nil? && !dataset.joined_dataset?
         end
 
-        # PostgreSQL names the type of every expression.
+        # PostgreSQL reports the type of every expression.
         def result_types(dataset)
           return {} unless @postgres
 
@@ -166,7 +166,7 @@ module Castellan
           PLAIN[column[:type]]
         end
 
-        # A type that Sequel does not convert is the text that PostgreSQL sends.
+        # PostgreSQL's text is the value of a type that Sequel does not convert.
         def on_postgres(column)
           converted = !conversion(column).nil?
           return converted ? :json : :text if JSON_TYPES.include?(column[:db_type])
@@ -188,12 +188,13 @@ module Castellan
           @database.respond_to?(:use_timestamp_timezones?) && @database.use_timestamp_timezones?
         end
 
-        # A time that comes with its zone is put into that of the application, which is the machine's where none is named.
+        # Sequel converts a time with a zone to the application's time zone, or to the machine's if none is
+        # set.
         def written_as_utc?(name)
           utc? && (!zoned?(name) || ::Sequel.application_timezone == :utc)
         end
 
-        # Without a time zone of its own the database's text is local time to Sequel.
+        # If the database has no time zone in Sequel, its times are local.
         def utc?
           return false unless [nil, :utc].include?(::Sequel.application_timezone)
 

@@ -3,7 +3,8 @@
 module Castellan
   module Rows
     class SequelRows
-      # A caller's dataset as the statement that reads rows; a join to many never multiplies.
+      # Builds the SELECT that reads a dataset's rows, each once, even if the dataset joins a to-many
+      # association.
       #
       #   DatasetSql.select(DatasetSql.once(User.join(:assignments, user_id: :id), :id), "`users`.`id`")
       module DatasetSql
@@ -13,12 +14,12 @@ module Castellan
 
         module_function
 
-        # @return [String]
+        # @return [String] SQL
         def select(dataset, list)
           dataset.select(::Sequel.lit(list)).sql
         end
 
-        # A dataset that may answer a row twice becomes `WHERE id IN (the dataset)`, in the dataset's order and with its limit.
+        # Turns a dataset that may return a row twice into `WHERE id IN (dataset)`, with its order and limit.
         # @return [Sequel::Dataset]
         def once(dataset, key)
           dataset = expanded(dataset)
@@ -27,7 +28,8 @@ module Castellan
           among(dataset, key, dataset.db.from(dataset.first_source))
         end
 
-        # A name that the dataset's SELECT gives is not there when other columns are read: what stands behind it is.
+        # Replaces SELECT aliases in ORDER BY with their expressions, because rows are read with another
+        # SELECT.
         def expanded(dataset)
           selected = Array(dataset.opts[:select]).grep(::Sequel::SQL::AliasedExpression).to_h { |one| [one.alias.to_sym, one.expression] }
           return dataset if selected.empty? || dataset.opts[:order].nil?
@@ -46,7 +48,7 @@ module Castellan
           dataset.unordered.unlimited.clone(distinct: nil)
         end
 
-        # The same for whoever loads records: as the model's rows.
+        # Like {once}, for loading records through the model.
         # @return [Sequel::Dataset]
         def records(dataset, key)
           return dataset unless key && multiplies?(dataset)
@@ -54,7 +56,7 @@ module Castellan
           among(expanded(dataset), key, dataset.respond_to?(:model) ? dataset.model.dataset : dataset.db.from(dataset.first_source))
         end
 
-        # The rows that its limit leaves, for whoever wants them in another order; what else the dataset says holds.
+        # Wraps a limited dataset so that its rows can be ordered again; its other options stay.
         # @return [Sequel::Dataset]
         def chosen(dataset, key)
           key or raise DeclarationError, "#{dataset.first_source_alias}: a dataset with LIMIT needs a primary key (a view has none)"
@@ -62,8 +64,8 @@ module Castellan
           found(dataset.unordered.unlimited, ids(dataset, key), once(dataset, key))
         end
 
-        # @param all [Sequel::Dataset] of the same rows, without a condition
-        # @return [Sequel::Dataset] of the rows that are in the dataset, in its order and with its limit
+        # @param all [Sequel::Dataset] the same table without conditions
+        # @return [Sequel::Dataset] the dataset's rows, each once, in its order and with its limit
         def among(dataset, key, all)
           ids = ids(dataset, key)
           return found(all, ids, bare(dataset)).clone(dataset.opts.slice(*WINDOW)) unless joined_order?(dataset)
@@ -73,7 +75,7 @@ module Castellan
           placed.select_all(dataset.first_source_alias).order(::Sequel.qualify(PLACES, :place)).clone(dataset.opts.slice(:limit, :offset))
         end
 
-        # @return [Array<Sequel::SQL::QualifiedIdentifier>] the columns of the primary key
+        # @return [Array<Sequel::SQL::QualifiedIdentifier>] the primary key's columns
         def ids(dataset, key)
           Array(key).map { |column| ::Sequel.qualify(dataset.first_source_alias, column) }
         end
@@ -82,14 +84,15 @@ module Castellan
           all.where((ids.size == 1 ? ids.first : ids) => chosen.select(*ids))
         end
 
-        # Where each row comes first in the order that joined tables give.
+        # The first position of each row in the order of the joined tables.
         def places(dataset, names)
           place = ::Sequel.function(:row_number).over(order: dataset.opts[:order])
           ids = bare(dataset).select(*names.map { |name, id| id.as(name) }, place.as(:place))
           dataset.db.from(ids.as(:castellan_placed)).group(*names.keys).select(*names.keys, ::Sequel.function(:min, :place).as(:place))
         end
 
-        # What is not surely a column of the rows' own table counts as another's: that costs a window function, never a wrong order.
+        # An order term that is not clearly a column of the rows' own table counts as joined: that costs a
+        # window function, but the order is right.
         def joined_order?(dataset)
           own = dataset.first_source_alias.to_s
           Array(dataset.opts[:order]).any? do |term|

@@ -3,7 +3,7 @@
 module Castellan
   module Rows
     class SequelRows
-      # What {Batches} asks of a dataset, and how the connection is held meanwhile.
+      # Splits a dataset into batches for {Batches}.
       #
       #   division = SequelRows.for(User).division
       #   division.key_order(User.order(Sequel.desc(:id)))   # => :desc
@@ -19,12 +19,14 @@ module Castellan
           freeze
         end
 
-        # @return [Boolean] whether a condition on the key leaves the scope's other rows as they are
+        # @return [Boolean] whether a condition on the key leaves the other rows unchanged (false with GROUP
+        #   BY, HAVING or UNION)
         def possible?(scope)
           scope.opts.values_at(:group, :having, :compounds).none?
         end
 
-        # @return [Symbol, nil] :asc or :desc where the scope is read in the order of its key, or in none
+        # @return [Symbol, nil] :asc or :desc if the scope is ordered by its primary key, or not ordered; nil
+        #   otherwise
         def key_order(scope)
           return if scope.opts[:limit] || scope.opts[:offset]
 
@@ -34,7 +36,7 @@ module Castellan
           direction(order.first) if order.size == 1
         end
 
-        # @return [Sequel::Dataset] the rows behind this key
+        # @return [Sequel::Dataset] the rows after this key
         def after(scope, id, direction)
           key = ::Sequel.qualify(@table, @key)
           scope.where(direction == :asc ? key > id : key < id)
@@ -45,12 +47,13 @@ module Castellan
           scope.unlimited
         end
 
-        # Sequel holds a connection for each statement alone.
+        # Sequel checks out a connection for each statement, so there is none to release.
         def apart
           yield
         end
 
-        # One transaction, in which every statement sees the same rows: the caller's own, or one that begins here.
+        # Runs the block in one transaction, in which all statements see the same rows: the caller's, or a new
+        # one.
         def snapshot(&block)
           return yield if @database.in_transaction?(server: SERVER)
 

@@ -3,7 +3,7 @@
 module Castellan
   module Rows
     class SequelRows
-      # What rows ask of instances of a Sequel model, or of the hashes that a dataset answers.
+      # Reads instances of a Sequel model, or the hashes that a dataset returns, and preloads associations.
       #
       #   instances = SequelRows.for(MailLog).instances
       #   instances.loaded?(log, :category)   # => false
@@ -24,7 +24,8 @@ module Castellan
           records.all? { |record| @model.is_a?(Class) ? record.is_a?(@model) : record.is_a?(Hash) }
         end
 
-        # Sequel loads associations with the objects they are of: so these are loaded once more, and their associations taken over.
+        # Sequel loads associations only together with their owners, so the owners are loaded again and the
+        # associations copied.
         # (see ObjectInstances#preload)
         def preload(records, names)
           tops = names.flat_map { |name| name.is_a?(Hash) ? name.keys : [name] }

@@ -3,12 +3,12 @@
 module Castellan
   module Rows
     class SequelRows
-      # The dataset of an association of the owner of {OwnerKey}, as SQL.
+      # Builds the SQL of an association's dataset, for the owner of {OwnerKey}.
       #
       #   lazy = LazyStatement.new(dataset, fallback_order: [Sequel.qualify(:roles, :id)])
-      #   lazy.sql("`roles`.`id`")   # => SELECT `roles`.`id` FROM `roles` … WHERE (`assignments`.`user_id` = 1847362915) ORDER BY …
+      #   lazy.sql("`roles`.`id`")   # => SELECT `roles`.`id` FROM `roles` … WHERE (… = 1847362915) ORDER BY …
       #
-      # An association without an order is read in the order of its keys: any order is right then, and this one is the same each time.
+      # Orders an association without an order by its keys, so that documents are deterministic.
       class LazyStatement
         def initialize(dataset, fallback_order:)
           @dataset = dataset.naked
@@ -16,26 +16,29 @@ module Castellan
           freeze
         end
 
-        # @param list [String]
-        # @param single [Boolean] whether it is a to-one association
+        # @param list [String] the SELECT list
+        # @param single [Boolean] whether the association is to-one
         # @return [String]
         def sql(list, single: false)
           (single ? first : ordered).select(::Sequel.lit(list)).sql
         end
 
-        # @return [String] all columns of the related rows, with the limit, distinctness and order of the dataset
+        # @return [String] SELECT of all columns of the related rows, with the dataset's limit, DISTINCT and
+        #   order
         def whole_sql
           ordered.sql
         end
 
-        # @return [Boolean] whether it means the same for many owners at once
+        # @return [Boolean] whether the statement can read many owners at once (no LIMIT, DISTINCT, GROUP BY
+        #   or UNION)
         def plain?
           @dataset.opts.values_at(:limit, :offset, :distinct, :group, :having, :compounds).none?
         end
 
         private
 
-        # The first of its rows is the first of its different rows; PostgreSQL would want the order among what is selected.
+        # The first row is also the first distinct row; with DISTINCT, PostgreSQL requires the order columns
+        # in the SELECT list.
         def first
           @dataset.opts[:offset] || @dataset.opts[:distinct]&.any? ? @dataset.limit(1) : @dataset.clone(distinct: nil).limit(1)
         end

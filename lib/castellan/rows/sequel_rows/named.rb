@@ -3,19 +3,20 @@
 module Castellan
   module Rows
     class SequelRows
-      # A union of the model's, or SQL of the caller's own, as rows of the model's table: in the caller's order, each of them once.
+      # Wraps a union of the model's datasets, or custom SQL, as rows of the model's table, each once and in
+      # the caller's order.
       #
       #   Named.of(Letter.where(id: 1).union(Letter.where(id: 5)), :letters, [:id])
       #   # => SELECT * FROM (SELECT * FROM (… UNION …) AS t1) AS letters
       #
-      # An order that cannot be written outside, because it is part of a text or of a table that is not seen there, is kept as the
-      # number of each row.
+      # If the outer query cannot repeat the order (it is part of custom SQL, or of a hidden table), a row
+      # number preserves it.
       module Named
         PLACE = :castellan_place
         TURN = :castellan_turn
         private_constant :PLACE, :TURN
 
-        # What stands for a column of the caller's table, as one of the model's.
+        # Replaces the qualifier of columns of the caller's table with the model's table.
         class Requalified < ::Sequel::ASTTransformer
           def initialize(from, to)
             @from = from
@@ -35,7 +36,7 @@ module Castellan
 
         class << self
           # @param dataset [Sequel::Dataset]
-          # @param name [Symbol] of the model's table
+          # @param name [Symbol] the model's table
           # @param keys [Array<Symbol>, nil]
           # @return [Sequel::Dataset]
           def of(dataset, name, keys)
@@ -51,7 +52,7 @@ module Castellan
 
           private
 
-          # @return [Array, Symbol, nil]
+          # @return [Array, Symbol, nil] order terms, or PLACE if only a row number preserves the order
           def order(dataset, name)
             return PLACE if dataset.opts[:sql]
 
@@ -62,7 +63,7 @@ module Castellan
             inner.opts[:order] && (plain?(inner) ? inner.opts[:order] : PLACE)
           end
 
-          # Whether what it is ordered by is seen outside, under the same name.
+          # Whether the outer query can order by the same columns.
           def plain?(inner)
             !inner.joined_dataset? && inner.opts[:select].nil? && inner.opts[:order].all? { |term| name?(term) }
           end

@@ -3,14 +3,14 @@
 module Castellan
   module Rows
     class SequelRows
-      # What an adapter makes of the caller's dataset: narrowed to ids, in another order, a page of it, its count, its SQL.
+      # Narrows, orders, pages and counts the caller's dataset, and returns its SQL.
       #
       #   rows = SequelRows.for(MailLog)
       #   rows.page(rows.order(MailLog.where(in_or_out: "in"), [%i[number desc]]), limit: 20, offset: 40)
       #   rows.select_sql(MailLog.limit(2), "id")   # => SELECT id FROM `mail_logs` LIMIT 2
       module Scopes
         # @param object [Class, Sequel::Dataset]
-        # @return [Sequel::Dataset] a union of the model's, or SQL of the caller's own for it, under the name of the model's table
+        # @return [Sequel::Dataset] a union or custom SQL of the model is wrapped under the name of its table
         def scope(object = model)
           return object.dataset if object.is_a?(Class)
           return object unless object.is_a?(::Sequel::Dataset) && elsewhere?(object)
@@ -18,8 +18,9 @@ module Castellan
           Named.of(object, @dataset.first_source_alias, keys)
         end
 
-        # @return [Boolean] whether it can be given to {#fetch}
-        # @raise [ConfigurationError] for a dataset of a certain server: what it leads to would be read from another
+        # @return [Boolean] whether the object can be passed to {#fetch}
+        # @raise [ConfigurationError] for a dataset with a server, because related rows would come from
+        #   another server
         def scope?(object)
           return false unless object.is_a?(::Sequel::Dataset) && object.opts[:from] && !object.opts[:sql] &&
                               object.first_source_alias == @dataset.first_source_alias
@@ -29,7 +30,8 @@ module Castellan
                                     "inside DB.with_server(#{object.opts[:server].inspect}) { … } (Sequel's extension server_block)"
         end
 
-        # @return [Boolean] whether the caller selects something else under a column's name: only the records know what they answer then
+        # @return [Boolean] whether the scope selects something else under a column's name, so that records
+        #   must be loaded
         def renames?(scope)
           selected = narrowed(scope).opts[:select]
           return false if selected.nil? || selected == @dataset.opts[:select]
@@ -38,7 +40,7 @@ module Castellan
         end
 
         # @param ids [Array<String, Integer>]
-        # @return [Sequel::Dataset, ChosenIds] the latter where the scope adds nothing to the model
+        # @return [Sequel::Dataset, ChosenIds] the latter if the scope adds no conditions to the model
         def by_ids(scope, ids, column = primary_key)
           scope = limited(scope)
           return by_several(scope, ids, column) if column.is_a?(Array)
@@ -50,9 +52,10 @@ module Castellan
           ChosenIds.new(scope, ids, column) { |all, chosen| all.where(qualify(column) => chosen) }
         end
 
-        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; empty keeps the scope's own order
-        # @param key [Symbol, Array<Symbol>, nil] what identifies a row where there is no primary key (of a view)
-        # @return [Sequel::Dataset] with the primary key as the last column, so that pages never overlap
+        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; an empty array keeps the scope's
+        #   order
+        # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
+        # @return [Sequel::Dataset] ordered by the primary key last, so that pages never overlap
         def order(scope, order, key: nil)
           scope = narrowed(scope)
           scope = limited(scope) if order.any?
@@ -63,7 +66,7 @@ module Castellan
           scope.order(*terms)
         end
 
-        # @return [Sequel::Dataset] a page of what the scope's own limit leaves
+        # @return [Sequel::Dataset] a page within the scope's own limit
         def page(scope, limit:, offset:)
           scope = narrowed(scope)
           limit, offset = window_within(scope.opts[:limit], scope.opts[:offset], limit, offset)
@@ -74,43 +77,43 @@ module Castellan
           scope
         end
 
-        # @return [Integer] how many different rows there are, with the scope's own limit
+        # @return [Integer] the number of distinct rows, within the scope's own limit
         def count(scope)
           DatasetSql.once(narrowed(scope), keys).clone(lock: nil).count
         end
 
-        # @param plan [Plan::FetchPlan, nil] with it, the scopes of its associations are part of the text, and the server
-        # @return [String] the exact SQL of the scope, for this request
+        # @param plan [Plan::FetchPlan, nil] adds the scopes of its associations and the server
+        # @return [String] the exact SQL of the scope in this request, for use in a cache key
         def scope_key(scope, plan = nil)
           sql = DatasetSql.once(narrowed(scope), keys).sql
           plan ? [sql, *tables_read(plan).scopes, server].join("\n") : sql
         end
 
-        # @return [String] SELECT of that list for the scope, with no row twice
+        # @return [String] SELECT of that list for the scope, each row once
         def select_sql(scope, list, _joins = nil)
           DatasetSql.select(DatasetSql.once(narrowed(scope), keys), list)
         end
 
-        # @return [Array<Symbol>, nil] the columns of the primary key
+        # @return [Array<Symbol>, nil] the primary key's columns
         def keys
           keys = Array(model? ? model.primary_key : primary_key)
           keys if keys.any?
         end
 
-        # @param sql [String] a condition
+        # @param sql [String] an SQL condition
         # @return [Sequel::Dataset]
         def where_sql(scope, sql)
           scope.where(::Sequel.lit(sql))
         end
 
-        # @return [Boolean] whether the dataset is the model's with conditions and an order, and nothing else
+        # @return [Boolean] whether the dataset adds only conditions and an order to the model
         def plain?(dataset)
           own = scope.opts
           dataset.opts.keys.union(own.keys).all? { |key| %i[where order].include?(key) || dataset.opts[key] == own[key] }
         end
 
         # @param columns [Array<Symbol>]
-        # @return [String] SELECT of these columns of exactly the rows that the dataset has, for use in `IN (…)`
+        # @return [String] SELECT of these columns for exactly the dataset's rows, for use in `IN (…)`
         def subquery_sql(dataset, columns)
           dataset = dataset.clone(lock: nil)
           limited, distinct, selected = dataset.opts.values_at(:limit, :distinct, :select)
@@ -124,20 +127,20 @@ module Castellan
           DatasetSql.select(dataset, columns.map { |column| qualified(column) }.join(", "))
         end
 
-        # @return [Boolean] paths are read by subqueries here
+        # @return [Boolean] false, because paths are read with subqueries
         def joinable?(_scope)
           false
         end
 
         private
 
-        # Where reads go now: `with_server` changes it for a block.
+        # The server of reads; `with_server` changes it for a block.
         def server
           pool = database.pool
           pool.send(:pick_server, :read_only) if pool.respond_to?(:pick_server, true)
         end
 
-        # What is no date or time identifies nothing: PostgreSQL would refuse to compare it.
+        # Drops ids that are no date or time, because PostgreSQL would refuse the comparison.
         def possible(ids, column)
           type = type(column)
           return ids unless %i[date datetime time].include?(type)
@@ -149,7 +152,8 @@ module Castellan
           end
         end
 
-        # What is selected by another name than its own, or told apart by what is selected, is left as it is.
+        # Keeps the SELECT if it has aliases or expressions, or if the rows depend on it (GROUP BY, DISTINCT,
+        # UNION).
         def widened(dataset)
           selected = dataset.opts[:select]
           return dataset unless selected&.all? { |one| one.is_a?(Symbol) || one.is_a?(::Sequel::SQL::QualifiedIdentifier) }
@@ -173,7 +177,7 @@ module Castellan
           dataset.where(columns.map { |column| qualify(column) } => values)
         end
 
-        # What is asked of a dataset with a limit is asked of the rows that the limit leaves.
+        # Conditions on a dataset with a limit apply to the rows within the limit.
         def limited(scope)
           limited = scope.is_a?(::Sequel::Dataset) && (scope.opts[:limit] || scope.opts[:offset])
           limited ? DatasetSql.chosen(scope, keys) : scope

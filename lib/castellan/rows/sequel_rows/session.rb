@@ -3,25 +3,26 @@
 module Castellan
   module Rows
     class SequelRows
-      # Runs SELECTs on Sequel's connection, inside its log hook, with Sequel's errors: in a transaction, the caller's.
+      # Runs SELECTs on Sequel's connection, inside its log hook, with Sequel's errors and in the caller's
+      # transaction.
       #
       #   Session.new(DB, Dialect.for(:sqlite)).rows("SELECT id FROM users")   # => [[1], [2]], on PostgreSQL a PG::Result
       #
-      # Reads go where a dataset's reads go: to the :read_only server of a sharded database.
+      # Reads go to the :read_only server of a sharded database, as a dataset's do.
       class Session
         include ColumnValues
 
         SERVER = :read_only
         private_constant :SERVER
 
-        # @param prepares [Boolean] whether statements that come again may be prepared
+        # @param prepares [Boolean] whether statements that repeat may be prepared
         def initialize(database, dialect, prepares: false)
           @database = database
           @dialect = dialect
           @prepares = prepares
         end
 
-        # @param queries [Array<Query>] each gets its rows
+        # @param queries [Array<Query>] each receives its rows
         def answer(queries)
           queries.each do |query|
             query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
@@ -29,8 +30,8 @@ module Castellan
         end
 
         # @param sql [String]
-        # @param ids [Array<Integer, String>, nil] the ids that the text's one placeholder stands for
-        # @param kept [Boolean] whether the text is one of few that come again
+        # @param ids [Array<Integer, String>, nil] the ids for the SQL's one placeholder
+        # @param kept [Boolean] whether the SQL is one of few that repeat
         # @param indexed [Boolean] whether an index finds the rows of one id
         # @return [Array<Array>, PG::Result] in text format
         def rows(sql, ids = nil, kept: false, indexed: false)
@@ -39,7 +40,7 @@ module Castellan
           interrupt = nil
           @database.synchronize(SERVER) do |connection|
             @database.log_connection_yield(sql, connection) { run(connection, sql, ids, kept, indexed) }
-          rescue Exception => interrupt # rubocop:disable Lint/RescueException, Lint/UselessRescue -- disconnected may raise in its place
+          rescue Exception => interrupt # rubocop:disable Lint/RescueException, Lint/UselessRescue -- `disconnected` may replace the error
             raise
           ensure
             disconnected(connection)
@@ -62,7 +63,7 @@ module Castellan
         private
 
         # Sequel removes a connection from its pool when this error leaves `synchronize`.
-        # @raise [Sequel::DatabaseDisconnectError] where an interrupt has cost the connection
+        # @raise [Sequel::DatabaseDisconnectError] if an interrupt has closed the connection
         def disconnected(connection)
           return unless connection.respond_to?(:finished?) && connection.finished?
 
