@@ -49,7 +49,7 @@ module Castellan
     # rolls back every run, and restores all relations and models.
     #
     #   findings = Castellan::Detect.watch { get("/users") }
-    #   Castellan::Doctor.try(findings.first) { get("/users") }.to_s   # => "151 → 2 queries, …; the answer is the same"
+    #   Castellan::Doctor.try(findings.first) { get("/users") }.to_s   # => "151 → 2 queries, …"
     #
     # Writes outside the database (a cache, a queue, another server) happen on every run. Compares the
     # results: a response, its body, or plain values and models.

@@ -4,22 +4,22 @@ require "strscan"
 
 module Castellan
   module HTTP
-    # A media type or range with its parameters and weight (RFC 9110 §8.3.1, §12.5.1). Frozen.
+    # Parses a media type or range with parameters and weight (RFC 9110 §8.3.1, §12.5.1). Frozen.
     #
     #   MediaType.parse("application/json; charset=utf-8").type         # => "application/json"
     #   MediaType.list("text/html;q=0.5, application/json").map(&:q)    # => [0.5, 1.0]
     #
-    # Quoted strings may hold commas and semicolons. A member that cannot be read is left out of a list; no more than 64 are read.
+    # Quoted strings may contain commas and semicolons. A list skips invalid members and reads at most 64.
     MediaType = Struct.new(:type, :parameters, :q) do
-      # @param value [String, nil] a Content-Type
-      # @return [MediaType, nil] nil when it cannot be read
+      # @param value [String, nil] Content-Type header
+      # @return [MediaType, nil] nil if it is invalid
       def self.parse(value)
         scanner = StringScanner.new(value.to_s.b)
         media_type = read(scanner)
         media_type if scanner.eos?
       end
 
-      # @param value [String] an Accept field
+      # @param value [String] Accept header
       # @return [Array<MediaType>] in the order of the field
       def self.list(value)
         scanner = StringScanner.new(value.b)
@@ -27,18 +27,19 @@ module Castellan
         until scanner.eos? || found.size == 64
           media_type = read(scanner)
           found << media_type if media_type && (scanner.eos? || scanner.check(/,/))
-          scanner.skip(/(?:[^",]|"(?:[^"\\]|\\.)*+"?)*+,?/mn) # the rest of a member that could not be read
+          scanner.skip(/(?:[^",]|"(?:[^"\\]|\\.)*+"?)*+,?/mn) # rest of an invalid member
         end
         found
       end
 
-      # What stands before a comma or the end; nil (and the scanner wherever it stopped) when that is no media type.
+      # Reads up to a comma or the end; for an invalid media type, returns nil and leaves the scanner inside
+      # it.
       def self.read(scanner)
         scanner.skip(/[ \t]+/)
         type = scanner.scan(%r{[!\#$%&'*+.^_`|~0-9A-Za-z-]+/[!\#$%&'*+.^_`|~0-9A-Za-z-]+}) or return
         parameters = {}
         while scanner.skip(/[ \t]*;[ \t]*/)
-          name = scanner.scan(/[!\#$%&'*+.^_`|~0-9A-Za-z-]+/) or next # "a/b;" is allowed (§5.6.6)
+          name = scanner.scan(/[!\#$%&'*+.^_`|~0-9A-Za-z-]+/) or next # "a/b;" is valid (§5.6.6)
           value = read_value(scanner) or return
           parameters[name.downcase] = value
         end
@@ -62,12 +63,13 @@ module Castellan
       end
       private_class_method :read, :read_value, :weighted
 
-      # @return [Boolean] whether this range covers a type, e.g. "application/json"
+      # @param other [String] media type, such as "application/json"
+      # @return [Boolean] whether this range includes it
       def covers?(other)
         type == other || type == "*/*" || (type.end_with?("/*") && other.start_with?(type.delete_suffix("*")))
       end
 
-      # @return [Integer] 0 for any, 1 for any subtype, 2 for a type
+      # @return [Integer] 0 for */*, 1 for type/*, 2 for type/subtype
       def specificity
         return 0 if type == "*/*"
 

@@ -2,18 +2,20 @@
 
 module Castellan
   module HTTP
-    # Chooses the media type of an answer, and checks that of a body (JSON:API 1.1, "Content Negotiation"; RFC 9110 §12.5.1).
+    # Chooses the response's media type and checks the request's (JSON:API 1.1 "Content Negotiation"; RFC 9110
+    # §12.5.1).
     #
     #   negotiation = Negotiation.new
     #   negotiation.response_type(env["HTTP_ACCEPT"])           # => "application/vnd.api+json"; nil means 406
     #   negotiation.request_type(env["CONTENT_TYPE"])           # => "application/vnd.api+json"; nil means 415
     #   negotiation.response_type!("application/vnd.api+json; charset=utf-8") # raises BadRequest, status 406
     #
-    # Frozen. Extensions of JSON:API are not supported, so a type with `ext` is refused; profiles are ignored.
+    # Frozen. JSON:API extensions are not supported, so a type with `ext` is rejected; profiles are ignored.
     class Negotiation
       JSON_API = "application/vnd.api+json"
 
-      # @param types [Array<String>] what can be answered, the preferred one first
+      # @param types [Array<String>] supported response types, preferred first
+      # @raise [ConfigurationError] if it is empty
       def initialize(types: [JSON_API])
         raise ConfigurationError, "types: needs a media type such as #{JSON_API.inspect}" if types.empty?
 
@@ -21,8 +23,8 @@ module Castellan
         freeze
       end
 
-      # @param accept [String, nil] the Accept field
-      # @return [String, nil] nil when nothing is acceptable
+      # @param accept [String, nil] Accept header
+      # @return [String, nil] nil if no type is acceptable
       def response_type(accept)
         return @types.first if accept.nil? || accept.empty? || accept == "*/*"
 
@@ -34,19 +36,21 @@ module Castellan
         best(usable)
       end
 
-      # @param content_type [String, nil] the Content-Type field of a request with a body
-      # @return [String, nil] nil when it is not supported
+      # @param content_type [String, nil] Content-Type header of a request with a body
+      # @return [String, nil] nil if it is not supported
       def request_type(content_type)
         media_type = MediaType.parse(content_type)
         media_type.type if media_type && @types.include?(media_type.type) && usable?(media_type)
       end
 
+      # @return [String] see {#response_type}
       # @raise [BadRequest] with status 406
       def response_type!(accept)
         response_type(accept) or
           raise BadRequest.new("Nothing can be sent that Accept: #{shown(accept)} takes. #{offer}", status: 406, title: "Not acceptable")
       end
 
+      # @return [String] see {#request_type}
       # @raise [BadRequest] with status 415
       def request_type!(content_type)
         request_type(content_type) or
@@ -56,7 +60,7 @@ module Castellan
 
       private
 
-      # JSON:API takes no parameter but ext and profile.
+      # JSON:API allows only the parameters ext and profile; ext is not supported.
       def usable?(media_type)
         media_type.type != JSON_API || (media_type.parameters.keys - ["profile"]).empty?
       end
@@ -67,7 +71,7 @@ module Castellan
         type if weight.positive?
       end
 
-      # The most specific range that covers a type decides (RFC 9110 §12.5.1).
+      # The most specific matching range determines the weight (RFC 9110 §12.5.1).
       def weight(type, ranges)
         covering = ranges.select { |range| range.covers?(type) }
         specificity = covering.map(&:specificity).max

@@ -4,13 +4,14 @@ require "strscan"
 
 module Castellan
   module HTTP
-    # Evaluates conditional requests by entity tags (RFC 9110 §13): go on, answer 304, or answer 412.
+    # Evaluates conditional requests by entity tags (RFC 9110 §13): proceed, 304 or 412.
     #
-    #   Preconditions.evaluate(method: "GET", headers: env, etag: "\"v17\"")                           # => :proceed
-    #   Preconditions.evaluate(method: "PATCH", headers: { "if-match" => "\"v16\"" }, etag: "\"v17\"") # => :precondition_failed
+    #   Preconditions.evaluate(method: "GET", headers: env, etag: "\"v17\"") # => :proceed
+    #   Preconditions.evaluate(method: "PATCH", headers: { "if-match" => "\"v16\"" }, etag: "\"v17\"")
+    #   # => :precondition_failed
     #
-    # Call it only when the answer would otherwise be 2xx (§13.2.1), before the body is made. A malformed list of tags matches
-    # nothing. Dates are ignored, because Castellan sends no Last-Modified.
+    # Call it only if the response would otherwise be 2xx (§13.2.1), before the body is rendered. An invalid
+    # list of tags matches nothing. Dates are ignored, because Castellan sends no Last-Modified.
     module Preconditions
       WITHOUT_CONDITIONS = %w[CONNECT OPTIONS TRACE].freeze
       TAG = %r{(?:W/)?"[!\x23-\x7e\x80-\xff]*"}n
@@ -19,12 +20,12 @@ module Castellan
 
       module_function
 
-      # In the order of precedence of RFC 9110 §13.2.2: If-Match, then If-None-Match.
+      # Checks If-Match, then If-None-Match (precedence of RFC 9110 §13.2.2).
       #
       # @param method [String] "GET"
-      # @param headers [#[]] Rack environment, Hash with names in lower case, or Rails' headers
-      # @param etag [String, nil] of the current representation, with quotation marks
-      # @param exists [Boolean] whether there is a current representation, for `*`
+      # @param headers [#[]] Rack environment, Hash with lower-case names, or Rails' headers
+      # @param etag [String, nil] entity tag of the current representation, with quotes
+      # @param exists [Boolean] whether a current representation exists, for `*`
       # @return [Symbol] `:proceed`, `:not_modified` (304; GET and HEAD only) or `:precondition_failed` (412)
       def evaluate(method:, headers:, etag: nil, exists: true)
         return :proceed if WITHOUT_CONDITIONS.include?(method)
@@ -46,7 +47,8 @@ module Castellan
         !tags.nil? && tags.any?(&same)
       end
 
-      # @return [Array<String>, nil] nil when the list is malformed. A comma may stand inside a tag, so it cannot be split.
+      # @return [Array<String>, nil] nil if the list is invalid. Tags may contain commas, so `split` would be
+      #   wrong
       def entity_tags(list)
         scanner = StringScanner.new(list.b)
         tags = []

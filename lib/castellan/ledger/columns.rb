@@ -2,14 +2,14 @@
 
 module Castellan
   class Ledger
-    # Which columns a story's table has: those of which at least one step has a figure.
+    # Selects the columns of a story's table: those for which at least one step has a figure.
     #
     #   columns = Columns.of(rows)
     #   columns.headings      # => ["step", "ms", "told", "verdict", "SQL ms", "queries"]
     #   columns.cells(row)    # => ["baseline", "812", "7,795", "", "30.1", "1,139"]
-    #   columns.within(80, rows) # the first ones that fit into 80 characters; the most telling come first
+    #   columns.within(80, rows) # the first columns that fit into 80 characters, most important first
     class Columns
-      # One column: the field, its heading, what it means, and the method of Figures that writes it (nil: as it is).
+      # Field, heading and meaning of a column, and the method of {Figures} that formats it (nil: none).
       Column = Struct.new(:field, :heading, :meaning, :figure) do
         # @return [String]
         def cell(row)
@@ -66,9 +66,9 @@ module Castellan
       # @return [Array<String>]
       def headings = map(&:heading)
 
-      # @param width [Integer] characters of a line
+      # @param width [Integer] maximal line length in characters
       # @param rows [Array<Row>]
-      # @return [Columns] as many of the first as fit, with three characters between two
+      # @return [Columns] the first columns that fit, with separators of three characters; at least one
       def within(width, rows)
         ends = @columns.map { |column| [column.heading, *rows.map { |row| column.cell(row) }].map(&:length).max + 3 }
                        .each_with_object([]) { |wide, sums| sums << (sums.last || 1) + wide }

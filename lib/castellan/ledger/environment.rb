@@ -5,15 +5,15 @@ require "rbconfig"
 
 module Castellan
   class Ledger
-    # Where figures come from: without it they cannot be compared with others.
+    # Collects the Ruby, CPU, system and gem versions behind the figures.
     #
     #   Environment.current(database: "SQLite 3.46", gems: %w[rails puma])
-    #   # => { "ruby" => "ruby 3.1.2 (x86_64-linux-gnu)", "yjit" => "off", "cpu" => "2 cores", "castellan" => "0.1.0", "rails" => "7.2.4" }
+    #   # => { "ruby" => "ruby 3.1.2 (x86_64-linux-gnu)", "yjit" => "off", "rails" => "7.2.4", … }
     module Environment
       module_function
 
-      # @param gems [Array<String>] names, told with their version when they are loaded
-      # @param facts [Hash] what only the caller knows, such as the database
+      # @param gems [Array<String>] names of gems; those that are loaded are included with their version
+      # @param facts [Hash{Symbol => #to_s}] further facts, such as the database
       # @return [Hash{String => String}]
       def current(gems: [], **facts)
         { "ruby" => "#{RUBY_ENGINE} #{RUBY_ENGINE_VERSION} (#{RUBY_PLATFORM})", "yjit" => yjit,
@@ -29,7 +29,7 @@ module Castellan
         RubyVM::YJIT.enabled? ? "on" : "off"
       end
 
-      # @return [String] the processor's name as the system tells it, else its architecture
+      # @return [String] model name from /proc/cpuinfo, else the architecture
       def cpu
         named = File.file?("/proc/cpuinfo") && File.foreach("/proc/cpuinfo").grep(/\Amodel name/).first
         named ? named.split(":", 2).last.strip : RbConfig::CONFIG["host_cpu"]

@@ -2,7 +2,7 @@
 
 module Castellan
   class Ledger
-    # Figures as a reader wants them: three or four digits that mean something, with a unit where sizes differ.
+    # Formats figures with three or four significant digits, and sizes with a unit.
     #
     #   Figures.number(7795.4) # => "7,795"
     #   Figures.number(3.904)  # => "3.90"
@@ -31,7 +31,7 @@ module Castellan
         "#{format(amount >= 100 && unit == "kB" ? "%.0f" : "%.1f", amount)} #{unit}"
       end
 
-      # @return [String] two digits after the point unless they are zeros
+      # @return [String] two decimals, without trailing zeros
       def percent(value)
         "#{format("%.2f", value).sub(/\.?0+\z/, "")} %"
       end

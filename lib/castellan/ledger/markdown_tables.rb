@@ -2,13 +2,13 @@
 
 module Castellan
   class Ledger
-    # A ledger as GitHub-flavoured Markdown: a table for each story, findings and reasons below it.
+    # Formats a ledger as GitHub-flavoured Markdown: a table per story, with findings and reasons below it.
     #
     #   MarkdownTables.new(ledger).to_s # => "## users\n\n| step | ms | …"
     #
-    # Columns are aligned, so that it reads well in a terminal too.
+    # Columns are aligned, so that the tables are readable in a terminal.
     class MarkdownTables
-      # @param width [Integer, nil] characters of a line, nil: all columns
+      # @param width [Integer, nil] maximal line length in characters; nil includes all columns
       def initialize(ledger, width: nil)
         @ledger = ledger
         @width = width

@@ -6,13 +6,12 @@ require "json"
 
 module Castellan
   class Ledger
-    # The report as one HTML page: styles, scripts and the chart library inside, nothing loaded from anywhere.
+    # Renders the report as one standalone HTML page, with styles, scripts and the chart library inlined.
     #
     #   Page.new(report, root: "..").to_s # => "<!DOCTYPE html>…"
     #
-    # Its policy allows the very scripts and styles it has, by their hashes, and nothing else. The charts are drawn by
-    # Chart.js (vendor/chartjs); every figure in them is in the table below them. In the template every value goes
-    # through `h`.
+    # Its Content-Security-Policy allows only these scripts and styles, by hash. Chart.js (vendor/chartjs)
+    # draws the charts; the tables contain the same figures. The template must escape every value with `h`.
     class Page
       HERE = File.join(__dir__, "page")
       CHART_LIBRARY = File.expand_path("../../../vendor/chartjs/chart.umd.min.js", __dir__)
@@ -22,7 +21,7 @@ module Castellan
       private_constant :HERE, :CHART_LIBRARY, :UNITS, :MARKS, :STATE_MARKS
 
       # @param report [ReportFiles]
-      # @param root [String] the way from the page to the code
+      # @param root [String] relative path from the page to the source code
       def initialize(report, root:)
         @report = report
         @ledger = report.ledger
@@ -38,14 +37,14 @@ module Castellan
 
       def h(value) = ERB::Util.html_escape(value.to_s)
 
-      # As Markdown does: `code`.
+      # Converts `code` as in Markdown.
       def with_code(text) = h(text).gsub(/`([^`]+)`/, '<code>\1</code>')
 
       def file(name) = File.read(File.join(HERE, name), encoding: "UTF-8")
 
       def style = @style ||= "\n#{file("page.css")}"
 
-      # Without the pointer to a source map, which would be the one thing the page asks for.
+      # Without the reference to a source map, which browsers would request.
       def library = @library ||= File.read(CHART_LIBRARY, encoding: "UTF-8").sub(%r{^//# sourceMappingURL=.*\n?}, "")
 
       def script = @script ||= "\n#{file("page.js")}"
@@ -65,7 +64,8 @@ module Castellan
 
       def anchor(story) = "story-#{stories.keys.index(story)}"
 
-      # The first step and the headline's, or the best one of those that give the right answer.
+      # Returns the first correct step, the story's headline step or else the best one, and the factor between
+      # them.
       def before_and_after(story, rows)
         right = rows.select { |row| row.step? && !row.wrong? && row.leading }
         first = right.first or return
@@ -83,19 +83,18 @@ module Castellan
 
       def state_mark(target) = STATE_MARKS.fetch(target[:reached])
 
-      # "../" and an encoded path, so that no code: can become a link to somewhere else.
+      # "../" with an encoded path, so that `code:` cannot link outside of the source code.
       def code_link(code)
         path = code.sub(/:\d+\z/, "")
         "#{@root}/#{path.split("/").reject(&:empty?).map { |part| ERB::Util.url_encode(part) }.join("/")}"
       end
 
-      # The steps about which there is something to say.
       def with_remarks(rows) = rows.select { |row| row.remarks.any? || row.command }
 
-      # The reason of a wrong step has a mark of its own.
+      # Without the reason of a wrong step, which has its own element.
       def texts(row) = row.remarks.drop(row.wrong? ? 1 : 0)
 
-      # Rows may come from different machines or databases; what they share with the report is not told again.
+      # Environments of rows that differ from the report's.
       def row_environments(rows)
         rows.filter_map(&:environment).uniq - [@report.environment]
       end
@@ -104,7 +103,7 @@ module Castellan
         environment.is_a?(Hash) ? environment.map { |name, value| "#{name} #{value}" }.join(", ") : environment
       end
 
-      # JSON inside a script element: `<` written so that nothing can end it (JSON allows \u003c anywhere in a string).
+      # Escapes `<`, so that the JSON cannot end its script element (JSON allows \u003c in strings).
       def chart_data
         JSON.generate(stories.filter_map { |story, rows| chart(story, rows) }).gsub("<", "\\u003c").gsub("\u2028", "\\u2028")
       end

@@ -5,7 +5,7 @@ require "pathname"
 
 module Castellan
   class Ledger
-    # A ledger for readers: index.html (one file, opens offline), ledger.md and ledger.json.
+    # Writes a ledger as index.html (standalone), ledger.md and ledger.json.
     #
     #   report = Castellan::Ledger::ReportFiles.new(
     #     ledger,
@@ -16,19 +16,22 @@ module Castellan
     #   )
     #   report.write("castellan-report") # => "castellan-report/index.html"
     #
-    # Everything that comes from outside is escaped; the page loads nothing and sends nothing (Content-Security-Policy).
+    # All values are escaped; the page loads and sends nothing (Content-Security-Policy).
     class ReportFiles
       # @return [Ledger]
       attr_reader :ledger
-      # @return [Array<Hash>] {title:, goal:, measured:, reached: true, false or nil where it was not measured}
+      # @return [Array<Hash>] {title:, goal:, measured:, reached:}; reached is true, false, or nil if not
+      #   measured
       attr_reader :targets
-      # @return [Array<Hash>] {story:, step:, against:, on: a figure, by default the leading one}
+      # @return [Array<Hash>] {story:, step:, against:, on:}; `on` is a field of {Row}, default the leading
+      #   figure
       attr_reader :ratios
-      # @return [Hash{String => Hash}] by story: {title:, about:, command:, headline: the step told on top}, each optional
+      # @return [Hash{String => Hash}] by story: {title:, about:, command:, headline:}, all optional;
+      #   `headline` is the step shown at the top
       attr_reader :stories
-      # @return [Hash]
+      # @return [Hash{String => String}] see {Environment.current}
       attr_reader :environment
-      # @return [Array<String>] what produces these figures
+      # @return [Array<String>] commands that reproduce the figures
       attr_reader :commands
       # @return [String]
       attr_reader :title
@@ -44,8 +47,8 @@ module Castellan
         freeze
       end
 
-      # @param dir [String] made where it is missing; files of these three names in it are replaced
-      # @param root [String] what the rows' code: paths are relative to
+      # @param dir [String] created if missing; existing files of these names are overwritten
+      # @param root [String] base directory of the rows' `code:` paths
       # @return [String] the path of index.html
       def write(dir, root: Dir.pwd)
         FileUtils.mkdir_p(dir)
@@ -56,7 +59,7 @@ module Castellan
         path
       end
 
-      # @param root [String] the way from the page to the code
+      # @param root [String] relative path from the page to the source code
       # @return [String]
       def to_html(root: "..") = Page.new(self, root: root).to_s
 

@@ -2,14 +2,15 @@
 
 module Castellan
   class Ledger
-    # One step of a story and what it cost. Frozen; a figure that the step does not have is nil.
+    # One step of a story with its figures; missing figures are nil. Frozen.
     #
     #   row = Row.build(story: "users", step: "baseline", duration_ms: 812.0)
     #   row.leading # => :duration_ms
-    #   row.to_h    # => { story: "users", step: "baseline", duration_ms: 812.0, sql_ms: nil, … }, the fields of ledger.json
+    #   row.to_h    # => { story: "users", step: "baseline", duration_ms: 812.0, sql_ms: nil, … }
     #
-    # Durations are milliseconds, sizes bytes, availability percent. `story_value` is the account's own figure for the
-    # step, in the unit of the leading figure. `reason`, `code`, `command` and `reference` are for readers and not in {#to_h}.
+    # Durations are in milliseconds, sizes in bytes, availability in percent. `story_value` is the published
+    # figure of the step, in the unit of the leading figure. {#to_h} omits `reason`, `code`, `command` and
+    # `reference`.
     class Row
       FIELDS = %i[
         story step duration_ms sql_ms queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes
@@ -24,7 +25,8 @@ module Castellan
 
       # @param fields [Hash{Symbol => Object}]
       # @return [Row]
-      # @raise [ConfigurationError]
+      # @raise [ConfigurationError] for an unknown field, a verdict, a missing story or step, or a value that
+      #   is not a number
       def self.build(fields)
         unknown = fields.keys - FIELDS - FOR_READERS
         raise ConfigurationError, "a row has no #{unknown.join(", ")}; it has #{(FIELDS + FOR_READERS).join(", ")}" if unknown.any?
@@ -54,29 +56,30 @@ module Castellan
         freeze
       end
 
-      # @return [Row] the same with a verdict
+      # @return [Row] copy with a verdict
       def with_verdict(verdict) = self.class.new(@fields.merge(verdict: verdict))
 
-      # @return [Object, nil] by name
+      # @param name [Symbol] field
+      # @return [Object, nil] its value
       def [](name) = @fields[name]
 
-      # @return [Boolean] whether its answer is not the right one
+      # @return [Boolean] whether the step's response is wrong
       def wrong? = !reason.nil?
 
-      # @return [Boolean] whether it is a step, and not a measure that steps are held against
+      # @return [Boolean] false for a reference figure, which is not a step of the story
       def step? = !reference
 
-      # @return [Array<String>] what a reader must know beside the figures
+      # @return [Array<String>] sentences shown beside the figures
       def remarks
         [("wrong: #{reason}" if wrong?), finding, failures].compact
       end
 
-      # @return [Symbol, nil] the figure that it is judged by
+      # @return [Symbol, nil] the figure that the verdict compares
       def leading
         %i[requests_per_s duration_ms].find { |name| self[name] }
       end
 
-      # @return [Hash{Symbol => Object}] exactly FIELDS
+      # @return [Hash{Symbol => Object}] all FIELDS
       def to_h = FIELDS.to_h { |name| [name, self[name]] }
 
       private

@@ -2,7 +2,7 @@
 
 module Castellan
   class Ledger
-    # Whether a step is better than the one before it.
+    # Compares a step with the one before it.
     #
     #   Verdict.of(row, before: previous, tolerance: 0.05) # => "better"
     #   Verdict.factor(row, previous)                      # => 2.98, times as fast
@@ -13,7 +13,7 @@ module Castellan
       module_function
 
       # @param before [Row, nil]
-      # @return [String, nil] "wrong", "better", "same", "worse", or nil where there is nothing to compare with
+      # @return [String, nil] "wrong", "better", "same", "worse"; nil if there is nothing to compare with
       def of(row, before:, tolerance:)
         return "wrong" if row.wrong?
         return unless row.step?
@@ -24,8 +24,8 @@ module Castellan
         factor < 1 / (1 + tolerance) ? "worse" : "same"
       end
 
-      # @param on [Symbol, nil] a figure; without it the leading one
-      # @return [Float, nil] how many times as good it is, above 1 is better
+      # @param on [Symbol, nil] field to compare; default the leading figure
+      # @return [Float, nil] ratio, above 1 if `row` is better; nil if a figure is missing or not positive
       def factor(row, other, on: nil)
         name = on || row.leading
         mine = name && row[name]

@@ -2,15 +2,15 @@
 
 module Castellan
   module LoadTest
-    # How much a load test may still do. Shared by its clients.
+    # Limits a load test by time, repetitions, requests and failures. Shared by its clients.
     #
     #   budget = Budget.new(seconds: 5, repetitions: nil, max_requests: 10_000)
     #   budget.start
-    #   budget.take(counts) # => true: send one more request, which is now spent
+    #   budget.take(counts) # => true: the client may send one request, which is now counted
     #
-    # Thread-safe; {#stop} may be called from a signal handler.
+    # Thread-safe; signal handlers may call {#stop}.
     class Budget
-      MAX_FAILURES = 1_024 # as siege; a server that refuses would otherwise be asked as fast as it refuses
+      MAX_FAILURES = 1_024 # like siege; a server that refuses connections would otherwise be flooded
 
       def initialize(seconds:, repetitions:, max_requests:)
         @seconds = seconds
@@ -25,8 +25,8 @@ module Castellan
         @deadline = @seconds && (Clock.monotonic_ns + (@seconds * 1_000_000_000))
       end
 
-      # @param counts [Counts] of the client that asks
-      # @return [Boolean] whether it may send one more request
+      # @param counts [Counts] of the calling client
+      # @return [Boolean] whether the client may send one more request
       def take(counts)
         return false if @stopped || given_up? || late? || (@repetitions && counts.attempts >= @repetitions)
 

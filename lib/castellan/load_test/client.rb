@@ -2,14 +2,14 @@
 
 module Castellan
   module LoadTest
-    # One simulated user: asks again as soon as the answer is whole, until its budget says stop.
+    # Simulates one user: sends the next request when the response is complete, until the budget is used up.
     #
     #   client = Client.new(connection, budget: budget, expect: [200..299])
     #   client.call.successful # => 1_639
     #
-    # Runs in a thread of its own; {#call} returns its counts, also after it was interrupted.
+    # Runs in its own thread; {#call} returns its counts, also after an interruption.
     class Client
-      # Raised in a client's thread while it waits, to end the run now. Not a failure of the server.
+      # Raised in a waiting client's thread to end the run. Not a failure of the server.
       class Interrupted < Exception; end # rubocop:disable Lint/InheritException -- no rescue of a failure may swallow it
 
       # @return [Counts]
@@ -17,7 +17,7 @@ module Castellan
 
       # @param connection [Connection]
       # @param expect [Array<#===>] statuses that count as success
-      # @param budget [Budget] asked before each request
+      # @param budget [Budget] checked before each request
       def initialize(connection, budget:, expect:)
         @connection = connection
         @budget = budget

@@ -5,17 +5,16 @@ require "socket"
 
 module Castellan
   module LoadTest
-    # One connection to the server under test: sends a prepared request, reads its answer to the last byte.
+    # Connection to the server under test: sends a prepared request and reads its response to the last byte.
     #
     #   connection = Connection.new(request, timeout: 30)
     #   connection.exchange { |bytes| total += bytes } # => 200
     #
-    # The answer is read by Net::HTTPResponse (chunked bodies, 1xx, answers without a body), because going through
-    # Net::HTTP costs 1.5 times as much processor time per request, which the server would lack. Reconnects when the
-    # server or the request asks for it. A connection that the server closed while it was idle is opened anew, once
-    # (RFC 9110, 9.2.2). Not safe to share between threads.
+    # Uses Net::HTTPResponse without Net::HTTP, which costs 1.5 times as much CPU time per request, at the
+    # expense of the server. Reconnects if the server or the request requires it, and once if the server
+    # closed the idle connection (RFC 9110, 9.2.2). Not thread-safe.
     class Connection
-      # The answer ended before its Content-Length.
+      # Raised if the response ends before its Content-Length.
       class TruncatedBody < Castellan::Error; end
 
       FAILURES = [
@@ -23,20 +22,20 @@ module Castellan
         Net::HTTPHeaderSyntaxError
       ].freeze
 
-      # What Net::BufferedIO reads from and writes to: reads in larger pieces than it asks for (10 % less processor time
-      # for a body of 145 kB), until a deadline, and remembers whether anything came.
+      # IO for Net::BufferedIO: reads larger pieces than requested (10 % less CPU time for a body of 145 kB),
+      # until a deadline, and records whether any byte arrived.
       class Wire
         PIECE = 64 * 1024
         private_constant :PIECE
 
-        # @return [Boolean] whether a byte came since {#expect}
+        # @return [Boolean] whether a byte arrived since {#expect}
         attr_reader :answered
 
         def initialize(socket)
           @socket = socket
         end
 
-        # @param deadline_ns [Integer] of the next answer
+        # @param deadline_ns [Integer] monotonic time at which the next response must be complete
         def expect(deadline_ns)
           @answered = false
           @deadline_ns = deadline_ns
@@ -55,12 +54,12 @@ module Castellan
       end
       private_constant :FAILURES, :Wire
 
-      # @return [Integer] how often a connection was opened
+      # @return [Integer] number of opened connections
       attr_reader :opened
 
       # @param request [PreparedRequest]
-      # @param timeout [Numeric] seconds for connecting, and for one answer
-      # @param verify [Boolean] whether a TLS certificate is verified
+      # @param timeout [Numeric] seconds for connecting, and for each response
+      # @param verify [Boolean] whether to verify the TLS certificate
       def initialize(request, timeout: 30, verify: true)
         @request = request
         @timeout = timeout
@@ -70,9 +69,9 @@ module Castellan
         require_relative "tls" if request.tls?
       end
 
-      # Sends the request and reads the whole answer.
-      # @yieldparam bytes [Integer] of the body, as they arrive
-      # @return [Integer] the status
+      # Sends the request and reads the whole response.
+      # @yieldparam bytes [Integer] size of each piece of the body
+      # @return [Integer] status
       # @raise one of {#failures}
       def exchange(&count)
         response = send_request
@@ -84,7 +83,7 @@ module Castellan
         raise
       end
 
-      # @return [Array<Class>] what an exchange may end in; everything else is a mistake of this program and must be seen
+      # @return [Array<Class>] errors of the server or network; all others are bugs of this program
       def failures
         @request.tls? ? [*FAILURES, OpenSSL::SSL::SSLError] : FAILURES
       end
@@ -92,7 +91,7 @@ module Castellan
       def close
         @io&.close
       rescue IOError, SystemCallError
-        nil # it is gone, which is what was asked for
+        nil # already closed
       ensure
         @io = nil
       end
@@ -106,7 +105,7 @@ module Castellan
         @io.write(@request.bytes)
         read_head
       rescue EOFError, Errno::ECONNRESET, Errno::EPIPE
-        raise if fresh || @wire.answered # asking again would hide a failure
+        raise if fresh || @wire.answered # a retry would hide a failure
 
         close
         retry

@@ -2,20 +2,20 @@
 
 module Castellan
   module LoadTest
-    # What one client counted; added up at the end, so that clients never wait for each other.
+    # Counts the results of one client; merged at the end, so that clients do not wait for each other.
     #
     #   counts = Counts.new
     #   counts.success(1_200_000, 145_000)
     #   counts.failure("connection refused")
     #   counts.attempts # => 2
     class Counts
-      # @return [Histogram] of the successful requests, in nanoseconds
+      # @return [Histogram] durations of successful requests in nanoseconds
       attr_reader :histogram
-      # @return [Integer] answers that came whole; of these, those with an expected status; and everything else
+      # @return [Integer] complete responses; those with an expected status; failed attempts
       attr_reader :transactions, :successful, :failed
-      # @return [Integer] body bytes, connections
+      # @return [Integer] bytes of bodies; opened connections
       attr_reader :bytes, :connections
-      # @return [Hash{String => Integer}] why requests failed, and how often
+      # @return [Hash{String => Integer}] number of failures by reason
       attr_reader :reasons
 
       def initialize
@@ -25,7 +25,7 @@ module Castellan
       end
 
       # @param duration_ns [Integer]
-      # @param bytes [Integer] of the body
+      # @param bytes [Integer] size of the body
       def success(duration_ns, bytes)
         @transactions += 1
         @successful += 1
@@ -34,8 +34,8 @@ module Castellan
       end
 
       # @param reason [String]
-      # @param bytes [Integer] of the body, as far as it came
-      # @param answered [Boolean] whether the answer came whole, with a status that was not expected
+      # @param bytes [Integer] received bytes of the body
+      # @param answered [Boolean] whether the response was complete but had an unexpected status
       def failure(reason, bytes: 0, answered: false)
         @transactions += 1 if answered
         @failed += 1
@@ -51,6 +51,7 @@ module Castellan
       def attempts = successful + failed
 
       # @param other [Counts] added to this one
+      # @return [self]
       def merge(other)
         @histogram.merge(other.histogram)
         @transactions += other.transactions

@@ -2,21 +2,23 @@
 
 module Castellan
   module LoadTest
-    # Counts durations in buckets 0.1 % wide, so that any number of them fits into bounded memory (as HdrHistogram does).
+    # Counts durations in buckets of 0.1 %, so that any number of values fits into bounded memory (like
+    # HdrHistogram).
     #
     #   histogram = Histogram.new
     #   histogram.record(1_050_000)
     #   histogram.percentile(95) # => 1_050_000
     #
-    # Below 2,048 every value has a bucket of its own; above, each power of two is divided into 1,024. Percentiles are by
-    # nearest rank (the ceil(p / 100 × n)-th smallest value), told as the highest value of their bucket, so never too low
-    # and at most 0.1 % too high. Count, sum, smallest and largest are exact. One thread writes; {#merge} afterwards.
+    # Values below 2,048 have a bucket each; above, each power of two has 1,024. A percentile is the nearest
+    # rank (the ceil(p / 100 × n)-th smallest value), rounded up to the end of its bucket: never too low, at
+    # most 0.1 % too high. Count, sum, minimum and maximum are exact. Not thread-safe; {#merge} histograms of
+    # several threads.
     class Histogram
       BITS = 11
       HALF = 1 << (BITS - 1)
       private_constant :BITS, :HALF
 
-      # @return [Integer] how many values, their sum, the smallest and the largest (nil when there is none)
+      # @return [Integer] count, sum, minimum and maximum of the values; min and max are nil without values
       attr_reader :count, :sum, :min, :max
 
       def initialize
@@ -37,6 +39,7 @@ module Castellan
       end
 
       # @param other [Histogram] added to this one
+      # @return [self]
       def merge(other)
         other.buckets.each { |index, times| @buckets[index] += times }
         @count += other.count
@@ -52,12 +55,13 @@ module Castellan
       end
 
       # @param percent [Numeric] above 0, at most 100
-      # @return [Integer, nil] by nearest rank
+      # @return [Integer, nil] by nearest rank; nil without values
+      # @raise [ArgumentError] for other percentages
       def percentile(percent)
         raise ArgumentError, "percentile: must be above 0 and at most 100, got #{percent}" unless percent.positive? && percent <= 100
         return if @count.zero?
 
-        rank = (percent.rationalize(Rational(1, 1_000_000)) * @count / 100).ceil # 99.9 as a Float is a little more than 99.9
+        rank = (percent.rationalize(Rational(1, 1_000_000)) * @count / 100).ceil # 99.9 is inexact
         bucket, = @buckets.sort.find { |_, times| (rank -= times) <= 0 }
         highest(bucket).clamp(@min, @max)
       end

@@ -4,23 +4,23 @@ require "uri"
 
 module Castellan
   module LoadTest
-    # One request as the bytes that are sent, made once: nothing is formatted while the clock runs.
+    # Builds the bytes of a request once, so that nothing is formatted during the measurement. Frozen.
     #
-    #   request = PreparedRequest.new("http://127.0.0.1:3000/users?page=2", headers: { "Accept" => "application/json" })
+    #   request = PreparedRequest.new("http://127.0.0.1:3000/users?page=2", headers: { "Accept" => "*/*" })
     #   request.bytes # => "GET /users?page=2 HTTP/1.1\r\nHost: 127.0.0.1:3000\r\n…"
     #
-    # GET and HEAD only: a load test must not write. Frozen.
+    # GET and HEAD only: a load test must not write.
     class PreparedRequest
       METHODS = %w[GET HEAD].freeze
       TOKEN = /\A[!#$%&'*+\-.^_`|~0-9A-Za-z]+\z/ # RFC 9110, 5.6.2
       private_constant :METHODS, :TOKEN
 
-      # @return [String] the URL as given; the host to connect to; the bytes to send
+      # @return [String] URL as passed; host to connect to; bytes to send; "GET" or "HEAD"
       attr_reader :url, :host, :bytes, :http_method
       # @return [Integer]
       attr_reader :port
 
-      # @raise [ConfigurationError]
+      # @raise [ConfigurationError] if the URL, a header or the method is invalid
       def initialize(url, headers: {}, http_method: "GET", keep_alive: true)
         @url = url.to_s
         @http_method = checked_method(http_method)

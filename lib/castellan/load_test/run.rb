@@ -2,13 +2,11 @@
 
 module Castellan
   module LoadTest
-    # One load test: starts the clients, waits for them, adds up.
+    # Runs one load test: starts the clients, waits for them and adds up their counts. Use each instance once.
     #
     #   run = Run.new("http://127.0.0.1:3000/posts", clients: 10, seconds: 5)
     #   trap("INT") { run.stop }
-    #   run.call # => Summary, of what was measured so far when it was stopped
-    #
-    # Runs once.
+    #   run.call # => Summary; after a stop, of the requests so far
     class Run
       WATCH_SECONDS = 0.05
       MAX_CLIENTS = 1_000
@@ -16,18 +14,19 @@ module Castellan
       private_constant :WATCH_SECONDS, :MAX_CLIENTS, :DEFAULT_SECONDS
 
       # @param url [String]
-      # @param clients [Integer] at the same time, at most 1,000
-      # @param repetitions [Integer, nil] requests a client
-      # @param seconds [Numeric, nil] 5 when repetitions: is not given; requests under way are waited for
-      # @param max_requests [Integer] of all clients together; 10,000, or clients × repetitions
+      # @param clients [Integer] number of concurrent clients, at most 1,000
+      # @param repetitions [Integer, nil] requests per client
+      # @param seconds [Numeric, nil] default 5 without `repetitions:`; requests in progress are completed
+      # @param max_requests [Integer, nil] of all clients together; default 10,000, or clients × repetitions
       # @param headers [Hash{String => String}]
       # @param http_method [String] GET or HEAD
-      # @param keep_alive [Boolean] whether a connection is used again
+      # @param keep_alive [Boolean] whether to reuse connections
       # @param expect [#===, Array<#===>] statuses that count as success, such as [200..299, 304]
-      # @param timeout [Numeric] seconds for connecting, and for one answer
-      # @param verify [Boolean] whether TLS certificates are verified
-      # @param progress [#call, nil] called about 20 times a second with the elapsed seconds and the finished requests
-      # @raise [ConfigurationError]
+      # @param timeout [Numeric] seconds for connecting, and for each response
+      # @param verify [Boolean] whether to verify TLS certificates
+      # @param progress [#call, nil] called about 20 times per second with elapsed seconds and finished
+      #   requests
+      # @raise [ConfigurationError] if an option is invalid
       def initialize(url, clients: 10, repetitions: nil, seconds: nil, max_requests: nil, headers: {}, http_method: "GET",
                      keep_alive: true, expect: 200..299, timeout: 30, verify: true, progress: nil)
         @request = PreparedRequest.new(url, headers: headers, http_method: http_method, keep_alive: keep_alive)
@@ -47,7 +46,7 @@ module Castellan
         result(clients.map(&:counts), Clock.monotonic_ns - started)
       end
 
-      # Ends the run now, from any thread or a signal handler. Requests under way are not counted.
+      # Ends the run now, from any thread or signal handler. Requests in progress are not counted.
       def stop
         @budget.stop
       end
@@ -94,7 +93,7 @@ module Castellan
         threads.each { |thread| outcome(thread) }
       end
 
-      # Raises what a thread died of, unless it was told to.
+      # Raises the exception that ended a thread, except {Client::Interrupted}.
       def outcome(thread)
         thread.value
       rescue Client::Interrupted

@@ -2,15 +2,14 @@
 
 module Castellan
   module LoadTest
-    # What a load test measured, in the words of siege. Frozen. Durations are seconds, because siege's are; percentiles
-    # in nanoseconds, and {#to_h} in the ledger's units.
+    # Result of a load test, with siege's terms and units: seconds. Percentiles are in nanoseconds. Frozen.
     #
-    #   result.rate         # => 163.93, successful requests a second
-    #   result.availability # => 100.0, percent of the attempts that were answered whole and with an expected status
-    #   puts result.to_text # what siege prints, and the percentiles
+    #   result.rate         # => 163.93, successful requests per second
+    #   result.availability # => 100.0, percent of attempts with a complete response and an expected status
+    #   puts result.to_text # siege's output, and percentiles
     #
-    # Response times are those of the successful requests, from sending to the last byte, including a connection that had
-    # to be opened. Data transferred is bodies, without heads.
+    # Response times are those of successful requests, from sending (including connecting) to the last byte.
+    # Transferred data excludes response headers.
     class Summary
       PERCENTILES = [50, 95, 99].freeze
       MAX_REASONS = 5
@@ -29,8 +28,8 @@ module Castellan
         freeze
       end
 
-      # @param other [Summary] of the same request, at another time
-      # @return [Summary] both as one
+      # @param other [Summary] result of the same request
+      # @return [Summary] both combined
       def +(other)
         Summary.new(request: @request, clients: clients, counts: Counts.new.merge(@counts).merge(other.counts),
                     elapsed_ns: elapsed_ns + other.elapsed_ns, interrupted: interrupted? || other.interrupted?,
@@ -39,22 +38,22 @@ module Castellan
 
       # @return [String]
       def url = @request.url
-      # @return [Integer] answers that came whole, whatever their status
+      # @return [Integer] complete responses with any status
       def transactions = @counts.transactions
-      # @return [Integer] answers that came whole with an expected status; all other attempts
+      # @return [Integer] complete responses with an expected status; {#failed} counts all other attempts
       def successful = @counts.successful
       def failed = @counts.failed
       # @return [Integer] bytes of bodies
       def transferred_bytes = @counts.bytes
-      # @return [Hash{String => Integer}] why requests failed, and how often
+      # @return [Hash{String => Integer}] number of failures by reason
       def reasons = @counts.reasons
-      # @return [Integer] how many connections were opened
+      # @return [Integer] number of opened connections
       def connections = @counts.connections
-      # @return [Boolean] whether it was stopped before its time
+      # @return [Boolean] whether {Run#stop} ended it
       def interrupted? = @interrupted
-      # @return [Boolean] whether it ended because too many requests failed
+      # @return [Boolean] whether too many failures ended it
       def given_up? = @given_up
-      # @return [Boolean] whether something was measured and nothing failed
+      # @return [Boolean] whether at least one request succeeded and none failed
       def ok? = successful.positive? && failed.zero?
 
       # @return [Float] percent
@@ -65,21 +64,21 @@ module Castellan
 
       # @return [Float] seconds
       def elapsed = elapsed_ns / 1e9
-      # @return [Float] successful requests a second
+      # @return [Float] successful requests per second
       def rate = per_second(successful)
-      # @return [Float] megabytes (10^6 bytes) a second
+      # @return [Float] megabytes (10^6 bytes) per second
       def throughput = per_second(transferred_bytes) / 1e6
-      # @return [Float] how many requests were under way on average
+      # @return [Float] average number of concurrent requests
       def concurrency = per_second(@counts.histogram.sum / 1e9)
-      # @return [Float, nil] seconds; nil when no request succeeded
+      # @return [Float, nil] seconds; nil if no request succeeded
       def response_time = seconds(@counts.histogram.mean)
       def longest = seconds(@counts.histogram.max)
       def shortest = seconds(@counts.histogram.min)
 
-      # @return [Integer, nil] nanoseconds, by nearest rank, see {Histogram#percentile}
+      # @return [Integer, nil] nanoseconds, see {Histogram#percentile}
       def percentile(percent) = @counts.histogram.percentile(percent)
 
-      # @return [Hash{Symbol => Numeric, nil}] the fields of a ledger's row
+      # @return [Hash{Symbol => Numeric, nil}] fields of {Ledger::Row}
       def to_h
         {
           requests_per_s: rate.round(2), mean_ms: ms(@counts.histogram.mean), min_ms: ms(@counts.histogram.min),
@@ -88,7 +87,7 @@ module Castellan
         }
       end
 
-      # @return [String] the summary as siege prints it, percentiles by nearest rank below
+      # @return [String] siege's output, followed by the percentiles
       def to_text
         [heading, *lines.map { |name, value| format("%-26s%s", "#{name}:", value) }, *failures].join("\n")
       end

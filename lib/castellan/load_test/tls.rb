@@ -5,14 +5,15 @@ require "timeout"
 
 module Castellan
   module LoadTest
-    # TLS over a connected socket, with the system's certificates and the host's name verified.
+    # Wraps a connected socket in TLS and verifies the system's certificates and the host name.
     #
     #   TLS.wrap(socket, host: "example.com", verify: true, timeout: 30) # => OpenSSL::SSL::SSLSocket
     #
-    # The only file that loads OpenSSL; required when a URL begins with https.
+    # Required only for https URLs, because it loads OpenSSL.
     module TLS
       module_function
 
+      # @param timeout [Numeric] seconds for the handshake
       # @return [OpenSSL::SSL::SSLSocket] connected; closing it closes the socket
       # @raise [OpenSSL::SSL::SSLError, Timeout::Error]
       def wrap(socket, host:, verify:, timeout:)
