@@ -171,6 +171,12 @@ module SerializerOfRelationContract
     assert_same_document article, include: [:latest]
   end
 
+  def test_explain_names_the_serializer_that_is_missing
+    article = articles { has_many :tags, serializer: :missing }
+    assert_match(/because .* writes tags, and .* cannot resolve a serializer class for 'missing'\.  Attempted to find/,
+                 article.new(ordered).explain)
+  end
+
   def test_an_undeclared_include_raises_before_any_query
     article = articles { attributes :title }
     assert_empty(library.queries {

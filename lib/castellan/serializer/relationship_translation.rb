@@ -95,7 +95,7 @@ module Castellan
         return false if around_linkage
         return true if left?
 
-        serializer_known? && !@relationship.static_record_type.nil? && @adapter.columns.include?(@relationship.id_method_name.to_sym)
+        unknown_serializer.nil? && !@relationship.static_record_type.nil? && @adapter.columns.include?(@relationship.id_method_name.to_sym)
       end
 
       private
@@ -119,13 +119,13 @@ module Castellan
         return "#{association_name} is a #{@association.macro}" unless @association.to_many? == @relationship.to_many?
         return "#{association_name} is read by a method of the model's own" unless generated?(association_name)
 
-        "its serializer depends on the record" unless serializer_known?
+        unknown_serializer
       end
 
-      def serializer_known?
-        @relationship.static_serializer.respond_to?(:relationships_to_serialize)
-      rescue NameError
-        false # the error that says which one is missing comes when the record is written
+      def unknown_serializer
+        "its serializer depends on the record" unless @relationship.static_serializer.respond_to?(:relationships_to_serialize)
+      rescue NameError => error # raised when a record is written
+        error.message
       end
 
       def unlinked

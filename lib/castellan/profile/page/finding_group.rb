@@ -13,8 +13,7 @@ module Castellan
         WORDS = { "n_plus_one" => "the same query for each record (N+1)", "duplicate" => "the same statement again, values included",
                   "write_loop" => "writes one by one", "unused_eager_load" => "loaded eagerly and never read",
                   "counter_cache" => "counted for each record", "slow_query" => "slow statements",
-                  "wide_join" => "a join that repeats its rows",
-                  "cached_repeat" => "the same statement again, answered by the query cache" }.freeze
+                  "wide_join" => "a join that repeats its rows" }.freeze
         private_constant :WORDS
 
         # @param kind [Symbol, String] of a {Finding}
