@@ -6,9 +6,9 @@ require_relative "flat_reader"
 
 module Castellan
   module Rows
-    # Reads rows of an ActiveRecord model. The SQL comes from the public relation API, so that default scopes,
-    # association scopes, STI and several databases work; it runs on the raw connection, so that no instances
-    # are built.
+    # Reads rows of an ActiveRecord model.
+    # The SQL comes from the public relation API, so that default scopes, association scopes, STI and several
+    # databases work; it runs on the raw connection, so that no instances are built.
     #
     #   rows = ActiveRecordRows.for(User)
     #   rows.columns                                   # => [:id, :email, …]

@@ -7,7 +7,7 @@ module Castellan
     #   BlockRow.each(%i[first_name last_name], [%w[Ada Alan], %w[Lovelace Turing]], 2)
     #   # => [#<struct first_name="Ada", last_name="Lovelace">, …]
     module BlockRow
-      # Raises an error that names the missing column if a block reads one that its declaration does not list.
+      # Raises an error that names the column if a block reads one that its declaration does not list.
       module Unnamed
         def method_missing(name, *)
           return super if name.end_with?("=", "?", "!") || name.start_with?("to_")

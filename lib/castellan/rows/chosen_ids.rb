@@ -2,7 +2,7 @@
 
 module Castellan
   module Rows
-    # Selects rows of a model by ids, without building a relation, because the statement is always the same.
+    # Selects rows of a model by ids, without building a relation. The statement is always the same.
     #
     #   chosen = ChosenIds.new(User.all, [7, 8], :id) { |scope, ids| scope.where(id: ids) }
     #   chosen.ids        # => [7, 8]

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Counts rows and reads one of their columns, from arrays or a PG::Result in text format. Sessions include
-    # it.
+    # Counts rows and reads one of their columns, from arrays or a PG::Result in text format.
+    # Sessions include it.
     #
     #   ColumnValues.ids(rows, 0)      # => [1, 2]      without nil; integers if the column is one of integers
     #   ColumnValues.column(rows, 1)   # => ["a", nil]  as the driver returns them

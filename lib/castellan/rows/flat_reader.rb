@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Reads a plan of one type with only columns of its own table, by ids: one constant statement. Frozen, one
-    # for each plan.
+    # Reads rows by ids for a plan with only one table's columns, in one constant statement.
+    # Frozen, one for each plan.
     #
     #   FlatReader.of(plan, adapter).call(ChosenIds.new(User.all, [7], :id))   # => RowSet
     #

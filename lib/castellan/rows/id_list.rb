@@ -10,8 +10,8 @@ end
 
 module Castellan
   module Rows
-    # Holds ids as the text of a PostgreSQL array, built in C without a Ruby object for each id. Has the
-    # methods of Array that drivers call on a list of ids.
+    # Holds ids as the text of a PostgreSQL array, built in C without a Ruby object for each id.
+    # Has the methods of Array that drivers call on a list of ids.
     #
     #   list = IdList.of(result)   # => #<IdList {1,2,3}>
     #   list.size                  # => 3

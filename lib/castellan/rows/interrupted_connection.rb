@@ -5,7 +5,7 @@ require "timeout"
 
 module Castellan
   module Rows
-    # Recovers a PostgreSQL connection whose statement was interrupted (Timeout, Thread#kill), or closes it.
+    # Recovers a PostgreSQL connection after an interrupt (Timeout, Thread#kill), or closes it.
     #
     #   InterruptedConnection.recover(connection) { |answers| nil while answers.get_result; true }
     #
@@ -13,7 +13,7 @@ module Castellan
     # not recover within {SECONDS} (the server hangs, or a second interrupt arrives) is closed; the caller
     # must then notify its ORM.
     class InterruptedConnection
-      # The limit for cancelling, and for reading the remaining results.
+      # The time limit, in seconds, for cancelling and reading the remaining results together.
       SECONDS = 1.0
 
       # @param connection [PG::Connection]

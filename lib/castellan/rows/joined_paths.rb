@@ -2,9 +2,9 @@
 
 module Castellan
   module Rows
-    # Reads columns at the end of to-one paths with LEFT JOINs. Joins a path only if a primary key or unique
-    # index finds at most one row for each step and no scope applies. A join builds one hash table; a subquery
-    # is a look-up for each row.
+    # Reads columns at the end of to-one paths with LEFT JOINs.
+    # Joins a path only if a primary key or unique index finds at most one row for each step and no scope
+    # applies. A join builds one hash table; a subquery is a look-up for each row.
     #
     #   joined = JoinedPaths.of(node, adapter)
     #   joined.text       # => LEFT JOIN (SELECT … FROM "employees") castellan_j0 ON …

@@ -7,8 +7,9 @@ require "time"
 
 module Castellan
   module Rows
-    # Encodes a Ruby value as JSON: decimals and times as the encoder writes them, other values like
-    # ActiveSupport if it is loaded. A local time on a machine whose time zone is UTC is written as UTC.
+    # Encodes a Ruby value as JSON.
+    # Writes decimals and times as the encoder does, and other values like ActiveSupport if it is loaded. A
+    # local time on a machine whose time zone is UTC is written as UTC.
     #
     #   JSONValue.text(BigDecimal("12.50"))             # => "\"12.5\""
     #   JSONValue.text(Time.utc(2024, 1, 31, 10))       # => "\"2024-01-31T10:00:00.000Z\""

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Chooses how the links of one relationship are read. Frozen; valid for one request, and for all requests
-    # if no scope is evaluated.
+    # Chooses how the links of one relationship are read.
+    # Frozen; valid for one request, and for all requests if no scope is evaluated.
     #
     # | kind           | when                                                        | the links are                       |
     # |----------------|-------------------------------------------------------------|-------------------------------------|

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Reads the links of one table and the related rows. Queues the links' own SELECTs, and stores the results
-    # by edge.
+    # Reads the links of one table and the related rows.
+    # Queues the links' own SELECTs, and stores the results by edge.
     #
     #   linkage = Linkage.new(reader, node_reader, reading)
     #   linkage.prefetch([7])    # the rows' ids are known: their links are queried in the same round trip

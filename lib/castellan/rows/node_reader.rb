@@ -184,17 +184,17 @@ module Castellan
         steps.map { |definition| definition && @scopes&.of(definition, adapter) }
       end
 
-      # With a scope, a related row may be hidden, which would hide the link but not the row if both were one.
+      # Own rows are read without a scope's condition, so relationships to scoped resources read pairs instead.
       def own_rows?(edge, models)
         !models[edge.node] && edge.relationship.definitions.none?(&:scope)
       end
 
-      # Only plain columns are reused: an alias like a subquery's last part would hide the row's column in the
-      # scope's ORDER BY.
       def column_position(text)
         @expressions.index { |expression| expression.column? && expression.text == text }
       end
 
+      # Subqueries get an alias: PostgreSQL would otherwise name the result like the subquery's column, which
+      # would hide the row's column of that name in the scope's ORDER BY.
       def listed(expression, index)
         expression.column? ? expression.text : "#{expression.within(adapter.qualified(expression.key))} AS castellan_c#{index}"
       end

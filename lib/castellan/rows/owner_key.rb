@@ -2,9 +2,9 @@
 
 module Castellan
   module Rows
-    # Provides the key of an owner that does not exist, for generating the SQL of an association. The ORM
-    # writes the statement that loads the association lazily, with all its scopes; an adapter then replaces
-    # the key in the SQL with a column of the surrounding statement, or with the ids of all parents.
+    # Provides the key of an owner that does not exist, for generating the SQL of an association.
+    # The ORM writes the statement that loads the association lazily, with all its scopes; an adapter then
+    # replaces the key in the SQL with a column of the surrounding statement, or with the ids of all parents.
     #
     #   sql = %(SELECT "roles"."id" FROM "roles" … WHERE "assignments"."user_id" = 1847362915)
     #   OwnerKey.column(sql)                     # => %("assignments"."user_id")

@@ -2,8 +2,9 @@
 
 module Castellan
   module Rows
-    # Finds the resource of each step of a `from:` path, for its scope: the relationship's resource, otherwise
-    # the one resource with a scope that is declared for the association's model.
+    # Finds the resource of each step of a `from:` path, for its scope.
+    # Uses the relationship's resource, otherwise the one resource with a scope that is declared for the
+    # association's model.
     #
     #   PathResources.of(UserResource.definition, adapter, %i[employee desk])   # => [EmployeeResource.definition, nil]
     module PathResources

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Collects the resource scopes that apply to a plan: to its nodes, linkage and paths. Frozen, one for each
-    # plan.
+    # Collects the resource scopes that apply to a plan: to its nodes, linkage and paths.
+    # Frozen, one for each plan.
     #
     #   scopes = PlanScopes.of(plan, adapter)
     #   scopes.any?             # => true

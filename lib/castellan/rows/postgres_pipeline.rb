@@ -4,8 +4,8 @@ require "pg"
 
 module Castellan
   module Rows
-    # Sends several SELECTs in one round trip, if the pg gem (1.5) and libpq (14) support pipelines. Results
-    # are read in order, while the server runs the next SELECT.
+    # Sends several SELECTs in one round trip with libpq's pipeline mode (pg 1.5, libpq 14).
+    # Results are read in order, while the server runs the next SELECT.
     #
     #   pipeline = PostgresPipeline.new(connection, queries)
     #   pipeline.result   # => PG::Result

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Caches the prepared statements of one PostgreSQL connection. The connection holds the cache; a statement
-    # is prepared when its SQL runs for the second time.
+    # Caches the prepared statements of one PostgreSQL connection.
+    # The connection holds the cache; a statement is prepared when its SQL runs for the second time.
     #
     #   PreparedStatements.of(pg_connection).exec("SELECT … WHERE id = ANY($1::bigint[])", ["{1,2}"])   # => PG::Result
     #

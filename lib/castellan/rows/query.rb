@@ -2,7 +2,7 @@
 
 module Castellan
   module Rows
-    # Represents one SELECT that a {Reading} sends: its SQL, its ids, and the block that receives its rows.
+    # Holds one SELECT that a {Reading} sends: its SQL, its ids, and the block that receives its rows.
     class Query
       # @return [Object] the adapter of the rows
       # @return [String] SQL

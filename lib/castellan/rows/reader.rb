@@ -2,8 +2,7 @@
 
 module Castellan
   module Rows
-    # Runs a plan: reads the primary rows, then the related rows level by level, with one statement for each
-    # relationship.
+    # Runs a plan: reads the primary rows, then the related rows level by level.
     #
     #   Reader.new(plan, adapter).call(User.where(active: true))                  # => RowSet
     #   Reader.new(plan, adapter).call(Records.new([ada, alan]), viewer: alan)    # => RowSet

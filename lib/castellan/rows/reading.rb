@@ -2,7 +2,7 @@
 
 module Castellan
   module Rows
-    # Holds the state of one run of a plan: the tables that were read, the viewer, and the queries that wait.
+    # Holds the state of one run of a plan: the viewer, the tables read so far and the waiting queries.
     #
     #   reading.ask(Query.new(adapter, sql, [1, 2]) { |rows| … })
     #   reading.run    # sends the waiting queries, and those that their blocks add

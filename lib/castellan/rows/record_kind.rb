@@ -2,8 +2,7 @@
 
 module Castellan
   module Rows
-    # Finds a record's type among those of a polymorphic relationship: by its class, then by the nearest
-    # superclass.
+    # Finds a record's type in a polymorphic relationship, by its class or the nearest superclass.
     #
     #   RecordKind.of(relationship, Car.new)   # => 1, the position in relationship.definitions
     module RecordKind

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Reads one node from records: attributes through their readers, and associations that are loaded. Columns
-    # and links that are not loaded are read as rows, in one statement for all records.
+    # Reads one node from records: attributes through their readers, and loaded associations.
+    # Columns and links that are not loaded are read as rows, in one statement for all records.
     #
     #   RecordReader.new(reader, node, [ada, alan], reading).table   # => Plan::RowSet::Table
     class RecordReader

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Restricts the rows of a scoped resource to those that a viewer may see, with an SQL condition. One for
-    # each document.
+    # Restricts the rows of a scoped resource to those that a viewer may see, with an SQL condition.
+    # One for each document.
     #
     #   visible = ScopedRows.new(TaskResource.definition, adapter, Task.where(team: 7))
     #   visible.condition    # => "tasks"."id" IN (SELECT "tasks"."id" FROM "tasks" WHERE "tasks"."team_id" = 7)

@@ -6,8 +6,8 @@ require_relative "flat_reader"
 
 module Castellan
   module Rows
-    # Reads rows of a Sequel model or of a dataset (a table, a view, any SELECT). The SQL comes from the
-    # public dataset API and runs on Sequel's connection.
+    # Reads rows of a Sequel model or of a dataset (a table, a view, any SELECT).
+    # The SQL comes from the public dataset API and runs on Sequel's connection.
     #
     #   SequelRows.for(MailLog).fetch(plan, MailLog.where(in_or_out: "in"))
     #   SequelRows.for(DB[:company_statistics]).columns   # => [:company_id, :company_name, …]

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Scans a statement for identifiers, function calls and literals. Stops with a reason at anything
-    # ambiguous.
+    # Scans a statement for identifiers, function calls and literals.
+    # Stops with a reason at anything ambiguous.
     #
     #   words = SqlWords.new(%(SELECT lower(u.name) FROM "users" u WHERE id = 7 AND name = 'Ada'))
     #   words.names      # => [["lower"], ["u", "name"], ["u"], ["users"], …], qualified names also by their parts

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Caches the compiled statements of one SQLite connection. The connection holds the cache; SQLite itself
-    # recompiles statements after schema changes.
+    # Caches the compiled statements of one SQLite connection.
+    # The connection holds the cache; SQLite itself recompiles statements after schema changes.
     #
     #   SqliteStatements.of(raw_connection).rows("SELECT … WHERE id IN (SELECT value FROM json_each(?))", "[1,2]")   # => [[1], [2]]
     #

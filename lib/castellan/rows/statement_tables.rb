@@ -4,8 +4,8 @@ require "json"
 
 module Castellan
   module Rows
-    # Finds the tables that a statement reads, with the database's help. Returns the reason as a String if
-    # they are not certain.
+    # Finds the tables that a statement reads, with the database's help.
+    # Returns the reason as a String if they are not certain.
     #
     #   StatementTables.new(adapter).call("SELECT * FROM users, roles")         # => ["roles", "users"]
     #   StatementTables.new(adapter).call("SELECT * FROM users WHERE f(id)")    # => "it calls f"

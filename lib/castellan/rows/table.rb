@@ -2,7 +2,7 @@
 
 module Castellan
   module Rows
-    # Builds a model or dataset for a table or view without a class, in Sequel's or ActiveRecord's database.
+    # Builds a model or dataset for a table or view without a class, in Sequel's or ActiveRecord's DB.
     #
     #   Table.named(:company_statistics)   # => DB[:company_statistics], or an anonymous ActiveRecord class
     module Table

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Lists all tables that a plan's statements read, or returns nil if they are not certain. Frozen, one for
-    # each plan.
+    # Lists all tables that a plan's statements read, or returns nil if they are not certain.
+    # Frozen, one for each plan.
     #
     #   TablesRead.new(adapter, plan).call(User.where(active: true).to_sql)   # => ["users", "roles", "assignments"]
     #   TablesRead.new(adapter, plan).scopes                                  # => SQL of associations whose scopes may change

@@ -2,8 +2,8 @@
 
 module Castellan
   module Rows
-    # Determines which rows of each resource one viewer may see. Calls each resource's `scope` at most once
-    # per document.
+    # Determines which rows of each resource one viewer may see.
+    # Calls each resource's `scope` at most once per document.
     #
     #   scopes = ViewerScopes.new(current_user)
     #   scopes.of(TaskResource.definition, adapter)   # => ScopedRows; nil if all rows are visible

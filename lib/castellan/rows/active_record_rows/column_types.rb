@@ -3,8 +3,8 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Chooses how a column's value becomes JSON: by a coder if the driver's value is what the model's reader
-      # returns, otherwise through the attribute's type.
+      # Chooses how a column's value becomes JSON.
+      # Uses a coder if the driver's value is what the model's reader returns, otherwise the attribute's type.
       #
       #   types = ColumnTypes.new(User, :sqlite)
       #   types.coder("email")                         # => :text

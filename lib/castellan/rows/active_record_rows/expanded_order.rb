@@ -3,8 +3,8 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Replaces SELECT aliases in ORDER BY with their expressions. Rows are read with another SELECT, which
-      # lacks them.
+      # Replaces SELECT aliases in ORDER BY with their expressions.
+      # Rows are read with another SELECT, which lacks them.
       #
       #   ExpandedOrder.of(User.select("users.*, age * 2 AS twice").order("twice DESC"))   # ORDER BY (age * 2) DESC
       module ExpandedOrder

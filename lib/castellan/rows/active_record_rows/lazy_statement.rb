@@ -3,7 +3,8 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Builds the SQL that ActiveRecord would run to load an association lazily, for the owner of {OwnerKey}.
+      # Builds the SQL that ActiveRecord would run to load an association lazily.
+      # The owner is that of {OwnerKey}.
       #
       #   lazy = LazyStatement.new(relation, fallback_order: [Assignment.arel_table[:id]])
       #   lazy.sql(%("roles"."id"))   # => SELECT "roles"."id" FROM "roles" … WHERE … = 1847362915 ORDER BY …

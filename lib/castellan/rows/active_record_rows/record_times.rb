@@ -3,8 +3,8 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Returns the unparsed strings of a time column. Parsing a time only to format it again dominates a
-      # record's cost.
+      # Returns the unparsed strings of a time column.
+      # Parsing a time only to format it again dominates a record's cost.
       #
       #   RecordTimes.of(users, "seen_at") { |others| others.map(&:seen_at) }   # => ["2024-01-31 10:00:00", Time, nil, …]
       #

@@ -3,8 +3,9 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Builds the SELECT that reads a relation's rows, without what concerns instances (includes,
-      # strict_loading, readonly) and with each row once, even if the relation joins a to-many association.
+      # Builds the SELECT that reads a relation's rows, each once.
+      # Omits what concerns instances (includes, strict_loading, readonly). Joins of to-many associations do
+      # not duplicate rows.
       #
       #   RelationSql.select(RelationSql.once(User.joins(:roles).distinct), %("users"."id"))
       module RelationSql

@@ -3,8 +3,9 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Runs SELECTs on the raw connection as ActiveRecord would: with query log tags and other transformers,
-      # an `sql.active_record` event and ActiveRecord's errors. Refuses writes. Valid during one lease.
+      # Runs SELECTs on the raw connection as ActiveRecord would.
+      # Applies query log tags and other transformers, emits `sql.active_record` and raises ActiveRecord's
+      # errors. Refuses writes. Valid during one lease.
       #
       #   session.rows("SELECT id FROM users")                                # => [[1], [2]], on PostgreSQL a PG::Result
       #   session.rows("SELECT … WHERE user_id = ANY($1::bigint[])", [1, 2])

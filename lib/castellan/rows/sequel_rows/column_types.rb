@@ -3,8 +3,8 @@
 module Castellan
   module Rows
     class SequelRows
-      # Chooses how a column's value becomes JSON: by a coder if the driver's value is what Sequel returns,
-      # otherwise through Sequel's conversion for the type.
+      # Chooses how a column's value becomes JSON.
+      # Uses a coder if the driver's value is what Sequel returns, otherwise Sequel's conversion for the type.
       #
       #   types = ColumnTypes.new(MailLog.dataset.naked, MailLog, :sqlite)
       #   types.coder(:number)               # => :integer

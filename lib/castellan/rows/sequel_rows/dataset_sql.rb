@@ -3,8 +3,8 @@
 module Castellan
   module Rows
     class SequelRows
-      # Builds the SELECT that reads a dataset's rows, each once, even if the dataset joins a to-many
-      # association.
+      # Builds the SELECT that reads a dataset's rows, each once.
+      # Joins of to-many associations do not duplicate rows.
       #
       #   DatasetSql.select(DatasetSql.once(User.join(:assignments, user_id: :id), :id), "`users`.`id`")
       module DatasetSql

@@ -3,8 +3,8 @@
 module Castellan
   module Rows
     class SequelRows
-      # Wraps a union of the model's datasets, or custom SQL, as rows of the model's table, each once and in
-      # the caller's order.
+      # Wraps a union of the model's datasets, or custom SQL, as rows of the model's table.
+      # Keeps the caller's order and returns each row once.
       #
       #   Named.of(Letter.where(id: 1).union(Letter.where(id: 5)), :letters, [:id])
       #   # => SELECT * FROM (SELECT * FROM (… UNION …) AS t1) AS letters

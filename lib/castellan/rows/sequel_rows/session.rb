@@ -3,8 +3,7 @@
 module Castellan
   module Rows
     class SequelRows
-      # Runs SELECTs on Sequel's connection, inside its log hook, with Sequel's errors and in the caller's
-      # transaction.
+      # Runs SELECTs on Sequel's connection, in the caller's transaction, with Sequel's log and errors.
       #
       #   Session.new(DB, Dialect.for(:sqlite)).rows("SELECT id FROM users")   # => [[1], [2]], on PostgreSQL a PG::Result
       #
