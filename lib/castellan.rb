@@ -31,7 +31,7 @@ module Castellan
   autoload :Plan, "castellan/plan"
   autoload :Profile, "castellan/profile"
   autoload :Recording, "castellan/recording"
-  autoload :Resource, "castellan/document" # the declaration together with what renders it
+  autoload :Resource, "castellan/document" # includes rendering
   autoload :Rows, "castellan/rows"
   autoload :Serialize, "castellan/serialize"
   autoload :Serializer, "castellan/serializer"
@@ -40,7 +40,7 @@ module Castellan
   autoload :Verify, "castellan/verify"
   autoload :Versions, "castellan/versions"
 
-  # Keeps what resources that declare `cache` write; see {Keeper}.
+  # Caches the documents of resources that declare `cache`, see {Keeper}.
   #
   #   Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: Castellan::Versions::ExactVersions.new(ActiveRecord::Base))
   #
@@ -49,7 +49,7 @@ module Castellan
     self.keeper = Keeper.new(store: store, versions: versions, **options)
   end
 
-  # Renders by rows and by models and compares; see {Verify}.
+  # Compares the block's documents, rendered from rows, with the same from models; see {Verify}.
   #
   #   Castellan.verify { UserResource.render(include: "roles") }.differences   # => []
   #
@@ -58,7 +58,7 @@ module Castellan
     Verify.call(&block)
   end
 
-  # A JSON:API server as a Rack application.
+  # Builds a JSON:API server as a Rack application.
   #
   #   run Castellan.app { resource UserResource }
   #

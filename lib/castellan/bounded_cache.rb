@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Caches up to `limit` values by key and evicts the least recently used. Thread-safe.
+  # Caches up to `limit` values by key and evicts keys that were not read recently. Thread-safe.
   #
   #   plans = Castellan::BoundedCache.new(limit: 100)
   #   plans.fetch("UserResource:users(email)") { compile }   # runs the block once

@@ -10,7 +10,7 @@ module Castellan
   # Finds the line of the application that is running: the innermost frame outside of Ruby, gems and
   # Castellan.
   #
-  #   site = CallSite.current        # => 33554441, a small number; costs no object where the C extension is built
+  #   site = CallSite.current        # => 33554441; the C extension allocates no object
   #   CallSite.location(site)        # => "app/controllers/users_controller.rb:9"
   #   CallSite.stack                 # => ["app/models/user.rb:4:in `name'", …], application frames only
   #
@@ -46,8 +46,8 @@ module Castellan
     @roots = nil
 
     class << self
+      # @param site [Integer, nil]
       # @return [String, nil] "path:line", relative to {root} if inside
-      # @return [String, nil] "path:line", relative to {root} where it lies inside
       def location(site)
         site && "#{relative(path(site))}:#{line(site)}"
       end
@@ -83,7 +83,7 @@ module Castellan
       # @return [Array<String>] names of gems that count as the application; `*` is a wildcard
       attr_reader :application_gems
 
-      # Set this at boot, before the first query: files that already count as the application stay so.
+      # Set this at boot, before the first query: files seen before keep their classification.
       # @param names [Array<String>] e.g. `%w[spree_core spree_api]` or `%w[spree*]`; in Rails
       #   `config.castellan.application_gems`
       # @raise [ConfigurationError] unless `names` is an Array of Strings
@@ -153,15 +153,15 @@ module Castellan
       end
 
       # @!method frames(limit)
-      #   The sites of the application frames, innermost first; a block and its method on one line are one frame.
-      #   Stops after GAP consecutive foreign frames, because the application's own middlewares call
-      #   everything. Use {frame} to format them.
+      #   The sites of the application frames, innermost first; a block and its method on one line are one
+      #   frame. Stops after GAP consecutive foreign frames, because beyond those are only the application's
+      #   own middlewares. Use {frame} to format a site.
       #   @param limit [Integer]
       #   @return [Array<Integer>] at most `limit` sites
       # @!method label(site)
-      # @return [String, nil] the method at a site from {frames}
+      #   @return [String, nil] the method at a site from {frames}
       # @!method current
-      # @return [Integer, nil] the site of the innermost application frame; nil without one
+      #   @return [Integer, nil] the site of the innermost application frame; nil without one
       if Castellan.const_defined?(:NativeCallSite)
         include NativeCallSite
       else

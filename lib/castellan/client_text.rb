@@ -4,7 +4,7 @@ module Castellan
   # Converts bytes from clients (header fields, paths, query parameters) to text.
   #
   #   Castellan::ClientText.utf8("caf\xC3\xA9".b)      # => "café"
-  #   Castellan::ClientText.utf8("text/h\xE9")         # => nil: neither a database nor a JSON document could take it
+  #   Castellan::ClientText.utf8("text/h\xE9")         # => nil: no database and no JSON document accepts it
   #   Castellan::ClientText.shown("text/h\xE9")        # => "text/h?", for an error message
   module ClientText
     UTF8 = [Encoding::UTF_8, Encoding::BINARY, Encoding::US_ASCII].freeze

@@ -86,7 +86,7 @@ module Castellan
       #   Notifies the observers that a read of an ActiveRecord association begins. This is one call, because
       #   it runs for each association that is read from the database.
       #   @param reflection [#active_record, #name]
-      # @return [#leave, nil] call `leave` on it at the end of the read
+      #   @return [#leave, nil] call `leave` on it at the end of the read
       # @!method resume(recording)
       #   Makes a recording the current one during the block, in a thread or lazy body that works for it.
       #   @return [Object] the result of the block

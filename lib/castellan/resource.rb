@@ -162,9 +162,8 @@ module Castellan
         end
       end
 
-      # Limits the depth of `include` from this resource: `?include=author.team` has depth 2. The limit
-      # applies to Strings from clients; the application's own code may include more: `document(scope,
-      # include: { author: { team: :company } })`.
+      # Limits the depth of `include` from this resource: `?include=author.team` has depth 2. A String counts as
+      # a client's; the application may include more: `document(scope, include: { author: { team: :company } })`.
       # @param levels [Integer] 1 to 10; default: 3
       def include_depth(levels)
         Declaring.declare(self) { |declarations, location| declarations.allow_depth(levels, location: location) }

@@ -51,7 +51,7 @@ module Castellan
         # @return [String] "preload(posts: :comments)"
         def preload(tree) = "preload(#{Preload.arguments(tree)})"
 
-        # Sequel's counterpart ({SequelModels}) needs a further call here.
+        # The call to add for records that load one by one; see {SequelModels}, ActiveRecord needs none.
         def unlisted = ""
 
         # Writes the declaration of an association that loads one chosen record.

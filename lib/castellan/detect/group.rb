@@ -145,9 +145,8 @@ module Castellan
         instead
       end
 
-      # Finds the call site of the first statements. If all have the same site, it is a loop: then only every
-      # 7th statement is checked, and later every 29th (odd steps, so that two alternating lines are both
-      # seen).
+      # Finds the call site of the first 5 statements, or 16 if their sites differ; after that of every 7th, and
+      # beyond 64 of every 29th (odd steps, so that two alternating lines are both seen).
       def look
         move_to(CallSite.current)
         @stack = CallSite.frames(MOST_FRAMES) if @count == 2

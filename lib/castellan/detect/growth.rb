@@ -10,8 +10,8 @@ module Castellan
     #   growth.costs       # => { ns: 210_000.0, objects: 310.5, bytes: 48.0 }, per additional record
     #   growth.to_s        # => "1.0 more queries a record at app/serializers/user_serializer.rb:14: select …"
     #
-    # The number of queries per shape is fitted as a + b·n. If neither the result nor the number of loaded
-    # records grows, `constant?` is false: nothing shows that the block used the new records.
+    # The number of queries per shape is fitted as a + b·n. If the result keeps its size (or, without a size, no
+    # more records are loaded), `constant?` is false: nothing shows that the block used the new records.
     class Growth
       # One run: `added` records, `groups` as `{ fingerprint => [statements, site] }`, `size` of the result
       # (nil if it has none), `text` (whether `size` is in bytes), records `loaded`, nanoseconds, allocated
