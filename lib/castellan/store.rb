@@ -14,7 +14,7 @@ module Castellan
   #   store.delete_multi(%w[users])
   #   store.increment("hits")                                       # => 1; reads back as "1"
   #   store.compare_and_delete("lease", "me")                       # => true if the value was "me"
-  #   store.supports?(:lease)                                       # whether if_absent: is atomic for all clients
+  #   store.supports?(:lease)  # => true if if_absent: is atomic for all clients
   #
   # Keys and values are Strings of any bytes; values are returned in binary. `ttl:` is in seconds, possibly
   # fractional (memcached rounds up); nil keeps the value while there is room. A store skips values that are

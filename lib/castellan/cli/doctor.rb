@@ -6,8 +6,7 @@ require "optparse"
 
 module Castellan
   module CLI
-    # `castellan doctor [config.ru | app.rb] --get PATH -H 'Name: value'`: reports what is slow at an
-    # endpoint, and why.
+    # Runs `castellan doctor [config.ru | app.rb] --get PATH -H 'Name: value'`.
     class Doctor
       # @return [String]
       def self.summary

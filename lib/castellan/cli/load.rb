@@ -5,8 +5,7 @@ require_relative "../load_test"
 
 module Castellan
   module CLI
-    # `castellan load URL`, also `castellan siege`: puts closed-loop load on a URL and prints the figures that
-    # siege prints.
+    # Runs `castellan load URL`, also `castellan siege`: a closed-loop load test with siege's figures.
     #
     #   Castellan::CLI::Load.new(%w[http://127.0.0.1:3000/posts -c 10 -t 5]).call # => 0
     #

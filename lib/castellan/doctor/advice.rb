@@ -2,10 +2,9 @@
 
 module Castellan
   module Doctor
-    # Recommends the next step after an examination: fix repeated queries first, then the largest part of the
-    # time.
+    # Recommends the next step after an examination: repeated queries first, then the slowest part.
     #
-    #   Advice.new(examination).to_s   # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
+    #   Advice.new(examination).to_s   # => "add .preload(:employee) where the users are loaded: …"
     class Advice
       MANY_OBJECTS = 5_000
       MOSTLY_SQL = 0.6
@@ -40,7 +39,7 @@ module Castellan
         "no preload mends what is repeated; see above for what to ask at once instead"
       end
 
-      # What saves the most time, as measured; all together only where that saves more than the best alone.
+      # The fix that saves the most time; all together only if that saves more than the best fix alone.
       def best_tried(groups)
         best = groups.select { |group| trial(group)&.worth? }.max_by { |group| trial(group).gain_ns }
         together = @trials[:together]

@@ -2,8 +2,7 @@
 
 module Castellan
   module Doctor
-    # Response of the application, read to its end like a server does: `each`, or `call` for streaming bodies
-    # (Rack 3).
+    # Sends a request and reads the response to its end: `each`, or `call` for streaming bodies (Rack 3).
     #
     #   answer = Answer.to(application, request.env)
     #   answer.status   # => 200

@@ -6,7 +6,7 @@ module Castellan
   module Doctor
     # Parses a curl command as a browser's "Copy as cURL (bash)" writes it.
     #
-    #   Curl.parse(%q(curl 'https://app.example/users?role=admin' -H 'accept: */*' --compressed))  # => Request
+    #   Curl.parse(%q(curl 'https://app.example/users' -H 'accept: */*' --compressed))  # => Request
     #
     # Reads the URL, -H, -X, -I, -b (cookies as text), -A, -e and -u, also joined (`-sXGET`); raises for
     # options that send a body; ignores others (--compressed, -s, -k …). Drops Accept-Encoding, so that

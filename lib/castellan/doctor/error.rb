@@ -2,8 +2,8 @@
 
 module Castellan
   module Doctor
-    # Raised if the application cannot be examined: it does not boot, or does not respond with success. The
-    # message has the reason and the next step.
+    # Raised if the application does not boot, or does not respond with success.
+    # The message has the reason and the next step.
     class Error < Castellan::Error; end
   end
 end

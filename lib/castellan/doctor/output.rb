@@ -4,7 +4,7 @@ require "tempfile"
 
 module Castellan
   module Doctor
-    # Separates the application's output from the doctor's: Rails may log to standard output in production.
+    # Separates the doctor's output from the application's, which may log to standard output.
     #
     #   output = Output.aside    # from here on standard output goes to a temporary file
     #   output.puts "a report"   # to the original standard output

@@ -6,7 +6,7 @@ module Castellan
   module Doctor
     # Explains why a response is not measured, and what to do: only 2xx responses are measured.
     #
-    #   Refusal.of(answer, request)  # => "the application answered 401, which is not measured: it wants to know who asks; …"
+    #   Refusal.of(answer, request)  # => "the application answered 401, which is not measured: …"
     class Refusal
       NO_TABLE = /no such table|could not find table|undefinedtable|relation "[^"]*" does not exist/i
       MARKUP = %r{<(style|script|title)\b.*?</\1>|<[^>]+>}m

@@ -4,9 +4,9 @@ require "rack/mock_request"
 
 module Castellan
   module Doctor
-    # Builds the Rack environment of the examined request. GET and HEAD only, because it is sent many times.
+    # Builds the Rack environment of the examined request: GET or HEAD, because it is sent many times.
     #
-    #   Request.new("/users?role=admin", headers: { "Authorization" => "Bearer …" }).env  # => Rack's environment, a new one each time
+    #   Request.new("/users?role=admin", headers: { "Authorization" => "Bearer …" }).env
     class Request
       VERBS = %w[GET HEAD].freeze
       NOT_PREFIXED = %w[CONTENT_TYPE CONTENT_LENGTH].freeze

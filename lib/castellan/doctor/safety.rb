@@ -2,8 +2,7 @@
 
 module Castellan
   module Doctor
-    # Drops jobs and mail while the application is examined. Nothing is restored: the process ends with the
-    # doctor.
+    # Drops jobs and mail while the application is examined, until the process ends.
     #
     #   Safety.engage   # => ["jobs of ActiveJob are dropped", "mail is not delivered"]
     #

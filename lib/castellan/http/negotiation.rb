@@ -2,8 +2,7 @@
 
 module Castellan
   module HTTP
-    # Chooses the response's media type and checks the request's (JSON:API 1.1 "Content Negotiation"; RFC 9110
-    # §12.5.1).
+    # Chooses the response's media type and checks the request's (JSON:API 1.1; RFC 9110 §12.5.1).
     #
     #   negotiation = Negotiation.new
     #   negotiation.response_type(env["HTTP_ACCEPT"])           # => "application/vnd.api+json"; nil means 406

@@ -2,7 +2,7 @@
 
 module Castellan
   class Ledger
-    # Formats a ledger as GitHub-flavoured Markdown: a table per story, with findings and reasons below it.
+    # Formats a ledger as GitHub-flavoured Markdown: a table per story, findings and reasons below it.
     #
     #   MarkdownTables.new(ledger).to_s # => "## users\n\n| step | ms | …"
     #

@@ -2,7 +2,7 @@
 
 module Castellan
   module LoadTest
-    # Simulates one user: sends the next request when the response is complete, until the budget is used up.
+    # Simulates one user: sends the next request when the response is complete, while the budget lasts.
     #
     #   client = Client.new(connection, budget: budget, expect: [200..299])
     #   client.call.successful # => 1_639

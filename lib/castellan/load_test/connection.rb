@@ -5,7 +5,7 @@ require "socket"
 
 module Castellan
   module LoadTest
-    # Connection to the server under test: sends a prepared request and reads its response to the last byte.
+    # Sends a prepared request to the server under test and reads the response to its last byte.
     #
     #   connection = Connection.new(request, timeout: 30)
     #   connection.exchange { |bytes| total += bytes } # => 200

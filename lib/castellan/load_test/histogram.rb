@@ -2,8 +2,7 @@
 
 module Castellan
   module LoadTest
-    # Counts durations in buckets of 0.1 %, so that any number of values fits into bounded memory (like
-    # HdrHistogram).
+    # Counts durations in buckets of 0.1 %, in bounded memory (like HdrHistogram).
     #
     #   histogram = Histogram.new
     #   histogram.record(1_050_000)

@@ -2,7 +2,7 @@
 
 module Castellan
   module LoadTest
-    # Runs one load test: starts the clients, waits for them and adds up their counts. Use each instance once.
+    # Runs one load test: starts the clients and adds up their counts. Use each instance once.
     #
     #   run = Run.new("http://127.0.0.1:3000/posts", clients: 10, seconds: 5)
     #   trap("INT") { run.stop }

@@ -2,7 +2,7 @@
 
 module Castellan
   module LoadTest
-    # Result of a load test, with siege's terms and units: seconds. Percentiles are in nanoseconds. Frozen.
+    # Reports a load test in siege's terms and units (seconds); percentiles are in nanoseconds. Frozen.
     #
     #   result.rate         # => 163.93, successful requests per second
     #   result.availability # => 100.0, percent of attempts with a complete response and an expected status

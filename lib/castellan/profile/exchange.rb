@@ -2,8 +2,7 @@
 
 module Castellan
   module Profile
-    # Records one profiled request and its response, adds Server-Timing, and stores the result after the body
-    # is sent.
+    # Records one profiled request, adds Server-Timing, and stores the result after the body is sent.
     #
     #   Exchange.new(env, session, settings).call(app)   # => the response, with Server-Timing
     #
@@ -104,7 +103,7 @@ module Castellan
         response
       end
 
-      # Whether the body is complete before it is sent.
+      # True if the body is complete before it is sent.
       def complete?(body) = body.respond_to?(:to_ary) || body.respond_to?(:to_path)
 
       # An Array stays an Array: some servers check the body's class.

@@ -2,7 +2,7 @@
 
 module Castellan
   module Profile
-    # Sums nested durations by kind, each without the durations inside it. Add inner ones first, as they end.
+    # Sums nested durations by kind, each without the durations inside it. Add inner ones first.
     #
     #   nesting = Nesting.new
     #   nesting.add(:sql, 20, 10)      # from 20 to 30

@@ -2,8 +2,7 @@
 
 module Castellan
   module Profile
-    # Builds the queries of a {Result} from a {Recorder}: SQL without literals, frames as text, index of the
-    # finding.
+    # Builds the queries of a {Result} from a {Recorder}: SQL, frames as text, index of the finding.
     #
     #   QueryRows.new(recorder, findings, from_ns: started_ns).to_table.to_a   # => [{ at_ns: 120_000, … }]
     #

@@ -4,10 +4,9 @@ require "json"
 
 module Castellan
   module Profile
-    # Compact storage of a result's queries: each text and each list of frames once, and eight cells per
-    # query.
+    # Stores a result's queries compactly: each text and list of frames once, eight cells per query.
     #
-    #   table = QueryTable.new(texts: ["select ?"], frames: [["a.rb:1:in `x'"]], cells: "1000,400,2,false,0,0,0,null")
+    #   table = QueryTable.new(texts: ["select ?"], frames: [["a.rb:1"]], cells: "1000,400,2,false,0,0,0,null")
     #   table.to_a     # => [{ at_ns: 1_000, duration_ns: 400, rows: 2, cached: false, sql: "select ?", … }]
     #   QueryTable.new(**table.to_h).to_a   # => the same
     #

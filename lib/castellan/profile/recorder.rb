@@ -2,8 +2,7 @@
 
 module Castellan
   module Profile
-    # Observes a profile: a {Detect::Tally} that also keeps statements with frames, cache lookups and
-    # renderings.
+    # Observes a profile: a {Detect::Tally} that also keeps statements, cache lookups and renderings.
     #
     #   recorder = Recorder.new
     #   Instrument.record(recorder) { User.all.each(&:employee) }

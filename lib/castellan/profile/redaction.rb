@@ -4,8 +4,7 @@ require "uri"
 
 module Castellan
   module Profile
-    # Redacts secrets in the query string, the path and the headers of a request before they are stored.
-    # Frozen.
+    # Redacts secrets in a request's query string, path and headers before they are stored. Frozen.
     #
     #   redaction = Redaction.new(filter: [:email])
     #   redaction.query("page=2&email=a%40b.c")   # => "page=2&email=[FILTERED]"

@@ -2,8 +2,7 @@
 
 module Castellan
   module Profile
-    # Formats a profile as a Server-Timing header (W3C Server Timing) for browser developer tools. Pure
-    # functions.
+    # Formats a profile as a Server-Timing header (W3C Server Timing) for browser developer tools.
     #
     #   ServerTiming.of(parts, queries: 52, repeated: 1, looks: [[:document, :miss]])
     #   # => 'db;dur=12.3;desc="52 queries", cache;dur=0.1;desc="document miss", …, total;dur=43.4'

@@ -2,8 +2,8 @@
 
 module Castellan
   module Profile
-    # Writes stacks in speedscope's file format
-    # (https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources).
+    # Writes stacks in speedscope's file format.
+    # https://github.com/jlfwong/speedscope/wiki/Importing-from-custom-sources
     #
     #   Speedscope.of([[[["User#name", "app/user.rb", 4]], 1_000]], name: "GET /users", unit: "nanoseconds")
     #

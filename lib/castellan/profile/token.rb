@@ -2,8 +2,7 @@
 
 module Castellan
   module Profile
-    # Signs and verifies expiring tokens: "1767225600.9f86d0…", the expiry in Unix seconds and its
-    # HMAC-SHA256. Frozen.
+    # Signs and verifies expiring tokens: "1767225600.9f86d0…", Unix time and HMAC-SHA256. Frozen.
     #
     #   token = Token.new(secret)
     #   text = token.sign(3_600)     # valid for an hour

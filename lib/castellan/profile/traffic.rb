@@ -2,7 +2,7 @@
 
 module Castellan
   module Profile
-    # Counts running requests, so that a profile can report how many others share its process-wide figures.
+    # Counts running requests, because they share the process-wide figures of a profile.
     #
     #   traffic.enter
     #   mark = traffic.mark          # at the start of a profile

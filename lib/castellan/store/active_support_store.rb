@@ -6,7 +6,7 @@ require "digest"
 
 module Castellan
   module Store
-    # Stores bytes in an ActiveSupport::Cache::Store such as `Rails.cache`, next to the application's entries.
+    # Stores bytes in an ActiveSupport::Cache::Store such as `Rails.cache`.
     #
     #   store = ActiveSupportStore.new(Rails.cache)
     #

@@ -5,8 +5,7 @@ require "fileutils"
 
 module Castellan
   module Store
-    # Stores bytes in files of one directory, which the processes of a machine share. Evicts the oldest when
-    # full.
+    # Stores bytes in files of a directory that processes share; evicts the oldest when it is full.
     #
     #   store = DirectoryStore.new("tmp/castellan", max_bytesize: 64 * 1024 * 1024)
     #   store.write_multi({ "a" => "1" }, ttl: 60)

@@ -4,7 +4,7 @@ require "securerandom"
 
 module Castellan
   module Store
-    # Checks that an object implements the {Store} interface, by using it; for test suites of custom stores.
+    # Checks that an object implements the {Store} interface, for test suites of custom stores.
     #
     #   Linter.new(MyStore.new).call      # raises ConfigurationError with every defect
     #   Linter.new(MyStore.new).defects   # => ["MyStore#read_multi - returns nil, not a Hash"]

@@ -2,8 +2,7 @@
 
 module Castellan
   module Store
-    # Stores bytes in this process, up to a limit, and evicts the least recently used (LRU). The default
-    # store.
+    # Stores bytes in this process, up to a limit; evicts the least recently used (LRU). The default.
     #
     #   store = MemoryStore.new(max_bytesize: 64 * 1024 * 1024)
     #   store.write_multi({ "a" => "1" }, ttl: 60)

@@ -107,8 +107,7 @@ module Castellan
         end
       end
 
-      # Loading fixtures disables all triggers and then enables them; this restores ENABLE ALWAYS for
-      # Castellan's.
+      # Restores ENABLE ALWAYS after fixtures are loaded, which disables all triggers and then enables them.
       module ReferentialIntegrity
         def disable_referential_integrity(&block)
           result = super

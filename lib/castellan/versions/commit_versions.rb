@@ -4,8 +4,7 @@ require "securerandom"
 
 module Castellan
   module Versions
-    # Version tokens that ORM callbacks change after each commit, in a shared store; for databases without
-    # triggers.
+    # Changes version tokens in a shared store by ORM callbacks; for databases without triggers.
     #
     #   versions = CommitVersions.new(Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]))
     #   versions.watch(User, Role)                       # ActiveRecord or Sequel models, at boot

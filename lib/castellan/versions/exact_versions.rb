@@ -4,7 +4,7 @@ require "digest"
 
 module Castellan
   module Versions
-    # Version tokens that change with every committed change of a table, by triggers on PostgreSQL and SQLite.
+    # Reads version tokens that triggers change on every commit, on PostgreSQL and SQLite.
     #
     #   castellan_versions :users, :roles                             # in a Rails migration
     #   versions = ExactVersions.new(ActiveRecord::Base)              # or a Sequel::Database

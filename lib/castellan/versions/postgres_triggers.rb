@@ -2,8 +2,7 @@
 
 module Castellan
   module Versions
-    # SQL of exact versions on PostgreSQL (11 and later): one statement trigger per table, and sharded
-    # counters.
+    # Generates the SQL of exact versions on PostgreSQL 11+: a statement trigger and counters per table.
     #
     #   PostgresTriggers.install("users")          # => statements
     #   PostgresTriggers.current(%w[users roles])  # => one SELECT of one value, NULL if unknown

@@ -2,8 +2,7 @@
 
 module Castellan
   module Versions
-    # SQL of exact versions on SQLite: three row triggers per table, and one row with a random number per
-    # table.
+    # Generates the SQL of exact versions on SQLite: three row triggers and one random number per table.
     #
     #   SQLiteTriggers.install("users")          # => statements
     #   SQLiteTriggers.current(%w[users roles])  # => one SELECT of one value, NULL if a trigger is missing

@@ -2,8 +2,7 @@
 
 module Castellan
   module Versions
-    # Version tokens of count and max(updated_at), like hand-written cache keys. Needs no installation; misses
-    # changes.
+    # Computes version tokens of count and max(updated_at), like hand-written cache keys.
     #
     #   versions = UpdatedAtVersions.new(ActiveRecord::Base)
     #   versions.current([Dependency.new("posts")]) # => "20-2026-01-02 03:04:05.678901"

@@ -3,8 +3,7 @@
 module Castellan
   module Doctor
     class Trial
-      # Hooks an {Injection} into ActiveRecord. Prepended at the first trial; without a trial they only check
-      # a variable.
+      # Hooks an {Injection} into ActiveRecord, at the first trial. Without a trial the hooks do nothing.
       #
       #   ActiveRecordInjection.prepare
       #

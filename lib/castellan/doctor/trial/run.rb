@@ -7,13 +7,12 @@ module Castellan
       #
       #   run = Run.of(findings) { application.call(env) }
       #   run.measurement.queries   # => 1139
-      #   run.asked                 # => 162, statements of the findings
+      #   run.asked                 # => 162 statements of the findings
       #   run.loads                 # => [["User", "app/controllers/users_controller.rb:9"]]
       #
       # Objects are counted for the whole process.
       class Run
-        # Counts all statements and those of the given fingerprints, and collects the call sites that load
-        # records.
+        # Counts all statements and those of the findings, and collects the call sites that load records.
         class Statements
           attr_reader :counter, :asked, :loads
 

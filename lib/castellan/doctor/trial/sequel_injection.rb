@@ -3,8 +3,7 @@
 module Castellan
   module Doctor
     class Trial
-      # Hooks an {Injection} into Sequel. Prepended at the first trial; without a trial they only check a
-      # variable.
+      # Hooks an {Injection} into Sequel, at the first trial. Without a trial the hooks do nothing.
       #
       #   SequelInjection.prepare
       #

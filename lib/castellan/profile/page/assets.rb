@@ -3,8 +3,7 @@
 module Castellan
   module Profile
     class Page
-      # Finds the page's files by the name in their URL. Names are looked up in a list, never joined to a
-      # directory.
+      # Finds the page's files by the name in their URL: looks names up in a list, never in a directory.
       #
       #   Assets.find("page.css").content_type            # => "text/css; charset=utf-8"
       #   Assets.find("speedscope/index.html").content    # => "<!DOCTYPE html>…"

@@ -7,7 +7,7 @@ module Castellan
       #
       #   headline = Headline.new(result)
       #   headline.text   # => "324 of 329 queries repeat: 16.2 ms of 213 ms."
-      #   headline.next_step # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
+      #   headline.next_step # => "add .preload(:employee) where the users are loaded: app/…/users_controller.rb:9"
       class Headline
         MOST = 0.5
         SLOW_NS = 5_000_000

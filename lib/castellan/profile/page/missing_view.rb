@@ -5,7 +5,7 @@ module Castellan
     class Page
       # Renders the 404 page.
       #
-      #   MissingView.new("This profile is gone: they are kept for a time and within bounds.", root: "/castellan").to_s
+      #   MissingView.new("This profile is gone.", root: "/castellan").to_s
       class MissingView < View
         template "missing_page"
 

@@ -5,7 +5,7 @@ module Castellan
     class Page
       # Renders the page of one request.
       #
-      #   ResultView.new(result, root: "/castellan", origin: "http://localhost:3000", others: results.latest).to_s
+      #   ResultView.new(result, root: "/castellan", origin: "http://localhost:3000").to_s
       class ResultView < View
         template "result_page", "findings", "timeline", "queries", "caches", "memory", "flame", "request"
 

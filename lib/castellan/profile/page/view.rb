@@ -5,8 +5,9 @@ require "uri"
 module Castellan
   module Profile
     class Page
-      # Base class of the views: templates, layout, links and small drawings. {Template} escapes inserted
-      # values; create HTML only with templates or {#tag}.
+      # Base class of the views: templates, layout, links and small drawings.
+      #
+      # {Template} escapes inserted values; create HTML only with templates or {#tag}.
       #
       #   class HelloView < View
       #     template "hello"          # hello.html.erb, as the method `hello`

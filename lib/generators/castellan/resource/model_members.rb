@@ -4,7 +4,7 @@ require "active_support/parameter_filter"
 
 module Castellan
   module Generators
-    # Selects the columns and associations of a model for its resource, and gives reasons for those left out.
+    # Selects a model's columns and associations for its resource, with reasons for those left out.
     #
     #   members = ModelMembers.new(User)
     #   members.attributes      # => ["email", "last_name"]
