@@ -7,7 +7,7 @@ require "rbconfig"
 module Castellan
   # Runs tests on the newest supported Rails, which needs a newer Ruby than Debian's stable release had for long.
   #
-  #   NewestRuby.new.run(%w[test/contract_test.rb])   # => true when they passed
+  #   NewestRuby.new.run(%w[test/contract_test.rb], log: "newest.log")   # => true when they passed
   #
   # Where this Ruby is new enough, the tests run here. As root on Debian they run in a chroot of a newer release, which debootstrap
   # makes once, with Ruby, a compiler and PostgreSQL in it.
@@ -29,14 +29,18 @@ module Castellan
     # @return [Boolean] whether this machine can run them
     def available? = here? || (Process.euid.zero? && File.executable?("/usr/bin/apt-get"))
 
+    # Makes the chroot where this Ruby is too old.
+    # @return [Boolean] whether tests can run
+    def install = here? || prepare
+
     # @param files [Array<String>] test files, relative to the checkout
-    # @param env [Hash{String => String}]
+    # @param log [String] the path of a file that receives the output
     # @return [Boolean] whether all passed
-    def run(files, env = {})
-      return bundle_and_test({ "BUNDLE_GEMFILE" => File.join(ROOT, GEMFILE), **env }, ["bash", "-euc", script(files)], ROOT) if here?
+    def run(files, log:)
+      return bundle_and_test({ "BUNDLE_GEMFILE" => File.join(ROOT, GEMFILE) }, ["bash", "-euc", script(files)], ROOT, log) if here?
 
       command = ["chroot", CHROOT, "bash", "-euc", "cd /castellan; #{script(files)}"]
-      prepare && copy && with_proc { bundle_and_test(chroot_env(env), command, "/") }
+      copy && with_proc { bundle_and_test(chroot_env, command, "/", log) }
     end
 
     private
@@ -81,13 +85,13 @@ module Castellan
       system("umount", "--lazy", proc) if mounted
     end
 
-    def chroot_env(env)
+    def chroot_env
       { "BUNDLE_GEMFILE" => "/castellan/#{GEMFILE}", "GEM_HOME" => "/var/lib/castellan-gems", "HOME" => "/root", "LANG" => "C.UTF-8",
-        "PATH" => "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR" => "/tmp", **env }
+        "PATH" => "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR" => "/tmp" }
     end
 
-    def bundle_and_test(env, command, directory)
-      Bundler.with_unbundled_env { system(env, *command, chdir: directory, in: File::NULL) }
+    def bundle_and_test(env, command, directory, log)
+      system(Bundler.unbundled_env.merge(env), *command, chdir: directory, in: File::NULL, %i[out err] => log, unsetenv_others: true)
     end
 
     def script(files)
