@@ -77,14 +77,14 @@ module Castellan
       #   row and the viewer
       # @param if_columns [Array<Symbol>, nil] the columns that the `if:` block reads; without them a block of
       #   two arguments receives the record
-      # @param pure [Boolean] see {.pure}; applies to this attribute's blocks and the model's reader
+      # @param pure [Boolean, nil] see {.pure}; applies to this attribute's blocks and the model's reader
       # @param as_stored [Boolean] whether to write a column as stored, ignoring the model's methods and
       #   callbacks
       # @yieldparam row [#[], Object] a row with the named columns; without `columns:`, the record
       # @yieldparam viewer [Object, nil] if the block takes two arguments
       # @yieldreturn [Object] the value, written like the ORM's JSON
       # @raise [DeclarationError] for contradictory options; at boot, for an unknown column or association
-      def attribute(name, from: nil, columns: nil, preloads: nil, if: nil, if_columns: nil, pure: false, as_stored: false,
+      def attribute(name, from: nil, columns: nil, preloads: nil, if: nil, if_columns: nil, pure: nil, as_stored: false,
                     &block)
         shown = binding.local_variable_get(:if)
         Declaring.declare(self) do |declarations, location|
@@ -99,12 +99,12 @@ module Castellan
       # @param value [String, Hash, nil] a text with columns in braces ("/users/{id}"), or a constant link
       # @param columns [Array<Symbol>, nil] the columns that the block reads; without them it receives the
       #   record
-      # @param pure [Boolean] see {.pure}; applies to this block
+      # @param pure [Boolean, nil] see {.pure}; applies to this block
       # @yieldparam row [#[], Object] a row or the record
       # @yieldparam viewer [Object, nil] if the block takes two arguments
       # @yieldreturn [String, Hash, nil]
       # @raise [DeclarationError] without a text or block, or with both
-      def link(name, value = nil, columns: nil, pure: false, &block)
+      def link(name, value = nil, columns: nil, pure: nil, &block)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("link #{name.inspect}: write a text or a block, not both", location) if value.nil? == block.nil?
 
@@ -116,12 +116,12 @@ module Castellan
       # @param value [Hash, nil] a constant; keywords work, too: `meta version: 1`
       # @param columns [Array<Symbol>, nil] the columns that the block reads; without them it receives the
       #   record
-      # @param pure [Boolean] see {.pure}; applies to this block
+      # @param pure [Boolean, nil] see {.pure}; applies to this block
       # @yieldparam row [#[], Object] a row or the record
       # @yieldparam viewer [Object, nil] if the block takes two arguments
       # @yieldreturn [Hash, nil]
       # @raise [DeclarationError] without a Hash or block, or with both
-      def meta(value = nil, columns: nil, pure: false, **pairs, &block)
+      def meta(value = nil, columns: nil, pure: nil, **pairs, &block)
         value ||= pairs unless pairs.empty?
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("meta: write a Hash or a block, not both", location) if value.nil? == block.nil?
@@ -179,7 +179,7 @@ module Castellan
       # @param if [Proc] see {.attribute}
       # @param columns [Array<Symbol>] the columns that the blocks of links, meta and `if:` read; without them
       #   they receive the record
-      # @param pure [Boolean] see {.pure}; applies to the blocks of links, meta and `if:`
+      # @param pure [Boolean, nil] see {.pure}; applies to the blocks of links, meta and `if:`
       # @param from [Symbol, nil] the association, if its name differs: `has_many :images, from:
       #   :variant_images`
       # @param lazy [Boolean] whether to write linkage only if the records are included; otherwise the member

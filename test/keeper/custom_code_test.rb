@@ -110,6 +110,21 @@ module CustomCodeContract
     refute_kept(resource(above) { [pure(false), attribute(:seen, columns: [:title], &:title)] })
   end
 
+  def test_a_member_that_is_not_pure_is_not_kept_in_a_pure_resource
+    MEMBERS.each_value do |declare|
+      refute_kept(resource { pure && instance_exec(-> { "x" }, pure: false, &declare) })
+    end
+  end
+
+  def test_a_reader_in_the_text_of_a_link_counts_as_well
+    model = model_with_reader
+    declare = ->(**options) { model(model) && attribute(:title, as_stored: true) && link(:self, "/articles/{title}", **options) }
+    seen = resource { instance_exec(&declare) }
+    assert_nobody_elses(:current_attributes, seen)
+    assert_includes seen.document(keeper: @keeper).explain, "link :self: #{model} reads title by a method"
+    assert_kept(resource { instance_exec(pure: true, &declare) })
+  end
+
   def test_the_locale_and_the_zone_are_part_of_the_key_of_a_pure_block
     %i[locale zone].each do |name|
       read, = SURROUNDINGS.fetch(name)

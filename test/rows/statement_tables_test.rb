@@ -62,6 +62,14 @@ module StatementTablesOnPostgres
     super
   end
 
+  def test_an_operator_of_the_application_is_refused
+    run_sql("CREATE FUNCTION posted(text, text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT EXISTS (SELECT 1 FROM posts)'")
+    run_sql("CREATE OPERATOR === (LEFTARG = text, RIGHTARG = text, FUNCTION = posted)")
+    assert_includes tables("SELECT id FROM users WHERE name==='a'"), "it calls ==="
+    assert_includes tables("SELECT id FROM users WHERE name OPERATOR(public.===) 'a'"), "it calls ==="
+    assert_equal %w[users], tables("SELECT id FROM users WHERE name = 'a'")
+  end
+
   def test_uncertain_statements_of_postgresql_are_refused
     run_sql("CREATE FUNCTION now_of(u users) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()'")
     run_sql(%(CREATE FUNCTION "odd name"() RETURNS integer LANGUAGE sql AS 'SELECT count(*)::integer FROM posts'))

@@ -172,6 +172,23 @@ module ExactVersionsOnPostgres
     assert current("events")
   end
 
+  def test_an_heir_and_a_partition_count_with_what_is_written_through_their_parents
+    run_sql("CREATE TABLE guests (id integer PRIMARY KEY) INHERITS (users)")
+    run_sql("CREATE TABLE regulars () INHERITS (guests)")
+    run_sql("CREATE TABLE events (id integer, year integer) PARTITION BY LIST (year)")
+    run_sql("CREATE TABLE events_1 PARTITION OF events FOR VALUES IN (1)")
+    @versions.install(%w[events_1])
+    assert_nil current("events_1"), "events has no trigger"
+    @versions.install(%w[users events])
+    { "regulars" => "UPDATE users SET name = 'b'", "guests" => "DELETE FROM users", "events_1" => "INSERT INTO events VALUES (1, 1)" }
+      .each do |table, sql|
+        token = current(table)
+        other.run(sql)
+        refute_nil current(table), sql
+        refute_equal token, current(table), sql
+      end
+  end
+
   def test_a_table_whose_rows_depend_on_the_role_has_no_token
     assert users
     other.run("ALTER TABLE users ENABLE ROW LEVEL SECURITY")

@@ -61,7 +61,7 @@ module Castellan
       def attribute(node, member, adapter)
         attribute = member.attribute
         name = "attribute #{attribute.name.inspect}"
-        pure = attribute.pure || node.definition.pure?
+        pure = pure?(node, attribute)
         block(node, name, attribute, pure) if attribute.block
         member.positions.each do |position|
           column(node, name, node.columns[position], adapter, pure, attribute.location, as_stored: attribute.as_stored)
@@ -70,11 +70,14 @@ module Castellan
 
       def aside(node, aside, adapter)
         computed = aside.computed
-        return unless computed.code
-
-        pure = computed.code == :pure || node.definition.pure?
-        block(node, label(aside), computed, pure)
+        pure = pure?(node, computed)
+        block(node, label(aside), computed, pure) if computed.code
         aside.positions.each { |position| column(node, label(aside), node.columns[position], adapter, pure, computed.location) }
+      end
+
+      # What the member says wins over what its resource says.
+      def pure?(node, code)
+        code.pure.nil? ? node.definition.pure? : code.pure
       end
 
       # @param code [Resource::Attribute, Resource::Computed]

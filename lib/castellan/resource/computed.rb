@@ -11,15 +11,16 @@ module Castellan
     #   Computed.of(->(record, viewer) { … })                         # needs the model's instance: columns is nil
     #   Computed.of({ version: 1 })                                   # the same for each row
     #
-    # `code` is nil for a text or a constant, :pure for a block that is declared `pure: true`, and :impure for any other block.
-    Computed = Struct.new(:block, :columns, :location, :code) do
-      def self.of(value, columns: nil, location: nil, pure: false)
+    # `code` says whether the block is the application's, not made of a text or a constant; `pure` is what the declaration says of it and of
+    # the columns' readers and types, nil where the resource's `pure` counts.
+    Computed = Struct.new(:block, :columns, :location, :pure, :code) do
+      def self.of(value, columns: nil, location: nil, pure: nil)
         case value
         when Computed then value
-        when String then text(value, location)
+        when String then text(value, location, pure)
         else
-          block = block_of(value) or return new(->(_row) { value }, [].freeze, location)
-          new(block, columns && Array(columns).map(&:to_sym).freeze, location, pure ? :pure : :impure)
+          block = block_of(value) or return new(->(_row) { value }, [].freeze, location, pure, false)
+          new(block, columns && Array(columns).map(&:to_sym).freeze, location, pure, true)
         end
       end
 
@@ -32,10 +33,10 @@ module Castellan
       end
 
       # Columns are in braces, as in a URI template; their values are escaped.
-      def self.text(template, location)
+      def self.text(template, location, pure)
         columns = template.scan(/\{(\w+)\}/).flatten.map(&:to_sym)
         block = ->(row) { template.gsub(/\{(\w+)\}/) { ERB::Util.url_encode(row[Regexp.last_match(1)].to_s) } }
-        new(block, columns.uniq.freeze, location)
+        new(block, columns.uniq.freeze, location, pure, false)
       end
       private_class_method :text
 

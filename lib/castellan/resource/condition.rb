@@ -18,9 +18,9 @@ module Castellan
       # @param block [Proc, Method, nil] of one argument, the viewer, or of two, the row and the viewer
       # @param columns [Array<Symbol>, nil] what it reads of the row; a block of one argument gets that row then
       # @param shared [Boolean] whether the columns are for other blocks too: then a block of one argument is the viewer's
-      # @param pure [Boolean] whether it reads those columns and nothing else
+      # @param pure [Boolean, nil] whether it reads those columns and nothing else; nil: as the resource says
       # @return [Condition, nil]
-      def self.of(block, columns: nil, shared: false, pure: false, location: nil)
+      def self.of(block, columns: nil, shared: false, pure: nil, location: nil)
         new(block, columns, shared, pure, location) if block
       end
 

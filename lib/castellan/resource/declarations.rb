@@ -44,7 +44,7 @@ module Castellan
         @locations[:id] = location
       end
 
-      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil, condition: nil, pure: false,
+      def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil, condition: nil, pure: nil,
                     as_stored: false)
         if from && (columns || block)
           refuse("attribute #{name.inspect}: from: is read as it is; leave out columns: and the block", location)

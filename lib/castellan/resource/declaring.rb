@@ -30,7 +30,7 @@ module Castellan
         # @param names [Array<Symbol>]
         # @param options see {Resource.has_many}
         def relate(declaring, macro, names, block, resource: nil, from: nil, links: {}, meta: nil, columns: nil, lazy: false,
-                   include: true, if: nil, pure: false)
+                   include: true, if: nil, pure: nil)
           shown = binding.local_variable_get(:if)
           declare(declaring) do |declarations, location|
             code = { columns: columns, pure: pure, location: location }

@@ -24,13 +24,20 @@ module Castellan
         SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY($1::text[]) AND pronargs = 1
         AND EXISTS (SELECT 1 FROM pg_catalog.pg_type WHERE oid = proargtypes[0] AND typtype = 'c') LIMIT 1
       SQL
+      # EXPLAIN does not name the function of an operator. Those of extensions (citext's =) are immutable.
+      OPERATORS = <<~SQL
+        SELECT oprname FROM pg_catalog.pg_operator JOIN pg_catalog.pg_proc ON pg_proc.oid = oprcode
+        WHERE oprnamespace <> 'pg_catalog'::regnamespace AND provolatile <> 'i'
+        AND EXISTS (SELECT 1 FROM unnest($1::text[]) AS run WHERE position(oprname IN run) > 0) LIMIT 1
+      SQL
       DESCENDANTS = <<~SQL
         WITH RECURSIVE family (oid) AS (
           SELECT id::oid FROM unnest($1::text[]) AS id UNION SELECT inhrelid FROM family JOIN pg_catalog.pg_inherits ON inhparent = family.oid
         ) SELECT n.nspname || '.' || c.relname FROM family JOIN pg_catalog.pg_class c USING (oid) JOIN pg_catalog.pg_namespace n ON n.oid = relnamespace
       SQL
       CALL = /([\p{L}_][\p{L}\p{N}_$]*)"?\(/
-      private_constant :RELATIONS, :FUNCTIONS, :ROW_FUNCTIONS, :DESCENDANTS, :CALL
+      SYMBOLS = %r{[-+*/<>=~!@#%^&|`?]+}
+      private_constant :RELATIONS, :FUNCTIONS, :ROW_FUNCTIONS, :OPERATORS, :SYMBOLS, :DESCENDANTS, :CALL
 
       # @param session [Object] see {Session}
       def initialize(session)
@@ -58,7 +65,8 @@ module Castellan
       def explained(sql, words, relations)
         read, texts = plan(sql)
         called = first(FUNCTIONS, words.calls | texts.flat_map { |text| text.scan(CALL).flatten }) ||
-                 first(ROW_FUNCTIONS, words.names.map(&:last))
+                 first(ROW_FUNCTIONS, words.names.map(&:last)) ||
+                 rows(OPERATORS, [sql, *texts].flat_map { |text| text.scan(SYMBOLS) }.uniq).flatten.first
         return "it calls #{called}" if called
 
         unseen = read - rows(DESCENDANTS, relations.map(&:first)).flatten

@@ -20,7 +20,8 @@ module Castellan
     # triggers are ENABLE ALWAYS, so they also run under `session_replication_role = replica`. The token
     # contains the transaction ids of the rows in pg_class and pg_trigger: ALTER TABLE, a rewrite of the
     # table, and disabling and enabling a trigger change it. A table with inheriting tables or partitions
-    # includes their counters, and each of them needs its trigger.
+    # includes their counters, and each of them needs its trigger. So do its parents: a statement
+    # that names a parent changes the rows of the table without running its trigger.
     #
     # The table and functions are created in the first schema of the search path, next to `schema_migrations`.
     # Every role can read the counters; only the triggers write them. In a transaction that has written the
@@ -59,17 +60,32 @@ module Castellan
           DECLARE
             token text;
             has_children boolean;
+            has_parents boolean;
             inherits record;
           BEGIN
-            SELECT c.relhassubclass, c.xmin::text || '-' || t.xmin::text || '-' || (
+            SELECT c.relhassubclass, EXISTS (SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid) AND NOT (child AND c.relispartition),
+              c.xmin::text || '-' || t.xmin::text || '-' || (
               SELECT coalesce(sum(n), CASE WHEN child THEN 0 END) FROM %1$I.castellan_versions WHERE relation = watched
-            ) INTO has_children, token
+            ) INTO has_children, has_parents, token
             FROM pg_catalog.pg_class c JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND t.tgname = '#{TRIGGER}'
             WHERE c.oid = watched AND c.relkind IN ('r', 'p') AND NOT c.relrowsecurity AND t.tgenabled = 'A'
               AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_subscription_rel WHERE srrelid = c.oid);
             IF has_children THEN
               FOR inherits IN SELECT inhrelid, xmin FROM pg_catalog.pg_inherits WHERE inhparent = watched ORDER BY 1 LOOP
                 token := token || ',' || inherits.inhrelid || '-' || inherits.xmin || '-' || %1$I.castellan_version(inherits.inhrelid, true);
+              END LOOP;
+            END IF;
+            IF has_parents THEN -- a statement that names a parent runs the parent's trigger alone
+              FOR inherits IN
+                WITH RECURSIVE above (oid) AS (
+                  SELECT inhparent FROM pg_catalog.pg_inherits WHERE inhrelid = watched
+                  UNION SELECT inhparent FROM above JOIN pg_catalog.pg_inherits ON inhrelid = above.oid
+                ) SELECT above.oid, (
+                  SELECT t.xmin::text || '-' || (SELECT coalesce(sum(n), 0) FROM %1$I.castellan_versions WHERE relation = above.oid)
+                  FROM pg_catalog.pg_trigger t WHERE t.tgrelid = above.oid AND t.tgname = '#{TRIGGER}' AND t.tgenabled = 'A'
+                ) AS token FROM above ORDER BY 1
+              LOOP
+                token := token || '^' || inherits.oid || '-' || inherits.token;
               END LOOP;
             END IF;
             RETURN token;
