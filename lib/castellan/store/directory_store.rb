@@ -60,8 +60,7 @@ module Castellan
         nil
       end
 
-      # @return [Integer] new value; 1 if the counter was missing, text counts from its leading number. Keeps
-      #   the expiry
+      # @return [Integer] new value; 1 if the counter was missing or not a number. Keeps the expiry
       def increment(key)
         locked do
           bytes, ends_ns = entry(key)

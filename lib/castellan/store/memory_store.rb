@@ -68,8 +68,7 @@ module Castellan
         nil
       end
 
-      # @return [Integer] new value; 1 if the counter was missing, text counts from its leading number. Keeps
-      #   the expiry
+      # @return [Integer] new value; 1 if the counter was missing or not a number. Keeps the expiry
       def increment(key)
         @mutex.synchronize do
           now = Clock.monotonic_ns
