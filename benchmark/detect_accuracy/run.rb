@@ -28,7 +28,7 @@ Dir.mktmpdir("castellan-accuracy") do |directory|
     samples[what].flat_map(&:samples).each do |sample|
       said = detector.sees?(sample.group) ? detector.call(sample, world) : { found: nil }
       puts JSON.generate(said.merge(group: sample.group, kind: sample.kind, title: sample.title, expected: sample.expected.map(&:to_s),
-                                    kinds: sample.expected.map(&:kind)))
+                                    kinds: sample.expected.map(&:kind), wrong: sample.wrong, held_out: sample.held_out?))
     end
   end
 end
