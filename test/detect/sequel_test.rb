@@ -41,6 +41,14 @@ class DetectSequelTest < Minitest::Test
     assert_includes finding.fix, "eager(posts: { comments: :author }) where the users are loaded"
   end
 
+  def test_a_fix_uses_the_models_of_the_database_that_was_asked
+    [World::User, World::Archive::User].each do |users|
+      finding = only { users.eager(posts: :comments).all.each { |user| user.posts.each { |post| post.comments.each(&:author) } } }
+      assert_includes finding.fix, "eager(posts: { comments: :author }) where the users are loaded"
+      assert_equal users.name, finding.parent_model
+    end
+  end
+
   def test_the_last_of_a_filtered_association_needs_a_new_association
     finding = only { World::User.all.each { |user| user.tokens_dataset.where(on_behalf: false).order(:id).last } }
     assert_includes finding.fix, 'one_to_one(:last_token, class: "SequelWorld::Token", key: :user_id) ' \

@@ -7,6 +7,8 @@ require "castellan/detect"
 # Sequel models in a frozen SQLite in memory: 5 users, each with an employee, 2 tokens and 2 posts of 3
 # comments; every comment has an author, every post 2 tags.
 #
+# SequelWorld::Archive has models of the same tables on another database: 2 users with 2 posts each.
+#
 #   World = SequelWorld
 #   World::User.all.each(&:employee)
 module SequelWorld
@@ -67,4 +69,31 @@ module SequelWorld
     end
   end
   DB.freeze
+
+  module Archive
+    DB = Sequel.sqlite
+    { users: {}, posts: { user_id: Integer }, comments: { post_id: Integer, author_id: Integer } }.each do |table, columns|
+      DB.create_table(table) do
+        primary_key :id
+        columns.each { |name, type| column(name, type) }
+      end
+    end
+
+    class User < Sequel::Model(DB)
+      one_to_many :posts, class: "SequelWorld::Archive::Post"
+    end
+
+    class Post < Sequel::Model(DB)
+      one_to_many :comments, class: "SequelWorld::Archive::Comment"
+    end
+
+    class Comment < Sequel::Model(DB)
+      many_to_one :author, class: "SequelWorld::Archive::User"
+    end
+
+    2.times do
+      user = User.create
+      2.times { user.add_post({}).add_comment(author_id: user.id) }
+    end
+  end
 end

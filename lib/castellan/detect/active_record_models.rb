@@ -16,8 +16,9 @@ module Castellan
         # @return [Boolean] whether the class is an ActiveRecord model
         def model?(owner) = defined?(ActiveRecord::Base) && owner.is_a?(Class) && owner <= ActiveRecord::Base
 
+        # @param _database [Integer, nil] not needed: statements name their models
         # @return [Array<Class>] the models of a table, base classes only
-        def of_table(table)
+        def of_table(table, _database = nil)
           return [] unless defined?(ActiveRecord::Base)
 
           ActiveRecord::Base.descendants.select do |model|

@@ -11,11 +11,14 @@ module Castellan
         # @return [Boolean] whether the class is a Sequel model
         def model?(owner) = defined?(Sequel::Model) && owner.is_a?(Class) && owner <= Sequel::Model
 
+        # @param database [Integer, nil] see {Shape#database}: where models of this database have the table, only these
         # @return [Array<Class>] the models of a table
-        def of_table(table)
+        def of_table(table, database = nil)
           return [] unless defined?(Sequel::Model)
 
-          descendants(Sequel::Model).select { |model| model.name && table_of(model) == table }
+          models = descendants(Sequel::Model).select { |model| model.name && table_of(model) == table }
+          own = database && models.size > 1 ? models.select { |model| database_of(model) == database } : []
+          own.any? ? own : models
         end
 
         # @return [Link, nil]
@@ -60,7 +63,7 @@ module Castellan
         # A statement does not name its model, but a subclass adds an IN list of its kinds.
         # @return [String, nil] see {ActiveRecordModels.kind_column}
         def kind_column(shape)
-          model = of_table(shape.table).find { |one| one.respond_to?(:sti_key) && one.sti_key } if shape.listed?
+          model = of_table(shape.table, shape.database).find { |one| one.respond_to?(:sti_key) && one.sti_key } if shape.listed?
           model&.sti_key&.to_s
         end
 
@@ -69,7 +72,7 @@ module Castellan
 
         # @return [String, nil] see {ActiveRecordModels.lock_column}
         def lock_column(shape)
-          of_table(shape.table).find { |one| one.respond_to?(:lock_column) }&.lock_column&.to_s
+          of_table(shape.table, shape.database).find { |one| one.respond_to?(:lock_column) }&.lock_column&.to_s
         end
 
         def insert_many(model, shape) = "#{model.name}.#{"dataset.insert_conflict(…)." if shape.conflict}multi_insert(rows)"
@@ -104,6 +107,12 @@ module Castellan
 
         def table_of(model)
           last_part(model.dataset.first_source_table)
+        rescue Sequel::Error
+          nil
+        end
+
+        def database_of(model)
+          Instrument::Databases.number(Instrument::SequelInstrument.name_of(model.db))
         rescue Sequel::Error
           nil
         end

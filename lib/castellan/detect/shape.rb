@@ -106,9 +106,9 @@ module Castellan
       attr_reader :model
 
       # @return [Array<Class>] the models of the table: first the statement's own, then one with the name of
-      #   the table
+      #   the table; of Sequel's only those of the statement's database, where it has any
       def models
-        found = library.of_table(table)
+        found = library.of_table(table, database)
         found.each_with_index.sort_by { |one, place| [one.name == model ? 0 : 1, Words.table?(one, table) ? 0 : 1, place] }.map(&:first)
       end
 
