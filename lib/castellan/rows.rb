@@ -6,13 +6,10 @@
 #   adapter = Castellan::Rows.for(User)          # an ActiveRecord or Sequel model, relation or dataset
 #   adapter.fetch(plan, User.where(active: true)) # => #<Castellan::Plan::RowSet …>
 #
-# Each type is read in the first of three tiers that covers all of it. `Document#explain` names the tier and
-# the reason:
+# Each type is read in the first of three tiers that covers all of it. `Document#explain` names the tier:
 #
-# 1. Own columns, columns at the end of to-one paths, and links: one SELECT, plus one for each to-many
-#    relationship.
-# 2. Window limits (a LIMIT in an association's scope applies to each parent) and polymorphic links, also in
-#    SQL.
+# 1. Own columns, ends of to-one paths, and links: one SELECT, plus one per to-many relationship.
+# 2. Window limits (a LIMIT in an association's scope applies to each parent) and polymorphic links in SQL.
 # 3. Everything else through models, loaded in one batch: blocks that take the record, readers that the model
 #    overrides, scopes that take their owner, keys of several columns or of types that do not compare. See
 #    {ModelReasons}.
@@ -50,8 +47,8 @@ module Castellan
     end
 
     # @param adapter [Object] the adapter of the relationship's owner
-    # @param definition [Resource::Definition] one of the related definitions; if it has no model, the
-    #   association's is used
+    # @param definition [Resource::Definition] a related definition; without a model, the association's is
+    #   used
     # @return [Object] the adapter that reads the related rows
     def self.related(adapter, relationship, definition)
       return adapter.related(definition.model) if definition.model
@@ -62,8 +59,7 @@ module Castellan
 
     # @param adapter [Object] the adapter of the declared model
     # @param records [Array<Object>]
-    # @return [Object] an adapter for these records: the given one, one for their own class, or one for plain
-    #   objects
+    # @return [Object] the given adapter, or one for the records' own class or for plain objects
     def self.adapter_for(adapter, records)
       return adapter if records.empty? || (adapter.model && adapter.instances.all?(records))
 

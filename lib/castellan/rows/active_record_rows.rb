@@ -95,10 +95,8 @@ module Castellan
         plan.derive(key) { FlatReader.of(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
       end
 
-      # Loads the records of a scope for blocks that take them: one statement through the caller's relation,
-      # each record once.
-      # @param whole [Boolean] select all columns, unless the scope selects something else under a column's
-      #   name
+      # Loads the records of a scope, each once, in one statement through the caller's relation.
+      # @param whole [Boolean] select all columns, unless the scope aliases something as a column
       # @return [Array<ActiveRecord::Base>]
       def load(scope, whole: false)
         scope = narrowed(scope)
@@ -155,8 +153,7 @@ module Castellan
         RelationSql.select(all.where(Arel.sql(condition)), list)
       end
 
-      # @return [Boolean] whether {#select_by_ids_sql} is constant; with STI it changes when subclasses are
-      #   loaded
+      # @return [Boolean] whether {#select_by_ids_sql} is constant; with STI, loading a subclass changes it
       def constant_by_ids?
         !model.finder_needs_type_condition?
       end
@@ -240,8 +237,7 @@ module Castellan
         @types.record_reason(column_name(column))
       end
 
-      # @return [Boolean] whether the driver's value and the reader's value have the same string, so that it
-      #   identifies the row
+      # @return [Boolean] whether the driver's and the reader's value are the same string, as ids must be
       def identifies?(column)
         @types.identifies?(column_name(column))
       end
@@ -268,8 +264,7 @@ module Castellan
         whole_indexes.any? { |index| Array(index.columns).first == column.to_s && index.using == :btree }
       end
 
-      # @return [Boolean] whether the database has a validated foreign key from the column to that table and
-      #   key
+      # @return [Boolean] whether a validated foreign key links the column to that table and key
       def references?(column, table, key)
         keys = @memo.fetch([:foreign_keys, model]) { lease { |connection| connection.foreign_keys(model.table_name) } }
         keys.any? { |found| found.column == column && found.to_table == table && found.primary_key == key && found.validated? }

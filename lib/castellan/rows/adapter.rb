@@ -20,8 +20,8 @@ module Castellan
         tables_read(plan).reason(scope_key(scope), further)
       end
 
-      # @return [Array<String>, String] the tables that a statement reads, or the reason why that is not
-      #   certain; see {StatementTables}
+      # @return [Array<String>, String] the statement's tables, or why they are uncertain; see
+      #   {StatementTables}
       def statement_tables(sql)
         @memo.fetch([:statement_tables, database_name]) { StatementTables.new(self) }.call(sql)
       end
@@ -46,8 +46,7 @@ module Castellan
         nil
       end
 
-      # @return [String, nil] why only an instance returns the column's value: the callback or method, and its
-      #   location
+      # @return [String, nil] the callback or method that requires an instance, and its location
       def record_reason(_column)
         nil
       end

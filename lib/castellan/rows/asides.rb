@@ -40,8 +40,7 @@ module Castellan
         @values.filter_map { |aside, values| [yield(aside.owner), values] if aside.kind == kind }.to_h
       end
 
-      # @param alone [Boolean] whether the object has no other members; it then gets an empty meta instead of
-      #   nothing
+      # @param alone [Boolean] whether the object has no other members and so needs an empty meta
       # @return [Array<String>, nil] `,"links":{…},"meta":{…}` for each row
       def after(values, alone: false)
         return if values.empty?

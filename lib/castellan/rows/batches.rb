@@ -8,8 +8,7 @@ module Castellan
     #     .each { |scope| Batches::End.of(adapter.fetch(plan, scope).tables[0].rows) }
     #
     # A scope in primary key order, or without an order, continues after the last key of each batch (keyset
-    # pagination). For another order or a limit, all ids are read first, and then the rows by these ids, in
-    # the scope's order.
+    # pagination). For another order or a limit, all ids are read first, then the rows by id, in order.
     class Batches
       # The end of a batch: its number of rows, and the driver's id of the last one.
       End = Struct.new(:count, :id) do

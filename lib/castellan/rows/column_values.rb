@@ -36,8 +36,7 @@ module Castellan
 
       private
 
-      # Lets the driver decode the ids, so that no strings are allocated; restores the text format for later
-      # reads.
+      # Lets the driver decode the ids, which allocates no strings; later reads return text again.
       def as_integers(rows, position)
         texts = rows.type_map
         rows.type_map = MAPS[[rows.nfields, position]] || map_of(rows.nfields, position)

@@ -33,8 +33,7 @@ module Castellan
       end
 
       # @param index [Integer] a member whose coder cannot write one of the values
-      # @return [Array<String>, nil] the values cast by the ORM's type, as JSON texts; nil if the type cannot
-      #   cast them either
+      # @return [Array<String>, nil] the values cast by the ORM's type, as JSON texts; nil if it fails too
       def retyped(index)
         member = node.members[index]
         JSONTexts.of(column_values(member.positions.first), adapter, node, member.attribute.key) { |row| ids[row] }

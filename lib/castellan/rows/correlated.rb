@@ -10,8 +10,7 @@ module Castellan
     #   Correlated.path(adapter, %i[employee], :id)   # (SELECT "employees"."id" … = "users"."id" LIMIT 1)
     #
     # Uses a subquery instead of a join, because a join multiplies rows, drops the association's LIMIT, and
-    # mixes its order with the caller's. With an index on the foreign key, a subquery costs one look-up per
-    # row.
+    # mixes its order with the caller's. With an index, it costs one look-up per row.
     class Correlated
       # Placeholder for the SQL of a scope; random, so that no value in a statement can contain it.
       MARK = "castellan_scope_#{SecureRandom.hex(8)}_".freeze
@@ -30,8 +29,7 @@ module Castellan
       # @param adapter [Object] the adapter of the model where the path begins
       # @param path [Array<Symbol>] to-one associations
       # @param name [Symbol] the column at the end of the path
-      # @param visible [Array<ScopedRows, nil>] the viewer's scope for each step; the value of a hidden row is
-      #   NULL
+      # @param visible [Array<ScopedRows, nil>] the viewer's scope for each step; hidden rows become NULL
       def self.path(adapter, path, name, visible = NOTHING)
         association = adapter.association(path.first)
         new(association.owner_key, path_sql(association, path.drop(1), name, visible), visible.compact)

@@ -4,7 +4,7 @@ module Castellan
   module Rows
     # Drops links whose related row does not exist, after reading them from a join table alone.
     #
-    #   Dangling.dropped(links, parents, roles, [1, 2, 3], session)   # => links; with only two roles found, those to the two
+    #   Dangling.dropped(links, parents, [1, 2], [1, 2, 3], several: false)   # => links, without those to 3
     #
     # If all ids were found, the links are returned unchanged, without a check of each.
     module Dangling
@@ -24,8 +24,7 @@ module Castellan
       end
 
       # Removes the links to one type of a polymorphic relationship whose rows do not exist.
-      # @param found [Array<Array(Object, Object, Integer)>] parent id, related id and position of the related
-      #   type
+      # @param found [Array<Array(Object, Object, Integer)>] parent id, related id and type position
       # @param kind [Integer] the position of the type
       # @param related [Array<Array>, PG::Result] the rows of that type that were found
       def reject!(found, kind, related)

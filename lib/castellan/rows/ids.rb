@@ -2,9 +2,8 @@
 
 module Castellan
   module Rows
-    # Reads the ids that a client sent as values of an integer column.
-    # Drops ids that are not such integers: the database would refuse them, and `to_i` would cut them to their
-    # leading digits.
+    # Reads the ids that a client sent as values of an integer column. Drops others: the database would refuse
+    # them, and `to_i` would keep their leading digits.
     #
     #   Ids.integers(["7", "7abc", 8, "99999999999999999999"])   # => [7, 8]
     module Ids

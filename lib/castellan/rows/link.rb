@@ -16,8 +16,7 @@ module Castellan
     class Link
       LIST = "castellan_list"
       NOTHING = [].freeze
-      # From this many parents on, pairs are read as two arrays: a row for each pair costs the server and
-      # driver more.
+      # From this many parents on, pairs are read as two arrays, because a row for each costs more.
       MANY = 50
       SELECTS = %i[own_rows pairs lateral].freeze
       private_constant :LIST, :NOTHING, :MANY, :SELECTS

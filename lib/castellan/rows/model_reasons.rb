@@ -6,8 +6,7 @@ module Castellan
     #
     #   ModelReasons.of(node, adapter)   # => ["label: its block takes the record"]
     #
-    # One such member loads the whole type through models, and all its members are read from these; other
-    # types stay rows.
+    # One such member makes the whole type load through models; other types stay rows.
     class ModelReasons
       # @return [Array<String>]
       def self.of(node, adapter)

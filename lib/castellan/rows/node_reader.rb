@@ -21,8 +21,7 @@ module Castellan
       # @param kept [Hash] reused parts of earlier readers, compared by identity of the node, edge or column
       # @param models [Hash] the nodes that are read through models, whose rows cannot carry links
       # @param plan_scopes [PlanScopes, nil] nil if no resource of the plan has a scope
-      # @param scopes [ViewerScopes, nil] which rows the viewer may see; nil if columns behind a scope are not
-      #   read
+      # @param scopes [ViewerScopes, nil] which rows the viewer may see; nil to ignore scopes
       def initialize(node, adapter, kept, models = NONE, plan_scopes = nil, scopes = nil)
         @node = node
         @adapter = adapter
@@ -229,8 +228,7 @@ module Castellan
         ["", expressions.each_with_index.map { |expression, index| listed(expression, index) }.join(", "), ""]
       end
 
-      # A subquery on the row's own table would resolve the row's columns as its own, so the rows are selected
-      # under an alias.
+      # A subquery on the same table would capture the row's columns, so the rows get an alias.
       def wrapped(expressions)
         outer = expressions.each_with_index.map do |expression, index|
           expression.column? ? "castellan_rows.c#{index}" : expression.within("castellan_rows.c#{index}")

@@ -17,8 +17,7 @@ module Castellan
 
       # @param records [Array<Object>]
       # @param name [Symbol] a column
-      # @return [Array<Object>] the values as stored in the table, without the model's readers, if the record
-      #   has them
+      # @return [Array<Object>] the values as stored, without the model's readers, if loaded
       def stored(records, name)
         records.map { |record| stored_value(record, name) }
       end

@@ -10,8 +10,7 @@ module Castellan
     #   OwnerKey.column(sql)                     # => %("assignments"."user_id")
     #   OwnerKey.replace(sql, %("users"."id"))   # => … WHERE "assignments"."user_id" = "users"."id"
     #
-    # The number fits into four bytes, because ActiveRecord writes `1=0` for a value out of the column's
-    # range.
+    # The number fits into four bytes, because ActiveRecord writes `1=0` for values out of range.
     module OwnerKey
       NUMBER = 1_847_362_915
       LITERAL = /'[^']*#{NUMBER}'|(?<![\w.'-])#{NUMBER}(?![\w.'])/
@@ -50,8 +49,7 @@ module Castellan
         sql.sub(COMPARISON) { yield Regexp.last_match(1) }
       end
 
-      # @return [String, nil] the column that is compared with the key; nil if the key is used otherwise, or
-      #   more than once
+      # @return [String, nil] the column that is compared with the key; nil if the key occurs elsewhere
       def column(sql)
         sql[COMPARISON, 1] if sql.scan(LITERAL).size == 1
       end

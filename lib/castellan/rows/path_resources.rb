@@ -13,8 +13,7 @@ module Castellan
       # @param definition [Resource::Definition, nil] a definition of the model where the path begins
       # @param path [Array<Symbol>]
       # @return [Array<Resource::Definition, nil>] one for each step
-      # @raise [DeclarationError] if several resources of one model have scopes and no relationship decides
-      #   between them
+      # @raise [DeclarationError] if several resources of one model have scopes and no relationship picks one
       def of(definition, adapter, path, location: nil)
         owner = definition
         path.map do |name|

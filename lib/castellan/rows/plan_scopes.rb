@@ -30,8 +30,7 @@ module Castellan
       end
 
       # @param column [Plan::Column] a column of one of the plan's nodes
-      # @return [Array<Resource::Definition, nil>, nil] one for each step of the path; nil if no step has a
-      #   scope
+      # @return [Array<Resource::Definition, nil>, nil] one for each step; nil if none has a scope
       def along(column)
         @along[column]
       end

@@ -8,8 +8,8 @@ module Castellan
     #   link.expressions                                   # => [type, id], which the row's SELECT must contain
     #   link.kind_of("User")                               # => 0, the position in relationship.definitions
     #
-    # A default scope, or a resource's scope, may hide records: one more query for each such type finds the
-    # visible ids.
+    # A default scope, or a resource's scope, may hide records: a query for each such type finds the visible
+    # ids.
     class PolymorphicLink
       # @return [Plan::Node::Edge]
       # @return [Object] the association
@@ -44,7 +44,7 @@ module Castellan
       # @param types [Array<String, nil>] one for each parent
       # @param ids [Array<Object, nil>] one for each parent
       # @param scopes [ViewerScopes]
-      # @return [Array<Array(Object, Object, Integer)>] parent id, related id and position of the related type
+      # @return [Array<Array(Object, Object, Integer)>] parent id, related id and type position
       # @raise [ConfigurationError] for a type without a resource
       def rows(parents, types, ids, scopes)
         found = parents.zip(ids, types).filter_map { |parent, id, type| [parent, id, kind_of(type)] if type && id }

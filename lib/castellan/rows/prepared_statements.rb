@@ -78,8 +78,7 @@ module Castellan
         raise unless forgotten?(sql, error)
       end
 
-      # @return [Boolean] whether the server has lost the statement or refuses to run it, and it can run again
-      #   now
+      # @return [Boolean] whether the server lost or refuses the statement, and it can run again
       def forgotten?(sql, error)
         forget?(sql, error) && @connection.transaction_status == PG::PQTRANS_IDLE
       end

@@ -70,8 +70,7 @@ module Castellan
       end
 
       # Queues the related rows of a polymorphic relationship.
-      # @param found [Array<Array(Object, Object, Integer)>] parent id, related id and position of the related
-      #   type
+      # @param found [Array<Array(Object, Object, Integer)>] parent id, related id and type position
       # @return [Plan::RowSet::Pairs]
       def of_several_types(edge, found, reading)
         edge.alternatives.each_with_index do |node, kind|

@@ -53,8 +53,7 @@ module Castellan
         end
       end
 
-      # @return [#call] parses a part of an id: returns an array of one value, or an empty one if the column
-      #   cannot hold it
+      # @return [#call] parses a part of an id to an array of one value, or none if it is invalid
       def reading(column, adapter)
         return ->(part) { Ids.integers([part]) } if adapter.integer?(column)
         return ->(part) { [part] } if adapter.identifies?(column)

@@ -53,8 +53,7 @@ module Castellan
       # @param path [Array<Symbol>] to-one associations
       # @param load [Boolean] whether to load associations that are not loaded
       # @param along [Array<Resource::Definition, nil>, nil] the scoped resource of each step
-      # @return [Array<Object>, nil] the values at the end of the path; nil if an association on it is not
-      #   loaded
+      # @return [Array<Object>, nil] the values at the path's end; nil if an association is not loaded
       def walk(path, name, load: false, as_stored: false, along: nil)
         ends = path.zip(along || []).reduce(@records) do |level, (association, definition)|
           level && step(level, association, definition, load)

@@ -8,11 +8,9 @@ module Castellan
     #   records.to_a            # => [ada, alan]
     #   Records.of(ada)         # => one record, for a document of a single resource
     #
-    # A record is an instance of ActiveRecord or Sequel, any object with readers, or a Hash with names as
-    # keys.
+    # A record is an instance of ActiveRecord or Sequel, any object with readers, or a Hash.
     class Records
-      # @param object [Object, nil] the argument of {Resource.document}; nil is a single resource that was not
-      #   found
+      # @param object [Object, nil] the argument of {Resource.document}; nil is a missing single resource
       # @return [Records]
       def self.of(object)
         return new([], single: true) if object.nil?

@@ -9,8 +9,7 @@ module Castellan
     #   visible.condition    # => "tasks"."id" IN (SELECT "tasks"."id" FROM "tasks" WHERE "tasks"."team_id" = 7)
     #   visible.ids([1, 2])  # => { "1" => true }: the second is out of scope
     #
-    # The condition is a subquery by primary key, so that the scope's joins, LIMIT or GROUP BY do not affect
-    # the outer query.
+    # The condition is a subquery by primary key, so that the scope's joins, LIMIT or GROUP BY stay inside.
     class ScopedRows
       # @return [Object] the scope's result: a relation or dataset
       attr_reader :relation

@@ -97,8 +97,7 @@ module Castellan
         plan.derive([:reader, model]) { FlatReader.of(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
       end
 
-      # Loads the records of a scope (of a dataset: hashes) for blocks that take them: one statement through
-      # the caller's dataset.
+      # Loads the records of a scope (of a dataset: hashes) in one statement through the caller's dataset.
       # @param whole [Boolean] select all columns, if the scope selects some by their own names
       # @return [Array<Sequel::Model, Hash>]
       def load(scope, whole: false)
@@ -137,8 +136,7 @@ module Castellan
         DatasetSql.select(@dataset.where(::Sequel.lit(condition)), list)
       end
 
-      # @return [Boolean] whether {#select_by_ids_sql} is constant; a model's filter may be evaluated in each
-      #   request
+      # @return [Boolean] whether {#select_by_ids_sql} is constant; a filtered model's is not
       def constant_by_ids?
         model? && model.simple_table ? true : false
       end
@@ -227,8 +225,7 @@ module Castellan
         @types.record_reason(column)
       end
 
-      # @return [Boolean] whether the driver's value and the reader's value have the same string, so that it
-      #   identifies the row
+      # @return [Boolean] whether the driver's and the reader's value are the same string, as ids must be
       def identifies?(column)
         @types.identifies?(column)
       end
@@ -252,8 +249,7 @@ module Castellan
 
       private
 
-      # Prepares statements only if the model has Sequel's plugin for it, because a connection pooler may not
-      # support them.
+      # Prepares only with Sequel's plugin, because a connection pooler may not support it.
       def prepares?
         model? && defined?(::Sequel::Plugins::PreparedStatements) && model.plugins.include?(::Sequel::Plugins::PreparedStatements) || false
       end

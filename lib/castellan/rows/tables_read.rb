@@ -8,8 +8,7 @@ module Castellan
     #   TablesRead.new(adapter, plan).call(User.where(active: true).to_sql)   # => ["users", "roles", "assignments"]
     #   TablesRead.new(adapter, plan).scopes                                  # => SQL of associations whose scopes may change
     #
-    # Uses {StatementTables}. Returns nil for plans with blocks that take a record, because Ruby code may read
-    # any table.
+    # Uses {StatementTables}. Returns nil for plans with blocks that take a record: Ruby may read any table.
     class TablesRead
       def initialize(adapter, plan)
         @adapter = adapter

@@ -15,8 +15,7 @@ module Castellan
 
       # @param definition [Resource::Definition]
       # @param adapter [Object] any adapter of the same database
-      # @return [ScopedRows, nil] nil if the resource has no scope, or its scope returns the relation
-      #   unchanged
+      # @return [ScopedRows, nil] nil without a scope, or if it returns the relation unchanged
       # @raise [DeclarationError] if the scope returns anything but a relation or dataset of the model
       def of(definition, adapter)
         return unless definition.scope

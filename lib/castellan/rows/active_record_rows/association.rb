@@ -70,8 +70,7 @@ module Castellan
         end
 
         # @param id [Symbol] the related resource's id column
-        # @param read [Boolean] whether the related rows are also read by the ids of the links, which finds
-        #   dangling links
+        # @param read [Boolean] whether the related rows are read too, which finds dangling links
         # @return [Array(LazyStatement, String, Boolean)] the statement that holds the links, its SQL
         #   expression of the related id, and whether links may dangle
         def links(id, read: false)
@@ -96,15 +95,14 @@ module Castellan
           !@reflection.through_reflection? && macro == :has_many
         end
 
-        # @return [Boolean] whether only the database can compare the keys (a case-insensitive collation, for
-        #   example)
+        # @return [Boolean] whether only the database can compare the keys, as with a case-insensitive
+        #   collation
         def equated?
           @equated
         end
 
         # @param id [Symbol] the related resource's id column
-        # @return [Boolean] whether the owner's foreign key is that id, so that no query is needed; false with
-        #   a default scope
+        # @return [Boolean] whether the owner's foreign key is that id; false with a default scope
         def foreign_key_of?(id)
           macro == :belongs_to && !@equated && unscoped? && @reflection.association_primary_key == id.to_s
         end
@@ -116,8 +114,7 @@ module Castellan
           !key.is_a?(Array) && @owner.related(found.klass).indexed?(key)
         end
 
-        # @return [Symbol, nil] the related column that finds at most one row, if no scope or type condition
-        #   applies
+        # @return [Symbol, nil] the related column that finds at most one row, if no scope applies
         def sure_key
           return if to_many? || @equated || @reflection.through_reflection? || @reflection.type || !unscoped?
 
@@ -204,8 +201,7 @@ module Castellan
           steady?(@reflection, &:nil?)
         end
 
-        # Whether the block returns true for the scope of every association on the way, without default scopes
-        # and STI.
+        # Whether the block is true for every scope on the way, and no default scope or STI applies.
         def steady?(reflection, &holds)
           return false if !yield(reflection.scope) || (!reflection.polymorphic? && adds?(reflection.klass))
           return true unless reflection.through_reflection?

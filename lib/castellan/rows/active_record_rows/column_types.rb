@@ -48,8 +48,7 @@ module Castellan
         end
 
         # @param name [String] a column
-        # @return [Symbol, nil] nil if the value must be read by {#cast} or through the model; depends on
-        #   Time.zone
+        # @return [Symbol, nil] nil if {#cast} or the model must read the value; depends on Time.zone
         def coder(name)
           coder = @coders.fetch(name)
           case coder
@@ -59,8 +58,7 @@ module Castellan
           end
         end
 
-        # Assumes that after_find and after_initialize do not change keys; otherwise no link could be read as
-        # a row.
+        # Assumes that after_find and after_initialize do not change keys, so that links can be rows.
         # @return [Boolean] whether the driver's value and the reader's value have the same string
         def identifies?(name)
           return false if [@model, *Subclasses.of(@model)].any? { |klass| written_by_hand?(klass, name) || other_type?(klass, name) }
@@ -76,8 +74,7 @@ module Castellan
         end
 
         # @param text [String] an id
-        # @return [Object, nil] what the reader returns after that text is stored; for an enum's number, its
-        #   name
+        # @return [Object, nil] the reader's value for the stored text; for an enum's number, its name
         def typecast(name, text)
           type = @model.type_for_attribute(name)
           value = type.cast(text)
@@ -101,14 +98,12 @@ module Castellan
           own_reader?(@model, name) || Subclasses.of(@model).any? { |klass| own_reader?(klass, name) || other_type?(klass, name) }
         end
 
-        # @return [String, nil] the type's class name if the application defines it (`attribute :price,
-        #   MoneyType.new`)
+        # @return [String, nil] the type's class name if it is the application's (MoneyType, for example)
         def custom_type(name)
           custom(@model.type_for_attribute(name))&.name
         end
 
-        # @return [String, nil] why only an instance returns the value: the callback or method, and its
-        #   location
+        # @return [String, nil] the callback or method that requires an instance, and its location
         def record_reason(name)
           klass = [@model, *Subclasses.of(@model)].find { |one|
             own_reader?(one, name) || (one != @model && other_type?(one, name))

@@ -9,8 +9,8 @@ module Castellan
       #   ConstantScope.constant?(-> { where("sent_at < ?", Time.now) })    # => false
       #
       # A scope is constant if its bytecode calls only the query methods below, on self, with literals. Every
-      # other scope counts as changing, as do all scopes on a Ruby without RubyVM; that costs microseconds and
-      # is never wrong.
+      # other scope counts as changing, as do all scopes on a Ruby without RubyVM; that costs only
+      # microseconds.
       module ConstantScope
         METHODS = %i[order reorder reverse_order where not rewhere limit distinct].freeze
         CALLS = %i[opt_send_without_block send].freeze
@@ -31,8 +31,7 @@ module Castellan
           sequence.to_a.last.grep(Array).all? { |instruction| harmless?(*instruction) }
         end
 
-        # Rails wraps a scope without arguments in a block whose local variable `scope` is the original
-        # lambda.
+        # Rails wraps a scope without arguments in a block whose local variable `scope` is the original.
         def written(scope)
           binding = scope.binding
           inner = binding.local_variable_defined?(:scope) && binding.local_variable_get(:scope)

@@ -16,14 +16,12 @@ module Castellan
           freeze
         end
 
-        # @return [Boolean] whether a condition on the key leaves the other rows unchanged (false with GROUP
-        #   BY or HAVING)
+        # @return [Boolean] whether the key can be filtered; false with GROUP BY or HAVING
         def possible?(scope)
           scope.group_values.empty? && scope.having_clause.empty?
         end
 
-        # @return [Symbol, nil] :asc or :desc if the scope is ordered by its primary key, or not ordered; nil
-        #   otherwise
+        # @return [Symbol, nil] :asc or :desc if the scope has no order or is ordered by its key
         def key_order(scope)
           return if scope.limit_value || scope.offset_value
           return :asc if scope.order_values.empty?
@@ -43,8 +41,8 @@ module Castellan
           scope.except(:limit, :offset)
         end
 
-        # Releases the connection after the block, unless the caller held one before (ActiveRecord before 7.2
-        # keeps leases).
+        # Releases the connection after the block, unless the caller held it. ActiveRecord before 7.2 keeps
+        # leases.
         def apart
           pool = @model.connection_pool
           held = pool.active_connection?
@@ -53,8 +51,7 @@ module Castellan
           pool.release_connection unless held
         end
 
-        # Runs the block in one transaction, in which all statements see the same rows: the caller's, or a new
-        # one.
+        # Runs the block in the caller's transaction, or in a new one where all statements see the same rows.
         def snapshot(&block)
           return yield if @model.connection_pool.active_connection? && @model.connection.transaction_open?
 

@@ -54,8 +54,8 @@ module Castellan
           step.polymorphic? ? related : [step.klass]
         end
 
-        # @return [Array<ActiveRecord::Relation>, nil] the relations of the step's scopes; nil if a scope
-        #   needs a record
+        # @return [Array<ActiveRecord::Relation>, nil] relations of the step's scopes; nil if one needs a
+        #   record
         def relations(step, related)
           classes = classes(step, related)
           return classes.reject { |klass| klass.default_scopes.empty? }.map(&:all) unless step.scope

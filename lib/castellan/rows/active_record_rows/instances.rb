@@ -77,8 +77,8 @@ module Castellan
           records.filter_map { |record| record.association(name).klass }.uniq
         end
 
-        # Dates and times in a form that the encoder reads without calling Ruby; nil if not all are dates (one
-        # may be infinite).
+        # Returns dates and times as the encoder reads them fastest; nil if not all are dates (infinity is
+        # not).
         def values(records, column, coder)
           case coder
           when :date then dates(read_column(records, column))
@@ -95,8 +95,7 @@ module Castellan
           values.map { |date| date&.iso8601 } if values.all? { |date| date.nil? || date.is_a?(::Date) }
         end
 
-        # Passing a block for missing attributes to each read would dominate the cost, so only nil is checked
-        # again.
+        # A block for missing attributes in each read would dominate the cost, so only nil is checked.
         def read_column(records, column)
           records.map do |record|
             value = record._read_attribute(column)

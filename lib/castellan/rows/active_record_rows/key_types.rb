@@ -21,8 +21,7 @@ module Castellan
 
         # @param adapter [ActiveRecordRows] the adapter of the database that compares the columns
         # @param owner [Class] the model of the keys
-        # @param link [ActiveRecord::Reflection::AbstractReflection] its table is the one that the keys are
-        #   compared in
+        # @param link [ActiveRecord::Reflection::AbstractReflection] leads to the table with the other column
         # @param related [Class] the model of that table
         # @return [KeyTypes]
         def self.of(adapter, owner, link, related = link.klass)
@@ -36,22 +35,19 @@ module Castellan
           @families = [own, other].compact.map { |column| family(column) }
         end
 
-        # @return [Boolean] whether equal keys may be different strings, or the database refuses to compare
-        #   the columns
+        # @return [Boolean] whether equal keys may be different strings, or cannot be compared
         def mixed?
           @families.uniq.size == 2 || several_texts? || collations.size == 2
         end
 
-        # @return [Boolean] whether comparing the columns gives the same result as comparing one with the
-        #   other's value
+        # @return [Boolean] whether comparing the columns equals comparing one with a value
         def equated?
           return false unless @own && @other && @own.collation == @other.collation
 
           !cast.nil? || (several_texts? && @own.sql_type == @other.sql_type)
         end
 
-        # @return [String, nil] the type that the owner's column must be cast to: text next to char(n) is cast
-        #   to bpchar
+        # @return [String, nil] the owner's cast: text is cast to bpchar if the other column is char(n)
         def cast
           "bpchar" if @families.first == :text && PADDED.match?(@other&.sql_type.to_s) && !several_texts?
         end

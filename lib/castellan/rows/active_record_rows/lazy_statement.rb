@@ -28,15 +28,13 @@ module Castellan
           cast(relation.reselect(Arel.sql(list)).to_sql)
         end
 
-        # @return [String] SELECT of all columns of the related rows, with the scope's limit, DISTINCT and
-        #   order
+        # @return [String] SELECT of all related columns, with the scope's limit, DISTINCT and order
         def whole_sql
           key = @relation.klass.primary_key
           cast(ordered(key ? [@relation.klass.arel_table[key]] : []).to_sql)
         end
 
-        # @return [Boolean] whether the statement can read many owners at once (no LIMIT, OFFSET, DISTINCT or
-        #   GROUP BY)
+        # @return [Boolean] whether it can read many owners at once (no LIMIT, DISTINCT or GROUP BY)
         def plain?
           @relation.limit_value.nil? && @relation.offset_value.nil? && !@relation.distinct_value && @relation.group_values.empty?
         end

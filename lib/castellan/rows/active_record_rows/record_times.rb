@@ -28,8 +28,7 @@ module Castellan
           end
         end
 
-        # Times that are already parsed are faster to write than their strings; the first record is
-        # representative.
+        # Parsed times are faster to write than their strings; the first record is representative.
         def texts?(record, column)
           record.has_attribute?(column) && record.read_attribute_before_type_cast(column).is_a?(String) &&
             !record.accessed_fields.include?(column)

@@ -3,9 +3,8 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Builds the SELECT that reads a relation's rows, each once.
-      # Omits what concerns instances (includes, strict_loading, readonly). Joins of to-many associations do
-      # not duplicate rows.
+      # Builds the SELECT that reads a relation's rows, each once. Omits what concerns instances (includes,
+      # strict_loading, readonly).
       #
       #   RelationSql.select(RelationSql.once(User.joins(:roles).distinct), %("users"."id"))
       module RelationSql
@@ -32,8 +31,7 @@ module Castellan
           within(relation).merge(relation.only(:preload, :includes, *(:select if renames?(relation))))
         end
 
-        # Turns a relation that may return a row twice into `WHERE id IN (relation)`, with its order and
-        # limit.
+        # Turns a relation with duplicate rows into `WHERE id IN (relation)`, with its order and limit.
         # @return [ActiveRecord::Relation]
         def once(relation)
           plain = ExpandedOrder.of(relation)

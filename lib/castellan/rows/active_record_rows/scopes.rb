@@ -20,8 +20,7 @@ module Castellan
           object.is_a?(::ActiveRecord::Relation) && object.klass <= model
         end
 
-        # @return [Boolean] whether the scope selects something else under a column's name, so that records
-        #   must be loaded
+        # @return [Boolean] whether the scope aliases something as a column, which requires records
         def renames?(scope)
           RelationSql.renames?(narrowed(scope))
         end
@@ -38,8 +37,7 @@ module Castellan
           ChosenIds.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
         end
 
-        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; an empty array keeps the scope's
-        #   order
+        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; if empty, the scope's order
         # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
         # @return [ActiveRecord::Relation] ordered by the primary key last, so that pages never overlap
         def order(scope, order, key: nil)

@@ -73,8 +73,7 @@ module Castellan
           raise StatementError.translate(error, sql, @connection)
         end
 
-        # `unprepared_statement` may have turned prepared statements off for this block, like
-        # `prepared_statements: false`.
+        # A surrounding `unprepared_statement` block turns prepared statements off.
         def postgres(sql, ids, kept, indexed)
           return PostgresDriver.texts(@pipeline.result) if @pipeline
 
@@ -109,7 +108,7 @@ module Castellan
         end
 
         # Disconnects, because ActiveRecord trusts a dead connection for some seconds before it verifies it.
-        # Inside a transaction it must not reconnect: there the ROLLBACK fails and ActiveRecord discards the
+        # It must not reconnect in a transaction: there ROLLBACK fails, and ActiveRecord discards the
         # connection.
         def reconnect_later
           @connection.disconnect! unless @connection.transaction_open?

@@ -14,8 +14,7 @@ module Castellan
       class Association
         MACROS = { many_to_one: :belongs_to, one_to_one: :has_one, one_through_one: :has_one, one_to_many: :has_many,
                    many_to_many: :has_many, many_through_many: :has_many, one_through_many: :has_one }.freeze
-        # Values for the owner's other columns: if the SQL changes with them, the dataset depends on its
-        # owner.
+        # Values for the owner's other columns. If they change the SQL, the dataset depends on its owner.
         PROBES = { integer: 1_847_000_001, string: "castellan probe", boolean: true }.freeze
         # Values for the owner's primary key, if the association starts from another column.
         KEY_PROBES = { integer: 1_846_000_001, string: "castellan key", uuid: "c0de0000-0000-4000-8000-000000000000" }.freeze
@@ -102,8 +101,7 @@ module Castellan
         end
 
         # @param id [Symbol] the related resource's id column
-        # @return [Boolean] whether the owner's foreign key is that id, so that no query is needed; false for
-        #   a filtered model
+        # @return [Boolean] whether the owner's foreign key is that id; false for a filtered model
         def foreign_key_of?(id)
           @reflection[:type] == :many_to_one && stable? && @reflection.primary_keys == [id]
         end

@@ -48,7 +48,7 @@ module Castellan
           freeze
         end
 
-        # @return [Symbol, nil] nil if the value must be read by {#cast} or through the model
+        # @return [Symbol, nil] nil if {#cast} or the model must read the value
         def coder(name)
           coder = @coders.fetch(name)
           case coder
@@ -102,7 +102,7 @@ module Castellan
           classes.any? { |model| own_reader?(model, name) }
         end
 
-        # @return [String, nil] why only an instance returns the value: the hook or method, and its location
+        # @return [String, nil] the hook or method that requires an instance, and its location
         def record_reason(name)
           model = classes.find { |one| own_reader?(one, name) } or return
           hook = model.instance_method(:after_initialize) if model.method_defined?(:after_initialize)
@@ -188,8 +188,7 @@ module Castellan
           @database.respond_to?(:use_timestamp_timezones?) && @database.use_timestamp_timezones?
         end
 
-        # Sequel converts a time with a zone to the application's time zone, or to the machine's if none is
-        # set.
+        # Sequel converts a time with a zone to its application_timezone, or to the machine's time zone.
         def written_as_utc?(name)
           utc? && (!zoned?(name) || ::Sequel.application_timezone == :utc)
         end

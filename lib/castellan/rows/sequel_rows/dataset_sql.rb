@@ -4,7 +4,6 @@ module Castellan
   module Rows
     class SequelRows
       # Builds the SELECT that reads a dataset's rows, each once.
-      # Joins of to-many associations do not duplicate rows.
       #
       #   DatasetSql.select(DatasetSql.once(User.join(:assignments, user_id: :id), :id), "`users`.`id`")
       module DatasetSql
@@ -19,7 +18,7 @@ module Castellan
           dataset.select(::Sequel.lit(list)).sql
         end
 
-        # Turns a dataset that may return a row twice into `WHERE id IN (dataset)`, with its order and limit.
+        # Turns a dataset with duplicate rows into `WHERE id IN (dataset)`, with its order and limit.
         # @return [Sequel::Dataset]
         def once(dataset, key)
           dataset = expanded(dataset)
@@ -28,8 +27,7 @@ module Castellan
           among(dataset, key, dataset.db.from(dataset.first_source))
         end
 
-        # Replaces SELECT aliases in ORDER BY with their expressions, because rows are read with another
-        # SELECT.
+        # Replaces SELECT aliases in ORDER BY with their expressions; the rows' SELECT lacks them.
         def expanded(dataset)
           selected = Array(dataset.opts[:select]).grep(::Sequel::SQL::AliasedExpression).to_h { |one| [one.alias.to_sym, one.expression] }
           return dataset if selected.empty? || dataset.opts[:order].nil?

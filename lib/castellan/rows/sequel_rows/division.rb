@@ -19,14 +19,12 @@ module Castellan
           freeze
         end
 
-        # @return [Boolean] whether a condition on the key leaves the other rows unchanged (false with GROUP
-        #   BY, HAVING or UNION)
+        # @return [Boolean] whether the key can be filtered; false with GROUP BY, HAVING or UNION
         def possible?(scope)
           scope.opts.values_at(:group, :having, :compounds).none?
         end
 
-        # @return [Symbol, nil] :asc or :desc if the scope is ordered by its primary key, or not ordered; nil
-        #   otherwise
+        # @return [Symbol, nil] :asc or :desc if the scope has no order or is ordered by its key
         def key_order(scope)
           return if scope.opts[:limit] || scope.opts[:offset]
 
@@ -52,8 +50,7 @@ module Castellan
           yield
         end
 
-        # Runs the block in one transaction, in which all statements see the same rows: the caller's, or a new
-        # one.
+        # Runs the block in the caller's transaction, or in a new one where all statements see the same rows.
         def snapshot(&block)
           return yield if @database.in_transaction?(server: SERVER)
 

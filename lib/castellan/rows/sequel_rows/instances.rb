@@ -24,8 +24,7 @@ module Castellan
           records.all? { |record| @model.is_a?(Class) ? record.is_a?(@model) : record.is_a?(Hash) }
         end
 
-        # Sequel loads associations only together with their owners, so the owners are loaded again and the
-        # associations copied.
+        # Sequel loads associations only with their owners, so these are loaded again to copy from.
         # (see ObjectInstances#preload)
         def preload(records, names)
           tops = names.flat_map { |name| name.is_a?(Hash) ? name.keys : [name] }

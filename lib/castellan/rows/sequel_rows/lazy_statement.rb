@@ -23,14 +23,12 @@ module Castellan
           (single ? first : ordered).select(::Sequel.lit(list)).sql
         end
 
-        # @return [String] SELECT of all columns of the related rows, with the dataset's limit, DISTINCT and
-        #   order
+        # @return [String] SELECT of all related columns, with the dataset's limit, DISTINCT and order
         def whole_sql
           ordered.sql
         end
 
-        # @return [Boolean] whether the statement can read many owners at once (no LIMIT, DISTINCT, GROUP BY
-        #   or UNION)
+        # @return [Boolean] whether it can read many owners at once (no LIMIT, DISTINCT, GROUP BY or UNION)
         def plain?
           @dataset.opts.values_at(:limit, :offset, :distinct, :group, :having, :compounds).none?
         end

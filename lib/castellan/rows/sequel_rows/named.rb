@@ -9,8 +9,7 @@ module Castellan
       #   Named.of(Letter.where(id: 1).union(Letter.where(id: 5)), :letters, [:id])
       #   # => SELECT * FROM (SELECT * FROM (… UNION …) AS t1) AS letters
       #
-      # If the outer query cannot repeat the order (it is part of custom SQL, or of a hidden table), a row
-      # number preserves it.
+      # An order in custom SQL or of a hidden table is preserved as a row number.
       module Named
         PLACE = :castellan_place
         TURN = :castellan_turn

@@ -19,8 +19,7 @@ module Castellan
         end
 
         # @return [Boolean] whether the object can be passed to {#fetch}
-        # @raise [ConfigurationError] for a dataset with a server, because related rows would come from
-        #   another server
+        # @raise [ConfigurationError] for a dataset with a server: related rows would come from another
         def scope?(object)
           return false unless object.is_a?(::Sequel::Dataset) && object.opts[:from] && !object.opts[:sql] &&
                               object.first_source_alias == @dataset.first_source_alias
@@ -30,8 +29,7 @@ module Castellan
                                     "inside DB.with_server(#{object.opts[:server].inspect}) { … } (Sequel's extension server_block)"
         end
 
-        # @return [Boolean] whether the scope selects something else under a column's name, so that records
-        #   must be loaded
+        # @return [Boolean] whether the scope aliases something as a column, which requires records
         def renames?(scope)
           selected = narrowed(scope).opts[:select]
           return false if selected.nil? || selected == @dataset.opts[:select]
@@ -52,8 +50,7 @@ module Castellan
           ChosenIds.new(scope, ids, column) { |all, chosen| all.where(qualify(column) => chosen) }
         end
 
-        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; an empty array keeps the scope's
-        #   order
+        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; if empty, the scope's order
         # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
         # @return [Sequel::Dataset] ordered by the primary key last, so that pages never overlap
         def order(scope, order, key: nil)
@@ -152,8 +149,7 @@ module Castellan
           end
         end
 
-        # Keeps the SELECT if it has aliases or expressions, or if the rows depend on it (GROUP BY, DISTINCT,
-        # UNION).
+        # Keeps a SELECT with aliases or expressions, and with GROUP BY, DISTINCT or UNION.
         def widened(dataset)
           selected = dataset.opts[:select]
           return dataset unless selected&.all? { |one| one.is_a?(Symbol) || one.is_a?(::Sequel::SQL::QualifiedIdentifier) }
