@@ -4,7 +4,7 @@ require "test_helper"
 require "castellan/cli"
 require "stringio"
 
-# Which command is called; what each does is in the tests beside this one.
+# The dispatch of commands; each command has its own test.
 class CLITest < Minitest::Test
   def test_help_names_every_command
     [[], %w[help], %w[-h], %w[--help]].each do |arguments|
@@ -14,20 +14,20 @@ class CLITest < Minitest::Test
     end
   end
 
-  def test_help_of_one_command_is_that_commands
+  def test_help_of_one_command_describes_that_command
     %w[doctor load siege].each do |name|
       assert_equal castellan(name, "--help"), castellan("help", name)
     end
     refute_equal castellan("help"), castellan("help", "load")
   end
 
-  def test_the_version_is_told
+  def test_the_version_is_printed
     [%w[version], %w[-v], %w[--version]].each do |arguments|
       assert_equal [0, "castellan #{Castellan::VERSION}\n", ""], castellan(*arguments)
     end
   end
 
-  def test_a_command_that_is_not_there_is_said_with_the_nearest
+  def test_an_unknown_command_suggests_the_nearest_one
     [%w[docter --get /], %w[help docter]].each do |arguments|
       status, out, err = castellan(*arguments)
       assert_equal [2, ""], [status, out]

@@ -5,17 +5,17 @@ require "support/own_databases"
 require "castellan/cli"
 require "stringio"
 
-# The arguments of `castellan doctor`, in this process; what it does with an application is in test/doctor.
+# The arguments of `castellan doctor`, in this process; test/doctor runs it on applications.
 class DoctorCommandTest < Minitest::Test
   include Castellan::OwnDatabases
 
-  def test_help_is_printed_and_nothing_is_booted
+  def test_help_is_printed_without_booting_the_application
     status, out, = doctor("--help")
     assert_equal 0, status
     assert_includes out, "castellan doctor [config.ru | app.rb] --get PATH"
   end
 
-  def test_wrong_arguments_are_said_with_status_two
+  def test_invalid_arguments_exit_with_status_two
     { [] => "name a request: castellan doctor --get /users", ["--get"] => "missing argument: --get",
       ["--get", "/", "-H", "no colon"] => "\"no colon\" is not of the form 'Name: value'",
       ["--get", "/", "-H", ": x"] => "is not of the form",
@@ -27,7 +27,7 @@ class DoctorCommandTest < Minitest::Test
     end
   end
 
-  def test_requests_that_cannot_be_asked_are_said_before_anything_is_booted
+  def test_invalid_requests_are_rejected_before_the_application_boots
     { ["--get", "users"] => "\"users\" is not a path or a URL; write it as /path?name=value",
       ["--curl", "curl -d x /a"] => "GET and HEAD only",
       ["-X", "POST", "--get", "/"] => "GET and HEAD only, not POST" }.each do |arguments, said|

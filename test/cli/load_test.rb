@@ -34,14 +34,14 @@ class CLILoadTest < Minitest::Test
     end
   end
 
-  def test_failures_are_told_and_make_the_status_1
+  def test_failures_are_printed_and_exit_with_status_1
     answered = against(["HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"], "-c", "1", "-r", "2")
     assert_equal 1, answered.status
     assert_includes answered.out, "2 × status 503"
     assert_includes answered.err, "no request succeeded"
   end
 
-  def test_a_refused_connection_is_told
+  def test_a_refused_connection_is_printed
     answered = load("http://127.0.0.1:#{free_port}/", "-c", "2", "-r", "2")
     assert_equal 1, answered.status
     assert_includes answered.out, "4 × connection refused"
@@ -51,13 +51,13 @@ class CLILoadTest < Minitest::Test
     assert_equal 0, against(["HTTP/1.1 304 Not Modified\r\n\r\n"], "-c", "1", "-r", "2", "--expect", "200-299,304").status
   end
 
-  def test_a_bad_url_is_told_what_to_write
+  def test_an_invalid_url_names_the_fix
     answered = load("localhost:3000/users")
     assert_equal [1, "castellan load: \"localhost:3000/users\" is not a URL to load: write http://localhost:3000/users\n"],
                  [answered.status, answered.err]
   end
 
-  def test_what_is_asked_for_wrongly_is_status_2
+  def test_invalid_arguments_exit_with_status_2
     { [] => "give one URL", %w[http://a/ http://b/] => "give one URL, got 2", %w[http://a/ --nonsense] => "--nonsense",
       %w[http://a/ -c ten] => "ten", ["http://a/", "-H", "nonsense"] => "Name: value", %w[http://a/ --expect ok] => "200,304" }
       .each do |argv, told|

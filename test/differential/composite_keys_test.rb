@@ -4,7 +4,7 @@ require "test_helper"
 require_relative "../rows/active_record_world"
 require_relative "paged_dataset"
 
-# Scopes of a model whose key has several columns: a join, DISTINCT, GROUP BY or LIMIT, with pages, a count and an order.
+# Scopes with a join, DISTINCT, GROUP BY or LIMIT of a model with a composite key: pages, count and order.
 module CompositeKeysContract
   include ActiveRecordWorld::OwnWorld
 
@@ -36,7 +36,7 @@ module CompositeKeysContract
     receipts.all.each { |receipt| 2.times { insert_line(receipt) } }
   end
 
-  def test_each_row_comes_once_in_the_scopes_order_and_its_limit_counts_rows
+  def test_each_row_is_returned_once_in_the_order_and_limit_of_the_scope
     scopes.each do |name, scope|
       expected = scope.to_a.uniq.map { |receipt| receipt.id.join("_") }
       assert_equal [expected, expected], [scope, scope.spawn].map { |one| read(plain.render(one)) }, "#{name}, loaded and not"
@@ -46,7 +46,7 @@ module CompositeKeysContract
     end
   end
 
-  def test_what_a_limit_leaves_can_be_sorted_and_asked_for_by_id
+  def test_limited_rows_can_be_sorted_and_found_by_id
     scope = receipts.order(:number).limit(3)
     first = scope.to_a.map { |receipt| receipt.id.join("_") }
     assert_equal first.reverse, read(divided.render(scope, sort: "note", page: { size: 9 }))
@@ -95,7 +95,7 @@ class CompositeKeysOnPostgresTest < Minitest::Test
   include ActiveRecordWorld::OnPostgres
 end
 
-# The same of a model of Sequel.
+# The same for a model of Sequel.
 class CompositeKeysOfSequelTest < Minitest::Test
   include PagedDataset
 
@@ -119,14 +119,14 @@ class CompositeKeysOfSequelTest < Minitest::Test
 
   def model = Class.new(Sequel::Model(@database[:receipts])) { set_primary_key %i[shop_id number] }
 
-  def test_each_row_comes_once
+  def test_each_row_is_returned_once
     joined = @model.join(:lines, shop: :shop_id, receipt: :number).select_all(:receipts)
     assert_equal %w[0_0 1_1 0_2 1_3], pages(joined.order(Sequel[:receipts][:number]), 2)
     assert_equal %w[1_3 0_2 1_1 0_0], pages(joined.order(Sequel[:lines][:place]), 2)
     assert_equal 4, JSON.parse(@resource.render(joined))["meta"]["total"]
   end
 
-  def test_what_a_limit_leaves_can_be_sorted
+  def test_limited_rows_can_be_sorted
     assert_equal %w[0_2 1_1], ids(@model.order(:number).limit(2, 1), sort: "note")
   end
 end

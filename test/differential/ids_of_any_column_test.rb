@@ -5,7 +5,7 @@ require "support/model_document"
 require "sequel"
 require_relative "../rows/active_record_world"
 
-# A resource may be identified by any column: its id is the text of what a record's reader answers, wherever it is written.
+# Any column may be the id; the id is the text of the record reader's value, wherever it is written.
 module IdsOfAnyColumnContract
   include ActiveRecordWorld::OwnWorld
 
@@ -68,7 +68,7 @@ module IdsOfAnyColumnContract
     end
   end
 
-  def test_the_id_is_the_text_of_what_the_reader_answers
+  def test_the_id_is_the_text_of_the_value_of_the_reader
     COLUMNS.each do |column|
       parcels, = resources(column)
       [parcel_scope, parcel_scope.to_a].each do |scope|
@@ -90,7 +90,7 @@ module IdsOfAnyColumnContract
     end
   end
 
-  def test_a_record_is_found_by_it
+  def test_a_record_is_found_by_its_id
     { weight: "2.5", sent_on: "2024-02-02", sent_at: "2024-02-01 10:00:01.123456 UTC", heavy: "true", ratio: "1.25", state: "sent",
       code: "<a_1>", number: "1000000000000001" }.each do |column, id|
       parcels, = resources(column)
@@ -99,7 +99,7 @@ module IdsOfAnyColumnContract
     end
   end
 
-  def test_what_is_read_as_a_value_but_written_otherwise_is_no_id
+  def test_another_spelling_of_a_value_is_not_its_id
     { weight: "2.50", heavy: "t", state: "1", sent_at: "2024-02-01 10:00:01 UTC" }.each do |column, id|
       assert_equal 404, resources(column).first.document(id: id).status, column
     end
@@ -110,7 +110,7 @@ module IdsOfAnyColumnContract
     %i[weight sent_at].each { |column| assert_equal 404, resources(column).first.document(id: "").status, column }
   end
 
-  def test_records_of_one_second_have_ids_of_their_own
+  def test_times_within_one_second_are_distinct_ids
     world::Parcel.order(:id).each.with_index(1) { |parcel, number| parcel.update!(sent_at: "2024-02-01 10:00:00.#{number}") }
     parcels, labels = resources(:sent_at)
     ids = JSON.parse(parcels.render(parcel_scope))["data"].map { |one| one["id"] }
@@ -120,11 +120,11 @@ module IdsOfAnyColumnContract
     assert_equal ids.last, JSON.parse(parcels.document(id: "2024-02-01 19:00:00.2 +0900").to_json)["data"]["id"], "another zone's"
   end
 
-  def test_a_whole_number_without_a_scale_is_written_as_it_stands_in_the_row
+  def test_an_integer_without_a_scale_is_written_as_in_the_row
     resources(:number).each { |resource| assert_kind_of Symbol, resource.tap(&:checked_rows).definition.id_column }
   end
 
-  def test_callbacks_that_see_each_record_leave_its_key_to_the_rows
+  def test_after_initialize_callbacks_do_not_affect_keys
     parcels, labels = resources(:id, parcel: world::Greeted, label: world::GreetedLabel)
     scope = world::GreetedLabel.order(:id)
     counts = observed { labels.render(scope) }
@@ -136,7 +136,7 @@ module IdsOfAnyColumnContract
     assert_equal 0, observed { parcels.render(world::Greeted.order(:id), fields: { parcels: "labels" }) }[:records]
   end
 
-  def test_a_viewers_batch_is_given_the_ids_of_an_enum
+  def test_a_per_viewer_batch_receives_the_ids_of_an_enum
     given = nil
     world = self.world
     parcels = Class.new(Castellan::Resource) do
@@ -149,7 +149,7 @@ module IdsOfAnyColumnContract
     assert_equal [[true, false], %w[packed sent]], [written, given]
   end
 
-  def test_a_resource_without_a_model_is_identified_by_what_the_association_leads_to
+  def test_a_resource_without_a_model_uses_the_ids_of_the_association
     parcels = Class.new(Castellan::Resource) { type(:parcels) && id(:weight) }
     world = self.world
     labels = Class.new(Castellan::Resource) do
@@ -162,14 +162,14 @@ module IdsOfAnyColumnContract
     assert_equal %w[1.5 2.5], document["included"].map { |one| one["id"] }
   end
 
-  def test_a_record_without_an_id_says_what_to_do
+  def test_a_record_without_an_id_raises_with_the_fix
     %i[id state].each do |column|
       error = assert_raises(Castellan::EncodingError) { resources(column).first.render([world::Parcel.new]) }
       assert_includes error.message, "save the record, or name the column that identifies it"
     end
   end
 
-  def test_explain_says_why_records_are_loaded
+  def test_explain_gives_the_reason_for_loading_records
     parcels, labels = resources(:state)
     assert_includes parcels.document.explain, "id: state is not written as it stands in the row"
     assert_includes labels.document.explain, "parcel: it cannot be read as rows: state, the id of parcels, is not written as it stands"
@@ -178,7 +178,7 @@ module IdsOfAnyColumnContract
     resources(:sent_on).each { |resource| refute_includes resource.document.explain, "because" }
   end
 
-  def test_the_models_say_the_same
+  def test_rows_and_models_have_the_same_ids
     COLUMNS.each do |column|
       resources(column).each do |resource|
         include = resource.definition.relationships.keys.first.name
@@ -192,7 +192,7 @@ module IdsOfAnyColumnContract
 
   def ids(column) = parcel_scope.map { |parcel| parcel.public_send(column).to_s.sub(/:\d\d:\d\d/) { |clock| "#{clock}.123456" } }
 
-  # @return [Hash] how many statements the block sends, and how many records it makes
+  # @return [Hash] the number of statements and of instantiated records of the block
   def observed
     counts = { statements: 0, records: 0 }
     count = ->(*, payload) { counts[:statements] += 1 unless payload[:name] == "SCHEMA" }
@@ -233,7 +233,7 @@ class IdsOfAnyColumnOnPostgresTest < Minitest::Test
   include ActiveRecordWorld::OnPostgres
 end
 
-# The same of a model of Sequel.
+# The same for a model of Sequel.
 class IdsOfAnyColumnOnSequelTest < Minitest::Test
   def setup
     @database = Sequel.sqlite
@@ -255,13 +255,13 @@ class IdsOfAnyColumnOnSequelTest < Minitest::Test
     @database.disconnect
   end
 
-  def test_the_id_is_the_text_of_what_the_reader_answers
+  def test_the_id_is_the_text_of_the_value_of_the_reader
     { weight: %w[1.5 2.5], sent_on: %w[2024-02-01 2024-02-02], heavy: %w[false true] }.each do |column, ids|
       [@model.order(:id), @model.order(:id).all].each { |given| assert_equal ids, written(column, given), column }
     end
   end
 
-  def test_a_record_is_found_by_it
+  def test_a_record_is_found_by_its_id
     %i[weight sent_on heavy sent_at].each do |column|
       written(column, @model.order(:id)).each do |id|
         assert_equal id, JSON.parse(parcels(column).document(id: id).to_json)["data"]["id"], column
@@ -270,7 +270,7 @@ class IdsOfAnyColumnOnSequelTest < Minitest::Test
     end
   end
 
-  def test_records_of_one_second_have_ids_of_their_own
+  def test_times_within_one_second_are_distinct_ids
     assert_equal %w[.25 .5], written(:sent_at, @model.order(:id)).map { |id| id[/\.\d+/] }
   end
 

@@ -4,8 +4,8 @@ require "test_helper"
 require "support/model_document"
 require "sequel"
 
-# Sequel gives a time in the zone of the machine, and where that is UTC a time without an offset of its own. It is written alike
-# wherever it is read: from rows, from a record, by a block, in a meta object.
+# Sequel returns times in the machine's zone; if that is UTC, without an offset. Rows, records, blocks and
+# meta objects all write such a time the same.
 class MachineTimesTest < Minitest::Test
   NOON = Time.utc(2024, 1, 31, 12, 0, 0.5r)
 
@@ -39,7 +39,7 @@ class MachineTimesTest < Minitest::Test
     Class.new(Sequel::Model(database[:letters])).tap { |model| model.create(at: NOON.getlocal) }
   end
 
-  # By a column, by a block of the row, by a block of the record, by a reader of the model's own, and in a meta object.
+  # By a column, a block of the row, a block of the record, an overridden reader, and a meta object.
   def resources(model)
     loud = Class.new(model) { def at = super.dup }
     [resource(model) { attributes :at }, resource(model) { attribute(:at, columns: :at) { |row| row.at } },

@@ -3,8 +3,8 @@
 require "test_helper"
 require_relative "../rows/active_record_world"
 
-# What ActiveRecord loads for one record is the truth, also where its own preloading of many records finds something else, and where a
-# key is compared with a column of another type.
+# Documents equal what ActiveRecord loads for each record alone, even where its preloading of many records
+# finds other records, or a key is compared with a column of another type.
 module OneByOneContract
   include ActiveRecordWorld::OwnWorld
 
@@ -31,7 +31,7 @@ module OneByOneContract
       key_tables(connection)
     end
 
-    # Keys of other types than the columns that are compared with them.
+    # Keys whose type differs from that of the compared columns.
     def self.key_tables(connection)
       type, options = caseless_type(connection)
       connection.create_table(:stamps, id: "char(3)") do |table|
@@ -52,7 +52,7 @@ module OneByOneContract
       end
     end
 
-    # Of texts that are the same whether in capitals or not.
+    # A type whose values compare without regard to case.
     def self.caseless_type(connection)
       return [:string, { collation: "NOCASE" }] if connection.adapter_name == "SQLite"
 
@@ -129,8 +129,8 @@ module OneByOneContract
     3.times { |index| world::Seal.create!(of_type: world::Master.polymorphic_name, of_id: masters[index].id.to_s) }
   end
 
-  # Where one record has loaded an association, the others load theirs.
-  def test_what_a_record_finds_by_itself_is_written_for_many
+  # One record has loaded an association; the others load theirs.
+  def test_many_records_are_written_like_each_one_alone
     LISTS.each do |name|
       expected = world::Master.order(:id).map { |master| master.association(name).reader.map { |record| record.id.to_s } }
       records = world::Master.order(:id).to_a
@@ -139,7 +139,7 @@ module OneByOneContract
     end
   end
 
-  def test_a_limit_of_a_to_one_association_is_that_of_each_record
+  def test_a_limit_of_a_to_one_association_applies_per_record
     %i[best_work second_work].each do |name|
       expected = world::Master.order(:id).map { |master| master.association(name).reader.id.to_s }
       records = world::Master.order(:id).to_a
@@ -148,11 +148,11 @@ module OneByOneContract
     end
   end
 
-  def test_an_association_s_own_distinct_is_loaded_for_all_records_at_once
+  def test_an_association_with_distinct_is_preloaded
     assert_one_statement_for_the_rest(world::Master.order(:id).to_a, :distinct_works, plain(world::Master, :distinct_works))
   end
 
-  def test_a_scope_of_a_polymorphic_belongs_to_is_evaluated_on_the_classes_that_the_records_name
+  def test_a_scope_of_a_polymorphic_belongs_to_is_evaluated_on_the_named_classes
     world::Master.order(:id).first(4).each { |master| world::Print.create!(of: master) }
     prints = resource_of_prints
     assert_one_statement_for_the_rest(world::Print.order(:id).to_a, :of, prints)
@@ -160,7 +160,7 @@ module OneByOneContract
     assert_equal(world::Print.order(:id).map { |print| print.of_id.to_s }, linked)
   end
 
-  def test_a_scope_that_loads_others_with_its_own_has_each_link_once
+  def test_a_scope_with_eager_loading_has_each_link_once
     world::Work.order(:id).each { |work| 2.times { world::Print.create!(of_id: work.id) } }
     assert_found_by_each(world::Master, :printed_works)
     assert_includes plain(world::Master, :printed_works).document.explain, "its scope loads other records in one statement"
@@ -174,8 +174,8 @@ module OneByOneContract
     end
   end
 
-  # To the database, and to a record that looks for its own, these are the same; read as text they are not.
-  def test_keys_that_are_equal_and_not_the_same
+  # The database and a record's own query compare these as equal; their texts differ.
+  def test_keys_that_are_equal_with_different_texts
     long = world::Base.connection.adapter_name == "SQLite" ? "abc" : "abc  "
     %w[abc abd].each_with_index { |id, number| world::Stamp.create!(id: id, word: id, measure: number) }
     [[long, "ABC", 0], ["abd", "abD", 1], ["abc", "Abc", 0]].each do |id, word, measure|
@@ -185,7 +185,7 @@ module OneByOneContract
     %i[stamp stamp_of_word stamp_of_measure].each { |name| assert_one_found_by_each(world::Print, name) }
   end
 
-  # Text that is written otherwise than the number that it stands for.
+  # A text whose spelling differs from that of the number.
   def test_a_text_key_beside_a_column_of_numbers
     %w[08 7].each { |number| world::Stamp.create!(id: "a#{number}", number: number) }
     [8, 7].each { |number| world::Print.create!(stamp_number: number) }
@@ -199,7 +199,7 @@ module OneByOneContract
     %i[small_prints decimal_prints].each { |name| assert_found_by_each(world::Master, name) }
   end
 
-  # SQLite cannot group text, which may hold a comma.
+  # SQLite cannot group text, which may contain a comma.
   def test_a_text_key_with_a_limit_or_beside_another_key
     %i[masters first_two neighbours].each do |name|
       expected = world::Guild.order(:id).map { |guild| guild.association(name).reader.map { |record| record.id.to_s } }
@@ -252,7 +252,7 @@ module OneByOneContract
     end
   end
 
-  # What the first record has loaded is missing of the others.
+  # Asserts one query for the associations that the first record has loaded and the others have not.
   def assert_one_statement_for_the_rest(records, name, resource)
     records.first.association(name).load_target
     count = 0
@@ -303,7 +303,7 @@ module OneByOneContract
     JSON.parse(text)["data"].map { |one| one["relationships"][name.to_s]["data"].map { |link| link["id"] } }
   end
 
-  # An association without an order is written in any.
+  # Ignores the order of an association without an order.
   def order(name, lists)
     name == :works_of_ranked ? lists : lists.map(&:sort)
   end
@@ -318,7 +318,7 @@ class OneByOneOnPostgresTest < Minitest::Test
   include OneByOneContract
   include ActiveRecordWorld::OnPostgres
 
-  # The same key in columns of another type or collation; each is what a belongs_to and a has_many compare.
+  # Equal keys in columns of different types or collations, as belongs_to and has_many compare them.
   module Keys
     PAIRS = {
       collated: ['text COLLATE "ucs_basic"', 'text COLLATE "ucs_basic"'], caseless: %w[citext citext], padded: %w[char(6) varchar(6)],
@@ -344,7 +344,7 @@ class OneByOneOnPostgresTest < Minitest::Test
     end
   end
 
-  def test_keys_of_text_cost_no_statement_for_each_record
+  def test_text_keys_cause_no_query_per_record
     fill
     Keys::PAIRS.each_key do |name|
       assert_one_found_by_each(keys::Key, :"of_#{name}")

@@ -2,10 +2,11 @@
 
 require "sequel"
 
-# A model of Sequel in a database of its own, and a resource that writes its last column, sorts by it and has pages of two.
+# Creates a model of Sequel in its own database, and a resource with pages of two that sorts by its last
+# column.
 #
 #   include PagedDataset
-#   def create = @database.create_table(:letters) { … }   # and its rows
+#   def create = @database.create_table(:letters) { … }   # and inserts its rows
 #   def model = Class.new(Sequel::Model(@database[:letters]))
 #   ids(@model.order(:id), sort: "subject")               # => ["6", "5"]
 module PagedDataset
@@ -41,6 +42,6 @@ module PagedDataset
     JSON.parse(whole.document(scope).stream.each.to_a.join)["data"].map { |object| object["id"] }
   end
 
-  # The ids of the first pages, one after the other.
+  # Returns the ids of the first pages.
   def pages(scope, number) = (1..number).flat_map { |page| ids(scope, page: { number: page }) }
 end

@@ -5,11 +5,12 @@ require_relative "../rows/active_record_world"
 require_relative "../rows/sequel_world"
 require_relative "paged_dataset"
 
-# What the caller's relation says holds for its document, whatever a client asks: its limit, its order by a name of its own SELECT.
+# A document keeps the limit, order and selected expressions of the caller's relation, whatever a client
+# requests.
 module ScopesOfTheCallerContract
   include ActiveRecordWorld::OwnWorld
 
-  # Scribes, posts and comments in tables of their own.
+  # Scribes, posts and comments.
   module World
     def self.of(base)
       base.connection.create_table(:scribes) { |table| table.string(:name) }
@@ -38,21 +39,21 @@ module ScopesOfTheCallerContract
     @scrolls.each_with_index { |post, index| ((index * 2) % 5).times { world::Stain.create!(scroll: post) } }
   end
 
-  def test_a_page_is_of_what_the_scopes_own_limit_leaves
+  def test_pages_respect_the_limit_of_the_scope
     scope = world::Scroll.order(:id).limit(4).offset(1)
     assert_equal ids(@scrolls[1, 4]), (1..3).flat_map { |number| paged(scope, page: { number: number }) }
     assert_equal [[], 0], [paged(world::Scroll.limit(0)), total(world::Scroll.limit(0))]
     assert_equal 4, total(scope)
   end
 
-  def test_another_order_of_a_limited_scope_is_of_the_same_rows
+  def test_sorting_a_limited_scope_keeps_its_rows
     assert_equal ids(@scrolls[1, 4].reverse), paged(world::Scroll.order(:id).limit(4).offset(1), sort: "title", page: { size: 9 })
     joined = world::Scroll.joins(:stains).order(:id).limit(2)
     assert_equal ids(@scrolls[1, 2].reverse), paged(joined, sort: "title", page: { size: 9 })
   end
 
-  # `where.associated` names the joined table as the association is called, which holds only while the relation knows that.
-  def test_a_join_to_the_same_table_keeps_its_name
+  # `where.associated` uses the association's name as the table alias, which only this relation defines.
+  def test_a_join_to_the_same_table_keeps_its_alias
     @scrolls[1].update!(copied: @scrolls[0])
     @scrolls[2].update!(copied: @scrolls[1])
     copied = world::Scroll.where.associated(:copied)
@@ -65,14 +66,14 @@ module ScopesOfTheCallerContract
     assert_equal(world::Scroll.order(:id).map { |one| ids(one.copied_copies) }, linked.map { |links| links.map { |link| link["id"] } })
   end
 
-  def test_what_a_limit_leaves_out_is_not_found_by_id
+  def test_a_row_beyond_the_limit_is_not_found_by_id
     scope = world::Scroll.order(:id).limit(2).offset(1)
     resource = resource(world::Scroll)
     assert_equal([404, 200, 200, 404], @scrolls.first(4).map { |post| resource.document(scope, id: post.id).status })
   end
 
-  # Who masks a column does so for whatever a client asks.
-  def test_what_is_selected_under_a_columns_name_holds_with_a_limit
+  # A caller may mask a column; clients cannot undo that.
+  def test_an_expression_selected_as_a_column_applies_with_a_limit
     masked = world::Scroll.select("scrolls.*, '***' AS title")
     from = world::Scroll.from("(SELECT id, scribe_id, '***' AS title FROM scrolls) scrolls")
     joined = masked.joins(:stains)
@@ -86,13 +87,13 @@ module ScopesOfTheCallerContract
     end
   end
 
-  def test_an_expression_without_a_name_is_none
+  def test_an_unnamed_expression_is_ignored
     [world::Scroll.select("scrolls.*, CASE WHEN id > 2 THEN 1 ELSE 0 END").order(Arel.sql("CASE WHEN id > 4 THEN 0 ELSE 1 END, id")),
      world::Scroll.select("scrolls.*, id * 100").order(Arel.sql("id % 100")),
      world::Scroll.select("scrolls.*, id IS NULL").order(Arel.sql("scribe_id IS NULL, id"))].each { |scope| assert_same_order(scope) }
   end
 
-  # Read by backtracking, this took longer than anybody waits: the suite's own time is the test's.
+  # A backtracking regular expression would never finish here.
   def test_a_parenthesis_in_a_literal
     shown = "coalesce('(' || upper(title), #{(["lower(title)"] * 20).join(", ")})"
     assert_same_order(world::Scroll.select("scrolls.*, #{shown} AS shown").order("shown", :id))
@@ -110,7 +111,7 @@ module ScopesOfTheCallerContract
       .each { |scope| assert_same_order(scope) }
   end
 
-  # A view has no key: its pages are in the order of what the declaration says identifies a row.
+  # A view has no key: its pages are ordered by the declared id.
   def test_pages_of_a_view_without_a_key
     view = Class.new(world::Scroll.superclass) { self.table_name = "scroll_titles" }
     resource = Class.new(Castellan::Resource) do
@@ -129,7 +130,7 @@ module ScopesOfTheCallerContract
     assert_equal 6, total(world::Scroll.lock)
   end
 
-  def test_verify_knows_what_the_caller_selects_and_that_a_join_never_multiplies
+  def test_verify_considers_the_selected_expressions_and_joins_of_the_caller
     multiplied = world::Scroll.joins(:stains).order(:id).limit(2)
     [world::Scroll.select("scrolls.*, 'shown' AS title"), world::Scroll.select(:id), multiplied].each do |scope|
       result = Castellan.verify { resource(world::Scroll).render(scope) }
@@ -137,7 +138,7 @@ module ScopesOfTheCallerContract
     end
   end
 
-  # An association whose scope selects something else under a column's name is read through models, which answer that.
+  # An association whose scope selects another expression as a column loads models.
   def test_a_renaming_association
     scrolls = resource(world::Scroll)
     scribes = resource(world::Scribe) { has_many :shouted, resource: scrolls }
@@ -190,7 +191,7 @@ class ScopesOfTheCallerOnPostgresTest < Minitest::Test
   include ActiveRecordWorld::OnPostgres
 end
 
-# The same of a dataset of Sequel.
+# The same for a dataset of Sequel.
 class DatasetsOfTheCallerTest < Minitest::Test
   include PagedDataset
 
@@ -204,7 +205,7 @@ class DatasetsOfTheCallerTest < Minitest::Test
 
   def model = Class.new(Sequel::Model(@database[:letters]))
 
-  def test_its_own_limit_holds
+  def test_the_limit_of_a_dataset_applies
     scope = @model.order(:id).limit(4).offset(1)
     assert_equal %w[2 3 4 5], pages(scope, 3)
     assert_equal %w[5 4 3 2], ids(scope, sort: "subject", page: { size: 9 })
@@ -213,8 +214,8 @@ class DatasetsOfTheCallerTest < Minitest::Test
     assert_empty ids(scope, page: { number: 4 })
   end
 
-  # Neither has the model's table by its name.
-  def test_a_union_and_sql_of_the_callers_own_are_read_as_the_models_table
+  # Neither dataset names the model's table.
+  def test_a_union_and_custom_sql_replace_the_table_of_the_model
     union = @model.where(id: [1, 2]).union(@model.where(id: [5, 6]))
     own = @model.with_sql("SELECT * FROM letters WHERE id IN (1, 2, 5, 6)")
     [union, union.order(Sequel.desc(:id)), own].each do |scope|
@@ -226,7 +227,7 @@ class DatasetsOfTheCallerTest < Minitest::Test
     end
   end
 
-  def test_the_order_and_the_limit_of_a_union_and_of_sql_of_the_callers_own_are_kept
+  def test_order_and_limit_of_a_union_and_of_custom_sql_are_kept
     union = @model.where(id: [1, 2]).union(@model.where(id: [3, 5, 6]))
     [union.order(Sequel.desc(:id)).limit(3), union.order(Sequel.desc(Sequel[:t1][:id])), union.order(Sequel.desc(:id)).offset(2),
      @model.order(:subject).from_self, @model.order(:subject).limit(3).from_self, @model.select(:id, :subject).reverse(:id).from_self,
@@ -246,7 +247,7 @@ class DatasetsOfTheCallerTest < Minitest::Test
     assert_raises(Castellan::ConfigurationError) { ids(@model, filter: { other: %w[1] }) }
   end
 
-  def test_a_row_that_a_union_or_sql_of_the_callers_own_repeats_is_written_once
+  def test_a_repeated_row_of_a_union_or_custom_sql_is_written_once
     all = @model.where(id: [1, 2]).union(@model.where(id: [1]), all: true)
     twice = @model.with_sql("SELECT letters.* FROM letters JOIN (SELECT 1 AS n UNION ALL SELECT 2) two ON 1 = 1 WHERE id < 3 ORDER BY id")
     [all, twice].each do |scope|
@@ -256,13 +257,13 @@ class DatasetsOfTheCallerTest < Minitest::Test
     end
   end
 
-  def test_verify_asks_for_all_columns_where_some_are_selected
+  def test_verify_selects_all_columns_of_a_partial_select
     result = Castellan.verify { @resource.render(@model.select(:id).order(:id)) }
     assert_predicate result, :same?, result.to_s
     assert_includes result.value, "Letter 5"
   end
 
-  def test_what_is_selected_under_a_columns_name_holds_with_a_limit
+  def test_an_expression_selected_as_a_column_applies_with_a_limit
     masked = @model.select_all(:letters).select_append(Sequel.as("***", :subject)).order(:id).limit(3)
     found = [@resource.render(masked, page: { size: 9 }), @resource.render(masked, sort: "subject", page: { size: 9 }),
              @resource.render(masked, id: "1")]

@@ -6,7 +6,7 @@ require "fileutils"
 require "sequel"
 require "tmpdir"
 
-# A document is of the shard that the application is connected to, kept or not.
+# A document, cached or not, is of the shard that the application is connected to.
 class ShardsTest < Minitest::Test
   class Record < ActiveRecord::Base
     self.abstract_class = true
@@ -42,8 +42,8 @@ class ShardsTest < Minitest::Test
     FileUtils.remove_entry(@directory)
   end
 
-  # Versions that a store keeps are the same on all shards.
-  def test_what_is_kept_of_one_shard_is_not_served_for_another
+  # The versions in a store are shared by all shards.
+  def test_a_document_of_one_shard_is_not_served_for_another
     Notice.create!(title: "of one")
     on_two { Notice.create!(title: "of two") }
     [@versions, Castellan::Versions::CommitVersions.new(Castellan::Store::MemoryStore.new)].each do |versions|

@@ -4,7 +4,7 @@ require "test_helper"
 require "sequel"
 require_relative "../rows/active_record_world"
 
-# Values that no plain coder knows are what the record's own as_json gives: rows ask the type for them, and both encoders do.
+# Values without a plain coder are those of the record's as_json, with rows and with both encoders.
 class UnusualValuesTest < Minitest::Test
   COLUMNS = { count: :integer, flag: :boolean, ratio: :float, price: :decimal, born_on: :date, seen_at: :datetime }.freeze
   ON_SQLITE = { count: ["'abc'", "'12abc'", "1.5", "''"], flag: ["'off'", "2", "'x'", "''"], ratio: ["9e999", "-9e999", "'abc'", "'1.5x'"],
@@ -15,11 +15,11 @@ class UnusualValuesTest < Minitest::Test
                   seen_at: ["'infinity'", "'-infinity'", "'0044-03-15 10:00 BC'", "'12024-01-01 10:00:00.5'"],
                   zoned_at: ["'infinity'", "'-infinity'", "'0044-03-15 10:00 BC'", "'12024-01-01'", "'2024-06-30 10:00:00.5+02'"] }.freeze
 
-  def test_on_sqlite
+  def test_unusual_values_on_sqlite
     assert_values(model_of(ActiveRecordWorld.sqlite::Base, COLUMNS), ON_SQLITE)
   end
 
-  def test_on_postgres
+  def test_unusual_values_on_postgres
     needs :postgres
     assert_values(model_of(ActiveRecordWorld.postgres::Base, { **COLUMNS, zoned_at: :timestamptz }), ON_POSTGRES)
   end
@@ -69,7 +69,7 @@ class UnusualValuesTest < Minitest::Test
     Sequel::DATABASES.delete(database)
   end
 
-  def test_text_that_is_none_is_refused_all_the_same
+  def test_invalid_text_raises
     model = model_of(ActiveRecordWorld.sqlite::Base, { name: :string })
     insert(model, :name, "x'ff'")
     error = assert_raises(Castellan::EncodingError) { resource(model, :name).render }

@@ -3,7 +3,7 @@
 require "test_helper"
 
 class AnswerTest < Minitest::Test
-  # A Rack body that counts how often it was closed.
+  # A Rack body that counts calls of close.
   class Body
     attr_reader :closed
 
@@ -23,7 +23,7 @@ class AnswerTest < Minitest::Test
     assert_equal [1, "x", true], [body.closed, answer.headers["content-type"], answer.success?]
   end
 
-  def test_a_body_that_fails_half_way_is_closed_and_told
+  def test_a_body_that_raises_half_way_is_closed_and_reported
     body = Body.new("a", IOError.new("gone"))
     answer = answer_of([200, {}, body])
     assert_equal [1, nil, "gone"], [body.closed, answer.status, answer.error.message]
@@ -56,7 +56,7 @@ class AnswerTest < Minitest::Test
     assert_raises(Interrupt) { answer_of(->(_env) { raise Interrupt }) }
   end
 
-  def test_what_is_no_response_of_rack_is_said
+  def test_an_invalid_rack_response_is_reported
     [nil, [200], "hello", [200, nil, []], [200, {}, nil]].each do |result|
       error = answer_of(result).error
       assert_equal "the application answered with #{result.inspect}, which is no [status, headers, body] of Rack", error.message

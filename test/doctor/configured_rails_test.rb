@@ -3,7 +3,7 @@
 require "test_helper"
 require_relative "doctor_process"
 
-# The doctor loads Castellan before the application loads Rails; the application's configuration of Castellan holds all the same.
+# The doctor loads Castellan before Rails; the application's configuration of Castellan still applies.
 class ConfiguredRailsTest < Minitest::Test
   include Castellan::DoctorProcess
 
@@ -28,7 +28,7 @@ class ConfiguredRailsTest < Minitest::Test
     Reader.routes.draw { root to: "pages#index" }
   RUBY
 
-  def test_the_applications_configuration_of_castellan_holds
+  def test_the_configuration_of_the_application_applies
     with_app({ "application.rb" => APPLICATION, "config.ru" => "require_relative 'application'\nrun Reader\n" }) do |app|
       run = app.doctor("--get", "/", "--no-memory", "--bodies", "bodies")
       assert_equal 0, run.status, run.err

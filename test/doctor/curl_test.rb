@@ -2,7 +2,7 @@
 
 require "test_helper"
 
-# Commands as Chromium and Firefox copy them, and what people make of them.
+# curl commands as Chromium and Firefox copy them, and variants written by hand.
 class CurlTest < Minitest::Test
   CHROMIUM = <<~'SHELL'
     curl 'https://app.example:8443/users?filter[role]=admin&q=a%20b' \
@@ -26,7 +26,7 @@ class CurlTest < Minitest::Test
     assert_equal ["https", "app.example:8443"], request.env.values_at("rack.url_scheme", "HTTP_HOST")
   end
 
-  def test_what_would_keep_the_body_away_or_change_its_size_is_left_out
+  def test_headers_that_affect_the_body_size_are_left_out
     env = parse(CHROMIUM).env
     refute env.key?("HTTP_IF_NONE_MATCH")
     refute parse(FIREFOX).env.key?("HTTP_ACCEPT_ENCODING")
@@ -37,7 +37,7 @@ class CurlTest < Minitest::Test
     assert_equal ["GET", "a=b", "Mozilla/5.0 (X11)"], env.values_at("REQUEST_METHOD", "HTTP_COOKIE", "HTTP_USER_AGENT")
   end
 
-  def test_options_of_people_joined_or_apart
+  def test_short_options_with_joined_or_separate_values
     request = parse("curl -sSkLXHEAD -uada:secret -o /dev/null --max-time=3 -A curl/8 -e http://a.example/ --url localhost:3000/x")
     assert_equal ["HEAD", "/x", "localhost:3000"], [request.verb, request.path, request.host]
     assert_equal "Basic YWRhOnNlY3JldA==", request.headers["Authorization"]
@@ -48,14 +48,14 @@ class CurlTest < Minitest::Test
     assert_equal %w[a$ b], parse("curl '/x' -H 'One: a$' -H 'Two: b'").headers.values
   end
 
-  def test_what_sends_a_body_is_refused
+  def test_a_command_with_a_body_raises
     ["-d x=1", "-dx=1", "--data-raw '{}'", "--json '{}'", "-F a=b", "--data-binary=@file", "-T file", "-sd x"].each do |body|
       assert_includes refused("curl /x #{body}"), "sends a body"
     end
     assert_includes refused("curl -X POST /x"), "GET and HEAD only, not POST"
   end
 
-  def test_what_cannot_be_read_is_said
+  def test_an_invalid_command_raises
     assert_includes refused("curl 'http://a.example/x"), "a quote is not closed in \"curl 'http://a.example/x\""
     assert_includes refused("curl -H 'A: b'"), "names no URL"
     assert_includes refused("curl /x -H 'no colon'"), "is not of the form 'Name: value'"

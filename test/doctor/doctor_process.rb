@@ -5,21 +5,21 @@ require "open3"
 require "tmpdir"
 
 module Castellan
-  # `castellan doctor` as people run it: a process of its own in the folder of an application.
+  # Runs `castellan doctor` in its own process, in the folder of an application.
   #
   #   with_app({ "config.ru" => "run ->(_env) { [200, {}, ['ok']] }" }) do |app|
   #     run = app.doctor("--get", "/")
   #     run.status   # => 0
-  #     run.out      # what it prints; run.err what it complains of
+  #     run.out      # standard output; run.err is standard error
   #   end
   module DoctorProcess
-    # What the process said and how it ended.
+    # The output and exit status of the process.
     Run = Struct.new(:out, :err, :status) do
       # @return [Array<Hash>] the lines of --json
       def rows = out.lines.map { |line| JSON.parse(line) }
     end
 
-    # A folder with an application, and the bundle that it runs in.
+    # A folder with an application and its bundle.
     App = Struct.new(:dir, :gemfile, :env) do
       def doctor(*arguments, **env)
         Run.new(*run(RbConfig.ruby, "-W0", "-S", "bundle", "exec", "castellan", "doctor", *arguments, **env))
@@ -40,7 +40,7 @@ module Castellan
       end
     end
 
-    # @param files [Hash{String => String}] text by path, in braces
+    # @param files [Hash{String => String}] texts by path
     def with_app(files, gemfile: File.join(ROOT, "Gemfile"), env: {})
       Dir.mktmpdir("castellan-doctor-test-") do |dir|
         app = App.new(File.realpath(dir), gemfile, env)

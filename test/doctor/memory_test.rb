@@ -7,7 +7,7 @@ require "castellan/doctor"
 class MemoryTest < Minitest::Test
   Memory = Castellan::Doctor::Memory
 
-  # In a process where nobody else makes objects.
+  # Runs in its own process, so that no other code allocates objects.
   PROGRAM = <<~'RUBY'
     require "castellan"
     require "memory_profiler"
@@ -46,7 +46,7 @@ class MemoryTest < Minitest::Test
     assert_operator counted[:retained_bytes], :>=, 8_000
   end
 
-  def test_a_collector_that_was_disabled_stays_so
+  def test_a_disabled_collector_stays_disabled
     GC.disable
     Memory.of { nil }
     assert GC.enable, "it was enabled"
@@ -54,7 +54,7 @@ class MemoryTest < Minitest::Test
     GC.enable
   end
 
-  def test_who_traces_allocations_already_goes_on
+  def test_existing_allocation_tracing_continues
     before = after = nil
     ObjectSpace.trace_object_allocations do
       before = Object.new

@@ -3,7 +3,7 @@
 require "test_helper"
 require_relative "doctor_process"
 
-# The doctor on one-file applications of every kind, from the shell.
+# The doctor on one-file applications, run from the shell.
 class PlainAppsTest < Minitest::Test
   include Castellan::DoctorProcess
 
@@ -50,7 +50,7 @@ class PlainAppsTest < Minitest::Test
     end
   end
 
-  def test_a_fix_that_changes_the_answer_is_no_next_step
+  def test_a_fix_that_changes_the_response_is_no_next_step
     route = 'get("/counted") { Book.all.map { |book| [book.associations.size, book.author.name] }.to_s }'
     with_app({ "app.rb" => "#{CLASSIC}\n#{route}" }) do |app|
       run = app.doctor("--get", "/counted")
@@ -93,7 +93,7 @@ class PlainAppsTest < Minitest::Test
     end
   end
 
-  def test_json_has_the_fields_of_the_ledger_and_nothing_beside
+  def test_json_has_exactly_the_fields_of_the_ledger
     printing = %(run ->(env) { puts "printed"; $stdout.puts "logged"; [200, {}, ["ok"]] }\n)
     with_app({ "config.ru" => printing }) do |app|
       run = app.doctor("--get", "/", "--json", "--no-memory", "--runs", "2")

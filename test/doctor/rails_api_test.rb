@@ -4,7 +4,7 @@ require "test_helper"
 require_relative "doctor_process"
 require_relative "../../bin/support/installer"
 
-# The doctor on what `rails new --api` makes, in production as Rails sets it up, from the first command to the measurement.
+# The doctor on an application of `rails new --api`, in production, from the first command to the measurement.
 class RailsApiTest < Minitest::Test
   include Castellan::DoctorProcess
 
@@ -95,7 +95,7 @@ class RailsApiTest < Minitest::Test
     RUBY
   }.freeze
 
-  def test_from_rails_new_to_the_finding_by_the_doctors_own_advice
+  def test_the_advice_of_the_doctor_leads_from_rails_new_to_a_finding
     with_rails_app do |app|
       assert_refused app.doctor("--get", "/books"), "No database file specified", "DATABASE_URL"
       app.env = SQLITE

@@ -6,7 +6,8 @@ require "support/snippets"
 require_relative "doctor_process"
 require_relative "../../bin/support/installer"
 
-# The README's way into a new Rails application, in production: generator, routes, migration, initializer, server, curl, doctor.
+# The README's quick start in a new Rails application: generator, routes, migration, initializer, curl,
+# doctor.
 class RailsQuickStartTest < Minitest::Test
   include Castellan::DoctorProcess
 
@@ -56,7 +57,7 @@ class RailsQuickStartTest < Minitest::Test
     end
   end
 
-  # Before anything else is configured, in development, as people work.
+  # In development, before any other configuration.
   def generate(app)
     rails(app, "db:prepare", DATABASE_URL: nil, RAILS_ENV: "development")
     %w[User Post].each { |name| rails(app, "generate", "castellan:resource", name, DATABASE_URL: nil, RAILS_ENV: "development") }
@@ -87,7 +88,7 @@ class RailsQuickStartTest < Minitest::Test
     [document["data"].map { |post| post["attributes"]["title"] }, document["included"].map { |user| user["attributes"]["name"] }]
   end
 
-  # The page is for signed links only.
+  # Only a signed URL opens the page.
   def assert_profiled(port)
     token = Castellan::Profile::Token.new("s" * 32).sign(60)
     assert_equal(%w[404 200], [{}, { "Castellan-Token" => token }].map { |headers| get(port, "/castellan", headers).code })

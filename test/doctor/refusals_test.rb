@@ -6,7 +6,8 @@ require "castellan/cli"
 require "stringio"
 require_relative "doctor_process"
 
-# What is not measured, why, and what the doctor advises instead; always with exit status 1, or 2 for wrong arguments.
+# Requests that the doctor does not measure, with reason and advice; exit status 1, or 2 for invalid
+# arguments.
 class RefusalsTest < Minitest::Test
   include Castellan::DoctorProcess
   include Castellan::OwnDatabases
@@ -31,7 +32,7 @@ class RefusalsTest < Minitest::Test
     end)
   RUBY
 
-  def test_answers_without_success_are_explained_and_not_measured
+  def test_unsuccessful_responses_are_explained_and_not_measured
     with_app({ "config.ru" => ANSWERS }) do |app|
       {
         "/moved" => "answered 301, which is not measured: it redirects to /login; ask for that, or, if it is the place to sign in",
@@ -104,7 +105,7 @@ class RefusalsTest < Minitest::Test
     end
   end
 
-  def test_a_folder_without_an_application_says_which_file_to_name
+  def test_a_folder_without_an_application_names_the_argument_to_pass
     with_app({}) do |app|
       run = app.doctor("--get", "/")
       assert_equal 1, run.status
@@ -113,7 +114,7 @@ class RefusalsTest < Minitest::Test
     end
   end
 
-  def test_a_database_that_is_not_there_is_said
+  def test_a_missing_database_is_reported
     source = <<~RUBY
       require "active_record"
       ActiveRecord::Base.establish_connection(adapter: "postgresql", host: "127.0.0.1", port: #{free_port}, database: "x", password: "s3cret")
@@ -128,7 +129,7 @@ class RefusalsTest < Minitest::Test
     end
   end
 
-  def test_a_database_of_no_name_is_said_to_have_none
+  def test_a_database_without_a_name_is_reported
     source = %(require "active_record"\nActiveRecord::Base.establish_connection(adapter: "sqlite3")\nrun ->(_env) { [200, {}, []] }\n)
     with_app({ "config.ru" => source }) do |app|
       run = app.doctor("--get", "/")
@@ -137,7 +138,7 @@ class RefusalsTest < Minitest::Test
     end
   end
 
-  def test_castellan_off_is_said
+  def test_castellan_off_is_reported
     with_app({ "config.ru" => ANSWERS }) do |app|
       run = app.doctor("--get", "/nothing", CASTELLAN: "off")
       assert_equal 1, run.status
@@ -147,7 +148,7 @@ class RefusalsTest < Minitest::Test
 
   private
 
-  # In this process, because it is only asked.
+  # Runs in this process.
   def called(app, path)
     out = StringIO.new
     err = StringIO.new

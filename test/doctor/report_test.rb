@@ -4,13 +4,13 @@ require "test_helper"
 require "support/own_databases"
 require "sequel"
 
-# What a person reads, from examinations of applications that are lambdas, and from findings made by hand.
+# The text report, of examinations of lambdas and of findings made by hand.
 class ReportTest < Minitest::Test
   include Castellan::OwnDatabases
 
   Doctor = Castellan::Doctor
 
-  # An examination that was made, in the values that a report asks for.
+  # An examination with given values.
   Made = Struct.new(:request, :measurement, :runs, :findings, :castellan?, keyword_init: true)
 
   def test_findings_with_one_fix_are_one_group_and_the_longest_is_first
@@ -33,19 +33,19 @@ class ReportTest < Minitest::Test
     assert_operator report.lines.map(&:size).max, :<, 140
   end
 
-  def test_a_finding_without_a_fix_says_why_and_is_no_next_step
+  def test_a_finding_without_a_fix_has_a_reason_and_is_no_next_step
     report = report_of(finding(fix: nil, fix_refused: "it differs"))
     assert_includes report, "fix     none: it differs"
     assert_includes report, "next: no preload mends"
   end
 
-  def test_what_is_slow_without_being_repeated_has_a_next_step_of_its_own
+  def test_a_slow_statement_that_is_not_repeated_has_its_next_step
     report = report_of(finding(kind: :slow_query, count: 1, fix: nil, fix_refused: "it is slow by itself"))
     assert_includes report, "1. 1 query, 1.00 ms: slow statements"
     assert_includes report, "\nnext: it is slow by itself"
   end
 
-  def test_a_trial_stands_below_its_fix_and_decides_on_the_next_step
+  def test_a_trial_is_below_its_fix_and_decides_the_next_step
     helps = finding(fix: "add x", fingerprint: "select a", total_ns: 1)
     not_so = finding(fix: "add y", fingerprint: "select b", total_ns: 9)
     measured = Castellan::Measurement.new(queries: 1, duration_ns: 1_000_000, sql_ns: 1, allocated_objects: 1, response_bytes: 1)
@@ -60,7 +60,7 @@ class ReportTest < Minitest::Test
     assert_includes Doctor::Report.new(made([not_so]), trials: trials).to_s, "next: nothing worth doing: the changes"
   end
 
-  def test_the_next_step_is_what_saves_the_most_time
+  def test_the_next_step_is_the_fix_that_saves_most_time
     trials = [[9, 8], [9, 3], [9, 9], [9, 12]].to_h do |before, after|
       finding = finding(fix: "fix #{after}", fingerprint: after.to_s, total_ns: 100 - after)
       measured = [before, after].map do |ms|
@@ -91,7 +91,7 @@ class ReportTest < Minitest::Test
     assert_equal 2, report.to_h["together"]["after"]["queries"]
   end
 
-  def test_the_next_step_follows_from_what_takes_the_time
+  def test_the_next_step_depends_on_the_slowest_part
     assert_includes next_step(sql_ns: 90_000_000, duration_ns: 100_000_000), "EXPLAIN ANALYZE"
     assert_includes next_step(sql_ns: 1, allocated_objects: 50_000), "with a Castellan::Resource"
     assert_includes next_step(sql_ns: 0, queries: 0, allocated_objects: 50_000), "nothing is read, and 50,000 objects are made: a profile"
@@ -99,13 +99,13 @@ class ReportTest < Minitest::Test
     assert_includes next_step(sql_ns: 1, allocated_objects: 500, duration_ns: 2_000_000), "nothing stands out"
   end
 
-  def test_who_renders_with_a_resource_is_not_told_to
+  def test_a_request_rendered_by_a_resource_is_not_advised_to_use_one
     advice = next_step(sql_ns: 1, allocated_objects: 50_000, castellan: true)
     refute_includes advice, "Castellan::Resource"
     assert_includes advice, "cache :exact"
   end
 
-  def test_an_examination_knows_whether_a_document_was_rendered
+  def test_an_examination_detects_a_rendered_document
     things = document
     with_document = Doctor::Examination.new(->(_env) { [200, {}, [things.call]] }, request, runs: 1, memory: false).call
     assert_equal '{"data":[]}', with_document.body
@@ -113,7 +113,7 @@ class ReportTest < Minitest::Test
     refute_predicate Doctor::Examination.new(->(_env) { [200, {}, ["{}"]] }, request, runs: 1, memory: false).call, :castellan?
   end
 
-  def test_the_first_request_is_thrown_away_and_the_median_is_measured
+  def test_the_first_request_is_discarded_and_the_median_is_reported
     bodies = %w[first] + Array.new(20, "later")
     examination = Doctor::Examination.new(->(_env) { [200, {}, [bodies.shift]] }, request, runs: 3, memory: false).call
     assert_equal [3, 5, "first"], [examination.runs, examination.measurement.response_bytes, examination.body]
@@ -126,7 +126,7 @@ class ReportTest < Minitest::Test
     assert_equal %w[letters], Doctor::Examination.new(application, request, runs: 1, memory: false).call.tables
   end
 
-  def test_a_database_in_memory_is_named_so
+  def test_a_database_in_memory_is_named
     { Sequel.sqlite => "sqlite (in memory), Sequel",
       Sequel.connect("sqlite://a/b.sqlite3", test: false) => "sqlite (a/b.sqlite3), Sequel" }.each do |database, said|
       assert_equal said, Doctor::Databases::SequelDatabase.new(database).to_s

@@ -3,7 +3,7 @@
 require "test_helper"
 require_relative "doctor_process"
 
-# What a request writes is gone afterwards, whatever connection wrote it; what cannot be taken back is reported.
+# The doctor rolls a request's writes back on each connection and reports those that it cannot.
 class RolledBackTest < Minitest::Test
   include Castellan::DoctorProcess
 
@@ -78,7 +78,7 @@ class RolledBackTest < Minitest::Test
     end
   end
 
-  def test_what_a_connection_of_the_applications_own_wrote_is_reported
+  def test_writes_on_an_unmanaged_connection_are_reported
     needs :postgres
     { RECORDS => "/raw", DATASETS => "/thread" }.each do |source, path|
       with_app({ "config.ru" => source }) do |app|

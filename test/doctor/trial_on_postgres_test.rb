@@ -6,7 +6,7 @@ require "active_record"
 require "sequel"
 require "castellan/doctor"
 
-# Trials on PostgreSQL, where a statement that fails spoils the transaction around it.
+# Trials on PostgreSQL, where a failed statement aborts its transaction.
 class TrialOnPostgresTest < Minitest::Test
   include Castellan::OwnDatabases
 
@@ -44,7 +44,7 @@ class TrialOnPostgresTest < Minitest::Test
     forget(Base)
   end
 
-  def test_a_fix_is_tried_and_what_was_written_is_taken_back
+  def test_writes_of_a_trial_are_rolled_back
     work = lambda do
       RoomKey.create!(keeper_id: 1, door: 9)
       @database[:trial_room_keys].insert(keeper_id: 1, door: 9)
@@ -56,7 +56,7 @@ class TrialOnPostgresTest < Minitest::Test
     assert_equal 2, RoomKey.where(door: 9).count # from the watched run
   end
 
-  def test_a_statement_that_fails_in_a_trial_does_not_spoil_a_transaction_around_it
+  def test_a_failed_statement_in_a_trial_does_not_abort_the_outer_transaction
     work = -> { Keeper.order(:id).map { |keeper| keeper.room_keys.order(:id).last.door } }
     finding = finding_of(&work)
     declaration = finding.declaration.merge(scope: 'where("nowhere = 1")')

@@ -7,7 +7,7 @@ require "castellan/instrument/threads"
 require_relative "../detect/fixes/active_record_zoo"
 require_relative "../detect/fixes/sequel_zoo"
 
-# What a trial says and what it leaves behind. That it counts what the applied fix does is in test/detect/fixes.
+# The result of a trial and its side effects; test/detect/fixes compares its counts with applied fixes.
 class TrialTest < Minitest::Test
   include Castellan::OwnDatabases
 
@@ -35,7 +35,7 @@ class TrialTest < Minitest::Test
     assert_equal [7, 2], row.values_at("before", "after").map { |run| run["queries"] }
   end
 
-  def test_every_answer_is_compared_by_what_it_holds
+  def test_responses_are_compared_by_content
     bodies = [->(ids) { ids.join(",") }, ->(ids) { [200, {}, [ids.join(",")]] }, ->(ids) { Rack::MockResponse.new(200, {}, ids.join) },
               ->(ids) { ids }, ->(ids) { { "ids" => ids, at: Time.at(0), sym: :a } }, ->(_ids) { World::Badge.all }, ->(_ids) {},
               ->(_ids) { World::Badge.first }, ->(ids) { Struct.new(:ids).new(ids) }, ->(ids) { ids.lazy.map(&:to_s) }]
@@ -47,20 +47,20 @@ class TrialTest < Minitest::Test
     assert_includes error.message, "returned a Object, which cannot be compared: let it return the response, its body, or plain values"
   end
 
-  def test_queries_of_a_body_that_is_streamed_belong_to_the_work
+  def test_queries_of_a_streamed_body_are_counted
     finding = finding_of { badges_at(nil) }
     trial = Doctor.try(finding) { [200, {}, Enumerator.new { |body| keepers.each { |keeper| body << keeper.badge.id.to_s } }] }
     assert_equal [true, 7, 2], [trial.accepted?, trial.before.queries, trial.after.queries]
   end
 
-  def test_threads_that_the_work_starts_belong_to_it
+  def test_queries_of_threads_that_the_block_starts_are_counted
     asking = try { json(keepers.map { |keeper| Thread.new { keeper.badge.id }.value }) }
     assert_equal [true, 7, 2], [asking.accepted?, asking.before.queries, asking.after.queries], asking.to_s
     loading = try { json(Thread.new { keepers.map { |keeper| keeper.badge.id } }.value) }
     assert_equal [true, 7, 2], [loading.accepted?, loading.before.queries, loading.after.queries], loading.to_s
   end
 
-  def test_what_differs_between_two_runs_is_masked_and_named
+  def test_values_that_differ_between_two_runs_are_masked_and_named
     times = 0
     trial = try do
       rows = keepers.map { |keeper| { badge: keeper.badge.id, "seen at" => (times += 1) } }
@@ -71,7 +71,7 @@ class TrialTest < Minitest::Test
     assert_includes trial.to_s, 'the same but for what differs without it, too: $.data[*]["seen at"], $.meta.run'
   end
 
-  def test_of_a_table_the_columns_that_differ_are_masked_and_no_other
+  def test_only_the_columns_of_a_table_that_differ_are_masked
     times = 0
     trial = try { json(keepers.map { |keeper| [keeper.badge.id, times += 1, keeper.association(:badge).loaded?] }) }
     assert_equal ["$[*][1]"], trial.masked
@@ -81,7 +81,7 @@ class TrialTest < Minitest::Test
     assert_includes spoilt.to_s, "does not help: the answer differs at $[*][0]"
   end
 
-  def test_an_answer_without_a_body_is_not_called_the_same_bytes
+  def test_a_response_without_a_body_is_not_reported_as_the_same_bytes
     trial = try { [200, {}, keepers.map { |keeper| keeper.badge.id }.first(0)] }
     assert_predicate trial, :accepted?
     assert trial.to_s.end_with?("; the same status, and no body to compare"), trial.to_s
@@ -95,7 +95,7 @@ class TrialTest < Minitest::Test
     assert_includes trial.to_s, "not tried: two runs without the fix answer differently as a whole"
   end
 
-  def test_a_fix_that_changes_the_answer_is_never_accepted
+  def test_a_fix_that_changes_the_response_is_never_accepted
     trial = try { json(keepers.map { |keeper| { known: keeper.association(:badge).loaded?, badge: keeper.badge.id } }) }
     refute_predicate trial, :accepted?
     refute_predicate trial, :same?
@@ -106,7 +106,7 @@ class TrialTest < Minitest::Test
     assert_equal "the answer differs at status (201, then 200)", status.reason
   end
 
-  def test_an_answer_in_another_order_is_not_accepted_but_named
+  def test_a_response_in_another_order_is_rejected_and_named
     trial = try do
       badges = keepers.map { |keeper| [keeper.association(:badge).loaded?, keeper.badge.id] }
       ids = badges.map(&:last)
@@ -120,7 +120,7 @@ class TrialTest < Minitest::Test
     refute other.reordered
   end
 
-  def test_fixes_of_a_request_are_tried_by_themselves_and_together
+  def test_fixes_of_a_request_are_tried_alone_and_together
     application = lambda do |_env|
       badges = World::Keeper.order(:id).map { |keeper| keeper.badge.id }
       meals = World::Animal.order(:id).map { |animal| animal.meals.map(&:id) }
@@ -146,14 +146,14 @@ class TrialTest < Minitest::Test
     assert_match(/\Adoes not help: there are no fewer queries \(7 → 8 queries/, trial.to_s)
   end
 
-  def test_a_fix_with_which_the_work_fails_is_never_accepted
+  def test_a_fix_that_makes_the_block_raise_is_never_accepted
     finding = finding_of { keepers.map { |keeper| keeper.badge.id } }
     trial = Doctor.try(Castellan::Finding.new(**finding.to_h, preload: { nothing: {} })) { badges_at(finding) }
     assert_equal [false, true, nil], [trial.accepted?, trial.tried?, trial.after]
     assert_match(/\Adoes not help: with the fix the work fails: ActiveRecord::AssociationNotFoundError: /, trial.to_s)
   end
 
-  def test_a_fix_with_fewer_queries_that_costs_more_does_not_help
+  def test_a_slower_fix_with_fewer_queries_is_not_accepted
     World::Base.transaction do
       World::RoomKey.insert_all(Array.new(3_000) { |door| { keeper_id: (door % 6) + 1, door: door } })
       trial = try { json(World::Keeper.order(:id).map { |keeper| keeper.room_keys.where(lost: false).last.door }) }
@@ -162,7 +162,7 @@ class TrialTest < Minitest::Test
     end
   end
 
-  def test_what_cannot_be_tried_says_why
+  def test_a_fix_that_cannot_be_tried_has_a_reason
     { "there is no fix to try: the conditions on" => -> { keepers.map { |keeper| keeper.room_keys.where(door: keeper.id).to_a } },
       "the line that asks must be rewritten for it" => -> { [1, 2].map { |id| World::Trick.create!(name: id) } },
       "there is no fix to try: test/" => -> { [1, 2].map { |id| World::Trick.where(id: id).where("id > 0").to_a } } }
@@ -173,7 +173,7 @@ class TrialTest < Minitest::Test
     end
   end
 
-  def test_what_is_kept_after_the_first_run_is_not_taken_for_a_success
+  def test_a_cache_filled_by_the_first_run_is_not_counted_as_success
     kept = nil
     work = -> { kept ||= json(keepers.map { |keeper| keeper.badge.id }) }
     finding = finding_of(&work)
@@ -182,7 +182,7 @@ class TrialTest < Minitest::Test
                  "thread?", trial.to_s
   end
 
-  def test_nothing_is_written_in_any_run
+  def test_writes_of_every_run_are_rolled_back
     runs = 0
     trial = try do
       runs += 1
@@ -198,7 +198,7 @@ class TrialTest < Minitest::Test
     SequelZoo::Trick.where(name: "of a trial").delete
   end
 
-  def test_a_transaction_of_a_test_around_it_stays_open
+  def test_an_outer_transaction_stays_open
     World::Base.transaction do
       World::Trick.create!(name: "of a test")
       assert_predicate try { World::Trick.create!(name: "of a trial") && json(keepers.map { |keeper| keeper.badge.id }) }, :accepted?
@@ -208,7 +208,7 @@ class TrialTest < Minitest::Test
     assert_equal 0, World::Trick.where("name LIKE 'of a%'").count
   end
 
-  def test_nothing_stays_on_relations_models_and_hooks
+  def test_a_trial_restores_relations_models_and_hooks
     before = World::Keeper.reflect_on_all_associations.map(&:name)
     relation = nil
     trial = try { (relation = World::Keeper.order(:id)).map { |keeper| keeper.room_keys.where(lost: false).last.door } }
@@ -220,7 +220,7 @@ class TrialTest < Minitest::Test
     refute_predicate Castellan::Instrument, :subscribed?
   end
 
-  def test_nothing_stays_on_models_of_sequel
+  def test_a_trial_restores_models_of_sequel
     before = SequelZoo::Keeper.associations
     trial = try { SequelZoo::Keeper.order(:id).all.map { |keeper| keeper.room_keys_dataset.where(lost: false).order(:id).last.door } }
     assert_predicate trial, :accepted?
@@ -229,7 +229,7 @@ class TrialTest < Minitest::Test
     assert_empty SequelZoo::Keeper.subclasses.filter_map(&:name)
   end
 
-  def test_another_thread_meanwhile_is_left_alone
+  def test_a_trial_does_not_affect_other_threads
     asked = Queue.new
     told = Queue.new
     other = Thread.new { told << keepers.map { |keeper| keeper.association(:badge).loaded? } while asked.pop }
@@ -245,7 +245,7 @@ class TrialTest < Minitest::Test
     other.join
   end
 
-  def test_work_that_is_written_down_again_is_found_by_what_it_loads
+  def test_code_at_another_line_is_recognized_by_its_load
     first = finding_of { json(World::Keeper.order(:id).map { |keeper| keeper.room_keys.where(lost: false).last.door }) }
     trial = Doctor.try(first) { json(World::Keeper.order(:id).map { |keeper| keeper.room_keys.where(lost: false).last.door }) }
     assert_equal [true, 7, 2], [trial.accepted?, trial.before.queries, trial.after.queries]
@@ -253,7 +253,7 @@ class TrialTest < Minitest::Test
     assert_predicate Doctor.try(finding) { SequelZoo::Keeper.all.map { |keeper| keeper.badge.id } }, :accepted?
   end
 
-  def test_work_that_is_another_one_is_not_tried
+  def test_different_code_is_not_tried
     finding = finding_of { badges_at(nil) }
     trial = Doctor.try(finding) { Array.new(2) { |id| World::Keeper.find(id + 1) }.map { |keeper| keeper.badge.id } }
     assert_equal "not tried: nothing was loaded at #{finding.parent_location}; is this the work that the finding is of?", trial.to_s
@@ -278,7 +278,7 @@ class TrialTest < Minitest::Test
     assert_equal 1, runs
   end
 
-  def test_wrong_calls_and_castellan_off_are_said
+  def test_invalid_calls_and_castellan_off_raise
     finding = finding_of { keepers.map { |keeper| keeper.badge.id } }
     assert_includes assert_raises(ArgumentError) { Doctor.try { 1 } }.message, "give a finding"
     assert_includes assert_raises(ArgumentError) { Doctor.try(finding) }.message, "give the work"
@@ -290,7 +290,7 @@ class TrialTest < Minitest::Test
 
   def keepers = World::Keeper.order(:id).to_a
 
-  # The same work as a finding was made of, on one line: `keepers` is where they are loaded.
+  # The finding's code on one line; `keepers` is the load.
   def badges_at(_finding) = json(keepers.map { |keeper| keeper.badge.id })
 
   def json(value) = JSON.generate(value)

@@ -8,25 +8,25 @@ require "tmpdir"
 require "yaml"
 
 module Castellan
-  # One of the example applications in examples/, set up on a database of its own and running in a process of its own.
+  # Sets up an example application of examples/ with its own database and runs it in its own process.
   #
-  #   example = ExampleProcess.started("users", "sqlite3:/tmp/x/users.sqlite3")   # set up and booted once a test process
+  #   example = ExampleProcess.started("users", "sqlite3:/tmp/x/users.sqlite3")   # once per test process
   #   example.get("/users/1").body
-  #   example.queries { example.get("/users/1") }                                 # => 8, from the log of the application
+  #   example.queries { example.get("/users/1") }                                 # => 8, from its log
   #   example.steps.first["get"]                                                  # steps.yml
   #
-  # Not safe for two threads at once when queries are counted.
+  # Not thread-safe while it counts queries.
   class ExampleProcess
     QUERY = /\(\d+\.\d+ms\).*?(SELECT|INSERT|UPDATE|DELETE) /
 
     attr_reader :name, :env
 
-    # The same application for the same name and URL.
+    # Returns the same process for equal arguments.
     def self.started(name, database_url)
       (@started ||= {})[[name, database_url]] ||= new(name, "DATABASE_URL" => database_url).tap(&:setup!).tap(&:boot)
     end
 
-    # @return [String] the URL of an SQLite file that does not exist yet and is removed at exit
+    # @return [String] the URL of a new SQLite file, which is removed at exit
     def self.sqlite_url
       dir = Dir.mktmpdir("castellan-example-")
       Minitest.after_run { FileUtils.rm_rf(dir) }
@@ -43,7 +43,7 @@ module Castellan
     def steps = story.fetch("steps")
     def step(id) = steps.find { |step| step["id"] == id } || raise(KeyError, "no step #{id}")
 
-    # @return [Array(String, Boolean)] what bin/setup said, and whether it succeeded
+    # @return [Array(String, Boolean)] the output of bin/setup, and whether it succeeded
     def setup(extra = {}) = run(File.join(dir, "bin/setup"), extra)
 
     def setup!
@@ -51,7 +51,7 @@ module Castellan
       raise output unless success
     end
 
-    # Ruby in the application's bundle, with the application loaded.
+    # Runs Ruby in the application's bundle, with the application loaded.
     def ruby(code, extra = {})
       run("bundle", "exec", "ruby", "-r./config/environment", "-e", code, { "BUNDLE_GEMFILE" => "#{dir}/Gemfile" }.merge(extra))
     end
@@ -72,14 +72,16 @@ module Castellan
       Net::HTTP.start("127.0.0.1", @server.port) { |http| http.request(message) }
     end
 
-    # @return [Integer] how many queries the application logged meanwhile; what its query cache answered is not one
+    # @return [Integer] the number of queries in the application's log during the block, without query cache
+    #   hits
     def queries
       from = File.size(@server.log_path)
       yield
       File.open(@server.log_path) { |log| log.seek(from) && log.each_line.count { |line| line.match?(QUERY) && !line.include?("CACHE") } }
     end
 
-    # @return [Object] the parsed body without what the patterns of steps.yml lead to; its head says what they mean
+    # @return [Object] the parsed body without the values that patterns of steps.yml match; see the head of
+    #   steps.yml
     def self.without(patterns, body)
       patterns.each_with_object(JSON.parse(body)) { |pattern, document| Pattern.remove(document, pattern.split("/").drop(1)) }
     end
@@ -91,7 +93,7 @@ module Castellan
       [output, status.success?]
     end
 
-    # A path of segments, `*` standing for all.
+    # A path of segments; `*` matches each one.
     module Pattern
       module_function
 
@@ -112,11 +114,11 @@ module Castellan
     private_constant :Pattern
   end
 
-  # What holds for every example application; include it next to `def example`.
+  # The contract of every example application; the including class defines `example`.
   module ExamplePromises
     KEYS = %w[id title get told compared_with differs reason code with_castellan story_value].freeze
 
-    def test_each_step_has_every_key_and_a_file_to_open
+    def test_each_step_has_every_key_and_an_existing_file
       example.steps.each do |step|
         assert_empty KEYS - step.keys, step["id"]
         assert_path_exists File.join(example.dir, step["code"])
@@ -131,7 +133,7 @@ module Castellan
       end
     end
 
-    def test_a_corrected_step_sends_what_the_step_before_sent_but_for_the_declared_differences
+    def test_a_corrected_step_differs_from_the_step_before_only_as_declared
       each_corrected do |step, differs, before, cold, warm|
         expected = without(differs, before)
         assert_equal expected, without(differs, cold), step["id"]
@@ -155,9 +157,9 @@ module Castellan
     end
   end
 
-  # What need not be tried on every database.
+  # Tests that one database suffices for.
   module ExampleProcessPromises
-    def test_the_application_never_loads_castellan_unless_it_is_told_to
+    def test_the_application_loads_castellan_only_on_request
       code = "puts $LOADED_FEATURES.grep(%r{/lib/castellan(/(?!version)|\\.rb)}).size"
       without, ok = example.ruby(code)
       assert ok, without

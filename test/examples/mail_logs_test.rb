@@ -9,7 +9,7 @@ require "sequel"
 require "yaml"
 require_relative "../../examples/mail_logs/shared/database_url"
 
-# Where the example is, and how its programs are started: as a person would, outside of the bundle of these tests.
+# Finds the example and starts its programs outside of the bundle of these tests.
 module MailLogsExample
   DIRECTORY = File.join(ROOT, "examples", "mail_logs")
   SECRET = "an-example-secret-that-everybody-can-read-in-the-repository"
@@ -42,8 +42,8 @@ module MailLogsExample
   end
 end
 
-# What both apps promise, whatever the database. A class that includes this says `self.database_url`; the database is filled and
-# the two apps are started once for all tests of the class.
+# The contract of both apps on any database. The including class defines `self.database_url`; its tests share
+# one filled database and the two started apps.
 module MailLogsPromises
   include MailLogsExample
 
@@ -123,7 +123,7 @@ module MailLogsPromises
     end
   end
 
-  def test_the_included_resources_are_the_related_ones_each_once
+  def test_included_resources_are_the_related_ones_without_duplicates
     each_app do |app|
       page = document(app, PAGE)
       related = page["data"].flat_map { |log| log["relationships"].values.map { |one| one["data"].values_at("type", "id") } }
@@ -134,7 +134,7 @@ module MailLogsPromises
     end
   end
 
-  def test_the_view_gives_the_totals_of_each_company
+  def test_the_view_has_the_totals_of_each_company
     values = database { |tables| tables[:mail_logs].where(company_id: 3).select_map(:value_net) }
     each_app do |app|
       assert_equal 250, document(app, "/company-statistics").dig("meta", "record-count")
@@ -151,14 +151,14 @@ module MailLogsPromises
     end
   end
 
-  def test_pages_that_cannot_be_are_bad_requests
+  def test_invalid_pages_are_bad_requests
     %w[page[number]=0 page[number]=-1 page[number]=x page[number]=2x page[number]=1000000000000000000000000 page[size]=0 page[size]=101
        page[size]=x page[size][]=2 page[offset]=3 page[]=3 page=3].each do |query|
       each_app { |app| assert_equal "400", get(app, "/mail-logs?#{query}").code, "#{app}: #{query}" }
     end
   end
 
-  def test_what_cannot_be_included_or_found_is_said
+  def test_unknown_includes_and_records_are_errors
     each_app do |app|
       { "/mail-logs?include=sender" => "400", "/company-statistics?include=company" => "400",
         "/mail-logs/999999" => "404", "/mail-logs/99999999999999999999999" => "404", "/letters" => "404" }.each do |path, status|
@@ -182,7 +182,7 @@ module MailLogsPromises
       get(app, PAGE)
       [app, selects(app) { get(app, PAGE) }]
     end
-    # jsonapi-resources 0.10 reads ids first and rows after, for the page and for each included type; and the count.
+    # jsonapi-resources 0.10 reads ids before rows, for the page and for each included type, and the count.
     assert_equal({ "rails" => 7, "sequel" => 4 }, queries)
   end
 
@@ -261,7 +261,7 @@ end
 class MailLogsSetUpTest < Minitest::Test
   include MailLogsExample
 
-  def test_the_same_rows_each_time_and_nothing_to_do_the_second_time
+  def test_setup_creates_the_same_rows_and_is_idempotent
     in_directory do |one, other|
       outputs = [one, one, other].map { |path| setup_database("sqlite:///#{path.delete_prefix("/")}").first }
       assert_equal ["now has", "is ready", "now has"], outputs.map { |output| output[/now has|is ready/] }
@@ -276,7 +276,7 @@ class MailLogsSetUpTest < Minitest::Test
     end
   end
 
-  def test_tables_of_somebody_else_are_left_alone
+  def test_foreign_tables_are_not_changed
     in_directory do |path|
       Sequel.connect("sqlite://#{path}") { |database| database.create_table(:companies) { primary_key :id } }
       _out, error, status = setup_database("sqlite3:#{path}")
@@ -286,7 +286,7 @@ class MailLogsSetUpTest < Minitest::Test
     end
   end
 
-  def test_what_is_wrong_with_the_environment_is_said
+  def test_an_invalid_environment_is_reported
     { ["sqlite3:/x", "0"] => "MULTIPLIER is \"0\": write a whole number", ["mysql2://h/d", "1"] => "write postgres://host/name or sqlite3:",
       ["postgres://127.0.0.1:#{free_port}/nowhere", "1"] => "unset DATABASE_URL to use SQLite" }.each do |(url, multiplier), message|
       _out, error, status = setup_database(url, multiplier: multiplier)
@@ -303,7 +303,7 @@ class MailLogsSetUpTest < Minitest::Test
     end
   end
 
-  # Bundler itself reads the version for the gemspec.
+  # For the gemspec, Bundler itself loads the version.
   def test_the_apps_do_not_load_castellan
     in_directory do |path|
       setup_database("sqlite3:#{path}")
@@ -335,7 +335,7 @@ class MailLogsSetUpTest < Minitest::Test
 end
 
 class MailLogsDatabaseUrlTest < Minitest::Test
-  def test_one_file_in_the_words_of_both_libraries
+  def test_one_url_is_written_for_both_libraries
     ["sqlite3:/a/b.sqlite3", "sqlite:/a/b.sqlite3", "sqlite3:///a/b.sqlite3", "sqlite:///a/b.sqlite3"].each do |url|
       database = DatabaseUrl.new(url)
       assert_equal ["sqlite3:/a/b.sqlite3", "sqlite:///a/b.sqlite3"], [database.for_active_record, database.for_sequel]
@@ -348,7 +348,7 @@ class MailLogsDatabaseUrlTest < Minitest::Test
     assert_equal "postgres://me:…@host/db", url.to_s
   end
 
-  def test_memory_relative_paths_and_other_databases_are_refused
+  def test_memory_relative_paths_and_other_databases_raise
     ["sqlite3::memory:", "sqlite::memory:", "sqlite3:relative.sqlite3", "mysql2://host/db", "sqlite:/"].each do |url|
       error = assert_raises(ArgumentError) { DatabaseUrl.new(url) }
       assert_includes error.message, "sqlite3:/absolute/path.sqlite3"

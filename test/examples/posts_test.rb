@@ -30,7 +30,7 @@ module PostsExampleTests
     end
   end
 
-  def test_a_client_that_has_the_document_gets_304
+  def test_a_client_with_the_current_document_gets_304
     response = get("not_modified")
     again = get("not_modified", "If-None-Match" => response["ETag"])
     assert_equal "304", again.code
@@ -69,7 +69,7 @@ module PostsExampleTests
     end
   end
 
-  def test_what_a_told_step_is_wrong_after_can_be_replayed_from_its_entry
+  def test_the_error_of_a_told_step_can_be_replayed_from_its_entry
     example.steps.select { |step| step["wrong_after"] }.each do |step|
       change = step["wrong_after"]
       assert step["told"]
@@ -85,7 +85,7 @@ module PostsExampleTests
     assert_equal example.json(path("fragment")).map { |post| post["read_before"] }, told
   end
 
-  def test_what_a_viewer_has_read_is_the_viewer_s_own
+  def test_read_marks_differ_between_viewers
     one, two = [1, 2].map { |id| example.json("/posts/fragment_batched", viewer(id)) }
     assert_equal [1], one.map { |post| post["author"]["id"] }.uniq
     assert_equal [2], two.map { |post| post["author"]["id"] }.uniq
@@ -116,7 +116,7 @@ module PostsExampleTests
     end
   end
 
-  def test_nothing_that_is_sent_looks_like_a_secret
+  def test_responses_contain_no_secret
     %w[naive public].each { |id| refute_match(/password|digest|token|secret/i, get(id).body) }
   end
 
@@ -139,7 +139,7 @@ module PostsExampleTests
     assert_equal "200", response.code
   end
 
-  # Each corrected step with all that it and the steps before it declare to differ.
+  # Yields each corrected step with the declared differences up to and including it.
   def each_correct
     CORRECT.each do |id|
       yield id, (CORRECT.index(id) < CORRECT.index("summary") ? [] : %w[/*/comments /*/read_before])

@@ -23,7 +23,7 @@ module UsersExampleTests
     assert_equal 1, counts[-1]
   end
 
-  def test_a_hundred_and_sixty_two_users_answer
+  def test_the_document_has_a_hundred_and_sixty_two_users
     assert_equal 162, users("baseline").size
   end
 
@@ -121,7 +121,7 @@ class UsersExampleOnSqliteTest < Minitest::Test
     end
   end
 
-  def test_setup_leaves_tables_of_others_alone
+  def test_setup_does_not_change_foreign_tables
     url = Castellan::ExampleProcess.sqlite_url
     database = SQLite3::Database.new(url.delete_prefix("sqlite3:"))
     database.execute("CREATE TABLE users (theirs text)")
@@ -132,7 +132,7 @@ class UsersExampleOnSqliteTest < Minitest::Test
     database.close
   end
 
-  def test_setup_says_what_to_do_without_a_database
+  def test_setup_without_a_database_names_the_fix
     url = "postgres://nobody@127.0.0.1:#{free_port}/missing"
     output, ok = Castellan::ExampleProcess.new("users", "DATABASE_URL" => url).setup
     refute ok

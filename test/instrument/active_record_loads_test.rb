@@ -2,7 +2,7 @@
 
 require "test_helper"
 
-# In processes of their own, because what is prepended stays.
+# Each runs in its own process, because prepended modules stay.
 class ActiveRecordLoadsTest < Minitest::Test
   WORLD = <<~RUBY
     require "active_record"
@@ -35,7 +35,7 @@ class ActiveRecordLoadsTest < Minitest::Test
     puts "#{sums}, #{idle.loads.sum(&:count)} afterwards, #{listened ? "by the event" : "without an event"}"
   RUBY
 
-  # Another version's, which takes more.
+  # The method of another version, with more arguments.
   CHANGED = <<~RUBY
     module ActiveRecord::Querying
       known = instance_method(:_load_from_sql)
@@ -45,15 +45,15 @@ class ActiveRecordLoadsTest < Minitest::Test
 
   TOLD = '[["User", 14, 5], ["Post", 3, 1]]'
 
-  def test_each_way_to_load_several_records_is_told_once_and_without_an_event
+  def test_each_load_of_several_records_notifies_once_without_an_event
     assert_equal "#{TOLD}, 0 afterwards, without an event", told(WORLD + LOADS)
   end
 
-  def test_where_the_method_is_another_the_event_is_listened_to
+  def test_a_changed_method_falls_back_to_the_event
     assert_equal "#{TOLD}, 0 afterwards, by the event", told(WORLD + CHANGED + LOADS)
   end
 
-  def test_models_that_are_loaded_after_the_subscription_are_told_of
+  def test_models_defined_after_the_subscription_notify
     first = "require 'castellan/detect'; require 'active_support/all'; Castellan::Instrument.subscribe\n"
     assert_equal "#{TOLD}, 3 afterwards, without an event", told(first + WORLD + LOADS)
   end

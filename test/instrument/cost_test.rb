@@ -2,12 +2,12 @@
 
 require_relative "../detect/active_record_world"
 
-# What watching makes: counted in objects, because time depends on the machine.
+# Counts the objects that observation allocates, because time depends on the machine.
 class InstrumentCostTest < Minitest::Test
   World = ActiveRecordWorld
   ActiveRecordInstrument = Castellan::Instrument::ActiveRecordInstrument
 
-  # An association with a method that takes nothing, and one that takes options.
+  # An association with a method without arguments, and one with options.
   class Walked
     def walk = find_target
     def reflection = World::User.reflect_on_association(:employee)
@@ -28,7 +28,7 @@ class InstrumentCostTest < Minitest::Test
     prepend ActiveRecordInstrument::Witness
   end
 
-  # Remembers walks.
+  # Records the observed reads.
   class Walks
     attr_reader :told
 
@@ -38,7 +38,7 @@ class InstrumentCostTest < Minitest::Test
     def leave = @told << :left
   end
 
-  def test_both_witnesses_tell_of_the_walk_and_hand_on_what_was_found
+  def test_both_observers_notify_the_read_and_return_its_value
     [[Bare, :found], [Forwarding, [:found, false]]].each do |type, found|
       walks = Walks.new
       assert_equal found, Castellan::Recording.open(walks) { type.new.walk }
@@ -47,7 +47,7 @@ class InstrumentCostTest < Minitest::Test
     end
   end
 
-  def test_a_statement_seen_before_and_its_walk_make_no_object
+  def test_a_repeated_statement_and_read_allocate_no_object
     skip "the C extension is not built" unless Castellan::CallSite && Castellan.const_defined?(:NativeCallSite)
     users = World::User.all.to_a
     work = -> { 40.times { users.each { |user| user.association(:employee).reset && user.employee } } }

@@ -18,12 +18,12 @@ class CounterTest < Minitest::Test
     assert_equal [2, %w[employees users]], [counter.queries, counter.tables]
   end
 
-  def test_what_the_query_cache_answers_is_counted_apart
+  def test_query_cache_hits_are_counted_separately
     counter = count { ActiveRecordWorld::Base.cache { 3.times { ActiveRecordWorld::User.first } } }
     assert_equal [1, 2], [counter.queries, counter.cached_queries]
   end
 
-  def test_transactions_and_the_schema_are_no_work
+  def test_transactions_and_schema_queries_are_not_counted
     counter = count do
       ActiveRecordWorld::Base.transaction { ActiveRecordWorld::Tag.first }
       ActiveRecordWorld::Base.connection.tables
@@ -32,7 +32,7 @@ class CounterTest < Minitest::Test
     assert_equal 2, counter.queries
   end
 
-  def test_what_a_version_costs_is_counted
+  def test_queries_of_versions_are_counted
     counter = Castellan::Instrument::Counter.new
     text = Castellan::Versions::SQLiteTriggers.current(%w[users])
     2.times { counter.query(text, "Castellan Version", 0, 7, false, 1) }
@@ -40,7 +40,7 @@ class CounterTest < Minitest::Test
     assert_equal [2, 14, ["castellan_versions"]], [counter.queries, counter.sql_ns, counter.tables.grep(/castellan/)]
   end
 
-  def test_it_stands_beside_the_detector
+  def test_the_counter_works_beside_the_detector
     counter = Counter.new
     findings = Castellan::Detect.watch { Castellan::Recording.open(counter) { ActiveRecordWorld::User.all.to_a.each(&:employee) } }
     assert_equal [1, 6], [findings.size, counter.queries]

@@ -22,35 +22,35 @@ class DatabasesTest < Minitest::Test
     super
   end
 
-  def test_the_same_of_two_databases_is_not_the_same_again
+  def test_equal_statements_on_two_databases_are_not_duplicates
     assert_empty(watch { @databases.each { |database| database[:items].count } })
     assert_empty(watch { @databases.each { |database| database[:items].insert(name: "four") } })
     @databases.each(&:freeze)
     assert_empty(watch { @databases.each { |database| database[:items].count } })
   end
 
-  def test_what_repeats_in_each_is_one_finding
+  def test_repeated_queries_in_two_databases_are_one_finding
     assert_equal([[:duplicate, 4]], watch { @databases.each { |database| 2.times { database[:items].count } } })
     assert_equal([[:n_plus_one, 6]], watch { @databases.each { |database| (1..3).each { |id| database[:items].first(id: id) } } })
     assert_equal([[:write_loop, 4]], watch { @databases.each { |database| 2.times { database[:items].insert(name: "x") } } })
     assert_equal([[:duplicate, 2]], watch { 2.times { @databases.last[:items].count } })
   end
 
-  def test_what_is_sent_once_to_one_database_is_no_part_of_a_repetition_in_another
+  def test_one_query_on_a_database_is_not_a_repetition_in_another
     first, second = @databases
     assert_equal([[:duplicate, 2]], watch { first[:items].count && 2.times { second[:items].count } })
     assert_equal([[:duplicate, 2]], watch { 2.times { first[:items].count } && second[:items].count })
     assert_equal([[:n_plus_one, 3]], watch { first[:items].first(id: 1) && (1..3).each { |id| second[:items].first(id: id) } })
   end
 
-  def test_many_databases_that_are_asked_together_are_known_apart
+  def test_many_databases_are_distinguished
     many = Array.new(30) { SQLite3::Database.new(":memory:").tap { |database| database.execute("CREATE TABLE items (id INTEGER)") } }
     assert_empty(watch { many.each { |database| database.execute("SELECT count(*) FROM items") } })
   ensure
     many&.each(&:close)
   end
 
-  def test_a_tally_counts_them_apart
+  def test_a_tally_counts_databases_separately
     tally = Castellan::Detect::Tally.new
     Castellan::Instrument.record(tally) { @databases.each { |database| database[:items].count } }
     assert_equal [1, 1], tally.groups.map(&:count)

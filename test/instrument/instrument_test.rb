@@ -20,7 +20,7 @@ class InstrumentTest < Minitest::Test
     assert_equal before, subscribers
   end
 
-  def test_a_statement_is_told_once_however_often_one_subscribes
+  def test_a_statement_notifies_once_with_several_subscriptions
     2.times { Instrument.subscribe }
     counter = Instrument::Counter.new
     Castellan::Recording.open(counter) { [ActiveRecordWorld::User.first, SequelWorld::User.first] }
@@ -29,14 +29,14 @@ class InstrumentTest < Minitest::Test
     2.times { Instrument.unsubscribe }
   end
 
-  def test_nothing_is_told_after_unsubscribing
+  def test_there_are_no_notifications_after_unsubscribing
     counter = Instrument::Counter.new
     Instrument.record(counter) { nil }
     Castellan::Recording.open(counter) { [ActiveRecordWorld::User.first, SequelWorld::User.first] }
     assert_equal 0, counter.queries
   end
 
-  def test_switched_off_nothing_subscribes
+  def test_castellan_off_subscribes_to_nothing
     with_env("CASTELLAN" => "off") { Instrument.subscribe }
     refute_predicate Instrument, :subscribed?
   end
@@ -55,7 +55,7 @@ class InstrumentTest < Minitest::Test
     assert_equal "1", output
   end
 
-  def test_it_looks_for_libraries_only_where_a_file_was_loaded
+  def test_libraries_are_searched_only_after_a_file_was_loaded
     Instrument.subscribe
     attached = 0
     Instrument::SequelInstrument.stub(:attach, -> { attached += 1 }) do
@@ -86,7 +86,7 @@ class InstrumentTest < Minitest::Test
     RUBY
   end
 
-  def test_nothing_is_prepended_before_somebody_subscribes
+  def test_nothing_is_prepended_before_the_first_subscription
     assert_equal "[]", ruby(<<~RUBY)
       require "active_record"
       types = [ActiveRecord::Relation, ActiveRecord::Associations::Association, ActiveRecord::Associations::JoinDependency] + #{CORE}
@@ -105,7 +105,7 @@ class InstrumentTest < Minitest::Test
     RUBY
   end
 
-  def test_statements_loaded_asynchronously_are_told_when_they_are_asked_for
+  def test_asynchronous_statements_notify_when_their_result_is_read
     output = ruby(<<~RUBY)
       require "active_record"
       require "castellan/instrument"

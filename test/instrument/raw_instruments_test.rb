@@ -8,7 +8,7 @@ require_relative "../detect/active_record_world"
 require_relative "../detect/sequel_world"
 
 class RawInstrumentsTest < Minitest::Test
-  # Keeps the texts that it is told.
+  # Records the notified SQL.
   class Texts
     attr_reader :all, :binds
 
@@ -25,12 +25,12 @@ class RawInstrumentsTest < Minitest::Test
     def strand = self
   end
 
-  # With a connection of its own.
+  # Has its own connection.
   class OnPostgres < ActiveRecord::Base
     self.abstract_class = true
   end
 
-  def test_every_way_to_send_a_statement_through_pg_is_told_once
+  def test_every_way_to_send_a_statement_through_pg_notifies_once
     needs :postgres
     connection = PG.connect(Castellan::TestServers.postgres_url)
     told = texts do
@@ -47,7 +47,7 @@ class RawInstrumentsTest < Minitest::Test
     connection&.close
   end
 
-  def test_a_statement_of_pg_that_fails_is_told_and_raises
+  def test_a_failed_statement_of_pg_notifies_and_raises
     needs :postgres
     connection = PG.connect(Castellan::TestServers.postgres_url)
     told = texts { assert_raises(PG::UndefinedTable) { connection.exec("SELECT * FROM nowhere") } }
@@ -56,7 +56,7 @@ class RawInstrumentsTest < Minitest::Test
     connection&.close
   end
 
-  def test_every_way_to_send_a_statement_through_sqlite3_is_told_once
+  def test_every_way_to_send_a_statement_through_sqlite3_notifies_once
     database = SQLite3::Database.new(":memory:")
     told = texts do
       database.execute("SELECT 1")
@@ -74,14 +74,14 @@ class RawInstrumentsTest < Minitest::Test
     database&.close
   end
 
-  def test_what_an_orm_sends_on_sqlite_is_told_once
+  def test_a_statement_of_an_orm_on_sqlite_notifies_once
     2.times do
       told = texts { [ActiveRecordWorld::User.first, ActiveRecordWorld::User.where(name: "user 1").to_a, SequelWorld::User.first] }
       assert_equal 3, told.all.size, told.all.join("\n")
     end
   end
 
-  def test_what_active_record_sends_on_postgres_is_told_once
+  def test_a_statement_of_active_record_on_postgres_notifies_once
     needs :postgres
     OnPostgres.establish_connection(Castellan::TestServers.postgres_url)
     OnPostgres.connection.create_table(:things) { |table| table.string(:name) }
@@ -96,7 +96,7 @@ class RawInstrumentsTest < Minitest::Test
     forget(OnPostgres)
   end
 
-  def test_what_sequel_sends_on_postgres_is_told_once
+  def test_a_statement_of_sequel_on_postgres_notifies_once
     needs :postgres
     database = Sequel.connect(Castellan::TestServers.postgres_url)
     database.create_table(:things) { primary_key :id }
@@ -107,7 +107,7 @@ class RawInstrumentsTest < Minitest::Test
     forget(database)
   end
 
-  def test_a_connection_that_active_record_lends_tells_of_both_its_users
+  def test_a_raw_connection_of_active_record_notifies_for_both_users
     connection = ActiveRecordWorld::Base.connection
     ActiveRecordWorld::User.first
     told = texts do
@@ -120,7 +120,7 @@ class RawInstrumentsTest < Minitest::Test
     assert_equal 3, told.all.size, told.all.join("\n")
   end
 
-  def test_without_a_recording_nothing_is_told_and_everything_works
+  def test_statements_work_without_a_recording
     database = SQLite3::Database.new(":memory:")
     texts { nil }
     assert_equal [[1]], database.execute("SELECT 1")

@@ -7,14 +7,14 @@ require_relative "../detect/sequel_world"
 class ThreadInstrumentTest < Minitest::Test
   World = SequelWorld
 
-  # Hears of the thread that opened the recording, because it has no strands.
+  # Observes only the thread that opened the recording, because it has no strands.
   class Deaf
     attr_reader :count
 
     def query(*) = @count = count.to_i + 1
   end
 
-  def test_threads_that_are_started_meanwhile_work_for_the_recording
+  def test_threads_started_during_a_recording_belong_to_it
     counter = Castellan::Instrument::Counter.new
     Castellan::Instrument.record(counter) do
       [Thread.new { ask }, Thread.start { ask }, Thread.fork { ask }, Class.new(Thread).new { ask }].each(&:join)
@@ -22,13 +22,13 @@ class ThreadInstrumentTest < Minitest::Test
     assert_equal 4, counter.queries
   end
 
-  def test_a_thread_of_a_thread_does_as_well
+  def test_a_thread_of_a_thread_belongs_to_the_recording
     counter = Castellan::Instrument::Counter.new
     Castellan::Instrument.record(counter) { Thread.new { Thread.new { ask }.join }.join }
     assert_equal 1, counter.queries
   end
 
-  def test_arguments_and_the_value_are_left_as_they_are
+  def test_arguments_and_value_of_a_thread_are_unchanged
     value = Castellan::Instrument.record(Castellan::Instrument::Counter.new) do
       Thread.new(1, two: 2) { |one, two:| [one, two] }.value
     end
@@ -36,13 +36,13 @@ class ThreadInstrumentTest < Minitest::Test
     assert_raises(ThreadError) { Castellan::Instrument.record(Castellan::Instrument::Counter.new) { Thread.new } }
   end
 
-  def test_an_observer_without_strands_hears_of_its_own_thread_only
+  def test_an_observer_without_strands_observes_its_own_thread_only
     deaf = Deaf.new
     Castellan::Instrument.record(deaf) { [ask, Thread.new { ask }.join] }
     assert_equal 1, deaf.count
   end
 
-  def test_threads_that_walk_at_the_same_time_are_not_mixed_up
+  def test_concurrent_threads_are_recorded_separately
     names = %i[employee tokens posts]
     findings = Castellan::Detect.watch do
       users = World::User.all
@@ -52,7 +52,7 @@ class ThreadInstrumentTest < Minitest::Test
     assert_equal names.map { |name| "SequelWorld::User##{name}" }.sort, findings.map(&:association).sort
   end
 
-  # Runs each fiber at once.
+  # Runs each fiber immediately.
   class Scheduler
     def fiber(&block) = Fiber.new(blocking: false, &block).tap(&:resume)
     def block(*) = nil
@@ -62,7 +62,7 @@ class ThreadInstrumentTest < Minitest::Test
     def close = nil
   end
 
-  def test_fibers_of_a_scheduler_work_for_the_recording
+  def test_fibers_of_a_scheduler_belong_to_the_recording
     counter = Castellan::Instrument::Counter.new
     Thread.new do
       Fiber.set_scheduler(Scheduler.new)
@@ -72,7 +72,7 @@ class ThreadInstrumentTest < Minitest::Test
     assert_equal 1, counter.queries
   end
 
-  def test_a_thread_that_was_there_before_belongs_to_nobody
+  def test_a_thread_started_earlier_belongs_to_no_recording
     queue = Queue.new
     done = Queue.new
     worker = Thread.new { queue.pop && done.push(ask) }

@@ -4,7 +4,7 @@ require "test_helper"
 require "castellan/ledger"
 
 class LedgerEnvironmentTest < Minitest::Test
-  def test_tells_where_figures_come_from
+  def test_describes_the_machine_and_versions
     environment = Castellan::Ledger::Environment.current(database: "SQLite 3.46", gems: %w[minitest nonsense])
     assert_includes environment["ruby"], RUBY_ENGINE_VERSION
     assert_match(/\d+ cores\z/, environment["cpu"])

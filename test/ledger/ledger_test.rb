@@ -51,7 +51,7 @@ class LedgerTest < Minitest::Test
     assert_equal "users/3: roles", @ledger.find("users", "as told").reason
   end
 
-  def test_what_steps_are_held_against_has_no_verdict_and_is_no_step_before
+  def test_a_reference_has_no_verdict_and_is_not_a_previous_step
     ledger = Castellan::Ledger.new
     ledger.add(story: "posts", step: "naive", requests_per_s: 10)
     limit = ledger.add(story: "posts", step: "constant bytes", requests_per_s: 3_000, reference: true)
@@ -59,7 +59,7 @@ class LedgerTest < Minitest::Test
     assert_equal "better", ledger.add(story: "posts", step: "cached", requests_per_s: 300).verdict
   end
 
-  def test_stories_are_judged_apart
+  def test_stories_are_judged_separately
     step("baseline", duration_ms: 100.0)
     assert_nil @ledger.add(story: "posts", step: "naive", duration_ms: 1.0).verdict
   end
@@ -70,7 +70,7 @@ class LedgerTest < Minitest::Test
     assert_nil step("of another kind", requests_per_s: 3.0).verdict
   end
 
-  def test_takes_measurements_and_load_tests
+  def test_accepts_measurements_and_load_tests
     measurement = Castellan::Measurement.new(duration_ns: 812_345_678, sql_ns: 1_000_000, queries: 3, allocated_objects: 9)
     row = @ledger.add(story: "users", step: "baseline", measurement: measurement, load: { requests_per_s: 9.18, p99_ms: 4.0 })
     assert_equal [812.346, 1.0, 3, 9, nil, 9.18, 4.0],
@@ -86,7 +86,7 @@ class LedgerTest < Minitest::Test
     assert_nil @ledger.ratio("users", "Castellan", "AMS", on: :queries)
   end
 
-  def test_mistakes_are_told
+  def test_invalid_rows_raise
     { { nonsense: 1 } => "has no nonsense", { duration_ms: "fast" } => "duration_ms: must be a number",
       { duration_ms: Float::NAN } => "number", { verdict: "better" } => "derived" }.each do |fields, told|
       assert_includes assert_raises(Castellan::ConfigurationError) { step("baseline", **fields) }.message, told
@@ -100,7 +100,7 @@ class LedgerTest < Minitest::Test
     assert_predicate step("baseline", duration_ms: 1.0), :frozen?
   end
 
-  def test_markdown_has_a_table_for_each_story_with_what_was_found
+  def test_markdown_has_a_table_per_story_with_its_findings
     step("baseline", duration_ms: 812.0, queries: 1_139, finding: "n_plus_one: 150 queries at a.rb:14 | b")
     step("as told", duration_ms: 90.0, wrong: "users/3: <roles>")
     @ledger.add(story: "posts", step: "naive", requests_per_s: 9.18, availability: 99.97)

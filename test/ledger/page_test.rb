@@ -5,7 +5,7 @@ require "support/browsing"
 require "castellan/ledger"
 require "tmpdir"
 
-# The report in a browser: charts are drawn, nothing is requested, nothing overflows a phone, everything can be read.
+# The report in a browser draws charts, requests nothing, fits a phone, and is readable.
 class LedgerPageTest < Minitest::Test
   include Castellan::Browsing
 
@@ -33,7 +33,7 @@ class LedgerPageTest < Minitest::Test
     end
   end
 
-  def test_nothing_is_requested_and_nothing_is_refused
+  def test_the_page_sends_no_request_and_violates_no_policy
     show(report) do |page|
       assert_equal ["file"], page.network.traffic.map { |exchange| URI(exchange.url).scheme }.uniq
       assert_equal 1, page.network.traffic.size
@@ -41,7 +41,7 @@ class LedgerPageTest < Minitest::Test
     end
   end
 
-  def test_the_charts_follow_a_change_of_the_scheme
+  def test_the_charts_follow_the_color_scheme
     show(report) do |page|
       light = page.evaluate("document.querySelector('canvas').toDataURL()")
       page.execute("window.changed = new Promise((told) => matchMedia('(prefers-color-scheme: dark)').addEventListener('change', told))")
@@ -71,7 +71,7 @@ class LedgerPageTest < Minitest::Test
     end
   end
 
-  def test_hostile_texts_stay_texts
+  def test_hostile_texts_are_escaped
     ledger = Castellan::Ledger.new
     ledger.add(story: HOSTILE, step: HOSTILE, duration_ms: 5.0, finding: HOSTILE, code: HOSTILE, wrong: HOSTILE)
     ledger.add(story: HOSTILE, step: "other", duration_ms: 4.0)

@@ -17,7 +17,7 @@ class LedgerReportTest < Minitest::Test
     end
   end
 
-  def test_targets_are_told_reached_or_not
+  def test_targets_are_marked_as_reached_or_missed
     report = Castellan::Ledger::ReportFiles.new(ledger, targets: [{ title: "rate", goal: "60 %", measured: "52 %", reached: false },
                                                                   { title: "time", goal: "30 ×", measured: "41 ×", reached: true },
                                                                   { title: "on PostgreSQL", goal: "30 ×", measured: nil, reached: nil }])
@@ -32,7 +32,7 @@ class LedgerReportTest < Minitest::Test
     assert_equal ["users: “resource” is 50 × as fast as “baseline”"], report.ratio_lines
   end
 
-  def test_each_figure_has_its_sentence
+  def test_each_figure_has_a_sentence
     rows = Castellan::Ledger.new
     rows.add(story: "posts", step: "limit", requests_per_s: 3_420.0, allocated_objects: 10, response_bytes: 100)
     rows.add(story: "posts", step: "Rails", requests_per_s: 172.0, allocated_objects: 1_370, response_bytes: 50)
@@ -66,7 +66,7 @@ class LedgerReportTest < Minitest::Test
     refute_match(/ style="| on[a-z]+="/, html.sub(%r{<script>.*</script>}m, ""))
   end
 
-  def test_everything_from_outside_is_escaped
+  def test_all_input_is_escaped
     report = hostile_report
     html = report.to_html
     refute_includes html, "<img"
@@ -74,7 +74,7 @@ class LedgerReportTest < Minitest::Test
     refute_includes report.to_markdown, "<img"
   end
 
-  def test_a_code_path_cannot_become_a_link_to_elsewhere
+  def test_a_code_path_cannot_become_an_external_link
     ledger = Castellan::Ledger.new
     ["javascript:alert(1)", "//example.com/x.rb:1", "https://example.com"].each_with_index do |code, index|
       ledger.add(story: "a", step: "step #{index}", duration_ms: 1.0, code: code)
@@ -83,7 +83,7 @@ class LedgerReportTest < Minitest::Test
     assert_equal ["../javascript%3Aalert%281%29", "../example.com/x.rb", "../https%3A/example.com"], links
   end
 
-  def test_an_empty_ledger_is_a_page_too
+  def test_an_empty_ledger_is_a_valid_page
     assert_includes Castellan::Ledger::ReportFiles.new(Castellan::Ledger.new).to_html, "<h1>Castellan ledger</h1>"
   end
 

@@ -4,7 +4,7 @@ require "test_helper"
 require "castellan/load_test"
 
 class LoadTestPreparedRequestTest < Minitest::Test
-  def test_is_the_bytes_that_are_sent
+  def test_bytes_are_those_of_the_request
     assert_equal "GET /users?page=2 HTTP/1.1\r\nHost: 127.0.0.1:3000\r\nUser-Agent: castellan\r\nAccept: application/json\r\n\r\n",
                  request("http://127.0.0.1:3000/users?page=2#top", headers: { "Accept" => "application/json" }).bytes
   end
@@ -15,7 +15,7 @@ class LoadTestPreparedRequestTest < Minitest::Test
     refute_includes bytes, "localhost"
   end
 
-  def test_without_keep_alive_it_asks_to_close
+  def test_without_keep_alive_it_sends_connection_close
     assert_includes request("http://localhost/", keep_alive: false).bytes, "\r\nConnection: close\r\n"
   end
 
@@ -29,19 +29,19 @@ class LoadTestPreparedRequestTest < Minitest::Test
     assert_includes request("http://ann:a%20b@localhost/").bytes, "Authorization: Basic #{["ann:a b"].pack("m0")}\r\n"
   end
 
-  def test_a_url_without_a_scheme_is_told_what_to_write
+  def test_a_url_without_a_scheme_names_the_fix
     { "localhost:3000/users" => "http://localhost:3000/users", "ftp://example.com/x" => "http://example.com/x" }.each do |given, better|
       assert_includes wrong(given), "write #{better}"
     end
   end
 
-  def test_what_is_no_url_is_refused
+  def test_an_invalid_url_raises
     ["", "http://", "http:///users", "http://local host/", "javascript:alert(1)", "file:///etc/passwd"].each do |url|
       assert_includes wrong(url), "URL"
     end
   end
 
-  def test_a_header_cannot_smuggle_another
+  def test_a_header_cannot_contain_another_one
     error = assert_raises(Castellan::ConfigurationError) { request("http://localhost/", headers: { "X" => "1\r\nY: 2" }) }
     assert_includes error.message, "line break"
     assert_raises(Castellan::ConfigurationError) { request("http://localhost/", headers: { "X: 1\r\nY" => "2" }) }

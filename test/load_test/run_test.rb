@@ -7,7 +7,7 @@ require "load_test/scripted_server"
 class LoadTestRunTest < Minitest::Test
   OK = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
-  def test_every_client_repeats
+  def test_every_client_repeats_its_request
     against(OK, clients: 3, repetitions: 4) do |result, server|
       assert_equal [12, 12, 0, 60], [result.transactions, result.successful, result.failed, result.transferred_bytes]
       assert_equal [12, 3, 3], [server.requests.size, server.connections, result.connections]
@@ -40,7 +40,7 @@ class LoadTestRunTest < Minitest::Test
     against(OK, clients: 4, seconds: 30, max_requests: 10) { |result, _| assert_equal 10, result.transactions }
   end
 
-  def test_seconds_bound_it
+  def test_seconds_limit_the_run
     against(OK, clients: 1, seconds: 0.2, max_requests: 10_000_000) do |result, _|
       assert_operator result.elapsed, :>=, 0.2
       assert_operator result.successful, :>, 0
@@ -59,14 +59,14 @@ class LoadTestRunTest < Minitest::Test
     against(closing, repetitions: 3) { |result, _| assert_equal [3, 0, 3], [result.successful, result.failed, result.connections] }
   end
 
-  def test_http_1_0_is_not_kept_alive_unless_it_says_so
+  def test_http_1_0_is_kept_alive_only_on_request
     old = ["HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", :close]
     against(old, repetitions: 2) { |result, _| assert_equal [2, 2], [result.successful, result.connections] }
     kept = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok"
     against(kept, repetitions: 2) { |result, _| assert_equal [2, 1], [result.successful, result.connections] }
   end
 
-  def test_an_idle_connection_that_the_server_closed_is_opened_anew
+  def test_an_idle_connection_that_the_server_closed_is_reopened
     against([OK, :close], repetitions: 3) { |result, _| assert_equal [3, 0, 3], [result.successful, result.failed, result.connections] }
   end
 
@@ -98,7 +98,7 @@ class LoadTestRunTest < Minitest::Test
     end
   end
 
-  def test_interim_answers_are_passed_over
+  def test_interim_responses_are_skipped
     against("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n#{OK}", repetitions: 2) do |result, _|
       assert_equal [2, 10], [result.successful, result.transferred_bytes]
     end
@@ -113,11 +113,11 @@ class LoadTestRunTest < Minitest::Test
     end
   end
 
-  def test_a_304_fails_unless_it_was_asked_for
+  def test_a_304_fails_unless_it_is_expected
     against("HTTP/1.1 304 Not Modified\r\n\r\n", repetitions: 1) { |result, _| assert_equal({ "status 304" => 1 }, result.reasons) }
   end
 
-  def test_a_truncated_body_is_a_failure_that_says_so
+  def test_a_truncated_body_is_a_failure
     against(["HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\nhello", :close], repetitions: 2) do |result, _|
       assert_equal({ "the body ended after 5 of 900 bytes" => 2 }, result.reasons)
       assert_equal [0, 10], [result.transactions, result.transferred_bytes]
@@ -130,14 +130,14 @@ class LoadTestRunTest < Minitest::Test
     end
   end
 
-  def test_a_body_longer_than_declared_fails_the_next_answer
+  def test_a_body_longer_than_declared_fails_the_next_response
     against("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more", repetitions: 2) do |result, _|
       assert_equal 1, result.failed
       assert_match(/not an HTTP answer: wrong status line/, result.reasons.keys.first)
     end
   end
 
-  def test_a_cut_head_is_not_asked_for_again
+  def test_a_truncated_head_is_not_retried
     against(OK, ["HTTP/1.1 200", :close], repetitions: 2) do |result, server|
       assert_equal [1, 1, 2], [result.successful, result.failed, server.requests.size]
     end
@@ -150,7 +150,7 @@ class LoadTestRunTest < Minitest::Test
     end
   end
 
-  def test_what_is_not_http_is_a_failure
+  def test_a_response_that_is_not_http_is_a_failure
     against(["SSH-2.0-OpenSSH\r\n", :close], repetitions: 1) do |result, _|
       assert_match(/not an HTTP answer/, result.reasons.keys.first)
     end
@@ -176,13 +176,13 @@ class LoadTestRunTest < Minitest::Test
     assert_nil result.response_time
   end
 
-  # A label of 64 characters is refused without asking a name server.
-  def test_a_host_that_does_not_exist_is_named_as_such
+  # Labels of 64 characters are rejected without a DNS query.
+  def test_an_unknown_host_is_named
     reasons = Castellan::LoadTest.run("http://#{"x" * 64}.invalid/", clients: 1, repetitions: 1).reasons
     assert_match(/host was not found/, reasons.keys.first)
   end
 
-  def test_stopping_ends_it_now_and_tells_what_was_measured
+  def test_stop_ends_the_run_and_returns_its_measurements
     ScriptedServer.open([OK, OK, [:hang]]) do |server|
       run = Castellan::LoadTest::Run.new(server.url, clients: 1, seconds: 60, timeout: 60,
                                                      progress: ->(_, requests) { run.stop if requests == 2 })
@@ -193,7 +193,7 @@ class LoadTestRunTest < Minitest::Test
     end
   end
 
-  def test_limits_that_make_no_sense_are_refused
+  def test_invalid_limits_raise
     { clients: 0, repetitions: 1.5, seconds: -1, max_requests: 0, timeout: 0 }.each do |name, value|
       error = assert_raises(Castellan::ConfigurationError) { Castellan::LoadTest.run("http://127.0.0.1/", name => value) }
       assert_includes error.message, "#{name}:"

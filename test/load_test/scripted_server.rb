@@ -2,12 +2,12 @@
 
 require "socket"
 
-# A server that answers each request with exactly the bytes it is told, faults included.
+# A server that answers each request with the given bytes, including faults.
 #
 #   ScriptedServer.open(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"]) { |server| get(server.url) }
 #
-# The answers are used in turn, across connections; the last one again and again. In an answer, :close closes the connection,
-# :reset resets it, :hang waits until the client goes away.
+# The answers are used in turn across connections, the last one repeatedly. In an answer, :close closes the
+# connection, :reset resets it, and :hang waits until the client disconnects.
 class ScriptedServer
   def self.open(answers)
     server = new(answers)
@@ -16,9 +16,9 @@ class ScriptedServer
     server&.stop
   end
 
-  # @return [Array<String>] heads of the requests that came
+  # @return [Array<String>] the heads of the received requests
   attr_reader :requests
-  # @return [Integer] connections that were accepted
+  # @return [Integer] the number of accepted connections
   attr_reader :connections
 
   def initialize(answers)

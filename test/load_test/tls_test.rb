@@ -15,7 +15,7 @@ class LoadTestTLSTest < Minitest::Test
     end
   end
 
-  def test_a_certificate_that_nobody_signed_is_a_tls_failure
+  def test_a_self_signed_certificate_is_a_tls_failure
     with_tls_server do |url|
       result = Castellan::LoadTest.run(url, clients: 1, repetitions: 2)
       assert_equal [0, 2], [result.successful, result.failed]
@@ -23,7 +23,7 @@ class LoadTestTLSTest < Minitest::Test
     end
   end
 
-  def test_a_server_that_speaks_no_tls_is_a_tls_failure
+  def test_a_server_without_tls_is_a_tls_failure
     with_server(TCPServer.new("127.0.0.1", 0), greeting: "HTTP/1.1 400 Bad Request\r\n\r\n") do |url|
       result = Castellan::LoadTest.run(url, clients: 1, repetitions: 1)
       assert_match(/TLS failed: /, result.reasons.keys.first)

@@ -32,14 +32,14 @@ class ProfileAuthorizationTest < Minitest::Test
     assert_empty @middleware.results.latest
   end
 
-  def test_nobody_is_authorised_where_nothing_says_who_is
+  def test_no_request_is_authorised_without_a_configuration
     middleware
     assert_closed(**HERE.transform_keys(&:to_sym))
     assert_equal 404, get("/castellan/requests/abc").status
     assert_equal 404, get("/castellan/assets/page.css").status
   end
 
-  def test_who_is_not_authorised_cannot_tell_the_page_from_a_path_that_the_application_does_not_know
+  def test_the_page_is_like_an_unknown_path_without_authorization
     closed = []
     body = Struct.new(:text, :closed) do
       def each = yield(text)
@@ -59,7 +59,7 @@ class ProfileAuthorizationTest < Minitest::Test
   end
 
   # A path that nobody knows has the same answer whatever the verb, in most applications.
-  def test_what_might_change_something_is_passed_to_the_application_as_a_get
+  def test_unsafe_requests_to_the_page_reach_the_application_as_a_get
     asked = []
     app = lambda do |env|
       asked << [env["REQUEST_METHOD"], env["rack.input"].read, env["CONTENT_LENGTH"], env["QUERY_STRING"]]
@@ -73,12 +73,12 @@ class ProfileAuthorizationTest < Minitest::Test
     assert_equal [["GET", "", nil, "a=b"]], asked.uniq
   end
 
-  def test_what_is_not_there_has_no_body_for_head
+  def test_a_head_request_for_a_missing_page_has_no_body
     middleware
     assert_equal [404, ""], Rack::MockRequest.new(Rack::Lint.new(@middleware)).head("/castellan").then { |page| [page.status, page.body] }
   end
 
-  def test_development_is_open_to_this_machine_alone
+  def test_development_is_open_to_localhost_only
     middleware(environment: "development")
     ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"].each do |address|
       assert profiled?(REMOTE_ADDR: address, HTTP_HOST: "localhost:3000"), address
@@ -87,7 +87,7 @@ class ProfileAuthorizationTest < Minitest::Test
     assert_equal 200, get("/castellan", REMOTE_ADDR: "::1", HTTP_HOST: "localhost").status
   end
 
-  def test_development_is_closed_to_what_only_looks_like_this_machine
+  def test_development_is_closed_to_hosts_that_resemble_localhost
     middleware(environment: "development")
     ["172.17.0.1", "10.0.0.1", "::2", "127.0.0.1.evil.example", "", nil].each do |address|
       assert_closed(REMOTE_ADDR: address, HTTP_HOST: "localhost")
@@ -120,7 +120,7 @@ class ProfileAuthorizationTest < Minitest::Test
   end
 
   # A proxy on this machine makes every peer loopback; this is what nginx sends with nothing but a proxy_pass.
-  def test_development_is_closed_to_a_proxy_on_this_machine_that_says_nothing_of_itself
+  def test_development_is_closed_to_a_local_proxy_without_headers
     middleware(environment: "development")
     proxied = { REMOTE_ADDR: "127.0.0.1", HTTP_HOST: "127.0.0.1:3000", HTTP_CONNECTION: "close", SERVER_PROTOCOL: "HTTP/1.0" }
     assert_closed(**proxied)
@@ -129,7 +129,7 @@ class ProfileAuthorizationTest < Minitest::Test
     assert profiled?(**proxied.except(:HTTP_CONNECTION))
   end
 
-  def test_other_environments_are_closed_to_this_machine_too
+  def test_other_environments_are_closed_to_localhost
     %w[production test staging].each do |environment|
       middleware(environment: environment, secret: SECRET)
       assert_closed(**HERE.transform_keys(&:to_sym))
@@ -145,7 +145,7 @@ class ProfileAuthorizationTest < Minitest::Test
     assert profiled?(HTTP_X_ADMIN: "yes")
   end
 
-  def test_a_block_that_fails_lets_nobody_in_and_changes_nothing
+  def test_a_block_that_raises_authorises_no_request
     errors = StringIO.new
     middleware(authorize: ->(_env) { raise "no session" })
     assert_equal "app", get("/", "rack.errors": errors).body
@@ -203,7 +203,7 @@ class ProfileAuthorizationTest < Minitest::Test
     ["x", "1.#{"a" * 64}", "%00", ""].each { |token| assert_equal 404, get("/castellan?castellan_token=#{token}").status }
   end
 
-  def test_bytes_that_are_no_text_are_no_token
+  def test_invalid_bytes_are_not_a_token
     middleware(secret: SECRET)
     assert_equal 404, get("/castellan", QUERY_STRING: "castellan_token=\xFF").status
     errors = StringIO.new
@@ -211,7 +211,7 @@ class ProfileAuthorizationTest < Minitest::Test
     assert_empty errors.string, "nobody fills the log"
   end
 
-  def test_a_token_ends
+  def test_a_token_expires
     token = Castellan::Profile::Token.new(SECRET)
     text = token.sign(60)
     assert token.valid?(text)
@@ -228,7 +228,7 @@ class ProfileAuthorizationTest < Minitest::Test
     [nil, "", ".", "1.2", "é.#{"a" * 64}", "\xFF", "#{text}\n"].each { |wrong| refute token.valid?(wrong) }
   end
 
-  def test_a_short_secret_is_refused_at_boot
+  def test_a_short_secret_raises_at_boot
     assert_includes assert_raises(Castellan::ConfigurationError) { middleware(secret: "short") }.message, "at least 32 bytes, got 5"
     refute_includes Castellan::Profile::Token.new(SECRET).inspect, SECRET
   end
@@ -261,7 +261,7 @@ class ProfileAuthorizationTest < Minitest::Test
     assert system(RbConfig.ruby, "-I#{ROOT}/lib", "-e", program)
   end
 
-  def test_who_is_not_authorised_costs_at_most_one_object_and_a_microsecond_or_so
+  def test_an_unauthorised_request_costs_at_most_one_object
     middleware(secret: SECRET)
     inner = ->(_env) {}
     app = Castellan::Profile::Middleware.new(inner, environment: nil, secret: SECRET)

@@ -26,7 +26,7 @@ class ProfileBodiesTest < Minitest::Test
 
   def call(path = "/books") = @middleware.call(Rack::MockRequest.env_for(path))
 
-  def test_queries_of_a_lazy_body_are_on_the_page_and_not_in_the_header
+  def test_queries_of_a_lazy_body_are_on_the_page_but_not_in_the_header
     body = Lazy.new(sequel)
     profiled(->(_env) { [200, {}, body] })
     _status, headers, sent = call
@@ -42,7 +42,7 @@ class ProfileBodiesTest < Minitest::Test
     assert_equal 1, results.size
   end
 
-  def test_what_the_server_does_between_two_chunks_is_not_the_requests
+  def test_work_of_the_server_between_two_chunks_is_not_recorded
     profiled(->(_env) { [200, {}, Lazy.new(sequel)] })
     body = call.last
     chunks = body.each # in a fiber of its own, which is left where it is
@@ -64,7 +64,7 @@ class ProfileBodiesTest < Minitest::Test
     assert_nil Castellan::Recording.current
   end
 
-  def test_what_the_server_raises_is_none_of_the_applications_exceptions
+  def test_an_error_of_the_server_is_not_an_exception_of_the_application
     profiled(->(_env) { [200, {}, Enumerator.new { |yielder| yielder << "a" }] })
     _, _, sent = call
     gone = ->(_chunk) { raise Errno::EPIPE }
@@ -81,7 +81,7 @@ class ProfileBodiesTest < Minitest::Test
     def close = @closed&.call
   end
 
-  def test_a_body_that_is_there_is_handed_over_whole
+  def test_an_array_body_is_passed_on_whole
     closed = 0
     profiled(->(_env) { [200, {}, Whole.new(%w[a bc]) { closed += 1 }] })
     _, _, sent = call
@@ -90,7 +90,7 @@ class ProfileBodiesTest < Minitest::Test
     refute_respond_to sent, :to_path
   end
 
-  def test_a_server_that_says_when_it_has_sent_gets_the_response_before_the_profile_is_made
+  def test_with_rack_response_finished_the_profile_is_made_after_the_response
     profiled(->(_env) { [200, {}, ["a"]] })
     env = Rack::MockRequest.env_for("/", "rack.response_finished" => [])
     @middleware.call(env)
@@ -117,7 +117,7 @@ class ProfileBodiesTest < Minitest::Test
     assert_match(/its size is not known/, result.notes.first)
   end
 
-  def test_a_socket_that_is_taken_over_ends_the_profile
+  def test_a_hijacked_socket_ends_the_profile
     profiled(->(env) { Book.first && env["rack.hijack"].call && [-1, {}, []] })
     env = Rack::MockRequest.env_for("/", "rack.hijack" => -> { StringIO.new })
     assert_equal [-1, []], @middleware.call(env).values_at(0, 2)
@@ -168,7 +168,7 @@ class ProfileBodiesTest < Minitest::Test
     assert_equal 0, result.objects[:overlapping]
   end
 
-  def test_a_process_that_is_forked_has_profiles_of_its_own
+  def test_a_forked_process_has_its_own_profiles
     store = Castellan::Store::DirectoryStore.new(File.join(@directory, "profiles"))
     profiled(store: store) { careless.size }
     get("/parent")
@@ -223,7 +223,7 @@ class ProfileBodiesTest < Minitest::Test
     end
   end
 
-  def test_what_is_no_response_is_left_to_the_server
+  def test_an_invalid_response_is_passed_to_the_server
     [nil, [200, {}], [200, nil, ["x"]], [200, [%w[a b]], []], [nil, nil, nil], 5].each do |answer|
       profiled(->(_env) { answer })
       assert_same answer, @middleware.call(Rack::MockRequest.env_for("/?profile=cpu")), answer.inspect
@@ -232,7 +232,7 @@ class ProfileBodiesTest < Minitest::Test
     end
   end
 
-  def test_a_page_that_fails_is_logged_and_said
+  def test_an_error_of_the_page_is_logged_and_displayed
     profiled { "ok" }
     get("/")
     Castellan::Profile::Page::IndexView.stub(:new, ->(*) { raise "a bug" }) { assert_equal 500, get("/castellan").status }

@@ -74,7 +74,7 @@ class ProfileDepthsTest < Minitest::Test
     assert_operator flame["profiles"].first["samples"].size, :>, 0
   end
 
-  def test_samples_of_wall_time_see_what_waits
+  def test_samples_of_wall_time_include_waiting
     profiled { Profile::Turn.new.then { |turn| turn.take(wait: 0) && turn.take(wait: 0.2) } && "ok" }
     get("/?profile=wall")
     flame = result.flame
@@ -85,7 +85,7 @@ class ProfileDepthsTest < Minitest::Test
     assert_in_delta result.duration_ns, flame["profiles"].first["endValue"], result.duration_ns * 0.5
   end
 
-  def test_samples_of_objects_are_where_they_are_made
+  def test_samples_of_objects_are_at_their_allocation
     flame = Profile.run(depth: "objects") { 40.times { strings } }.flame
     assert_operator share(flame, "test/profile/depths_test.rb", method(:strings).source_location.last), :>=, 0.9
     assert_in_delta 40_000, flame["profiles"].first["endValue"], 10_000 # each text has a number, which is a text before that
@@ -108,7 +108,7 @@ class ProfileDepthsTest < Minitest::Test
   end
 
   # Another thread works hard all the while; none of it may be in the samples.
-  def test_what_other_threads_do_is_not_in_the_samples
+  def test_samples_exclude_other_threads
     stop = false
     other = Thread.new { Array.new(10) { |number| number.to_s } until stop }
     %w[cpu wall objects].each do |depth|
@@ -145,7 +145,7 @@ class ProfileDepthsTest < Minitest::Test
     refute_nil results.find { |one| one.path == "/first" }.flame
   end
 
-  def test_who_would_wait_too_long_is_told_so
+  def test_a_long_wait_for_the_turn_is_reported
     answered = nil
     profiled { Thread.new { answered = Profile::Session.new(depth: "memory", wait: 0.05).finish }.join && "ok" }
     assert_equal "ok", get("/?profile=cpu").body
@@ -170,7 +170,7 @@ class ProfileDepthsTest < Minitest::Test
     assert_empty Profile.run(depth: "memory") { strings }.notes
   end
 
-  def test_where_something_else_samples_already_it_says_so
+  def test_another_active_sampler_is_reported
     return assert_equal(Profile::VernierDepth, Profile::Sampling.sampler) if RUBY_VERSION >= "3.2" # it has no such limit
 
     require "stackprof"

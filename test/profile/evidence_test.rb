@@ -30,7 +30,7 @@ class ProfileEvidenceTest < Minitest::Test
 
   def shown = get("/castellan").body
 
-  def test_what_many_requests_loaded_for_nothing_is_on_the_page_with_its_place_and_fix
+  def test_an_unused_eager_load_is_on_the_page_with_line_and_fix
     serve
     2.times { get("/books") }
     refute_includes shown, "over many requests"
@@ -43,7 +43,7 @@ class ProfileEvidenceTest < Minitest::Test
     assert_includes page, "Book.preload(:author).map(&amp;:title)"
   end
 
-  def test_it_goes_away_when_somebody_reads_it
+  def test_the_finding_disappears_when_a_request_reads_the_association
     serve { Book.preload(:author).map { |book| book.author.name if @read } }
     4.times { get("/books") }
     assert_includes shown, "over many requests"
@@ -52,7 +52,7 @@ class ProfileEvidenceTest < Minitest::Test
     refute_includes shown, "over many requests"
   end
 
-  def test_only_who_is_authorised_sees_it
+  def test_only_authorised_requests_display_the_findings
     serve
     3.times { get("/books") }
     @middleware = Castellan::Profile::Middleware.new(->(_env) {}, environment: "production", evidence: @evidence)
@@ -69,7 +69,7 @@ class ProfileEvidenceTest < Minitest::Test
     assert_includes @log.string, "the database is gone"
   end
 
-  def test_what_production_has_seen_is_shown_as_well
+  def test_findings_of_production_are_displayed
     watch = Castellan::Detect.production(sample: 1, evidence: 1, logger: false)
     app = watch.middleware.new(->(_env) { [200, {}, [Book.preload(:author).map(&:title).to_s]] })
     profiled(app, evidence: watch.evidence)
@@ -79,7 +79,7 @@ class ProfileEvidenceTest < Minitest::Test
     watch&.stop
   end
 
-  def test_what_is_no_evidence_is_refused_at_boot
+  def test_an_invalid_evidence_raises_at_boot
     error = assert_raises(Castellan::ConfigurationError) { profiled(evidence: 0.1) { "ok" } }
     assert_includes error.message, "evidence: must answer findings"
   end

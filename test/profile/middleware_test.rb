@@ -44,7 +44,7 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_operator result.queries.last[:at_ns], :<, result.duration_ns
   end
 
-  def test_no_value_of_a_statement_is_kept_unless_somebody_asks
+  def test_values_of_statements_are_stored_only_if_enabled
     work = ->(_env) { [200, {}, [sequel[:books].where(title: "O'Hara \"secret\"").count.to_s]] }
     profiled(work)
     get("/books")
@@ -70,14 +70,14 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_operator result.queries.sum { |query| query[:duration_ns] }, :>, result.parts[:sql_ns]
   end
 
-  def test_the_query_cache_is_told_apart
+  def test_query_cache_hits_are_marked
     profiled { Base.cache { 3.times { Book.first.title } } }
     get("/books")
     assert_equal [1, 2], result.totals.values_at(:queries, :cached_queries)
     assert_equal([false, true, true], result.queries.map { |query| query[:cached] })
   end
 
-  def test_server_timing_says_what_was_known
+  def test_server_timing_contains_the_parts_known_so_far
     profiled { careless }
     header = get("/books").headers["server-timing"]
     assert_match(/\Adb;dur=[\d.]+;desc="13 queries, 1 repeated", gc;dur=[\d.]+, app;dur=[\d.]+, total;dur=[\d.]+, profile;desc=/, header)
@@ -90,7 +90,7 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_equal 200, get("/castellan/requests/#{id}").status
   end
 
-  def test_what_the_application_says_in_server_timing_stays
+  def test_server_timing_of_the_application_is_kept
     profiled(->(_env) { [200, { "Server-Timing" => "own;dur=1" }.freeze, []] })
     headers = get("/").headers
     assert_match(/\Aown;dur=1, db;dur=/, headers["server-timing"])
@@ -108,7 +108,7 @@ class ProfileMiddlewareTest < Minitest::Test
                   "no-store", %(public, x="a, no-store, b", #{names})], given
   end
 
-  def test_a_request_that_did_the_same_is_not_judged_again
+  def test_an_equal_request_reuses_the_verdict
     profiled { careless }
     judged = 0
     trace = TracePoint.new(:call) { |point| judged += 1 if point.method_id == :repetitions }
@@ -158,13 +158,13 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_nil Castellan::Recording.current
   end
 
-  def test_what_is_thrown_through_it_is_profiled_too
+  def test_a_request_that_throws_is_profiled
     profiled(->(_env) { throw :async })
     assert_nil(catch(:async) { get("/books") && :returned })
     assert_equal 1, results.size
   end
 
-  def test_an_unknown_depth_is_ignored_and_said
+  def test_an_unknown_depth_is_ignored_and_reported
     profiled { "ok" }
     assert_equal "ok", get("/", HTTP_CASTELLAN_PROFILE: "memroy\"><b>").body
     assert_equal "sql", result.depth
@@ -184,19 +184,19 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_empty @middleware.results.latest
   end
 
-  def test_what_people_write_for_rack_mini_profiler_is_understood_when_switched_on
+  def test_parameters_of_rack_mini_profiler_work_with_aliases
     depth = ->(query, aliases) { Castellan::Profile::Depth.of({ "QUERY_STRING" => query }, aliases: aliases).name }
     queries = %w[pp=enable a=1&pp=profile-memory pp=flamegraph pp=flamegraph&flamegraph_mode=cpu pp=disable pp=what app=enable]
     assert_equal ["sql", "memory", "wall", "cpu", nil, "sql", "sql"], queries.map { |query| depth.call(query, true) }
     assert_equal %w[sql sql], [depth.call("pp=profile-memory", false), depth.call("pp=disable", false)]
   end
 
-  def test_the_header_goes_before_the_parameter
+  def test_the_header_overrides_the_parameter
     env = { "QUERY_STRING" => "profile=cpu", "HTTP_CASTELLAN_PROFILE" => "memory" }
     assert_equal "memory", Castellan::Profile::Depth.of(env).name
   end
 
-  def test_what_the_router_knows_for_a_secret_is_not_kept
+  def test_secret_path_parameters_of_the_router_are_not_stored
     profiled { |env| env["action_dispatch.request.path_parameters"] = { token: "a b" } }
     get("/reset/a%20b.json")
     assert_equal ["/reset/[FILTERED]", "GET /reset/:id.json"], [result.path, result.endpoint]
@@ -217,7 +217,7 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_empty @middleware.results.latest
   end
 
-  def test_nothing_listens_when_nothing_is_recorded
+  def test_there_are_no_subscribers_without_a_recording
     profiled { assert Castellan::Instrument.subscribed? }
     get("/")
     refute Castellan::Instrument.subscribed?
@@ -236,7 +236,7 @@ class ProfileMiddlewareTest < Minitest::Test
     Castellan::Profile::Listening.stop
   end
 
-  def test_a_wrong_path_is_refused_at_boot
+  def test_an_invalid_path_raises_at_boot
     ["castellan", "/castellan/", "/a b", "/", nil, "/<b>"].each do |path|
       assert_includes assert_raises(Castellan::ConfigurationError) { profiled(path: path) { "" } }.message, "path: must begin with a slash"
     end

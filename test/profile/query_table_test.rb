@@ -14,7 +14,7 @@ class ProfileQueryTableTest < Minitest::Test
 
   def result = Profile::Result.new(id: "one", queries: Profile::QueryTable.new(**TABLE))
 
-  def test_its_queries_are_those_that_a_result_has
+  def test_its_queries_equal_those_of_the_result
     assert_equal QUERIES, Profile::QueryTable.new(**TABLE).to_a
     assert_equal TABLE, Profile::QueryTable.new(**TABLE).to_h
   end
@@ -44,7 +44,7 @@ class ProfileQueryTableTest < Minitest::Test
     assert_equal ["select ? from users", "SELECT 1 FROM users"], table.to_h[:texts]
   end
 
-  def test_a_table_that_does_not_fit_together_is_not_there
+  def test_an_inconsistent_table_is_ignored
     store = Castellan::Store::MemoryStore.new
     store.write_multi({ "castellan:profile:result:one" => JSON.generate(id: "one", queries: { **TABLE, texts: [] }),
                         "castellan:profile:result:two" => JSON.generate(id: "two", queries: { texts: [] }) })

@@ -53,7 +53,7 @@ class ProfileRailsTest < Minitest::Test
     def last = results.find((results.latest.first || abort(File.read("rails.log"))).id)
   RUBY
 
-  def test_development_profiles_requests_from_this_machine
+  def test_development_profiles_requests_from_localhost
     output = run_app(<<~RUBY)
       boot
       get("/articles") # what is loaded is loaded
@@ -96,7 +96,7 @@ class ProfileRailsTest < Minitest::Test
     assert_equal({ "there" => true, "timing" => true, "page" => 200, "file" => true }, run_app(code))
   end
 
-  def test_it_boots_where_its_directory_cannot_be_had
+  def test_it_boots_without_a_writable_directory
     ["FileUtils.touch('tmp/castellan')", "Dir.mkdir('tmp/castellan') && File.chmod(0o777, 'tmp/castellan')"].each do |obstacle|
       output = run_app("require 'fileutils'; Dir.mkdir('tmp'); #{obstacle}; boot; get('/articles'); " \
                        "puts JSON.generate(page: get('/castellan').body.include?('articles#index'), log: File.read('rails.log'))")
@@ -105,7 +105,7 @@ class ProfileRailsTest < Minitest::Test
     end
   end
 
-  def test_production_is_for_who_has_a_signed_link
+  def test_production_requires_a_signed_link
     output = run_app(<<~RUBY, RAILS_ENV: "production")
       Rails.application.config.castellan.profile = { secret: "s" * 32 }
       boot
@@ -117,7 +117,7 @@ class ProfileRailsTest < Minitest::Test
     assert_match(/4 queries, 1 repeated/, output["timing"])
   end
 
-  def test_what_many_requests_loaded_for_nothing_is_on_the_page
+  def test_an_unused_eager_load_is_on_the_page
     output = run_app(<<~RUBY)
       Rails.application.config.castellan.detection = { evidence: 1 }
       boot
@@ -129,7 +129,7 @@ class ProfileRailsTest < Minitest::Test
     assert_includes output["page"], "<b>20 requests</b> were looked at"
   end
 
-  def test_the_link_of_boot_holds_where_the_application_is_mounted
+  def test_the_signed_link_works_below_a_mount_path
     output = run_app("Rails.application.config.relative_url_root = '/api/'; boot; puts JSON.generate(log: File.read('rails.log'))")
     assert_match(%r{profiles are at /api/castellan; from elsewhere at /api/castellan\?castellan_token=\d}, output["log"])
   end

@@ -30,12 +30,12 @@ class ProfileResultTest < Minitest::Test
     assert_raises(FrozenError) { result.queries.first[:sql] << "x" }
   end
 
-  def test_what_was_not_recorded_is_empty_and_what_is_unknown_refused
+  def test_missing_fields_are_empty_and_unknown_ones_raise
     assert_equal [[], 0, nil, 0], Result.new(id: "a").then { |one| [one.queries, one.parts[:sql_ns], one.memory, one.totals[:queries]] }
     assert_includes assert_raises(ArgumentError) { Result.new(id: "a", nope: 1) }.message, "has no :nope"
   end
 
-  def test_what_another_version_wrote_is_read_as_far_as_it_is_known
+  def test_known_fields_of_another_version_are_read
     assert_equal "a", Result.from_h("id" => "a", "tomorrow" => 1).id
   end
 end

@@ -37,7 +37,7 @@ class ProfileResultsTest < Minitest::Test
     assert_equal ["GET /posts", "GET /users"], @results.endpoints
   end
 
-  def test_what_has_come_since
+  def test_results_since_a_number_are_listed
     add("a")
     number = @results.latest.first.number
     assert_empty @results.latest(after: number)
@@ -53,7 +53,7 @@ class ProfileResultsTest < Minitest::Test
     listed.first(5).each { |id| assert @results.find(id) }
   end
 
-  def test_one_that_is_too_large_is_said_and_not_kept
+  def test_a_result_that_is_too_large_is_logged_and_not_stored
     refute add("a", endpoint: "GET /users", path: "x" * 50_000)
     assert_empty @results.latest
     assert_includes @said.first, "a profile of GET /users was too large"
@@ -70,7 +70,7 @@ class ProfileResultsTest < Minitest::Test
     assert_equal "/\u00fc", other.find("one").path
   end
 
-  def test_entries_that_cannot_be_read_are_not_there
+  def test_invalid_entries_are_ignored
     store = Castellan::Store::MemoryStore.new
     @results = Profile::Results.new(store)
     4.times { |number| add("r#{number}", endpoint: "GET /r#{number}") }
@@ -87,7 +87,7 @@ class ProfileResultsTest < Minitest::Test
     def read_multi(*) = raise(Castellan::StoreError, "gone")
   end
 
-  def test_a_store_that_fails_is_said_and_nothing_is_there
+  def test_a_failing_store_is_logged_and_has_no_results
     @results = Profile::Results.new(Gone.new, log: ->(text) { @said << text })
     refute add("a")
     assert_nil @results.find("a")

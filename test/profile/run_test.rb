@@ -10,7 +10,7 @@ class ProfileRunTest < Minitest::Test
 
   Profile = Castellan::Profile
 
-  def test_it_says_what_a_block_did
+  def test_it_summarizes_a_block
     run = Profile.run { careless }
     assert_equal [1 + BOOKS, "n_plus_one", "sql"], [run.queries.size, run.findings.first[:kind], run.depth]
     text = run.to_text
@@ -42,13 +42,13 @@ class ProfileRunTest < Minitest::Test
     assert_match(/ %  .*run_test\.rb:#{__LINE__}/, Profile.run(depth: :cpu) { number += 1 while number < 9_000_000 }.to_text)
   end
 
-  def test_what_it_raises_goes_on
+  def test_errors_of_the_block_propagate
     assert_raises(KeyError) { Profile.run { raise KeyError } }
     refute Castellan::Instrument.subscribed?
     assert_nil Castellan::Recording.current
   end
 
-  def test_an_unknown_depth_is_refused
+  def test_an_unknown_depth_raises
     assert_includes assert_raises(Castellan::ConfigurationError) { Profile.run(depth: :memroy) { 1 } }.message, "write one of sql, memory"
   end
 
@@ -83,7 +83,7 @@ class ProfileRunTest < Minitest::Test
     refute_includes run.to_json, "private"
   end
 
-  def test_nobody_listens_to_views_when_nothing_is_recorded
+  def test_views_have_no_subscribers_without_a_recording
     before = ActiveSupport::Notifications.notifier.listening?("render_template.action_view")
     Profile.run { assert ActiveSupport::Notifications.notifier.listening?("render_template.action_view") }
     assert_equal before, ActiveSupport::Notifications.notifier.listening?("render_template.action_view")

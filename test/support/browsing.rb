@@ -3,7 +3,7 @@
 require "ferrum"
 
 module Castellan
-  # Pages in headless Chromium: a context of its own for each, with what it refused, asked and said.
+  # Opens pages in headless Chromium, each in its own context, and records violations, requests and messages.
   #
   #   include Castellan::Browsing
   #   browse(url, width: 360, scheme: "dark") do |page|
@@ -11,14 +11,15 @@ module Castellan
   #     assert_empty page.evaluate(TOO_FAINT)
   #   end
   #
-  # One browser serves a test process. `violations` are of the Content-Security-Policy, frames included.
+  # One browser serves a test process. `violations` lists violations of the Content-Security-Policy, frames
+  # included.
   module Browsing
-    # For every element with text of its own: the contrast of a colour with what is behind it, where that is too low (WCAG 2.2: 1.4.3
-    # asks for 4.5 of text, 1.4.11 for 3 of what shows that something can be used).
-    # @param selector [String] of the elements
-    # @param color [String] the property
-    # @param least [Numeric]
-    # @return [String] JavaScript that gives texts and contrasts
+    # Finds elements whose contrast to their background is too low (WCAG 2.2: 1.4.3 requires 4.5 for text,
+    # 1.4.11 requires 3 for the edges of controls).
+    # @param selector [String] CSS
+    # @param color [String] the CSS property of the color
+    # @param least [Numeric] the lowest valid contrast
+    # @return [String] JavaScript that evaluates to texts and contrasts
     def self.faint(selector, color:, least:)
       <<~JS
         (() => {
@@ -51,14 +52,14 @@ module Castellan
     end
     TOO_FAINT = faint("body *:not(script):not(iframe):not(title)", color: "color", least: 4.5)
     FAINT_EDGES = faint("button, select", color: "borderTopColor", least: 3)
-    # What sticks out of the window, outside of what scrolls by itself.
+    # Pixels that overflow the window horizontally, without elements that scroll by themselves.
     WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     REMEMBER_VIOLATIONS = <<~JS
       window.violations = [];
       addEventListener("securitypolicyviolation", (event) => violations.push(`${event.violatedDirective} ${event.blockedURI}`));
     JS
 
-    # One for all tests of this process; a new one where somebody has ended it from outside.
+    # Returns the browser of this process; starts a new one if the old one was terminated.
     # @return [Ferrum::Browser]
     def self.browser
       @browser = nil if @browser && !alive?(@browser)
@@ -74,8 +75,8 @@ module Castellan
     end
     private_class_method :alive?
 
-    # @param url [String, nil] nil to go there in the block
-    # @param bypass [Boolean] whether policies are not looked at, so that escaping must hold alone
+    # @param url [String, nil] the first page; nil if the block navigates
+    # @param bypass [Boolean] whether to disable policies, so that escaping alone must suffice
     # @yieldparam page [Ferrum::Page]
     def browse(url = nil, width: 1280, scheme: "light", bypass: false)
       needs :chromium
@@ -87,7 +88,7 @@ module Castellan
       context&.dispose
     end
 
-    # Until this holds; fails with what the page shows.
+    # Waits until the condition is true; fails with the text of the page.
     # @param condition [String] JavaScript
     def await(page, condition, seconds: 20)
       page.evaluate_async("const look = () => (#{condition}) ? arguments[0](true) : setTimeout(look, 20); look()", seconds)
@@ -95,7 +96,7 @@ module Castellan
       flunk "never true in #{seconds} s: #{condition}\n#{page.evaluate('document.body.innerText')[0, 2_000]}"
     end
 
-    # A click with the mouse, on what may be below the window.
+    # Scrolls to the element and clicks it with the mouse.
     def press(page, selector)
       element = page.at_css(selector)
       page.execute("arguments[0].scrollIntoViewIfNeeded()", element)
@@ -107,12 +108,12 @@ module Castellan
       page.command("Emulation.setEmulatedMedia", features: [{ name: "prefers-color-scheme", value: scheme }])
     end
 
-    # @return [Array<String>] of the page and its frames
+    # @return [Array<String>] violations of the page and its frames
     def violations(page)
       page.frames.flat_map { |frame| frame.evaluate("window.violations || []") }
     end
 
-    # @return [Array<String>] what was asked of servers
+    # @return [Array<String>] the URLs of requests to servers
     def asked(page) = page.network.traffic.map(&:url).reject { |url| url.start_with?("data:", "about:") }
 
     private

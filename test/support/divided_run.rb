@@ -3,17 +3,17 @@
 require "digest"
 
 module Castellan
-  # Lets several processes run the tests between them: each class of tests is run by the one that comes to it first, with servers of its
-  # own. bin/test starts a few of them.
+  # Divides the tests among several processes: each test class runs in the process that claims it first, with
+  # its own servers. bin/test starts these processes.
   #
-  #   CASTELLAN_DIVIDED=/tmp/x ruby -Itest …   # a directory that is empty at first, the same one for all of them
+  #   CASTELLAN_DIVIDED=/tmp/x ruby -Itest …   # a directory, initially empty, shared by all processes
   module DividedRun
-    # Taken away, because programs that a test starts are no part of the run.
+    # Deleted, so that programs started by a test do not take part in the run.
     DIRECTORY = ENV.delete("CASTELLAN_DIVIDED")
-    # Each takes a minute or more. They are begun first, so that the other processes do not wait for one at the end.
+    # Each takes a minute or more; these start first, so that no process waits for one at the end.
     LONGEST = %w[DemoCommandTest RailsApiTest DetectUsersExampleTest].freeze
 
-    # @return [Boolean] whether this process came first; a class without a name is run by all
+    # @return [Boolean] whether this process claimed the class first; every process runs an anonymous class
     def self.mine?(test_class, directory = DIRECTORY)
       return true if test_class.name.nil?
 
@@ -22,7 +22,7 @@ module Castellan
       false
     end
 
-    # @return [Array<Class>] the longest, at the first call; none afterwards
+    # @return [Array<Class>] the longest classes at the first call, later an empty list
     def self.longest
       return [] if @begun
 

@@ -4,7 +4,7 @@ require "test_helper"
 require "open3"
 require_relative "divided_run"
 
-# What several processes run between them is all of it, and nothing twice.
+# Several processes together run every test class exactly once.
 class DividedRunTest < Minitest::Test
   LONGEST = Castellan::DividedRun::LONGEST
   NAMES = [*Array.new(12) { |number| "Number#{number}Test" }, LONGEST.first].freeze
@@ -19,7 +19,7 @@ class DividedRunTest < Minitest::Test
     end
   RUBY
 
-  def test_each_class_is_run_whole_by_one_of_the_processes
+  def test_one_process_runs_all_tests_of_a_class
     Dir.mktmpdir do |directory|
       said = Array.new(3) { Thread.new { run_with("CASTELLAN_DIVIDED" => directory) } }.map(&:value)
       assert_equal NAMES.product(%w[0 1]).map { |name, test| "#{name} #{test} false" }.sort, said.flatten.sort
@@ -27,11 +27,11 @@ class DividedRunTest < Minitest::Test
     end
   end
 
-  def test_the_longest_is_begun_first
+  def test_the_longest_class_starts_first
     Dir.mktmpdir { |directory| assert_equal LONGEST.first, run_with("CASTELLAN_DIVIDED" => directory).first[/\w+/] }
   end
 
-  def test_the_longest_are_tests_of_these
+  def test_the_longest_classes_exist
     sources = Dir[File.join(ROOT, "test/**/*_test.rb")].map { |path| File.read(path) }
     LONGEST.each { |name| assert(sources.any? { |source| source.include?("class #{name} < Minitest::Test") }, name) }
   end

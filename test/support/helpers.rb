@@ -6,7 +6,7 @@ require "rbconfig"
 require "tmpdir"
 
 module Castellan
-  # What tests share: servers, ports, environment, files, programs.
+  # Helpers for all tests: servers, ports, environment, files, programs.
   #
   #   needs :postgres, :chromium
   #   large_runs_only                # skips unless bin/test --all runs
@@ -15,21 +15,21 @@ module Castellan
   #   allocated_objects { render }   # => 12
   #   run_ruby("-w", "-e", "require 'castellan'; puts Castellan::VERSION")   # => "0.1.0\n"
   module TestHelpers
-    # Goes on only where these servers (keys of TestServers::BINARIES) are installed.
+    # Skips unless these servers (keys of TestServers::BINARIES) are installed.
     def needs(*names)
       missing = names.reject { |name| TestServers.available?(name) }
       skip "needs #{missing.join(' and ')}" if missing.any?
     end
 
-    # @return [Boolean] whether bin/test --all runs, with large random inputs and every variant of a page
+    # @return [Boolean] whether `bin/test --all` runs, with large random inputs and every variant of a page
     def self.all? = ENV["CASTELLAN_TEST"] == "all"
 
-    # Skips a test that takes long and rarely fails alone.
+    # Skips a slow test that rarely fails alone.
     def large_runs_only
       skip "runs with bin/test --all" unless TestHelpers.all?
     end
 
-    # With CI=true nothing may be left out.
+    # With CI=true a skip is a failure.
     def skip(reason = nil, *)
       flunk("skipped, and CI=true forbids it: #{reason}") if ENV["CI"] == "true"
       super
@@ -37,7 +37,7 @@ module Castellan
 
     def free_port = TestServers.free_port
 
-    # Sets environment variables for the block (nil deletes one) and puts them back.
+    # Sets environment variables for the block (nil deletes one) and restores them.
     def with_env(variables)
       before = variables.to_h { |name, _| [name, ENV.fetch(name, nil)] }
       ENV.update(variables)
@@ -46,7 +46,8 @@ module Castellan
       ENV.update(before)
     end
 
-    # @return [Integer] how many objects the block makes; the collector rests meanwhile, because what it calls makes some, too
+    # @return [Integer] the number of objects that the block allocates; GC is disabled, because finalizers
+    #   allocate, too
     def allocated_objects
       GC.disable
       before = GC.stat(:total_allocated_objects)
@@ -64,10 +65,10 @@ module Castellan
       end
     end
 
-    # Runs Ruby with the library of this checkout, in this bundle; the test fails where the program does.
+    # Runs Ruby with the library of this checkout, in this bundle; fails if the program fails.
     # @param env [Hash] environment variables; nil deletes one
     # @param options of Process.spawn, such as chdir:
-    # @return [String] what it printed
+    # @return [String] standard output
     def run_ruby(*arguments, env: {}, **options)
       output, errors, status = Open3.capture3(env, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", *arguments, **options)
       assert status.success?, output + errors

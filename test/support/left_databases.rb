@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 module Castellan
-  # Whoever examines a whole process (the doctor) meets the databases that other tests connected to: one whose directory is gone
-  # must not stay behind, else the order of the tests decides which of them fails.
+  # Forgets databases of other tests. The doctor examines all databases of its process; one whose directory
+  # was deleted would make a test fail depending on the order of the tests.
   #
-  #   forget(database)   # in the teardown of what connected to it
+  #   forget(database)   # in the teardown of a test that connected to it
   module LeftDatabases
     def after_teardown
       super
@@ -15,7 +15,8 @@ module Castellan
       flunk("#{name} or the one before ended connections of #{cut.map(&:uri).join(', ')}: a fork must leave with exit!") if cut.any?
     end
 
-    # @param database [Sequel::Database, Class, nil] a Sequel database, or a class of ActiveRecord with a connection of its own
+    # @param database [Sequel::Database, Class, nil] a database of Sequel, or a class of ActiveRecord with a
+    #   connection
     def forget(database)
       return unless database
       return database.remove_connection unless database.respond_to?(:disconnect)
@@ -26,7 +27,7 @@ module Castellan
 
     private
 
-    # PostgreSQL of Sequel whose server has hung up; ActiveRecord connects again by itself.
+    # Sequel's PostgreSQL databases whose server closed the connection; ActiveRecord reconnects by itself.
     def databases_cut_off
       return [] unless defined?(Sequel::DATABASES)
 

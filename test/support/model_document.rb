@@ -5,11 +5,11 @@ require_relative "model_values"
 
 module Castellan
   module TestSupport
-    # The oracle of the tests: writes a document as a Hash, independently of rows and encoders. It calls the readers of the scope's
-    # records, and their associations, each loaded lazily.
+    # The oracle of the tests: builds a document as a Hash without rows and encoders. It calls the readers of
+    # the scope's records and loads their associations lazily.
     #
-    #   ModelDocument.differences(UserResource.document(User.all))   # => [] where rows and models say the same
-    #   ModelDocument.new(document).tree                             # => { "data" => [{ "type" => "users", "id" => "1", … }] }
+    #   ModelDocument.differences(UserResource.document(User.all))   # => [] if rows and models are equal
+    #   ModelDocument.new(document).tree                             # => { "data" => [{ "type" => "users", … }] }
     class ModelDocument
       # @param document [Document]
       # @return [Array<Verify::Difference>]
@@ -20,7 +20,7 @@ module Castellan
         Verify::Verification.differences(rows, facts.of(JSON.parse(JSON.generate(models.tree))))
       end
 
-      # Stands for the value of a per-viewer attribute, which no model knows.
+      # A placeholder for the value of a per-viewer attribute, which models do not have.
       Hole = Struct.new(:index, :id)
 
       # @return [Object] the document
@@ -39,7 +39,7 @@ module Castellan
         @tree = @plan.format == :nested ? nested : json_api
       end
 
-      # @return [Boolean] whether the scope says in which order its records come
+      # @return [Boolean] whether the scope defines an order
       def ordered?
         scope = @document.paged
         return true unless Rows.scope?(scope)
@@ -100,7 +100,7 @@ module Castellan
         [edge.relationship.key, data.empty? ? { "meta" => {} } : data]
       end
 
-      # Links and the meta object of a record, or of one of its relationships.
+      # Returns links and meta of a record, or of one of its relationships.
       def around(record, node, link, meta, owner)
         own = node.asides.select { |aside| aside.name.is_a?(Array) && aside.name.first(owner.size) == owner }
         links = own.select { |aside| aside.kind == link }.to_h { |aside| [aside.name.last.to_s, @values.computed(record, aside.computed)] }
@@ -108,7 +108,7 @@ module Castellan
         { "links" => (links if links.any?), "meta" => described }.compact
       end
 
-      # Whether a condition on the row lets the member be written; one on the viewer alone has been asked before the plan was made.
+      # Evaluates the condition on the row; conditions on the viewer alone are part of the plan.
       def shown?(record, node, edge)
         condition(record, node, :edge_if, edge.relationship.name)
       end
@@ -143,7 +143,7 @@ module Castellan
         edge.relationship.to_many? ? links : links.first || dangling(record, node, edge)
       end
 
-      # A foreign key that leads nowhere is linkage, unless the related record is included.
+      # A dangling foreign key is linkage, unless the related record is included.
       def dangling(record, node, edge)
         return if edge.included? || !node.definition.model || edge.relationship.block
 
@@ -154,7 +154,8 @@ module Castellan
         id && { "type" => definition.type.to_s, "id" => id.to_s }
       end
 
-      # @return [Resource::Definition, nil] of the records that the record's own column names, without a scope
+      # @return [Resource::Definition, nil] the definition of the records that the foreign key names, if it
+      #   has no scope
       def keyed(record, edge, association)
         definition = edge.relationship.definitions.first
         return (definition if association.foreign_key_of?(definition.id_column)) unless edge.alternatives
@@ -170,7 +171,8 @@ module Castellan
         @values.related(record, edge.relationship)
       end
 
-      # @return [Array<Array(Object, Resource::Definition, Plan::Node)>] related records, the definition of each, and its node, if included
+      # @return [Array<Array(Object, Resource::Definition, Plan::Node)>] related records, definitions, and
+      #   nodes if included
       def targets(record, node, edge)
         definitions = edge.relationship.definitions
         nodes = edge.alternatives || [edge.node]
@@ -181,7 +183,7 @@ module Castellan
         all.select { |found, definition, _| @values.visible?(found, definition) }
       end
 
-      # In the order of the primary records, what a related record leads to before that record itself, each once.
+      # Visits primary records in order; records below a related record come before it, without duplicates.
       def included(data)
         known = data.to_h { |object| [object.values_at("type", "id"), true] }
         walked = {}

@@ -7,13 +7,13 @@ require "time"
 
 module Castellan
   module TestSupport
-    # What the public readers of a record say, as JSON has it. Knows nothing of rows, plans' columns or coders: it is their oracle.
+    # The oracle of values: returns the values of a record's public readers as JSON, without rows or coders.
     #
     #   values = ModelValues.new(viewer)
     #   values.id(ada, :id)             # => "1"
     #   values.attribute(ada, member)   # => "2024-03-01T12:00:00.000Z"
     class ModelValues
-      # @param scopes [Rows::ViewerScopes] what the viewer may see
+      # @param scopes [Rows::ViewerScopes] the records that the viewer may see
       def initialize(viewer, scopes = Rows::ViewerScopes.new(viewer))
         @viewer = viewer
         @scopes = scopes
@@ -28,19 +28,19 @@ module Castellan
       end
 
       # @param column [Symbol, Array<Symbol>]
-      # @return [Object] as plain JSON has it
+      # @return [Object] the id as plain JSON
       def plain_id(record, column)
         column.is_a?(Array) ? id(record, column) : json(read(record, column))
       end
 
       # @param attribute [Resource::Attribute]
       # @param along [Array<Resource::Definition, nil>, nil] the scoped resource of each step of its path
-      # @return [Object] what JSON.parse could have answered
+      # @return [Object] a value as JSON.parse returns it
       def attribute(record, attribute, along = nil)
         json(value(record, attribute, along || []))
       end
 
-      # @return [Boolean] asked of each record by itself, as a model would be
+      # @return [Boolean] whether the viewer may see the record; queries per record
       def visible?(record, definition)
         return true unless definition&.scope
 
@@ -48,18 +48,18 @@ module Castellan
       end
 
       # @param computed [Resource::Computed] a link, a meta object or a condition
-      # @return [Object] what JSON.parse could have answered
+      # @return [Object] a value as JSON.parse returns it
       def computed(record, computed)
         json(call(computed.block, computed.columns ? named(record, computed.columns) : record))
       end
 
       # @param relationship [Resource::Relationship]
-      # @return [Array<Object>] related records, loaded as one record loads them
+      # @return [Array<Object>] related records, loaded lazily
       def related(record, relationship)
         relationship.block ? list(call(relationship.block, record)) : follow(record, relationship.association_name)
       end
 
-      # @return [Boolean] whether the association says in which order its records come
+      # @return [Boolean] whether the association defines an order
       def ordered?(record, relationship)
         return true if relationship.block || !relationship.to_many?
         return record.association(relationship.association_name).scope.order_values.any? if active_record?(record)
@@ -83,7 +83,8 @@ module Castellan
         end
       end
 
-      # Both ORMs tell a record that they load whose association led to it, which may not be what it would find by itself.
+      # Both ORMs set the inverse on a record that they load, which may differ from the record that a query
+      # finds.
       def follow(record, name)
         fresh = !loaded?(record, name)
         list(read(record, name)).each { |found| forget(found) if fresh }
@@ -145,7 +146,7 @@ module Castellan
         end
       end
 
-      # A machine's time that is UTC is written as UTC is.
+      # Writes a time of a machine in UTC as UTC.
       def in_utc(value)
         value.instance_of?(Time) && value.zone == "UTC" ? value.getutc : value
       end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Castellan
-  # A test that asserts nothing proves nothing: it fails.
+  # Fails a test without assertions.
   module MustAssert
     def before_teardown
       super

@@ -5,11 +5,11 @@ require "minitest/mock"
 require "castellan/doctor"
 
 module Castellan
-  # The doctor works with every database of its process; among the tests those are the databases of all of them, and a transaction of
-  # one that has trouble would end the others. Here it meets only those that the test names.
+  # Limits the doctor to the databases that a test names. It otherwise works with all databases of its
+  # process, and a transaction of one that fails would end the others.
   #
   #   include Castellan::OwnDatabases
-  #   def own_databases = [World::Base, World::DB]   # classes of ActiveRecord with a connection, databases of Sequel; none by default
+  #   def own_databases = [World::Base, World::DB]   # classes of ActiveRecord, databases of Sequel
   module OwnDatabases
     def own_databases = []
 

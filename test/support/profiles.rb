@@ -3,7 +3,7 @@
 require "castellan/profile"
 
 module Castellan
-  # Results as the middleware makes them, for tests of what shows them.
+  # Builds results like those of the middleware, for tests of their display.
   #
   #   Castellan::Profiles.slow                      # a users index with two N+1, as Castellan::Profile::Result
   #   Castellan::Profiles.fast(id: "other")
@@ -39,7 +39,7 @@ module Castellan
 
     EMPLOYEE_FINDING = finding(EMPLOYEE, 12, "employee", 3_860_000)
     TOKENS_FINDING = finding(TOKENS, 16, "tokens", 12_400_000)
-    # Of many requests.
+    # A finding over many requests.
     VAIN = Finding.new(kind: :unused_eager_load, count: 20, cached_count: 0, association: "User#groups", source: "User.preload(:groups)",
                        location: "#{CONTROLLER}:8", parent_location: "#{CONTROLLER}:8", parent_count: 162, parent_model: "User",
                        fix: "take :groups out of what is loaded with the users at #{CONTROLLER}:8: in 20 requests nobody read it")

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Makes a warning about a file of this repository an error, so that noise never grows back. Warnings about installed gems
-# are dropped: they are not ours to repair. Texts given to Kernel#warn without `uplevel:` pass through, because they are output.
+# Raises warnings about files of this repository. Warnings about installed gems are dropped, because they
+# cannot be fixed here. Texts passed to Kernel#warn without `uplevel:` are output and pass through.
 $VERBOSE = true
 
 module Castellan

@@ -3,8 +3,8 @@
 require "json"
 
 module Castellan
-  # Writes what bin/test tells at its end to the file named by CASTELLAN_RUN_REPORT: the reasons of all skips with how many there were,
-  # and the slowest tests with their seconds.
+  # Writes the summary of bin/test to the file CASTELLAN_RUN_REPORT: the reasons and numbers of skips, and the
+  # slowest tests with their seconds.
   class RunReport < Minitest::AbstractReporter
     SLOWEST = 10
 
@@ -28,7 +28,7 @@ end
 
 module Minitest
   def self.plugin_castellan_init(_options)
-    path = ENV.delete("CASTELLAN_RUN_REPORT") # taken away, because programs that a test starts are no part of the run
+    path = ENV.delete("CASTELLAN_RUN_REPORT") # deleted, so that programs started by a test do not take part
     reporter << Castellan::RunReport.new(path) if path
   end
 end

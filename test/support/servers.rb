@@ -43,7 +43,7 @@ module Castellan
     LOCK = Monitor.new
     private_constant :LOCK
 
-    # One running process: its pid, base directory and what it wrote.
+    # A running process: its pid, base directory and output.
     class Server
       attr_reader :pid, :port, :dir, :name
 
@@ -66,7 +66,7 @@ module Castellan
         false
       end
 
-      # Sends the polite signal to the process, waits, then kills its group and removes its files.
+      # Sends the stop signal to the process, waits, then kills its group and removes its files.
       def stop
         return unless @pid
 
@@ -145,7 +145,7 @@ module Castellan
         search_path.map { |dir| File.join(dir, file) }.find { |path| File.file?(path) && File.executable?(path) }
       end
 
-      # @return [Integer] a port that nobody listened on a moment ago
+      # @return [Integer] a currently free port
       def free_port
         LOCK.synchronize do
           loop do
@@ -155,7 +155,7 @@ module Castellan
         end
       end
 
-      # @param database [String] the name of the new, empty database; by default a name that nobody had
+      # @param database [String] the name of the new, empty database; a unique name by default
       # @return [String] postgres://postgres@127.0.0.1:port/database (superuser, no password)
       def postgres_url(database: fresh_name)
         port = shared(:postgres) { start_postgres }.port
@@ -166,7 +166,7 @@ module Castellan
       # @return [String] redis://127.0.0.1:port/0
       def redis_url = "redis://127.0.0.1:#{redis.port}/0"
 
-      # @return [Server] the shared Redis; stop one of your own from +start_redis+ to test what happens without it
+      # @return [Server] the shared Redis; to stop one in a test, use +start_redis+
       def redis = shared(:redis) { start_redis }
 
       # @return [String] memcached://127.0.0.1:port
@@ -175,31 +175,32 @@ module Castellan
       # @return [Server] the shared memcached
       def memcached = shared(:memcached) { start_memcached }
 
-      # A Redis of its own. @return [Server]
+      # Starts a separate Redis. @return [Server]
       def start_redis(*arguments)
         start(:redis) do |port, dir|
           [binary(:redis), "--port", port.to_s, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir, *arguments]
         end
       end
 
-      # A memcached of its own. @return [Server]
+      # Starts a separate memcached. @return [Server]
       def start_memcached(*arguments)
         start(:memcached) do |port|
           [binary(:memcached), "-l", "127.0.0.1", "-p", port.to_s, "-U", "0", *(%w[-u root] if root?), *arguments]
         end
       end
 
-      # @param backend_port [Integer] where the application listens
-      # @param vcl [String, nil] a whole VCL; without it Varnish's built-in one
+      # @param backend_port [Integer] the port of the application
+      # @param vcl [String, nil] a whole VCL; nil is Varnish's built-in one
       # @yieldparam base_url [String]
       # @return [Server] without a block; with one, what the block returns
       def varnish(backend_port, vcl: nil, &block)
         lend(start(:varnish) { |port, dir| varnish_command(backend_port, port, dir, vcl) }, &block)
       end
 
-      # @param backend_port [Integer] where the application listens; nginx knows it as `http://backend`
-      # @param conf [String] what stands inside `server { }`
-      # @param http [String] what stands inside `http { }` before it, e.g. `proxy_cache_path cache keys_zone=c:1m;` (paths are relative)
+      # @param backend_port [Integer] the port of the application, `http://backend` in nginx's configuration
+      # @param conf [String] the contents of `server { }`
+      # @param http [String] the start of `http { }`, e.g. `proxy_cache_path cache keys_zone=c:1m;` (paths are
+      #   relative)
       # @yieldparam base_url [String]
       # @return [Server] without a block; with one, what the block returns
       def nginx(backend_port, conf = "location / { proxy_pass http://backend; }", http: "", &block)
@@ -239,7 +240,8 @@ module Castellan
         end
       end
 
-      # Starts a program that listens on a port, and waits until it does; another port is tried when somebody took it meanwhile.
+      # Starts a program and waits until it listens on its port; retries with another port if this one was
+      # taken.
       #
       # @yieldparam port [Integer]
       # @yieldparam dir [String] an empty directory
@@ -273,7 +275,7 @@ module Castellan
       def tool(name) = File.join(File.dirname(File.realpath(binary(:postgres))), name)
       def fresh_name = LOCK.synchronize { "castellan_#{Process.pid}_#{@names = @names.to_i + 1}" }
 
-      # Other users' servers (PostgreSQL) must be able to enter it, so it is not private; what is inside is.
+      # Not private, because the user of PostgreSQL must be able to enter it; its contents are.
       def base_dir
         LOCK.synchronize do
           forget_parents_servers
@@ -343,7 +345,7 @@ module Castellan
         raise Failed, "#{command.join(' ')}:\n#{output}" unless $?.success?
       end
 
-      # PostgreSQL refuses to run as root: the program is started by a Ruby that becomes its user first.
+      # PostgreSQL refuses to run as root, so a Ruby process changes its user and executes it.
       BECOME = "user = Etc.getpwnam(ARGV.shift); Process.initgroups(user.name, user.gid); " \
                "Process::GID.change_privilege(user.gid); Process::UID.change_privilege(user.uid); exec(*ARGV)"
       private_constant :BECOME
@@ -367,7 +369,7 @@ module Castellan
         run!(*as_postgres(tool("initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"))
       end
 
-      # It listens a moment before it answers.
+      # PostgreSQL listens before it accepts queries.
       def await_postgres(server)
         deadline = now + BOOT_SECONDS
         until system(tool("pg_isready"), "-q", "-h", "127.0.0.1", "-p", server.port.to_s)

@@ -6,7 +6,7 @@ require "net/http"
 class TestServersTest < Minitest::Test
   Servers = Castellan::TestServers
 
-  def test_postgres_gives_a_new_database_each_time
+  def test_postgres_url_creates_a_new_database_each_time
     needs :postgres
     require "pg"
     urls = Array.new(2) { Servers.postgres_url }
@@ -20,13 +20,13 @@ class TestServersTest < Minitest::Test
     end
   end
 
-  def test_redis_answers
+  def test_redis_responds
     needs :redis
     require "redis-client"
     assert_equal "PONG", RedisClient.config(url: Servers.redis_url).new_client.call("PING")
   end
 
-  def test_a_redis_of_its_own_can_be_stopped
+  def test_a_separate_redis_can_be_stopped
     needs :redis
     server = Servers.start_redis
     assert server.alive?
@@ -34,7 +34,7 @@ class TestServersTest < Minitest::Test
     assert_raises(Errno::ECONNREFUSED) { TCPSocket.new("127.0.0.1", server.port) }
   end
 
-  def test_memcached_answers
+  def test_memcached_responds
     needs :memcached
     require "dalli"
     client = Dalli::Client.new(Servers.memcached_url, protocol: :meta, raw: true)
@@ -44,7 +44,7 @@ class TestServersTest < Minitest::Test
     client&.close
   end
 
-  def test_the_proxies_serve_what_puma_serves
+  def test_the_proxies_serve_responses_of_puma
     needs :varnish, :nginx
     Servers.puma(->(_env) { [200, { "content-type" => "text/plain" }, ["a small castle"]] }) do |base_url|
       port = URI(base_url).port
@@ -53,7 +53,7 @@ class TestServersTest < Minitest::Test
     end
   end
 
-  def test_nginx_caches_when_told_so
+  def test_nginx_caches_if_configured
     needs :nginx
     hits = 0
     app = ->(_env) { [200, { "cache-control" => "max-age=60" }, [(hits += 1).to_s]] }

@@ -4,17 +4,17 @@ require "open3"
 require "tmpdir"
 
 module Castellan
-  # Finds the blocks of a Markdown page that are marked as runnable, and runs them.
+  # Runs the blocks of a Markdown page that are marked as runnable.
   #
-  #   <!-- run -->                    the next ```ruby or ```sh block must end with status 0
-  #   <!-- run needs: postgres -->    only where this server is installed (keys of TestServers::BINARIES)
-  #   <!-- run continues -->          after the code of the runnable block before it, in one program
-  #   <!-- output -->                 the next block is exactly what the runnable block before it prints
-  #   <!-- file: config/a.rb -->      the next block is this file of an application, which a test of the page has (see {.files})
+  #   <!-- run -->                    the next ```ruby or ```sh block must exit with status 0
+  #   <!-- run needs: postgres -->    only if this server is installed (keys of TestServers::BINARIES)
+  #   <!-- run continues -->          appends the block to the program of the runnable block before it
+  #   <!-- output -->                 the next block is the exact output of the runnable block before it
+  #   <!-- file: config/a.rb -->      the next block is a file of an application (see {.files})
   #
-  # A block runs in a new directory that links to everything in the checkout, with this bundle: `bundle exec castellan` and
-  # `examples/users` work, and what a block writes is thrown away; it is called example.rb or example.sh there. Blocks that need a server
-  # of the reader's own stay unmarked.
+  # A block runs in a new directory with links to the checkout, in this bundle: `bundle exec castellan` and
+  # `examples/users` work, and its files are discarded; it is named example.rb or example.sh. Blocks that need
+  # a server of the reader stay unmarked.
   class Snippets
     Snippet = Struct.new(:language, :code, :line, :needs, :output, keyword_init: true)
     FILE = /^<!--\s*file:\s*(?<path>\S+)\s*-->\n+```\w*\n(?<code>.*?)^```$/m
@@ -48,7 +48,7 @@ module Castellan
 
     # @param snippet [Snippet]
     # @param root [String] the checkout
-    # @return [Array(String, String, Boolean)] what it printed, what it printed as errors, whether it ended well
+    # @return [Array(String, String, Boolean)] standard output, standard error, whether the status is 0
     def self.run(snippet, root:)
       Dir.mktmpdir do |dir|
         Dir.each_child(root) { |name| File.symlink(File.join(root, name), File.join(dir, name)) unless name == ".git" }

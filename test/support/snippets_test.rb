@@ -45,17 +45,17 @@ class SnippetsTest < Minitest::Test
     assert_equal([["ruby", 7], ["ruby", 13], ["sh", 26]], snippets.map { |snippet| [snippet.language, snippet.line] })
   end
 
-  def test_what_a_block_needs_is_read
+  def test_the_needs_of_a_block_are_parsed
     assert_equal [[], [], %i[postgres redis]], snippets.map(&:needs)
   end
 
-  def test_a_block_continues_the_one_before_and_knows_its_output
+  def test_a_block_continues_the_one_before_and_has_its_output
     output, errors, passed = Castellan::Snippets.run(snippets[1], root: ROOT)
     assert passed, errors
     assert_equal snippets[1].output, output
   end
 
-  def test_a_block_that_fails_is_noticed
+  def test_a_failing_block_is_detected
     output, _errors, passed = Castellan::Snippets.run(snippets[2], root: ROOT)
     refute passed
     assert_equal "lib/castellan.rb\n", output

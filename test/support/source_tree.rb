@@ -9,11 +9,11 @@ module Castellan
   #   tree.files                                   # => ["castellan/clock.rb", …]
   #   tree.definitions["castellan/clock.rb"]       # => ["Castellan", "Castellan::Clock"]
   #   tree.private_definitions["castellan/x.rb"]   # => ["Castellan::X::TABLE"], by private_constant
-  #   tree.references["castellan/cli.rb"]          # => { "Castellan::VERSION" => 43 }, full names of ours with a line
+  #   tree.references["castellan/cli.rb"]          # => { "Castellan::VERSION" => 43 }, by line
   #   tree.requires["castellan/cli.rb"]            # => { "castellan/nearest" => 48, "json" => 3 }, autoload included
   #
-  # A constant is looked up as Ruby does, through the enclosing modules outwards; constants inherited from a superclass are not
-  # seen, and neither is what is built at run time (const_get, send).
+  # Constants are looked up as in Ruby, through the enclosing modules outwards. Constants inherited from a
+  # superclass or built at run time (const_get, send) are not found.
   class SourceTree
     attr_reader :files, :definitions, :private_definitions, :requires
 
@@ -42,7 +42,7 @@ module Castellan
       Visitor.new.tap { |visitor| result.value.accept(visitor) }
     end
 
-    # ["relative", "nearest"] in castellan/cli.rb is castellan/nearest.
+    # ["relative", "nearest"] in castellan/cli.rb becomes castellan/nearest.
     def feature_name((kind, feature), file)
       return feature unless kind == :require_relative
 
@@ -55,7 +55,7 @@ module Castellan
       home && rest.inject(home) { |full, part| @names["#{full}::#{part}"] ? "#{full}::#{part}" : (break full) }
     end
 
-    # Collects while walking; scopes are the names of the modules around a node, outermost first.
+    # Collects definitions and references; scopes are the names of the enclosing modules, outermost first.
     class Visitor < Prism::Visitor
       LOADERS = %i[require require_relative].freeze
 

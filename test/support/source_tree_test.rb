@@ -43,7 +43,7 @@ class SourceTreeTest < Minitest::Test
     assert_equal expected, tree.references["castellan/plan/node.rb"]
   end
 
-  def test_what_is_not_ours_is_left_out_and_what_is_unknown_is_cut
+  def test_foreign_constants_are_left_out_and_unknown_names_are_cut
     assert_equal({ "Castellan::Plan::Node" => 8, "Castellan::Plan" => 9 }, tree.references["castellan/cache.rb"])
   end
 

@@ -3,12 +3,12 @@
 require "socket"
 
 module Castellan
-  # A TCP proxy that a test can stop and start, for what a client does when its server hangs.
+  # A TCP proxy that a test can stall, to test clients of a server that hangs.
   #
   #   proxy = StallingProxy.new(5432)
   #   connection = PG.connect(host: "127.0.0.1", port: proxy.port, …)
-  #   proxy.stall    # the client's bytes, and those of new connections, are taken and go nowhere
-  #   proxy.resume   # new connections are forwarded; those that stalled stay so
+  #   proxy.stall    # swallows the bytes of current and new connections
+  #   proxy.resume   # forwards new connections; stalled ones stay stalled
   #   proxy.close
   class StallingProxy
     attr_reader :port
@@ -21,7 +21,7 @@ module Castellan
       @threads = [Thread.new { accept }]
     end
 
-    # @param new_connections [Boolean] whether those stall as well; a cancel request comes over one
+    # @param new_connections [Boolean] whether to stall these, too; a cancel request opens a new one
     def stall(new_connections: true)
       @stalls = new_connections
       @pairs.each { |pair| pair[:stalled] = true }

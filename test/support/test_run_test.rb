@@ -5,15 +5,15 @@ require "stringio"
 require "tmpdir"
 require_relative "../../bin/support/test_run"
 
-# What bin/test does with its arguments, and what a run tells it; that it runs the tests is seen by running it.
+# The arguments of bin/test and the summary of a run.
 class TestRunTest < Minitest::Test
-  def test_a_file_that_is_not_there_is_named_before_anything_is_installed
+  def test_a_missing_file_is_named_before_the_installation
     said = StringIO.new
     assert_equal 2, Castellan::TestRun.new(%w[test/nothing_test.rb -n /x/], out: said).call
     assert_equal "bin/test: no such file: test/nothing_test.rb\n", said.string
   end
 
-  def test_a_run_tells_why_tests_were_skipped_and_which_took_longest
+  def test_a_run_reports_skip_reasons_and_the_slowest_tests
     Dir.mktmpdir do |directory|
       report = Castellan::RunReport.new(path = File.join(directory, "0.report"))
       12.times { |number| report.record(result("test_#{number}", seconds: number)) }
@@ -25,7 +25,7 @@ class TestRunTest < Minitest::Test
     end
   end
 
-  def test_the_example_in_the_file_is_one
+  def test_the_example_in_the_file_is_valid
     named = File.read(File.join(ROOT, "bin/test"))[%r{test/\w+_test\.rb}]
     assert_path_exists File.join(ROOT, named)
   end

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# Stops what a test process left behind. Started by test/support/servers.rb, which writes a JSON array a line:
+# Stops the leftovers of a test process. test/support/servers.rb starts it and writes one JSON array per line:
 #
 #   ["watch", 4711, "TERM"]               a process group was started
 #   ["forget", 4711]                      it was stopped
 #   ["remove", "/tmp/castellan-test-x"]   a directory to remove at the end
 #
-# When standard input ends, however the test process ended, every group still watched gets its signal, then KILL.
+# When standard input closes, each group still watched gets its signal, then KILL.
 require "fileutils"
 require "json"
 

@@ -35,7 +35,7 @@ class ProfilePageTest < Minitest::Test
     assert_equal ["'none'"], directives(get("/assets/page.js"))["frame-ancestors"]
   end
 
-  def test_nothing_but_get_and_head
+  def test_only_get_and_head_are_allowed
     %w[POST PUT PATCH DELETE OPTIONS TRACE].each do |method|
       response = client.request(method, "/castellan")
       assert_equal [405, "GET, HEAD"], [response.status, response.headers["allow"]]
@@ -64,7 +64,7 @@ class ProfilePageTest < Minitest::Test
     assert_equal [200], names.map { |name| get("/speedscope/#{name}").status }.uniq
   end
 
-  def test_what_is_not_there_says_so
+  def test_a_missing_profile_is_explained
     assert_includes get("/requests/none").body, "or no longer"
     paths = ["/requests/none", "/requests/slow.flame.json", "/compare?a=slow", "/other"]
     assert_equal [404], paths.map { |path| get(path).status }.uniq
@@ -85,21 +85,21 @@ class ProfilePageTest < Minitest::Test
     assert_includes body, '<option value="4xx">4xx</option>'
   end
 
-  def test_a_list_that_is_cut_off_says_so
+  def test_a_truncated_list_is_marked
     results = Profiles.kept(*Array.new(51) { |n| Profiles.fast(id: "r#{n}") })
     assert_equal 50, ids("", results).size
     assert_includes get("", results).body, "The latest 50 are listed"
     refute_includes get("").body, "The latest 50"
   end
 
-  def test_a_query_that_makes_no_sense_asks_for_nothing
+  def test_an_invalid_query_is_ignored
     ["status=%FF", "=&endpoint&%", "status[]=1&status[x]=2", "a=%", "status=#{"4" * 5_000}", "\xFF"].each do |query|
       env = { "REQUEST_METHOD" => "GET", "PATH_INFO" => "/castellan", "QUERY_STRING" => query }
       assert_equal 200, Castellan::Profile::Page.new(store: kept).call(env).first, query
     end
   end
 
-  def test_bytes_that_are_no_text_ask_for_nothing
+  def test_invalid_bytes_in_a_query_are_ignored
     page = Castellan::Profile::Page.new(store: kept)
     ask = ->(path, **env) { page.call({ "REQUEST_METHOD" => "GET", "PATH_INFO" => path }.merge(env.transform_keys(&:to_s))).first }
     assert_equal [404, 404], [ask.call("/castellan/\xFF"), ask.call("/castellan/requests/\xFF".b)]
@@ -125,7 +125,7 @@ class ProfilePageTest < Minitest::Test
     end
   end
 
-  def test_what_does_not_match_the_filter_leaves_the_validator_as_it_is
+  def test_results_outside_of_the_filter_do_not_change_the_validator
     results = Profiles.kept(Profiles.slow(status: 500))
     etag = get("/latest?status=5xx", results).headers["etag"]
     results.add(Profiles.fast)
@@ -221,7 +221,7 @@ class ProfilePageTest < Minitest::Test
     assert_match(%r{Response</dt><dd>–</dd><dd class="small">the connection was taken over}, body)
   end
 
-  def test_an_empty_list_says_what_to_do
+  def test_an_empty_list_names_the_next_step
     assert_includes get("", Profiles.kept).body, "Nothing was profiled yet"
   end
 

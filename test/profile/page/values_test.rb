@@ -10,7 +10,7 @@ class ProfilePageValuesTest < Minitest::Test
   Page = Castellan::Profile::Page
   Figures = Page::Figures
 
-  def test_figures_have_three_digits_that_mean_something
+  def test_figures_have_three_significant_digits
     assert_equal ["0.34 ms", "9.07 ms", "12.4 ms", "213 ms", "7,795 ms", "61.0 s"],
                  [340_000, 9_070_000, 12_400_000, 212_600_000, 7_795_400_000, 61_000_000_000].map { |ns| Figures.duration(ns) }
     assert_equal ["0 ms", "90.0 µs", "–"], [0, 90_000, nil].map { |ns| Figures.duration(ns) }
@@ -57,7 +57,7 @@ class ProfilePageValuesTest < Minitest::Test
     assert_equal 30, lanes.sum(&:count)
   end
 
-  def test_the_headline_says_what_to_look_at_first
+  def test_the_headline_names_the_most_important_finding
     assert_equal "324 of 325 queries repeat: 16.3 ms in the database, of 213 ms in all.", headline(Profiles.slow).text
     assert_match(/\Aadd \.preload\(:tokens\)/, headline(Profiles.slow).next_step)
     assert_equal "94 % of the time is application code.", headline(Profiles.fast).text
@@ -68,7 +68,7 @@ class ProfilePageValuesTest < Minitest::Test
     assert_nil headline(Profiles.fast(duration_ns: 900_000)).next_step
   end
 
-  def test_findings_that_one_change_mends_name_all_that_it_loads
+  def test_findings_with_one_fix_name_all_associations_that_it_loads
     findings = %w[User#employee User#roles User#roles Role#group].map { |name| { kind: "n_plus_one", fix: "preload", association: name } }
     assert_equal "User#employee, #roles; Role#group", Page::FindingGroup.all(findings).first.association
     assert_equal "User#tokens", Page::FindingGroup.all([Profiles::TOKENS_FINDING]).first.association
@@ -83,7 +83,7 @@ class ProfilePageValuesTest < Minitest::Test
     assert_equal "add an index", both.next_step
   end
 
-  def test_a_comparison_says_what_is_better_what_is_gone_and_what_is_solved
+  def test_a_comparison_lists_improved_removed_and_solved_items
     comparison = Page::Comparison.new(Profiles.slow, Profiles.fast)
     time, sql = comparison.figures
     assert_equal ["Time", "better", 17], [time.name, time.verdict, time.factor.round]
@@ -93,14 +93,14 @@ class ProfilePageValuesTest < Minitest::Test
     assert_equal [], comparison.remarks
   end
 
-  def test_findings_that_one_change_mends_are_compared_one_by_one
+  def test_findings_with_one_fix_are_compared_one_by_one
     both = %w[employee groups].map { |name| { kind: "n_plus_one", association: "User##{name}", fix: "the same", count: 2 } }
     comparison = Page::Comparison.new(Profiles.slow(findings: both), Profiles.slow(findings: both.first(1)))
     assert_equal [%w[User#groups], %w[User#employee], []],
                  [comparison.solved, comparison.remaining, comparison.added].map { |groups| groups.map(&:association) }
   end
 
-  def test_a_comparison_the_other_way_round_says_what_is_new
+  def test_a_reversed_comparison_lists_new_items
     comparison = Page::Comparison.new(Profiles.fast, Profiles.slow)
     assert_equal %w[new new], comparison.statements.map(&:kind)
     assert_equal [0, 2], [comparison.solved, comparison.added].map(&:size)
@@ -112,7 +112,7 @@ class ProfilePageValuesTest < Minitest::Test
     assert_equal %w[same worse], %w[Time Response].map { |name| figures.find { |figure| figure.name == name }.verdict }
   end
 
-  def test_a_comparison_says_what_makes_it_doubtful
+  def test_a_comparison_names_its_reservations
     other = Profiles.deep(depth: "cpu", endpoint: "GET posts#index", status: 500, response_bytes: 2,
                           truncated: { queries: 3, bytes: false }, objects: { count: 1, scope: "process", overlapping: 2 })
     assert_equal 6, Page::Comparison.new(Profiles.slow, other).remarks.size
