@@ -68,7 +68,7 @@ module Castellan
     # @return [Document::Rendering::Written]
     def fetch(rendering, key)
       bytes = layer(rendering.definition.caching.expires_in).fetch(key) { dump(rendering.write) }
-      load(bytes) || rendering.write
+      load(bytes, rendering.plan.holes.size) || rendering.write
     end
 
     # @param rendering [Document::Rendering]
@@ -97,10 +97,13 @@ module Castellan
       Cache::Envelope.new(body: written.output.body, found: written.found, holes: holes).dump
     end
 
-    def load(bytes)
+    # What no process wrote so is a miss, also in the names of the holes.
+    def load(bytes, count)
       envelope = Cache::Envelope.load(bytes) or return
       holes = envelope.offsets.zip(envelope.ids).flat_map do |offset, text|
-        hole, id = text.force_encoding(Encoding::UTF_8).split(" ", 2)
+        hole, id = text.force_encoding(Encoding::UTF_8).scrub.split(" ", 2)
+        return nil unless id && hole.match?(/\A\d+\z/) && hole.to_i < count
+
         [offset, hole.to_i, id]
       end
       Document::Rendering::Written.new(Serialize::Output.new(envelope.body.force_encoding(Encoding::UTF_8), holes), envelope.found)

@@ -113,6 +113,14 @@ module KeeperContract
     assert_includes lines.first, "down"
   end
 
+  def test_an_object_that_is_no_string_in_the_store_is_a_miss
+    fresh = document(keeper: nil).to_json
+    [1, Object.new, {}, []].each do |object|
+      @store.define_singleton_method(:read_multi) { |keys| keys.to_h { |key| [key, object] } }
+      assert_equal fresh, document(keeper: @keeper).to_json, object.class.name
+    end
+  end
+
   def test_bytes_that_are_not_ours_are_a_miss
     garbled = keeper(GarblingStore.new)
     2.times { assert_equal document(keeper: nil, include: "tags").to_json, document(keeper: garbled, include: "tags").to_json }

@@ -43,7 +43,7 @@ module Castellan
       # @param bytes [String, nil] from a store
       # @return [Envelope, nil] nil for anything that {#dump} did not write
       def self.load(bytes)
-        return if bytes.nil? || bytes.bytesize < HEADER_BYTESIZE
+        return unless bytes.is_a?(String) && bytes.bytesize >= HEADER_BYTESIZE
 
         magic, found, count, ids_size, body_size = bytes.unpack(HEADER)
         start = HEADER_BYTESIZE + (count * 4) + ids_size
