@@ -3,8 +3,8 @@
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 
-# What watching costs: an event, a page that repeats no query, a page that does, and the baseline of the users example where that is
-# installed; beside Bullet and Prosopite, in the same run.
+# Measures the cost of the detector beside Bullet and Prosopite in the same run: per event, on a page without
+# and with repeated queries, and on the baseline of the users example, if that is installed.
 #
 #   rake bench:detect                 # writes benchmark/detect.md, some three minutes
 #   BENCH_SHORT=1 rake bench:detect   # only shows that it works
@@ -61,7 +61,7 @@ module Benchmarks
         rounds.transform_values { |list| Sample.new(list) }
       end
 
-      # Bullet makes a page several times slower: one round in five is enough for it.
+      # Bullet makes a page several times slower, so it runs in one round of five.
       def take_turns(contests, number)
         contests.each do |contest, remote|
           next if contest == "Bullet" && !SHORT && number % 5 != 0
@@ -109,7 +109,7 @@ module Benchmarks
         "| #{cells.join(" | ")} |"
       end
 
-      # The interval must not lie beyond the goal altogether.
+      # Fails only if the whole interval is beyond the goal.
       def goal(name, page, events, interval)
         goal = GOALS[[name, page]] or return ""
         verdict(events < goal && interval.first < goal, "< #{goal} %")
@@ -125,7 +125,7 @@ module Benchmarks
         us / sample.mean.first / 10
       end
 
-      # The example is an application of its own: it is run in its own bundle.
+      # The example is an application with its own bundle.
       def users_table
         directory = File.expand_path("../examples/users", __dir__)
         return unless Dir[File.join(directory, "db/*.sqlite3")].any?

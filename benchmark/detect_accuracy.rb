@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# How often Castellan, Bullet and Prosopite are right: every labelled sample of test/detect/accuracy, run under each.
+# Compares the accuracy of Castellan, Bullet and Prosopite on every labelled sample of test/detect/accuracy.
 #
 #   rake bench:detect_accuracy                 # writes benchmark/detect_accuracy.md
 #   BENCH_SHORT=1 rake bench:detect_accuracy   # the same, without writing
@@ -49,7 +49,7 @@ module DetectAccuracy
       output.lines.map { |line| JSON.parse(line) }
     end
 
-    # A database for each, because each makes the same tables.
+    # Creates a database per detector, because each creates the same tables.
     def postgres_url = Castellan::TestServers.available?(:postgres) ? [Castellan::TestServers.postgres_url] : []
 
     def outcome(answer)
@@ -66,7 +66,7 @@ module DetectAccuracy
 
     def count(name, answers) = answers_of(name, answers).map { |answer| outcome(answer) }.tally
 
-    # The same samples, as another detector answered.
+    # The same samples, with the verdicts of another detector.
     def answers_of(name, chosen) = @answers[name].values_at(*chosen)
 
     def choose(&block) = @answers["castellan"].each_index.select { |index| block.call(@answers["castellan"][index]) }

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# How long the encoders take to write a document whose rows are in memory already, beside `JSON.generate` of the equal hash
-# tree (which somebody would have had to build first: that is not counted).
+# Measures the encoders on rows in memory beside `JSON.generate` of an equal hash, whose construction is not
+# counted.
 #
 #   rake bench:encode                 # writes benchmark/encode.md
 #   BENCH_SHORT=1 rake bench:encode   # only shows that it works
@@ -60,7 +60,7 @@ class EncodeBenchmark
 
   def select(sql) = @connection.exec(sql)
 
-  # Without PostgreSQL: rows of the same shape as its arrays.
+  # Without PostgreSQL, uses rows in the shape of its arrays.
   def made(sql)
     count = sql[/\(1, (\d+)\) i/, 1].to_i
     Array.new(count) do |number|

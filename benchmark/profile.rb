@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What a profile costs, beside rack-mini-profiler's, and whether its figures are right.
+# Measures the cost of a profile beside rack-mini-profiler, and checks its figures.
 #
 #   rake bench:profile                 # writes benchmark/profile.md
 #   BENCH_SHORT=1 rake bench:profile   # only shows that it works
@@ -43,12 +43,12 @@ module ProfileBenchmark
         "Written by `rake bench:profile`.\n"
     end
 
-    # As in a server: it listens on between two profiles.
+    # Keeps the subscriptions between two profiles, as in a server.
     def profiled(app)
       Castellan::Profile::Middleware.new(app, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }, environment: "production")
     end
 
-    # An application that does nothing, called as it is and through the middleware, in turns.
+    # Calls an application that does nothing, alternately with and without the middleware.
     def unauthorized
       app = ->(_env) {}
       ways = { "a block" => profiled(app), "a secret" => Castellan::Profile::Middleware.new(app, environment: nil, secret: "s" * 32) }
@@ -89,7 +89,7 @@ module ProfileBenchmark
         "#{row("Unprofiled, beside itself", same, queries)}#{row("Castellan, SQL", ours, queries)}#{mini_profiler(queries)}"
     end
 
-    # The same answer, and the queries in the profile.
+    # Checks that the response is the same and that the profile contains the queries.
     def check(castellan)
       plain, profiled = Works.request(@plain), Works.request(castellan, ON)
       abort "the profiled application answers something else" unless plain == profiled && plain.first == 200

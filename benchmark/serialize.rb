@@ -7,7 +7,7 @@
 #   rake bench:serialize                 # writes benchmark/serialize.md; about five minutes
 #   BENCH_SHORT=1 rake bench:serialize   # few users and rounds: shows that it works and that the documents are equal
 #   BENCH_JSON=rows.json rake bench:serialize
-#   BENCH_ROUNDS=5 rake bench:serialize  # 9 when nothing is said
+#   BENCH_ROUNDS=5 rake bench:serialize  # 9 by default
 #
 # Runs in a bundle of its own, benchmark/Gemfile, which it installs when it is missing. Documents are compared before they are
 # timed, and the first difference ends the run. A figure is good for this machine only; ratios travel better.
@@ -70,7 +70,7 @@ class SerializeBenchmark
     @measured.works.concat(works)
   end
 
-  # The server is this process', so the new database is made here.
+  # This process owns the server, so it creates the database.
   def apart(database, &)
     @url = database == "PostgreSQL" ? Castellan::TestServers.postgres_url : nil
     @postgres ||= version if @url

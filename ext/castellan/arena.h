@@ -1,5 +1,5 @@
 /*
- * Memory of one encoding, zeroed, given back all at once however the encoding ends.
+ * Allocates the zeroed memory of one encoding and frees it at once, also after an error.
  */
 #ifndef CASTELLAN_ARENA_H
 #define CASTELLAN_ARENA_H

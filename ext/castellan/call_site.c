@@ -1,7 +1,7 @@
 /*
- * Where the application is right now, without making an object: the nearest frame whose file belongs to it.
- * lib/castellan/call_site.rb says which files do, once per path; the answers are kept here by the address of the path.
- * It also holds the same in Ruby, which must give the same answers.
+ * Finds the nearest frame of the application without allocating an object. lib/castellan/call_site.rb decides which
+ * files belong to the application; the result is cached by the address of the path. The same file has a Ruby version,
+ * which must return the same results.
  */
 #include "call_site.h"
 #include "ruby/debug.h"
@@ -30,7 +30,7 @@ static struct slot *slot_of(VALUE path)
     return &slots[(path >> 3 ^ path >> 15) % SLOTS];
 }
 
-/* Only texts that Ruby has once (the paths of loaded files are) may be known by address; any other is asked for each time. */
+/* Caches interned strings only (paths of loaded files are), because the address of any other may be reused. */
 static long path_number(VALUE call_site, VALUE path)
 {
     struct slot *slot = slot_of(path);
@@ -45,7 +45,7 @@ static long path_number(VALUE call_site, VALUE path)
     return number;
 }
 
-/* Grows at once and shrinks slowly: to begin anew, deeper, costs more than some frames too many. */
+/* Grows at once and shrinks slowly: a second, deeper read costs more than some extra frames. */
 static void look_went(int seen)
 {
     int enough = seen < SHALLOWEST - 4 ? SHALLOWEST : seen < DEEPEST - 4 ? seen + 4 : DEEPEST;
@@ -55,7 +55,7 @@ static void look_went(int seen)
 /* Castellan::NativeCallSite#current, for others that are written in C, too */
 VALUE castellan_call_site(VALUE self)
 {
-    /* Ruby 3.1 ignores the start that rb_profile_frames is given (Bug #14607), so each deeper look begins at the top again. */
+    /* Ruby 3.1 ignores the start argument of rb_profile_frames (Bug #14607), so each deeper read starts at the top. */
     VALUE frames[DEEPEST];
     int lines[DEEPEST];
     int seen = 0;

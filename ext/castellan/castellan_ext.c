@@ -1,5 +1,5 @@
 /*
- * Everything that is written in C, part by part.
+ * Initializes the parts of the C extension.
  */
 #include "call_site.h"
 #include "encoder.h"

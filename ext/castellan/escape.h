@@ -22,7 +22,7 @@ static inline uint64_t escape_has(uint64_t word, unsigned char byte)
     return (differing - ESCAPE_ONES) & ~differing & ESCAPE_HIGHS;
 }
 
-/* Not zero where one of the eight bytes may be special; it may say so once too often, never once too seldom. */
+/* Not zero if one of the eight bytes may be special; false positives are possible, false negatives are not. */
 static inline uint64_t escape_special_word(uint64_t word, bool markup)
 {
     uint64_t special = (word & ESCAPE_HIGHS) | ((word - ESCAPE_ONES * 0x20) & ~word & ESCAPE_HIGHS);
@@ -36,7 +36,7 @@ static inline bool escape_special(unsigned char byte, bool markup)
     return byte < 0x20 || byte >= 0x80 || byte == '"' || byte == '\\' || (markup && (byte == '<' || byte == '>' || byte == '&'));
 }
 
-/* Where the next special byte is, or end. */
+/* Returns the position of the next special byte, or end. */
 static inline const char *escape_next(const char *at, const char *end, bool markup)
 {
     while (end - at >= 8) {
