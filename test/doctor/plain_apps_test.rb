@@ -45,7 +45,7 @@ class PlainAppsTest < Minitest::Test
       assert_includes run.out, "rows        authors 3, books 12"
       assert_match(/^1\. \d+ queries, [\d.]+ ms: the same query for each record \(N\+1\)$/, run.out)
       assert_match(/^   loaded  12 records at app\.rb:\d+$/, run.out)
-      assert_match(/^next: add \.eager\(:author\) where the books are loaded: app\.rb:\d+$/, run.out)
+      assert_match(/^   fix     add \.eager\(:author\) where the books are loaded: app\.rb:\d+$/, run.out)
       assert_match(/^   tried   13 → 2 queries, [\d.]+ → [\d.]+ ms \(SQL .* ms\), [\d,]+ → [\d,]+ objects; the same bytes$/, run.out)
     end
   end
@@ -56,7 +56,7 @@ class PlainAppsTest < Minitest::Test
       run = app.doctor("--get", "/counted")
       assert_equal 0, run.status, run.err
       assert_match(/^   tried   does not help: the answer differs at \$\[\*\]\[0\] \(13 → 2 queries/, run.out)
-      assert_includes run.out, "\nnext: the changes that were tried do not help; see above why\n"
+      assert_includes run.out, "\nnext: nothing worth doing: the changes that were tried do not help, or save less time than two runs differ\n"
       refute_includes app.doctor("--get", "/counted", "--no-try").out, "tried"
     end
   end

@@ -34,9 +34,9 @@ module Castellan
       def by_model(owner, name, model, location)
         return unless model
 
-        found = Resource.descendants.select do |resource|
-          resource.declarations.scope && model == resource.declarations.model && live?(resource)
-        end
+        scoped = Resource.descendants.select { |resource| resource.declarations.scope && live?(resource) }
+        found = scoped.select { |resource| model == resource.declarations.model }
+        found = scoped.select { |resource| above?(resource.declarations.model, model) } if found.empty?
         return found.first&.definition if found.map { |resource| resource.declarations.scope }.uniq.size < 2
 
         raise DeclarationError.new("#{owner.name}: from: walks #{name}, and several resources of #{model} have a scope " \
@@ -44,11 +44,16 @@ module Castellan
                                    "`belongs_to :#{name}, resource: #{found.first.name.inspect}, include: false`", location: location)
       end
 
+      # With single table inheritance the scope of a superclass concerns the rows of its subclasses.
+      def above?(superclass, model)
+        superclass.is_a?(Class) && model.is_a?(Class) && model < superclass
+      end
+
       # Ignores anonymous classes and classes that were reloaded.
       def live?(resource)
         resource.name && Object.const_defined?(resource.name) && Object.const_get(resource.name).equal?(resource)
       end
-      private_class_method :declared, :by_model, :live?
+      private_class_method :declared, :by_model, :above?, :live?
     end
   end
 end

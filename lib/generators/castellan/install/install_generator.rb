@@ -55,7 +55,7 @@ module Castellan
 
       def tables_of(resource)
         [nil, *resource.definition.relationships.keys].flat_map do |name|
-          resource.document(query: name ? { "include" => name.to_s } : {}).tables.to_a
+          resource.document(query: name ? { "include" => name.to_s } : {}).rendering.tables.to_a
         rescue BadRequest # a relationship that clients may not include
           []
         end
