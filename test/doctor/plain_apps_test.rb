@@ -56,7 +56,7 @@ class PlainAppsTest < Minitest::Test
       run = app.doctor("--get", "/counted")
       assert_equal 0, run.status, run.err
       assert_match(/^   tried   does not help: the answer differs at \$\[\*\]\[0\] \(13 → 2 queries/, run.out)
-      assert_includes run.out, "\nnext: nothing worth doing: the changes that were tried do not help, or save less time than two runs differ\n"
+      assert_includes run.out, "\nnext: nothing worth doing: the changes that were tried do not help, or save less time than"
       refute_includes app.doctor("--get", "/counted", "--no-try").out, "tried"
     end
   end

@@ -13,7 +13,8 @@ module Castellan
     # The slowest store: Rails creates an entry, an event and a key per value. If `Rails.cache` is Redis, a
     # RedisStore on the same server reads 100 keys several times as fast. {#compare_and_delete} reads, then
     # deletes, which is not atomic: it may delete a lease that another process has just acquired, and one
-    # document is then computed twice.
+    # document is then computed twice. A FileStore loads its files with Marshal: nobody but the application may
+    # write to its directory.
     class ActiveSupportStore
       # Caches whose `unless_exist: true` is atomic for all users.
       LEASING = %w[MemoryStore RedisCacheStore].freeze
