@@ -105,14 +105,16 @@ module Benchmarks
                                       interval: interval.map { |percent| percent.round(3) } }
         times = [sample.mean, sample.percentile(95), sample.percentile(99), sample.max].map { |pair| format("%.2f → %.2f", *pair) }
         cells = [name, page, *times, events && format("%.2f %%", events),
-                 format("%+.2f %% (%+.2f to %+.2f)", sample.share, *interval), goal(name, page, events, interval)]
+                 format("%+.2f %% (%+.2f to %+.2f)", sample.share, *interval), goal(name, page, sample.share, interval)]
         "| #{cells.join(" | ")} |"
       end
 
-      # Fails only if the whole interval is beyond the goal.
-      def goal(name, page, events, interval)
+      # Where the interval contains the goal, the measurement shows neither.
+      def goal(name, page, share, interval)
         goal = GOALS[[name, page]] or return ""
-        verdict(events < goal && interval.first < goal, "< #{goal} %")
+        return "< #{goal} %: not shown" if interval.first < goal && goal < interval.last
+
+        verdict(share < goal, "< #{goal} %")
       end
 
       def share_of_events(name, page, sample)
