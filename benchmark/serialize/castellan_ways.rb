@@ -26,7 +26,7 @@ module Benchmarks
     # @param suffix [String] of the names
     # @return [Array<Way>]
     def encoders(document, kind, suffix: "")
-      asked = document.call
+      asked = document.call.rendering
       template = Castellan::Serialize::Template.new(asked.plan, escape: Castellan::Serialize.escape)
       fetch = -> { Castellan::Rows.for(asked.definition.model).fetch(asked.plan, asked.paged) }
       { "Castellan" => Castellan::Serialize.encoder, "Castellan, Ruby encoder" => Castellan::Serialize::RubyEncoder }.map do |name, encoder|

@@ -116,8 +116,9 @@ module KeeperContract
   def test_an_object_that_is_no_string_in_the_store_is_a_miss
     fresh = document(keeper: nil).to_json
     [1, Object.new, {}, []].each do |object|
-      @store.define_singleton_method(:read_multi) { |keys| keys.to_h { |key| [key, object] } }
-      assert_equal fresh, document(keeper: @keeper).to_json, object.class.name
+      store = @store.dup
+      store.define_singleton_method(:read_multi) { |keys| keys.to_h { |key| [key, object] } }
+      assert_equal fresh, document(keeper: keeper(store)).to_json, object.class.name
     end
   end
 
