@@ -101,8 +101,8 @@ module Castellan
     def load(bytes, count)
       envelope = Cache::Envelope.load(bytes) or return
       holes = envelope.offsets.zip(envelope.ids).flat_map do |offset, text|
-        hole, id = text.force_encoding(Encoding::UTF_8).scrub.split(" ", 2)
-        return nil unless id && hole.match?(/\A\d+\z/) && hole.to_i < count
+        hole, blank, id = text.force_encoding(Encoding::UTF_8).scrub.partition(" ")
+        return nil unless blank == " " && !id.empty? && hole.match?(/\A\d+\z/) && hole.to_i < count
 
         [offset, hole.to_i, id]
       end

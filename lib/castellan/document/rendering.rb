@@ -43,7 +43,8 @@ module Castellan
           return false if :all.equal?(given) || given.is_a?(Class) || (id && !given.nil?)
           return !Rows.scope?(given) unless given.respond_to?(:loaded?) && given.loaded?
 
-          request.filters.empty? && request.sort.empty? && request.page.nil? && given.klass <= definition.model
+          request.filters.empty? && request.sort.empty? && request.page.nil? &&
+            (definition.model.nil? || given.klass <= definition.model)
         end
 
         def narrow(definition, adapter, given, scopes)

@@ -56,7 +56,7 @@ module Castellan
       def visible(definition, adapter)
         all = adapter.scope
         found = definition.scope.block.call(all, @viewer)
-        return if found.equal?(all)
+        return if found.equal?(all) && unchanged?(all, adapter)
 
         found = adapter.scope(found) if Rows.scope?(found)
         return ScopedRows.new(definition, adapter, found) if Rows.scope?(found) && adapter.scope?(found)
@@ -64,6 +64,11 @@ module Castellan
         raise DeclarationError.new("#{definition.name} scope returned #{shown(found)}: return a relation of #{shown(definition.model)}, " \
                                    "made of the block's first argument: relation.where(…), or relation.none where the viewer may see " \
                                    "nothing", location: definition.scope.location)
+      end
+
+      # `where!` of ActiveRecord changes the relation and returns it; datasets of Sequel are frozen.
+      def unchanged?(scope, adapter)
+        scope.frozen? || !scope.respond_to?(:values) || scope.values == adapter.scope.values
       end
 
       def shown(found)
