@@ -46,7 +46,7 @@ class PathTest < Minitest::Test
       env = Rack::MockRequest.env_for("/letters?sort=number&page[size]=2")
       -> { app.call(env).last.each { |bytes| refute_empty bytes } }
     }
-    assert_walk(get, calls: 185, files: 45, changes: 118)
+    assert_walk(get, calls: 192, files: 45, changes: 118)
   end
 
   def test_a_render_of_a_relation
@@ -58,7 +58,7 @@ class PathTest < Minitest::Test
       type "users"
       attributes :email
     end
-    assert_walk(-> { -> { resource.document(user.all).to_json } }, calls: 112, files: 39, changes: 84)
+    assert_walk(-> { -> { resource.document(user.all).to_json } }, calls: 120, files: 39, changes: 84)
   end
 
   private
