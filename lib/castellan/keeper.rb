@@ -52,6 +52,8 @@ module Castellan
       return if rendering.custom_code.obstacles.any?
 
       tables = rendering.tables or return
+      return unless tables.all? { |table| Versions::Dependency.name?(table) } # "Order Details" has no version
+
       kept = kept_statement(rendering, source, tables)
       version = @versions.current(kept.dependencies) or return
       kept.key(version, rendering.values)
