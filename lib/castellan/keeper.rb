@@ -21,6 +21,7 @@ module Castellan
     def initialize(store:, versions:, revision: nil, log: nil)
       @store = store
       @versions = versions
+      @of_one_database = versions.respond_to?(:of?)
       @revision = Revision.new(revision)
       @log = log
       @layers = {}
@@ -49,7 +50,7 @@ module Castellan
       return if Castellan.off?
 
       source = SourceDigest.of(rendering.definition) or return
-      return if rendering.custom_code.obstacles.any?
+      return if elsewhere?(rendering) || rendering.custom_code.obstacles.any?
 
       tables = rendering.tables or return
       return unless tables.all? { |table| Versions::Dependency.name?(table) } # "Order Details" has no version
@@ -78,11 +79,18 @@ module Castellan
     def reason(rendering)
       if Castellan.off? then "CASTELLAN=off"
       elsif SourceDigest.of(rendering.definition).nil? then "a class without a name cannot be told from another one in another process"
+      elsif elsewhere?(rendering)
+        "#{rendering.adapter.table} is in another database than the one whose versions are read (Castellan.keep versions:)"
       elsif key(rendering).nil? then "the version of a table cannot be read (is its trigger installed?)"
       end
     end
 
     private
+
+    # Versions that are of one database implement `of?`; a table of another one may have the same name.
+    def elsewhere?(rendering)
+      @of_one_database && !@versions.of?(rendering.adapter.model)
+    end
 
     # Memoized by SQL statement, which is the same in each request with a fixed scope.
     def kept_statement(rendering, source, tables)

@@ -33,6 +33,8 @@ module Castellan
       # @param further [Array<String>]
       # @return [String, nil] why {#call} returns nil; nil if the statements are certain
       def reason(scope_sql, further = [])
+        return @elsewhere if @elsewhere
+
         statements(scope_sql, further).each do |sql|
           found = @adapter.statement_tables(sql)
           return "#{found}: #{sql}" unless found.is_a?(Array)
@@ -48,7 +50,7 @@ module Castellan
       private
 
       def visit(node, adapter)
-        @known &&= !opaque?(node, adapter)
+        @known &&= !opaque?(node, adapter) && here?(adapter)
         return unless @known
 
         @fixed << "SELECT 1 FROM #{adapter.table_sql}"
@@ -70,8 +72,17 @@ module Castellan
         path.reduce(adapter) do |level, name|
           association = level.association(name)
           association.stable? ? @fixed << association.lazy.whole_sql : @scoped << association
+          @known &&= here?(association.adapter)
           association.adapter
         end
+      end
+
+      # Another database may have a table of the same name.
+      def here?(adapter)
+        return true if adapter.same_database?(@adapter)
+
+        @elsewhere = "#{adapter.table} is in another database than #{@adapter.table}"
+        false
       end
 
       def opaque?(node, adapter)

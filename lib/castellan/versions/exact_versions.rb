@@ -47,6 +47,10 @@ module Castellan
         read { |raw| value(raw, statement(tables) { |names| [triggers.current(names), triggers.tokens(names)] }) }
       end
 
+      # @param model [Object] a model or dataset
+      # @return [Boolean] whether its tables are in the database whose versions are read
+      def of?(model) = @connections.of?(model)
+
       # Installs the triggers, each table in a transaction. Idempotent, but it invalidates cached documents.
       # @param tables [Array<String>]
       def install(tables)

@@ -44,6 +44,12 @@ module Castellan
           RawConnections.dialect(@model.connection_pool.db_config.adapter)
         end
 
+        # @param model [Object] a model or dataset
+        # @return [Boolean] whether its queries use the same connections, in the current role and shard
+        def of?(model)
+          model.respond_to?(:connection_pool) && model.connection_pool.equal?(@model.connection_pool)
+        end
+
         # @yieldparam raw [PG::Connection, SQLite3::Database]
         def with
           return @model.with_connection { |connection| yield connection.raw_connection } if @model.respond_to?(:with_connection)
@@ -77,9 +83,16 @@ module Castellan
           RawConnections.dialect(@database.database_type)
         end
 
+        # @param model [Object] a model or dataset
+        # @return [Boolean] whether it is of the same Sequel::Database
+        def of?(model)
+          model.respond_to?(:db) && model.db.equal?(@database)
+        end
+
+        # Reads from the server that datasets read from, because a replica may be behind.
         # @yieldparam raw [PG::Connection, SQLite3::Database]
         def with(&block)
-          @database.synchronize(&block)
+          @database.synchronize(:read_only, &block)
         end
 
         # Logs the statement with Sequel's loggers.

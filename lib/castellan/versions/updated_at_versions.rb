@@ -37,6 +37,10 @@ module Castellan
         read(postgres ? PostgresReader : SQLiteReader, sql)
       end
 
+      # @param model [Object] a model or dataset
+      # @return [Boolean] whether its tables are in the database whose versions are read
+      def of?(model) = @connections.of?(model)
+
       private
 
       def read(kind, sql)
