@@ -19,9 +19,11 @@ module Castellan
   autoload :Doctor, "castellan/doctor"
   autoload :Document, "castellan/document"
   autoload :EndpointName, "castellan/endpoint_name"
+  autoload :Figures, "castellan/figures"
   autoload :Finding, "castellan/finding"
   autoload :Fingerprint, "castellan/fingerprint"
   autoload :HTTP, "castellan/http"
+  autoload :Inflector, "castellan/inflector"
   autoload :Instrument, "castellan/instrument"
   autoload :Keeper, "castellan/keeper"
   autoload :Ledger, "castellan/ledger"
@@ -70,6 +72,8 @@ end
 
 if defined?(Rails::Railtie)
   require_relative "castellan/railtie"
-elsif defined?(ActiveSupport) && ActiveSupport.respond_to?(:on_load) # Rails may be loaded later
-  ActiveSupport.on_load(:before_configuration) { require "castellan/railtie" }
+else
+  # Rails may be loaded later. This file of ActiveSupport requires no other; it is loaded only in a bundle with Rails.
+  require "active_support/lazy_load_hooks" if defined?(Gem) && Gem.loaded_specs.key?("railties")
+  ActiveSupport.on_load(:before_configuration) { require "castellan/railtie" } if defined?(ActiveSupport.on_load)
 end

@@ -3,6 +3,7 @@
 require_relative "version"
 require_relative "errors"
 require_relative "clock"
+require_relative "figures"
 
 module Castellan
   # Collects the measurements of a story's steps and compares each step with the one before.
@@ -99,7 +100,6 @@ end
 
 require_relative "ledger/row"
 require_relative "ledger/verdict"
-require_relative "ledger/figures"
 require_relative "ledger/columns"
 require_relative "ledger/markdown_tables"
 

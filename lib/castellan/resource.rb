@@ -3,6 +3,7 @@
 require "monitor"
 require_relative "version"
 require_relative "errors"
+require_relative "inflector"
 require_relative "nearest"
 require_relative "bounded_cache"
 # document.rb autoloads Resource. While that file loads, the autoload must not start again.

@@ -36,11 +36,13 @@ class ConfiguredRailsTest < Minitest::Test
     end
   end
 
-  def test_castellan_may_be_loaded_between_active_record_and_rails
-    with_app({ "application.rb" => "require 'active_record'; require 'castellan'\n#{APPLICATION}" }) do |app|
-      program = "print Reader.config.castellan.detection"
-      out, err, status = app.run(RbConfig.ruby, "-W0", "-rbundler/setup", "-r./application", "-e", program)
-      assert_equal ["false", 0], [out, status], err
+  def test_castellan_may_be_loaded_before_rails_and_before_active_record
+    ["require 'castellan'", "require 'active_record'; require 'castellan'"].each do |early|
+      with_app({ "application.rb" => "#{early}\n#{APPLICATION}" }) do |app|
+        program = "print Reader.config.castellan.detection, Castellan::Railtie.instance.railtie_name"
+        out, err, status = app.run(RbConfig.ruby, "-W0", "-rbundler/setup", "-r./application", "-e", program)
+        assert_equal ["falsecastellan_railtie", 0], [out, status], err
+      end
     end
   end
 end

@@ -60,7 +60,7 @@ module Castellan
         return if @measurement.allocated_objects < MANY_OBJECTS
         return keep if @examination.castellan?
 
-        made = "#{Figures.whole(@measurement.allocated_objects)} objects"
+        made = "#{Figures.count(@measurement.allocated_objects)} objects"
         return "nothing is read, and #{made} are made: a profile of the objects says where (stackprof)" if @measurement.queries.zero?
 
         "no query is repeated, and the time goes into #{made}, models and hashes that are thrown away: render it from rows, with a " \

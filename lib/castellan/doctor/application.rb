@@ -41,7 +41,7 @@ module Castellan
       # @return [self]
       def boot
         VARIABLES.each { |name| ENV[name] = environment }
-        with_railtie { @app = path.end_with?(".ru") ? rackup : ruby }
+        @app = path.end_with?(".ru") ? rackup : ruby
         self
       rescue Error
         raise
@@ -78,21 +78,6 @@ module Castellan
       end
 
       private
-
-      # Castellan is loaded before Rails here, so `require "castellan"` in the application's Gemfile no longer
-      # loads the Railtie. Load it as soon as Rails::Application is defined, before the application's
-      # configuration runs.
-      def with_railtie(&block)
-        return yield if defined?(Rails::Railtie)
-
-        loaded = TracePoint.new(:end) do |event|
-          next unless event.self.is_a?(Class) && event.self.name == "Rails::Application"
-
-          loaded.disable
-          require_relative "../railtie"
-        end
-        loaded.enable(&block)
-      end
 
       def rackup
         Array(Rack::Builder.parse_file(path)).first # Rack 2 also returns options

@@ -44,7 +44,7 @@ module Castellan
       # @param trial [Trial, nil] trial of the group's fix
       # @return [Array<String>]
       def lines(number, trial = nil)
-        ["#{number}. #{Figures.counted(count, "query")}, #{Figures.milliseconds(total_ns)}: #{Profile::Page::FindingGroup.words(first.kind)}",
+        ["#{number}. #{Figures.counted(count, "query")}, #{Figures.duration(total_ns)}: #{Profile::Page::FindingGroup.words(first.kind)}",
          *loads, *by_place, labelled("fix", fix || "none: #{fix_refused}"),
          *(labelled("tried", trial.to_s) if trial)]
       end
@@ -55,14 +55,14 @@ module Castellan
 
       def loads
         known = @findings.select(&:parent_location).map { |finding| [finding.parent_count, finding.parent_location] }
-        known.uniq.map { |count, place| labelled("loaded", "#{count ? Figures.whole(count) : "the"} records at #{place}") }
+        known.uniq.map { |count, place| labelled("loaded", "#{count ? Figures.count(count) : "the"} records at #{place}") }
       end
 
       def by_place
         @findings.group_by(&:location).flat_map do |place, same|
           source = same.first.source&.strip
           [labelled("asked", "at #{place || "an unknown place"}"), *("           #{cut(source)}" if source && !source.empty?),
-           *same.map { |finding| "           #{Figures.whole(finding.count)} × #{cut(finding.fingerprint.to_s)}" }]
+           *same.map { |finding| "           #{Figures.count(finding.count)} × #{cut(finding.fingerprint.to_s)}" }]
         end
       end
 

@@ -58,9 +58,9 @@ module Castellan
 
       def time
         of = @examination.runs == 1 ? "one warm run" : "the median of #{@examination.runs} warm runs"
-        cached = ", #{Figures.whole(@measurement.cached_queries)} more answered by the query cache" if @measurement.cached_queries.positive?
-        line("duration", "#{Figures.milliseconds(@measurement.duration_ns)} (#{of}), of which SQL " \
-                         "#{Figures.milliseconds(@measurement.sql_ns)} in #{Figures.counted(@measurement.queries, "query")}#{cached}")
+        cached = ", #{Figures.count(@measurement.cached_queries)} more answered by the query cache" if @measurement.cached_queries.positive?
+        line("duration", "#{Figures.duration(@measurement.duration_ns)} (#{of}), of which SQL " \
+                         "#{Figures.duration(@measurement.sql_ns)} in #{Figures.counted(@measurement.queries, "query")}#{cached}")
       end
 
       def objects
@@ -81,7 +81,7 @@ module Castellan
       end
 
       def tables
-        line("rows", @rows.map { |table, rows| "#{table} #{Figures.whole(rows)}" }.join(", ")) if @rows.any?
+        line("rows", @rows.map { |table, rows| "#{table} #{Figures.count(rows)}" }.join(", ")) if @rows.any?
       end
 
       def findings

@@ -55,8 +55,8 @@ module Castellan
       private
 
       def figures
-        pairs = %i[queries allocated_objects].map { |name| change(name) { |number| Figures.whole(number) } }
-        times = %i[duration_ns sql_ns].map { |name| change(name) { |ns| Figures.milliseconds(ns).delete_suffix(" ms") } }
+        pairs = %i[queries allocated_objects].map { |name| change(name) { |number| Figures.count(number) } }
+        times = %i[duration_ns sql_ns].map { |name| change(name) { |ns| Figures.number(ns / 1e6) } }
         "#{pairs[0]} queries, #{times[0]} ms (SQL #{times[1]} ms), #{pairs[1]} objects"
       end
 

@@ -41,14 +41,9 @@ module Castellan
         return {} unless measurement
 
         same = %i[queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes]
-        { duration_ms: milliseconds(measurement.duration_ns), sql_ms: milliseconds(measurement.sql_ns) }
+        { duration_ms: Figures.milliseconds(measurement.duration_ns), sql_ms: Figures.milliseconds(measurement.sql_ns) }
           .merge(same.to_h { |name| [name, measurement[name]] })
       end
-
-      def self.milliseconds(nanoseconds)
-        nanoseconds && (nanoseconds / 1e6).round(3)
-      end
-      private_class_method :milliseconds
 
       def initialize(fields)
         @fields = fields.to_h { |name, value| [name, checked(name, value)] }.freeze

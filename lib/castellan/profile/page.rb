@@ -187,7 +187,6 @@ module Castellan
   end
 end
 
-require_relative "page/figures"
 require_relative "page/markup"
 require_relative "page/template"
 require_relative "page/policy"

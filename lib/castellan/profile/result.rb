@@ -84,6 +84,9 @@ module Castellan
         freeze
       end
 
+      # @return [Integer, nil] rows that the queries returned; nil if no driver reported them
+      def rows = (totals[:rows] if totals[:rows].to_i.positive? || @queries.to_a.empty? || queries.any? { |query| query[:rows] })
+
       # @return [Array<Hash>] built on each call if the result holds a {QueryTable}
       def queries = @queries.to_a
 

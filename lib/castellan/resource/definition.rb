@@ -213,7 +213,7 @@ module Castellan
       def plural_name
         return named_type unless model
         return model.model_name.plural if model.respond_to?(:model_name)
-        return ResourceName.pluralize(ResourceName.underscore(model.name.split("::").last)) if model.is_a?(Class)
+        return Inflector.pluralize(Inflector.underscore(model.name.split("::").last)) if model.is_a?(Class)
         return model.first_source_alias.to_s if model.respond_to?(:first_source_alias)
 
         model.to_s
@@ -222,7 +222,7 @@ module Castellan
       def named_type
         base = @resource.name or raise DeclarationError, "a resource without a name and a model needs a type: write `type \"users\"` in it"
 
-        ResourceName.pluralize(ResourceName.underscore(base.split("::").last.delete_suffix("Resource")))
+        Inflector.pluralize(Inflector.underscore(base.split("::").last.delete_suffix("Resource")))
       end
 
       def primary_key

@@ -9,7 +9,7 @@ module Castellan
     module KeyTransform
       WAYS = {
         none: ->(name) { name },
-        underscore: ->(name) { ResourceName.underscore(name).tr("-", "_") },
+        underscore: ->(name) { Inflector.underscore(name) },
         dash: ->(name) { name.tr("_", "-") },
         camel: ->(name) { name.split("_").map { |word| word[0].to_s.upcase + word[1..].to_s }.join },
         camel_lower: ->(name) { name.gsub(/_([a-z\d])/) { Regexp.last_match(1).upcase } }

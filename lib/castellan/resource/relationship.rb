@@ -113,7 +113,7 @@ module Castellan
         case resource
         when Class then resource_class(resource)
         when Proc then resource_class(resource.call)
-        else ResourceName.new(resource || "#{ResourceName.classify(name)}Resource", owner: @owner, location: location).resolve
+        else ResourceName.new(resource || "#{Inflector.classify(name)}Resource", owner: @owner, location: location).resolve
         end
       end
     end

@@ -5,44 +5,7 @@ module Castellan
     # Finds the resource of a relationship: in the namespace of its owner, in those around it, then in those of the owner's superclasses.
     #
     #   ResourceName.new("RoleResource", owner: Admin::UserResource, location: "…:4").resolve  # => Admin::RoleResource or ::RoleResource
-    #
-    # Uses ActiveSupport's inflections where they are loaded, else a few rules of English.
     class ResourceName
-      # @param name [Symbol, String] an association's name, e.g. :group_assignments
-      # @return [String] "GroupAssignment"
-      def self.classify(name)
-        singular = singularize(name.to_s)
-        singular.split("_").map { |word| word[0].upcase + word[1..] }.join
-      end
-
-      # @return [String]
-      def self.singularize(word)
-        return ActiveSupport::Inflector.singularize(word) if defined?(ActiveSupport::Inflector)
-
-        case word
-        when /ies\z/ then word.sub(/ies\z/, "y")
-        when /(ss|sh|ch|x)es\z/ then word.sub(/es\z/, "")
-        when /ss\z/ then word
-        else word.sub(/s\z/, "")
-        end
-      end
-
-      # @return [String]
-      def self.pluralize(word)
-        return ActiveSupport::Inflector.pluralize(word) if defined?(ActiveSupport::Inflector)
-
-        case word
-        when /[^aeiou]y\z/ then word.sub(/y\z/, "ies")
-        when /(s|sh|ch|x)\z/ then "#{word}es"
-        else "#{word}s"
-        end
-      end
-
-      # @return [String] "GroupAssignment" → "group_assignment"
-      def self.underscore(name)
-        name.gsub("::", "/").gsub(/([A-Z\d]+)([A-Z][a-z])/, '\1_\2').gsub(/([a-z\d])([A-Z])/, '\1_\2').downcase
-      end
-
       def initialize(name, owner:, location:)
         @name = name
         @owner = owner

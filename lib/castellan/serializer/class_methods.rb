@@ -62,7 +62,7 @@ module Castellan
       def reflected_record_type
         return unless name&.end_with?("Serializer")
 
-        Names.underscore(name.split("::").last.delete_suffix("Serializer")).to_sym
+        Inflector.underscore(name.split("::").last.delete_suffix("Serializer")).to_sym
       end
 
       # @return [Symbol]

@@ -127,7 +127,7 @@ module Castellan
       def default_id_method
         return :id if object_block || serializer.is_a?(Proc) || polymorphic
 
-        to_many? ? :"#{Names.singularize(name)}_ids" : :"#{name}_id"
+        to_many? ? :"#{Inflector.singularize(name.to_s)}_ids" : :"#{name}_id"
       end
 
       def ids(record, params)
@@ -198,7 +198,7 @@ module Castellan
         return serializer if serializer
         return if object_block
 
-        by_name(to_many? ? Names.singularize(name) : name)
+        by_name(to_many? ? Inflector.singularize(name.to_s) : name)
       end
 
       def find_type

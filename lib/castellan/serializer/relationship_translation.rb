@@ -147,7 +147,7 @@ module Castellan
       # What ActiveRecord makes of the association, or nothing (Sequel, a has_one), for which the association itself is asked.
       def plain_id_method?
         method = @relationship.id_method_name.to_sym
-        default = @relationship.to_many? ? :"#{Names.singularize(association_name)}_ids" : :"#{association_name}_id"
+        default = @relationship.to_many? ? :"#{Inflector.singularize(association_name.to_s)}_ids" : :"#{association_name}_id"
         return false unless method == default && !@adapter.columns.include?(method)
 
         generated?(method) || !(@adapter.model.method_defined?(method) || @adapter.model.private_method_defined?(method))

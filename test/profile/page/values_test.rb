@@ -8,17 +8,6 @@ require "support/profiles"
 class ProfilePageValuesTest < Minitest::Test
   Profiles = Castellan::Profiles
   Page = Castellan::Profile::Page
-  Figures = Page::Figures
-
-  def test_figures_have_three_significant_digits
-    assert_equal ["0.34 ms", "9.07 ms", "12.4 ms", "213 ms", "7,795 ms", "61.0 s"],
-                 [340_000, 9_070_000, 12_400_000, 212_600_000, 7_795_400_000, 61_000_000_000].map { |ns| Figures.duration(ns) }
-    assert_equal ["0 ms", "90.0 µs", "–"], [0, 90_000, nil].map { |ns| Figures.duration(ns) }
-    assert_equal ["200 B", "66.0 kB", "437 MB", "–"], [200, 65_976, 436_700_000, nil].map { |size| Figures.bytes(size) }
-    assert_equal ["1 query", "2 queries", "1,139 rows"], [[1, "query"], [2, "query"], [1_139, "row"]].map { |pair| Figures.counted(*pair) }
-    assert_equal ["1.8 ×", "41 ×", "1,139 ×"], [1.8, 41.26, 1_139.2].map { |factor| Figures.times(factor) }
-    assert_equal ["33 %", "< 1 %", "0 %", "–"], [[1, 3], [1, 1_000], [0, 3], [0, 0]].map { |pair| Figures.share(*pair) }
-  end
 
   def test_queries_are_grouped_and_know_their_lines
     group = Page::QueryGroup.all(Profiles.slow.queries).first
@@ -31,7 +20,7 @@ class ProfilePageValuesTest < Minitest::Test
     untold, none = [nil, 0].map do |rows|
       Profiles.fast(queries: [Profiles.query("select 1", 0, 1_000, nil, rows: rows)], totals: { queries: 1, cached_queries: 0, rows: 0 })
     end
-    assert_equal [nil, 0, 162], [untold, none, Profiles.fast].map { |result| Page::Figures.rows(result) }
+    assert_equal [nil, 0, 162], [untold, none, Profiles.fast].map(&:rows)
     rows = Page::Comparison.new(Profiles.fast, untold).figures.find { |figure| figure.name == "Rows" }
     assert_equal [162, nil, nil], [rows.before, rows.after, rows.verdict]
   end

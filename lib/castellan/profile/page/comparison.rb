@@ -133,7 +133,7 @@ module Castellan
 
         def counts
           [figure("Queries", :count) { |result| result.totals[:queries] },
-           figure("Rows", :count) { |result| Figures.rows(result) },
+           figure("Rows", :count, &:rows),
            figure("Objects", :count) { |result| result.objects[:count] },
            figure("Allocated", :bytes) { |result| result.memory&.fetch(:total_allocated_bytes) },
            figure("Retained", :bytes) { |result| result.memory&.fetch(:total_retained_bytes) },

@@ -85,7 +85,7 @@ module Castellan
         end
 
         # @return [Integer, nil] nil if the driver does not report rows
-        def rows = Figures.rows(result)
+        def rows = result.rows
 
         # Counts by "document hit".
         def cache_outcomes = result.cache.map { |event| "#{event[:layer]} #{event[:outcome]}" }.tally

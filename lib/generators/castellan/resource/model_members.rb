@@ -112,7 +112,7 @@ module Castellan
       end
 
       def default_name(reflection)
-        "#{Resource::ResourceName.classify(reflection.name)}Resource"
+        "#{Inflector.classify(reflection.name)}Resource"
       end
 
       # @return [String, nil] name by the association's class; nil if that is unknown
