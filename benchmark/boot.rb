@@ -53,7 +53,7 @@ class BootBenchmark
   end
 
   def medians
-    @ms.transform_values { |values| Benchmarks::Paired.median(values).round(2) }
+    @ms.transform_values { |values| Castellan::Figures.median(values).round(2) }
   end
 
   # @return [Array<String>] features that must not be loaded

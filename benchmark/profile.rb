@@ -62,7 +62,7 @@ module ProfileBenchmark
     end
 
     def more(app, middleware, env)
-      plain, ours = Array.new(SHORT ? 2 : 9) { [each_ns(app, env), each_ns(middleware, env)] }.transpose.map { |times| median(times) }
+      plain, ours = Array.new(SHORT ? 2 : 9) { [each_ns(app, env), each_ns(middleware, env)] }.transpose.map { |times| Castellan::Figures.median(times) }
       objects = [app, middleware].map do |one|
         before = GC.stat(:total_allocated_objects)
         1_000.times { one.call(env) }
@@ -127,8 +127,8 @@ module ProfileBenchmark
     end
 
     def row(name, pairs, queries)
-      plain_ns = median(pairs.map(&:first))
-      each_us = (median(pairs.map(&:last)) - plain_ns) / queries / 1e3
+      plain_ns = Castellan::Figures.median(pairs.map(&:first))
+      each_us = (Castellan::Figures.median(pairs.map(&:last)) - plain_ns) / queries / 1e3
       key = name[/\w+/].downcase
       read = pairs.map { |plain, until_read, _| until_read.to_f / plain }
       closed = pairs.map { |plain, _, until_closed| until_closed.to_f / plain }
@@ -137,12 +137,10 @@ module ProfileBenchmark
       format("| %s | %.1f | %s | %s | %.1f |\n", name, plain_ns / 1e6, interval(read), interval(closed), each_us)
     end
 
-    def percent(ratios) = ((median(ratios) - 1) * 100).round(2)
+    def percent(ratios) = ((Castellan::Figures.median(ratios) - 1) * 100).round(2)
 
     def interval(ratios)
-      random = Random.new(1)
-      medians = Array.new(500) { median(Array.new(ratios.size) { ratios[random.rand(ratios.size)] }) }.sort
-      format("%+.1f %% (%+.1f to %+.1f)", percent(ratios), (medians[12] - 1) * 100, (medians[487] - 1) * 100)
+      format("%+.1f %% (%+.1f to %+.1f)", percent(ratios), *Castellan::Figures.interval(ratios).map { |ratio| (ratio - 1) * 100 })
     end
 
     def correctness
@@ -186,8 +184,6 @@ module ProfileBenchmark
     end
 
     def now = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
-
-    def median(values) = values.sort[values.size / 2]
   end
 end
 

@@ -70,7 +70,7 @@ class ArchitectureTest < Minitest::Test
   OPENSSL = %i[load_test doctor profile].freeze
 
   # Not loaded by the first require of any room. The hooks are one file, loaded where Rails is in the bundle.
-  HEAVY = %r{/(?:active_record|active_support(?!/lazy_load_hooks)|active_model|sequel|rails|railties|openssl|sinatra|pg|sqlite3|puma)(?:\.rb|\.so|/)}
+  HEAVY = %r{/(?:active_(?:record|model|support(?!/lazy_load_hooks))|sequel|rails|railties|openssl|sinatra|pg|sqlite3|puma)(?:\.rb|\.so|/)}
   LIGHT = %i[core store instrument detect profile resource plan rows serialize document versions cache keeper http load_test ledger].freeze
   RACK = %r{/rack(?:\.rb|/)}
 

@@ -24,7 +24,8 @@ class FiguresTest < Minitest::Test
   end
 
   def test_counted_nouns_have_a_plural
-    assert_equal ["1 query", "2,000 queries", "0 bytes"], [[1, "query"], [2_000, "query"], [0, "byte"]].map { |pair| Figures.counted(*pair) }
+    assert_equal ["1 query", "2,000 queries"], [1, 2_000].map { |number| Figures.counted(number, "query") }
+    assert_equal "0 bytes", Figures.counted(0, "byte")
   end
 
   def test_percents_have_no_trailing_zeros

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "castellan/figures"
+
 module Benchmarks
   module Detect
     # Rounds of pairs of times, without and with a contender.
@@ -14,17 +16,9 @@ module Benchmarks
       def mean = [plain, watched].map { |times| times.sum / times.size / 1e6 }
       def percentile(share) = [plain, watched].map { |times| times[[(times.size * share / 100.0).ceil, 1].max - 1] / 1e6 }
       def max = percentile(100)
-      def share = median(shares.sort)
-
-      def interval
-        random = Random.new(1)
-        shares = self.shares
-        medians = Array.new(500) { median(Array.new(shares.size) { shares[random.rand(shares.size)] }.sort) }.sort
-        [medians[12], medians[487]]
-      end
-
+      def share = Castellan::Figures.median(shares)
+      def interval = Castellan::Figures.interval(shares)
       def shares = rounds.map { |pairs| (pairs.sum(&:last).fdiv(pairs.sum(&:first)) - 1) * 100 }
-      def median(sorted) = sorted[sorted.size / 2]
     end
   end
 end

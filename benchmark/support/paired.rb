@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "castellan/figures"
+
 module Benchmarks
   # Times several ways in turns: a round runs every way once (a fast one several times, for its mean), so that a busy machine is
   # busy for all of them and two ways can be compared round by round.
@@ -21,12 +23,6 @@ module Benchmarks
     ENOUGH = 0.03
     MOST = 100 # calls
 
-    def self.median(values)
-      sorted = values.sort
-      middle = sorted.size / 2
-      sorted.size.odd? ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2.0
-    end
-
     # @param enough [Float] seconds of work of one way in one round
     # @param collect [Boolean] whether garbage is collected before each way
     def initialize(ways, rounds:, enough: ENOUGH, collect: true)
@@ -40,7 +36,7 @@ module Benchmarks
 
     # @return [Float]
     def ms(name)
-      (Paired.median(@seconds.fetch(name)) * 1000).round(4)
+      (Castellan::Figures.median(@seconds.fetch(name)) * 1000).round(4)
     end
 
     # @return [Integer]
@@ -61,7 +57,7 @@ module Benchmarks
     # @return [Ratio] how many times as fast +name+ is as +other+
     def times(name, other)
       rounds = @seconds.fetch(other).zip(@seconds.fetch(name)).map { |theirs, ours| theirs / ours }
-      Ratio.new(Paired.median(@seconds.fetch(other)) / Paired.median(@seconds.fetch(name)), *rounds.minmax)
+      Ratio.new(Castellan::Figures.median(@seconds.fetch(other)) / Castellan::Figures.median(@seconds.fetch(name)), *rounds.minmax)
     end
 
     private

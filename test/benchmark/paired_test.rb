@@ -40,9 +40,4 @@ class PairedTest < Minitest::Test
     assert_equal "44.7 (41.2..47.9)", Paired::Ratio.new(44.72, 41.2, 47.93).to_s
     assert_equal "0.89 (0.85..1.02)", Paired::Ratio.new(0.891, 0.85, 1.021).to_s
   end
-
-  def test_the_median_of_an_even_number_is_between_the_middle_two
-    assert_in_delta 2.5, Paired.median([4, 1, 2, 3])
-    assert_equal 2, Paired.median([3, 1, 2])
-  end
 end

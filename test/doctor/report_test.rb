@@ -3,6 +3,7 @@
 require "test_helper"
 require "support/own_databases"
 require "sequel"
+require "castellan/instrument/threads"
 
 # The text report, of examinations of lambdas and of findings made by hand.
 class ReportTest < Minitest::Test
@@ -28,7 +29,7 @@ class ReportTest < Minitest::Test
     report = report_of(finding(fingerprint: "select #{"long, " * 50}", fix: "add x"))
     assert_includes report, "duration    7,795 ms (the median of 3 warm runs), of which SQL 373 ms in 1,139 queries"
     assert_includes report, "allocated   744,989 objects, 60.0 MB"
-    assert_includes report, "retained    1 object, 120 bytes"
+    assert_includes report, "retained    1 object, 120 B"
     assert_includes report, "rows        users 1,000"
     assert_operator report.lines.map(&:size).max, :<, 140
   end
