@@ -9,6 +9,17 @@ module Castellan
   # The block runs outside the lock, so it may wait for a connection. If two threads compute one key, both get
   # the first value.
   class BoundedCache
+    # Adds {#derive} to a class whose instances are frozen and shared by all threads. Set `@derived` to a
+    # {BoundedCache} before `freeze`.
+    module Derived
+      # Keeps what another part of the library computes from the object, as long as the object lives.
+      # @param key [Object] few and fixed: nothing of a request
+      # @return what the block returned the first time
+      def derive(key, &compute)
+        @derived.fetch(key, &compute)
+      end
+    end
+
     # @param limit [Integer] at least 2
     def initialize(limit: 100)
       @half = limit / 2

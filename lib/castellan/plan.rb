@@ -22,14 +22,11 @@ require_relative "plan/compiler"
 
 module Castellan
   module Plan
-    # The number of compiled plans that are cached per resource.
-    LIMIT = 100
-
     # @param definition [Resource::Definition]
     # @param request [Request]
     # @return [FetchPlan]
     def self.compile(definition, request)
-      definition.derive(:plans) { BoundedCache.new(limit: LIMIT) }.fetch(request.signature) { Compiler.new(definition, request).call }
+      definition.plans.fetch(request.signature) { Compiler.new(definition, request).call }
     end
   end
 end

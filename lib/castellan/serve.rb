@@ -6,9 +6,7 @@
 #   run Castellan.app { resource UserResource }
 require_relative "document"
 require_relative "http"
-require_relative "serve/query_string"
 require_relative "serve/error_document"
-require_relative "serve/page_links"
-require_relative "serve/body"
+require_relative "serve/parameters"
 require_relative "serve/endpoint"
 require_relative "serve/app"

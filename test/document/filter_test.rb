@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "rack/mock_request"
 require "document/library"
 
 # Filters through a to-many association count a record that matches twice as one.
@@ -31,6 +32,24 @@ module FilterContract
     loud = Class.new(articles) { attribute(:shout) { |article| article.title.upcase } }
     assert_equal [%w[1 2], 4], page(1, loud)
     assert_equal [%w[3 4], 4], page(2, loud)
+  end
+
+  # Requests of one query string share their values.
+  def test_a_filter_block_may_change_its_values
+    model = library.models::Article
+    resource = Class.new(articles) do
+      filter(:title) do |scope, titles|
+        titles.each { |title| title.prepend("Title ") }
+        model.respond_to?(:dataset) ? scope.where(Sequel[:articles][:title] => titles) : scope.where(title: titles)
+      end
+    end
+    app = Castellan.app { resource resource }
+    counts = Array.new(2) do
+      body = +""
+      app.call(Rack::MockRequest.env_for("/articles?filter[title]=1,5")).last.each { |part| body << part }
+      JSON.parse(body)["meta"]["total"]
+    end
+    assert_equal [2, 2], counts
   end
 
   private

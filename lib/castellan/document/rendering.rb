@@ -186,7 +186,7 @@ module Castellan
       # @return [Written]
       def write
         output = write_rows
-        verification = Document.verification
+        verification = Document.verifier&.current
         Written.new(verification ? verification.check(self, output) : output, @found)
       end
 
@@ -197,7 +197,7 @@ module Castellan
         count = rows.is_a?(Array) ? rows.size : rows.ntuples
         single = !collection?
         @found = !single || count.positive?
-        ends = @meta || @links || @linker || request.page ? tail(count) : NO_BYTES
+        ends = request.page || @meta || @links || @linker ? tail(count) : NO_BYTES
         Recording.span(:render, definition.name) { Serialize.encoder.encode(row_set, template_of(plan), single: single, tail: ends) }
       ensure
         row_set&.release
@@ -222,8 +222,6 @@ module Castellan
       # @param count [Integer] the number of records that were read
       # @return [String] ready bytes of the members after `data` and `included`
       def tail(count)
-        return NO_BYTES unless @meta || @links || @linker || request.page
-
         total = self.total
         meta = total ? { definition.paging.count => total, **(@meta || {}) } : @meta
         text = +""
@@ -269,7 +267,7 @@ module Castellan
       def key
         return @key if defined?(@key)
 
-        @key = (@keeper.key(self) if @keeper && definition.caching && Document.verification.nil?)
+        @key = (@keeper.key(self) if @keeper && definition.caching && Document.verifier&.current.nil?)
       end
 
       def written
@@ -302,6 +300,7 @@ module Castellan
       def filter(scope, name, values)
         block = definition.filters.fetch(name)
         takes_viewer = block.parameters.count { |kind, _| %i[req opt].include?(kind) } > 2
+        values = values.map(&:dup) # the request is shared
         filtered = takes_viewer ? block.call(scope, values, viewer) : block.call(scope, values)
         filtered = adapter.scope(filtered) if Rows.scope?(filtered)
         return filtered if adapter.scope?(filtered)
@@ -313,7 +312,7 @@ module Castellan
         number, size = request.page
         return narrowed if size.nil? && request.sort.empty?
 
-        ordered = adapter.order(narrowed, request.sort, key: definition.id_column)
+        ordered = adapter.order(narrowed, request.sort, key: plan.root.columns.first.name)
         size ? adapter.page(ordered, limit: size, offset: (number - 1) * size) : ordered
       end
 

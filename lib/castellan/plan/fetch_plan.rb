@@ -4,9 +4,11 @@ module Castellan
   module Plan
     # Describes what is read and written for one shape of request. Frozen.
     #
-    # All requests of a shape share one plan, so statements and templates are made once ({#derive}). It has no SQL and no values of a
-    # request; {Request} has those.
+    # All requests of a shape share one plan, so statements and templates are made once, by `derive`. It has no SQL and no values
+    # of a request; {Request} has those.
     class FetchPlan
+      include BoundedCache::Derived
+
       # @return [Node] the primary data
       # @return [Symbol] :json_api or :nested
       # @return [Array<Node>] all nodes, parents first
@@ -22,13 +24,6 @@ module Castellan
         @holes = @nodes.flat_map { |node| node.members.map(&:attribute).select { |attribute| attribute.source == :viewer } }.freeze
         @derived = BoundedCache.new(limit: 1_000)
         freeze
-      end
-
-      # Keeps what another part of the library computes from the plan (a template, a statement), as long as the plan lives.
-      # @param key [Object] few and fixed: nothing of a request
-      # @return what the block returned the first time
-      def derive(key)
-        @derived.fetch(key) { yield }
       end
 
       # @return [Boolean] whether the document has included records

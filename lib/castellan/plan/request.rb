@@ -8,7 +8,7 @@ module Castellan
     #   Request.new(definition, include: :roles, fields: { users: [:email] })
     #
     # Every name is looked up in the declaration; an unknown one raises {BadRequest} with the parameter, the wrong part and the allowed
-    # names. Other parameters are ignored; {Serve::QueryString} refuses them.
+    # names. Other parameters are ignored; {Serve::Parameters} refuses them.
     class Request
       FAMILIES = %w[include fields filter sort page].freeze
       # Pages that begin at a higher row are refused.

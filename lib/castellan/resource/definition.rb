@@ -12,11 +12,14 @@ module Castellan
     #
     # It does not use the database; {Document::DeclarationCheck} compares both at boot.
     class Definition
+      include BoundedCache::Derived
+
       NAME = /\A[[:alnum:]](?:[-_[:alnum:]]*[[:alnum:]])?\z/
       RESERVED = %w[id type].freeze
       private_constant :NAME, :RESERVED
 
       # @return [Class] the resource
+      # @return [String] its name, for messages
       # @return [Object, nil] model, dataset; nil for a resource of plain objects
       # @return [String] JSON:API type
       # @return [String, nil] "path:line" of its declaration
@@ -30,13 +33,16 @@ module Castellan
       # @return [Proc, nil] what its code reads besides its columns, see {Resource.vary_on}
       # @return [Declarations::Scope, nil] which rows a viewer may see
       # @return [Integer] how many levels of include a client may ask for
-      attr_reader :resource, :model, :type, :id_location, :attributes, :relationships, :representations, :filters,
+      # @return [BoundedCache] the compiled plans, see {Plan.compile}
+      attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations, :filters,
                   :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope,
-                  :include_depth
+                  :include_depth, :plans
 
       def initialize(resource, declarations)
         @resource = resource
+        @name = resource.name || "an unnamed resource"
         @derived = BoundedCache.new(limit: 1_000)
+        @plans = BoundedCache.new # one for each shape that clients ask for
         @model = declarations.model
         @type = (declarations.type || plural_name).freeze
         @id_column = declarations.id_column || primary_key
@@ -69,11 +75,6 @@ module Castellan
         @pure
       end
 
-      # @return [String] the resource's name, for messages
-      def name
-        @resource.name || "an unnamed resource"
-      end
-
       # @param member [String] a member's name in a document, or the declared name
       # @return [Symbol, nil] the declared name
       def member_named(member)
@@ -88,14 +89,6 @@ module Castellan
       # @return [Array<Definition>] this one and each that relationships lead to, in whatever number of steps
       def reachable
         derive(:reachable) { walk([]).freeze }
-      end
-
-      # Keeps what another part of the library computes from the definition (plans, a digest of its source). A class that is reloaded
-      # leaves nothing behind.
-      # @param key [Object] few and fixed: nothing of a request
-      # @return what the block returned the first time
-      def derive(key)
-        @derived.fetch(key) { yield }
       end
 
       # @return [Boolean] whether members are written for some viewers only, whatever the row

@@ -66,7 +66,6 @@ module Castellan
         @challenge = builder.challenge
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
           check(resource)
-          check_fixed(resource, asked)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?)]
         end.freeze
         freeze
@@ -92,20 +91,16 @@ module Castellan
         warn("castellan: #{resource} is checked with its first document, because its table cannot be read: #{error.message.lines.first}")
       end
 
-      # A wrong fixed parameter is the developer's mistake.
-      def check_fixed(resource, asked)
-        Plan::Request.parse(resource.definition, {}, **asked.except(:meta, :links))
-      rescue BadRequest => error
-        raise ConfigurationError, "resource #{resource}: #{error.message}"
-      end
-
       def respond(env)
-        script_name!(env["SCRIPT_NAME"])
-        endpoint, id = route(ClientText.utf8(env["PATH_INFO"].to_s))
+        script_name!(env["SCRIPT_NAME"]) unless env["SCRIPT_NAME"].to_s.empty?
+        path = env["PATH_INFO"].to_s
+        endpoint, id = @endpoints[path] || route(ClientText.utf8(path))
         return ErrorDocument.response(404, "there is nothing at this path") unless endpoint
         return not_allowed unless ALLOWED.include?(env["REQUEST_METHOD"])
+        return endpoint.call(env, nil, id) unless @authentication
 
-        authenticated(env) { |viewer| endpoint.call(env, viewer, id) }
+        viewer = @authentication.call(env)
+        viewer ? endpoint.call(env, viewer, id) : ErrorDocument.response(401, "a valid token is needed", "www-authenticate" => @challenge)
       rescue BadRequest => error
         ErrorDocument.of(error)
       end
@@ -116,7 +111,7 @@ module Castellan
 
       # Pagination links contain it.
       def script_name!(name)
-        return if name.nil? || name.empty? || ClientText.utf8(name)
+        return if ClientText.utf8(name)
 
         raise BadRequest.new("the path is not valid UTF-8 text: #{ClientText.shown(name)}", title: "Invalid path")
       end
@@ -132,15 +127,6 @@ module Castellan
         endpoint = @endpoints[collection] or return
         id = ClientText.utf8(Rack::Utils.unescape_path(segment))
         [endpoint, id] if id && ID.match?(id)
-      end
-
-      def authenticated(env)
-        return yield(nil) unless @authentication
-
-        viewer = @authentication.call(env)
-        return yield(viewer) if viewer
-
-        ErrorDocument.response(401, "a valid token is needed", "www-authenticate" => @challenge)
       end
     end
   end

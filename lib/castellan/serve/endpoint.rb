@@ -7,28 +7,61 @@ module Castellan
     # The version of the tables decides the preconditions first; a 304 reads nothing else. Then the body is taken from the store or
     # written once. Documents are public unless the application authenticates its clients.
     class Endpoint
+      # The bytes of a long document as a Rack body that Puma does not copy: of an Array with one String it makes two copies (up to
+      # 256 kB), and the garbage makes the collector of a large process run more often.
+      class Body
+        LONG = 16 * 1024 # bytes from which a second write costs less than the copies
+
+        # @param bytes [String]
+        # @return [#each]
+        def self.of(bytes)
+          bytes.bytesize < LONG ? [bytes] : new(bytes)
+        end
+
+        def initialize(bytes)
+          @bytes = bytes
+          freeze
+        end
+
+        # @yieldparam bytes [String]
+        def each
+          yield @bytes
+        end
+
+        # Called by middleware that buffers the body.
+        # @return [Array<String>]
+        def to_ary
+          [@bytes]
+        end
+      end
+
       JSON_API = %r{\A\s*application/vnd\.api\+json}i
       # Two slashes at the beginning of a link would name another host.
       SLASHES = %r{\A/+}
-      private_constant :JSON_API, :SLASHES
+      # Longer query strings are parsed each time, in bytes.
+      LONGEST = 1_000
+      private_constant :JSON_API, :SLASHES, :LONGEST
 
       # @param resource [Class]
       # @param path [String] of the collection
       # @param scope [#call, nil] called with the viewer, returns the relation or dataset that this viewer may see
-      # @param asked [Hash] what is fixed whatever the client asks, see {Resource.document}
+      # @param asked [Hash] the parameters of every request, see {Resource.document}
       # @param authenticated [Boolean] whether the viewer is known
+      # @raise [ConfigurationError] if one of the parameters is wrong
       def initialize(resource, path:, scope:, asked:, authenticated:)
         @resource = resource
         @path = path
         @scope = scope
-        @asked = asked
         @around = asked.slice(:meta, :links)
-        @unasked = Plan::Request.parse(resource.definition, {}, **asked.except(:meta, :links))
-        @fixed = asked.keys.map(&:name) & Plan::Request::FAMILIES
+        @fixed = asked.except(:meta, :links).freeze
         @authenticated = authenticated
         @vary = authenticated ? "accept, authorization" : "accept"
-        @json_api = (asked[:format] || resource.definition.document_format) == :json_api
-        @negotiation = HTTP::Negotiation.new(types: @json_api ? [HTTP::Negotiation::JSON_API] : ["application/json"])
+        format = asked[:format] || resource.definition.document_format
+        @json_api = format == :json_api
+        @type = @json_api ? HTTP::Negotiation::JSON_API : "application/json"
+        @negotiation = HTTP::Negotiation.new(types: [@type])
+        @parameters = BoundedCache.new
+        check
         freeze
       end
 
@@ -51,18 +84,26 @@ module Castellan
 
       private
 
+      # A wrong fixed parameter is the developer's mistake.
+      def check
+        Plan::Request.parse(@resource.definition, {}, **@fixed)
+      rescue BadRequest => error
+        raise ConfigurationError, "resource #{@resource}: #{error.message}"
+      end
+
       # JSON:API 1.1, "Server Responsibilities". Other Content-Types are ignored, because requests have no body here.
       def negotiate(env)
         content_type = env["CONTENT_TYPE"]
         @negotiation.request_type!(content_type) if content_type && @json_api && content_type.b.match?(JSON_API)
-        @negotiation.response_type!(env["HTTP_ACCEPT"])
+        accept = env["HTTP_ACCEPT"]
+        @negotiation.response_type!(accept) unless accept.nil? || accept == "*/*" || accept == @type
       end
 
       def document_for(env, viewer, id)
-        query = QueryString.parse(env["QUERY_STRING"])
-        refuse_fixed(query) unless query.empty?
-        document = @resource.document(scope(viewer), viewer: viewer, id: id || :all, **request(query))
-        link(document, env["SCRIPT_NAME"], query) unless id
+        parameters = parameters(env["QUERY_STRING"] || "")
+        request = parameters.request
+        document = @resource.document(scope(viewer), viewer: viewer, id: id || :all, query: request, **@around)
+        link(document, env["SCRIPT_NAME"], parameters) if id.nil? && @json_api && request.page
         @authenticated ? document : document.public!
       end
 
@@ -74,28 +115,24 @@ module Castellan
                                                          "where the viewer may see nothing")
       end
 
-      # A request without parameters was parsed at boot.
-      def request(query)
-        query.empty? ? { query: @unasked, **@around } : { query: query, **@asked }
+      # A request has no state, so the same query is parsed once. Bounded, because clients write it.
+      def parameters(text)
+        return Parameters.new(text, @resource.definition, @fixed) if text.bytesize > LONGEST
+
+        @parameters.fetch(text) { Parameters.new(text, @resource.definition, @fixed) }
       end
 
-      # JSON:API 1.1, "Inclusion of Related Resources": an endpoint that does not support `include` answers 400 to it.
-      def refuse_fixed(query)
-        family = query.keys.find { |name| @fixed.include?(name) } or return
-
-        Plan::Parameter.refuse(family, "#{family} cannot be asked for here: it is always the same")
-      end
-
-      def link(document, script_name, query)
-        return unless @json_api && (page = document.rendering.request.page)
-
-        links = PageLinks.new("#{ClientText.utf8(script_name.to_s).sub(SLASHES, "/")}#{@path}", query, page: page)
-        document.rendering.link(links.base) { |total, full| links.to_h(total: total, full: full) }
+      def link(document, script_name, parameters)
+        prefix = ClientText.utf8(script_name).sub(SLASHES, "/") unless script_name.nil? || script_name.empty?
+        base = "#{prefix}#{@path}#{parameters.rest}"
+        document.rendering.link(base) { |total, full| parameters.links(base, total, full) }
       end
 
       # RFC 9110, section 13.2.1: preconditions are ignored where the response would not be 2xx. An entity tag that matches exactly
       # proves that the record exists; any other outcome needs a look.
       def precondition(env, document, id, etag)
+        return unless env["HTTP_IF_NONE_MATCH"] || env["HTTP_IF_MATCH"]
+
         outcome = HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag)
         return outcome if outcome == :proceed || id.nil?
 

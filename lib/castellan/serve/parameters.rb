@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+require "rack/utils"
+
+module Castellan
+  module Serve
+    # Parses a query string into a request, and writes the pagination links that keep the rest of it. Frozen.
+    #
+    #   parameters = Parameters.new("include=company&page[size]=20", MailLogResource.definition)
+    #   parameters.request                                   # => Plan::Request
+    #   parameters.links("/mail-logs?include=company&", 50)  # => { "first" => "/mail-logs?include=company&page…", … }
+    #
+    # Rack parses, with its limits on the number of parameters (CVE-2025-46727) and on nesting.
+    class Parameters
+      # Longer query strings are answered with 414, in bytes.
+      MAX_BYTESIZE = 8_192
+      # The errors of the installed version of Rack.
+      UNREADABLE = [*%i[ParameterTypeError InvalidParameterError QueryLimitError ParamsTooDeepError].filter_map do |name|
+        Rack::QueryParser.const_get(name) if Rack::QueryParser.const_defined?(name)
+      end, RangeError, ArgumentError].freeze
+      private_constant :UNREADABLE
+
+      # @return [Plan::Request]
+      # @return [String] the query of a pagination link, without the page: "?" or "?include=company&"
+      attr_reader :request, :rest
+
+      # @param text [String] a query string; may be empty
+      # @param definition [Resource::Definition]
+      # @param fixed [Hash] parameters that are the same in every request; clients may not send them
+      # @raise [BadRequest] for a query that is too long, malformed, unknown or fixed
+      def initialize(text, definition, fixed = {})
+        query = text.empty? ? {} : known!(read(text))
+        refuse_fixed(query, fixed)
+        @request = Plan::Request.parse(definition, query, **fixed)
+        rest = query.except("page")
+        @rest = rest.empty? ? "?" : "?#{Rack::Utils.build_nested_query(rest)}&"
+        freeze
+      end
+
+      # The links of JSON:API 1.1, "Pagination". Without a total there is no `last`, and `next` follows every
+      # full page, so it may lead to an empty page.
+      # @param base [String] the path and {#rest}
+      # @param total [Integer, nil] the number of all records, if they are counted
+      # @param full [Boolean] whether there are as many records on the page as fit
+      # @return [Hash{String => String, nil}]
+      def links(base, total, full = false) # rubocop:disable Style/OptionalBooleanParameter
+        number, size = request.page
+        last = [(total + size - 1) / size, 1].max if total
+        before = last ? [number, last + 1].min - 1 : number - 1
+        following = number + 1 if last ? number < last : full
+        pages = { "first" => 1, "prev" => (before if before.positive?), "next" => following }
+        pages["last"] = last if last
+        pages.transform_values { |page| "#{base}page%5Bnumber%5D=#{page}&page%5Bsize%5D=#{size}" if page }
+      end
+
+      private
+
+      def read(text)
+        if text.bytesize > MAX_BYTESIZE
+          raise BadRequest.new("the query is longer than #{MAX_BYTESIZE} bytes", status: 414, title: "URI too long")
+        end
+
+        Rack::Utils.parse_nested_query(text)
+      rescue *UNREADABLE => error
+        raise BadRequest.new("the query cannot be read: #{error.message.scrub("?")[0, 200]}", title: "Invalid query")
+      end
+
+      # JSON:API 1.1, "Query Parameters": a server must answer 400 to a parameter that it does not support.
+      def known!(query)
+        unknown = query.keys.find { |name| !Plan::Request::FAMILIES.include?(name) } or return query
+
+        name = Plan::Parameter.shown(unknown)
+        Plan::Parameter.refuse(name, "#{name.inspect} is not known#{Nearest.hint(name, Plan::Request::FAMILIES)}")
+      end
+
+      # JSON:API 1.1, "Inclusion of Related Resources": an endpoint that does not support `include` answers 400 to it.
+      def refuse_fixed(query, fixed)
+        family = query.keys.find { |name| fixed.key?(name.to_sym) } or return
+
+        Plan::Parameter.refuse(family, "#{family} cannot be asked for here: it is always the same")
+      end
+    end
+  end
+end
