@@ -51,7 +51,7 @@ module Castellan
           raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
             unless definition.model
 
-          return scopes.narrow(definition, adapter) if :all.equal?(given)
+          return definition.scope ? scopes.narrow(definition, adapter) : adapter.scope if :all.equal?(given)
 
           scope = given
           scope = adapter.scope(scope) if scope.is_a?(Class) || Rows.scope?(scope)
@@ -85,7 +85,6 @@ module Castellan
                      scopes: Rows::ViewerScopes.new(viewer))
         @definition = definition
         @scope = scope
-        @request = request.seen_by(viewer)
         @adapter = adapter
         @viewer = viewer
         @id = id
@@ -93,6 +92,11 @@ module Castellan
         @links = links.nil? ? nil : object("links", links)
         @keeper = keeper
         @scopes = scopes
+        @plan = Plan.compile(definition, request)
+        @request = request
+        return unless @plan.for_viewers?
+
+        @request = request.seen_by(viewer)
         @plan = Plan.compile(definition, @request)
       end
 

@@ -14,7 +14,9 @@ module Castellan
       # @return [Array<Node>] all nodes, parents first
       # @return [String] canonical text of the shape: equal plans have equal signatures
       # @return [Array<Resource::Attribute>] the per-viewer attributes of all nodes: placeholders in the bytes
-      attr_reader :root, :format, :nodes, :signature, :holes
+      # @return [Boolean] whether an `if:` hides one of its members from some viewers, see {Request#seen_by}
+      attr_reader :root, :format, :nodes, :signature, :holes, :for_viewers
+      alias for_viewers? for_viewers
 
       def initialize(root:, format:, signature:)
         @root = root
@@ -22,6 +24,7 @@ module Castellan
         @nodes = root.each.to_a.freeze
         @signature = signature.dup.freeze
         @holes = @nodes.flat_map { |node| node.members.map(&:attribute).select { |attribute| attribute.source == :viewer } }.freeze
+        @for_viewers = @nodes.any? { |node| node.definition.for_viewers? }
         @derived = BoundedCache.new(limit: 1_000)
         freeze
       end

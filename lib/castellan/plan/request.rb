@@ -92,10 +92,7 @@ module Castellan
       # @param viewer [Object, nil]
       # @return [Request]
       def seen_by(viewer)
-        conditional = @definition.derive(:conditional) { @definition.reachable.select(&:for_viewers?).freeze }
-        return self if conditional.empty?
-
-        hidden = conditional.to_h { |definition| [definition, definition.hidden_from(viewer)] }.reject { |_, names| names.empty? }
+        hidden = @definition.reachable.select(&:for_viewers?).to_h { |definition| [definition, definition.hidden_from(viewer)] }.reject { |_, names| names.empty? }
         hidden.empty? ? self : dup.tap { |request| request.send(:hide, hidden) }.freeze
       end
 

@@ -8,9 +8,6 @@ module Castellan
     #
     # Blocks receive a {BlockRow} with the declared columns, not the record.
     class ComputedMembers
-      NONE = {}.freeze
-      private_constant :NONE
-
       # @return [Array<Symbol, nil>] the coders of the node's columns, nil for computed ones
       attr_reader :coders
 
@@ -24,8 +21,6 @@ module Castellan
 
       # @return [Hash{Integer => Array<String>}] JSON texts, one for each row, by position in node.members
       def to_h
-        return NONE if @coders.none?(&:nil?) && !@reader.computes?
-
         node.members.each_with_index.each_with_object({}) do |(member, index), computed|
           values = values_of(member)
           computed[index] = JSONTexts.of(values, adapter, node, member.attribute.key) { |row| ids[row] } if values

@@ -38,6 +38,7 @@ module Castellan
         @selects = links.any? { |link| link&.select? }
         @width = @expressions.size
         @own_rows_sql = @single_own_rows_sql = NONE
+        @joins = joins_paths?
         @computes = node.members.any? { |member| member.attribute.source == :computed }
         @by_key = node.definition.id_column == adapter.primary_key
       end
@@ -52,10 +53,13 @@ module Castellan
         @selects
       end
 
-      # @return [Boolean] whether a block computes one of the members
-      def computes?
-        @computes
-      end
+      # @!attribute joins?
+      #   @return [Boolean] whether the list can use joins: not if a subquery needs the rows under another table name
+      # @!attribute computes?
+      #   @return [Boolean] whether a block computes one of the members
+      attr_reader :joins, :computes
+      alias joins? joins
+      alias computes? computes
 
       # Stores links and columns that are the same in every request, and the reader itself if all of them are.
       # Call it for related nodes first.
@@ -66,8 +70,8 @@ module Castellan
         stable.each { |column, index| @kept[column] = @expressions[index] }
         return unless stable.size == node.columns.size && links.compact.all?(&:stable?)
 
-        @list = parts(@expressions)
-        @joined_list = joined_list if joins?
+        @list = parts(@expressions).freeze
+        @joined_list = joined_list if @joins
         keep_by_ids if adapter.constant_by_ids?
         @steady = coders.map { |coder| coder unless coder == :datetime }.freeze
         @changing = @steady.each_index.reject { |index| @steady[index] }.freeze
@@ -80,7 +84,7 @@ module Castellan
       # @yieldreturn [String] the statement with that list
       # @return [String]
       def sql(joinable: true, &block)
-        return yield(@joined_list || joined_list, @joined.text) if joinable && (@joined_list || joins?)
+        return yield(@joined_list || joined_list, @joined.text) if joinable && @joins
 
         around(@list || parts(@expressions), &block)
       end
@@ -206,8 +210,7 @@ module Castellan
         @expressions.size - 1
       end
 
-      # False if a subquery needs the rows under another table name.
-      def joins?
+      def joins_paths?
         return false unless @joined
 
         @expressions.each_with_index.none? { |expression, index| @joined.columns[index].nil? && expression.hides?(adapter.table_sql) }

@@ -11,7 +11,8 @@ module Castellan
     # {ModelReasons}) are loaded through models, in one statement. Frozen, one for each plan.
     class Reader
       NOTHING = [].freeze
-      private_constant :NOTHING
+      NONE = {}.freeze
+      private_constant :NOTHING, :NONE
 
       def initialize(plan, adapter)
         @plan = plan
@@ -19,6 +20,7 @@ module Castellan
         @adapters = {}.compare_by_identity
         @models = {}.compare_by_identity
         @scopes = PlanScopes.of(plan, adapter)
+        @scoped = @scopes.any?
         place(plan.root, adapter)
         @kept = {}.compare_by_identity
         plan.nodes.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes).keep unless @models[node] }
@@ -31,7 +33,7 @@ module Castellan
       # @param scopes [ViewerScopes] which rows this viewer may see
       # @return [Plan::RowSet]
       def call(scope, viewer: nil, scopes: ViewerScopes.new(viewer))
-        @scopes.sql(scopes)
+        @scopes.sql(scopes) if @scoped
         reading = Reading.new(viewer, scopes)
         given?(scope) ? given(scope, reading) : by_statement(scope, reading)
         Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
@@ -119,8 +121,9 @@ module Castellan
       # @yieldparam table [Plan::RowSet::Table]
       def fill(reader, rows, reading, linkage = linkage(reader, reading))
         members = ComputedMembers.new(reader, rows, ColumnValues, reading.viewer)
-        table = Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: members.coders, links: NOTHING, computed: members.to_h,
-                                        asides: members.asides, retype: members)
+        computed = reader.computes? || members.coders.include?(nil) ? members.to_h : NONE
+        table = Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: members.coders, links: NOTHING, computed: computed,
+                                        asides: (members.asides if reader.node.asides.any?), retype: members)
         reading.tables[reader.node] = table
         yield table if block_given?
         table.links = linkage.of(rows) if linkage
@@ -170,11 +173,12 @@ module Castellan
       # as a short SELECT.
       def by_statement(scope, reading)
         scope = scope.relation if scope.is_a?(ChosenIds)
-        @adapter.session do
-          reader = reader(@plan.root, reading)
-          statement = reader.sql(joinable: @adapter.joinable?(scope)) { |list, joins| @adapter.select_sql(scope, list, joins) }
-          reading.ask(Query.new(@adapter, statement, nil, true) { |rows| fill(reader, rows, reading) })
-          reading.run
+        @adapter.session do |session|
+          reader = @kept[@plan.root] || reader(@plan.root, reading)
+          joinable = reader.joins? && @adapter.joinable?(scope)
+          statement = reader.sql(joinable: joinable) { |list, joins| @adapter.select_sql(scope, list, joins) }
+          fill(reader, session.rows(statement, nil, kept: true), reading, (linkage(reader, reading) if reader.node.edges.any?))
+          reading.run(@adapter, session)
         end
       end
 

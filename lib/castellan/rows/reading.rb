@@ -31,21 +31,25 @@ module Castellan
       end
 
       # Holds one connection from the first query to the last.
-      def run
+      # @param adapter [Object] the adapter of the session
+      # @param session [Object, nil] a session that the caller holds
+      def run(adapter = nil, session = nil)
         return if @asked.empty?
         return answer if @session
 
-        @lead = @asked.first.adapter
+        @lead = adapter || @asked.first.adapter
         @here.clear
-        @lead.session do |session|
-          @session = session
-          answer
-        ensure
-          @session = nil
-        end
+        session ? hold(session) : @lead.session { |leased| hold(leased) }
       end
 
       private
+
+      def hold(session)
+        @session = session
+        answer
+      ensure
+        @session = nil
+      end
 
       def answer
         until @asked.empty?
