@@ -90,6 +90,28 @@ module StatementTablesOnPostgres
     }.each { |sql, reason| assert_includes tables(sql), reason, sql }
   end
 
+  def test_an_interrupted_analysis_leaves_the_transaction_as_it_was
+    blocker = PG.connect(@url)
+    in_transaction do |connection|
+      blocker.exec("BEGIN; LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
+      assert_raises(Timeout::Error) { Timeout.timeout(0.2) { tables("SELECT id FROM users") } }
+      blocker.exec("ROLLBACK")
+      assert_equal PG::PQTRANS_INTRANS, connection.transaction_status
+      error = assert_raises(PG::Error) { connection.exec("RELEASE SAVEPOINT castellan_explain") }
+      assert_includes error.message, "does not exist"
+    end
+  ensure
+    blocker&.close
+  end
+
+  def test_a_refused_statement_leaves_the_transaction_as_it_was
+    in_transaction do |connection|
+      assert_includes tables("SELECT no_such_column FROM users"), "the database refuses it"
+      assert_equal PG::PQTRANS_INTRANS, connection.transaction_status
+      assert_equal %w[users], tables("SELECT id FROM users")
+    end
+  end
+
   def test_tables_of_other_schemas_and_partitions_are_named
     run_sql("CREATE SCHEMA billing")
     run_sql("CREATE TABLE billing.invoices (id integer, year integer) PARTITION BY LIST (year)")
@@ -153,6 +175,10 @@ module StatementTablesOnActiveRecord
   def run_sql(sql) = Base.connection.execute(sql)
   def raw_connection = Base.connection.raw_connection
 
+  def in_transaction
+    Base.transaction { yield(raw_connection) && raise(ActiveRecord::Rollback) }
+  end
+
   def count_statements
     count = 0
     ActiveSupport::Notifications.subscribed(->(*) { count += 1 }, "sql.active_record") { yield }
@@ -173,6 +199,10 @@ module StatementTablesOnSequel
   def run_sql(sql) = @database.run(sql)
   def raw_connection = @database.synchronize { |raw| raw }
 
+  def in_transaction
+    @database.transaction { yield(raw_connection) && raise(Sequel::Rollback) }
+  end
+
   def count_statements
     log = StringIO.new
     @database.loggers << Logger.new(log)
@@ -190,7 +220,7 @@ class StatementTablesActiveRecordPostgresTest < Minitest::Test
 
   private
 
-  def configuration = Castellan::TestServers.postgres_url
+  def configuration = @url ||= Castellan::TestServers.postgres_url
 end
 
 class StatementTablesActiveRecordSQLiteTest < Minitest::Test
@@ -210,7 +240,7 @@ class StatementTablesSequelPostgresTest < Minitest::Test
 
   private
 
-  def configuration = Castellan::TestServers.postgres_url
+  def configuration = @url ||= Castellan::TestServers.postgres_url
 end
 
 class StatementTablesSequelSQLiteTest < Minitest::Test

@@ -86,22 +86,43 @@ module Castellan
           when String then texts << part
           end
         end
-        json = in_savepoint { rows("EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) #{sql}").flatten.first }
-        visit.call(JSON.parse(json))
+        visit.call(JSON.parse(explain("EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) #{sql}")))
         [read.uniq, texts]
       end
 
-      # Keeps an error of EXPLAIN from aborting the caller's transaction.
-      def in_savepoint
-        return yield unless @session.raw(&:transaction_status) == PG::PQTRANS_INTRANS
+      def explain(sql)
+        @session.raw do |raw|
+          next in_savepoint(raw, sql) if raw.transaction_status == PG::PQTRANS_INTRANS
 
-        begin
-          rows("SAVEPOINT castellan_explain")
-          yield.tap { rows("RELEASE SAVEPOINT castellan_explain") }
-        rescue StandardError
-          rows("ROLLBACK TO SAVEPOINT castellan_explain")
-          raise
+          rows(sql).flatten.first
         end
+      end
+
+      # Keeps an error of EXPLAIN from aborting the caller's transaction. All three statements are one message:
+      # if it does not run to its end, the transaction has failed, else the savepoint is released.
+      def in_savepoint(raw, sql)
+        raw.send_query("SAVEPOINT castellan_explain; #{sql}; RELEASE SAVEPOINT castellan_explain")
+        _, plan, = answers(raw).each(&:check)
+        plan.getvalue(0, 0)
+      ensure
+        InterruptedConnection.uninterrupted { roll_back(raw) }
+      end
+
+      def answers(raw)
+        answers = []
+        while (answer = raw.get_result)
+          answers << answer
+        end
+        answers
+      end
+
+      def roll_back(raw)
+        PostgresDriver.recover(raw)
+        return if raw.finished? || raw.transaction_status != PG::PQTRANS_INERROR
+
+        raw.exec("ROLLBACK TO SAVEPOINT castellan_explain; RELEASE SAVEPOINT castellan_explain")
+      rescue PG::Error # SAVEPOINT itself was interrupted, and the transaction stays aborted
+        nil
       end
 
       def first(sql, names)
