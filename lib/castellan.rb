@@ -31,6 +31,7 @@ module Castellan
   autoload :LoadTest, "castellan/load_test"
   autoload :Measurement, "castellan/measurement"
   autoload :Plan, "castellan/plan"
+  autoload :PostgresStatements, "castellan/postgres_statements"
   autoload :Profile, "castellan/profile"
   autoload :Recording, "castellan/recording"
   autoload :Resource, "castellan/document" # includes rendering
@@ -38,6 +39,7 @@ module Castellan
   autoload :Serialize, "castellan/serialize"
   autoload :Serializer, "castellan/serializer"
   autoload :Serve, "castellan/serve"
+  autoload :SqliteStatements, "castellan/sqlite_statements"
   autoload :Store, "castellan/store"
   autoload :Verify, "castellan/verify"
   autoload :Versions, "castellan/versions"

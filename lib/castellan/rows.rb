@@ -18,6 +18,8 @@
 require_relative "errors"
 require_relative "nearest"
 require_relative "plan"
+require_relative "postgres_statements"
+require_relative "sqlite_statements"
 
 module Castellan
   module Rows
@@ -27,9 +29,7 @@ module Castellan
     autoload :PostgresDriver, "castellan/rows/postgres_driver"
     autoload :PostgresPipeline, "castellan/rows/postgres_pipeline"
     autoload :PostgresTables, "castellan/rows/postgres_tables"
-    autoload :PreparedStatements, "castellan/rows/prepared_statements"
     autoload :SQLiteTables, "castellan/rows/sqlite_tables"
-    autoload :SqliteStatements, "castellan/rows/sqlite_statements"
 
     # @param object [Class, Object, Symbol, nil] an ActiveRecord model or relation, a Sequel model or dataset,
     #   or a table's name; nil for plain objects

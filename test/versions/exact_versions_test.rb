@@ -285,6 +285,21 @@ module ExactVersionsOnPostgres
     assert_equal token, users
   end
 
+  def test_a_reset_connection_reads_the_token_in_a_transaction
+    3.times { users }
+    raw { |connection| connection.reset }
+    transaction { assert users }
+  end
+
+  def test_a_statement_whose_preparation_was_interrupted_is_prepared_again
+    raw do |connection|
+      connection.define_singleton_method(:prepare) { |*args| super(*args) && throw(:interrupted) }
+      catch(:interrupted) { 5.times { users } }
+      connection.singleton_class.send(:remove_method, :prepare)
+    end
+    transaction { 3.times { assert users } }
+  end
+
   def test_without_prepared_statements
     versions = Castellan::Versions::ExactVersions.new(source, prepared: false)
     assert_equal users, versions.current([Castellan::Versions::Dependency.new("users")])
@@ -340,6 +355,7 @@ module ExactVersionsOnActiveRecord
   end
 
   def run_sql(sql) = source.connection.execute(sql)
+  def raw = yield(source.connection.raw_connection)
   def names = source.connection.select_values("SELECT name FROM users ORDER BY id")
 
   def transaction(rollback: false)
@@ -360,6 +376,7 @@ module ExactVersionsOnSequel
 
   def connect = source
   def run_sql(sql) = source.run(sql)
+  def raw(&block) = source.synchronize(&block)
   def names = source[:users].order(:id).select_map(:name)
   def transaction(rollback: false, &block) = source.transaction(rollback: (:always if rollback), &block)
 end

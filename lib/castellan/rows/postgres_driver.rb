@@ -36,7 +36,7 @@ module Castellan
       def rows(connection, sql, ids, prepared: false, indexed: false)
         values = values(ids)
         prepared &&= prepares?(sql, ids, indexed)
-        result = prepared ? PreparedStatements.of(connection).exec(sql, values) : connection.exec_params(sql, values)
+        result = prepared ? PostgresStatements.for(connection).exec(sql, values) : connection.exec_params(sql, values)
         texts(result)
       ensure
         InterruptedConnection.uninterrupted { recover(connection) } unless result

@@ -94,7 +94,7 @@ module Castellan
       end
 
       def statements
-        @statements ||= PreparedStatements.of(@connection)
+        @statements ||= PostgresStatements.for(@connection)
       end
 
       def prepared?(query)

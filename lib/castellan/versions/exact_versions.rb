@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "digest"
+require_relative "../bounded_cache"
 
 module Castellan
   module Versions
@@ -21,8 +21,8 @@ module Castellan
     # data from the same replica.
     class ExactVersions
       # `tokens` reads the same without checking the triggers, see {SQLiteReader}.
-      Statement = Struct.new(:name, :sql, :tokens)
-      LIMIT = 1000 # distinct table lists; clients choose includes, so further lists are built on each call
+      Statement = Struct.new(:sql, :tokens)
+      LIMIT = 1000 # lists of tables; clients choose includes
       private_constant :Statement, :LIMIT
 
       # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
@@ -33,8 +33,7 @@ module Castellan
         @prepared = prepared
         @log = log || ->(line) { warn(line) }
         @failed = false
-        @statements = {}.freeze
-        @mutex = Mutex.new
+        @statements = BoundedCache.new(limit: LIMIT)
       end
 
       # @param dependencies [Array<Dependency>]
@@ -44,7 +43,10 @@ module Castellan
         return "0" if dependencies.empty?
 
         tables = dependencies.map(&:table)
-        read { |raw| value(raw, statement(tables) { |names| [triggers.current(names), triggers.tokens(names)] }) }
+        read do |raw|
+          statement = @statements.fetch(tables) { statement(tables.uniq) }
+          @connections.observe(raw, statement.sql) { reader.value(raw, statement.sql, statement.tokens) }
+        end
       end
 
       # @param model [Object] a model or dataset
@@ -96,27 +98,11 @@ module Castellan
 
       # Checks that the counters exist: otherwise the SELECT fails and aborts a transaction on PostgreSQL.
       def ready?(raw)
-        @ready ||= !reader.value(raw, "castellan_ready", triggers.ready).nil?
+        @ready ||= !reader.value(raw, triggers.ready).nil?
       end
 
-      def value(raw, statement)
-        observe(raw, statement) { reader.value(raw, statement.name, statement.sql, statement.tokens) }
-      end
-
-      def observe(raw, statement, &block)
-        @connections.observe(raw, statement.sql, &block)
-      end
-
-      # Reads without the lock, because the Hash is replaced, never modified. The statement's name is a digest
-      # of its SQL, because connections outlive this object.
-      def statement(names)
-        @statements[names] || @mutex.synchronize { @statements[names] || remember(names, *yield(names.uniq)) }
-      end
-
-      def remember(names, sql, tokens = nil)
-        statement = Statement.new("castellan_#{Digest::SHA256.hexdigest(sql)[0, 24]}", sql.freeze, tokens&.freeze).freeze
-        @statements = @statements.merge(names.dup.freeze => statement).freeze if @statements.size < LIMIT
-        statement
+      def statement(tables)
+        Statement.new(triggers.current(tables).freeze, triggers.tokens(tables)&.freeze).freeze
       end
     end
   end

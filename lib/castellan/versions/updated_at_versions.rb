@@ -45,7 +45,7 @@ module Castellan
 
       def read(kind, sql)
         reader = kind.new(prepared: false)
-        @connections.with { |raw| @connections.observe(raw, sql) { reader.value(raw, nil, sql) } }
+        @connections.with { |raw| @connections.observe(raw, sql) { reader.value(raw, sql) } }
       rescue *kind::UNKNOWN => error
         raise ConfigurationError, "the version by #{@column} cannot be read: #{error.message.lines.first&.chomp}; " \
                                   "name another column:, or use ExactVersions or CommitVersions"

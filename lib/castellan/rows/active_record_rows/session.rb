@@ -96,7 +96,7 @@ module Castellan
 
         def sqlite(sql, ids, kept)
           value = @dialect.bind(ids) if ids
-          SqliteStatements.rows(@connection.raw_connection, sql, value, prepared: kept && @connection.prepared_statements)
+          SqliteStatements.for(@connection.raw_connection).rows(sql, value, kept: kept && @connection.prepared_statements)
         end
 
         # A second interrupt may abort `close` as well.

@@ -19,7 +19,7 @@ module Castellan
         def translate(error, sql, connection)
           return error unless DriverError.raised?(error)
           return lost(error, connection) if DriverError.lost?(error)
-          return expired(error, connection) if error.respond_to?(:result) && PreparedStatements.expired?(error)
+          return expired(error, connection) if error.respond_to?(:result) && PostgresStatements.expired?(error)
 
           statement_invalid(named(error)).new("#{error.class}: #{error.message}", sql: sql, binds: [], connection_pool: connection.pool)
         end

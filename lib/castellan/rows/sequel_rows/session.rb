@@ -70,10 +70,9 @@ module Castellan
         end
 
         def run(connection, sql, ids, kept, indexed)
-          prepared = kept && @prepares
-          return PostgresDriver.rows(connection, sql, ids, prepared: prepared, indexed: indexed) unless @dialect.name == :sqlite
+          return SqliteStatements.for(connection).rows(sql, ids && @dialect.bind(ids), kept: kept) if @dialect.name == :sqlite
 
-          SqliteStatements.rows(connection, sql, ids && @dialect.bind(ids), prepared: prepared)
+          PostgresDriver.rows(connection, sql, ids, prepared: kept && @prepares, indexed: indexed)
         end
 
         def plain(sql, ids)

@@ -6,7 +6,7 @@ require "pg"
 require "sequel"
 Castellan::Resource && Castellan::Rows
 
-class PreparedStatementsTest < Minitest::Test
+class PostgresStatementsTest < Minitest::Test
   SQL = "SELECT name FROM things WHERE id = ANY($1::bigint[]) ORDER BY id"
 
   def setup
@@ -54,7 +54,7 @@ class PreparedStatementsTest < Minitest::Test
   end
 
   def test_no_more_are_kept_than_the_limit
-    limit = Castellan::Rows::PreparedStatements::LIMIT
+    limit = Castellan::PostgresStatements::LIMIT
     (limit + 10).times { |index| 2.times { driver.rows(@connection, "SELECT #{index}", nil, prepared: true) } }
     assert_equal limit, prepared.size
     assert_equal limit, statements.size
@@ -62,7 +62,7 @@ class PreparedStatementsTest < Minitest::Test
   end
 
   def test_no_statement_is_deallocated_inside_a_transaction
-    limit = Castellan::Rows::PreparedStatements::LIMIT
+    limit = Castellan::PostgresStatements::LIMIT
     limit.times { |index| driver.rows(@connection, "SELECT #{index}", nil, prepared: true) }
     @connection.transaction { 3.times { assert_equal [["one"]], read } }
     assert_equal limit, statements.size
@@ -87,7 +87,7 @@ class PreparedStatementsTest < Minitest::Test
 
   def test_a_statement_name_in_use_is_skipped
     read
-    @connection.prepare("castellan_rows_1", "SELECT 1")
+    @connection.prepare("castellan_#{Digest::SHA256.hexdigest(SQL)[0, 24]}_1", "SELECT 1")
     3.times { assert_equal [["one"]], read }
   end
 
@@ -165,11 +165,11 @@ class PreparedStatementsTest < Minitest::Test
   end
 
   def statements
-    Castellan::Rows::PreparedStatements.of(@connection)
+    Castellan::PostgresStatements.for(@connection)
   end
 
   def prepared(connection = @connection)
-    connection.exec("SELECT statement FROM pg_prepared_statements WHERE name LIKE 'castellan_rows%'").column_values(0)
+    connection.exec("SELECT statement FROM pg_prepared_statements WHERE name LIKE 'castellan_%'").column_values(0)
   end
 
   def model(**options)

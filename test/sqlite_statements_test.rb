@@ -38,8 +38,8 @@ class SqliteStatementsTest < Minitest::Test
   end
 
   def test_kept_statements_have_a_limit_and_long_queries_are_not_kept
-    limit = keeps? ? Castellan::Rows::SqliteStatements::LIMIT : 0
-    (Castellan::Rows::SqliteStatements::LIMIT + 10).times { |index| 2.times { assert_equal [[index]], statements.rows("SELECT #{index}") } }
+    limit = keeps? ? Castellan::SqliteStatements::LIMIT : 0
+    (Castellan::SqliteStatements::LIMIT + 10).times { |index| 2.times { assert_equal [[index]], statements.rows("SELECT #{index}") } }
     assert_equal limit, statements.size
     2.times { statements.rows("SELECT 1 /* #{"x" * 4_000} */") }
     assert_equal limit, statements.size
@@ -53,7 +53,7 @@ class SqliteStatementsTest < Minitest::Test
       base.connection.execute("CREATE TABLE things (id integer PRIMARY KEY, name text)")
       model = self.class.const_set("Thing#{object_id}#{prepared}", Class.new(base) { self.table_name = "things" })
       Castellan::Rows.for(model).session { |session| 3.times { session.rows(SQL, [1], kept: true) } }
-      assert_equal kept, Castellan::Rows::SqliteStatements.of(base.connection.raw_connection).size
+      assert_equal kept, Castellan::SqliteStatements.for(base.connection.raw_connection).size
       forget(base)
     end
   end
@@ -61,8 +61,8 @@ class SqliteStatementsTest < Minitest::Test
   private
 
   # Depends on the version of sqlite3: statements are kept from version 2 on.
-  def keeps? = Castellan::Rows::SqliteStatements.keeps?
-  def statements = Castellan::Rows::SqliteStatements.of(@connection)
+  def keeps? = Castellan::SqliteStatements.keeps?
+  def statements = Castellan::SqliteStatements.for(@connection)
 
   def compiling(&)
     count = 0
