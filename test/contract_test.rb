@@ -24,11 +24,10 @@ class ContractTest < Minitest::Test
     assert ActiveRecord::Associations::CollectionAssociation.method_defined?(:ids_reader)
   end
 
-  # What stands in their place listens to the event that they send.
   def test_active_record_makes_records_in_two_methods_that_can_be_prepended
     Castellan::Instrument.subscribe
-    assert_includes ActiveRecord::Querying.ancestors, Castellan::Instrument::ActiveRecordLoads::Statements
-    assert_includes ActiveRecord::Associations::JoinDependency.ancestors, Castellan::Instrument::ActiveRecordLoads::Joins
+    assert_includes ActiveRecord::Querying.ancestors, Castellan::Instrument::ActiveRecordInstrument::Records
+    assert_includes ActiveRecord::Associations::JoinDependency.ancestors, Castellan::Instrument::ActiveRecordInstrument::Joins
   ensure
     Castellan::Instrument.unsubscribe
   end

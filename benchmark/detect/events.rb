@@ -36,7 +36,7 @@ module Benchmarks
 
       # The same with the witness that Castellan prepends.
       class Witnessed < Walked
-        prepend Castellan::Instrument::ActiveRecordInstrument::Witness
+        prepend Castellan::Instrument::ActiveRecordInstrument::Reads
       end
 
       # Stands for a model that makes records.
@@ -49,7 +49,7 @@ module Benchmarks
 
       # The same with what Castellan prepends.
       class Told < Made
-        prepend Castellan::Instrument::ActiveRecordLoads::Statements
+        prepend Castellan::Instrument::ActiveRecordInstrument::Records
       end
 
       FOREIGN = <<~RUBY

@@ -6,9 +6,6 @@ require "castellan/call_site"
 require "castellan/fingerprint"
 require "castellan/instrument/active_record_instrument"
 require "castellan/instrument/sequel_instrument"
-require "castellan/instrument/row_count"
-require "castellan/instrument/active_record_rows"
-require "castellan/instrument/active_record_loads"
 require "castellan/instrument/counter"
 
 module Castellan
@@ -24,16 +21,17 @@ module Castellan
   # libraries that were loaded since. Nothing is prepended before the first subscription or with
   # `CASTELLAN=off`. Two instruments are opt-in: `require "castellan/instrument/threads"` for threads started
   # inside a recording, `require "castellan/instrument/drivers"` for statements sent through pg or sqlite3
-  # directly.
+  # directly. {EagerInstrument} is subscribed by `evidence:`.
   module Instrument
     autoload :EagerInstrument, "castellan/instrument/eager_instrument"
 
     LOCK = Mutex.new
     private_constant :LOCK
-    # The owner passed to {Recording#enter} while an ORM preloads (`preload`, `includes`, `eager`).
+    # The owner passed to {Recording.read} while an ORM preloads (`preload`, `includes`, `eager`).
     PRELOAD = :preload
     @instruments = [ActiveRecordInstrument, SequelInstrument]
     @subscriptions = 0
+    @prepended = []
     @files = nil # size of $LOADED_FEATURES when last attached
 
     class << self
@@ -83,18 +81,19 @@ module Castellan
         end
       end
 
-      # Notifies observers with a `joined` method of records that a JOIN returned in several rows each.
-      # @param model [Class]
-      # @param rows [Integer]
-      # @param records [Integer]
-      # @param names [Hash] the tree of joined associations
+      # Prepends a module to a class, once, unless the class lacks a method of the module or has it with other
+      # parameters, as another version of the library may.
+      # @param hook [Module]
+      # @param type [Module]
       # @return [void]
-      def joined(model, rows, records, names)
-        recording = Recording.current
-        while recording
-          recording.observer.joined(model, rows, records, names) if recording.observer.respond_to?(:joined)
-          recording = recording.parent
-        end
+      def prepend(hook, type)
+        return if @prepended.include?([hook, type])
+
+        names = hook.instance_methods(false) + hook.private_instance_methods(false)
+        return unless names.all? { |name| fits?(hook.instance_method(name), type, name) }
+
+        @prepended << [hook, type]
+        type.prepend(hook)
       end
 
       # Subscribes, records the block, and unsubscribes.
@@ -112,6 +111,12 @@ module Castellan
       end
 
       private
+
+      def fits?(method, type, name)
+        return false unless type.method_defined?(name) || type.private_method_defined?(name)
+
+        method.arity.negative? || method.arity == type.instance_method(name).arity
+      end
 
       def detach
         @files = nil

@@ -216,7 +216,7 @@ class DetectActiveRecordTest < Minitest::Test
     finding = only do
       3.times do |number|
         started_ns = 9_000_000 - number * 2_000_000
-        Castellan::Recording.current.query("SELECT * FROM tags WHERE id = #{number}", "Tag Load", started_ns, 1_000, false, nil)
+        Castellan::Recording.current.query("SELECT * FROM tags WHERE id = #{number}", "Tag Load", started_ns, 1_000, false, nil, nil)
       end
     end
     assert_equal [:n_plus_one, 3], [finding.kind, finding.count]

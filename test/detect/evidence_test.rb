@@ -120,10 +120,6 @@ class DetectEvidenceTest < Minitest::Test
       end
     end
     assert_equal(["ActiveRecordWorld::User#employee"], @evidence.findings.map(&:association))
-    use = Castellan::Detect::EagerUse.new
-    use.strand.query("SELECT 1", nil, 0, 1, false, 1)
-    use.strand.used(World::User, :posts, :read)
-    assert_equal [nil, false], [use.sent, use.unread?(World::User, :posts)]
   end
 
   def test_an_association_that_is_only_counted_needs_a_counter_cache

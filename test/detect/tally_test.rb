@@ -73,20 +73,6 @@ class DetectTallyTest < Minitest::Test
     assert_empty tally.groups
   end
 
-  def test_a_recording_that_is_made_in_one_call_is_as_one_that_is_put_together
-    check = lambda do
-      made = Tally.recording(7)
-      together = Castellan::Recording.new(Tally.new(slow_ns: 7), Castellan::Recording.current)
-      assert_equal members(together), members(made)
-      assert_equal members(together.observer), members(made.observer)
-      [made, together].each { |recording| recording.listener.query(READS[0], nil, 0, 7, false, 1) }
-      assert_equal plain(together.observer), plain(made.observer)
-      assert_equal [:slow_query], made.observer.single_findings.map(&:kind)
-    end
-    check.call
-    Castellan::Recording.open(Tally.new, &check)
-  end
-
   def test_several_rows_are_told_from_what_a_user_wrote
     shape = Castellan::Detect::Shape.new("insert into posts (title) values (?)")
     texts = { "INSERT INTO posts (title) VALUES (1), (2)" => true, "INSERT INTO posts (title) VALUES (1)" => false,
@@ -210,13 +196,6 @@ class DetectTallyTest < Minitest::Test
   end
 
   private
-
-  # What an object holds: its values where they are plain, else what they are.
-  def members(object)
-    values = object.instance_variables.sort.to_h { |name| [name, object.instance_variable_get(name)] }
-    plain = [NilClass, Integer, Array, Castellan::Recording::Wants]
-    [object.class, object.frozen?, values.transform_values { |value| plain.include?(value.class) ? value : value.class }]
-  end
 
   def tallies = [Tally.new]
 

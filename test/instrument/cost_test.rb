@@ -21,28 +21,28 @@ class InstrumentCostTest < Minitest::Test
     private
 
     def find_target(async: false) = [:found, async]
-    prepend ActiveRecordInstrument::ForwardingWitness
+    prepend ActiveRecordInstrument::ReadsWithOptions
   end
 
   class Bare < Walked
-    prepend ActiveRecordInstrument::Witness
+    prepend ActiveRecordInstrument::Reads
   end
 
   # Records the observed reads.
   class Walks
-    attr_reader :told
+    attr_reader :events
 
-    def initialize = @told = []
-    def query(_sql, _name, _started_ns, _duration_ns, _cached, _rows) = nil
-    def enter(model, association) = @told << [model, association]
-    def leave = @told << :left
+    def initialize = @events = []
+    def query(_sql, _name, _started_ns, _duration_ns, _cached, _rows, _binds) = nil
+    def enter(model, association) = @events << [model, association]
+    def leave = @events << :left
   end
 
-  def test_both_observers_notify_the_read_and_return_its_value
+  def test_both_hooks_notify_of_the_read_and_return_its_value
     [[Bare, :found], [Forwarding, [:found, false]]].each do |type, found|
       walks = Walks.new
       assert_equal found, Castellan::Recording.open(walks) { type.new.walk }
-      assert_equal [[World::User, :employee], :left], walks.told
+      assert_equal [[World::User, :employee], :left], walks.events
       assert_equal found, type.new.walk
     end
   end

@@ -35,8 +35,8 @@ class CounterTest < Minitest::Test
   def test_queries_of_versions_are_counted
     counter = Castellan::Instrument::Counter.new
     text = Castellan::Versions::SQLiteTriggers.current(%w[users])
-    2.times { counter.query(text, "Castellan Version", 0, 7, false, 1) }
-    counter.query(Castellan::Versions::SQLiteTriggers.ready, "Castellan Version", 0, 7, false, 1)
+    2.times { counter.query(text, "Castellan Version", 0, 7, false, 1, nil) }
+    counter.query(Castellan::Versions::SQLiteTriggers.ready, "Castellan Version", 0, 7, false, 1, nil)
     assert_equal [2, 14, ["castellan_versions"]], [counter.queries, counter.sql_ns, counter.tables.grep(/castellan/)]
   end
 

@@ -17,7 +17,7 @@ class RawInstrumentsTest < Minitest::Test
       @binds = []
     end
 
-    def query(sql, _name, _started_ns, _duration_ns, _cached, _rows, binds = nil)
+    def query(sql, _name, _started_ns, _duration_ns, _cached, _rows, binds)
       @all << sql
       @binds << binds
     end
@@ -33,7 +33,7 @@ class RawInstrumentsTest < Minitest::Test
   def test_every_way_to_send_a_statement_through_pg_notifies_once
     needs :postgres
     connection = PG.connect(Castellan::TestServers.postgres_url)
-    told = texts do
+    sent = texts do
       connection.exec("SELECT 1")
       connection.query("SELECT 2")
       connection.exec_params("SELECT $1::int", [3])
@@ -41,8 +41,8 @@ class RawInstrumentsTest < Minitest::Test
       connection.exec_prepared("four", [4])
       connection.async_exec("SELECT 5") { |result| result.getvalue(0, 0) }
     end
-    assert_equal ["SELECT 1", "SELECT 2", "SELECT $1::int", "SELECT $1::int + 1", "SELECT 5"], told.all
-    assert_equal [nil, nil, [3], [4], nil], told.binds
+    assert_equal ["SELECT 1", "SELECT 2", "SELECT $1::int", "SELECT $1::int + 1", "SELECT 5"], sent.all
+    assert_equal [nil, nil, [3], [4], nil], sent.binds
   ensure
     connection&.close
   end
@@ -50,15 +50,15 @@ class RawInstrumentsTest < Minitest::Test
   def test_a_failed_statement_of_pg_notifies_and_raises
     needs :postgres
     connection = PG.connect(Castellan::TestServers.postgres_url)
-    told = texts { assert_raises(PG::UndefinedTable) { connection.exec("SELECT * FROM nowhere") } }
-    assert_equal ["SELECT * FROM nowhere"], told.all
+    sent = texts { assert_raises(PG::UndefinedTable) { connection.exec("SELECT * FROM nowhere") } }
+    assert_equal ["SELECT * FROM nowhere"], sent.all
   ensure
     connection&.close
   end
 
   def test_every_way_to_send_a_statement_through_sqlite3_notifies_once
     database = SQLite3::Database.new(":memory:")
-    told = texts do
+    sent = texts do
       database.execute("SELECT 1")
       database.execute("SELECT ?", [2]) { |row| row }
       database.get_first_value("SELECT 3")
@@ -68,16 +68,16 @@ class RawInstrumentsTest < Minitest::Test
       database.prepare("SELECT ?") { |statement| statement.execute(7).to_a && statement.execute!(8) }
       database.execute_batch("SELECT 9; SELECT 10")
     end
-    assert_equal %w[1 ? 3 4 5 6 ? ?].map { |value| "SELECT #{value}" } << "SELECT 9; SELECT 10", told.all
-    assert_equal [2, 7, 8], told.binds.flatten.compact
+    assert_equal %w[1 ? 3 4 5 6 ? ?].map { |value| "SELECT #{value}" } << "SELECT 9; SELECT 10", sent.all
+    assert_equal [2, 7, 8], sent.binds.flatten.compact
   ensure
     database&.close
   end
 
   def test_a_statement_of_an_orm_on_sqlite_notifies_once
     2.times do
-      told = texts { [ActiveRecordWorld::User.first, ActiveRecordWorld::User.where(name: "user 1").to_a, SequelWorld::User.first] }
-      assert_equal 3, told.all.size, told.all.join("\n")
+      sent = texts { [ActiveRecordWorld::User.first, ActiveRecordWorld::User.where(name: "user 1").to_a, SequelWorld::User.first] }
+      assert_equal 3, sent.all.size, sent.all.join("\n")
     end
   end
 
@@ -86,11 +86,11 @@ class RawInstrumentsTest < Minitest::Test
     OnPostgres.establish_connection(Castellan::TestServers.postgres_url)
     OnPostgres.connection.create_table(:things) { |table| table.string(:name) }
     things = Class.new(OnPostgres) { self.table_name = "things" }
-    ask = -> { [things.where(name: "a").to_a, things.connection.select_value("SELECT 1"), things.find_by(name: "b")] }
-    ask.call
+    work = -> { [things.where(name: "a").to_a, things.connection.select_value("SELECT 1"), things.find_by(name: "b")] }
+    work.call
     2.times do
-      told = texts(&ask)
-      assert_equal 3, told.all.size, told.all.join("\n")
+      sent = texts(&work)
+      assert_equal 3, sent.all.size, sent.all.join("\n")
     end
   ensure
     forget(OnPostgres)
@@ -101,8 +101,8 @@ class RawInstrumentsTest < Minitest::Test
     database = Sequel.connect(Castellan::TestServers.postgres_url)
     database.create_table(:things) { primary_key :id }
     database[:things].insert
-    told = texts { [database[:things].all, database[:things].insert, database.fetch("SELECT ?", 1).all] }
-    assert_equal 3, told.all.size, told.all.join("\n")
+    sent = texts { [database[:things].all, database[:things].insert, database.fetch("SELECT ?", 1).all] }
+    assert_equal 3, sent.all.size, sent.all.join("\n")
   ensure
     forget(database)
   end
@@ -110,14 +110,14 @@ class RawInstrumentsTest < Minitest::Test
   def test_a_raw_connection_of_active_record_notifies_for_both_users
     connection = ActiveRecordWorld::Base.connection
     ActiveRecordWorld::User.first
-    told = texts do
+    sent = texts do
       raw = connection.raw_connection
       raw.execute("SELECT 1")
       ActiveRecordWorld::User.first
       raw.execute("SELECT 2")
     end
-    assert_equal ["SELECT 1", "SELECT 2"], told.all.grep(/\ASELECT \d\z/)
-    assert_equal 3, told.all.size, told.all.join("\n")
+    assert_equal ["SELECT 1", "SELECT 2"], sent.all.grep(/\ASELECT \d\z/)
+    assert_equal 3, sent.all.size, sent.all.join("\n")
   end
 
   def test_statements_work_without_a_recording
@@ -125,7 +125,7 @@ class RawInstrumentsTest < Minitest::Test
     texts { nil }
     assert_equal [[1]], database.execute("SELECT 1")
     assert_equal [[2]], database.prepare("SELECT 2") { |statement| statement.execute.to_a }
-    refute_predicate Castellan::Instrument::Sqlite3Instrument, :attached?
+    refute_predicate Castellan::Instrument::Drivers, :attached?
   ensure
     database&.close
   end

@@ -19,19 +19,17 @@ module Castellan
         @loads = Hash.new(0)
         @used = {}
         @passed = {}
+        @joins = []
       end
 
       # Called by {Recording#query}. Keeps the last statement, because ActiveRecord may instantiate records
       # from its JOIN.
-      def query(sql, _name, _started_ns, _duration_ns, _cached, _rows)
+      def query(sql, _name, _started_ns, _duration_ns, _cached, _rows, _binds = nil)
         @sent = sql
       end
 
-      # @return [String, nil] the last statement
-      attr_reader :sent
-
       # @return [EagerUse] the observer of a new thread: shares the loads, but keeps its own last statement
-      def strand = dup
+      def strand = dup.tap { |copy| copy.instance_variable_set(:@joins, []) }
 
       # Called by {Instrument::EagerInstrument}.
       def preloaded(model, association, records)
@@ -39,13 +37,17 @@ module Castellan
         @loads[key] += records if @loads.size < MOST || @loads.key?(key)
       end
 
+      # Called by {Instrument::EagerInstrument} before records are made of a JOIN: their callbacks may send other
+      # statements.
+      def graphing = @joins.push(@sent)
+
       # Called by {Instrument::EagerInstrument} for associations that one JOIN loaded together with their
       # records. If the JOIN also filters or orders the records, the association counts as used.
-      # @param sent [String, nil] the JOIN; callbacks of the records may have sent other statements since
-      def graphed(associations, records, sent)
+      def graphed(associations, records)
+        join = @joins.pop
         return if records.zero?
 
-        needed = !loads_only?(Fingerprint.of(sent.to_s))
+        needed = !loads_only?(Fingerprint.of(join.to_s))
         associations.each do |model, association|
           preloaded(model, association, records)
           used(model, association, :read) if needed
@@ -62,9 +64,6 @@ module Castellan
         known = @used[model] ||= {}
         known[association] = how unless known[association] == :read
       end
-
-      # @return [Boolean] whether the association was never read
-      def unread?(model, association) = @used.dig(model, association) != :read
 
       # @yield [site, model, association, records, how]
       def each

@@ -33,9 +33,6 @@ module Castellan
       private_constant :Text, :Sum
 
       SLOW_NS = 500_000_000
-      # @return [Recording::Wants] memoized per class
-      def self.wants = @wants ||= Recording::Wants.of_class(self)
-
       # @param slow_ns [Integer, nil] see {#initialize}
       # @return [Recording] a recording of a new tally, inside the current recording; call {Recording.resume}
       #   with it
@@ -68,9 +65,6 @@ module Castellan
         @failed = false
         @failure = @owner = @association = @text = nil
       end
-
-      # @return [Recording::Wants] the events that a recording sends it
-      def wants = self.class.wants
 
       # @return [Singles] statements that are findings by themselves
       def singles = @singles ||= Singles.new(slow_ns: @slow_after)
@@ -133,13 +127,13 @@ module Castellan
         sum.times += 1
       end
 
-      # Called by {Recording#failed} before the failed statement is reported. If the group's next statement
+      # Called by {Recording#notify} before the failed statement is reported. If the group's next statement
       # succeeds, it is a retry and replaces the failed one.
       def failed
         @failed = true
       end
 
-      # Called by {Instrument.joined}.
+      # Called by {Recording#notify}.
       # @param names [Hash] the tree of joined associations
       def joined(model, rows, records, names)
         shape = @text&.shape if @text

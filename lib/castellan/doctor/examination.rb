@@ -37,7 +37,7 @@ module Castellan
         end
 
         # (see Recording#query)
-        def query(sql, _name, _started_ns, _duration_ns, _cached, _rows)
+        def query(sql, _name, _started_ns, _duration_ns, _cached, _rows, _binds)
           @all[sql] = true
         end
 

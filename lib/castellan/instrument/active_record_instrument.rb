@@ -1,130 +1,154 @@
 # frozen_string_literal: true
 
+require_relative "row_count"
+
 module Castellan
   module Instrument
-    # Listens to ActiveRecord 7.1 and later through ActiveSupport::Notifications: `sql.active_record` tells of every statement, also of
-    # those of `load_async` and of the query cache. How many records came of one is told by {ActiveRecordLoads}.
+    # Notifies recordings of the statements, records and association reads of ActiveRecord 7.1 and later.
     #
-    #   ActiveRecordInstrument.attach    # {Instrument.subscribe} does
+    #   ActiveRecordInstrument.attach    # {Instrument.subscribe} calls it
     #
-    # Timed by the monotonic clock, because ActiveRecord has a listener of that kind itself: one more shares its two readings of the
-    # clock and costs one call and no object, where `start` and `finish` are two calls and read the clock again.
-    # The association that is walked is told by the one private method that is prepended, `Association#find_target`
-    # ({Witness}); a statement outside it (`user.posts.count`) has only its table and key to show for it.
+    # Subscribes to `sql.active_record`. It uses the monotonic clock, because ActiveRecord has such a
+    # subscriber itself: one more shares its readings of the clock and allocates no object. Association reads
+    # and numbers of records have no cheap event, so private methods are prepended; they stay prepended for the
+    # life of the process and do nothing outside of a recording.
     module ActiveRecordInstrument
-      # Prepended to ActiveRecord::Associations::Association and HasManyThroughAssociation, where the method takes nothing (7.1, 7.2).
-      module Witness
+      # Prepended to Association and HasManyThroughAssociation, where the method has no parameter (7.1, 7.2).
+      module Reads
         private
 
         def find_target
-          walker = Recording.walk(reflection) or return super
-
-          begin
-            super
-          ensure
-            walker.leave
-          end
+          walked = reflection
+          Recording.read(walked.active_record, walked.name) { super }
         end
       end
 
-      # The same where it takes options (8.0). Apart, because `...` makes an object for each walk, recorded or not.
-      module ForwardingWitness
+      # The same for a method with options (8.0). Separate, because `...` allocates an object per call.
+      module ReadsWithOptions
         private
 
         def find_target(...)
-          walker = Recording.walk(reflection) or return super
-
-          begin
-            super
-          ensure
-            walker.leave
-          end
+          walked = reflection
+          Recording.read(walked.active_record, walked.name) { super }
         end
       end
 
-      # Prepended to ActiveRecord::Associations::CollectionAssociation: `user.post_ids` walks the association, too.
+      # Prepended to CollectionAssociation: `user.post_ids` reads the association, too.
       module Ids
         def ids_reader
-          walker = Recording.walk(reflection) or return super
-
-          begin
-            super
-          ensure
-            walker.leave
-          end
+          Recording.read(reflection.active_record, reflection.name) { super }
         end
       end
 
-      # Prepended to ActiveRecord::Relation: marks the statements that load what `preload` and `includes` name.
+      # Prepended to Relation: marks the statements of `preload` and `includes`.
       module Preloads
         def preload_associations(records)
-          walker = Recording.current&.walker or return super
-
-          walker.enter(Instrument::PRELOAD, nil)
-          begin
-            super
-          ensure
-            walker.leave
-          end
+          Recording.read(Instrument::PRELOAD, nil) { super }
         end
       end
 
-      # Prepended to ActiveRecord::Associations::JoinDependency.
-      module Joins
-        def instantiate(result_set, ...)
+      # Prepended to Querying: counts the records of a statement. ActiveRecord's own event
+      # `instantiation.active_record` would allocate an object per statement.
+      module Records
+        def _load_from_sql(result_set)
           records = super
-          if records.size < result_set.length && ActiveRecordInstrument.attached? && Recording.current
-            Instrument.joined(base_klass, result_set.length, records.size, ActiveRecordInstrument.tree(base_klass, reflections))
-          end
+          ActiveRecordInstrument.loaded(name, result_set.length) if result_set.length > 1
           records
         end
       end
 
-      class << self
-        # @return [Boolean] whether there is something to attach to
-        def loaded? = defined?(ActiveSupport::Notifications) ? true : false
+      # Prepended to JoinDependency: counts the records of a JOIN.
+      module Joins
+        def instantiate(result_set, ...)
+          records = super
+          ActiveRecordInstrument.joined(base_klass, reflections, result_set.length, records.size) if result_set.length > 1
+          records
+        end
+      end
 
+      # Prepended to the adapters before 7.2, whose event has no number of rows: adds it while a profile is
+      # recorded. Statements of `load_async` run in another thread and have none.
+      module Rows
+        private
+
+        def log(sql, name = "SQL", binds = [], type_casted_binds = [], statement_name = nil, async: false)
+          return super unless ActiveRecordInstrument.attached? && Recording.current&.watches_spans?
+
+          super do |payload|
+            result = yield payload
+            payload[:row_count] = RowCount.call(result)
+            result
+          end
+        end
+      end
+
+      class << self
+        # @return [Boolean] whether it is subscribed
         def attached? = !@subscriber.nil?
 
-        # @return [Boolean] whether associations are witnessed; without it they are derived from table and key
-        def witness?
-          return false unless defined?(ActiveRecord::Associations::Association)
-
-          [Witness, ForwardingWitness].any? { |witness| ActiveRecord::Associations::Association.include?(witness) }
-        end
-
+        # Subscribes, if ActiveSupport is loaded.
         def attach
-          return if attached? || !loaded?
+          return if attached? || !defined?(ActiveSupport::Notifications)
 
           require "active_support/lazy_load_hooks"
           @subscriber = ActiveSupport::Notifications.monotonic_subscribe("sql.active_record", self)
-          ActiveSupport.on_load(:active_record, run_once: true) do
-            ActiveRecordLoads.attach # before who tells of JOINs: an observer hears of the records first
-            ActiveRecordInstrument.prepend_witness
-            ActiveRecordRows.attach
-          end
+          ActiveSupport.on_load(:active_record, run_once: true) { ActiveRecordInstrument.prepend_to_active_record }
         end
 
+        # Unsubscribes.
         def detach
           ActiveSupport::Notifications.unsubscribe(@subscriber) if attached?
           @subscriber = nil
         end
 
-        # Public for the load hook, which runs it when ActiveRecord::Base is there.
-        def prepend_witness
+        # Public for the load hook, which runs it when ActiveRecord::Base is loaded.
+        def prepend_to_active_record
           associations = ActiveRecord::Associations
-          [associations::Association, associations::HasManyThroughAssociation].each do |type| # the second does without the first's at times
-            next unless type.private_method_defined?(:find_target)
+          # The second overrides the first's method in some versions.
+          [associations::Association, associations::HasManyThroughAssociation].each { |type| prepend_reads(type) }
+          Instrument.prepend(Ids, associations::CollectionAssociation)
+          Instrument.prepend(Preloads, ActiveRecord::Relation)
+          Instrument.prepend(Records, ActiveRecord::Querying)
+          Instrument.prepend(Joins, associations::JoinDependency)
+          Instrument.prepend(Rows, ActiveRecord::ConnectionAdapters::AbstractAdapter) if ActiveRecord.version < Gem::Version.new("7.2")
+        end
 
-            witness = type.instance_method(:find_target).arity.zero? ? Witness : ForwardingWitness
-            type.prepend(witness) unless type.ancestors.first(2).include?(witness)
-          end
-          collection = associations::CollectionAssociation
-          collection.prepend(Ids) if collection.method_defined?(:ids_reader) && !collection.include?(Ids)
-          relation = ActiveRecord::Relation
-          relation.prepend(Preloads) if relation.method_defined?(:preload_associations) && !relation.include?(Preloads)
-          joins = ActiveRecord::Associations::JoinDependency
-          joins.prepend(Joins) if joins.method_defined?(:instantiate) && !joins.include?(Joins)
+        # Called by ActiveSupport::Notifications after each statement.
+        # @param started [Float] monotonic, in seconds, like `finished`
+        def call(_name, started, finished, _id, payload)
+          recording = Recording.current or return
+
+          recording.notify(:failed) if payload[:exception]
+          binds = payload[:type_casted_binds] # a Proc for cached queries, which is not called: it would cast every value
+          recording.listener.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
+                                   payload[:cached] || false, payload[:row_count], (binds if binds.instance_of?(Array)))
+        end
+
+        # Called instead for delayed events: those of `load_async` are published when the result is read.
+        def publish_event(event)
+          call(event.name, event.time, event.end, nil, event.payload)
+        end
+
+        # Public for the modules above.
+        # @param model [String, nil] the name of the class
+        def loaded(model, count)
+          recording = attached? && Recording.current
+          recording.loaded(model, count, CallSite.current) if recording && recording.watches_loads?
+        end
+
+        # Public for {Joins}.
+        def joined(model, reflections, rows, records)
+          loaded(model.name, rows)
+          recording = attached? && Recording.current
+          recording.notify(:joined, model, rows, records, tree(model, reflections)) if recording && records < rows
+        end
+
+        private
+
+        def prepend_reads(type)
+          return unless type.private_method_defined?(:find_target, false)
+
+          Instrument.prepend(type.instance_method(:find_target).arity.zero? ? Reads : ReadsWithOptions, type)
         end
 
         # @param reflections [Array] outer ones first
@@ -136,36 +160,6 @@ module Castellan
             trees[owner][reflection.name] = trees[reflection.polymorphic? ? nil : reflection.klass] ||= {}
           end
           trees[model]
-        end
-
-        # Called by ActiveSupport::Notifications after each statement.
-        # @param started [Float] seconds of the monotonic clock, as `finished`
-        def call(_name, started, finished, _id, payload)
-          recording = Recording.current or return
-
-          recording.failed if payload[:exception]
-          binds = payload[:type_casted_binds] # a Proc of a cached query is not called: it would cast every value
-          recording.listener.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
-                                   payload[:cached] || false, payload[:row_count], (binds if binds.is_a?(Array)))
-        end
-
-        # Called instead for events that were kept back, as those of `load_async` are until their result is asked for.
-        def publish_event(event)
-          recording = Recording.current
-          return unless recording
-
-          payload = event.payload
-          recording.failed if payload[:exception]
-          recording.query(payload[:sql], payload[:name], (event.time * 1e9).to_i, (event.duration * 1e6).to_i,
-                          payload[:cached] || false, payload[:row_count], binds(payload))
-        end
-
-        private
-
-        # A Proc (of a cached query) is not called: it would cast every value.
-        def binds(payload)
-          values = payload[:type_casted_binds]
-          values if values.is_a?(Array)
         end
       end
     end

@@ -11,9 +11,7 @@ module Castellan
     #   counter.sql_ns           # => 812_000
     #   counter.tables           # => ["assignments", "roles", "users"]
     #
-    # Transactions and what the ORM asks of the schema are not counted; what Castellan asks for a version is, though it looks at the
-    # schema too. Recordings nest, so it can be opened around or inside the detector.
-    # Threads that are started inside its recording count with it.
+    # Transactions and schema queries are not counted; Castellan's queries for versions are.
     class Counter
       # @return [Integer]
       attr_reader :queries, :cached_queries, :sql_ns
@@ -25,9 +23,9 @@ module Castellan
         @texts = {}
       end
 
-      # Told by {Recording#query}.
-      def query(sql, name, _started_ns, duration_ns, cached, _rows)
-        return unless @texts.fetch(sql) { keep(sql, name) }
+      # Called by {Recording#query}.
+      def query(sql, name, _started_ns, duration_ns, cached, _rows, _binds)
+        return unless @texts.fetch(sql) { fingerprint(sql, name) }
 
         if cached
           @cached_queries += 1
@@ -37,37 +35,37 @@ module Castellan
         end
       end
 
-      # @return [Counter] who counts for a thread that is started meanwhile
+      # @return [Counter] the observer of a thread that starts meanwhile
       def strand = self
 
-      # @return [Array<String>] the tables that were read or written, in alphabetical order
+      # @return [Array<String>] the tables that were read or written, sorted
       def tables
         @texts.values.select { |fingerprint| fingerprint }.uniq.flat_map { |fingerprint| Counter.tables(fingerprint) }.uniq.sort
       end
 
       # @param fingerprint [String] see {Fingerprint.of}
-      # @return [Array<String>] the tables it names after FROM, JOIN, INTO and UPDATE
+      # @return [Array<String>] the tables after FROM, JOIN, INTO and UPDATE
       def self.tables(fingerprint)
         fingerprint.scan(/\b(?:from|join|into|update) (?:only )?([\w.]+)/).flatten
       end
 
-      # @return [Boolean] whether a statement is work of the application: not of a transaction, the schema or the connection
+      # @return [Boolean] whether the application sent the statement: no transaction, schema or connection query
       def self.work?(fingerprint, name)
-        !NAMES_LEFT_OUT.include?(name) && !fingerprint.match?(LEFT_OUT)
+        !OMITTED_NAMES.include?(name) && !fingerprint.match?(OMITTED)
       end
 
-      NAMES_LEFT_OUT = %w[SCHEMA TRANSACTION EXPLAIN].freeze
-      LEFT_OUT = /\A(?:begin|commit|rollback|savepoint|release|set|show|pragma|explain|start\ transaction|reset|discard)\b|
+      OMITTED_NAMES = %w[SCHEMA TRANSACTION EXPLAIN].freeze
+      OMITTED = /\A(?:begin|commit|rollback|savepoint|release|set|show|pragma|explain|start\ transaction|reset|discard)\b|
                   \b(?:from|join)\ (?:pg_catalog\.|pg_(?!sleep\b)[a-z_]+|information_schema\.|sqlite_master|sqlite_schema|sqlite_temp)/x
       MOST_TEXTS = 5_000
-      OF_VERSIONS = /\bfrom castellan[._]/
-      private_constant :NAMES_LEFT_OUT, :LEFT_OUT, :MOST_TEXTS, :OF_VERSIONS
+      VERSIONS = /\bfrom castellan[._]/
+      private_constant :OMITTED_NAMES, :OMITTED, :MOST_TEXTS, :VERSIONS
 
       private
 
-      def keep(sql, name)
+      def fingerprint(sql, name)
         fingerprint = Fingerprint.of(sql)
-        fingerprint = false unless Counter.work?(fingerprint, name) || fingerprint.match?(OF_VERSIONS)
+        fingerprint = false unless Counter.work?(fingerprint, name) || fingerprint.match?(VERSIONS)
         @texts.size < MOST_TEXTS ? @texts[sql] = fingerprint : fingerprint
       end
     end

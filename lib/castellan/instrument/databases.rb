@@ -2,68 +2,56 @@
 
 module Castellan
   module Instrument
-    # What statements are called that no ORM has a name for: after the library that sends them, and from the second of its databases
-    # on with a number. So the same text sent to two databases is known for two statements.
+    # Names statements for which the library has no name: after the library and, from its second database on,
+    # a number. So equal SQL sent to two databases is two statements.
     #
     #   Databases.name("Sequel", DB) { DB.opts[:database] }         # => "Sequel"
     #   Databases.name("Sequel", OTHER) { OTHER.opts[:database] }   # => "Sequel 2"
     #   Databases.number("Sequel 2")                                # => 2
     #
-    # There are MOST names of a library. Of databases that are opened one after the other, those that come together have different ones;
-    # where one piece of work asks more than MOST, some have the same name and count as one.
+    # After MOST databases of a library the numbers start again.
     module Databases
       MOST = 1_000
       NONE = [nil, 1].freeze
-      PLACE_BITS = 16
-      private_constant :NONE, :PLACE_BITS
-      @known = {}
-      @names = {}
+      private_constant :NONE
+      @names = {} # by object_id of a connection, which is never reused
+      @places = Hash.new { |places, library| places[library] = {} }
       @numbered = {}
-      @all = []
-      # Of each connection a number that no other has; its last bits are the name's place in @all. Where 30 keys of a WeakMap have one
-      # value, Ruby 3.1 crashes when the collector moves objects (Bug #19529).
-      @of = ObjectSpace::WeakMap.new
-      @connections = 0
       @lock = Mutex.new
 
       class << self
         # @param library [String] frozen
-        # @param connection [Object] asked for once
-        # @yieldreturn [Object] what is the same of two connections to one database
+        # @param connection [Object]
+        # @yieldreturn [Object] equal for connections to one database; called once per connection
         # @return [String]
         def name(library, connection)
-          number = @of[connection] || @lock.synchronize { @of[connection] ||= number_of(called(library, yield)) }
-          @all[number & ((1 << PLACE_BITS) - 1)]
+          id = connection.object_id
+          @names[id] || @lock.synchronize do
+            @names.clear if @names.size >= MOST
+            @names[id] = name_of(library, yield)
+          end
         end
 
-        # @param name [String, nil] of a statement
-        # @return [Integer] 1 where it is of the only one
+        # @param name [String, nil] the name of a statement
+        # @return [Integer] the number of its database; 1 if the library has only one
         def number(name) = @numbered.fetch(name, NONE).last
 
-        # @return [Boolean] whether a statement of this name was sent by that library
+        # @return [Boolean] whether the library sent a statement of this name
         def of?(library, name) = name == library || @numbered.fetch(name, NONE).first == library
 
         private
 
-        def number_of(name) = ((@connections += 1) << PLACE_BITS) | @all.index(name)
-
-        def called(library, database)
-          known = @known[library] ||= {}
-          known.fetch(database) do
-            known.shift if known.size >= MOST
-            known[database] = next_name(library)
-          end
+        def name_of(library, place)
+          places = @places[library]
+          places.clear if places.size >= MOST
+          places[place] ||= numbered(library, places.size + 1)
         end
 
-        def next_name(library)
-          names = @names[library] ||= []
-          names.size < MOST ? names.push(added(library, names.size + 1)).last : names.rotate!.last
-        end
+        def numbered(library, number)
+          return library if number == 1
 
-        def added(library, number)
-          name = number == 1 ? library : "#{library} #{number}".freeze
-          @numbered[name] = [library, number].freeze unless number == 1
-          @all << name
+          name = "#{library} #{number}".freeze
+          @numbered[name] ||= [library, number].freeze
           name
         end
       end

@@ -2,27 +2,27 @@
 
 module Castellan
   module Instrument
-    # Tells which associations were loaded eagerly, and which of them were read: evidence of eager loading that nobody needs.
+    # Notifies recordings of eagerly loaded associations and of reads of associations, to find eager loads that
+    # are never read.
     #
     #   EagerInstrument.subscribe
     #   Recording.open(Detect::EagerUse.new) { … }
     #   EagerInstrument.unsubscribe
     #
-    # Apart from the other instruments, because it is told of every read of an association: {Detect::Evidence} subscribes, for
-    # the requests that it looks at. Observers are told by `preloaded(model, association, records)`, by
-    # `graphed(associations, records, sent)` of those that came by one JOIN, `sent` being what the observer answered to that before its
-    # records were made, and by `used(model, association, how)`, `how` being :read, or :counted where only the number was asked for
-    # (ActiveRecord's `size` and `empty?`; Sequel hands out an array, so there it is always :read).
+    # Separate from the other instruments, because every read of an association costs something: only
+    # {Detect::Evidence} (`evidence:`) subscribes, for the requests that it samples. The modules are prepended at
+    # the first subscription. The events ({Recording#notify}):
     #
-    # The modules are prepended at the first subscription, so only where `evidence:` is asked for.
+    # - `preloaded(model, association, records)`
+    # - `passed(model, association)`: loaded only as the way to another one
+    # - `graphing`, then `graphed(associations, records)`: one JOIN loads associations with their records
+    # - `used(model, association, how)`: :read, or :counted if only `size` or `empty?` was called. Sequel returns
+    #   an Array, so there it is always :read
     module EagerInstrument
       # Prepended to ActiveRecord::Associations::Preloader::Association.
       module Preloads
         def run
-          return super if run? || !@associate
-
-          EagerInstrument.preloaded(@reflection.active_record, @reflection.name, owners.size)
-          EagerInstrument.passed(@reflection) if @reflection.through_reflection?
+          EagerInstrument.preloaded(@reflection, owners.size) if !run? && @associate
           super
         end
       end
@@ -30,16 +30,17 @@ module Castellan
       # Prepended to ActiveRecord::Associations::JoinDependency.
       module Graphs
         def instantiate(...)
-          sent = EagerInstrument.sent
-          super.tap { |records| EagerInstrument.graphed(reflections.map { |one| [one.active_record, one.name] }, records.size, sent) }
+          EagerInstrument.notify(:graphing)
+          records = super
+        ensure
+          EagerInstrument.notify(:graphed, reflections.map { |one| [one.active_record, one.name] }, records.to_a.size)
         end
       end
 
-      # Prepended to ActiveRecord::Associations::Association.
+      # Prepended to ActiveRecord::Associations::Association. ActiveRecord calls it for itself, too.
       module Targets
-        # What the application takes without a reader. ActiveRecord asks for it, too, for each record that it loads something for.
         def target
-          EagerInstrument.taken_directly(reflection)
+          EagerInstrument.used_directly(reflection)
           super
         end
       end
@@ -47,7 +48,7 @@ module Castellan
       # Prepended to ActiveRecord::Associations::CollectionProxy.
       module ProxyTargets
         def target
-          EagerInstrument.used(@association.reflection.active_record, @association.reflection.name, :read)
+          EagerInstrument.used(@association.reflection)
           super
         end
       end
@@ -55,13 +56,13 @@ module Castellan
       # Prepended to ActiveRecord::Associations::SingularAssociation.
       module One
         def reader
-          EagerInstrument.used(reflection.active_record, reflection.name, :read)
+          EagerInstrument.used(reflection)
           super
         end
 
-        # ActiveRecord loads it for purposes of its own, too.
+        # ActiveRecord calls it for itself, too.
         def load_target
-          EagerInstrument.taken_directly(reflection)
+          EagerInstrument.used_directly(reflection)
           super
         end
       end
@@ -69,22 +70,22 @@ module Castellan
       # Prepended to ActiveRecord::Associations::CollectionAssociation.
       module Many
         def load_target
-          EagerInstrument.used(reflection.active_record, reflection.name, :read)
+          EagerInstrument.used(reflection)
           super
         end
 
         def ids_reader
-          EagerInstrument.used(reflection.active_record, reflection.name, :read)
+          EagerInstrument.used(reflection)
           super
         end
 
         def include?(record)
-          EagerInstrument.used(reflection.active_record, reflection.name, :read)
+          EagerInstrument.used(reflection)
           super
         end
 
         def size
-          EagerInstrument.used(reflection.active_record, reflection.name, :counted)
+          EagerInstrument.used(reflection, :counted)
           super
         end
       end
@@ -92,33 +93,34 @@ module Castellan
       # Prepended to the datasets of Sequel's models.
       module SequelPreloads
         def eager_graph_build_associations(hashes)
-          sent = EagerInstrument.sent
-          super.tap do
-            EagerInstrument.graphed(@opts[:eager_graph][:reflections].values.map { |one| [one[:model], one[:name]] }, hashes.size, sent)
-          end
+          EagerInstrument.notify(:graphing)
+          super
+        ensure
+          reflections = @opts[:eager_graph][:reflections].values
+          EagerInstrument.notify(:graphed, reflections.map { |one| [one[:model], one[:name]] }, hashes.size)
         end
 
         private
 
         def eager_load(records, associations = @opts[:eager], model = self.model)
-          associations.each_key { |name| EagerInstrument.preloaded(model, name, records.size) } if records.any?
+          associations.each_key { |name| EagerInstrument.notify(:preloaded, model, name, records.size) } if records.any?
           super
         end
       end
 
       # Prepended to Sequel::Model.
       module SequelReads
-        # What the application takes out of what a record keeps. Sequel asks for it, too, for each record that it loads something for.
+        # The kept associations of a record. Sequel calls it for itself, too.
         def associations
           kept = super
-          EagerInstrument.taken(self.class, kept) if kept.any? && !EagerInstrument.of_sequel?(caller_locations(1, 1))
+          EagerInstrument.kept_read(self.class, kept) if kept.any?
           kept
         end
 
         private
 
         def load_associated_objects(reflection, ...)
-          EagerInstrument.used(reflection[:model], reflection[:name], :read)
+          EagerInstrument.notify(:used, reflection[:model], reflection[:name], :read)
           super
         end
       end
@@ -128,6 +130,7 @@ module Castellan
       @subscriptions = 0
 
       class << self
+        # @return [Boolean] whether it notifies recordings
         def attached? = @subscriptions.positive?
 
         # @return [void]
@@ -141,111 +144,61 @@ module Castellan
 
         # @return [void]
         def unsubscribe
-          LOCK.synchronize do
-            @subscriptions -= 1 if @subscriptions.positive?
-          end
+          LOCK.synchronize { @subscriptions -= 1 if @subscriptions.positive? }
         end
 
-        # Public for the modules above.
-        def preloaded(model, association, records)
-          each_observer(:preloaded) { |observer| observer.preloaded(model, association, records) }
+        # Public for the modules above, like the methods below.
+        def notify(event, *arguments)
+          Recording.current&.notify(event, *arguments) if attached?
         end
 
-        # Public for the modules above.
-        # @return [Array] of each that is told of graphs, and the statement that it heard of last: to be asked before records are made of it
-        def sent
-          observers = []
-          each_observer(:graphed) { |observer| observers << [observer, observer.sent] }
-          observers
+        # @param reflection [Object] of ActiveRecord
+        def used(reflection, how = :read) = notify(:used, reflection.active_record, reflection.name, how)
+
+        # A read, unless ActiveRecord's own code is the caller's caller.
+        def used_directly(reflection)
+          used(reflection) if attached? && Recording.current && !library?(caller_locations(2, 1), active_record_folder)
         end
 
-        # Public for the modules above.
-        # @param sent [Array] see {#sent}
-        def graphed(associations, records, sent)
-          sent.each { |observer, statement| observer.graphed(associations, records, statement) }
+        def preloaded(reflection, records)
+          notify(:preloaded, reflection.active_record, reflection.name, records)
+          return unless reflection.through_reflection?
+
+          [reflection.through_reflection, reflection.source_reflection].each { |one| notify(:passed, one.active_record, one.name) }
         end
 
-        # Public for the modules above: nobody asked for what lies on the way.
-        def passed(reflection)
-          [reflection.through_reflection, reflection.source_reflection].each do |part|
-            each_observer(:passed) { |observer| observer.passed(part.active_record, part.name) }
-          end
-        end
+        # A read of all kept associations, unless Sequel's own code is the caller's caller.
+        def kept_read(model, kept)
+          return if !attached? || Recording.current.nil? || library?(caller_locations(2, 1), sequel_folder)
 
-        # Public for the modules above.
-        def used(model, association, how)
-          recording = attached? && Recording.current # no block: it is told of every read
-          while recording
-            recording.observer.used(model, association, how) if recording.observer.respond_to?(:used)
-            recording = recording.parent
-          end
-        end
-
-        # Public for the modules above.
-        # @return [Boolean] whether somebody would learn something from a read of it
-        def unread?(reflection)
-          recording = attached? && Recording.current # no block: it is asked of every record
-          while recording
-            observer = recording.observer
-            return true if observer.respond_to?(:unread?) && observer.unread?(reflection.active_record, reflection.name)
-
-            recording = recording.parent
-          end
-          false
-        end
-
-        # Public for the modules above, to be called by a method that ActiveRecord calls for purposes of its own, too.
-        def taken_directly(reflection)
-          return if !unread?(reflection) || of?(caller_locations(2, 1), active_record_folder)
-
-          used(reflection.active_record, reflection.name, :read)
-        end
-
-        # Public for the modules above: which of them is read cannot be seen.
-        def taken(model, kept)
           reflections = kept.keys.filter_map { |name| model.association_reflection(name) }
-          reflections.each { |reflection| used(reflection[:model], reflection[:name], :read) }
+          reflections.each { |reflection| notify(:used, reflection[:model], reflection[:name], :read) }
         end
-
-        # Public for the modules above. In doubt it is the application that reads, which makes no finding; a read that is overlooked
-        # makes a wrong one.
-        # @param callers [Array<Thread::Backtrace::Location>, nil] none where Ruby itself calls
-        def of_sequel?(callers) = of?(callers, sequel_folder)
 
         private
 
-        def of?(callers, folder)
+        # If in doubt the application reads, because a missed read makes a wrong finding.
+        # @param callers [Array<Thread::Backtrace::Location>, nil] nil if Ruby itself is the caller
+        def library?(callers, folder)
           path = callers&.first&.path
           path && folder ? path.start_with?(folder) : false
         end
 
+        # The folders are found by a constant, because the application may have wrapped any method.
         def active_record_folder = @active_record_folder ||= ActiveRecord.const_source_location(:VERSION).first&.[](%r{\A.*/active_record/})
 
-        # By a constant, because the application may have wrapped any method.
         def sequel_folder = @sequel_folder ||= Sequel.const_source_location(:VERSION).first&.[](%r{\A.*/sequel/})
 
-        def each_observer(message)
-          recording = attached? && Recording.current
-          while recording
-            yield recording.observer if recording.observer.respond_to?(message)
-            recording = recording.parent
-          end
-        end
-
         def prepend_to_active_record
-          ActiveRecordLoads.attach # first, because it looks at the arity of what it prepends to
           associations = ActiveRecord::Associations
           { associations::Preloader::Association => Preloads, associations::JoinDependency => Graphs, associations::Association => Targets,
             associations::CollectionProxy => ProxyTargets, associations::SingularAssociation => One,
-            associations::CollectionAssociation => Many }.each do |type, listener|
-            type.prepend(listener) unless type.include?(listener)
-          end
+            associations::CollectionAssociation => Many }.each { |type, hook| Instrument.prepend(hook, type) }
         end
 
         def prepend_to_sequel
-          datasets = Sequel::Model::Associations::DatasetMethods
-          datasets.prepend(SequelPreloads) unless datasets.include?(SequelPreloads)
-          Sequel::Model.prepend(SequelReads) unless Sequel::Model <= SequelReads # `Model.include?` would ask the dataset
+          Instrument.prepend(SequelPreloads, Sequel::Model::Associations::DatasetMethods)
+          Instrument.prepend(SequelReads, Sequel::Model)
         end
       end
     end

@@ -2,43 +2,24 @@
 
 module Castellan
   module Instrument
-    # How many rows a statement gave back, by what its driver answered. A write gives back none but by RETURNING: rows that it changed
-    # are no rows, as in ActiveRecord's `row_count`.
+    # Counts the rows that a statement returned, from the driver's result. Rows changed by a write do not
+    # count, like in ActiveRecord's `row_count`; rows of its RETURNING do.
     #
     #   RowCount.call(connection.exec("SELECT * FROM users"))   # => 162
-    #   RowCount.call(SQLite3::Statement)                       # => nil: its rows are read later, and nobody knows how many
-    #
-    # Never reads a row and makes no object.
+    #   RowCount.call(statement)                                # => nil: rows are read later, their number is unknown
     module RowCount
-      # Instead of this module, where what a driver answers is not what the database gave back.
-      UNKNOWN = ->(_answer) {}
+      # Used instead of this module where the driver's result does not hold the rows.
+      UNKNOWN = ->(_result) {}
 
-      # For a result set of sqlite3, which knows no number: counts what is read.
-      module Counted
-        def castellan_count = @castellan_count || 0
-
-        def next = counted(super)
-
-        def next_hash = counted(super)
-
-        private
-
-        def counted(row)
-          @castellan_count = castellan_count + 1 if row
-          row
-        end
-      end
-
-      # @param answer [Object] of a driver, or of ActiveRecord
+      # @param result [Object] of a driver, or of ActiveRecord
       # @return [Integer, nil]
-      def self.call(answer)
-        case answer
-        when Array then answer.size
-        when Counted then answer.castellan_count
+      def self.call(result)
+        case result
+        when Array then result.size
         else
-          return answer.length if defined?(ActiveRecord::Result) && answer.is_a?(ActiveRecord::Result)
+          return result.length if defined?(ActiveRecord::Result) && result.is_a?(ActiveRecord::Result)
 
-          answer.ntuples if defined?(PG::Result) && answer.is_a?(PG::Result) && !answer.cleared?
+          result.ntuples if defined?(PG::Result) && result.is_a?(PG::Result) && !result.cleared?
         end
       end
     end

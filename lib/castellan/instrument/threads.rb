@@ -4,16 +4,17 @@ require_relative "../instrument"
 
 module Castellan
   module Instrument
-    # Lets a thread that is started inside a recording belong to it. Opt-in, because it prepends to Thread and Fiber:
+    # Includes threads that are started inside a recording in the recording. Opt-in, because it prepends to
+    # Thread and Fiber:
     #
     #   require "castellan/instrument/threads"
     #
-    # Prepended at the first subscription to `Thread#initialize`, `Thread.start`, `Thread.fork` and `Fiber.schedule`; without a
-    # recording each costs one look at it. Each thread notifies observers of its own, made by `observer.strand`; an observer
-    # without that method is notified of the thread that opened the recording alone. For threads that were there before, hand
-    # the recording over: `Recording.resume(recording) { … }`.
+    # Prepended at the first subscription to `Thread#initialize`, `Thread.start`, `Thread.fork` and
+    # `Fiber.schedule`. Each thread notifies observers of its own, made by `observer.strand`; observers without
+    # that method are notified only of the thread that opened the recording. In threads that were started before,
+    # call `Recording.resume(recording) { … }`.
     module Threads
-      # Prepended to Thread: `Thread.new`, also of subclasses.
+      # Prepended to Thread, for `Thread.new` of it and its subclasses.
       module New
         def initialize(*arguments, **keywords, &block)
           super(*arguments, **keywords, &Threads.wrapped(block))
@@ -26,31 +27,31 @@ module Castellan
         def fork(*arguments, **keywords, &block) = super(*arguments, **keywords, &Threads.wrapped(block))
       end
 
-      # Prepended to Fiber's singleton class: a fiber of a scheduler is like a thread. (One that its starter resumes shares the
-      # recording of the thread.)
+      # Prepended to Fiber's singleton class: a fiber of a scheduler is like a thread.
       module Schedule
         def schedule(*arguments, **keywords, &block) = super(*arguments, **keywords, &Threads.wrapped(block))
       end
 
       class << self
-        def loaded? = true
+        # @return [Boolean] whether new threads are included
         def attached? = @attached || false
 
+        # Prepends to Thread and Fiber.
         def attach
-          unless Thread.include?(New)
-            Thread.prepend(New)
-            Thread.singleton_class.prepend(Start)
-            Fiber.singleton_class.prepend(Schedule) if Fiber.respond_to?(:schedule)
-          end
+          Instrument.prepend(New, Thread)
+          Instrument.prepend(Start, Thread.singleton_class)
+          Instrument.prepend(Schedule, Fiber.singleton_class)
           @attached = true
         end
 
+        # Includes no further threads; the modules stay prepended.
         def detach
           @attached = false
         end
 
-        # @param block [Proc, nil] what the thread will do
-        # @return [Proc, nil] the same, inside the recording of who starts it
+        # Public for the modules above.
+        # @param block [Proc, nil] the thread's work
+        # @return [Proc, nil] the same in the recording of the starting thread
         def wrapped(block)
           recording = block && attached? && Recording.current or return block
 

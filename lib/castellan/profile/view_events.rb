@@ -51,7 +51,7 @@ module Castellan
           case name
           when "process_action.action_controller" then action(recording, payload, started_ns, duration_ns)
           when /\Acache_/ then look(recording, name, payload, started_ns, duration_ns)
-          else recording.span(:render, text(name, payload), started_ns, duration_ns)
+          else recording.notify(:span, :render, text(name, payload), started_ns, duration_ns)
           end
         end
 
@@ -59,16 +59,16 @@ module Castellan
         def action(recording, payload, started_ns, duration_ns)
           view_ns = (payload[:view_runtime].to_f * 1e6).to_i
           name = "#{payload[:controller]}##{payload[:action]}"
-          recording.span(:view, name, started_ns + duration_ns - view_ns, view_ns) if view_ns.positive?
+          recording.notify(:span, :view, name, started_ns + duration_ns - view_ns, view_ns) if view_ns.positive?
         end
 
         # The block of `fetch` is the application's time, not the cache's; `fetch` notifies its read as
         # cache_read.
         def look(recording, name, payload, started_ns, duration_ns)
           case name
-          when /\Acache_read\./ then recording.cache(:rails, payload[:hit] ? :hit : :miss, started_ns, duration_ns)
-          when /\Acache_read_multi/ then recording.cache(:rails, several(payload), started_ns, duration_ns)
-          when /\Acache_write/ then recording.cache(:rails, :write, started_ns, duration_ns)
+          when /\Acache_read\./ then recording.notify(:cache, :rails, payload[:hit] ? :hit : :miss, started_ns, duration_ns)
+          when /\Acache_read_multi/ then recording.notify(:cache, :rails, several(payload), started_ns, duration_ns)
+          when /\Acache_write/ then recording.notify(:cache, :rails, :write, started_ns, duration_ns)
           end
         end
 

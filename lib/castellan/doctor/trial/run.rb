@@ -30,8 +30,8 @@ module Castellan
           end
 
           # (see Recording#query)
-          def query(sql, name, started_ns, duration_ns, cached, rows)
-            @counter.query(sql, name, started_ns, duration_ns, cached, rows)
+          def query(sql, name, started_ns, duration_ns, cached, rows, binds)
+            @counter.query(sql, name, started_ns, duration_ns, cached, rows, binds)
             @asked += 1 if !cached && @texts.fetch(sql) { @texts[sql] = @fingerprints.include?(Fingerprint.of(sql)) }
           end
 
