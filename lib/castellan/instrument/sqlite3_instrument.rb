@@ -42,6 +42,20 @@ module Castellan
 
       # Prepended to SQLite3::Statement: prepared ones, and those of `query`, `execute2` and `get_first_value`.
       module Prepared
+        # @return [Hash, nil] values bound before the execution
+        attr_reader :castellan_bound
+
+        # `bind_params` calls it, too.
+        def bind_param(key, value)
+          (@castellan_bound ||= {})[key] = value if Drivers.attached?
+          super
+        end
+
+        def clear_bindings!
+          @castellan_bound = nil
+          super
+        end
+
         def execute(*binds)
           return super unless Drivers.observe?
 
@@ -75,9 +89,11 @@ module Castellan
           Drivers.statement(sql, name, binds, rows, &send)
         end
 
-        # Values that were bound before the execution are unknown, so they count as different each time.
+        # Values that were bound before the subscription are unknown, so they count as different each time.
         def binds(statement, given)
-          given.empty? && statement.bind_parameter_count.positive? ? [Clock.monotonic_ns] : given
+          return given if given.any? || statement.bind_parameter_count.zero?
+
+          statement.castellan_bound&.values || [Clock.monotonic_ns]
         end
 
         # @return [String] the SQL; unknown if it was prepared before the subscription
