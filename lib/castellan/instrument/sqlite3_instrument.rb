@@ -42,10 +42,7 @@ module Castellan
 
       # Prepended to SQLite3::Statement: prepared ones, and those of `query`, `execute2` and `get_first_value`.
       module Prepared
-        # @return [Hash, nil] values bound before the execution
-        attr_reader :castellan_bound
-
-        # `bind_params` calls it, too.
+        # Keeps the values that are bound before the execution. `bind_params` calls it, too.
         def bind_param(key, value)
           (@castellan_bound ||= {})[key] = value if Drivers.attached?
           super
@@ -80,7 +77,7 @@ module Castellan
 
           Instrument.prepend(Statements, SQLite3::Database)
           Instrument.prepend(Prepared, SQLite3::Statement)
-          Instrument.prepend(Text, SQLite3::Statement) unless SQLite3::Statement.method_defined?(:sql)
+          SQLite3::Statement.prepend(Text) unless SQLite3::Statement.method_defined?(:sql)
         end
 
         # Public for the modules above. Each database in memory is one of its own.
@@ -93,7 +90,7 @@ module Castellan
         def binds(statement, given)
           return given if given.any? || statement.bind_parameter_count.zero?
 
-          statement.castellan_bound&.values || [Clock.monotonic_ns]
+          statement.instance_variable_get(:@castellan_bound)&.values || [Clock.monotonic_ns]
         end
 
         # @return [String] the SQL; unknown if it was prepared before the subscription
