@@ -11,7 +11,9 @@ module Castellan
 
       # @return [FetchPlan]
       def call
-        FetchPlan.new(root: node(@definition, @request.include, ""), format: @request.format, signature: @request.signature)
+        root = node(@definition, @request.include, "")
+        FetchPlan.new(root: root, format: @request.format, signature: @request.signature,
+                      for_viewers: root.each.any? { |node| node.definition.for_viewers? })
       end
 
       private

@@ -18,13 +18,13 @@ module Castellan
       attr_reader :root, :format, :nodes, :signature, :holes, :for_viewers
       alias for_viewers? for_viewers
 
-      def initialize(root:, format:, signature:)
+      def initialize(root:, format:, signature:, for_viewers: false)
         @root = root
         @format = format
         @nodes = root.each.to_a.freeze
         @signature = signature.dup.freeze
         @holes = @nodes.flat_map { |node| node.members.map(&:attribute).select { |attribute| attribute.source == :viewer } }.freeze
-        @for_viewers = @nodes.any? { |node| node.definition.for_viewers? }
+        @for_viewers = for_viewers
         @derived = BoundedCache.new(limit: 1_000)
         freeze
       end

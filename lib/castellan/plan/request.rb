@@ -92,7 +92,8 @@ module Castellan
       # @param viewer [Object, nil]
       # @return [Request]
       def seen_by(viewer)
-        hidden = @definition.reachable.select(&:for_viewers?).to_h { |definition| [definition, definition.hidden_from(viewer)] }.reject { |_, names| names.empty? }
+        hidden = @definition.reachable.to_h { |definition| [definition, definition.hidden_from(viewer)] }
+        hidden.reject! { |_, names| names.empty? }
         hidden.empty? ? self : dup.tap { |request| request.send(:hide, hidden) }.freeze
       end
 

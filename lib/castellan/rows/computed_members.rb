@@ -4,19 +4,17 @@ module Castellan
   module Rows
     # Computes members in Ruby: blocks of named columns, and columns that the ORM's type must cast.
     #
-    #   ComputedMembers.new(reader, rows, session, viewer).to_h   # => { 2 => ['"Ada Lovelace"', '"Alan Turing"'] }
+    #   ComputedMembers.new(reader, reader.coders, rows, session, viewer).to_h   # => { 2 => ['"Ada Lovelace"', '"Alan Turing"'] }
     #
     # Blocks receive a {BlockRow} with the declared columns, not the record.
     class ComputedMembers
-      # @return [Array<Symbol, nil>] the coders of the node's columns, nil for computed ones
-      attr_reader :coders
-
-      def initialize(reader, rows, session, viewer)
+      # @param coders [Array<Symbol, nil>] the coders of the node's columns, nil for those that the ORM casts
+      def initialize(reader, coders, rows, session, viewer)
         @reader = reader
+        @coders = coders
         @rows = rows
         @session = session
         @viewer = viewer
-        @coders = reader.coders
       end
 
       # @return [Hash{Integer => Array<String>}] JSON texts, one for each row, by position in node.members
@@ -61,7 +59,7 @@ module Castellan
       def values_of(member)
         case member.attribute.source
         when :computed then computed(member.attribute, member.positions)
-        when :column, :path then column_values(member.positions.first) unless coders[member.positions.first]
+        when :column, :path then column_values(member.positions.first) unless @coders[member.positions.first]
         end
       end
 

@@ -47,7 +47,7 @@ module Castellan
 
         @adapter.session do |session|
           rows = session.rows(scope.ids.size == 1 ? @single_sql : @sql, scope.ids, kept: true, indexed: @indexed)
-          retype = ->(index) { ComputedMembers.new(NodeReader.new(@node, @adapter, NONE), rows, session, viewer).retyped(index) }
+          retype = ->(index) { ComputedMembers.new(NodeReader.new(@node, @adapter, NONE), @coders, rows, session, viewer).retyped(index) }
           table = Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: NOTHING, computed: NONE, retype: retype)
           Plan::RowSet.new([table])
         end

@@ -39,7 +39,7 @@ module Castellan
         @width = @expressions.size
         @own_rows_sql = @single_own_rows_sql = NONE
         @joins = joins_paths?
-        @computes = node.members.any? { |member| member.attribute.source == :computed }
+        @computes = node.asides.any? || node.members.any? { |member| member.attribute.source == :computed }
         @by_key = node.definition.id_column == adapter.primary_key
       end
 
@@ -56,7 +56,7 @@ module Castellan
       # @!attribute joins?
       #   @return [Boolean] whether the list can use joins: not if a subquery needs the rows under another table name
       # @!attribute computes?
-      #   @return [Boolean] whether a block computes one of the members
+      #   @return [Boolean] whether a block computes a member, a link or a meta object
       attr_reader :joins, :computes
       alias joins? joins
       alias computes? computes

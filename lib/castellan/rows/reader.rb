@@ -120,10 +120,11 @@ module Castellan
       # Builds the table of rows, and queues the queries for their links and related rows.
       # @yieldparam table [Plan::RowSet::Table]
       def fill(reader, rows, reading, linkage = linkage(reader, reading))
-        members = ComputedMembers.new(reader, rows, ColumnValues, reading.viewer)
-        computed = reader.computes? || members.coders.include?(nil) ? members.to_h : NONE
-        table = Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: members.coders, links: NOTHING, computed: computed,
-                                        asides: (members.asides if reader.node.asides.any?), retype: members)
+        coders = reader.coders
+        members = ComputedMembers.new(reader, coders, rows, ColumnValues, reading.viewer) if reader.computes? || coders.include?(nil)
+        retype = members || ->(index) { ComputedMembers.new(reader, coders, rows, ColumnValues, reading.viewer).retyped(index) }
+        table = Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: coders, links: NOTHING,
+                                        computed: members ? members.to_h : NONE, asides: members&.asides, retype: retype)
         reading.tables[reader.node] = table
         yield table if block_given?
         table.links = linkage.of(rows) if linkage
@@ -177,8 +178,9 @@ module Castellan
           reader = @kept[@plan.root] || reader(@plan.root, reading)
           joinable = reader.joins? && @adapter.joinable?(scope)
           statement = reader.sql(joinable: joinable) { |list, joins| @adapter.select_sql(scope, list, joins) }
-          fill(reader, session.rows(statement, nil, kept: true), reading, (linkage(reader, reading) if reader.node.edges.any?))
-          reading.run(@adapter, session)
+          linkage = linkage(reader, reading) if reader.links.any?
+          fill(reader, session.rows(statement, nil, kept: true), reading, linkage)
+          reading.run(@adapter, session) if linkage
         end
       end
 

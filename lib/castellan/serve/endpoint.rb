@@ -102,15 +102,14 @@ module Castellan
       def document_for(env, viewer, id)
         parameters = parameters(env["QUERY_STRING"] || "")
         request = parameters.request
-        document = @resource.document(scope(viewer), viewer: viewer, id: id || :all, query: request, **@around)
+        document = @resource.document(@scope ? scope(viewer) : :all, viewer: viewer, id: id || :all, query: request, **@around)
+        document.public! unless @authenticated
         link(document, env["SCRIPT_NAME"], parameters) if id.nil? && @json_api && request.page
-        @authenticated ? document : document.public!
+        document
       end
 
       # An empty relation hides everything; nil is more likely a mistake.
       def scope(viewer)
-        return :all unless @scope
-
         @scope.call(viewer) || raise(ConfigurationError, "scope: of #{@path} returned nil; return a relation or dataset, an empty one " \
                                                          "where the viewer may see nothing")
       end
