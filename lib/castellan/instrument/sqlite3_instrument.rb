@@ -88,7 +88,7 @@ module Castellan
 
         # Values that were bound before the subscription are unknown, so they count as different each time.
         def binds(statement, given)
-          return given if given.any? || statement.bind_parameter_count.zero?
+          return given if !given.empty? || statement.bind_parameter_count.zero?
 
           statement.instance_variable_get(:@castellan_bound)&.values || [Clock.monotonic_ns]
         end
