@@ -170,7 +170,8 @@ module OneByOneContract
     %w[abc abd].each { |id| 2.times { world::Print.create!(stamp_id: world::Stamp.find_or_create_by!(id: id).id) } }
     %i[prints first_print].each do |name|
       assert_found_by_each(world::Stamp, name)
-      refute_includes plain(world::Stamp, name).document.explain, "because"
+      padded = plain(world::Stamp, name).document.explain.include?("different texts can be equal")
+      assert_equal world::Base.connection.adapter_name == "PostgreSQL", padded
     end
   end
 
@@ -344,14 +345,12 @@ class OneByOneOnPostgresTest < Minitest::Test
     end
   end
 
-  def test_text_keys_cause_no_query_per_record
+  def test_keys_with_collations_are_compared_by_the_database_for_each_record
     fill
     Keys::PAIRS.each_key do |name|
       assert_one_found_by_each(keys::Key, :"of_#{name}")
       assert_found_by_each(keys::Lock, :"by_#{name}")
-      locks = plain(keys::Lock, :"by_#{name}")
-      assert_operator statements { locks.render(keys::Lock.order(:id)) }, :<=, 2, name
-      assert_operator statements { to_one(keys::Key, :"of_#{name}").render(keys::Key.order(:id)) }, :<=, 2, name
+      assert_includes plain(keys::Lock, :"by_#{name}").document.explain, "different texts can be equal"
     end
   end
 
@@ -364,12 +363,5 @@ class OneByOneOnPostgresTest < Minitest::Test
       keys::Lock.create!(Keys::PAIRS.transform_values { text })
       [text, index.zero? ? text.upcase : "#{text}  "[0, 6]].each { |one| keys::Key.create!(Keys::PAIRS.transform_values { one }) }
     end
-  end
-
-  def statements(&)
-    count = 0
-    counts = ->(*, payload) { count += 1 unless payload[:name] == "SCHEMA" }
-    ActiveSupport::Notifications.subscribed(counts, "sql.active_record", &)
-    count
   end
 end

@@ -132,7 +132,7 @@ module Castellan
 
       # @return [Object, nil] nil where rows cannot follow the path, so that the tables are not known either
       def adapter_at(adapter, path)
-        Rows::PathReason.broken(adapter, path) ? nil : adapter.at(path)
+        Rows::ModelReasons.broken_path(adapter, path) ? nil : adapter.at(path)
       end
 
       def locale

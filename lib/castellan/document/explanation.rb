@@ -84,6 +84,8 @@ module Castellan
 
       def model_reasons(node, adapter, indent)
         found = Rows::ModelReasons.of(node, adapter)
+        reason = adapter.scope_reason(@document.paged) if node.equal?(@document.plan.root) && adapter.model
+        found += ["the scope: #{reason}"] if reason
         return [] if found.empty?
 
         ["#{indent}  the models of this type are loaded once, in one batch, and all its members are read from them, because:",

@@ -65,7 +65,7 @@ module Castellan
         return enum_for(:each) unless block
         return yield whole unless divided?
 
-        @snapshot ? @adapter.division.snapshot { write(&block) } : write(&block)
+        @snapshot ? @adapter.snapshot { write(&block) } : write(&block)
         nil
       end
 
@@ -102,7 +102,7 @@ module Castellan
 
       # ActiveRecord before 7.2 may lease a connection to build a statement.
       def apart(&block)
-        @adapter.respond_to?(:division) ? @adapter.division.apart(&block) : yield
+        @adapter.apart(&block)
       end
 
       def write(&block)

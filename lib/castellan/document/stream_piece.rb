@@ -61,7 +61,7 @@ module Castellan
       def rendering(&block) = Recording.span(:render, @plan.root.definition.name, &block)
 
       def read(scope)
-        @adapter.division.apart do
+        @adapter.apart do
           row_set = @rendering.rows_of(@plan, @adapter, scope)
           yield row_set, @rendering.template_of(@plan)
         ensure

@@ -2,7 +2,6 @@
 
 require "active_record"
 require_relative "../rows"
-require_relative "flat_reader"
 
 module Castellan
   module Rows
@@ -32,6 +31,37 @@ module Castellan
         new(object.is_a?(::ActiveRecord::Relation) ? object.klass : object)
       end
 
+      # @return [Array<Class>] the loaded subclasses that share the model's table (single table inheritance)
+      def self.subclasses(model)
+        inherited?(model) ? model.descendants : NO_CLASSES
+      end
+
+      # @return [Boolean] whether subclasses share the model's table
+      def self.inherited?(model)
+        model.columns_hash.key?(model.inheritance_column.to_s)
+      end
+
+      # Compares the types of the two columns of an association's join. ActiveRecord casts the owner's key to
+      # the other column's type; preloading and rows compare strings: "08" does not match 8.
+      # @param owner [Class] the model of the keys
+      # @param link [ActiveRecord::Reflection::AbstractReflection] leads to the table with the other column
+      # @param related [Class] the model of that table
+      # @return [Boolean] whether two keys are equal only if their texts are
+      def self.comparable_keys?(owner, link, related = link.klass)
+        columns = [owner.columns_hash[link.join_foreign_key.to_s], related.columns_hash[link.join_primary_key(related).to_s]].compact
+        types = columns.map { |column| column.type == :string ? :text : column.type || column.sql_type }
+        types.uniq.size < 2 && columns.all? { |column| one_text?(column) }
+      end
+
+      # {OwnerKey}'s number does not fit into a small integer.
+      def self.one_text?(column)
+        return false if column.type == :citext || PADDED.match?(column.sql_type.to_s)
+        return column.limit.nil? || column.limit >= KEY_BYTES if column.type == :integer
+
+        column.collation.nil? || EXACT.include?(column.collation.upcase)
+      end
+      private_class_method :one_text?
+
       # @param memo [BoundedCache] shared by the adapters of associated models
       def initialize(model, memo = BoundedCache.new(limit: 10_000))
         @model = model
@@ -45,8 +75,11 @@ module Castellan
 
       DIALECTS = { "SQLite" => :sqlite, "PostgreSQL" => :postgres, "PostGIS" => :postgres }.freeze
       EXACT = %w[BINARY C POSIX].freeze # collations
+      PADDED = /\A(?:character|bpchar)(?:\(|\z)/ # PostgreSQL's char(n), padded with blanks that comparisons ignore
+      KEY_BYTES = 4
+      NO_CLASSES = [].freeze
       GIVES_BACK = ::ActiveRecord::ConnectionHandling.method_defined?(:with_connection)
-      private_constant :DIALECTS, :EXACT, :GIVES_BACK
+      private_constant :DIALECTS, :EXACT, :PADDED, :KEY_BYTES, :NO_CLASSES, :GIVES_BACK
 
       # @!group Checking declarations
 
@@ -92,16 +125,7 @@ module Castellan
       def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer))
         classes = loaded_classes(plan)
         key = classes.empty? ? @reader : [@reader, *classes]
-        plan.derive(key) { FlatReader.of(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
-      end
-
-      # Loads the records of a scope, each once, in one statement through the caller's relation.
-      # @param whole [Boolean] select all columns, unless the scope aliases something as a column
-      # @return [Array<ActiveRecord::Base>]
-      def load(scope, whole: false)
-        scope = narrowed(scope)
-        scope = ExpandedOrder.of(scope).except(:select) if whole && !renames?(scope)
-        RelationSql.records(scope).to_a.uniq
+        plan.derive(key) { Reader.new(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
       end
 
       # @param ids [Array] values of `column`
@@ -113,16 +137,28 @@ module Castellan
         (column.is_a?(Array) ? by_several(all, ids, column) : all.where(column => ids)).to_a
       end
 
-      # @return [Division] reads a scope in batches
-      def division
-        Division.new(self)
-      end
-
       # @!group Reading a plan
 
       # @yieldparam session [Session] valid inside the block
       def session
         lease { |connection| yield Session.new(connection, statement_name, dialect) }
+      end
+
+      # Releases the connection after the block, unless the caller held it. ActiveRecord before 7.2 keeps
+      # leases.
+      def apart
+        pool = model.connection_pool
+        held = pool.active_connection?
+        yield
+      ensure
+        pool.release_connection unless held
+      end
+
+      # Runs the block in the caller's transaction, or in a new one where all statements see the same rows.
+      def snapshot(&block)
+        return yield if model.connection_pool.active_connection? && model.connection.transaction_open?
+
+        model.transaction(**(dialect.name == :postgres ? { isolation: :repeatable_read } : {}), &block)
       end
 
       # @yieldparam session [Session] for schema queries, which query observers ignore
@@ -182,16 +218,6 @@ module Castellan
       # @return [String] the same for all models of one database
       def database_name
         model.connection_specification_name
-      end
-
-      # @param name [String] a collation
-      # @return [Boolean] whether two strings are equal in it only if their bytes are
-      def exact_collation?(name)
-        return EXACT.include?(name.upcase) unless dialect.name == :postgres
-
-        !@memo.fetch([:loose, model.connection_specification_name]) {
-          lease { |connection| connection.select_values(PostgresDriver::LOOSE_COLLATIONS, "SCHEMA") }
-        }.include?(name)
       end
 
       # @return [String] the quoted table
@@ -323,7 +349,7 @@ module Castellan
 
       def several?(object)
         object = object.klass if object.is_a?(::ActiveRecord::Relation)
-        object.is_a?(Class) && object < ::ActiveRecord::Base && Subclasses.several?(object)
+        object.is_a?(Class) && object < ::ActiveRecord::Base && ActiveRecordRows.inherited?(object)
       end
 
       def learn(connection)
@@ -340,16 +366,9 @@ module Castellan
   end
 end
 
-require_relative "active_record_rows/division"
 require_relative "active_record_rows/instances"
 require_relative "active_record_rows/session"
-require_relative "active_record_rows/statement_error"
-require_relative "active_record_rows/subclasses"
 require_relative "active_record_rows/column_types"
-require_relative "active_record_rows/order_of_joined"
-require_relative "active_record_rows/expanded_order"
 require_relative "active_record_rows/relation_sql"
-require_relative "active_record_rows/lazy_statement"
 require_relative "active_record_rows/constant_scope"
-require_relative "active_record_rows/key_types"
 require_relative "active_record_rows/association"

@@ -6,6 +6,8 @@ module Castellan
     module Adapter
       # @return [Array<String>] the ids of the scope's rows as strings, in its order
       def ids(scope, column = primary_key)
+        return instances.read(load(scope), column).map(&:to_s) if scope_reason(scope)
+
         session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
       end
 
@@ -83,6 +85,11 @@ module Castellan
         offset = offset.to_i
         left = own_limit && [own_limit.to_i - offset, 0].max
         [[limit, left].compact.min, own_offset.to_i + offset]
+      end
+
+      # @return [Integer] the number of rows that a limit and an offset leave
+      def within_window(limit, offset, count)
+        [[count - offset.to_i, 0].max, limit&.to_i].compact.min
       end
 
       # The relation or dataset of the scope; for {ChosenIds} the one narrowed to the ids.

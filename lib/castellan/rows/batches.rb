@@ -30,20 +30,17 @@ module Castellan
         @scope = scope
         @column = column
         @size = size
-        @division = adapter.division
       end
 
-      # @return [Boolean] whether the scope can be split by ids
+      # @return [Boolean] whether the scope can be split by ids: not if its records must be loaded
       def possible?
-        return false unless @division && @column == @adapter.primary_key && @adapter.scope?(@scope)
-
-        @division.apart { @division.possible?(@scope) }
+        @adapter.scope?(@scope) && @column == @adapter.primary_key && @adapter.apart { @adapter.scope_reason(@scope).nil? }
       end
 
       # @yieldparam scope [Object] the relation or dataset of the next batch
       # @yieldreturn [End, nil] the end of the batch; nil stops
       def each(&block)
-        direction = @division.key_order(@scope)
+        direction = @adapter.key_order(@scope)
         direction ? by_key(direction, &block) : listed(&block)
       end
 
@@ -51,19 +48,19 @@ module Castellan
 
       # Building a relation may lease a connection too (ActiveRecord before 7.2).
       def by_key(direction)
-        batch = scope = @division.apart { @adapter.page(@adapter.order(@scope, [[@column, direction]]), limit: @size, offset: nil) }
+        batch = scope = @adapter.apart { @adapter.page(@adapter.order(@scope, [[@column, direction]]), limit: @size, offset: nil) }
         loop do
           ended = yield batch
           break if ended.nil? || ended.count < @size
 
-          batch = @division.apart { @division.after(scope, @adapter.cast(@column, ended.id), direction) }
+          batch = @adapter.apart { @adapter.after(scope, @adapter.cast(@column, ended.id), direction) }
         end
       end
 
       def listed
-        unlimited = @division.unlimited(@scope)
-        @division.apart { ids }.each_slice(@size) do |some|
-          yield(@division.apart { @adapter.by_ids(unlimited, some, @column) }) || break
+        unlimited = @adapter.unlimited(@scope)
+        @adapter.apart { ids }.each_slice(@size) do |some|
+          yield(@adapter.apart { @adapter.by_ids(unlimited, some, @column) }) || break
         end
       end
 

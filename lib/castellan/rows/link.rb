@@ -111,7 +111,7 @@ module Castellan
         return to_one unless association.to_many?
 
         read_statement
-        simple = @parent_column && association.owner_key == @id_column && !association.equated?
+        simple = @parent_column && association.owner_key == @id_column
         return :own_rows if @own_rows && simple && association.direct?
         return :grouped if groups?
         return :pairs if simple

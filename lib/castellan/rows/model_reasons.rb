@@ -8,6 +8,8 @@ module Castellan
     #
     # One such member makes the whole type load through models; other types stay rows.
     class ModelReasons
+      AS_STORED = "write as_stored: true for the column as it is in the table"
+
       # @return [Array<String>]
       def self.of(node, adapter)
         new(node, adapter).to_a
@@ -31,6 +33,36 @@ module Castellan
         return "the key of #{definition.type} has several columns" if columns.size > 1
 
         "#{columns.first}, the id of #{definition.type}, is not written as it stands in the row"
+      end
+
+      # @param adapter [Object] the adapter of the model where the path begins
+      # @param path [Array<Symbol>] to-one associations
+      # @param column [Symbol] the column at the end of the path
+      # @param as_stored [Boolean] whether the model's methods and callbacks are ignored
+      # @return [String, nil] why rows cannot read the column; nil if they can
+      def self.of_path(adapter, path, column, as_stored: false)
+        broken = broken_path(adapter, path) and return broken
+        reason = adapter.at(path).record_reason(column) unless as_stored
+        "#{reason}; #{AS_STORED}" if reason
+      end
+
+      # @return [String, nil] why the path cannot be followed in SQL
+      def self.broken_path(adapter, path)
+        path.each do |name|
+          association = adapter.association(name)
+          reason = association.reason || ("it is in another database" unless association.adapter.same_database?(adapter))
+          return "#{name} cannot be read as rows: #{reason}" if reason
+
+          adapter = association.adapter
+        end
+        nil
+      end
+
+      # @param code [Method, UnboundMethod, Proc, nil]
+      # @return [String] its source location, as in " (app/models/user.rb:12)"; empty if Ruby has none
+      def self.place(code)
+        path, line = code&.source_location
+        path ? " (#{path.delete_prefix("#{Dir.pwd}/")}:#{line})" : ""
       end
 
       def initialize(node, adapter)
@@ -89,7 +121,7 @@ module Castellan
         walked = attribute.preloads
         return "#{attribute.name}: its block reads other records (preloads: #{walked.join(", ")})" if walked&.any?
 
-        reason = PathReason.broken(@adapter, attribute.path) if attribute.source == :path
+        reason = self.class.broken_path(@adapter, attribute.path) if attribute.source == :path
         "#{attribute.name}: #{reason}" if reason
       end
 
@@ -100,11 +132,11 @@ module Castellan
         return if attribute.as_stored
 
         reason = @adapter.record_reason(column)
-        "#{attribute.name}: #{reason}; #{PathReason::AS_STORED}" if reason
+        "#{attribute.name}: #{reason}; #{AS_STORED}" if reason
       end
 
       def of_path(attribute)
-        reason = PathReason.of(@adapter, attribute.path, attribute.columns.first, as_stored: attribute.as_stored)
+        reason = self.class.of_path(@adapter, attribute.path, attribute.columns.first, as_stored: attribute.as_stored)
         "#{attribute.name}: #{reason}" if reason
       end
 

@@ -27,8 +27,18 @@ module Castellan
         object.is_a?(Records)
       end
 
-      # @return [nil] records are not split into batches
-      def division
+      # @return [nil]
+      def primary_key
+        nil
+      end
+
+      # There is no connection to release.
+      def apart
+        yield
+      end
+
+      # @return [nil] records are loaded already
+      def scope_reason(_scope)
         nil
       end
 

@@ -37,11 +37,6 @@ module Castellan
         sql.gsub(LITERAL) { expression }
       end
 
-      # @return [String] the SQL with the key cast to that type
-      def cast(sql, type)
-        sql.gsub(LITERAL) { |key| "CAST(#{key} AS #{type})" }
-      end
-
       # @yieldparam column [String] the column that is compared with the key
       # @yieldreturn [String] the condition that replaces the comparison
       # @return [String] the SQL with that condition

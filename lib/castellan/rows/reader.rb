@@ -25,6 +25,7 @@ module Castellan
         @kept = {}.compare_by_identity
         plan.nodes.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes).keep unless @models[node] }
         @kept.freeze
+        @alone = alone
         freeze
       end
 
@@ -33,6 +34,8 @@ module Castellan
       # @param scopes [ViewerScopes] which rows this viewer may see
       # @return [Plan::RowSet]
       def call(scope, viewer: nil, scopes: ViewerScopes.new(viewer))
+        return by_ids_alone(scope.ids, viewer) if @alone && chosen?(scope) && !scope.ids.empty?
+
         @scopes.sql(scopes) if @scoped
         reading = Reading.new(viewer, scopes)
         given?(scope) ? given(scope, reading) : by_statement(scope, reading)
@@ -120,17 +123,34 @@ module Castellan
       # Builds the table of rows, and queues the queries for their links and related rows.
       # @yieldparam table [Plan::RowSet::Table]
       def fill(reader, rows, reading, linkage = linkage(reader, reading))
-        coders = reader.coders
-        members = ComputedMembers.new(reader, coders, rows, ColumnValues, reading.viewer) if reader.computes? || coders.include?(nil)
-        retype = members || ->(index) { ComputedMembers.new(reader, coders, rows, ColumnValues, reading.viewer).retyped(index) }
-        table = Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: coders, links: NOTHING,
-                                        computed: members ? members.to_h : NONE, asides: members&.asides, retype: retype)
-        reading.tables[reader.node] = table
+        table = reading.tables[reader.node] = table(reader, rows, reading.viewer)
         yield table if block_given?
         table.links = linkage.of(rows) if linkage
       end
 
       private
+
+      def table(reader, rows, viewer)
+        coders = reader.coders
+        members = ComputedMembers.new(reader, coders, rows, ColumnValues, viewer) if reader.computes? || coders.include?(nil)
+        retype = members || ->(index) { ComputedMembers.new(reader, coders, rows, ColumnValues, viewer).retyped(index) }
+        Plan::RowSet::Table.new(node: reader.node, rows: rows, coders: coders, links: NOTHING, computed: members ? members.to_h : NONE,
+                                asides: members&.asides, retype: retype)
+      end
+
+      # @return [NodeReader, nil] the reader of the only table, if its rows have no links
+      def alone
+        reader = @kept[@plan.root]
+        reader if reader&.by_ids_kept? && @plan.nodes.one? && reader.links.empty? && !@scoped
+      end
+
+      # One table by ids needs one SELECT, and no queue of queries.
+      def by_ids_alone(ids, viewer)
+        @adapter.session do |session|
+          rows = session.rows(@alone.by_ids_sql(ids.size), ids, kept: true, indexed: @alone.by_key?)
+          Plan::RowSet.new([table(@alone, rows, viewer)])
+        end
+      end
 
       def linkage(reader, reading)
         Linkage.new(self, reader, reading) unless reader.links.empty?
@@ -158,7 +178,7 @@ module Castellan
 
       # Whether the rows need no statement built from the scope.
       def given?(scope)
-        scope.is_a?(Records) || chosen?(scope) || @models[@plan.root] || @adapter.renames?(scope)
+        scope.is_a?(Records) || chosen?(scope) || @models[@plan.root] || @adapter.scope_reason(scope)
       end
 
       def given(scope, reading)

@@ -83,7 +83,7 @@ module Castellan
       # Whether an unloaded path can be read as rows.
       def rows?(attribute)
         !@adapter.model.nil? && @node.definition.id_column.is_a?(Symbol) && @instances.stored?(@records) &&
-          PathReason.of(@adapter, attribute.path, attribute.columns.first, as_stored: attribute.as_stored).nil?
+          ModelReasons.of_path(@adapter, attribute.path, attribute.columns.first, as_stored: attribute.as_stored).nil?
       end
 
       def fill(position, values, coder)

@@ -2,7 +2,6 @@
 
 require "sequel"
 require_relative "../rows"
-require_relative "flat_reader"
 
 module Castellan
   module Rows
@@ -47,7 +46,8 @@ module Castellan
       end
 
       DIALECTS = { sqlite: :sqlite, postgres: :postgres }.freeze
-      private_constant :DIALECTS
+      SERVER = :read_only
+      private_constant :DIALECTS, :SERVER
 
       # @!group Checking declarations
 
@@ -94,14 +94,7 @@ module Castellan
       # @return [Plan::RowSet]
       # @raise [Sequel::DatabaseError]
       def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer))
-        plan.derive([:reader, model]) { FlatReader.of(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
-      end
-
-      # Loads the records of a scope (of a dataset: hashes) in one statement through the caller's dataset.
-      # @param whole [Boolean] select all columns, if the scope selects some by their own names
-      # @return [Array<Sequel::Model, Hash>]
-      def load(scope, whole: false)
-        DatasetSql.records(whole ? widened(narrowed(scope)) : narrowed(scope), keys).all
+        plan.derive([:reader, model]) { Reader.new(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
       end
 
       # @param ids [Array] values of `column`
@@ -112,16 +105,23 @@ module Castellan
         (column.is_a?(Array) ? by_several(all, ids, column) : all.where(qualify(column) => ids)).all
       end
 
-      # @return [Division] reads a scope in batches
-      def division
-        Division.new(self)
-      end
-
       # @!group Reading a plan
 
       # @yieldparam session [Session] valid inside the block
       def session
         yield Session.new(database, dialect, prepares: @prepares)
+      end
+
+      # Sequel checks out a connection for each statement, so there is none to release after the block.
+      def apart
+        yield
+      end
+
+      # Runs the block in the caller's transaction, or in a new one where all statements see the same rows.
+      def snapshot(&block)
+        return yield if database.in_transaction?(server: SERVER)
+
+        database.transaction(server: SERVER, **(dialect.name == :postgres ? { isolation: :repeatable } : {}), &block)
       end
 
       # @yieldparam session [Session] for schema queries
@@ -264,8 +264,8 @@ module Castellan
         model.is_a?(Class)
       end
 
-      def qualify(column)
-        ::Sequel.qualify(@dataset.first_source_alias, column)
+      def qualify(column, dataset = @dataset)
+        ::Sequel.qualify(dataset.first_source_alias, column)
       end
     end
   end
@@ -273,9 +273,6 @@ end
 
 require_relative "sequel_rows/instances"
 require_relative "sequel_rows/session"
-require_relative "sequel_rows/division"
 require_relative "sequel_rows/column_types"
 require_relative "sequel_rows/dataset_sql"
-require_relative "sequel_rows/named"
-require_relative "sequel_rows/lazy_statement"
 require_relative "sequel_rows/association"

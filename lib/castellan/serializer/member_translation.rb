@@ -36,7 +36,7 @@ module Castellan
           return "#{name} is private" if adapter.model.private_method_defined?(name)
 
           reason = adapter.record_reason(name)
-          "#{reason}; #{Rows::PathReason::AS_STORED}" if reason
+          "#{reason}; #{Rows::ModelReasons::AS_STORED}" if reason
         end
 
         # @return [Boolean] whether a record gives that id as its row has it; a callback is taken to leave ids alone

@@ -32,8 +32,6 @@ module Castellan
           @model = reflection.klass unless reflection.polymorphic?
           @owner_key = single_key
           @reason = find_reason
-          @equated = @reason.nil? && key_types.equated?
-          @cast = key_types.cast if @equated
           freeze
         end
 
@@ -66,7 +64,7 @@ module Castellan
 
         # @return [LazyStatement]
         def lazy
-          LazyStatement.new(owner_record.association(name).scope, fallback_order: fallback_order, cast: @cast)
+          LazyStatement.new(owner_record.association(name).scope, fallback_order: fallback_order)
         end
 
         # @param id [Symbol] the related resource's id column
@@ -95,16 +93,10 @@ module Castellan
           !@reflection.through_reflection? && macro == :has_many
         end
 
-        # @return [Boolean] whether only the database can compare the keys, as with a case-insensitive
-        #   collation
-        def equated?
-          @equated
-        end
-
         # @param id [Symbol] the related resource's id column
         # @return [Boolean] whether the owner's foreign key is that id; false with a default scope
         def foreign_key_of?(id)
-          macro == :belongs_to && !@equated && unscoped? && @reflection.association_primary_key == id.to_s
+          macro == :belongs_to && unscoped? && @reflection.association_primary_key == id.to_s
         end
 
         # @return [Boolean] whether an index finds the related rows of one owner
@@ -116,7 +108,7 @@ module Castellan
 
         # @return [Symbol, nil] the related column that finds at most one row, if no scope applies
         def sure_key
-          return if to_many? || @equated || @reflection.through_reflection? || @reflection.type || !unscoped?
+          return if to_many? || @reflection.through_reflection? || @reflection.type || !unscoped?
 
           key = @reflection.join_primary_key
           key.to_sym if adapter.unique?(key)
@@ -151,7 +143,7 @@ module Castellan
         end
 
         def declared_anew?
-          Subclasses.of(@owner.model).any? { |klass| !klass.reflect_on_association(name).equal?(@reflection) }
+          ActiveRecordRows.subclasses(@owner.model).any? { |klass| !klass.reflect_on_association(name).equal?(@reflection) }
         end
 
         def own_key?(definition)
@@ -165,7 +157,7 @@ module Castellan
           source = @reflection.source_reflection
           join = @owner.association(@reflection.through_reflection.name)
           return unless unscoped? && join.direct? && source.macro == :belongs_to && !source.polymorphic?
-          return unless source.association_primary_key == id.to_s && !KeyTypes.of(@owner, join.model, source).mixed?
+          return unless source.association_primary_key == id.to_s && ActiveRecordRows.comparable_keys?(join.model, source)
 
           key = source.foreign_key.to_s
           sure = @owner.dialect.lateral? && join.adapter.references?(key, model.table_name, id.to_s)
@@ -224,13 +216,11 @@ module Castellan
           elsif scopes(@reflection).any? { |scope| scope.arity != 0 } then "its scope takes the owner"
           elsif @reflection.options[:disable_joins] then "disable_joins: true makes several statements of it"
           elsif OwnerKey.value(owner_key_type).nil? then "the type of #{owner_key} (#{owner_key_type}) cannot be a key here"
-          else reason_of_types || reason_of_scope
-          end
-        end
-
-        def reason_of_types
-          if key_types.mixed? && !key_types.equated? then "#{owner_key} and the column that is compared with it are of different types"
-          elsif key_types.narrow? then "the column that is compared with #{owner_key} holds small numbers alone"
+          elsif !ActiveRecordRows.comparable_keys?(@owner.model, @reflection.chain.last)
+            "#{owner_key} and the column that is compared with it are of different types, or of a type or collation in which " \
+              "different texts can be equal"
+          else
+            reason_of_scope
           end
         end
 
@@ -238,16 +228,13 @@ module Castellan
           return if scopes(@reflection).empty?
 
           relation = owner_record.association(name).scope
-          if RelationSql.renames?(relation) then "its scope selects something else under a column's name"
+          if RelationSql.expressions?(relation) then "its scope selects something else than columns"
+          elsif relation.from_clause.value then "its scope has a FROM of its own"
           elsif relation.eager_loading? then "its scope loads other records in one statement with its own"
           elsif !to_many? && relation.distinct_value && relation.offset_value then "its scope has DISTINCT with OFFSET"
           end
         rescue StandardError
           nil # the scope needs something that only a request has
-        end
-
-        def key_types
-          KeyTypes.of(@owner, @owner.model, @reflection.chain.last)
         end
 
         def keys(reflection)
@@ -260,6 +247,50 @@ module Castellan
         def scopes(reflection)
           own = [reflection.scope].compact
           reflection.through_reflection? ? own + scopes(reflection.through_reflection) + scopes(reflection.source_reflection) : own
+        end
+
+        # Builds the SQL that ActiveRecord would run to load an association lazily, for the owner of {OwnerKey}.
+        #
+        #   lazy.sql(%("roles"."id"))   # => SELECT "roles"."id" FROM "roles" … WHERE … = 1847362915 ORDER BY …
+        #
+        # Orders an association without an order by its keys, so that documents are deterministic.
+        class LazyStatement
+          def initialize(relation, fallback_order:)
+            @relation = relation.except(:includes, :preload, :eager_load)
+            @fallback = fallback_order
+            freeze
+          end
+
+          # @param list [String] the SELECT list
+          # @param single [Boolean] whether the association is to-one
+          # @return [String]
+          def sql(list, single: false)
+            relation = single ? first : ordered(@fallback)
+            relation.reselect(Arel.sql(list)).to_sql
+          end
+
+          # @return [String] SELECT of all related columns, with the scope's limit, DISTINCT and order
+          def whole_sql
+            key = @relation.klass.primary_key
+            ordered(key ? [@relation.klass.arel_table[key]] : []).to_sql
+          end
+
+          # @return [Boolean] whether it can read many owners at once (no LIMIT, DISTINCT or GROUP BY)
+          def plain?
+            @relation.limit_value.nil? && @relation.offset_value.nil? && !@relation.distinct_value && @relation.group_values.empty?
+          end
+
+          private
+
+          # The first row is also the first distinct row; with DISTINCT, PostgreSQL requires the order columns
+          # in the SELECT list.
+          def first
+            @relation.offset_value ? @relation.limit(1) : @relation.except(:distinct).limit(1)
+          end
+
+          def ordered(fallback)
+            @relation.order_values.empty? && fallback.any? && @relation.group_values.empty? ? @relation.order(*fallback) : @relation
+          end
         end
       end
     end

@@ -61,7 +61,7 @@ module Castellan
         # Assumes that after_find and after_initialize do not change keys, so that links can be rows.
         # @return [Boolean] whether the driver's value and the reader's value have the same string
         def identifies?(name)
-          return false if [@model, *Subclasses.of(@model)].any? { |klass| written_by_hand?(klass, name) || other_type?(klass, name) }
+          return false if models.any? { |klass| written_by_hand?(klass, name) || other_type?(klass, name) }
 
           coder = plain(name)
           coder ? IDENTIFYING.include?(coder) : WHOLE.include?(@model.type_for_attribute(name).class.name)
@@ -95,7 +95,7 @@ module Castellan
         # value. With STI, the reader may be a subclass's.
         # @return [Boolean] whether the column can be read only through an instance
         def reader_of_its_own?(name)
-          own_reader?(@model, name) || Subclasses.of(@model).any? { |klass| own_reader?(klass, name) || other_type?(klass, name) }
+          models.any? { |klass| own_reader?(klass, name) || (klass != @model && other_type?(klass, name)) }
         end
 
         # @return [String, nil] the type's class name if it is the application's (MoneyType, for example)
@@ -105,17 +105,20 @@ module Castellan
 
         # @return [String, nil] the callback or method that requires an instance, and its location
         def record_reason(name)
-          klass = [@model, *Subclasses.of(@model)].find { |one|
-            own_reader?(one, name) || (one != @model && other_type?(one, name))
-          } or return
+          klass = models.find { |one| own_reader?(one, name) || (one != @model && other_type?(one, name)) } or return
           event, callback = callbacks(klass).first
           return "the callback #{event} #{written_callback(klass, callback)} of #{klass} may set #{name}" if callback
           return "#{klass} has another type for #{name}" unless written_by_hand?(klass, name)
 
-          "#{klass} reads #{name} by its own method#{Place.of(klass.instance_method(name))}"
+          "#{klass} reads #{name} by its own method#{ModelReasons.place(klass.instance_method(name))}"
         end
 
         private
+
+        # With single table inheritance, rows may be of a subclass.
+        def models
+          [@model, *ActiveRecordRows.subclasses(@model)]
+        end
 
         # @return [Array<Array(String, Object)>] after_find and after_initialize, each with its filter
         def callbacks(model)
@@ -126,8 +129,8 @@ module Castellan
           case filter
           when Symbol
             method = model.instance_method(filter) if model.method_defined?(filter) || model.private_method_defined?(filter)
-            "#{filter.inspect}#{Place.of(method)}"
-          when Proc then "with a block#{Place.of(filter)}"
+            "#{filter.inspect}#{ModelReasons.place(method)}"
+          when Proc then "with a block#{ModelReasons.place(filter)}"
           else filter.class.name
           end
         end

@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "eager_loading"
-require_relative "record_times"
-
 module Castellan
   module Rows
     class ActiveRecordRows
@@ -59,12 +56,12 @@ module Castellan
 
         # (see ObjectInstances#loads_at_once?)
         def loads_at_once?(name)
-          EagerLoading.same?(@adapter, @model, name)
+          preloads_same?(@model, name)
         end
 
         # (see ObjectInstances#preload_where_same)
         def preload_where_same(records, name)
-          same = records.group_by(&:class).all? { |model, some| EagerLoading.same?(@adapter, model, name, named(model, name, some)) }
+          same = records.group_by(&:class).all? { |model, some| preloads_same?(model, name, named(model, name, some)) }
           preload(records, [name]) if same
         end
 
@@ -77,18 +74,77 @@ module Castellan
           records.filter_map { |record| record.association(name).klass }.uniq
         end
 
+        # Preloading differs from lazy loading in these cases: LIMIT and OFFSET (they apply to all parents
+        # together), GROUP BY, a SELECT without the key, DISTINCT or several orders on a :through path, a
+        # table that the path passes twice, and keys that are compared as strings.
+        # @param related [Array<Class>] for a polymorphic belongs_to, the classes that the records refer to
+        def preloads_same?(model, name, related = [])
+          reflection = model.reflect_on_association(name)
+          steps = steps(model, reflection)
+          relations = steps.map { |owner, step| relations(owner, step, step.polymorphic? ? related : [step.klass]) }
+          return false unless relations.all? && relations.first.all? { |own| whole?(own) }
+
+          passed = relations.drop(1).flatten(1)
+          return false unless passed.all? { |relation| whole?(relation) && !relation.distinct_value }
+
+          steps.one? || (relations.flatten(1).count { |relation| relation.order_values.any? } < 2 && !twice?(reflection))
+        end
+
+        # The association and those that it goes through, each with its owner model.
+        def steps(model, reflection)
+          return [[model, reflection]] unless reflection.through_reflection?
+
+          through = reflection.through_reflection
+          [[model, reflection], *steps(model, through), *steps(through.klass, reflection.source_reflection)]
+        end
+
+        # The relations of the step's scopes; nil if one needs a record, or if keys do not compare as strings.
+        def relations(owner, step, classes)
+          return unless step.through_reflection? || classes.all? { |klass| ActiveRecordRows.comparable_keys?(owner, step, klass) }
+          return classes.reject { |klass| klass.default_scopes.empty? }.map(&:all) unless step.scope
+          return if step.scope.arity != 0 || classes.empty?
+
+          classes.map { |klass| klass.all.instance_exec(&step.scope) || klass.all }
+        end
+
+        def whole?(relation)
+          !relation.limit_value && !relation.offset_value && relation.group_values.empty? && relation.select_values.empty?
+        end
+
+        def twice?(reflection)
+          tables = reflection.chain.map { |link| link.klass.table_name }
+          tables != tables.uniq
+        end
+
         # Returns dates and times as the encoder reads them fastest; nil if not all are dates (infinity is
         # not).
         def values(records, column, coder)
           case coder
           when :date then dates(read_column(records, column))
-          when :datetime then RecordTimes.of(records, column) { |some| times(read_column(some, column)) }
+          when :datetime then times(records, column)
           else read_column(records, column)
           end
         end
 
-        def times(values)
-          values.map { |time| ::ActiveSupport::TimeWithZone === time ? time.utc : time } # rubocop:disable Style/CaseEquality
+        # A time that nobody has read or assigned is still the driver's string, in UTC: parsing it only to
+        # format it again would dominate the record's cost. The first record is representative.
+        def times(records, column)
+          return parsed(records, column) unless unread?(records.first, column)
+
+          assigned = :"#{column}_came_from_user?"
+          records.map do |record|
+            text = record.read_attribute_before_type_cast(column)
+            text.is_a?(String) && !record.public_send(assigned) ? text : parsed([record], column).first
+          end
+        end
+
+        def unread?(record, column)
+          record.has_attribute?(column) && record.read_attribute_before_type_cast(column).is_a?(String) &&
+            !record.accessed_fields.include?(column)
+        end
+
+        def parsed(records, column)
+          read_column(records, column).map { |time| ::ActiveSupport::TimeWithZone === time ? time.utc : time } # rubocop:disable Style/CaseEquality
         end
 
         def dates(values)

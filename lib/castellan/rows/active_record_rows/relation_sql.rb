@@ -7,12 +7,13 @@ module Castellan
       # strict_loading, readonly).
       #
       #   RelationSql.select(RelationSql.once(User.joins(:roles).distinct), %("users"."id"))
+      #   RelationSql.reason(User.group(:id))   # => "it has GROUP BY or HAVING": its records are loaded instead
       module RelationSql
         WINDOW = %i[order limit offset lock readonly].freeze
         INSTANCES = %i[includes preload eager_load].freeze
-        ALIAS = /\bAS\s+["`]?(\w+)/i
-        NONE = [].freeze
-        private_constant :WINDOW, :INSTANCES, :ALIAS, :NONE
+        SELECTED = %i[select distinct lock].freeze
+        UNUSUAL = %i[select from group having joins left_outer_joins eager_load includes].freeze
+        private_constant :WINDOW, :INSTANCES, :SELECTED, :UNUSUAL
 
         module_function
 
@@ -21,22 +22,53 @@ module Castellan
           relation.reselect(Arel.sql(list)).to_sql
         end
 
-        # The relation for loading records: keeps what the caller selects, preloads and extends, unless a
-        # limit would count duplicate rows of a join.
-        # @return [ActiveRecord::Relation]
-        def records(relation)
-          return relation unless relation.limit_value || relation.offset_value
-          return relation if relation.eager_loading? || !multiplies?(relation)
+        # @return [String, nil] why the relation's rows cannot be selected in its order, each once
+        def reason(relation)
+          values = relation.values
+          return unless values.keys.intersect?(UNUSUAL)
 
-          within(relation).merge(relation.only(:preload, :includes, *(:select if renames?(relation))))
+          if values.key?(:from) then "it has a FROM of its own"
+          elsif expressions?(relation) then "it selects something else than columns"
+          elsif values.key?(:group) || values.key?(:having) then "it has GROUP BY or HAVING"
+          elsif repeats?(relation) && !own_order?(relation)
+            "it joins tables, and its order is not made of its own columns alone, as in order(name: :desc)"
+          end
+        end
+
+        # @return [Boolean] whether the relation selects anything but columns of its table
+        def expressions?(relation)
+          !relation.select_values.all? { |selected| columns?(selected, relation.klass) }
+        end
+
+        # @return [Boolean] whether a join may return a row several times
+        def repeats?(relation)
+          !relation.klass.primary_key.nil? &&
+            (relation.joins_values.any? || relation.left_outer_joins_values.any? || relation.eager_loading?)
         end
 
         # Turns a relation with duplicate rows into `WHERE id IN (relation)`, with its order and limit.
         # @return [ActiveRecord::Relation]
         def once(relation)
-          plain = ExpandedOrder.of(relation)
-          plain = plain.left_outer_joins(*joined(relation)) if relation.eager_loading?
-          multiplies?(plain) ? within(without(plain, INSTANCES)) : without(plain, [*INSTANCES, :select])
+          return without(relation, [*INSTANCES, :select, *(:distinct if relation.klass.primary_key)]) unless repeats?(relation)
+
+          all = joined(relation).except(*WINDOW, *INSTANCES, *SELECTED)
+          among(relation.klass, all).merge(relation.only(*WINDOW))
+        end
+
+        # @return [ActiveRecord::Relation] with JOINs instead of eager loading
+        def joined(relation)
+          return relation unless relation.eager_loading?
+
+          relation.left_outer_joins(*relation.eager_load_values, *(relation.includes_values if relation.references_values.any?))
+        end
+
+        # @return [Array<Symbol>] the primary key's columns
+        # @raise [DeclarationError]
+        def keys(model)
+          keys = Array(model.primary_key).map(&:to_sym)
+          return keys if keys.any?
+
+          raise DeclarationError, "#{model}: a scope with a join, DISTINCT, GROUP BY or LIMIT needs a primary key (a view has none)"
         end
 
         # Returns the relation itself if it has none of these values, because `except` copies it.
@@ -44,44 +76,6 @@ module Castellan
           relation.values.keys.intersect?(values) ? relation.except(*values) : relation
         end
 
-        # Wraps a limited relation so that its rows can be ordered again; its other values stay.
-        # @return [ActiveRecord::Relation]
-        def chosen(relation)
-          relation.unscope(:order, :limit, :offset).merge(among(relation.klass, once(relation)))
-        end
-
-        # @return [Boolean] whether a selected expression is named like a column
-        def renames?(relation)
-          relation.select_values.any? { |selected| aliases(selected).any? { |name| relation.klass.columns_hash.key?(name) } }
-        end
-
-        def aliases(selected)
-          case selected
-          when Arel::Nodes::As then [selected.right.to_s]
-          when String then selected.scan(ALIAS).flatten
-          else NONE
-          end
-        end
-
-        def joined(relation)
-          relation.eager_load_values + (relation.references_values.any? ? relation.includes_values : [])
-        end
-
-        def multiplies?(relation)
-          relation.distinct_value || relation.group_values.any? ||
-            (relation.klass.primary_key && (relation.joins_values.any? || relation.left_outer_joins_values.any?))
-        end
-
-        def within(relation)
-          model = relation.klass
-          joined = OrderOfJoined.needed?(relation)
-          return OrderOfJoined.apply(relation, keys(model)).merge(relation.only(*(WINDOW - [:order]))) if joined
-
-          among(model, relation.unscope(:order, :limit, :offset, :select).except(:distinct)).merge(window(relation))
-        end
-
-        # @param chosen [ActiveRecord::Relation] a relation of the same table
-        # @return [ActiveRecord::Relation] the rows whose keys it selects
         def among(model, chosen)
           columns = keys(model).map { |key| model.arel_table[key] }
           ids = chosen.reselect(*columns)
@@ -90,17 +84,26 @@ module Castellan
           model.unscoped.where(Arel::Nodes::In.new(Arel::Nodes::Grouping.new(columns), ids.arel.ast))
         end
 
-        def keys(model)
-          keys = Array(model.primary_key)
-          return keys if keys.any?
-
-          raise DeclarationError, "#{model}: a scope with a join, DISTINCT, GROUP BY or LIMIT needs a primary key (a view has none)"
+        def columns?(selected, model)
+          case selected
+          when Symbol, String
+            selected.to_s.split(",").all? { |part| column?(part.delete('"`').strip.delete_prefix("#{model.table_name}."), model) }
+          when Arel::Attributes::Attribute then selected.relation == model.arel_table
+          else false
+          end
         end
 
-        # Keeps order, limit, offset, lock and readonly for the outer statement.
-        def window(relation)
-          relation.only(*WINDOW)
+        def column?(name, model)
+          name == "*" || model.columns_hash.key?(name) || model.attribute_aliases.key?(name)
         end
+
+        def own_order?(relation)
+          own = relation.klass.arel_table
+          relation.order_values.all? do |term|
+            term.is_a?(Arel::Nodes::Ordering) && term.expr.is_a?(Arel::Attributes::Attribute) && term.expr.relation == own
+          end
+        end
+        private_class_method :without, :among, :columns?, :column?, :own_order?
       end
     end
   end

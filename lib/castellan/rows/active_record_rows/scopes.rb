@@ -3,7 +3,7 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Narrows, orders, pages and counts the caller's relation, and returns its SQL.
+      # Narrows, orders, pages, counts and loads the caller's relation, and returns its SQL.
       #
       #   rows = ActiveRecordRows.for(User)
       #   rows.page(rows.order(User.where(active: true), [%i[email asc]]), limit: 20, offset: 40)
@@ -20,9 +20,22 @@ module Castellan
           object.is_a?(::ActiveRecord::Relation) && object.klass <= model
         end
 
-        # @return [Boolean] whether the scope aliases something as a column, which requires records
-        def renames?(scope)
-          RelationSql.renames?(narrowed(scope))
+        # @return [String, nil] why the scope's records must be loaded; nil if rows can be selected
+        def scope_reason(scope)
+          RelationSql.reason(narrowed(scope))
+        end
+
+        # Loads the records of a scope, each once, in one statement through the caller's relation. A limit
+        # counts records, not the rows of a join.
+        # @param whole [Boolean] select all columns, unless the scope selects expressions
+        # @return [Array<ActiveRecord::Base>]
+        def load(scope, whole: false)
+          relation = narrowed(scope)
+          expressions = RelationSql.expressions?(relation)
+          relation = relation.except(:select) if whole && !expressions
+          plain = relation.group_values.empty? && !relation.distinct_value && !expressions
+          relation = at_keys(relation) if plain && limited?(relation) && RelationSql.repeats?(relation)
+          relation.to_a.uniq
         end
 
         # @param ids [Array<String, Integer>]
@@ -62,11 +75,10 @@ module Castellan
 
         # @return [Integer] the number of distinct rows, within the scope's own limit
         def count(scope)
-          once = RelationSql.once(narrowed(scope)).unscope(:order, :lock)
-          return once.count unless once.limit_value || once.offset_value
-
-          keys = Array(model.primary_key)
-          model.unscoped.from(keys.any? ? once.select(*keys) : once, :castellan_counted).count
+          relation = narrowed(scope)
+          all = relation.unscope(:order, :limit, :offset, :lock)
+          count = RelationSql.reason(all) ? count_apart(all) : RelationSql.once(all).count
+          within_window(relation.limit_value, relation.offset_value, count)
         end
 
         # @param plan [Plan::FetchPlan, nil] adds the scopes of its associations, the time zone and the shard
@@ -96,9 +108,8 @@ module Castellan
         # @param columns [Array<Symbol>]
         # @return [String] SELECT of these columns for exactly the relation's rows, for use in `IN (…)`
         def subquery_sql(relation, columns)
-          limited = relation.limit_value || relation.offset_value
-          relation = relation.left_outer_joins(*RelationSql.joined(relation)) if relation.eager_loading?
-          relation = relation.except(:includes, :preload, :eager_load, :lock)
+          limited = limited?(relation)
+          relation = RelationSql.joined(relation).except(:includes, :preload, :eager_load, :lock)
           if relation.select_values.any? || (relation.distinct_value && limited)
             list = columns.map { |column| "castellan_scope.#{quote(column)}" }.join(", ")
             return "SELECT #{list} FROM (#{relation.to_sql}) AS castellan_scope"
@@ -108,17 +119,37 @@ module Castellan
         end
 
         # @param joins [String, nil] see {JoinedPaths}
-        # @return [String] SELECT of that list for the scope, each row once
+        # @return [String] SELECT of that list for the scope, each row once; only without a {#scope_reason}
         def select_sql(scope, list, joins = nil)
           once = RelationSql.once(narrowed(scope))
           RelationSql.select(joins ? once.joins(joins) : once, list)
         end
 
-        # @return [Boolean] whether a join can be added. False for locked rows, for a custom FROM, and without
-        #   an order, because a join would change the order in which the database returns the rows
+        # @return [Boolean] whether a join can be added. False for locked rows, and without an order, because a
+        #   join would change the order in which the database returns the rows
         def joinable?(scope)
           relation = narrowed(scope)
-          relation.order_values.any? && !relation.values.keys.intersect?(%i[lock from])
+          relation.order_values.any? && relation.lock_value.nil?
+        end
+
+        # @return [Symbol, nil] :asc or :desc if the scope has no order or is ordered by its key
+        def key_order(scope)
+          return if limited?(scope)
+          return :asc if scope.order_values.empty?
+
+          term = scope.order_values.first if scope.order_values.size == 1
+          (term.ascending? ? :asc : :desc) if term.is_a?(Arel::Nodes::Ordering) && key?(term.expr)
+        end
+
+        # @return [ActiveRecord::Relation] the rows after this key
+        def after(scope, id, direction)
+          key = attribute(primary_key)
+          scope.where(direction == :asc ? key.gt(id) : key.lt(id))
+        end
+
+        # @return [ActiveRecord::Relation]
+        def unlimited(scope)
+          scope.except(:limit, :offset)
         end
 
         private
@@ -132,7 +163,36 @@ module Castellan
 
         # Conditions on a scope with a limit apply to the rows within the limit.
         def limited(scope)
-          scope.is_a?(::ActiveRecord::Relation) && (scope.limit_value || scope.offset_value) ? RelationSql.chosen(scope) : scope
+          return scope unless scope.is_a?(::ActiveRecord::Relation) && limited?(scope)
+
+          keys = RelationSql.keys(model)
+          chosen = RelationSql.reason(scope) ? scope : RelationSql.once(scope)
+          columns = keys.map { |key| qualified(key) }
+          where_sql(scope.unscope(:order, :limit, :offset),
+                    "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{subquery_sql(chosen, keys)})")
+        end
+
+        def limited?(relation)
+          !relation.limit_value.nil? || !relation.offset_value.nil?
+        end
+
+        def key?(expression)
+          expression.is_a?(Arel::Attributes::Attribute) && expression.relation == model.arel_table &&
+            expression.name.to_s == model.primary_key
+        end
+
+        # The relation without its limit, for the keys that are within it.
+        def at_keys(relation)
+          keys = RelationSql.keys(model)
+          found = relation.except(:limit, :offset, :select, :preload).pluck(*keys.map { |key| attribute(key) }).uniq
+          found = found.drop(relation.offset_value.to_i)
+          found = found.first(relation.limit_value) if relation.limit_value
+          unlimited(relation).where((keys.one? ? keys.first : keys) => found)
+        end
+
+        def count_apart(relation)
+          sql = keys ? "SELECT DISTINCT * FROM (#{subquery_sql(relation, keys)}) castellan_rows" : relation.to_sql
+          lease { |connection| connection.select_value("SELECT COUNT(*) FROM (#{sql}) castellan_counted", statement_name) }.to_i
         end
 
         # Default scopes, STI, `none`, `readonly` and `scoping` blocks are values of a relation too.

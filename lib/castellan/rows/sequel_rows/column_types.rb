@@ -106,9 +106,9 @@ module Castellan
         def record_reason(name)
           model = classes.find { |one| own_reader?(one, name) } or return
           hook = model.instance_method(:after_initialize) if model.method_defined?(:after_initialize)
-          return "the hook after_initialize#{Place.of(hook)} of #{model} may set #{name}" if hook
+          return "the hook after_initialize#{ModelReasons.place(hook)} of #{model} may set #{name}" if hook
 
-          "#{model} reads #{name} by its own method#{Place.of(model.instance_method(name))}"
+          "#{model} reads #{name} by its own method#{ModelReasons.place(model.instance_method(name))}"
         end
 
         private

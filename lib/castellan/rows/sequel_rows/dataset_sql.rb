@@ -5,11 +5,10 @@ module Castellan
     class SequelRows
       # Builds the SELECT that reads a dataset's rows, each once.
       #
-      #   DatasetSql.select(DatasetSql.once(User.join(:assignments, user_id: :id), :id), "`users`.`id`")
+      #   DatasetSql.select(DatasetSql.once(User.join(:assignments, user_id: :id), [:id]), "`users`.`id`")
       module DatasetSql
         WINDOW = %i[order limit offset].freeze
-        PLACES = :castellan_places
-        private_constant :WINDOW, :PLACES
+        private_constant :WINDOW
 
         module_function
 
@@ -18,94 +17,60 @@ module Castellan
           dataset.select(::Sequel.lit(list)).sql
         end
 
+        # @param own [Hash] the options of the model's dataset
+        # @param key [Array<Symbol>, nil] the primary key's columns
+        # @return [String, nil] why the dataset's rows cannot be selected in its order, each once
+        def reason(dataset, own, key)
+          opts = dataset.opts
+          if opts[:from] != own[:from] then "its rows come from a union, a subquery or custom SQL"
+          elsif expressions?(dataset, own) then "it selects something else than columns"
+          elsif %i[group having].any? { |name| opts[name] && opts[name] != own[name] } then "it has GROUP BY or HAVING"
+          elsif key && repeats?(dataset) && !own_order?(dataset)
+            "it joins tables, and its order is not made of qualified columns of its own table alone, as in order(Sequel[:users][:name])"
+          end
+        end
+
+        # @return [Boolean] whether the dataset selects anything but columns
+        def expressions?(dataset, own)
+          selected = dataset.opts[:select]
+          !(selected.nil? || selected == own[:select] || selected.all? { |one| column?(one) })
+        end
+
+        # @return [Boolean] whether a row may be returned several times
+        def repeats?(dataset)
+          dataset.joined_dataset? || !dataset.opts[:distinct].nil?
+        end
+
         # Turns a dataset with duplicate rows into `WHERE id IN (dataset)`, with its order and limit.
         # @return [Sequel::Dataset]
         def once(dataset, key)
-          dataset = expanded(dataset)
-          return dataset unless key && multiplies?(dataset)
+          return dataset unless key && repeats?(dataset)
 
-          among(dataset, key, dataset.db.from(dataset.first_source))
+          ids = key.map { |column| ::Sequel.qualify(dataset.first_source_alias, column) }
+          chosen = dataset.unordered.unlimited.clone(distinct: nil, lock: nil).select(*ids)
+          all = dataset.db.from(dataset.first_source).where((ids.one? ? ids.first : ids) => chosen)
+          all.clone(dataset.opts.slice(*WINDOW))
         end
 
-        # Replaces SELECT aliases in ORDER BY with their expressions; the rows' SELECT lacks them.
-        def expanded(dataset)
-          selected = Array(dataset.opts[:select]).grep(::Sequel::SQL::AliasedExpression).to_h { |one| [one.alias.to_sym, one.expression] }
-          return dataset if selected.empty? || dataset.opts[:order].nil?
-
-          dataset.order(*dataset.opts[:order].map { |term| behind(term, selected) })
+        def column?(selected)
+          case selected
+          when Symbol, ::Sequel::SQL::ColumnAll, ::Sequel::SQL::Identifier, ::Sequel::SQL::QualifiedIdentifier then true
+          else false
+          end
         end
 
-        def behind(term, selected)
-          return selected.fetch(term, term) if term.is_a?(Symbol)
-          return term unless term.is_a?(::Sequel::SQL::OrderedExpression)
-
-          ::Sequel::SQL::OrderedExpression.new(behind(term.expression, selected), term.descending, nulls: term.nulls)
-        end
-
-        def bare(dataset)
-          dataset.unordered.unlimited.clone(distinct: nil)
-        end
-
-        # Like {once}, for loading records through the model.
-        # @return [Sequel::Dataset]
-        def records(dataset, key)
-          return dataset unless key && multiplies?(dataset)
-
-          among(expanded(dataset), key, dataset.respond_to?(:model) ? dataset.model.dataset : dataset.db.from(dataset.first_source))
-        end
-
-        # Wraps a limited dataset so that its rows can be ordered again; its other options stay.
-        # @return [Sequel::Dataset]
-        def chosen(dataset, key)
-          key or raise DeclarationError, "#{dataset.first_source_alias}: a dataset with LIMIT needs a primary key (a view has none)"
-
-          found(dataset.unordered.unlimited, ids(dataset, key), once(dataset, key))
-        end
-
-        # @param all [Sequel::Dataset] the same table without conditions
-        # @return [Sequel::Dataset] the dataset's rows, each once, in its order and with its limit
-        def among(dataset, key, all)
-          ids = ids(dataset, key)
-          return found(all, ids, bare(dataset)).clone(dataset.opts.slice(*WINDOW)) unless joined_order?(dataset)
-
-          names = ids.each_with_index.to_h { |id, index| [:"id#{index}", id] }
-          placed = all.join(places(dataset, names).as(PLACES), names, qualify: :symbol)
-          placed.select_all(dataset.first_source_alias).order(::Sequel.qualify(PLACES, :place)).clone(dataset.opts.slice(:limit, :offset))
-        end
-
-        # @return [Array<Sequel::SQL::QualifiedIdentifier>] the primary key's columns
-        def ids(dataset, key)
-          Array(key).map { |column| ::Sequel.qualify(dataset.first_source_alias, column) }
-        end
-
-        def found(all, ids, chosen)
-          all.where((ids.size == 1 ? ids.first : ids) => chosen.select(*ids))
-        end
-
-        # The first position of each row in the order of the joined tables.
-        def places(dataset, names)
-          place = ::Sequel.function(:row_number).over(order: dataset.opts[:order])
-          ids = bare(dataset).select(*names.map { |name, id| id.as(name) }, place.as(:place))
-          dataset.db.from(ids.as(:castellan_placed)).group(*names.keys).select(*names.keys, ::Sequel.function(:min, :place).as(:place))
-        end
-
-        # An order term that is not clearly a column of the rows' own table counts as joined: that costs a
-        # window function, but the order is right.
-        def joined_order?(dataset)
+        def own_order?(dataset)
           own = dataset.first_source_alias.to_s
-          Array(dataset.opts[:order]).any? do |term|
+          Array(dataset.opts[:order]).all? do |term|
             term = term.expression if term.is_a?(::Sequel::SQL::OrderedExpression)
-            !(term.is_a?(::Sequel::SQL::QualifiedIdentifier) && table_name(term.table) == own)
+            term.is_a?(::Sequel::SQL::QualifiedIdentifier) && table_name(term.table) == own
           end
         end
 
         def table_name(table)
           (table.is_a?(::Sequel::SQL::Identifier) ? table.value : table).to_s
         end
-
-        def multiplies?(dataset)
-          dataset.joined_dataset? || dataset.opts[:distinct] || dataset.opts[:group]
-        end
+        private_class_method :column?, :own_order?, :table_name
       end
     end
   end

@@ -3,9 +3,8 @@
 require "test_helper"
 require_relative "active_record_world"
 
-# FlatReader reads one row by its id. Whatever it cannot read falls back to the general reader, with equal
-# bytes.
-module FlatReaderContract
+# One record is read by its id, with a statement that is the same in every request.
+module OneRecordContract
   include ActiveRecordWorld::RolledBack
 
   def setup
@@ -13,22 +12,7 @@ module FlatReaderContract
     @users = Array.new(3) { |index| models::User.create!(email: "#{index}@example.com", last_name: "n#{index}", code: "c#{index}") }
   end
 
-  def test_columns_of_one_table_are_read_flat
-    assert_equal "Castellan::Rows::FlatReader", reader { attributes :email, :last_name }
-  end
-
-  def test_anything_else_uses_the_general_reader
-    { "a block" => -> { attribute(:name, columns: %i[email]) { |row| row.email } },
-      "the record" => -> { attribute(:name) { |user| user.email } },
-      "a relationship" => -> { has_many :roles, resource: const_get(:RoleNames) },
-      "a path" => -> { attribute :number, from: "manager.email" },
-      "a time" => -> { attributes :created_at },
-      "an aside" => -> { meta(columns: %i[email]) { |row| { mail: row.email } } } }.each do |name, body|
-      assert_equal "Castellan::Rows::Reader", reader(&body), name
-    end
-  end
-
-  def test_both_readers_write_the_same_bytes
+  def test_one_record_is_written_like_a_collection
     resource = resource { attributes :email, :last_name }
     id = @users[1].id
     expected = %({"data":{"type":"users","id":"#{id}","attributes":{"email":"1@example.com","last_name":"n1"}}})
@@ -84,22 +68,15 @@ module FlatReaderContract
       class_exec(&body)
     end
   end
-
-  # @return [String] the name of the class that reads the block's document
-  def reader(&)
-    definition = resource(&).definition
-    found = adapter
-    Castellan::Rows::FlatReader.of(Castellan::Plan.compile(definition, Castellan::Plan::Request.parse(definition, {})), found).class.name
-  end
 end
 
-class FlatReaderOnSqliteTest < Minitest::Test
-  include FlatReaderContract
+class OneRecordOnSqliteTest < Minitest::Test
+  include OneRecordContract
   include ActiveRecordWorld::OnSqlite
 end
 
-class FlatReaderOnPostgresTest < Minitest::Test
-  include FlatReaderContract
+class OneRecordOnPostgresTest < Minitest::Test
+  include OneRecordContract
   include ActiveRecordWorld::OnPostgres
 
   def test_the_server_plans_the_query_of_one_record_once
