@@ -43,6 +43,7 @@ module Castellan
   autoload :Store, "castellan/store"
   autoload :Verify, "castellan/verify"
   autoload :Versions, "castellan/versions"
+  autoload :Write, "castellan/write"
 
   # Caches the documents of resources that declare `cache`, see {Keeper}.
   #

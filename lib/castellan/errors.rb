@@ -45,26 +45,51 @@ module Castellan
     end
   end
 
-  # Reports a mistake of the client: a 400 with a JSON:API error object (JSON:API 1.1, "Errors").
+  # Reports a mistake of the client, with a JSON:API error object (JSON:API 1.1, "Errors").
   class BadRequest < Error
     # @!attribute status
     #   @return [Integer] the HTTP status
     # @!attribute parameter
     #   @return [String, nil] the invalid query parameter, e.g. "include"
-    attr_reader :status, :parameter
+    # @!attribute pointer
+    #   @return [String, nil] a JSON Pointer to the invalid part of the body, e.g. "/data/attributes/title"
+    attr_reader :status, :parameter, :pointer
 
-    def initialize(detail, parameter: nil, status: 400, title: "Bad request")
+    def initialize(detail, parameter: nil, pointer: nil, header: nil, status: 400, title: "Bad request", code: nil)
       @parameter = parameter
+      @pointer = pointer
+      @header = header
       @status = status
       @title = title
+      @code = code
       super(detail)
     end
 
     # @return [Hash] a JSON:API error object with String keys
     def to_h
-      error = { "status" => status.to_s, "title" => @title, "detail" => message }
-      error["source"] = { "parameter" => parameter } if parameter
+      source = { "parameter" => parameter, "pointer" => pointer, "header" => @header }.compact
+      error = { "status" => status.to_s, "code" => @code, "title" => @title, "detail" => message }.compact
+      error["source"] = source unless source.empty?
       error
+    end
+
+    # @return [Array<Hash>] the error objects of the response
+    def errors
+      [to_h]
+    end
+  end
+
+  # Reports everything that is wrong in the document of one request. Its status is that of its errors, or 400 if they
+  # differ (JSON:API 1.1, "Processing Errors").
+  class InvalidDocument < BadRequest
+    # @return [Array<Hash>] the error objects of the response
+    attr_reader :errors
+
+    # @param mistakes [Array<BadRequest>] at least one
+    def initialize(mistakes)
+      statuses = mistakes.map(&:status).uniq
+      @errors = mistakes.flat_map(&:errors)
+      super(mistakes.map(&:message).join("; "), status: statuses.one? ? statuses.first : 400)
     end
   end
 end

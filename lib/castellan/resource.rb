@@ -14,6 +14,7 @@ require_relative "resource/attribute"
 require_relative "resource/relationship"
 require_relative "resource/resource_name"
 require_relative "resource/key_transform"
+require_relative "resource/writing"
 require_relative "resource/declarations"
 require_relative "resource/declaring"
 require_relative "resource/definition"
@@ -160,6 +161,65 @@ module Castellan
           Declaring.refuse("scope needs a block: { |relation, viewer| relation.where(…) }", location) unless block
 
           declarations.scope = Declarations::Scope.new(block, location).freeze
+        end
+      end
+
+      # Allows clients to write attributes and relationships through `Castellan.app`. Nothing is writable by default.
+      #
+      #   writable :title, :body, :author
+      #   writable :slug, on: :create
+      #   writable(:state) { |viewer| viewer&.editor? }
+      #   writable :id                                   # clients may choose the id of a new record
+      # @param names [Array<Symbol>] attributes, relationships, `:id`, or a writer of the model that is not an attribute
+      #   (`:password`)
+      # @param on [Symbol, Array<Symbol>] `:create`, `:update` or both (default)
+      # @yieldparam viewer [Object, nil]
+      # @yieldreturn [Boolean] whether this viewer may write them; default: every viewer
+      # @raise [DeclarationError] for another `on:`; at boot, if the model has no such writer
+      def writable(*names, on: Writing::ACTIONS, &block)
+        Declaring.declare(self) do |declarations, location|
+          wrong = (Array(on) - Writing::ACTIONS).first
+          Declaring.refuse("writable: on: is :create, :update or both, got #{wrong.inspect}", location) if wrong
+
+          declarations.writing = declarations.writing.with_names(names.map(&:to_sym).freeze, Array(on).freeze, block)
+          declarations.locations[:writable] = location
+        end
+      end
+
+      # Allows clients to delete records through `Castellan.app`. No record can be deleted by default.
+      # @yieldparam viewer [Object, nil]
+      # @yieldparam record [Object]
+      # @yieldreturn [Boolean] whether this viewer may delete the record; default: every viewer
+      def deletable(&block)
+        Declaring.declare(self) do |declarations, _|
+          declarations.writing = declarations.writing.with(deletable: block || ->(_viewer, _record) { true })
+        end
+      end
+
+      # Requires `If-Match` of clients that change or delete a record: without it they get a 428, with the ETag of an earlier
+      # document a 412 (RFC 9110, section 13.1.1; RFC 6585, section 3). Without this declaration the header is optional.
+      def require_if_match
+        Declaring.declare(self) { |declarations, _| declarations.writing = declarations.writing.with(conditional: true) }
+      end
+
+      # Decides whether a viewer may create, update or delete a record; otherwise the client gets a 403. All policies of an
+      # action must agree.
+      #
+      #   authorize(:update, :delete) { |viewer, post| post.author_id == viewer.id }
+      #   authorize(:create) { |viewer, _, attributes| attributes[:blog].nil? || attributes[:blog].writers.include?(viewer) }
+      # @param actions [Array<Symbol>] `:create`, `:update`, `:delete`; default: all
+      # @yieldparam viewer [Object, nil]
+      # @yieldparam record [Object, nil] as it is before the change; nil for `:create`
+      # @yieldparam attributes [Hash{Symbol => Object}] the model's attributes and associations that will be written
+      # @yieldreturn [Boolean]
+      # @raise [DeclarationError] without a block, or for another action
+      def authorize(*actions, &block)
+        Declaring.declare(self) do |declarations, location|
+          Declaring.refuse("authorize needs a block: { |viewer, record, attributes| … }", location) unless block
+          wrong = (actions - Writing::ALL).first
+          Declaring.refuse("authorize #{wrong.inspect}: write :create, :update or :delete", location) if wrong
+
+          declarations.writing = declarations.writing.with_policy(actions.empty? ? Writing::ALL : actions, block)
         end
       end
 

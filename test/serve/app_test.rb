@@ -41,7 +41,7 @@ module AppContract
 
   def test_a_missing_resource_is_404_with_an_error_document
     %w[/articles/99 /articles/abc /articles/1%20 /articles/7abc /articles/99999999999999999999999 /articles/-1 /articles/1.5 /articles//
-       /nothing /articles/1/comments /articles/%00 /articles/%ff /articles/%e2%82%ac /articles/a%2Fb /articles/%zz /stamps/abc /stamps/7
+       /nothing /articles/1/headline /articles/%00 /articles/%ff /articles/%e2%82%ac /articles/a%2Fb /articles/%zz /stamps/abc /stamps/7
        /articles/1%0A].each do |path|
       response, document = get(path)
       assert_equal 404, response.status, path

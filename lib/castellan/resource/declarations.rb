@@ -15,7 +15,7 @@ module Castellan
       DEPTHS = (1..10)
       private_constant :DEPTHS
 
-      attr_accessor :model, :type, :meta, :pure, :variation, :scope
+      attr_accessor :model, :type, :meta, :pure, :variation, :scope, :writing
       attr_reader :id_column, :attributes, :relationships, :representations, :filters, :sorts, :default_sort, :paging, :caching,
                   :document_format, :transform, :locations, :links, :include_depth
 
@@ -30,6 +30,7 @@ module Castellan
         @document_format = :json_api
         @transform = :none
         @include_depth = 3
+        @writing = Writing.new
       end
 
       # @return [Declarations] for a subclass to go on from

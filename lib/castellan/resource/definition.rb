@@ -33,10 +33,12 @@ module Castellan
       # @return [Proc, nil] what its code reads besides its columns, see {Resource.vary_on}
       # @return [Declarations::Scope, nil] which rows a viewer may see
       # @return [Integer] how many levels of include a client may ask for
+      # @return [Writing] what clients may write
+      # @return [String, nil] "path:line" of the last `writable`
       # @return [BoundedCache] the compiled plans, see {Plan.compile}
       attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations, :filters,
                   :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope,
-                  :include_depth, :plans
+                  :include_depth, :writing, :writing_location, :plans
 
       def initialize(resource, declarations)
         @resource = resource
@@ -123,6 +125,8 @@ module Castellan
         @meta = declarations.meta
         @scope = declarations.scope
         @include_depth = declarations.include_depth
+        @writing = declarations.writing
+        @writing_location = declarations.locations[:writable]
         @representations = declarations.representations.dup.freeze
         @filters = declarations.filters.dup.freeze
         @sorts = declarations.sorts.dup.freeze

@@ -17,7 +17,8 @@ module Castellan
       ALLOWED = %w[GET HEAD].freeze
 
       ID = /\A[^\0]+\z/
-      private_constant :ID
+      MOST_SEGMENTS = 3 # id, "relationships", name
+      private_constant :ID, :MOST_SEGMENTS
 
       # Collects the declarations of {App}'s block.
       class Builder
@@ -68,6 +69,7 @@ module Castellan
           check(resource)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?)]
         end.freeze
+        @routes = @endpoints.to_h { |path, endpoint| [endpoint, Routes.new(endpoint, path)] }.compare_by_identity.freeze
         freeze
       end
 
@@ -85,6 +87,7 @@ module Castellan
       # checked with its first document then.
       def check(resource)
         resource.checked_rows
+        Write.check!(resource.definition)
       rescue Castellan::Error
         raise
       rescue StandardError => error
@@ -94,19 +97,18 @@ module Castellan
       def respond(env)
         script_name!(env["SCRIPT_NAME"]) unless env["SCRIPT_NAME"].to_s.empty?
         path = env["PATH_INFO"].to_s
-        endpoint, id = @endpoints[path] || route(ClientText.utf8(path))
+        endpoint, id, *rest = @endpoints[path] || route(ClientText.utf8(path))
         return ErrorDocument.response(404, "there is nothing at this path") unless endpoint
-        return not_allowed unless ALLOWED.include?(env["REQUEST_METHOD"])
-        return endpoint.call(env, nil, id) unless @authentication
 
-        viewer = @authentication.call(env)
-        viewer ? endpoint.call(env, viewer, id) : ErrorDocument.response(401, "a valid token is needed", "www-authenticate" => @challenge)
+        if @authentication
+          viewer = @authentication.call(env)
+          return ErrorDocument.response(401, "a valid token is needed", "www-authenticate" => @challenge) unless viewer
+        end
+        return endpoint.call(env, viewer, id) if rest.empty? && ALLOWED.include?(env["REQUEST_METHOD"])
+
+        @routes.fetch(endpoint).call(env, viewer, id, *rest)
       rescue BadRequest => error
         ErrorDocument.of(error)
-      end
-
-      def not_allowed
-        ErrorDocument.response(405, "only GET and HEAD are answered here", "allow" => "GET, HEAD")
       end
 
       # Pagination links contain it.
@@ -117,16 +119,22 @@ module Castellan
       end
 
       # @param path [String, nil] nil of bytes that are no text
+      # @return [Array, nil] the endpoint, and the segments of the path after the collection's: id, relationship
       def route(path)
         return unless path
 
-        endpoint = @endpoints[path.chomp("/")]
-        return endpoint if endpoint
+        path = path.chomp("/")
+        segments = []
+        until (endpoint = @endpoints[path])
+          return if segments.size == MOST_SEGMENTS
 
-        collection, _, segment = path.rpartition("/")
-        endpoint = @endpoints[collection] or return
-        id = ClientText.utf8(Rack::Utils.unescape_path(segment))
-        [endpoint, id] if id && ID.match?(id)
+          path, _, segment = path.rpartition("/")
+          segment = ClientText.utf8(Rack::Utils.unescape_path(segment))
+          return unless segment && ID.match?(segment)
+
+          segments.unshift(segment)
+        end
+        [endpoint, *segments]
       end
     end
   end

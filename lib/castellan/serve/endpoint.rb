@@ -42,6 +42,9 @@ module Castellan
       LONGEST = 1_000
       private_constant :JSON_API, :SLASHES, :LONGEST
 
+      # @return [Class]
+      attr_reader :resource
+
       # @param resource [Class]
       # @param path [String] of the collection
       # @param scope [#call, nil] called with the viewer, returns the relation or dataset that this viewer may see
@@ -65,6 +68,19 @@ module Castellan
         freeze
       end
 
+      # @param resource [Class] a related resource
+      # @param path [String] of the collection of related resources
+      # @param scope [Object] the relation or dataset; :all for all
+      # @return [Endpoint] with the same authentication
+      def related(resource, path, scope)
+        Endpoint.new(resource, path: path, scope: ->(_viewer) { scope }, asked: {}, authenticated: @authenticated)
+      end
+
+      # @return [Hash{String => String}] the header fields about caches
+      def policy
+        { "cache-control" => @authenticated ? "private, no-cache" : "public, no-cache", "vary" => @vary }
+      end
+
       # @param env [Hash] Rack's environment
       # @param viewer [Object, nil]
       # @param id [String, nil] of one resource
@@ -72,7 +88,7 @@ module Castellan
       # @raise [BadRequest]
       def call(env, viewer, id)
         negotiate(env)
-        document = document_for(env, viewer, id)
+        document = document(env, viewer, id)
         headers = { "etag" => document.rendering.etag, "cache-control" => document.cache_control, "vary" => @vary }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then not_modified(headers)
@@ -82,6 +98,53 @@ module Castellan
         end
       end
 
+      # Answers a request that changed a record.
+      # @param document [Document] written
+      # @param status [Integer]
+      # @param headers [Hash{String => String}]
+      # @return [Array] Rack's response
+      def written(document, status, headers = {})
+        body = document.to_json
+        kept = @resource.definition.caching && Castellan.keeper
+        headers = { "content-type" => Document::MEDIA_TYPES.fetch(document.rendering.plan.format), "cache-control" => "no-store", **headers }
+        headers["etag"] = document.etag unless kept # the tag of a kept document is made of its version
+        [status, headers.merge("content-length" => body.bytesize.to_s), [body]]
+      end
+
+      # JSON:API 1.1, "Server Responsibilities". The Content-Type of a request without a body is ignored, unless it is JSON:API's.
+      # @param body [Boolean] whether the request has a document
+      # @raise [BadRequest] 406 or 415
+      def negotiate(env, body: false)
+        content_type = env["CONTENT_TYPE"]
+        @negotiation.request_type!(content_type) if body || (content_type && @json_api && content_type.b.match?(JSON_API))
+        accept = env["HTTP_ACCEPT"]
+        @negotiation.response_type!(accept) unless accept.nil? || accept == "*/*" || accept == @type
+      end
+
+      # An empty relation hides everything; nil is more likely a mistake.
+      # @return [Object] the relation or dataset that the viewer may see; :all for all
+      # @raise [ConfigurationError]
+      def scope(viewer)
+        return :all unless @scope
+
+        @scope.call(viewer) || raise(ConfigurationError, "scope: of #{@path} returned nil; return a relation or dataset, an empty one " \
+                                                         "where the viewer may see nothing")
+      end
+
+      # @param id [String, nil]
+      # @param keeper [Keeper, nil] nil: not from the store
+      # @return [Document] what this request asks for
+      # @raise [BadRequest]
+      def document(env, viewer, id, keeper: Castellan.keeper)
+        parameters = parameters(env["QUERY_STRING"] || "")
+        request = parameters.request
+        scope = @scope ? scope(viewer) : :all
+        document = @resource.document(scope, viewer: viewer, id: id || :all, query: request, keeper: keeper, **@around)
+        document.public! unless @authenticated
+        link(document, env["SCRIPT_NAME"], parameters) if id.nil? && @json_api && request.page
+        document
+      end
+
       private
 
       # A wrong fixed parameter is the developer's mistake.
@@ -89,29 +152,6 @@ module Castellan
         Plan::Request.parse(@resource.definition, {}, **@fixed)
       rescue BadRequest => error
         raise ConfigurationError, "resource #{@resource}: #{error.message}"
-      end
-
-      # JSON:API 1.1, "Server Responsibilities". Other Content-Types are ignored, because requests have no body here.
-      def negotiate(env)
-        content_type = env["CONTENT_TYPE"]
-        @negotiation.request_type!(content_type) if content_type && @json_api && content_type.b.match?(JSON_API)
-        accept = env["HTTP_ACCEPT"]
-        @negotiation.response_type!(accept) unless accept.nil? || accept == "*/*" || accept == @type
-      end
-
-      def document_for(env, viewer, id)
-        parameters = parameters(env["QUERY_STRING"] || "")
-        request = parameters.request
-        document = @resource.document(@scope ? scope(viewer) : :all, viewer: viewer, id: id || :all, query: request, **@around)
-        document.public! unless @authenticated
-        link(document, env["SCRIPT_NAME"], parameters) if id.nil? && @json_api && request.page
-        document
-      end
-
-      # An empty relation hides everything; nil is more likely a mistake.
-      def scope(viewer)
-        @scope.call(viewer) || raise(ConfigurationError, "scope: of #{@path} returned nil; return a relation or dataset, an empty one " \
-                                                         "where the viewer may see nothing")
       end
 
       # A request has no state, so the same query is parsed once. Bounded, because clients write it.

@@ -11,23 +11,25 @@ module Castellan
     # Errors of the application are raised instead, so that the middleware around it reports them.
     module ErrorDocument
       TITLES = { 401 => "Unauthorized", 404 => "Not found", 405 => "Method not allowed", 412 => "Precondition failed" }.freeze
-      private_constant :TITLES
+      # Seconds after which a client may try again, and what negotiation depends on.
+      HEADERS = { 406 => { "vary" => "accept" }, 503 => { "retry-after" => "1" } }.freeze
+      private_constant :TITLES, :HEADERS
 
       module_function
 
       # @return [Array(Integer, Hash, Array<String>)]
       def response(status, detail, headers = {})
-        build(status, { "status" => status.to_s, "title" => TITLES.fetch(status), "detail" => detail }, headers)
+        build(status, [{ "status" => status.to_s, "title" => TITLES.fetch(status), "detail" => detail }], headers)
       end
 
       # @param error [BadRequest]
       # @return [Array(Integer, Hash, Array<String>)]
       def of(error)
-        build(error.status, error.to_h, error.status == 406 ? { "vary" => "accept" } : {})
+        build(error.status, error.errors, HEADERS.fetch(error.status, {}))
       end
 
-      def build(status, error, headers)
-        body = JSON.generate("errors" => [error])
+      def build(status, errors, headers)
+        body = JSON.generate("errors" => errors)
         fields = { "content-type" => Document::MEDIA_TYPES[:json_api], "content-length" => body.bytesize.to_s, "cache-control" => "no-store" }
         [status, fields.merge(headers), [body]]
       end

@@ -1,0 +1,93 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Resource
+    # What clients may write, as declared with {Resource.writable}, {Resource.deletable} and {Resource.authorize}. Frozen.
+    class Writing
+      # Names of members that may be written, the actions, and the block of the viewer that decides.
+      Rule = Struct.new(:names, :actions, :condition)
+      # An action, and the block that decides.
+      Policy = Struct.new(:action, :block)
+      ACTIONS = %i[create update].freeze
+      ALL = %i[create update delete].freeze
+      private_constant :Rule, :Policy
+
+      NOTHING = [].freeze
+      TITLE = "Forbidden"
+      private_constant :NOTHING, :TITLE
+
+      # @return [Array<Rule>] what `writable` declares
+      attr_reader :rules
+
+      def initialize(rules: NOTHING, policies: NOTHING, deletable: nil, conditional: false)
+        @rules = rules
+        @policies = policies
+        @deletable = deletable
+        @conditional = conditional
+        freeze
+      end
+
+      # @return [Writing] with one more rule
+      def with_names(names, actions, condition)
+        with(rules: [*@rules, Rule.new(names, actions, condition).freeze].freeze)
+      end
+
+      # @return [Writing] with one more policy for each action
+      def with_policy(actions, block)
+        with(policies: [*@policies, *actions.map { |action| Policy.new(action, block).freeze }].freeze)
+      end
+
+      # @param changes [Hash] see {#initialize}
+      # @return [Writing] a copy
+      def with(**changes)
+        Writing.new(rules: @rules, policies: @policies, deletable: @deletable, conditional: @conditional, **changes)
+      end
+
+      # @return [Boolean] whether changes need If-Match
+      def conditional?
+        @conditional
+      end
+
+      # @return [Array<Symbol>] every name that some viewer may write
+      def all_names
+        @rules.flat_map(&:names).uniq
+      end
+
+      # @param action [Symbol] :create or :update
+      # @return [Array<Symbol>] the members that this viewer may write
+      def names(action, viewer)
+        @rules.select { |rule|
+          rule.actions.include?(action) && (rule.condition.nil? || rule.condition.call(viewer))
+        }.flat_map(&:names).uniq
+      end
+
+      # @param action [Symbol] :create, :update or :delete
+      # @return [Boolean] whether some viewer may do it
+      def any?(action)
+        action == :delete ? !@deletable.nil? : @rules.any? { |rule| rule.actions.include?(action) }
+      end
+
+      # @return [Boolean]
+      def creates?(viewer)
+        names(:create, viewer).any?
+      end
+
+      # @return [Boolean]
+      def deletes?(viewer, record)
+        @deletable&.call(viewer, record) ? true : false
+      end
+
+      # @param values [Hash{Symbol => Object}] what will be written
+      # @return [Boolean] whether every policy of the action allows it
+      def authorized?(action, viewer, record, values)
+        @policies.all? { |policy| policy.action != action || policy.block.call(viewer, record, values) }
+      end
+
+      # @raise [BadRequest] 403
+      def refuse(action, definition, relationship = nil)
+        what = relationship ? "the relationship #{relationship.key} of #{definition.type}" : definition.type
+        raise BadRequest.new("you may not #{action} #{what}", status: 403, title: TITLE)
+      end
+    end
+  end
+end

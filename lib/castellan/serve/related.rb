@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require "digest"
+
+module Castellan
+  module Serve
+    # Answers GET of what one record is related to: `/posts/1/author`, and of the linkage, `/posts/1/relationships/author`
+    # (JSON:API 1.1, "Fetching Resources" and "Fetching Relationships"). Frozen.
+    class Related
+      # @param endpoint [Endpoint]
+      # @param path [String] of the collection
+      def initialize(endpoint, path)
+        @endpoint = endpoint
+        @resource = endpoint.resource
+        @definition = @resource.definition
+        @path = path
+        freeze
+      end
+
+      # @param member [String] the relationship's name in documents
+      # @param viewer [Object, nil]
+      # @return [Resource::Relationship, nil] nil if there is none, or the viewer may not see it
+      def relationship(member, viewer)
+        name = @definition.member_named(member)
+        @definition.relationships[name] unless name.nil? || @definition.hidden_from(viewer).include?(name)
+      end
+
+      # @return [Array] Rack's response with the related resources; of an empty to-one relationship with null
+      # @raise [BadRequest] 404 if there is no such record, or clients may not include the relationship
+      def call(env, viewer, id, relationship)
+        nothing if !relationship.includable? || relationship.block || (relationship.polymorphic? && relationship.to_many?)
+
+        writer = Write::Writer.new(@resource, viewer: viewer, scope: @endpoint.scope(viewer))
+        record = writer.visible(id) or absent(id)
+        path = "#{@path}/#{Rack::Utils.escape_path(id)}/#{relationship.key}"
+        association = relationship.association_name
+        return @endpoint.related(relationship.resource, path, writer.models.related(record, association)).call(env, viewer, nil) \
+          if relationship.to_many?
+
+        one(env, viewer, relationship, path, writer.models.one(record, association))
+      end
+
+      # @return [Array] Rack's response with the linkage
+      # @raise [BadRequest]
+      def linkage(env, viewer, id, relationship)
+        @endpoint.negotiate(env)
+        raise BadRequest, "the linkage has no query parameters" unless env["QUERY_STRING"].to_s.empty?
+
+        document = @resource.document(@endpoint.scope(viewer), viewer: viewer, id: id, keeper: nil, include: relationship.name,
+                                                               fields: { @definition.type => [relationship.name] })
+        absent(id) if document.status == 404
+        respond(env, JSON.parse(document.to_json).dig("data", "relationships", relationship.key))
+      end
+
+      private
+
+      def one(env, viewer, relationship, path, record)
+        definition = relationship.definitions.find { |one| one.model.nil? || record.is_a?(one.model) } if record
+        if definition
+          endpoint = @endpoint.related(definition.resource, path, :all)
+          response = endpoint.call(env, viewer, Write.id_of(definition, record))
+          return response unless response.first == 404
+        end
+        @endpoint.negotiate(env)
+        respond(env, "data" => nil)
+      end
+
+      def respond(env, document)
+        body = JSON.generate(document)
+        etag = %("#{Digest::SHA256.base64digest(body)[0, 32].tr("+/", "-_")}")
+        headers = { "etag" => etag, **@endpoint.policy }
+        return [304, headers, []] if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :not_modified
+
+        [200, headers.merge("content-type" => HTTP::Negotiation::JSON_API, "content-length" => body.bytesize.to_s), [body]]
+      end
+
+      def absent(id)
+        raise BadRequest.new("there is no #{@definition.type} with the id #{ClientText.shown(id, 100).inspect}", status: 404,
+                                                                                                                 title: "Not found")
+      end
+
+      def nothing
+        raise BadRequest.new("there is nothing at this path", status: 404, title: "Not found")
+      end
+    end
+  end
+end

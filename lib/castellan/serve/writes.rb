@@ -1,0 +1,125 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serve
+    # Answers the requests that change one resource's records: POST, PATCH and DELETE of the resource and of its relationships
+    # (JSON:API 1.1, "Creating, Updating and Deleting Resources"). Frozen.
+    #
+    # A request is one transaction. The response is rendered inside it, so it shows exactly what was written.
+    class Writes
+      OPERATIONS = { "PATCH" => :replace, "POST" => :add, "DELETE" => :remove }.freeze
+      private_constant :OPERATIONS
+
+      # @param endpoint [Endpoint]
+      # @param path [String] of the collection
+      def initialize(endpoint, path)
+        @endpoint = endpoint
+        @resource = endpoint.resource
+        @definition = @resource.definition
+        @path = path
+        freeze
+      end
+
+      # @param relationship [Resource::Relationship, nil] the relationship of its endpoint
+      # @param single [Boolean] whether one record is addressed
+      # @return [Array<String>] the methods that change something there
+      def allowed(single:, relationship: nil)
+        writing = @definition.writing
+        return relationship_methods(relationship) if relationship
+        return writing.any?(:create) ? ["POST"] : [] unless single
+
+        [*("PATCH" if writing.any?(:update)), *("DELETE" if writing.any?(:delete))]
+      end
+
+      # @return [Array] Rack's response: 201 with the document and its location
+      # @raise [BadRequest]
+      def create(env, viewer)
+        data = primary_data(env)
+        id, document = run(viewer) do |writer|
+          id = writer.id_of(writer.create(data, "/data"))
+          [id, rendered(env, viewer, id)]
+        end
+        location = "#{env["SCRIPT_NAME"]}#{@path}/#{Rack::Utils.escape_path(id)}"
+        @endpoint.written(document, 201, "location" => location)
+      end
+
+      # @return [Array] Rack's response: 200 with the document, or 412 if the record is not what If-Match names
+      # @raise [BadRequest]
+      def update(env, viewer, id)
+        data = primary_data(env)
+        document = run(viewer) do |writer|
+          record = found(writer, env, viewer, id)
+          rendered(env, viewer, writer.id_of(writer.update(record, id, data, "/data")))
+        end
+        @endpoint.written(document, 200)
+      end
+
+      # @return [Array] Rack's response: 204
+      # @raise [BadRequest]
+      def delete(env, viewer, id)
+        @endpoint.negotiate(env)
+        run(viewer) { |writer| writer.delete(found(writer, env, viewer, id)) }
+        [204, {}, []]
+      end
+
+      # @param relationship [Resource::Relationship]
+      # @return [Array] Rack's response: 204
+      # @raise [BadRequest]
+      def relate(env, viewer, id, relationship)
+        data = primary_data(env)
+        run(viewer) do |writer|
+          record = found(writer, env, viewer, id)
+          writer.relate(record, relationship, OPERATIONS.fetch(env["REQUEST_METHOD"]), data, "/data")
+        end
+        [204, {}, []]
+      end
+
+      private
+
+      def relationship_methods(relationship)
+        return [] unless @definition.writing.rules.any? { |rule| rule.names.include?(relationship.name) && rule.actions.include?(:update) }
+
+        relationship.to_many? ? %w[PATCH POST DELETE] : ["PATCH"]
+      end
+
+      def primary_data(env)
+        @endpoint.negotiate(env, body: true)
+        document = Write::Body.read(env)
+        return document["data"] if document.key?("data")
+
+        raise BadRequest.new("the document needs the member data", pointer: "", title: "Invalid document")
+      end
+
+      def run(viewer)
+        writer = Write::Writer.new(@resource, viewer: viewer, scope: @endpoint.scope(viewer))
+        Write::Transaction.run(writer.models) { yield writer }
+      rescue BadRequest
+        raise
+      rescue StandardError => error
+        raise (writer && writer.mistake(error, "/data")) || error
+      end
+
+      # The row is locked before its entity tag is compared, so that two clients with one tag cannot both write (RFC 9110,
+      # section 13.1.1).
+      def found(writer, env, viewer, id)
+        record = writer.find(id)
+        return record unless env["HTTP_IF_MATCH"] || env["HTTP_IF_NONE_MATCH"] || @definition.writing.conditional?
+
+        unless env["HTTP_IF_MATCH"] || env["HTTP_IF_NONE_MATCH"]
+          raise BadRequest.new("send If-Match with the ETag of the document that you read", status: 428, header: "If-Match",
+                                                                                            title: "Precondition required")
+        end
+
+        etag = @endpoint.document(env, viewer, id).etag
+        return record if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :proceed
+
+        raise BadRequest.new("the record is not the one that the request names; read it again", status: 412, title: "Precondition failed")
+      end
+
+      # @return [Document] written, while the transaction is open
+      def rendered(env, viewer, id)
+        @endpoint.document(env, viewer, id, keeper: nil).tap(&:to_json)
+      end
+    end
+  end
+end

@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+require_relative "resource"
+require_relative "rows"
+
+module Castellan
+  # Creates, updates and deletes records through the models, from JSON:API documents.
+  #
+  #   writer = Write::Writer.new(PostResource, viewer: current_user)
+  #   writer.create({ "type" => "posts", "attributes" => { "title" => "Hello" } }) { |record| … }
+  #
+  # Everything of one request happens in one transaction ({Write::Transaction}); what the client got wrong is
+  # collected and raised at once ({InvalidDocument}).
+  module Write
+    # Checks at boot that the model has a writer for everything that a resource declares writable.
+    # @param definition [Resource::Definition]
+    # @raise [DeclarationError]
+    # @raise [ConfigurationError] if nothing can be written to the model
+    def self.check!(definition)
+      writing = definition.writing
+      return unless %i[create update delete].any? { |action| writing.any?(action) }
+
+      models = Models.for(definition.model)
+      wrong = (writing.all_names - [:id]).find { |name| !writer?(definition, models, name) } or return
+      known = definition.members.select { |name| writer?(definition, models, name) }
+      raise DeclarationError.new("#{definition.name} writable #{wrong.inspect}: #{definition.model} has no writer #{wrong}=" \
+                                 "#{Nearest.hint(wrong, known)}", location: definition.writing_location)
+    end
+
+    def self.writer?(definition, models, name)
+      relationship = definition.relationships[name]
+      return models.writer?(relationship.association_name) && relationship.block.nil? if relationship
+
+      attribute = definition.attributes[name]
+      if attribute.nil? || attribute.source != :path
+        models.writer?(attribute&.source == :column ? attribute.columns.first : name)
+      else
+        false
+      end
+    end
+    private_class_method :writer?
+  end
+end
+
+require_relative "write/body"
+require_relative "write/attribute_type"
+require_relative "write/linkage"
+require_relative "write/resource_object"
+require_relative "write/database_error"
+require_relative "write/not_saved"
+require_relative "write/models"
+require_relative "write/transaction"
+require_relative "write/writer"
+require_relative "write/methods"
+
+Castellan::Resource.include(Castellan::Write::Methods)

@@ -1,0 +1,128 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Write
+    # Writes records of an ActiveRecord model. Frozen.
+    class ActiveRecordModels
+      # @return [Class]
+      attr_reader :model
+
+      def initialize(model)
+        @model = model
+        freeze
+      end
+
+      # @return [Boolean] whether records have a writer for the attribute or association
+      def writer?(name)
+        model.attribute_names.include?(name.to_s) || model.method_defined?(:"#{name}=") || model.attribute_aliases.key?(name.to_s)
+      end
+
+      # @return [Models::Type]
+      def type(name)
+        name = model.attribute_aliases.fetch(name.to_s, name.to_s)
+        column = model.columns_hash[name]
+        array = column.respond_to?(:array) && column.array
+        type = model.type_for_attribute(name)
+        Models::Type.new(type.type, array ? true : false, model.defined_enums[name]&.keys)
+      end
+
+      # @return [Object] a new record
+      def build
+        model.new
+      end
+
+      # @param values [Hash{Symbol => Object}] attributes and associations; to-many associations of a stored record
+      #   are written at once
+      def assign(record, values)
+        record.assign_attributes(values)
+      end
+
+      # @return [Boolean] false if the record is invalid or a callback stopped it
+      def save(record)
+        record.save
+      end
+
+      # @return [Boolean] false if a callback stopped it
+      def delete(record)
+        record.destroy ? true : false
+      end
+
+      # @return [Boolean] whether the record is in the database
+      def stored?(record)
+        record.persisted?
+      end
+
+      # Locks the row until the end of the transaction and reads it again.
+      # @return [Boolean] false if it is gone
+      def lock(record)
+        record.lock!
+        true
+      rescue ::ActiveRecord::RecordNotFound
+        false
+      end
+
+      # Adds records to a to-many association; those that are in it stay as they are.
+      def add(record, association, others)
+        target = record.public_send(association)
+        target.concat(others - target.to_a)
+      end
+
+      # Removes records from a to-many association; others are ignored.
+      def remove(record, association, others)
+        target = record.public_send(association)
+        target.delete(*(target.to_a & others))
+      end
+
+      # @return [Array<(Symbol, String)>] attribute, association or :base, and the message without the name
+      def problems(record)
+        record.errors.map { |error| [error.attribute, error.attribute == :base ? error.message : error.full_message] }
+      end
+
+      # @return [Object] all related records as a relation
+      def related(record, association)
+        record.association(association).scope
+      end
+
+      # @return [Object, nil] the record of a to-one association
+      def one(record, association)
+        record.public_send(association)
+      end
+
+      # @return [Array<String>] the columns of this table that a to-one association writes
+      def foreign_keys(association)
+        reflection = model.reflect_on_association(association)
+        reflection&.belongs_to? ? Array(reflection.foreign_key).map(&:to_s) : []
+      end
+
+      # Rolls back unless the block returns, also when `Timeout` leaves it by `throw`; ActiveRecord's own `transaction`
+      # commits then.
+      def transaction
+        connection = model.connection
+        transaction = connection.begin_transaction
+        finished = false
+        result = yield
+        finished = true
+        connection.commit_transaction
+        result
+      rescue Exception # rubocop:disable Lint/RescueException -- rolled back and raised again
+        connection.rollback_transaction(transaction) if finished && transaction && !transaction.state.completed?
+        raise
+      ensure
+        connection.rollback_transaction if transaction && !finished
+      end
+
+      # @return [Boolean] whether a transaction is open that the request did not begin
+      def in_transaction?
+        model.connection.transaction_open?
+      end
+
+      # @param constraint [String, nil] the name of a unique index
+      # @return [Array<String>] its columns
+      def index_columns(constraint)
+        model.connection.indexes(model.table_name).find { |index|
+          index.name == constraint
+        }.then { |index| Array(index&.columns).map(&:to_s) }
+      end
+    end
+  end
+end

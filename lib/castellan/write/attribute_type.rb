@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+require "date"
+require "time"
+
+module Castellan
+  module Write
+    # Checks that a JSON value fits a column's type. An ORM would cast "abc" to 0 and write it.
+    #
+    #   AttributeType.problem(:integer, 7)       # => nil
+    #   AttributeType.problem(:integer, "abc")   # => "must be a whole number, got \"abc\""
+    #
+    # A type that is not listed (of an extension, or the application's own) takes any value without NUL.
+    module AttributeType
+      DECIMAL = /\A[+-]?\d{1,1000}(?:\.\d{1,1000})?(?:[eE][+-]?\d{1,3})?\z/
+      TIME_OF_DAY = /\A\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})?\z/
+      UUID = /\A\h{8}-?\h{4}-?\h{4}-?\h{4}-?\h{12}\z/
+      LONGEST = 100 # characters of a date or time
+      private_constant :DECIMAL, :TIME_OF_DAY, :UUID, :LONGEST
+
+      CHECKS = {
+        integer: ["a whole number of at most 64 bits", ->(value) {
+          value.is_a?(Numeric) && value.to_i == value && value.to_i.bit_length < 64
+        }],
+        float: ["a number", ->(value) { value.is_a?(Numeric) }],
+        decimal: ["a number, or a string of one", ->(value) { value.is_a?(Numeric) || (value.is_a?(String) && DECIMAL.match?(value)) }],
+        boolean: ["true or false", ->(value) { [true, false].include?(value) }],
+        string: ["a string", ->(value) { value.is_a?(String) }],
+        text: ["a string", ->(value) { value.is_a?(String) }],
+        uuid: ["a string with a UUID", ->(value) { value.is_a?(String) && UUID.match?(value) }],
+        date: ["a string with a date, such as \"2026-01-31\"", ->(value) { readable?(value) { Date.iso8601(value) } }],
+        datetime: ["a string with a time, such as \"2026-01-31T12:00:00Z\"", ->(value) { readable?(value) { DateTime.iso8601(value) } }],
+        time: ["a string with a time, such as \"12:00:00\"",
+               ->(value) { value.is_a?(String) && (TIME_OF_DAY.match?(value) || readable?(value) { DateTime.iso8601(value) }) }]
+      }.freeze
+      private_constant :CHECKS
+
+      module_function
+
+      # @param type [Symbol, nil] the ORM's name of the type
+      # @param value [Object] parsed from JSON
+      # @param array [Boolean] whether the column is an array of the type
+      # @param allowed [Array<String>, nil] the values of an enum
+      # @return [String, nil] what is wrong, for a message after the member's name; nil if the value fits
+      def problem(type, value, array: false, allowed: nil)
+        return if value.nil?
+        return unwritable(value) || problem_of_array(type, value) if array
+
+        unwritable(value) || (allowed ? problem_of_enum(value, allowed) : problem_of_type(type, value))
+      end
+
+      def problem_of_array(type, value)
+        return "must be an array, got #{Write.kind_of(value)}" unless value.is_a?(Array)
+
+        value.filter_map { |one| problem(type, one) }.first&.then { |text| "has a value that #{text}" }
+      end
+
+      def problem_of_enum(value, allowed)
+        "must be one of #{allowed.first(20).join(", ")}" unless allowed.include?(value)
+      end
+
+      def problem_of_type(type, value)
+        wanted, check = CHECKS[type]
+        if check && !check.call(value)
+          "must be #{wanted}, got #{value.is_a?(String) ? ClientText.shown(value,
+                                                                           40).inspect : Write.kind_of(value)}"
+        end
+      end
+
+      # Databases store neither NUL in text nor infinity in JSON.
+      def unwritable(value)
+        case value
+        when String then "must not contain the character NUL" if value.include?("\0")
+        when Float then "is too large" unless value.finite?
+        when Array then value.filter_map { |one| unwritable(one) }.first
+        when Hash then value.filter_map { |name, one| unwritable(name) || unwritable(one) }.first
+        end
+      end
+
+      def readable?(value)
+        value.is_a?(String) && value.size <= LONGEST && yield && true
+      rescue Date::Error
+        false
+      end
+      private_class_method :problem_of_array, :problem_of_enum, :problem_of_type, :unwritable, :readable?
+    end
+  end
+end

@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  module Write
+    # Reads the JSON document of a request's body.
+    #
+    #   Body.read(env)   # => { "data" => { "type" => "posts", … } }
+    module Body
+      # The longest body in bytes; longer ones are answered with 413.
+      LIMIT = 1_048_576
+      DEPTH = 32
+      private_constant :DEPTH
+
+      # A JSON object that refuses to be given a member twice, which parsers resolve differently (RFC 8259,
+      # section 4).
+      class StrictObject < Hash
+        def []=(name, value)
+          raise JSON::ParserError, "the member #{ClientText.shown(name).inspect} occurs twice in one object" if key?(name)
+
+          super
+        end
+      end
+      private_constant :StrictObject
+
+      module_function
+
+      # @param env [Hash] Rack's environment
+      # @param limit [Integer] bytes
+      # @return [Hash] the document
+      # @raise [BadRequest] 413 if the body is longer than `limit`, 400 if it is not a JSON object
+      def read(env, limit: LIMIT)
+        bytes = bytes_of(env, limit)
+        text = ClientText.utf8(bytes) or refuse("the body is not valid UTF-8 text")
+        document = JSON.parse(text, object_class: StrictObject, max_nesting: DEPTH)
+        document.is_a?(Hash) ? document : refuse("the body must be a JSON object, got #{Write.kind_of(document)}")
+      rescue JSON::ParserError => error # NestingError is one
+        refuse("the body is not valid JSON: #{ClientText.shown(error.message, 200)}")
+      end
+
+      # One byte more than the limit shows that there is more, whatever Content-Length says.
+      def bytes_of(env, limit)
+        too_long(limit) if env["CONTENT_LENGTH"].to_i > limit
+        bytes = env["rack.input"]&.read(limit + 1) || ""
+        bytes.bytesize > limit ? too_long(limit) : bytes
+      end
+
+      def too_long(limit)
+        raise BadRequest.new("the body is longer than #{limit} bytes", status: 413, title: "Content too large")
+      end
+
+      def refuse(detail)
+        raise BadRequest.new(detail, pointer: "", title: "Invalid document")
+      end
+      private_class_method :bytes_of, :too_long, :refuse
+    end
+
+    # @return [String] the JSON type of a parsed value, for messages
+    def self.kind_of(value)
+      case value
+      when Hash then "an object"
+      when Array then "an array"
+      when String then "a string"
+      when Numeric then "a number"
+      when nil then "null"
+      else value.to_s
+      end
+    end
+  end
+end

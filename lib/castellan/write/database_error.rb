@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Write
+    # Translates errors of the ORM and the database into what the client can do about them.
+    #
+    #   DatabaseError.new(definition, models).translate(error)   # => a BadRequest, or nil
+    #
+    # Unique and foreign keys are 409, other constraints and validations 422, a stale lock column 409, a database that
+    # cannot answer 503.
+    class DatabaseError
+      # By the names of classes, because neither ORM need be loaded. The first that fits counts.
+      KINDS = {
+        "ActiveRecord::RecordInvalid" => :invalid, "ActiveRecord::RecordNotSaved" => :invalid,
+        "ActiveRecord::RecordNotDestroyed" => :invalid, "Sequel::ValidationFailed" => :invalid, "Sequel::HookFailed" => :stopped,
+        "ActiveRecord::StaleObjectError" => :stale, "Sequel::NoExistingObject" => :stale,
+        "ActiveRecord::DeleteRestrictionError" => :referenced,
+        "ActiveRecord::RecordNotUnique" => :taken, "Sequel::UniqueConstraintViolation" => :taken,
+        "ActiveRecord::InvalidForeignKey" => :referenced, "Sequel::ForeignKeyConstraintViolation" => :referenced,
+        "ActiveRecord::NotNullViolation" => :null, "Sequel::NotNullConstraintViolation" => :null,
+        "Sequel::CheckConstraintViolation" => :refused, "ActiveRecord::CheckViolation" => :refused,
+        "ActiveRecord::ValueTooLong" => :refused, "ActiveRecord::RangeError" => :refused, "ActiveModel::RangeError" => :refused,
+        "ActiveRecord::ReadOnlyRecord" => :read_only,
+        "ActiveRecord::SerializationFailure" => :busy, "ActiveRecord::Deadlocked" => :busy, "ActiveRecord::LockWaitTimeout" => :busy,
+        "ActiveRecord::StatementTimeout" => :busy, "Sequel::SerializationFailure" => :busy, "Sequel::DatabaseLockTimeout" => :busy,
+        "ActiveRecord::ConnectionNotEstablished" => :away, "ActiveRecord::ConnectionFailed" => :away,
+        "ActiveRecord::QueryCanceled" => :away, "Sequel::DatabaseConnectionError" => :away, "Sequel::DatabaseDisconnectError" => :away,
+        "Sequel::PoolTimeout" => :away
+      }.freeze
+      # Drivers' errors that neither ORM has a class for.
+      CAUSES = {
+        "PG::CheckViolation" => :refused, "PG::StringDataRightTruncation" => :refused, "PG::NumericValueOutOfRange" => :refused,
+        "PG::ExclusionViolation" => :taken, "PG::InvalidTextRepresentation" => :refused, "PG::DatetimeFieldOverflow" => :refused,
+        "PG::ConnectionBad" => :away, "PG::AdminShutdown" => :away, "PG::CannotConnectNow" => :away, "PG::UnableToSend" => :away,
+        "SQLite3::ConstraintException" => :refused, "SQLite3::BusyException" => :busy, "SQLite3::LockedException" => :busy
+      }.freeze
+      SQLITE_COLUMNS = /constraint failed: ([\w., ]+)/
+      private_constant :KINDS, :CAUSES, :SQLITE_COLUMNS
+
+      # @param error [Exception]
+      # @return [Symbol, nil] what kind of error of the database it is; nil if it is another
+      def self.kind(error)
+        names = error.class.ancestors.map(&:name)
+        cause = error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception))
+        kind = names.filter_map { |name| KINDS[name] || CAUSES[name] }.first
+        kind || (cause && cause.class.ancestors.filter_map { |one| CAUSES[one.name] }.first)
+      end
+
+      # @param members [Hash{String => String}] pointers by column
+      def initialize(models, members)
+        @models = models
+        @members = members
+      end
+
+      # @param error [Exception]
+      # @param record [Object, nil] the record that was written
+      # @return [BadRequest, nil] nil for an error that no client can help; it is to be raised again
+      def translate(error, record = nil)
+        kind = self.class.kind(error) or return
+        record = error.record if error.respond_to?(:record) && error.record
+        record ||= error.model if error.respond_to?(:model) && !error.model.is_a?(Class)
+        case kind
+        when :invalid, :stopped then invalid(record)
+        when :stale then problem(409, "the record was changed by another request; read it again", "Conflict")
+        when :taken then problem(409, "is taken", "Conflict", pointer_of(error))
+        when :referenced then referenced(error)
+        when :null then problem(422, "must not be null", "Invalid value", pointer_of(error))
+        when :refused then problem(422, "is refused by the database", "Invalid value", pointer_of(error))
+        when :read_only then problem(403, "the record is read-only", "Forbidden")
+        else unavailable
+        end
+      end
+
+      # @param record [Object, nil] with errors of its validations
+      # @return [InvalidDocument]
+      def invalid(record)
+        problems = record ? @models.problems(record) : []
+        problems = [[:base, "the record was not written: a callback of the model stopped it"]] if problems.empty?
+        InvalidDocument.new(problems.map { |name, text| problem(422, text, "Invalid value", @members[name.to_s], named: true) })
+      end
+
+      private
+
+      def problem(status, text, title, pointer = nil, named: false)
+        name = pointer&.split("/")&.last
+        text = "#{name} #{text}" if name && !named
+        text = "the record #{text}" if !name && !named && text.start_with?("is ", "must ")
+        BadRequest.new(text, status: status, title: title, pointer: pointer)
+      end
+
+      def referenced(error)
+        pointer = pointer_of(error)
+        return problem(409, "leads to a record that does not exist", "Conflict", pointer) if pointer
+
+        problem(409, "the record is used by others, or names one that does not exist", "Conflict", nil)
+      end
+
+      def unavailable
+        BadRequest.new("the database cannot answer at the moment; try again", status: 503, title: "Service unavailable")
+      end
+
+      def pointer_of(error)
+        columns_of(error).filter_map { |column| @members[column] }.first
+      end
+
+      # PostgreSQL names the constraint and the column, SQLite "table.column".
+      def columns_of(error)
+        cause = error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception)) || error
+        result = cause.result if cause.respond_to?(:result)
+        return cause.message[SQLITE_COLUMNS, 1].to_s.split(",").map { |name| name.strip.split(".").last } unless result
+
+        column = result.error_field(::PG::PG_DIAG_COLUMN_NAME) and return [column]
+        constraint = result.error_field(::PG::PG_DIAG_CONSTRAINT_NAME) or return []
+        found = @models.index_columns(constraint)
+        found.empty? ? result.error_field(::PG::PG_DIAG_MESSAGE_DETAIL).to_s[/Key \(([^)]+)\)/, 1].to_s.split(/,\s*/) : found
+      end
+    end
+  end
+end

@@ -1,0 +1,97 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Write
+    # Finds the records that resource linkage names. A record that the viewer may not see does not exist.
+    #
+    #   linkage = Linkage.new(scopes, local)
+    #   linkage.records(relationship, [{ "type" => "tags", "id" => "1" }], "/data", mistakes)   # => [#<Tag id: 1>]
+    class Linkage
+      # More identifiers in one relationship are refused.
+      MOST = 1_000
+
+      # @param scopes [Rows::ViewerScopes]
+      # @param local [Hash{Array(String, String) => Object}] records created earlier in the request, by type and lid
+      def initialize(scopes, local = {})
+        @scopes = scopes
+        @local = local
+      end
+
+      # @param relationship [Resource::Relationship]
+      # @param data [Hash, Array, nil] parsed linkage
+      # @param pointer [String] where it is in the document
+      # @param mistakes [Array<BadRequest>] what is wrong is added to it
+      # @return [Array<Object>, Object, nil] the records in the order of the linkage; of a to-one relationship one or nil.
+      #   Not to be used if there are mistakes
+      def records(relationship, data, pointer, mistakes)
+        before = mistakes.size
+        identifiers = identifiers_of(relationship, data, pointer, mistakes)
+        return unless mistakes.size == before
+
+        found = find(relationship, identifiers, mistakes)
+        relationship.to_many? ? found.uniq : found.first
+      end
+
+      private
+
+      def identifiers_of(relationship, data, pointer, mistakes)
+        if relationship.to_many?
+          return refuse(mistakes, pointer, "must be an array of resource identifiers, got #{Write.kind_of(data)}") unless data.is_a?(Array)
+          return refuse(mistakes, pointer, "names more than #{MOST} resources") if data.size > MOST
+
+          data.each_with_index.map { |one, index| identifier(relationship, one, "#{pointer}/#{index}", mistakes) }
+        elsif data.is_a?(Array)
+          refuse(mistakes, pointer, "must be a resource identifier or null, got an array")
+        else
+          data.nil? ? [] : [identifier(relationship, data, pointer, mistakes)]
+        end
+      end
+
+      # @return [Array(Resource::Definition, String, Symbol, String)] definition, id or lid, which of them, pointer
+      def identifier(relationship, data, pointer, mistakes)
+        return refuse(mistakes, pointer, "must be a resource identifier, got #{Write.kind_of(data)}") unless data.is_a?(Hash)
+
+        key = %w[id lid].find { |name| data.key?(name) }
+        return refuse(mistakes, pointer, "needs a type and an id") unless data["type"].is_a?(String) && data[key].is_a?(String)
+        return refuse(mistakes, "#{pointer}/#{key}", "must not contain the character NUL") if data[key].include?("\0")
+
+        definition = relationship.definitions.find { |one| one.type == data["type"] }
+        return [definition, data[key], key.to_sym, pointer] if definition
+
+        types = relationship.definitions.map(&:type).join(" or ")
+        refuse(mistakes, "#{pointer}/type", "must be #{types}, got #{ClientText.shown(data["type"]).inspect}", status: 422)
+      end
+
+      def find(_relationship, identifiers, mistakes)
+        stored = identifiers.reject { |_, _, key, _| key == :lid }.group_by(&:first)
+        stored = stored.to_h { |definition, all| [definition, by_id(definition, all.map { |one| one[1] })] }
+        identifiers.map do |definition, id, key, pointer|
+          record = key == :lid ? @local[[definition.type, id]] : stored[definition][id]
+          record || missing(mistakes, definition, id, key, pointer)
+        end
+      end
+
+      def by_id(definition, ids)
+        resource = definition.resource
+        adapter = resource.checked_rows
+        visible = @scopes.narrow(definition, adapter)
+        records = adapter.load(adapter.by_ids(visible, ids, definition.id_column), whole: true)
+        records.to_h { |record| [Write.id_of(definition, record), record] }
+      end
+
+      def missing(mistakes, definition, id, key, pointer)
+        refuse(mistakes, pointer, "there is no #{definition.type} with the #{key} #{ClientText.shown(id, 100).inspect}", status: 404)
+      end
+
+      def refuse(mistakes, pointer, detail, status: 400)
+        mistakes << BadRequest.new(detail, pointer: pointer, status: status, title: status == 404 ? "Not found" : "Invalid linkage")
+        nil
+      end
+    end
+
+    # @return [String] the record's id in documents
+    def self.id_of(definition, record)
+      [*definition.id_column].map { |column| record.public_send(column) }.join("_")
+    end
+  end
+end

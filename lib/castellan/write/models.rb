@@ -1,0 +1,29 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Write
+    # What writing needs of an ORM; {ActiveRecordModels} and {SequelModels} implement it.
+    #
+    #   models = Models.for(Post)
+    #   record = models.build
+    #   models.assign(record, { title: "Hello", author: author })
+    #   models.save(record)                        # => false if it is invalid: models.problems(record)
+    module Models
+      # The type of an attribute: its name in the ORM, whether the column is an array, the values of an enum.
+      Type = Struct.new(:name, :array, :allowed)
+
+      # @param model [Class, Object] what the resource declares
+      # @return [ActiveRecordModels, SequelModels]
+      # @raise [ConfigurationError] for a dataset or a table without a model
+      def self.for(model)
+        return ActiveRecordModels.new(model) if defined?(::ActiveRecord::Base) && model.is_a?(Class) && model < ::ActiveRecord::Base
+        return SequelModels.new(model) if defined?(::Sequel::Model) && model.is_a?(Class) && model < ::Sequel::Model
+
+        raise ConfigurationError, "only records of an ActiveRecord or Sequel model can be written, got #{model.inspect[0, 60]}"
+      end
+    end
+  end
+end
+
+require_relative "active_record_models"
+require_relative "sequel_models"

@@ -1,0 +1,151 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Write
+    # Checks a resource object that a client sent, and makes of it the values to assign.
+    #
+    #   ResourceObject.new(definition, :create, viewer: viewer, linkage: linkage).values(data, "/data")
+    #   # => { title: "Hello", author: #<User id: 7> }
+    #
+    # Finds every mistake before it raises. Members that the format does not define are ignored (JSON:API 1.1,
+    # "Document Structure").
+    class ResourceObject
+      # @param definition [Resource::Definition]
+      # @param action [Symbol] :create or :update
+      # @param linkage [Linkage]
+      # @param models [ActiveRecordModels, SequelModels]
+      def initialize(definition, action, viewer:, linkage:, models:)
+        @definition = definition
+        @action = action
+        @writable = definition.writing.names(action, viewer)
+        @linkage = linkage
+        @models = models
+        @mistakes = []
+      end
+
+      # @param data [Object] the parsed resource object
+      # @param pointer [String] where it is in the document
+      # @param id [String, nil] the id in the URL
+      # @return [Hash{Symbol => Object}] the model's attributes and associations and their values
+      # @raise [InvalidDocument]
+      def values(data, pointer, id: nil)
+        data.is_a?(Hash) or raise(InvalidDocument, [mistake(pointer, "must be a resource object, got #{Write.kind_of(data)}")])
+        identity = identity(data, pointer, id)
+        values = identity.merge(attributes(data, "#{pointer}/attributes"), relationships(data, "#{pointer}/relationships"))
+        raise InvalidDocument, @mistakes if @mistakes.any?
+
+        values
+      end
+
+      private
+
+      # The id and the type of the resource object (JSON:API 1.1, "Creating Resources" and "Updating Resources").
+      def identity(data, pointer, id)
+        type = data["type"]
+        refuse("#{pointer}/type", "must be #{@definition.type.inspect}, got #{shown(type)}", status: type.is_a?(String) ? 409 : 400) \
+          unless type == @definition.type
+        given = data["id"]
+        refuse("#{pointer}/lid", "must be a string, got #{Write.kind_of(data["lid"])}") if data.key?("lid") && !data["lid"].is_a?(String)
+        return given_id(given, pointer, data) if @action == :create
+
+        if given != id
+          refuse("#{pointer}/id", "must be #{id.inspect} as in the URL, got #{shown(given)}",
+                 status: given.is_a?(String) ? 409 : 400)
+        end
+        {}
+      end
+
+      def given_id(given, pointer, data)
+        return {} unless data.key?("id")
+        return refuse("#{pointer}/id", "must be a string, got #{Write.kind_of(given)}") || {} unless given.is_a?(String)
+
+        column = @definition.id_column
+        unless @writable.include?(:id) && column.is_a?(Symbol)
+          return refuse("#{pointer}/id", "cannot be chosen by clients", status: 403, title: "Forbidden") || {}
+        end
+
+        { column => typed_id(column, given, "#{pointer}/id") }
+      end
+
+      # Ids are strings in documents, also those of integer columns.
+      def typed_id(column, given, pointer)
+        type = @models.type(column).name
+        value = type == :integer && given.match?(/\A\d{1,18}\z/) ? given.to_i : given
+        problem = AttributeType.problem(type, value)
+        refuse(pointer, problem, status: 422) if problem
+        value
+      end
+
+      def attributes(data, pointer)
+        members(data, "attributes", pointer) do |key, value, at|
+          name = @definition.member_named(key) || (key.to_sym if @writable.include?(key.to_sym))
+          if name.nil? || @definition.relationships.key?(name)
+            refuse_unknown(at, key, "attribute", @definition.attributes.each_value.map(&:key))
+          elsif allowed?(name, at)
+            attribute = @definition.attributes[name]
+            column = attribute&.source == :column ? attribute.columns.first : name
+            [column, checked(column, value, at)]
+          end
+        end
+      end
+
+      def checked(column, value, pointer)
+        type = @models.type(column)
+        problem = AttributeType.problem(type.name, value, array: type.array, allowed: type.allowed)
+        refuse(pointer, problem, status: 422) if problem
+        value
+      end
+
+      def relationships(data, pointer)
+        members(data, "relationships", pointer) do |key, value, at|
+          relationship = @definition.relationships[@definition.member_named(key)]
+          if relationship.nil?
+            refuse_unknown(at, key, "relationship", @definition.relationships.each_value.map(&:key))
+          elsif !value.is_a?(Hash) || !value.key?("data")
+            refuse(at, "must be an object with the member data")
+          elsif allowed?(relationship.name, at)
+            [relationship.association_name, @linkage.records(relationship, value["data"], "#{at}/data", @mistakes)]
+          end
+        end
+      end
+
+      # Members whose name begins with "@" are ignored (JSON:API 1.1, "@-Members").
+      def members(data, member, pointer)
+        return {} unless data.key?(member)
+
+        object = data[member]
+        return refuse(pointer, "must be an object, got #{Write.kind_of(object)}") || {} unless object.is_a?(Hash)
+
+        object.reject { |key, _| key.start_with?("@") }.filter_map { |key, value|
+          yield(key, value, "#{pointer}/#{key.gsub("~", "~0").gsub("/", "~1")}")
+        }.to_h
+      end
+
+      def allowed?(name, pointer)
+        return true if @writable.include?(name)
+
+        refuse(pointer, "cannot be written", status: 403, title: "Forbidden") || false
+      end
+
+      def refuse_unknown(pointer, key, kind, names)
+        key = ClientText.shown(key)
+        refuse(pointer, "#{@definition.type} has no #{kind} #{key.inspect}#{Nearest.hint(key, names)}", whole: true)
+      end
+
+      def refuse(pointer, text, status: 400, title: status == 409 ? "Conflict" : "Invalid member", whole: false)
+        @mistakes << mistake(pointer, text, status: status, title: title, whole: whole)
+        nil
+      end
+
+      def mistake(pointer, text, status: 400, title: "Invalid document", whole: false)
+        pointer = ClientText.shown(pointer, 300)
+        text = "#{pointer.split("/").last} #{text}" unless whole
+        BadRequest.new(text, pointer: pointer, status: status, title: title)
+      end
+
+      def shown(value)
+        value.is_a?(String) ? ClientText.shown(value).inspect : Write.kind_of(value)
+      end
+    end
+  end
+end

@@ -1,0 +1,140 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Write
+    # Writes records of a Sequel model. Frozen.
+    class SequelModels
+      # @return [Class]
+      attr_reader :model
+
+      def initialize(model)
+        @model = model
+        freeze
+      end
+
+      # (see ActiveRecordModels#writer?)
+      def writer?(name)
+        model.method_defined?(:"#{name}=") || (model.association_reflection(name) ? true : false)
+      end
+
+      # (see ActiveRecordModels#type)
+      def type(name)
+        column = model.db_schema&.fetch(name.to_sym, nil) || {}
+        database_type = column[:db_type].to_s
+        type = column[:type] || (database_type == "uuid" ? :uuid : nil)
+        Models::Type.new(type == :string && database_type == "uuid" ? :uuid : type, database_type.end_with?("[]"), column[:enum_values])
+      end
+
+      # (see ActiveRecordModels#build)
+      def build
+        model.new
+      end
+
+      # (see ActiveRecordModels#assign)
+      def assign(record, values)
+        values.each do |name, value|
+          reflection = model.association_reflection(name)
+          if reflection.nil? || !reflection.returns_array?
+            record.public_send(:"#{name}=", value)
+          elsif record.new?
+            (record.instance_variable_get(:@castellan_members) || record.instance_variable_set(:@castellan_members, {}))[name] = value
+          else
+            replace(record, name, value)
+          end
+        end
+      end
+
+      # (see ActiveRecordModels#save)
+      def save(record)
+        saved = record.save(raise_on_failure: false) ? true : false
+        members = record.instance_variable_defined?(:@castellan_members) && record.remove_instance_variable(:@castellan_members)
+        members.each { |name, others| replace(record, name, others) } if saved && members
+        saved
+      end
+
+      # (see ActiveRecordModels#delete)
+      def delete(record)
+        record.destroy(raise_on_failure: false) ? true : false
+      end
+
+      # (see ActiveRecordModels#stored?)
+      def stored?(record)
+        !record.new? && record.exists?
+      end
+
+      # (see ActiveRecordModels#lock)
+      def lock(record)
+        record.lock!
+        true
+      rescue ::Sequel::NoExistingObject
+        false
+      end
+
+      # (see ActiveRecordModels#add)
+      def add(record, association, others)
+        method = model.association_reflection(association)[:add_method]
+        (others - members(record, association)).each { |other| record.public_send(method, other) }
+      end
+
+      # (see ActiveRecordModels#remove)
+      def remove(record, association, others)
+        method = model.association_reflection(association)[:remove_method]
+        (members(record, association) & others).each { |other| record.public_send(method, other) }
+      end
+
+      # (see ActiveRecordModels#problems)
+      def problems(record)
+        record.errors.flat_map { |names, messages| Array(names).product(Array(messages)).map { |name, text| [name, "#{name} #{text}"] } }
+      end
+
+      # (see ActiveRecordModels#related)
+      def related(record, association)
+        record.public_send(model.association_reflection(association)[:dataset_method])
+      end
+
+      # (see ActiveRecordModels#one)
+      def one(record, association)
+        record.public_send(association)
+      end
+
+      # (see ActiveRecordModels#foreign_keys)
+      def foreign_keys(association)
+        reflection = model.association_reflection(association)
+        reflection && reflection[:type] == :many_to_one ? Array(reflection[:key]).map(&:to_s) : []
+      end
+
+      # Rolls back unless the block returns; Sequel commits when `throw` leaves it.
+      def transaction
+        model.db.transaction(savepoint: true) do
+          finished = false
+          result = yield
+          finished = true
+          result
+        ensure
+          model.db.rollback_on_exit(savepoint: true) unless finished
+        end
+      end
+
+      # (see ActiveRecordModels#in_transaction?)
+      def in_transaction?
+        model.db.in_transaction?
+      end
+
+      # (see ActiveRecordModels#index_columns)
+      def index_columns(constraint)
+        Array(model.db.indexes(model.table_name).dig(constraint&.to_sym, :columns)).map(&:to_s)
+      end
+
+      private
+
+      def members(record, association)
+        record.public_send(association, reload: true)
+      end
+
+      def replace(record, association, others)
+        remove(record, association, members(record, association) - others)
+        add(record, association, others)
+      end
+    end
+  end
+end

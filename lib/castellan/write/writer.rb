@@ -1,0 +1,169 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Write
+    # Writes records of one resource for one viewer: authorizes, checks the document, and calls the resource's methods.
+    #
+    #   writer = Writer.new(PostResource, viewer: user, scope: user.posts)
+    #   record = writer.create({ "type" => "posts", "attributes" => { "title" => "Hello" } }, "/data")
+    #
+    # Call it inside {Transaction.run}. Raises {BadRequest}: 404 for a record outside the scope, 403 for what is not
+    # allowed, 409 and 422 as JSON:API 1.1 defines.
+    class Writer
+      # @return [Resource::Definition]
+      # @return [ActiveRecordModels, SequelModels]
+      attr_reader :definition, :models
+
+      # @param resource [Class]
+      # @param viewer [Object, nil]
+      # @param scope [Object] a relation or dataset that the viewer may write to; :all for all
+      # @param local [Hash{Array(String, String) => Object}] records created earlier in the request, by type and lid
+      def initialize(resource, viewer:, scope: :all, local: {})
+        @resource = resource
+        @definition = resource.definition
+        @viewer = viewer
+        @scope = scope
+        @local = local
+        @models = Models.for(definition.model)
+        @scopes = Rows::ViewerScopes.new(viewer)
+        @linkage = Linkage.new(@scopes, local)
+      end
+
+      # @param data [Object] a parsed resource object
+      # @param pointer [String] where it is in the document
+      # @return [Object] the stored record
+      # @raise [BadRequest]
+      def create(data, pointer)
+        writing.refuse(:create, definition) unless writing.creates?(@viewer)
+        values = read(:create, data, pointer)
+        authorize(:create, nil, values)
+        record = @resource.allocate.create(values, @viewer)
+        raise NotSaved, record unless models.stored?(record)
+
+        visible!(record)
+      end
+
+      # @param record [Object] see {#find}
+      # @param id [String] the id in the URL
+      # @return [Object] the record
+      # @raise [BadRequest]
+      def update(record, id, data, pointer)
+        values = read(:update, data, pointer, id: id)
+        authorize(:update, record, values)
+        visible!(@resource.allocate.update(record, values, @viewer))
+      end
+
+      # @param record [Object] see {#find}
+      # @raise [BadRequest]
+      def delete(record)
+        writing.refuse(:delete, definition) unless writing.deletes?(@viewer, record)
+        authorize(:delete, record, {})
+        @resource.allocate.delete(record, @viewer)
+        nil
+      end
+
+      # Changes one relationship (JSON:API 1.1, "Updating Relationships").
+      # @param record [Object] see {#find}
+      # @param relationship [Resource::Relationship]
+      # @param operation [Symbol] :replace, :add or :remove
+      # @param data [Object] parsed linkage
+      # @return [Object] the record
+      # @raise [BadRequest]
+      def relate(record, relationship, operation, data, pointer)
+        writing.refuse(:update, definition, relationship) unless writing.names(:update, @viewer).include?(relationship.name)
+        mistakes = []
+        others = @linkage.records(relationship, data, pointer, mistakes)
+        raise InvalidDocument, mistakes if mistakes.any?
+
+        values = { relationship.association_name => others }
+        authorize(:update, record, values)
+        change(record, relationship.association_name, operation, others, values)
+        visible!(record)
+      end
+
+      # Finds a record that the viewer may see and locks its row.
+      # @param id [String]
+      # @return [Object]
+      # @raise [BadRequest] 404
+      def find(id)
+        record = visible(id)
+        return record if record && models.lock(record)
+
+        raise BadRequest.new("there is no #{definition.type} with the id #{ClientText.shown(id, 100).inspect}", status: 404,
+                                                                                                                title: "Not found")
+      end
+
+      # @param id [String]
+      # @return [Object, nil] a record that the viewer may see
+      def visible(id)
+        adapter = @resource.checked_rows
+        adapter.load(adapter.by_ids(scope(adapter), Array(Rows::Ids.text(id)), definition.id_column), whole: true).first
+      end
+
+      # @param record [Object]
+      # @return [String] its id in documents
+      def id_of(record)
+        Write.id_of(definition, record)
+      end
+
+      # @param error [Exception]
+      # @param prefix [String] the pointer to the resource object
+      # @return [BadRequest, nil] nil if no client can help it
+      def mistake(error, prefix)
+        errors = DatabaseError.new(models, pointers(prefix))
+        error.is_a?(NotSaved) ? errors.invalid(error.record) : errors.translate(error)
+      end
+
+      private
+
+      def writing
+        definition.writing
+      end
+
+      def read(action, data, pointer, id: nil)
+        ResourceObject.new(definition, action, viewer: @viewer, linkage: @linkage, models: models).values(data, pointer, id: id)
+      end
+
+      def authorize(action, record, values)
+        writing.refuse(action, definition) unless writing.authorized?(action, @viewer, record, values)
+      end
+
+      def change(record, association, operation, others, values)
+        case operation
+        when :replace then @resource.allocate.update(record, values, @viewer)
+        when :add then models.add(record, association, others)
+        when :remove then models.remove(record, association, others)
+        end
+      end
+
+      def scope(adapter)
+        return @scopes.narrow(definition, adapter) if :all.equal?(@scope)
+
+        @scopes.narrow(definition, adapter, adapter.scope(@scope))
+      end
+
+      # A viewer cannot create what that viewer may not see, nor move a record out of sight.
+      def visible!(record)
+        return record if (definition.scope.nil? && :all.equal?(@scope)) || visible(id_of(record))
+
+        raise BadRequest.new("the #{definition.type} would not be visible to you", status: 403, title: "Forbidden")
+      end
+
+      # @return [Hash{String => String}] pointers by column, attribute and association
+      def pointers(prefix)
+        found = { "base" => prefix }
+        [*definition.id_column].each { |column| found[column.to_s] = "#{prefix}/id" }
+        definition.attributes.each_value do |attribute|
+          pointer = "#{prefix}/attributes/#{attribute.key}"
+          found[attribute.name.to_s] = pointer
+          found[attribute.columns.first.to_s] = pointer if attribute.source == :column
+        end
+        definition.relationships.each_value do |relationship|
+          names = [relationship.name, relationship.association_name, *models.foreign_keys(relationship.association_name)]
+          names.each { |name| found[name.to_s] = "#{prefix}/relationships/#{relationship.key}" }
+        end
+        found
+      end
+    end
+  end
+end

@@ -1,0 +1,419 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "rack"
+require "rack/lint"
+require "rack/mock_request"
+require "serve/journal"
+
+# Creating, updating and deleting over HTTP, on real databases, between two layers of Rack::Lint.
+module WritesContract
+  JSON_API = "application/vnd.api+json"
+  WRITER = { writer: { data: { type: "writers", id: "2" } } }.freeze
+
+  def setup
+    journal.fill
+    @app = build
+  end
+
+  # --- creating (JSON:API 1.1, "Creating Resources")
+
+  def test_post_creates_a_record_and_returns_201_with_location
+    response, document = send_data("POST", "/posts", type: "posts", attributes: { title: "Third", rating: 3, slug: "third" },
+                                                     relationships: { writer: { data: { type: "writers", id: "2" } },
+                                                                      tags: { data: [{ type: "tags", id: "1" },
+                                                                                     { type: "tags", id: "3" }] } })
+    assert_equal [201, JSON_API], [response.status, response["content-type"]]
+    id = document["data"]["id"]
+    assert_equal "/posts/#{id}", response["location"]
+    assert_equal ["Third", 3, "Grace"], document["data"]["attributes"].values_at("title", "rating", "writer_name")
+    assert_equal %w[1 3], document["data"]["relationships"]["tags"]["data"].map { |tag| tag["id"] }.sort
+    assert_equal document, get("/posts/#{id}").last
+    assert_equal response["etag"], get("/posts/#{id}").first["etag"]
+  end
+
+  def test_location_starts_with_the_mount_path
+    response, = send_data("POST", "/tags", { type: "tags", attributes: { name: "rack" } }, "SCRIPT_NAME" => "/api")
+    assert_match %r{\A/api/tags/\d+\z}, response["location"]
+  end
+
+  def test_post_may_include_and_choose_fields
+    _, document = send_data("POST", "/posts?include=writer&fields[posts]=title,writer", type: "posts", attributes: { title: "Third" },
+                                                                                        relationships: WRITER)
+    assert_equal %w[title], document["data"]["attributes"].keys
+    assert_equal %w[writers], document["included"].map { |object| object["type"] }
+  end
+
+  def test_a_client_id_is_accepted_where_id_is_writable
+    assert_equal 201, send_data("POST", "/tags", type: "tags", id: "77", attributes: { name: "own" }).first.status
+    assert_equal "own", get("/tags/77").last["data"]["attributes"]["name"]
+    assert_refused 409, "/data/id", send_data("POST", "/tags", type: "tags", id: "77", attributes: { name: "own" })
+    assert_refused 422, "/data/id", send_data("POST", "/tags", type: "tags", id: "x", attributes: { name: "own" })
+    assert_refused 403, "/data/id", send_data("POST", "/posts", type: "posts", id: "78", attributes: { title: "Own" })
+  end
+
+  # --- updating (JSON:API 1.1, "Updating Resources")
+
+  def test_patch_changes_only_what_is_sent
+    response, document = send_data("PATCH", "/posts/1", type: "posts", id: "1", attributes: { rating: 2 })
+    assert_equal [200, "First", 2], [response.status, *document["data"]["attributes"].values_at("title", "rating")]
+    assert_equal document, get("/posts/1").last
+  end
+
+  def test_patch_replaces_relationships
+    _, document = send_data("PATCH", "/posts/1", type: "posts", id: "1",
+                                                 relationships: { writer: { data: nil }, tags: { data: [{ type: "tags", id: "3" }] } })
+    assert_equal({ "data" => nil }, document["data"]["relationships"]["writer"])
+    assert_equal %w[3], document["data"]["relationships"]["tags"]["data"].map { |tag| tag["id"] }
+  end
+
+  def test_null_clears_an_attribute
+    assert_nil send_data("PATCH", "/posts/1", type: "posts", id: "1", attributes: { rating: nil }).last["data"]["attributes"]["rating"]
+  end
+
+  def test_types_of_attributes_arrive_as_they_were_sent
+    sent = { "price" => "12.50", "pinned" => true, "published_on" => "2026-01-31", "rating" => 1 }
+    _, document = send_data("PATCH", "/posts/1", type: "posts", id: "1", attributes: sent)
+    attributes = document["data"]["attributes"]
+    assert_equal [true, "2026-01-31", 1], attributes.values_at("pinned", "published_on", "rating")
+    assert_in_delta 12.5, attributes["price"].to_f
+  end
+
+  def test_an_attribute_only_for_creation_cannot_be_updated
+    assert_refused 403, "/data/attributes/slug", send_data("PATCH", "/posts/1", type: "posts", id: "1", attributes: { slug: "new" })
+  end
+
+  def test_overridden_methods_run_within_the_transaction
+    @app = build { |models| resource models::OverridingPostResource, at: "posts" }
+    _, document = send_data("POST", "/posts", type: "posts", attributes: { title: "Third" })
+    assert_equal "Written by team 0", document["data"]["attributes"]["body"]
+    assert_equal "broken", assert_raises(RuntimeError) {
+      send_data("PATCH", "/posts/1", type: "posts", id: "1", attributes: { title: "Broken" })
+    }.message
+    assert_equal "First", title(1)
+  end
+
+  # --- deleting (JSON:API 1.1, "Deleting Resources")
+
+  def test_delete_is_204_and_then_404
+    response = request("DELETE", "/posts/1")
+    assert_equal [204, ""], [response.status, response.body]
+    assert_equal 404, get("/posts/1").first.status
+    assert_equal 404, request("DELETE", "/posts/1").status
+  end
+
+  def test_delete_is_refused_by_a_block_a_callback_and_a_foreign_key
+    assert_equal 403, request("DELETE", "/comments/2", "HTTP_AUTHORIZATION" => "1").status
+    journal.run("UPDATE posts SET title = 'Kept' WHERE id = 1")
+    assert_equal 422, request("DELETE", "/posts/1").status
+    assert_equal 409, request("DELETE", "/tags/1").status
+    assert_equal 3, journal.rows("SELECT id FROM tags").size
+  end
+
+  # --- relationships (JSON:API 1.1, "Fetching Relationships", "Updating Relationships")
+
+  def test_linkage_is_read_at_its_own_url
+    assert_equal({ "data" => { "type" => "writers", "id" => "1" } }, get("/posts/1/relationships/writer").last)
+    assert_equal [{ "type" => "tags", "id" => "1" }, { "type" => "tags", "id" => "2" }],
+                 get("/posts/1/relationships/tags").last["data"].sort_by { |tag| tag["id"] }
+    assert_equal 404, get("/posts/1/relationships/nothing").first.status
+    assert_equal 404, get("/posts/99/relationships/tags").first.status
+  end
+
+  def test_related_resources_are_read_at_their_own_url
+    assert_equal "Ada", get("/posts/1/writer").last["data"]["attributes"]["name"]
+    _, document = get("/posts/1/tags?fields[tags]=name")
+    assert_equal %w[ruby sql], document["data"].map { |tag| tag["attributes"]["name"] }.sort
+    journal.run("UPDATE posts SET writer_id = NULL WHERE id = 1")
+    response, document = get("/posts/1/writer")
+    assert_equal [200, { "data" => nil }], [response.status, document]
+    assert_equal 404, get("/posts/99/writer").first.status
+  end
+
+  def test_patch_of_a_to_one_relationship
+    assert_equal 204, send_data("PATCH", "/posts/1/relationships/writer", type: "writers", id: "2").first.status
+    assert_equal "2", get("/posts/1/relationships/writer").last["data"]["id"]
+    assert_equal 204, send_data("PATCH", "/posts/1/relationships/writer", nil).first.status
+    assert_nil get("/posts/1/relationships/writer").last["data"]
+    assert_equal 405, send_data("POST", "/posts/1/relationships/writer", nil).first.status
+  end
+
+  def test_to_many_relationships_are_replaced_extended_and_reduced
+    tags = ->(*ids) { ids.map { |id| { type: "tags", id: id } } }
+    path = "/posts/1/relationships/tags"
+    assert_equal 204, send_data("POST", path, tags["1", "3"]).first.status
+    assert_equal %w[1 2 3], linked(path)
+    assert_equal 204, send_data("POST", path, tags["3"]).first.status
+    assert_equal 3, journal.rows("SELECT tag_id FROM taggings WHERE post_id = 1").size
+    assert_equal 204, send_data("DELETE", path, tags["1", "3"]).first.status
+    assert_equal %w[2], linked(path)
+    assert_equal 204, send_data("DELETE", path, tags["1"]).first.status
+    assert_equal 204, send_data("PATCH", path, tags["3"]).first.status
+    assert_equal %w[3], linked(path)
+    assert_equal 204, send_data("PATCH", path, []).first.status
+    assert_empty linked(path)
+  end
+
+  def test_one_to_many_relationships_are_changed_too
+    path = "/posts/2/relationships/comments"
+    assert_equal 204, send_data("POST", path, [{ type: "comments", id: "3" }]).first.status
+    assert_equal %w[3], linked(path)
+    assert_equal 204, send_data("PATCH", path, [{ type: "comments", id: "1" }, { type: "comments", id: "2" }]).first.status
+    assert_equal %w[1 2], linked(path)
+  end
+
+  # --- who may
+
+  def test_what_the_viewer_may_not_see_cannot_be_written
+    team = { "HTTP_AUTHORIZATION" => "1" }
+    assert_equal 404, send_data("PATCH", "/posts/3", { type: "posts", id: "3", attributes: { rating: 1 } }, **team).first.status
+    assert_equal 404, request("DELETE", "/posts/3", **team).status
+    assert_equal 404, send_data("POST", "/posts/3/relationships/tags", [{ type: "tags", id: "1" }], **team).first.status
+    assert_equal 404, get("/posts/3/tags", **team).first.status
+    assert_equal 404, get("/posts/3/relationships/tags", **team).first.status
+    hidden = { writer: { data: { type: "writers", id: "3" } } }
+    assert_refused 404, "/data/relationships/writer/data",
+                   send_data("PATCH", "/posts/1", { type: "posts", id: "1", relationships: hidden }, **team)
+    assert_equal "1", get("/posts/1/relationships/writer").last["data"]["id"]
+  end
+
+  def test_a_record_cannot_be_created_or_moved_out_of_sight
+    team = { "HTTP_AUTHORIZATION" => "1" }
+    before = journal.rows("SELECT id FROM posts").size
+    assert_equal 403, send_data("POST", "/posts", { type: "posts", attributes: { title: "Nobody's" } }, **team).first.status
+    assert_equal 403,
+                 send_data("PATCH", "/posts/1", { type: "posts", id: "1", relationships: { writer: { data: nil } } }, **team).first.status
+    assert_equal [before, "1"], [journal.rows("SELECT id FROM posts").size, get("/posts/1/relationships/writer").last["data"]["id"]]
+  end
+
+  def test_writable_may_depend_on_the_viewer
+    attributes = { title: "Third", slug: "third" }
+    writer = { writer: { data: { type: "writers", id: "3" } } }
+    refused = send_data("POST", "/posts", { type: "posts", attributes: attributes, relationships: writer }, "HTTP_AUTHORIZATION" => "2")
+    assert_refused 403, "/data/attributes/slug", refused
+  end
+
+  def test_authorize_decides_for_the_record
+    journal.run("UPDATE posts SET title = 'Locked' WHERE id = 1")
+    assert_equal 403, send_data("PATCH", "/posts/1", type: "posts", id: "1", attributes: { rating: 1 }).first.status
+    assert_equal 403, send_data("POST", "/posts/1/relationships/tags", [{ type: "tags", id: "3" }]).first.status
+    assert_equal 5, journal.rows("SELECT rating FROM posts WHERE id = 1").first["rating"]
+  end
+
+  def test_methods_that_are_not_declared_are_405_with_allow
+    { ["PUT", "/posts"] => "GET, HEAD, POST", ["POST", "/posts/1"] => "GET, HEAD, PATCH, DELETE",
+      ["DELETE", "/writers/1"] => "GET, HEAD, PATCH", ["POST", "/posts/1/writer"] => "GET, HEAD",
+      ["PUT", "/posts/1/relationships/tags"] => "GET, HEAD, PATCH, POST, DELETE" }.each do |(method, path), allow|
+      response = request(method, path)
+      assert_equal [405, allow], [response.status, response["allow"]], "#{method} #{path}"
+    end
+  end
+
+  # --- what is wrong in a document
+
+  def test_each_mistake_of_a_document_has_its_pointer
+    {
+      { type: "tags", attributes: { title: "Third" } } => [409, "/data/type"],
+      { attributes: { title: "Third" } } => [400, "/data/type"],
+      { type: "posts", attributes: { titel: "Third" } } => [400, "/data/attributes/titel"],
+      { type: "posts", attributes: { writer: "Third" } } => [400, "/data/attributes/writer"],
+      { type: "posts", attributes: { writer_name: "Third" } } => [403, "/data/attributes/writer_name"],
+      { type: "posts", attributes: { rating: "many" } } => [422, "/data/attributes/rating"],
+      { type: "posts", attributes: { title: "Third", rating: 10**30 } } => [422, "/data/attributes/rating"],
+      { type: "posts", attributes: { pinned: "yes" } } => [422, "/data/attributes/pinned"],
+      { type: "posts", attributes: { published_on: "2026-02-31" } } => [422, "/data/attributes/published_on"],
+      { type: "posts", attributes: { title: 7 } } => [422, "/data/attributes/title"],
+      { type: "posts", attributes: { title: "a\u0000b" } } => [422, "/data/attributes/title"],
+      { type: "posts", attributes: { title: "ab" } } => [422, "/data/attributes/title"],
+      { type: "posts", attributes: [] } => [400, "/data/attributes"],
+      { type: "posts", relationships: { tags: { data: nil } } } => [400, "/data/relationships/tags/data"],
+      { type: "posts", relationships: { tags: {} } } => [400, "/data/relationships/tags"],
+      { type: "posts", relationships: { writer: { data: [] } } } => [400, "/data/relationships/writer/data"],
+      { type: "posts", relationships: { writer: { data: { type: "tags", id: "1" } } } } => [422, "/data/relationships/writer/data/type"],
+      { type: "posts", relationships: { tags: { data: [{ type: "tags", id: "99" }] } } } => [404, "/data/relationships/tags/data/0"],
+      { type: "posts", relationships: { tags: { data: [{ type: "tags", id: 1 }] } } } => [400, "/data/relationships/tags/data/0"],
+      { type: "posts", relationships: { tog: { data: [] } } } => [400, "/data/relationships/tog"],
+      [] => [400, "/data"], "posts" => [400, "/data"], nil => [400, "/data"]
+    }.each do |data, (status, pointer)|
+      response, document = send_data("POST", "/posts", data)
+      assert_equal [status, pointer], [response.status, document["errors"].first.dig("source", "pointer")],
+                   "#{data.inspect}: #{response.body}"
+    end
+    assert_equal 3, journal.rows("SELECT id FROM posts").size
+  end
+
+  def test_all_mistakes_are_named_at_once
+    _, document = send_data("POST", "/posts", type: "posts", attributes: { titel: "x", rating: "many", pinned: 3 })
+    assert_equal %w[/data/attributes/titel /data/attributes/rating /data/attributes/pinned],
+                 document["errors"].map { |error| error["source"]["pointer"] }
+  end
+
+  def test_constraints_of_the_database_name_the_member
+    assert_refused 409, "/data/attributes/slug", send_data("POST", "/posts", type: "posts", attributes: { title: "Third", slug: "first" })
+    response, = send_data("POST", "/posts", type: "posts", attributes: { title: "Third", rating: 9 })
+    assert_equal 422, response.status
+    assert_refused 422, "/data/attributes/name", send_data("PATCH", "/tags/1", type: "tags", id: "1", attributes: { name: nil })
+    assert_equal 3, journal.rows("SELECT id FROM posts").size
+  end
+
+  def test_the_id_of_the_document_is_that_of_the_url
+    assert_refused 409, "/data/id", send_data("PATCH", "/posts/1", type: "posts", id: "2", attributes: { rating: 1 })
+    assert_refused 400, "/data/id", send_data("PATCH", "/posts/1", type: "posts", attributes: { rating: 1 })
+    assert_equal 404, send_data("PATCH", "/posts/99", type: "posts", id: "99", attributes: { rating: 1 }).first.status
+  end
+
+  def test_bodies_that_are_no_document_are_400
+    ["", "{", "[]", "null", "7", '{"data":{"type":"posts","type":"tags"}}', "[" * 50, '{"data":NaN}', "\xFF\xFE", "{}",
+     '{"data":{"type":"posts"', '{"meta":{}}'].each do |body|
+      response = request("POST", "/posts", input: body, "CONTENT_TYPE" => JSON_API)
+      assert_equal 400, response.status, body.inspect
+      assert_equal JSON_API, response["content-type"]
+    end
+  end
+
+  def test_a_body_that_is_too_long_is_413
+    response = request("POST", "/posts", input: "x" * 1_048_577, "CONTENT_TYPE" => JSON_API)
+    assert_equal 413, response.status
+  end
+
+  def test_other_media_types_are_415_and_406
+    body = JSON.generate(data: { type: "posts", attributes: { title: "Third" } })
+    ["application/json", nil, "#{JSON_API}; charset=utf-8", "text/plain"].each do |type|
+      assert_equal 415, request("POST", "/posts", input: body, "CONTENT_TYPE" => type).status, type.inspect
+    end
+    assert_equal 406, request("POST", "/posts", input: body, "CONTENT_TYPE" => JSON_API, "HTTP_ACCEPT" => "text/html").status
+    assert_equal 3, journal.rows("SELECT id FROM posts").size
+  end
+
+  # --- preconditions (RFC 9110, section 13; RFC 6585)
+
+  def test_if_match_prevents_a_lost_update
+    etag = get("/posts/1").first["etag"]
+    change = { type: "posts", id: "1", attributes: { rating: 1 } }
+    assert_equal 200, send_data("PATCH", "/posts/1", change, "HTTP_IF_MATCH" => etag).first.status
+    assert_equal 412, send_data("PATCH", "/posts/1", change, "HTTP_IF_MATCH" => etag).first.status
+    assert_equal 412, request("DELETE", "/posts/1", "HTTP_IF_MATCH" => etag).status
+    assert_equal 204, request("DELETE", "/posts/1", "HTTP_IF_MATCH" => get("/posts/1").first["etag"]).status
+  end
+
+  def test_if_match_can_be_required
+    @app = build { |models| resource models::CarefulPostResource, at: "posts" }
+    change = { type: "posts", id: "1", attributes: { rating: 1 } }
+    response, document = send_data("PATCH", "/posts/1", change)
+    assert_equal [428, { "header" => "If-Match" }], [response.status, document["errors"].first["source"]]
+    assert_equal 200, send_data("PATCH", "/posts/1", change, "HTTP_IF_MATCH" => get("/posts/1").first["etag"]).first.status
+  end
+
+  def test_of_two_writers_with_one_etag_one_wins
+    etag = get("/posts/1").first["etag"]
+    statuses = Array.new(6) { |index|
+      Thread.new {
+        send_data("PATCH", "/posts/1", { type: "posts", id: "1", attributes: { body: "by #{index}" } },
+                  "HTTP_IF_MATCH" => etag).first.status
+      }
+    }.map(&:value)
+    assert_equal 1, statuses.count(200), statuses.inspect
+    assert_empty statuses - [200, 412, 409, 503]
+  end
+
+  # --- faults
+
+  def test_a_throw_rolls_everything_back
+    journal = self.journal
+    loud = Class.new(journal.models::PostResource) do
+      define_method(:update) { |record, attributes, viewer| super(record, attributes, viewer) && throw(:away) }
+    end
+    @app = build { resource loud, at: "posts" }
+    catch(:away) { send_data("PATCH", "/posts/1", type: "posts", id: "1", attributes: { title: "Thrown" }) }
+    assert_equal "First", title(1)
+    assert_equal "First", Thread.new { title(1) }.value
+  end
+
+  def test_declarations_are_checked_when_the_app_is_built
+    models = journal.models
+    { "writer" => proc { writable :titel }, "on:" => proc { writable :title, on: :delete }, "create" => proc { authorize(:read) { true } },
+      "block" => proc { authorize :create } }.each do |text, mistake|
+      error = assert_raises(Castellan::ConfigurationError) do
+        wrong = Class.new(models::PostResource, &mistake)
+        build { resource wrong, at: "posts" }
+      end
+      assert_includes error.message, text
+    end
+  end
+
+  private
+
+  def build(&block)
+    models = journal.models
+    Rack::Lint.new(Rack::Lint.new(Castellan.app do
+      authenticate { |env| env.fetch("HTTP_AUTHORIZATION", "0").to_i }
+      block ? instance_exec(models, &block) : %w[Post Writer Tag Comment].each { |name| resource models.const_get("#{name}Resource") }
+    end))
+  end
+
+  def request(method, path, input: nil, **headers)
+    env = Rack::MockRequest.env_for("/", method: method, **(input ? { input: input } : {}))
+    env.delete("CONTENT_TYPE")
+    path, query = path.split("?", 2)
+    env = env.merge(headers.transform_keys(&:to_s).compact, "PATH_INFO" => path, "QUERY_STRING" => query.to_s)
+    Rack::MockResponse[*@app.call(env)]
+  end
+
+  def get(path, **headers)
+    response = request("GET", path, **headers)
+    [response, response.body.empty? ? nil : JSON.parse(response.body)]
+  end
+
+  # Keywords are the data, or after the data the header fields.
+  def send_data(method, path, *data, **pairs)
+    data, headers = data.empty? ? [pairs, {}] : [data.first, pairs]
+    response = request(method, path, input: JSON.generate(data: data), "CONTENT_TYPE" => JSON_API, **headers)
+    [response, response.body.empty? ? nil : JSON.parse(response.body)]
+  end
+
+  def assert_refused(status, pointer, (response, document))
+    assert_equal [status, pointer], [response.status, document["errors"].first.dig("source", "pointer")], response.body
+  end
+
+  def linked(path)
+    get(path).last["data"].map { |identifier| identifier["id"] }.sort
+  end
+
+  def title(id)
+    journal.rows("SELECT title FROM posts WHERE id = #{id}").first["title"]
+  end
+end
+
+class WritesOnActiveRecordTest < Minitest::Test
+  include WritesContract
+
+  def journal = Journal.active_record(:sqlite)
+end
+
+class WritesOnActiveRecordAndPostgresTest < Minitest::Test
+  include WritesContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def journal = Journal.active_record(:postgres)
+end
+
+class WritesOnSequelTest < Minitest::Test
+  include WritesContract
+
+  def journal = Journal.sequel(:sqlite)
+end
+
+class WritesOnSequelAndPostgresTest < Minitest::Test
+  include WritesContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def journal = Journal.sequel(:postgres)
+end
