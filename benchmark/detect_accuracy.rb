@@ -75,6 +75,7 @@ module DetectAccuracy
       { "all of ActiveRecord" => of_active_record { true },
         "… N+1 (`n_plus_one`)" => of_active_record { |kinds| kinds.include?("n_plus_one") },
         "… the same again (`duplicate`)" => of_active_record { |kinds| kinds.include?("duplicate") },
+        "… answered by the query cache (`cached_repeat`)" => of_active_record { |kinds| kinds.include?("cached_repeat") },
         "… writes in a loop (`write_loop`)" => of_active_record { |kinds| kinds.include?("write_loop") },
         "… nothing to find" => of_active_record(&:empty?),
         "all of Sequel" => choose { |answer| answer["group"] == "Sequel" },

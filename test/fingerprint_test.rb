@@ -87,6 +87,18 @@ class FingerprintTest < Minitest::Test
     assert_shape "select t0.id as t0_r0, t0.name as t0_r1 from t", "SELECT t0.id AS t0_r0, t0.name AS t0_r1 FROM t"
   end
 
+  def test_random_and_numbered_names_of_one_purpose_are_one_name
+    { "SAVEPOINT castellan_%s" => %w[3f2a9c01 9b1c00de], "SELECT a FROM import_%s" => %w[0c175b9c0f1b6a831c39 92eb5ffee6ae2fec3ad7],
+      "SELECT a FROM report_%s" => %w[9f86d081_884c_7d65_9a2f_eaa0c55ad015 60303ae2_2b99_8861_bce3_b28f33eec1be],
+      "EXECUTE a%s (1)" => %w[1 27], "PREPARE a%s AS SELECT 1" => %w[1 27], "DEALLOCATE a%s" => %w[1 27],
+      "DECLARE page_%s CURSOR FOR SELECT 1" => %w[17 9], "CLOSE page_%s" => %w[17 9] }.each do |sql, names|
+      assert_equal(*names.map { |name| of(format(sql, name)) })
+    end
+    [%w[sales_20240131 sales_20240201], %w[of_facades of_decades], %w[line_a1 line_a2]].each do |names|
+      refute_equal(*names.map { |name| of("SELECT * FROM #{name}") })
+    end
+  end
+
   def test_the_short_way_reads_every_text_as_the_long_one_does
     random = Random.new(7)
     read = Array.new(20_000) { statement(random) }.count { |sql| alike?(sql) }

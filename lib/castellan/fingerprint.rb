@@ -6,7 +6,9 @@ module Castellan
   #   Fingerprint.of(%q(SELECT * FROM "users" WHERE "users"."id" IN (1, 2, 3) /*action='index'*/))
   #   # => "select * from users where users.id in (?)"
   #
-  # Numbered names (aliases `a17`, savepoints, cursors, temporary tables) are renumbered by first appearance.
+  # Aliases (`a17`) are renumbered by first appearance. Generated names are one name: the number of a savepoint, a
+  # cursor, a prepared statement or a temporary table does not count, and neither does a random ending of 8 or more
+  # hexadecimal digits (`castellan_3f2a9c01`).
   # No literal survives, even in broken SQL: an unterminated string or comment extends to the end, and if a
   # backslash before a quote leaves the dialect open, everything between the first and last quote is one
   # literal. Unreadable SQL becomes a digest. Never raises.
@@ -35,7 +37,9 @@ module Castellan
     # {Detect::Shape#joins?} needs
     CTE = /(?:\bwith|\brecursive|,) (?=\w+ as (?:(?:not )?materialized )?\()/
     ALIAS = /(?:(?: as|\b(?:from|join) [\w.]+) (?!t\d+_r\d)|#{CTE})(\w*[a-z_]\d+)\b/
-    NUMBERED = /\b((?:savepoint |pg_temp_|te?mp_|temporary_|cursor_)\w*?)\d+\b/
+    # `castellan_3f2a9c01`, `cursor_9f86d081884c7d65`, a UUID with underscores; not `users_20240131`
+    RANDOM = /(?<=_)(?=\h*[a-f])(?=\h*\d)\h{8,}(?:_\h{4,})*\b/
+    NUMBERED = /((?:\A(?:prepare|execute|deallocate|declare|close) |\b(?:savepoint |pg_temp_|te?mp_|temporary_|cursor_))\w*?)\d+\b/
     LONGEST = 1 << 20
     KEPT = 2_000
     @texts = {}
@@ -100,9 +104,9 @@ module Castellan
       end
 
       def renumber(text)
-        return text unless text.match?(/[a-z_]\d/)
+        return text unless text.match?(/[a-z_]\d|\d[a-z_]/)
 
-        text = text.gsub(NUMBERED, '\11')
+        text = text.gsub(RANDOM, "1").gsub(NUMBERED, '\11')
         aliases = text.scan(ALIAS).flatten.uniq
         return text if aliases.empty?
 

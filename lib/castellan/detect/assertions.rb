@@ -21,12 +21,13 @@ module Castellan
     # Castellan::Detect::Report.github(Castellan::Detect.watch { … })` annotates the lines to change.
     module Assertions
       # @param repeats [Integer] the number of statements of one shape that make a finding
+      # @param cached [Boolean] whether queries that ActiveRecord's query cache answers repeatedly fail, too
       # @param known [KnownFindings, String, nil] accepted findings, or the path of their file
       # @yield runs the code under test
       # @return [Object] the result of the block
-      def assert_no_repeated_queries(message = nil, repeats: 2, known: nil)
+      def assert_no_repeated_queries(message = nil, repeats: 2, cached: false, known: nil)
         result = nil
-        findings = Detect.watch(repeats: repeats, slow_ms: nil) { result = yield }.select(&:repeats?)
+        findings = Report.repetitions(Detect.watch(repeats: repeats, slow_ms: nil) { result = yield }, cached: cached)
         findings = KnownFindings.of(known).new_among(findings) if known
         assert findings.empty?, lambda {
           [message, "Queries repeat: #{Report.text(findings)}", KnownFindings.advice(findings)].compact.join("\n")

@@ -28,9 +28,16 @@ module Castellan
       def write(one)
         case one.kind
         when :write_loop then insert(one)
+        when :cached_repeat then Fix.none(advice(one))
         when :duplicate then Fix.none("ask once and keep the answer: these #{one.group.count} statements are the same, values included")
         else one.link ? association(one) : Fix::LookUp.new(one).fix
         end
+      end
+
+      # The query cache saves the statement, not the work of building the query and its records.
+      def advice(one)
+        preload = ", or preload #{one.link.name} where the #{Words.plural(one.parent.model)} are loaded" if one.link && one.parent
+        "the result is built anew for each answer: keep it in a local variable or memoize it#{preload}"
       end
 
       def association(one)

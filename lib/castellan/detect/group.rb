@@ -2,6 +2,64 @@
 
 module Castellan
   module Detect
+    # Counts the statements of a group that the query cache answered, by line.
+    #
+    # An answer sends nothing, but it builds the query and its records again. Its cost is at most that of the
+    # code since the previous answer; the cheapest of these intervals counts for all answers.
+    class CachedAnswers
+      # @return [Integer]
+      attr_reader :count
+      # @return [Hash{Integer, nil => Integer}] the number of answers per site
+      attr_reader :sites
+
+      def initialize
+        @count = 0
+        @sites = Hash.new(0)
+      end
+
+      # @param started_ns [Integer] monotonic
+      # @param ns [Integer, nil] nanoseconds since the previous answer
+      # @param objects [Integer, nil] objects allocated since then
+      # @return [void]
+      def add(started_ns, ns, objects)
+        @count += 1
+        @sites[CallSite.current] += 1
+        @started_ns ||= started_ns
+        @ended_ns = started_ns
+        cheapest(ns, objects) if ns
+      end
+
+      # @return [Integer] nanoseconds from the first answer to the last
+      def span_ns = @ended_ns - @started_ns
+
+      # @return [Integer] the most nanoseconds that all answers cost
+      def total_ns = @ns.to_i * @count
+
+      # @return [Integer] the most objects that they allocated
+      def objects = @least.to_i * @count
+
+      # @return [CachedAnswers] these and those of another thread or the same association
+      def merge(other) = dup.tap { |answers| answers.take(other) }
+
+      protected
+
+      attr_reader :ns, :least, :started_ns, :ended_ns
+
+      def take(other)
+        @count += other.count
+        @sites = @sites.merge(other.sites) { |_site, ours, theirs| ours + theirs }
+        @started_ns, @ended_ns = [@started_ns, other.started_ns].min, [@ended_ns, other.ended_ns].max
+        cheapest(other.ns, other.least) if other.ns
+      end
+
+      private
+
+      def cheapest(ns, objects)
+        @ns = ns if @ns.nil? || ns < @ns
+        @least = objects if @least.nil? || objects < @least
+      end
+    end
+
     # Counts the statements of one recording with the same fingerprint and association.
     #
     #   group.count          # => 150 sent statements
@@ -18,13 +76,15 @@ module Castellan
       FEW_SITES = 29
       MOST_FRAMES = 50
 
-      attr_reader :shape, :owner, :association, :count, :cached, :total_ns, :started_ns, :order, :again
+      attr_reader :shape, :owner, :association, :count, :total_ns, :started_ns, :order, :again
       # @return [Integer] the number of identical queries without any write in between
       attr_reader :quietly
       # @return [Pieces, nil] the values that change between statements; nil if the shape alone suffices
       attr_reader :pieces
       # @return [Array<Integer>, nil] the application frames of its second statement, see {CallSite.frames}
       attr_reader :stack
+      # @return [CachedAnswers, nil] the statements that the query cache answered
+      attr_reader :answers
       # @return [Group, nil] the next group with the same fingerprint and another association
       attr_accessor :next
 
@@ -33,7 +93,7 @@ module Castellan
         @owner = owner
         @association = association
         @order = order
-        @count = @cached = @total_ns = @again = @quietly = 0
+        @count = @total_ns = @again = @quietly = 0
         @pieces = Pieces.new if association.nil? && shape.pieces?
         @sites = {}
         @site = nil
@@ -82,10 +142,13 @@ module Castellan
         @settled = @digests.size >= MOST_DIGESTS
       end
 
-      # Counts a statement that the query cache answered.
-      def add_cached
-        @cached += 1
+      # Counts a statement that the query cache answered, see {CachedAnswers#add}.
+      def add_cached(started_ns, ns, objects)
+        (@answers ||= CachedAnswers.new).add(started_ns, ns, objects)
       end
+
+      # @return [Integer] the number of statements that the query cache answered
+      def cached = @answers ? @answers.count : 0
 
       # @return [Hash{Integer, nil => Integer}] the number of statements per site
       def sites
@@ -123,7 +186,7 @@ module Castellan
 
       def take(other)
         @count += other.count
-        @cached += other.cached
+        @answers = @answers && other.answers ? @answers.merge(other.answers) : @answers || other.answers
         @total_ns += other.total_ns
         common = (@digests.keys & other.digests.keys).size
         @again += other.again + common

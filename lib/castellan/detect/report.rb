@@ -49,6 +49,12 @@ module Castellan
       # @return [String, nil] "path:line"
       def fix_site(finding) = finding.parent_location || finding.location
 
+      # @param cached [Boolean] whether queries that the query cache answered count, too
+      # @return [Array<Finding>] the findings that fail an assertion
+      def repetitions(findings, cached: false)
+        findings.select { |finding| finding.repeats? || (cached && finding.kind == :cached_repeat) }
+      end
+
       def count(findings) = findings.size == 1 ? "1 finding" : "#{findings.size} findings"
       private_class_method :count
 

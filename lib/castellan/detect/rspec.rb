@@ -17,7 +17,8 @@ module Castellan
     # records; a response or list that the block returns must grow with them. For minitest see {Assertions}.
     module RSpec
       # @param repeats [Integer] the number of statements of one shape that make a finding
-      def repeat_queries(repeats: 2) = RepeatQueries.new(repeats)
+      # @param cached [Boolean] whether queries that ActiveRecord's query cache answers repeatedly count, too
+      def repeat_queries(repeats: 2, cached: false) = RepeatQueries.new(repeats, cached)
 
       # @param by [Integer] n, the number of records in the first run
       # @yield [count] creates that many more records, like `while_adding`
@@ -25,8 +26,9 @@ module Castellan
 
       # The matcher `repeat_queries`.
       class RepeatQueries
-        def initialize(repeats)
+        def initialize(repeats, cached)
           @repeats = repeats
+          @cached = cached
           @known = nil
         end
 
@@ -37,7 +39,7 @@ module Castellan
         end
 
         def matches?(work)
-          @findings = Detect.watch(repeats: @repeats, slow_ms: nil, &work).select(&:repeats?)
+          @findings = Report.repetitions(Detect.watch(repeats: @repeats, slow_ms: nil, &work), cached: @cached)
           @findings = @known.new_among(@findings) if @known
           @findings.any?
         end

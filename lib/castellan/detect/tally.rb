@@ -61,9 +61,9 @@ module Castellan
         @loads = {}
         @written = Hash.new(0)
         @around = []
-        @writes = @read = 0
+        @writes = @read = @answered_objects = 0
         @failed = false
-        @failure = @owner = @association = @text = nil
+        @failure = @owner = @association = @text = @answered_ns = nil
       end
 
       # @return [Singles] statements that are findings by themselves
@@ -94,7 +94,8 @@ module Castellan
 
         group = text.group
         group = group_of(text) unless group && group.association == @association && group.owner.equal?(@owner)
-        return group&.add_cached if cached || group.nil?
+        return if group.nil?
+        return add_cached(group, started_ns) if cached
 
         if group.add(started_ns, duration_ns, failed) then learn(group, text, sql, binds)
         elsif text.write then wrote(text.shape)
@@ -160,7 +161,7 @@ module Castellan
       # @param min_ns [Integer]
       # @return [Boolean] whether a shape was sent at least that often, over at least that time
       def repeats?(times, min_ns = 0)
-        groups.any? { |group| group.count >= times && group.span_ns >= min_ns }
+        groups.any? { |group| [group, group.answers].any? { |one| one && one.count >= times && one.span_ns >= min_ns } }
       end
 
       # The fast path that settles most requests.
@@ -169,7 +170,7 @@ module Castellan
       def no_repeats?
         return false if @failure || @strands.any? || @singles&.any?
 
-        walks = own_groups.select { |group| group.count > 1 || group.shape.write? ? (return false) : group.association }
+        walks = own_groups.select { |group| group.count > 1 || group.cached > 1 || group.shape.write? ? (return false) : group.association }
         walks.size < 2 || walks.uniq { |group| [group.owner, group.association] }.size == walks.size
       end
 
@@ -192,6 +193,13 @@ module Castellan
       end
 
       private
+
+      def add_cached(group, started_ns)
+        objects = GC.stat(:total_allocated_objects)
+        group.add_cached(started_ns, @answered_ns && (started_ns - @answered_ns), objects - @answered_objects)
+        @answered_ns = started_ns
+        @answered_objects = objects
+      end
 
       # @return [Text, false] false for statements that are not counted
       def text_of(sql, name)

@@ -14,9 +14,11 @@ module Castellan
       # A group that will be reported, with the results of the analysis. `held` is the association that can
       # replace a lookup.
       Case = Struct.new(:kind, :group, :site, :link, :held, :parent, :models, :rivals, :there, keyword_init: true) do
-        def count = group.count
+        def count = answers ? answers.count : group.count
         def cached = group.cached
-        def total_ns = group.total_ns
+        def total_ns = (answers || group).total_ns
+        def objects = answers&.objects
+        def answers = (group.answers if kind == :cached_repeat)
       end
 
       def initialize(tally, repeats: 2, min_ns: 0)
@@ -36,6 +38,7 @@ module Castellan
         @links = Links.new(@tally)
         @batches = Batches.new(@tally, @links)
         cases = loops(first_pages(suspects.filter_map { |group| judge(group) }))
+        cases += cached_repeats(cases.map(&:group))
         fixes = Fixes.new(cases)
         cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fixes) }
       end
@@ -46,7 +49,7 @@ module Castellan
       # their SQL.
       def nothing_repeats?
         groups = @tally.groups
-        return false if groups.any? { |group| group.count > 1 }
+        return false if groups.any? { |group| group.count > 1 || group.cached > 1 }
 
         several = groups.select { |group| group.association || group.shape.write? }
         several.map { |group| kindred(group) }.uniq.size == several.size
@@ -62,8 +65,10 @@ module Castellan
       # inserts of one line with different columns. Reading the records and reading only the ids of one
       # association stay separate.
       def groups
-        alike = @tally.groups.group_by { |group| likeness(group) }.values
-        alike.map { |same| same.sort_by { |group| -group.count }.reduce(:merge) }.sort_by(&:order)
+        @groups ||= begin
+          alike = @tally.groups.group_by { |group| likeness(group) }.values
+          alike.map { |same| same.sort_by { |group| -group.count }.reduce(:merge) }.sort_by(&:order)
+        end
       end
 
       def likeness(group)
@@ -92,8 +97,20 @@ module Castellan
         link ? judge_walk(group, link) : judge_statement(group)
       end
 
+      # Statements that the query cache answered again and again at one line, except those of another case.
+      def cached_repeats(known)
+        groups.reject { |group| known.include?(group) }.filter_map do |group|
+          answers = group.answers
+          next if answers.nil? || answers.count < @repeats || answers.span_ns < @min_ns
+
+          link = @links.of(group) if @links.walk?(group)
+          site = crowded(answers, group.shape, link) or next
+          new_case(:cached_repeat, group, site, link: link, parent: link && @parents.of(link.model, group, link.name))
+        end
+      end
+
       def write_loop(group)
-        site = crowded(group)
+        site = crowded(group, group.shape)
         new_case(:write_loop, group, site) unless site.nil? || some_at_a_time?(group) || attempted_again?(group)
       end
 
@@ -120,7 +137,7 @@ module Castellan
       def judge_walk(group, link)
         parent = @parents.of(link.model, group, link.name)
         all = parent&.count && group.count >= parent.count
-        site = crowded(group, link) || (group.busiest if all)
+        site = crowded(group, group.shape, link) || (group.busiest if all)
         one_owner = group.different == 1 && (parent.nil? || (link.foreign && !all))
         return judge_statement(group, link) if site.nil? || one_owner
 
@@ -129,7 +146,7 @@ module Castellan
       end
 
       def judge_statement(group, link = nil)
-        site = crowded(group, link)
+        site = crowded(group, group.shape, link)
         return if site && group.polling?
         return look_up(group, site) if site && group.different > 1 && !of_subclasses?(group)
 
@@ -204,9 +221,10 @@ module Castellan
       end
 
       # @return [Integer, nil] the line that alone sent enough statements, and more than it has calls
-      def crowded(group, link = nil)
-        site, count = group.sites.max_by { |_site, number| number }
-        site if count && count >= @repeats && (count > MOST_WRITTEN || count > mentions(site, group.shape, link))
+      # @param counted [Group, CachedAnswers]
+      def crowded(counted, shape, link = nil)
+        site, count = counted.sites.max_by { |_site, number| number }
+        site if count && count >= @repeats && (count > MOST_WRITTEN || count > mentions(site, shape, link))
       end
 
       MOST_WRITTEN = 4
@@ -252,7 +270,7 @@ module Castellan
       def finding(one, fixes)
         fix = fixes.of(one)
         Finding.new(kind: one.kind, count: one.count, cached_count: one.cached, fingerprint: one.group.shape.fingerprint,
-                    location: CallSite.location(one.site), association: one.link&.to_s, total_ns: one.total_ns,
+                    location: CallSite.location(one.site), association: one.link&.to_s, total_ns: one.total_ns, objects: one.objects,
                     parent_location: CallSite.location(one.parent&.site), parent_count: one.parent&.count,
                     parent_model: one.parent&.model&.name, preload: fix.preload, declaration: fix.declaration, also: fix.also,
                     fix: fix.text, fix_refused: fix.refused,

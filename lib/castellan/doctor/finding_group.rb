@@ -44,7 +44,7 @@ module Castellan
       # @param trial [Trial, nil] trial of the group's fix
       # @return [Array<String>]
       def lines(number, trial = nil)
-        ["#{number}. #{Figures.counted(count, "query")}, #{Figures.duration(total_ns)}: #{Profile::Page::FindingGroup.words(first.kind)}",
+        ["#{number}. #{Figures.counted(count, "query")}, #{cost}: #{Profile::Page::FindingGroup.words(first.kind)}",
          *loads, *by_place, labelled("fix", fix || "none: #{fix_refused}"),
          *(labelled("tried", trial.to_s) if trial)]
       end
@@ -52,6 +52,13 @@ module Castellan
       private
 
       def first = @findings.first
+
+      # The figures of :cached_repeat are the most that the answers of the query cache cost.
+      def cost
+        return Figures.duration(total_ns) unless first.objects
+
+        "at most #{Figures.duration(total_ns)} and #{Figures.counted(@findings.sum(&:objects), "object")}"
+      end
 
       def loads
         known = @findings.select(&:parent_location).map { |finding| [finding.parent_count, finding.parent_location] }

@@ -307,7 +307,7 @@ module Accuracy
         cache.fetch_multi(*users.map(&:id)) { |id| (posts ||= Post.where(user_id: users).group_by(&:user_id))[id].size }
       end
       sample "the query cache answers" do
-        Base.cache { Array.new(3) { User.find_by(name: "user 1") } }
+        Base.cache { Array.new(3) { User.find_by(name: "user 1") } } #=> cached_repeat 2
       end
       sample "the query cache, past it" do
         Base.cache do

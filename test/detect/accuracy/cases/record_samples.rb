@@ -630,7 +630,7 @@ module Accuracy
         end
       end
       sample "answered by the query cache" do
-        Base.cache { 3.times { User.find_by(name: "user 1") } }
+        Base.cache { 3.times { User.find_by(name: "user 1") } } #=> cached_repeat 2
       end
       sample "walks, partly answered by the query cache" do
         Base.cache do
