@@ -176,6 +176,18 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal({ "k:lease" => "another" }, store.read_multi(["k:lease"]))
   end
 
+  def test_an_interrupt_anywhere_leaves_no_computation_behind
+    file = Castellan::Cache::SingleFlight.instance_method(:run).source_location.first
+    lines = 0
+    left = (1..40).filter_map do |line|
+      flights = Castellan::Cache::SingleFlight.new
+      catch(:interrupted) { throwing_at(file, line) { flights.run("k") { "bytes" } } && lines += 1 }
+      flights.size
+    end
+    assert_operator lines, :>, 20, "the last of them are after the end"
+    assert_equal [0], left.uniq
+  end
+
   def test_an_invalid_lifetime_raises_at_once
     assert_raises(ArgumentError) { documents(ttl: 0) }
   end
@@ -192,6 +204,18 @@ class CacheDocumentLayerTest < Minitest::Test
   end
 
   private
+
+  # Leaves by throw, as Timeout does, before the given line that runs; not in the cleanup.
+  def throwing_at(file, number)
+    seen = 0
+    cleanup = File.readlines(file).index { |line| line.include?("land(key") } + 1
+    trace = TracePoint.new(:line) do |point|
+      next if point.path != file || point.lineno == cleanup || %i[land size].include?(point.method_id)
+
+      throw(:interrupted) if (seen += 1) == number
+    end
+    trace.enable { yield }
+  end
 
   def documents(store: Castellan::Store::MemoryStore.new, **options)
     Castellan::Cache::DocumentLayer.new(store: store, **options)

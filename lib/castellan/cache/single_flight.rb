@@ -53,11 +53,14 @@ module Castellan
 
       # @param key [String]
       # @yieldreturn what to share; nil is not shared
-      def run(key, &block)
-        flight, mine = board(key)
-        return lead(key, flight, &block) if mine
+      def run(key)
+        own = Flight.new(@mutex)
+        flight = board(key, own)
+        return wait(flight) || yield unless flight.equal?(own)
 
-        wait(flight) || yield
+        answer = yield
+      ensure
+        land(key, own, answer) if own # an interrupt may come before `flight` is assigned
       end
 
       # @return [Integer] running computations
@@ -67,19 +70,18 @@ module Castellan
 
       private
 
-      def board(key)
+      # @return [Flight] the one that is running, else `own`
+      def board(key, own)
         @mutex.synchronize do
           flight = @flights[key]
-          flight&.running? ? [flight, false] : [@flights[key] = Flight.new(@mutex), true]
+          flight&.running? ? flight : @flights[key] = own
         end
       end
 
-      def lead(key, flight)
-        answer = yield
-      ensure
+      def land(key, own, answer)
         @mutex.synchronize do
-          @flights.delete(key)
-          flight.land(answer)
+          @flights.delete(key) if @flights[key].equal?(own)
+          own.land(answer)
         end
       end
 
