@@ -81,6 +81,32 @@ class CommitVersionsTest < Minitest::Test
     end
   end
 
+  def test_a_change_that_the_store_did_not_take_is_written_before_the_next_token
+    token = current("posts")
+    @store.broken = true
+    @versions.changed(%w[posts])
+    @store.broken = false
+    refute_equal token, current("posts")
+    assert_equal current("posts"), current("posts")
+  end
+
+  def test_a_cache_that_hides_its_failures_gives_no_token_of_the_time_before_the_change
+    cache = Class.new(ActiveSupport::Cache::MemoryStore) do
+      attr_accessor :broken
+
+      def write_entry(...) = broken ? false : super
+    end.new
+    versions = Castellan::Versions::CommitVersions.new(Castellan::Store::ActiveSupportStore.new(cache), log: ->(line) { @lines << line })
+    posts = [Castellan::Versions::Dependency.new("posts")]
+    token = versions.current(posts)
+    cache.broken = true
+    2.times { versions.changed(%w[posts]) }
+    assert_equal 1, @lines.size
+    assert_nil versions.current(posts)
+    cache.broken = false
+    refute_includes [nil, token], versions.current(posts)
+  end
+
   def test_a_null_store_returns_no_token
     assert_nil Castellan::Versions::CommitVersions.new(Castellan::Store::NullStore.new).current([Castellan::Versions::Dependency.new("a")])
   end

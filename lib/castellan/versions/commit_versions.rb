@@ -16,7 +16,9 @@ module Castellan
     #
     # Misses changes without callbacks (update_all, delete_all, insert_all, raw SQL, Sequel datasets, other
     # programs, database cascades), changes between the commit and the write to the store, and those of a
-    # process or store that fails in between. So set a `ttl:`. A MemoryStore works for a single process only.
+    # process that fails in between. So set a `ttl:`. If the store fails in between, also one that hides it, as
+    # Rails.cache on Redis does, this process has no token of the table until the store has taken a new one; other
+    # processes do not notice. A MemoryStore works for a single process only.
     class CommitVersions
       PREFIX = "castellan:version:"
       private_constant :PREFIX
@@ -27,6 +29,8 @@ module Castellan
         @store = store
         @log = log || ->(line) { warn(line) }
         @tokens = Store::FailSafe.new(store, log: @log)
+        @unwritten = {} # key => the last change whose token the store has not taken
+        @lock = Mutex.new
         freeze
       end
 
@@ -38,7 +42,10 @@ module Castellan
 
         keys = dependencies.map { |dependency| PREFIX + dependency.table }.uniq
         found = @tokens.read_multi(keys, miss: nil) or return
-        found = draw(keys) if found.size < keys.size
+        late = @unwritten.empty? ? @unwritten : @lock.synchronize { @unwritten.slice(*keys) }
+        return unless late.empty? || write(late)
+
+        found = draw(keys) if found.size < keys.size || late.any?
         keys.map { |key| found[key] || (return nil) }.join(".")
       end
 
@@ -46,11 +53,12 @@ module Castellan
       # stale documents.
       # @param tables [Array<String, Symbol>]
       def changed(tables)
-        @store.write_multi(tables.to_h { |table| [PREFIX + table.to_s, SecureRandom.hex(8)] })
+        changes = tables.to_h { |table| [PREFIX + table.to_s, Object.new] }
+        known = @lock.synchronize { @unwritten.any?.tap { @unwritten.merge!(changes) } }
+        return if write(changes) || known
+
+        @log.call("castellan: #{tables.join(', ')} changed, and cached answers stay until they expire, because the store fails")
         nil
-      rescue StoreError => error
-        @log.call("castellan: #{tables.join(', ')} changed, and cached answers stay until they expire, " \
-                  "because the store fails: #{error.message}")
       end
 
       # Adds callbacks that change a model's table after each commit of a record.
@@ -66,6 +74,16 @@ module Castellan
       end
 
       private
+
+      # @param changes [Hash{String => Object}] a change that another thread notes meanwhile stays
+      # @return [Boolean] whether the store has taken new tokens of all
+      def write(changes)
+        written = @store.write_multi(changes.transform_values { SecureRandom.hex(8) })
+        @lock.synchronize { written.each { |key| @unwritten.delete(key) if @unwritten[key].equal?(changes[key]) } }
+        written.size == changes.size
+      rescue StoreError
+        false
+      end
 
       # Another process may have set a token at the same time, so the tokens are read again.
       def draw(keys)
