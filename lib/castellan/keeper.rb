@@ -70,8 +70,9 @@ module Castellan
     # @param key [String]
     # @return [Document::Rendering::Written]
     def fetch(rendering, key)
-      bytes = layer(rendering.definition.caching.expires_in).fetch(key) { dump(rendering.write) }
-      load(bytes, rendering.plan.holes.size) || rendering.write
+      written = nil
+      bytes = layer(rendering.definition.caching.expires_in).fetch(key) { dump(written = rendering.write) }
+      written || load(bytes, rendering.plan.holes.size) || rendering.write
     end
 
     # @param rendering [Document::Rendering]
@@ -102,7 +103,10 @@ module Castellan
       kept.of?(tables) ? kept : make.call
     end
 
+    # @return [String, nil] nil where an id contains a NUL, which separates the ids
     def dump(written)
+      return if written.output.holes.each_slice(3).any? { |_, _, id| id.include?("\0") }
+
       holes = written.output.holes.each_slice(3).map { |offset, hole, id| [offset, "#{hole} #{id}"] }
       Cache::Envelope.new(body: written.output.body, found: written.found, holes: holes).dump
     end

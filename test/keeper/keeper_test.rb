@@ -275,6 +275,22 @@ end
 class KeeperOnActiveRecordTest < Minitest::Test
   include KeeperContract
 
+  def test_a_document_with_a_zero_byte_in_an_id_is_written_for_each_viewer
+    @versions.install(%w[stamps])
+    models::Stamp.create!(id: "a\0b", label: "odd")
+    stamps = resource(:PersonalStampResource, models::StampResource) do
+      cache :exact
+      per_viewer(:read) { |_ids, viewer| viewer }
+    end
+    [["a\0b"], []].each do |viewer|
+      assert_equal stamps.render(keeper: nil, viewer: viewer), stamps.render(keeper: @keeper, viewer: viewer)
+    end
+    assert_empty @store.written
+  ensure
+    models::Stamp.delete_all
+    @versions.uninstall(%w[stamps])
+  end
+
   def library = Library.active_record(:sqlite)
 end
 
