@@ -112,6 +112,27 @@ module StatementTablesOnPostgres
     end
   end
 
+  def test_expressions_whose_value_changes_with_the_time_are_refused
+    {
+      "created_at < ('n'||'ow')::timestamptz" => "a cast to timestamptz",
+      "created_at < CAST('n' || 'ow' AS timestamp)" => "a cast to timestamp",
+      "created_at < CAST(('to'||'day') AS \"date\")" => "a cast to \"date\"",
+      "created_at < name::pg_catalog.timestamptz" => "a cast to pg_catalog",
+      "created_at < 'now'::text::timestamp" => "the string 'now'",
+      "created_at < ('{' || 'n' || 'ow}')::timestamp[]" => "a cast to timestamp",
+      "created_at < date 'to'\n'day'" => "adjacent strings",
+      "created_at < timestamp 'now12:00'" => "the string 'now12:00'",
+      "created_at < (SELECT a FROM XMLTABLE('/a' PASSING '<a/>' COLUMNS a timestamp PATH '.'))" => "the word XMLTABLE",
+      "id IN (SELECT id FROM roles FOR UPDATE SKIP LOCKED)" => "SKIP LOCKED"
+    }.each { |condition, reason| assert_includes tables("SELECT id FROM users WHERE #{condition}"), reason, condition }
+  end
+
+  def test_constants_of_any_type_and_casts_to_plain_types_are_certain
+    ["created_at < '2026-01-01'::timestamptz", "created_at < timestamp '2026-01-01 10:00'", "created_at < CAST('2026-01-01' AS date)",
+     "created_at::text = name::varchar(20)", "id::numeric = ANY('{1,2}'::bigint[])", "CAST(name || 'x' AS text) IS NULL"]
+      .each { |condition| assert_equal %w[users], tables("SELECT id FROM users WHERE #{condition}"), condition }
+  end
+
   def test_tables_of_other_schemas_and_partitions_are_named
     run_sql("CREATE SCHEMA billing")
     run_sql("CREATE TABLE billing.invoices (id integer, year integer) PARTITION BY LIST (year)")

@@ -12,16 +12,21 @@ module Castellan
     #   SqlWords.new("SELECT E'\\''").reason   # => "an escape string"
     #
     # It has no grammar, so keywords are names too. It stops at escape and dollar-quoted strings, comments,
-    # keywords for the current time or user, and strings that PostgreSQL reads as the current day.
+    # keywords for the current time or user, strings that PostgreSQL reads as the current day, and casts whose
+    # result may depend on the time: of anything but a literal, to a type that is not in {PLAIN}.
     class SqlWords
-      TOKEN = %r{'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|[a-z_[^\x00-\x7F]][\w$[^\x00-\x7F]]*|\d[\w.]*|--|/\*|\$\w*\$|\s+|.}im
+      TOKEN = %r{'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|[a-z_[^\x00-\x7F]][\w$[^\x00-\x7F]]*|\d[\w.]*|--|/\*|::|\$\w*\$|\s+|.}im
       NUMBER = /\A\d/
       WORD = /\A[a-z_[^\x00-\x7F]]/i
-      AMBIENT = /\A(?:current_(?:date|time|timestamp|user|role|catalog|schema)|localtime|localtimestamp|session_user|user)\z/
-      DAY = /\b(?:now|today|tomorrow|yesterday)\b/i
+      # The last four contain casts of their own.
+      AMBIENT = /\A(?:current_(?:date|time|timestamp|user|role|catalog|schema)|localtime|localtimestamp|session_user|user|
+                     xmltable|json_table|json_value|json_query)\z/x
+      DAY = /(?<![a-z])(?:now|today|tomorrow|yesterday)(?![a-z])/i
+      PLAIN = %w[smallint integer int int2 int4 int8 bigint numeric decimal real float float4 float8 double boolean bool text citext
+                 varchar character char bpchar bytea uuid json jsonb bit].freeze
       GIVEN_UP = { "--" => "a comment", "/*" => "a comment", "'" => "an open string", '"' => "an open name", "`" => "an open name",
                    "[" => "a name in brackets", "\0" => "a zero byte" }.freeze
-      private_constant :TOKEN, :NUMBER, :WORD, :AMBIENT, :DAY, :GIVEN_UP
+      private_constant :TOKEN, :NUMBER, :WORD, :AMBIENT, :DAY, :PLAIN, :GIVEN_UP
 
       # @return [String, nil] what the scanner stopped at
       attr_reader :reason
@@ -37,6 +42,7 @@ module Castellan
         @calls = []
         @skeleton = +""
         @chain = []
+        @casts = [] # for each open parenthesis, whether it is that of CAST
         read(sql.b.force_encoding(Encoding::UTF_8).scrub("\0").scan(TOKEN))
         names.uniq!
         calls.uniq!
@@ -46,17 +52,39 @@ module Castellan
       private
 
       def read(tokens)
-        before = last = nil
+        before = last = earlier = nil
         tokens.each do |token|
-          break if (@reason = given_up(token, before))
+          break if (@reason = given_up(token, before) || (@postgres && changing(token, last, earlier)))
 
           before = token
           @skeleton << (token.start_with?("'") || NUMBER.match?(token) ? "?" : token)
           next if token.match?(/\A\s/)
 
           word(token, last)
+          earlier = last
           last = token
         end
+      end
+
+      def changing(token, last, earlier)
+        return if token.match?(/\A\s/)
+        return "adjacent strings" if token.start_with?("'") && last&.start_with?("'")
+        return "SKIP LOCKED" if token.casecmp?("locked") && last&.casecmp?("skip")
+        return cast(token) if @operand
+
+        case token.downcase
+        when "::" then @operand = last
+        when "(" then @casts << last&.casecmp?("cast")
+        when ")" then @casts.pop
+        when "as" then @operand = earlier == "(" ? last : token if @casts.last
+        end
+        nil
+      end
+
+      def cast(type)
+        literal = @operand.start_with?("'") || NUMBER.match?(@operand)
+        @operand = nil
+        "a cast to #{type}" unless literal || PLAIN.include?(name(type))
       end
 
       def given_up(token, before)
