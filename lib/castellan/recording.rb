@@ -21,7 +21,8 @@ module Castellan
   class Recording
     KEY = :castellan_recording
     INHERITED = Fiber.respond_to?(:[])
-    private_constant :KEY, :INHERITED
+    THREADS = {}.compare_by_identity # of Ruby 3.1: thread => its recording, for its other fibers
+    private_constant :KEY, :INHERITED, :THREADS
 
     class << self
       # Records the block.
@@ -98,7 +99,7 @@ module Castellan
         end
       else
         # The fiber's own recording, which is quicker to read, or the thread's.
-        def current = Thread.current[KEY] || (of_thread unless Fiber.scheduler)
+        def current = Thread.current[KEY] || (of_thread unless THREADS.empty?)
 
         def resume(recording, &block)
           thread = Thread.current
@@ -111,18 +112,21 @@ module Castellan
 
         private
 
-        def of_thread = Thread.current.thread_variable_get(KEY)&.first
+        def of_thread
+          opened = THREADS[Thread.current]
+          opened.first if opened && !Fiber.scheduler
+        end
 
         # Fibers of one thread may end in any order, so restore the nearest outer recording that is still open.
         def with_thread(thread, recording)
-          kept = [recording, thread.thread_variable_get(KEY)] # false after its end; the outer one
-          thread.thread_variable_set(KEY, kept)
+          opened = [recording, THREADS[thread]] # false after its end; the outer one
+          THREADS[thread] = opened
           yield
         ensure
-          before = kept.last
+          before = opened.last
           before = before.last while before && before.first == false
-          kept.replace([false, before])
-          thread.thread_variable_set(KEY, before)
+          opened.replace([false, before])
+          before ? THREADS[thread] = before : THREADS.delete(thread)
         end
       end
     end

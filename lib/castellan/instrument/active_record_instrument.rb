@@ -119,9 +119,10 @@ module Castellan
           recording = Recording.current or return
 
           recording.notify(:failed) if payload[:exception]
-          binds = payload[:type_casted_binds] # a Proc for cached queries, which is not called: it would cast every value
+          cached = payload[:cached] ? true : false
+          # The binds of a cached query are a Proc, which is not called: it would cast every value.
           recording.listener.query(payload[:sql], payload[:name], (started * 1e9).to_i, ((finished - started) * 1e9).to_i,
-                                   payload[:cached] || false, payload[:row_count], (binds if binds.instance_of?(Array)))
+                                   cached, payload[:row_count], cached ? nil : payload[:type_casted_binds])
         end
 
         # Called instead for delayed events: those of `load_async` are published when the result is read.
