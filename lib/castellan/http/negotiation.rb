@@ -9,16 +9,18 @@ module Castellan
     #   negotiation.request_type(env["CONTENT_TYPE"])           # => "application/vnd.api+json"; nil means 415
     #   negotiation.response_type!("application/vnd.api+json; charset=utf-8") # raises BadRequest, status 406
     #
-    # Frozen. JSON:API extensions are not supported, so a type with `ext` is rejected; profiles are ignored.
+    # Frozen. A type with an extension (`ext`) that is not supported is rejected; profiles are ignored.
     class Negotiation
       JSON_API = "application/vnd.api+json"
 
       # @param types [Array<String>] supported response types, preferred first
-      # @raise [ConfigurationError] if it is empty
-      def initialize(types: [JSON_API])
+      # @param extensions [Array<String>] URIs of the supported JSON:API extensions
+      # @raise [ConfigurationError] if there is no type
+      def initialize(types: [JSON_API], extensions: [])
         raise ConfigurationError, "types: needs a media type such as #{JSON_API.inspect}" if types.empty?
 
         @types = types.map { |type| type.dup.freeze }.freeze
+        @extensions = extensions.dup.freeze
         freeze
       end
 
@@ -36,32 +38,42 @@ module Castellan
       end
 
       # @param content_type [String, nil] Content-Type header of a request with a body
+      # @param extension [String, nil] the extension that it must name
       # @return [String, nil] nil if it is not supported
-      def request_type(content_type)
+      def request_type(content_type, extension: nil)
         media_type = MediaType.parse(content_type)
-        media_type.type if media_type && @types.include?(media_type.type) && usable?(media_type)
+        return unless media_type && @types.include?(media_type.type) && usable?(media_type)
+
+        media_type.type if extension.nil? || extensions_of(media_type).include?(extension)
       end
 
       # @return [String] see {#response_type}
       # @raise [BadRequest] with status 406
       def response_type!(accept)
         response_type(accept) or
-          raise BadRequest.new("Nothing can be sent that Accept: #{shown(accept)} takes. #{offer}", status: 406, title: "Not acceptable")
+          raise BadRequest.new("Nothing can be sent that Accept: #{shown(accept)} takes. #{offer}", status: 406, title: "Not acceptable",
+                                                                                                    header: "Accept")
       end
 
       # @return [String] see {#request_type}
       # @raise [BadRequest] with status 415
-      def request_type!(content_type)
-        request_type(content_type) or
+      def request_type!(content_type, extension: nil)
+        request_type(content_type, extension: extension) or
           raise BadRequest.new("Content-Type: #{shown(content_type)} is not supported. #{offer}",
-                               status: 415, title: "Unsupported media type")
+                               status: 415, title: "Unsupported media type", header: "Content-Type")
       end
 
       private
 
-      # JSON:API allows only the parameters ext and profile; ext is not supported.
+      # JSON:API allows only the parameters ext and profile.
       def usable?(media_type)
-        media_type.type != JSON_API || (media_type.parameters.keys - ["profile"]).empty?
+        return true if media_type.type != JSON_API || media_type.parameters.empty?
+
+        (media_type.parameters.keys - %w[ext profile]).empty? && (extensions_of(media_type) - @extensions).empty?
+      end
+
+      def extensions_of(media_type)
+        media_type.parameters["ext"].to_s.split
       end
 
       def best(ranges)
@@ -85,7 +97,7 @@ module Castellan
         text = "Write #{@types.join(' or ')}"
         return "#{text}." unless @types.include?(JSON_API)
 
-        "#{text}, with no parameter but profile."
+        @extensions.empty? ? "#{text}, with no parameter but profile." : "#{text};ext=\"#{@extensions.join(" ")}\"."
       end
     end
   end

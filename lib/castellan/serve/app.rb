@@ -24,7 +24,8 @@ module Castellan
       class Builder
         # @return [Hash{String => Array}] path => resource, scope and fixed parameters
         # @return [Proc, nil]
-        attr_reader :resources, :authentication, :challenge
+        # @return [String, nil] the path of the Atomic Operations extension
+        attr_reader :resources, :authentication, :challenge, :operations_path
 
         def initialize(&block)
           @resources = {}
@@ -41,6 +42,12 @@ module Castellan
           refuse("scope: must be callable with the viewer, such as ->(viewer) { viewer.posts }") if scope && !scope.respond_to?(:call)
 
           @resources[path] = [resource, scope, asked]
+        end
+
+        # Accepts POST of the Atomic Operations extension, see {Operations}.
+        # @param at [String] the path
+        def operations(at: "operations")
+          @operations_path = "/#{at}".squeeze("/").chomp("/")
         end
 
         # @param challenge [String] the WWW-Authenticate field of a 401 (RFC 9110, section 11.6.1)
@@ -69,6 +76,8 @@ module Castellan
           check(resource)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?)]
         end.freeze
+        @operations_path = builder.operations_path
+        @operations = Operations.new(self) if @operations_path
         @routes = @endpoints.to_h { |path, endpoint| [endpoint, Routes.new(endpoint, path)] }.compare_by_identity.freeze
         freeze
       end
@@ -79,43 +88,6 @@ module Castellan
         response = respond(env)
         response[2] = [] if env["REQUEST_METHOD"] == "HEAD"
         response
-      end
-
-      private
-
-      # A route of Rails is drawn before the first migration, so a database or table that is not there yet is no mistake: the resource is
-      # checked with its first document then.
-      def check(resource)
-        resource.checked_rows
-        Write.check!(resource.definition)
-      rescue Castellan::Error
-        raise
-      rescue StandardError => error
-        warn("castellan: #{resource} is checked with its first document, because its table cannot be read: #{error.message.lines.first}")
-      end
-
-      def respond(env)
-        script_name!(env["SCRIPT_NAME"]) unless env["SCRIPT_NAME"].to_s.empty?
-        path = env["PATH_INFO"].to_s
-        endpoint, id, *rest = @endpoints[path] || route(ClientText.utf8(path))
-        return ErrorDocument.response(404, "there is nothing at this path") unless endpoint
-
-        if @authentication
-          viewer = @authentication.call(env)
-          return ErrorDocument.response(401, "a valid token is needed", "www-authenticate" => @challenge) unless viewer
-        end
-        return endpoint.call(env, viewer, id) if rest.empty? && ALLOWED.include?(env["REQUEST_METHOD"])
-
-        @routes.fetch(endpoint).call(env, viewer, id, *rest)
-      rescue BadRequest => error
-        ErrorDocument.of(error)
-      end
-
-      # Pagination links contain it.
-      def script_name!(name)
-        return if ClientText.utf8(name)
-
-        raise BadRequest.new("the path is not valid UTF-8 text: #{ClientText.shown(name)}", title: "Invalid path")
       end
 
       # @param path [String, nil] nil of bytes that are no text
@@ -135,6 +107,50 @@ module Castellan
           segments.unshift(segment)
         end
         [endpoint, *segments]
+      end
+
+      # @param type [String]
+      # @return [Endpoint, nil] the first of the type
+      def endpoint_of(type)
+        @endpoints.each_value.find { |endpoint| endpoint.resource.definition.type == type }
+      end
+
+      private
+
+      # A route of Rails is drawn before the first migration, so a database or table that is not there yet is no mistake: the resource is
+      # checked with its first document then.
+      def check(resource)
+        resource.checked_rows
+        Write.check!(resource.definition)
+      rescue Castellan::Error
+        raise
+      rescue StandardError => error
+        warn("castellan: #{resource} is checked with its first document, because its table cannot be read: #{error.message.lines.first}")
+      end
+
+      def respond(env)
+        script_name!(env["SCRIPT_NAME"]) unless env["SCRIPT_NAME"].to_s.empty?
+        path = env["PATH_INFO"].to_s
+        endpoint, id, *rest = @endpoints[path] || (@operations if path == @operations_path) || route(ClientText.utf8(path))
+        return ErrorDocument.response(404, "there is nothing at this path") unless endpoint
+
+        if @authentication
+          viewer = @authentication.call(env)
+          return ErrorDocument.response(401, "a valid token is needed", "www-authenticate" => @challenge) unless viewer
+        end
+        return @operations.call(env, viewer) if endpoint.equal?(@operations)
+        return endpoint.call(env, viewer, id) if rest.empty? && ALLOWED.include?(env["REQUEST_METHOD"])
+
+        @routes.fetch(endpoint).call(env, viewer, id, *rest)
+      rescue BadRequest => error
+        ErrorDocument.of(error)
+      end
+
+      # Pagination links contain it.
+      def script_name!(name)
+        return if ClientText.utf8(name)
+
+        raise BadRequest.new("the path is not valid UTF-8 text: #{ClientText.shown(name)}", title: "Invalid path")
       end
     end
   end

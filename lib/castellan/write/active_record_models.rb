@@ -94,6 +94,11 @@ module Castellan
         reflection&.belongs_to? ? Array(reflection.foreign_key).map(&:to_s) : []
       end
 
+      # @return [Boolean] whether both are in one database
+      def same_database?(other)
+        other.is_a?(ActiveRecordModels) && other.model.connection_specification_name == model.connection_specification_name
+      end
+
       # Rolls back unless the block returns, also when `Timeout` leaves it by `throw`; ActiveRecord's own `transaction`
       # commits then.
       def transaction

@@ -103,6 +103,11 @@ module Castellan
         reflection && reflection[:type] == :many_to_one ? Array(reflection[:key]).map(&:to_s) : []
       end
 
+      # (see ActiveRecordModels#same_database?)
+      def same_database?(other)
+        other.is_a?(SequelModels) && other.model.db.equal?(model.db)
+      end
+
       # Rolls back unless the block returns; Sequel commits when `throw` leaves it.
       def transaction
         model.db.transaction(savepoint: true) do

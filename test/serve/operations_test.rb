@@ -1,0 +1,163 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "rack"
+require "rack/lint"
+require "rack/mock_request"
+require "serve/journal"
+
+# The Atomic Operations extension over HTTP, on real databases.
+module OperationsContract
+  MEDIA_TYPE = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"'
+
+  def setup
+    journal.fill
+    models = journal.models
+    @app = Rack::Lint.new(Rack::Lint.new(Castellan.app do
+      authenticate { |env| env.fetch("HTTP_AUTHORIZATION", "0").to_i }
+      %w[Post Writer Tag Comment].each { |name| resource models.const_get("#{name}Resource") }
+      resource models::CarefulPostResource, at: "careful-posts"
+      operations
+    end))
+  end
+
+  def test_operations_are_performed_in_their_order
+    response, document = operate(
+      { op: "add", data: { type: "posts", lid: "a", attributes: { title: "Third" }, relationships: {
+        tags: { data: [{ type: "tags", id: "1" }] }
+      } } },
+      { op: "add",
+        data: { type: "comments", attributes: { body: "Own" }, relationships: { post: { data: { type: "posts", lid: "a" } } } } },
+      { op: "update", ref: { type: "posts", lid: "a" }, data: { type: "posts", lid: "a", attributes: { rating: 3 } } },
+      { op: "update", data: { type: "posts", id: "1", attributes: { title: "Changed" } } },
+      { op: "remove", ref: { type: "comments", id: "1" } },
+      { op: "update", ref: { type: "posts", id: "1", relationship: "writer" }, data: { type: "writers", id: "2" } },
+      { op: "add", ref: { type: "posts", lid: "a", relationship: "tags" }, data: [{ type: "tags", id: "3" }] },
+      { op: "remove", ref: { type: "posts", id: "1", relationship: "tags" }, data: [{ type: "tags", id: "1" }] }
+    )
+    assert_equal [200, MEDIA_TYPE], [response.status, response["content-type"]], response.body
+    results = document["atomic:results"]
+    assert_equal 8, results.size
+    id = results.first["data"]["id"]
+    assert_equal({ "type" => "posts", "id" => id }, results[1]["data"]["relationships"]["post"]["data"])
+    assert_equal [3, "Changed"], [results[2]["data"]["attributes"]["rating"], results[3]["data"]["attributes"]["title"]]
+    assert_equal [{}] * 4, results.last(4)
+    assert_equal [2, 1], [count("taggings WHERE post_id = #{id}"), count("taggings WHERE post_id = 1")]
+  end
+
+  def test_a_failure_undoes_everything
+    response, document = operate({ op: "add", data: { type: "tags", attributes: { name: "new" } } },
+                                 { op: "remove", ref: { type: "comments", id: "1" } },
+                                 { op: "update", data: { type: "posts", id: "1", attributes: { title: "x" } } })
+    assert_equal [422, "/atomic:operations/2/data/attributes/title"],
+                 [response.status, document["errors"].first["source"]["pointer"]]
+    assert_equal [3, 3], [count("tags"), count("comments")]
+  end
+
+  def test_operations_without_results_are_204
+    response, = operate({ op: "remove", ref: { type: "comments", id: "1" } })
+    assert_equal [204, ""], [response.status, response.body]
+    assert_equal 2, count("comments")
+  end
+
+  def test_a_target_may_be_an_href
+    operate({ op: "update", href: "/posts/1", data: { type: "posts", id: "1", attributes: { rating: 1 } } },
+            { op: "add", href: "https://example.org/tags", data: { type: "tags", attributes: { name: "new" } } },
+            { op: "add", href: "/posts/1/relationships/tags", data: [{ type: "tags", id: "3" }] })
+    assert_equal [1, 4, 3],
+                 [journal.rows("SELECT rating FROM posts WHERE id = 1").first["rating"], count("tags"), count("taggings WHERE post_id = 1")]
+  end
+
+  def test_each_mistake_has_its_pointer
+    post = { type: "posts", id: "1" }
+    {
+      { op: "replace", ref: post } => [400, "/op"], { op: "remove" } => [400, "/data"], { op: "remove", ref: { type: "posts" } } => [400, ""],
+      { op: "remove", ref: post, href: "/posts/1" } => [400, ""], { op: "remove", ref: { type: "nothing", id: "1" } } => [404, "/ref/type"],
+      { op: "remove", ref: { type: "posts", id: "99" } } => [404, nil], { op: "remove", ref: { type: "posts", lid: "a" } } => [404, ""],
+      { op: "remove", href: "/nothing/1" } => [404, "/href"], { op: "remove", ref: { type: 1, id: "1" } } => [400, "/ref"],
+      { op: "update", ref: { **post, relationship: "nothing" }, data: [] } => [404, "/ref/relationship"],
+      { op: "update", ref: { **post, relationship: "tags" } } => [400, ""],
+      { op: "add", ref: { **post, relationship: "writer" }, data: nil } => [400, ""],
+      { op: "update", href: "/careful-posts/1", data: { **post, attributes: {} } } => [403, ""], 7 => [400, ""]
+    }.each do |operation, (status, pointer)|
+      response, document = operate(operation)
+      wanted = pointer && "/atomic:operations/0#{pointer}"
+      assert_equal [status, wanted], [response.status, document["errors"].first.dig("source", "pointer")].first(2),
+                   "#{operation}: #{response.body}"
+    end
+  end
+
+  def test_documents_that_have_no_operations_are_400
+    [{}, { "atomic:operations" => {} }, { "atomic:operations" => [] }, { "atomic:operations" => [{}], "data" => nil }].each do |document|
+      assert_equal 400, request(document).status, document.inspect
+    end
+  end
+
+  def test_the_extension_is_negotiated
+    document = { "atomic:operations" => [{ op: "remove", ref: { type: "comments", id: "1" } }] }
+    assert_equal 415, request(document, "CONTENT_TYPE" => "application/vnd.api+json").status
+    assert_equal 415, request(document, "CONTENT_TYPE" => 'application/vnd.api+json;ext="https://example.org/other"').status
+    assert_equal 406, request(document, "HTTP_ACCEPT" => 'application/vnd.api+json;ext="https://example.org/other"').status
+    assert_equal 405, request(document, "REQUEST_METHOD" => "PATCH").status
+    assert_equal 204, request(document, "HTTP_ACCEPT" => MEDIA_TYPE).status
+    assert_equal 415, request({ "data" => { "type" => "tags", "attributes" => { "name" => "new" } } }, "PATH_INFO" => "/tags").status
+  end
+
+  def test_what_the_viewer_may_not_see_cannot_be_written
+    response, = operate({ op: "remove", ref: { type: "posts", id: "3" } }, "HTTP_AUTHORIZATION" => "1")
+    assert_equal 404, response.status
+    response, = operate({ op: "update", ref: { type: "posts", id: "1", relationship: "writer" }, data: { type: "writers", id: "3" } },
+                        "HTTP_AUTHORIZATION" => "1")
+    assert_equal [404, 3], [response.status, count("posts")]
+  end
+
+  private
+
+  def operate(*operations, **headers)
+    response = request({ "atomic:operations" => operations }, **headers)
+    [response, response.body.empty? ? nil : JSON.parse(response.body)]
+  end
+
+  def request(document, **headers)
+    env = Rack::MockRequest.env_for("/operations", method: "POST", input: JSON.generate(document))
+    Rack::MockResponse[*@app.call(env.merge({ "CONTENT_TYPE" => MEDIA_TYPE }, headers.transform_keys(&:to_s)))]
+  end
+
+  def count(from)
+    journal.rows("SELECT COUNT(*) AS number FROM #{from}").first["number"]
+  end
+end
+
+class OperationsOnActiveRecordTest < Minitest::Test
+  include OperationsContract
+
+  def journal = Journal.active_record(:sqlite)
+end
+
+class OperationsOnActiveRecordAndPostgresTest < Minitest::Test
+  include OperationsContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def journal = Journal.active_record(:postgres)
+end
+
+class OperationsOnSequelTest < Minitest::Test
+  include OperationsContract
+
+  def journal = Journal.sequel(:sqlite)
+end
+
+class OperationsOnSequelAndPostgresTest < Minitest::Test
+  include OperationsContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def journal = Journal.sequel(:postgres)
+end
