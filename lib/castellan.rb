@@ -34,7 +34,6 @@ module Castellan
   autoload :PostgresStatements, "castellan/postgres_statements"
   autoload :Profile, "castellan/profile"
   autoload :Recording, "castellan/recording"
-  autoload :Resource, "castellan/document" # includes rendering
   autoload :Rows, "castellan/rows"
   autoload :Serialize, "castellan/serialize"
   autoload :Serializer, "castellan/serializer"
@@ -44,6 +43,15 @@ module Castellan
   autoload :Verify, "castellan/verify"
   autoload :Versions, "castellan/versions"
   autoload :Write, "castellan/write"
+
+  # Declares a JSON:API type; resource.rb has its methods. The first subclass loads them.
+  class Resource
+    def self.inherited(resource)
+      require_relative "castellan/document"
+      super
+    end
+    private_class_method :inherited
+  end
 
   # Caches the documents of resources that declare `cache`, see {Keeper}.
   #

@@ -238,7 +238,7 @@ class RailtieTest < Minitest::Test
     files.update("app/models/article.rb" => "class Article; end", "app/resources/article_resource.rb" => "ArticleResource = 1",
                  "app/controllers/articles_controller.rb" => "ArticlesController = 1")
     assert_equal "\"castellan/document\"\n",
-                 run_app("Rails.application.initialize!; p Castellan.autoload?(:Resource)", files: files, "EAGER" => "1")
+                 run_app("Rails.application.initialize!; p Castellan.autoload?(:Document)", files: files, "EAGER" => "1")
   end
 
   KEPT = {

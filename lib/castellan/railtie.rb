@@ -84,7 +84,7 @@ module Castellan
       # Checks all loaded resources; loads none.
       # @raise [DeclarationError] with the file, the line and the nearest correct name
       def check
-        Castellan.check! unless Castellan.autoload?(:Resource)
+        Castellan.check! if Castellan::Resource.subclasses.any?
       rescue *database_errors => error
         Rails.logger&.warn("castellan: resources are checked with their first document, because the database does not answer: " \
                            "#{error.message}")

@@ -6,8 +6,6 @@ require_relative "errors"
 require_relative "inflector"
 require_relative "nearest"
 require_relative "bounded_cache"
-# document.rb autoloads Resource. While that file loads, the autoload must not start again.
-Castellan.send(:remove_const, :Resource) if Castellan.constants(false).include?(:Resource)
 require_relative "resource/computed"
 require_relative "resource/condition"
 require_relative "resource/attribute"
@@ -34,8 +32,8 @@ module Castellan
   #     page size: 50, max_size: 200
   #   end
   #
-  # A resource inherits its superclass's declarations and is frozen on first use. `require
-  # "castellan/document"` (or `require "castellan"`) adds {.document} and {.render}.
+  # A resource inherits its superclass's declarations and is frozen on first use. {Document::OfResource} adds
+  # `document` and `render`.
   class Resource
     class << self
       # Declares the source of the rows. With single table inheritance, a resource of the base class covers

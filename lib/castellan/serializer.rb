@@ -2,7 +2,7 @@
 
 require_relative "version"
 require_relative "errors"
-require_relative "document" unless Castellan.autoload?(:Document) # avoids a circular require
+require_relative "document"
 require_relative "serializer/error"
 require_relative "serializer/unsupported_include_error"
 require_relative "serializer/mandatory_field"

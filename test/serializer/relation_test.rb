@@ -233,8 +233,8 @@ module SerializerOfRelationContract
     article = articles { attributes :title }
     fields = [%w[title author], %w[author title], %w[title nope author], %w[title author tags], [], %w[nope]]
     fields.cycle.first(60).each { |names| article.new(ordered, fields: { article: names }).to_json }
-    plans = Castellan::Serializer::Translation.of(article, models::Article).resource.definition.derive(:plans) { flunk("no plan was kept") }
-    assert_operator plans.size, :<=, 4
+    plans = Castellan::Serializer::Translation.of(article, models::Article).resource.definition.plans
+    assert_includes 1..4, plans.size
   end
 
   private

@@ -110,10 +110,7 @@ module Castellan
         @tables = Databases.tables(statements.all)
       end
 
-      # Does not load Document: if it is not loaded, the request cannot render one.
       def renders_document?
-        return yield && false if Castellan.autoload?(:Document)
-
         rendered = false
         TracePoint.new(:call) { rendered = true }.enable(target: Document.instance_method(:initialize)) { yield }
         rendered
