@@ -25,11 +25,13 @@ module Castellan
   module Rows
     autoload :ActiveRecordRows, "castellan/rows/active_record_rows"
     autoload :SequelRows, "castellan/rows/sequel_rows"
-    autoload :InterruptedConnection, "castellan/rows/interrupted_connection"
     autoload :PostgresDriver, "castellan/rows/postgres_driver"
     autoload :PostgresPipeline, "castellan/rows/postgres_pipeline"
     autoload :PostgresTables, "castellan/rows/postgres_tables"
-    autoload :SQLiteTables, "castellan/rows/sqlite_tables"
+
+    TABLES = {} # rubocop:disable Style/MutableConstant
+    TABLES_LOCK = Mutex.new
+    private_constant :TABLES, :TABLES_LOCK
 
     # @param object [Class, Object, Symbol, nil] an ActiveRecord model or relation, a Sequel model or dataset,
     #   or a table's name; nil for plain objects
@@ -38,12 +40,28 @@ module Castellan
     def self.for(object)
       return ObjectRows.new if object.nil?
 
-      object = Table.named(object)
+      object = named(object)
       return ActiveRecordRows.for(object) if active_record?(object)
       return SequelRows.for(object) if sequel?(object)
 
       raise DeclarationError, "#{object.inspect} cannot be read as rows: give an ActiveRecord model or relation, " \
                               "or a Sequel model or dataset such as DB[:users]"
+    end
+
+    # @param object [Symbol, String, Object] the name of a table or view without a class, or any other object
+    # @return [Object] Sequel's dataset or an anonymous class of ActiveRecord for a name; any other object itself
+    # @raise [DeclarationError] if it is not certain which database has the table
+    def self.named(object)
+      return object unless object.is_a?(Symbol) || object.is_a?(String)
+
+      databases = defined?(::Sequel::DATABASES) ? ::Sequel::DATABASES : []
+      connected = defined?(::ActiveRecord::Base) && ::ActiveRecord::Base.connected?
+      return databases.first[object.to_sym] if databases.size == 1 && !connected
+      return TABLES_LOCK.synchronize { TABLES[object.to_sym] ||= table_model(object.to_s) } if databases.empty? && connected
+
+      raise DeclarationError, "it cannot be told which database has the table #{object.inspect} (ActiveRecord is " \
+                              "#{"not " unless connected}connected, Sequel has #{databases.size} databases): give an ActiveRecord " \
+                              "model, or a Sequel model or dataset such as DB[:#{object}]"
     end
 
     # @param adapter [Object] the adapter of the relationship's owner
@@ -73,6 +91,14 @@ module Castellan
         (defined?(::Sequel::Dataset) && object.is_a?(::Sequel::Dataset)) || false
     end
 
+    def self.table_model(name)
+      Class.new(::ActiveRecord::Base) do
+        self.table_name = name
+        self.inheritance_column = nil
+      end
+    end
+    private_class_method :table_model
+
     def self.model?(object)
       !scope?(object) && (active_record?(object) || sequel?(object))
     end
@@ -94,43 +120,27 @@ module Castellan
   end
 end
 
-require_relative "rows/table"
 require_relative "rows/ids"
-require_relative "rows/id_list"
-require_relative "rows/dangling"
-require_relative "rows/chosen_ids"
 require_relative "rows/batches"
 require_relative "rows/owner_key"
 require_relative "rows/dialect"
 require_relative "rows/column_values"
 require_relative "rows/correlated"
-require_relative "rows/polymorphic_link"
 require_relative "rows/link"
 require_relative "rows/blocks"
-require_relative "rows/block_row"
-require_relative "rows/ruby_values"
 require_relative "rows/json_value"
-require_relative "rows/json_texts"
-require_relative "rows/asides"
+require_relative "rows/row_extras"
 require_relative "rows/computed_members"
 require_relative "rows/model_reasons"
-require_relative "rows/query"
 require_relative "rows/reading"
 require_relative "rows/linkage"
 require_relative "rows/records"
-require_relative "rows/object_instances"
 require_relative "rows/object_rows"
-require_relative "rows/record_ids"
-require_relative "rows/record_kind"
-require_relative "rows/record_values"
 require_relative "rows/record_links"
 require_relative "rows/record_reader"
-require_relative "rows/scoped_rows"
 require_relative "rows/viewer_scopes"
-require_relative "rows/path_resources"
 require_relative "rows/plan_scopes"
 require_relative "rows/adapter"
-require_relative "rows/driver_error"
 require_relative "rows/joined_paths"
 require_relative "rows/node_reader"
 require_relative "rows/reader"

@@ -100,7 +100,7 @@ module ActiveRecordScopesContract
     resource = named_by_email
     wanted = [@users[3].id.to_s, @users[1].id, "#{@users[0].id}abc", 2**40, -1]
     chosen = adapter.by_ids(models::User.all, wanted)
-    assert_instance_of Castellan::Rows::ChosenIds, chosen
+    assert_instance_of Castellan::Rows::Ids::Chosen, chosen
     assert_equal %w[1@example.com 3@example.com], emails(resource, chosen)
     assert_equal [@users[1].id, @users[3].id].map(&:to_s), adapter.ids(chosen).sort
     assert_equal [2, chosen.relation.to_sql], [adapter.count(chosen), adapter.scope_key(chosen)]
@@ -122,7 +122,7 @@ module ActiveRecordScopesContract
     { users.where(email: "1@example.com") => 1, users.none => 0, users.order(:email) => 4, users.joins(:roles) => 3,
       @users[0].reports => 0 }.each do |scope, size|
       chosen = Castellan::Rows.for(users).by_ids(scope, @users.map(&:id))
-      refute_instance_of Castellan::Rows::ChosenIds, chosen
+      refute_instance_of Castellan::Rows::Ids::Chosen, chosen
       assert_equal size, emails(named_by_email, chosen).size
     end
     users.where(email: "1@example.com").scoping do

@@ -3,7 +3,7 @@
 require "test_helper"
 Castellan::Resource && Castellan::Rows
 
-# IdList parses lists of ids as databases write them: in C what it can, anything else in Ruby.
+# Ids::List parses lists of ids as databases write them: in C what it can, anything else in Ruby.
 class IdListTest < Minitest::Test
   LARGEST = (2**63) - 1
   TEXTS = [
@@ -43,7 +43,7 @@ class IdListTest < Minitest::Test
 
   private
 
-  def list = Castellan::Rows::IdList
+  def list = Castellan::Rows::Ids::List
 
   def answer
     yield

@@ -237,7 +237,7 @@ class PostgresPipelineTest < Minitest::Test
   def session(&block) = adapter.session(&block)
 
   def query(sql, ids: nil, kept: false)
-    Castellan::Rows::Query.new(adapter, sql, ids, kept)
+    Castellan::Rows::Reading::Query.new(adapter, sql, ids, kept)
   end
 
   # @return [Array<Array<String>>] the first column of each statement's rows

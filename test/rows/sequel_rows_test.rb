@@ -140,7 +140,7 @@ module SequelRowsContract
     plan = plan(resource)
     found = RowSetValues.new(plan, adapter.fetch(plan, chosen)).to_a.map { |row| row["name"] }
     assert_equal [%w[one three], [ids[0], ids[2]].map(&:to_s), 2], [found.sort, adapter.ids(chosen).sort, adapter.count(chosen)]
-    assert_instance_of Castellan::Rows::ChosenIds, adapter.by_ids(world::Company.dataset, ids)
+    assert_instance_of Castellan::Rows::Ids::Chosen, adapter.by_ids(world::Company.dataset, ids)
     narrowed = adapter.by_ids(world::Company.where(name: "two"), ids)
     assert_equal(%w[two], RowSetValues.new(plan, adapter.fetch(plan, narrowed)).to_a.map { |row| row["name"] })
   end

@@ -59,7 +59,7 @@ module Castellan
         scope = @document.paged
         return scope.to_a if scope.is_a?(Rows::Records)
 
-        scope = scope.relation if scope.is_a?(Rows::ChosenIds)
+        scope = scope.relation if scope.is_a?(Rows::Ids::Chosen)
         scope.respond_to?(:klass) ? scope.klass.uncached { @document.records } : @document.records
       end
 
@@ -177,7 +177,7 @@ module Castellan
         definitions = edge.relationship.definitions
         nodes = edge.alternatives || [edge.node]
         all = related(record, node, edge).map do |found|
-          kind = edge.alternatives ? Rows::RecordKind.of(edge.relationship, found) : 0
+          kind = edge.alternatives ? Rows::RecordLinks.kind_of(edge.relationship, found) : 0
           [found, definitions[kind], nodes[kind]]
         end
         all.select { |found, definition, _| @values.visible?(found, definition) }

@@ -24,7 +24,7 @@ module Castellan
       def id(record, column)
         return read(record, column).to_s unless column.is_a?(Array)
 
-        Rows::RecordIds.joined(column.map { |name| read(record, name) })
+        Rows::Ids.joined(column.map { |name| read(record, name) })
       end
 
       # @param column [Symbol, Array<Symbol>]

@@ -68,7 +68,7 @@ module Castellan
         computed!(attribute.condition&.by_row, "#{what}, if:", attribute.location)
         adapter = attribute.path.reduce(@adapter) { |level, name| to_one!(level, name, what, attribute.location) }
         attribute.columns&.each { |column| column!(adapter, column, what, attribute.location) }
-        Rows::PathResources.of(@definition, @adapter, attribute.path, location: attribute.location)
+        Rows::PlanScopes.resources_along(@definition, @adapter, attribute.path, location: attribute.location)
       end
 
       def to_one!(adapter, name, what, location)

@@ -48,7 +48,7 @@ module Castellan
       def records(ids)
         column = @plan.root.definition.id_column
         values = @adapter.integer?(column) ? ids.map(&:to_i) : ids
-        written = read(Rows::ChosenIds.new(nil, values, column)) do |row_set, template|
+        written = read(Rows::Ids::Chosen.new(nil, values, column)) do |row_set, template|
           rendering { Serialize.encoder.encode_each(row_set, template) }
         end
         return written.to_h { |id, bytes| [id, bytes] } if @plan.holes.empty?

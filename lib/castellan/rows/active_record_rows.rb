@@ -117,7 +117,7 @@ module Castellan
       # @!endgroup
 
       # @param plan [Plan::FetchPlan]
-      # @param scope [ActiveRecord::Relation, ChosenIds, Records]
+      # @param scope [ActiveRecord::Relation, Ids::Chosen, Records]
       # @param viewer [Object, nil] passed to the blocks that take it
       # @param scopes [ViewerScopes] which related rows this viewer may see; they do not narrow `scope` itself
       # @return [Plan::RowSet]
@@ -204,7 +204,7 @@ module Castellan
       def related(object)
         return ObjectRows.new if object.nil?
 
-        object = Table.named(object)
+        object = Rows.named(object)
         other = object.is_a?(::ActiveRecord::Relation) ? object.klass : object
         other == model ? self : @memo.fetch(other) { ActiveRecordRows.new(other, @memo) }
       end

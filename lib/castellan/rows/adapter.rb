@@ -4,6 +4,21 @@ module Castellan
   module Rows
     # Implements the methods that the adapters of ActiveRecord and Sequel share.
     module Adapter
+      # @param error [StandardError]
+      # @return [Boolean] whether the pg or the sqlite3 gem raised it
+      def self.driver_error?(error)
+        return true if defined?(::PG::Error) && error.is_a?(::PG::Error)
+
+        defined?(::SQLite3::Exception) && error.is_a?(::SQLite3::Exception) || false
+      end
+
+      # @param error [StandardError] a driver's error
+      # @return [Boolean] whether the connection is lost
+      def self.connection_lost?(error)
+        (defined?(::PG::ConnectionBad) && (error.is_a?(::PG::ConnectionBad) || error.is_a?(::PG::UnableToSend))) ||
+          error.message.match?(/closed database|connection is closed/i)
+      end
+
       # @return [Array<String>] the ids of the scope's rows as strings, in its order
       def ids(scope, column = primary_key)
         return instances.read(load(scope), column).map(&:to_s) if scope_reason(scope)
@@ -92,9 +107,9 @@ module Castellan
         [[count - offset.to_i, 0].max, limit&.to_i].compact.min
       end
 
-      # The relation or dataset of the scope; for {ChosenIds} the one narrowed to the ids.
+      # The relation or dataset of the scope; for {Ids::Chosen} the one narrowed to the ids.
       def narrowed(scope)
-        scope.is_a?(ChosenIds) ? scope.relation : scope
+        scope.is_a?(Ids::Chosen) ? scope.relation : scope
       end
 
       def tables_read(plan)

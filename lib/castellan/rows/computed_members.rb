@@ -21,7 +21,7 @@ module Castellan
       def to_h
         node.members.each_with_index.each_with_object({}) do |(member, index), computed|
           values = values_of(member)
-          computed[index] = JSONTexts.of(values, adapter, node, member.attribute.key) { |row| ids[row] } if values
+          computed[index] = JSONValue.texts(values, adapter, node, member.attribute.key) { |row| ids[row] } if values
         end
       end
 
@@ -29,7 +29,7 @@ module Castellan
       # @return [Array<String>, nil] the values cast by the ORM's type, as JSON texts; nil if it fails too
       def retyped(index)
         member = node.members[index]
-        JSONTexts.of(column_values(member.positions.first), adapter, node, member.attribute.key) { |row| ids[row] }
+        JSONValue.texts(column_values(member.positions.first), adapter, node, member.attribute.key) { |row| ids[row] }
       rescue StandardError
         nil # the coder's error names the value
       end
@@ -39,7 +39,7 @@ module Castellan
       def asides
         return if node.asides.empty?
 
-        Asides.of(node, adapter, -> { ids }) { |aside| computed(aside.computed, aside.positions) }
+        RowExtras.of(node, adapter, -> { ids }) { |aside| computed(aside.computed, aside.positions) }
       end
 
       private
@@ -64,7 +64,7 @@ module Castellan
       end
 
       def computed(computed, positions)
-        rows = BlockRow.each(computed.columns, positions.map { |position| column_values(position) }, @session.count(@rows))
+        rows = Blocks.rows(computed.columns, positions.map { |position| column_values(position) }, @session.count(@rows))
         rows.map(&Blocks.bound(computed.block, @viewer))
       end
 

@@ -92,7 +92,7 @@ module Castellan
         "SELECT array_agg(castellan_parent::bigint), array_agg(castellan_related::bigint) FROM (#{sql}) castellan_links"
       end
 
-      # @param ids [Array<Integer, String>, IdList]
+      # @param ids [Array<Integer, String>, Ids::List]
       # @return [String] the ids as one bound value
       def bind(ids)
         name == :sqlite ? JSON.generate(ids.to_a) : PostgresDriver.bind(ids)

@@ -1,16 +1,25 @@
 # frozen_string_literal: true
 
+require "json"
+
 module Castellan
   module Rows
-    # Reads the ids that a client sent as values of an integer column. Drops others: the database would refuse
-    # them, and `to_i` would keep their leading digits.
+    # Reads the ids that clients send, and writes those of records. A key of several columns is one id, joined as
+    # Rails joins it in a path.
     #
     #   Ids.integers(["7", "7abc", 8, "99999999999999999999"])   # => [7, 8]
+    #   Ids.of(instances, [seat], %i[row_id number])             # => ["4_12"]
+    #   Ids.of(instances, [trip], [:left_at])                    # => ["2024-02-01 10:00:00.25 UTC"]
+    #
+    # Times include their fraction, because two records may share a second.
     module Ids
+      DELIMITER = "_"
+      CLOCK = /\d\d:\d\d:\d\d/
+      CLOCK_ALONE = /#{CLOCK}(?!\.)/
       LARGEST = (2**63) - 1
       UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       LARGEST_OF = { "bigint" => LARGEST, "integer" => (2**31) - 1, "smallint" => (2**15) - 1 }.freeze
-      private_constant :LARGEST, :UUID, :LARGEST_OF
+      private_constant :CLOCK, :CLOCK_ALONE, :LARGEST, :UUID, :LARGEST_OF
 
       module_function
 
@@ -20,6 +29,8 @@ module Castellan
         id.is_a?(String) ? ClientText.utf8(id) : id
       end
 
+      # Drops ids that are no integers: the database would refuse them, and `to_i` would keep their leading
+      # digits.
       # @param ids [Array<String, Integer>]
       # @return [Array<Integer>]
       def integers(ids)
@@ -37,6 +48,158 @@ module Castellan
 
         largest = LARGEST_OF[type]
         !largest.nil? && ids.all? { |id| id.is_a?(Integer) && id.abs <= largest }
+      end
+
+      # @param column [Symbol, Array<Symbol>]
+      # @return [Array<Object>] nil for a record without an id
+      def of(instances, records, column)
+        return instances.read(records, column).map { |id| id.respond_to?(:strftime) ? written(id) : id } unless column.is_a?(Array)
+
+        column.map { |name| instances.read(records, name) }.transpose.map { |parts| joined(parts) }
+      end
+
+      # @param parts [Array<Object>] the values of a record's key columns
+      # @return [String, nil] nil if all of them are nil
+      def joined(parts)
+        parts.map { |part| written(part) }.join(DELIMITER) unless parts.all?(&:nil?)
+      end
+
+      # @return [String] the same string with and without ActiveSupport
+      def written(value)
+        return value.to_s("F") if defined?(::BigDecimal) && value.is_a?(::BigDecimal)
+        return value.to_s unless value.respond_to?(:strftime)
+
+        value.to_s.sub(CLOCK_ALONE) { |clock| clock + value.strftime(".%9N").sub(/\.?0+\z/, "") }
+      end
+
+      # @param ids [Array<String>] joined ids
+      # @param adapter [Object] the adapter of the columns
+      # @return [Array<Array>] the columns' values for each valid id
+      def divided(ids, columns, adapter)
+        readings = columns.map { |column| reading(column, adapter) }
+        ids.filter_map do |id|
+          parts = columns.one? ? [written(id)] : id.to_s.split(DELIMITER, -1)
+          next unless parts.size == columns.size
+
+          values = readings.zip(parts).flat_map { |reading, part| reading.call(part) }
+          values if values.size == columns.size
+        end
+      end
+
+      # @return [#call] parses a part of an id to an array of one value, or none if it is invalid
+      def reading(column, adapter)
+        return ->(part) { integers([part]) } if adapter.integer?(column)
+        return ->(part) { [part] } if adapter.identifies?(column)
+
+        ->(part) { written_so(adapter.typecast(column, part), part) }
+      end
+
+      # A value matches only if it is written like the id: an enum's number does not, nor does 2.50 for 2.5.
+      def written_so(value, part)
+        return [] if value.nil?
+
+        written(value) == part || same_moment?(value, part) ? [value] : []
+      end
+
+      # A time matches in any time zone.
+      def same_moment?(value, part)
+        value.respond_to?(:utc) && part.match?(CLOCK)
+      end
+      private_class_method :reading, :written_so, :same_moment?
+
+      # Selects rows of a model by ids, without building a relation. The statement is always the same.
+      #
+      #   chosen = Ids::Chosen.new(User.all, [7, 8], :id) { |scope, ids| scope.where(id: ids) }
+      #   chosen.ids        # => [7, 8]
+      #   chosen.relation   # => User.where(id: [7, 8])
+      #
+      # Only for scopes without conditions, order and limit.
+      class Chosen
+        # @return [Object] the relation or dataset of all rows
+        # @return [Array<Integer, String>] values of the column
+        # @return [Symbol] the id column
+        attr_reader :scope, :ids, :column
+
+        # @yieldparam scope [Object] the relation or dataset of all rows
+        # @yieldparam ids [Array<Integer, String>]
+        # @yieldreturn [Object] the relation or dataset narrowed to the ids
+        def initialize(scope, ids, column, &narrow)
+          @scope = scope
+          @ids = ids
+          @column = column
+          @narrow = narrow
+        end
+
+        # @return [Object] the relation or dataset narrowed to the ids
+        def relation
+          @relation ||= @narrow.call(scope, ids)
+        end
+      end
+
+      # Holds ids as the text of a PostgreSQL array, built in C without a Ruby object for each id.
+      # Has the methods of Array that drivers call on a list of ids.
+      #
+      #   list = Ids::List.of(result)   # => #<Ids::List {1,2,3}>
+      #   list.size                  # => 3
+      #   Ids::List.distinct("{3,1,3}") # => [3, 1]
+      #   Ids::List.in_column([[7, "3,1"], [8, nil], [9, "3"]], 1)   # => [3, 1]
+      class List
+        include Enumerable
+
+        # @param rows [Array<Array>, PG::Result] rows with an integer in the first column
+        # @return [Ids::List, nil] nil for arrays, for an empty result, and without the C extension
+        def self.of(rows)
+          return unless defined?(Native) && !rows.is_a?(Array) && rows.ntuples.positive?
+
+          text = Native.id_list(rows)
+          text && new(text, rows.ntuples)
+        end
+
+        # @param rows [Array<Array>] rows whose column holds comma-separated integers, or nil
+        # @return [Array<Integer>] see {distinct}
+        def self.in_column(rows, position)
+          (defined?(Native) && Native.column_ids(rows, position)) || distinct(ColumnValues.ids(rows, position))
+        end
+
+        # @param texts [String, Array<String>, nil] comma-separated integers, with or without braces
+        # @return [Array<Integer>] without duplicates, in order of first appearance
+        def self.distinct(texts)
+          texts = [texts].compact unless texts.is_a?(Array)
+          (defined?(Native) && Native.distinct_ids(texts)) || parsed(texts.uniq.map { |text| text.delete("{}") }.reject(&:empty?).join(","))
+        end
+
+        # JSON.parse is used because `split` would allocate a string for each id.
+        def self.parsed(text)
+          JSON.parse("[#{text}]").uniq
+        rescue JSON::ParserError # text in an integer column, which SQLite allows
+          text.split(",").map(&:to_i).uniq
+        end
+        private_class_method :parsed
+
+        # @return [String]
+        # @return [Integer]
+        attr_reader :to_s, :size
+
+        def initialize(text, size)
+          @to_s = text.freeze
+          @size = size
+          freeze
+        end
+
+        # @return [Boolean]
+        def empty?
+          size.zero?
+        end
+
+        # @return [Integer]
+        def first
+          to_s[1..].to_i
+        end
+
+        # @yieldparam id [Integer]
+        def each(&block)
+          JSON.parse(to_s.tr("{}", "[]")).each(&block)
+        end
       end
     end
   end

@@ -7,15 +7,21 @@ require "time"
 
 module Castellan
   module Rows
-    # Encodes a Ruby value as JSON.
+    # Encodes Ruby values as JSON, and chooses a coder for those that need no encoding here.
     # Writes decimals and times as the encoder does, and other values like ActiveSupport if it is loaded. A
     # local time on a machine whose time zone is UTC is written as UTC.
     #
     #   JSONValue.text(BigDecimal("12.50"))             # => "\"12.5\""
     #   JSONValue.text(Time.utc(2024, 1, 31, 10))       # => "\"2024-01-31T10:00:00.000Z\""
+    #   JSONValue.coder([1, nil, 2])                    # => :integer
+    #   JSONValue.coder([1, "two"])                     # => nil
     module JSONValue
       FRACTION = 3
-      private_constant :FRACTION
+      ADVICE = "correct the row, or let the block return what is to be written"
+      # Times have no coder here, because their format depends on the application.
+      CODERS = { String => :text, Symbol => :text, Integer => :integer, TrueClass => :boolean, FalseClass => :boolean, Float => :float,
+                 Date => :date }.freeze
+      private_constant :FRACTION, :ADVICE, :CODERS
 
       module_function
 
@@ -24,6 +30,37 @@ module Castellan
         return ::ActiveSupport::JSON.encode(in_utc(value)) if defined?(::ActiveSupport::JSON)
 
         JSON.generate(plain(value))
+      end
+
+      # @param values [Array<Object>] the values of one member, one for each row
+      # @param member [String] the member's name in the document
+      # @yieldparam row [Integer]
+      # @yieldreturn [Object] the id of the row, for the error
+      # @return [Array<String>]
+      # @raise [EncodingError] if a value cannot be written as JSON
+      def texts(values, adapter, node, member)
+        row = -1
+        values.map { |value| (row += 1) && adapter.json(value) }
+      rescue ::JSON::GeneratorError, ::JSON::NestingError, ::EncodingError => error
+        raise EncodingError, "#{node.definition.type} #{yield(row).to_s.inspect}, member #{member.inspect}: " \
+                             "#{error.message.scrub[0, 120]}; #{ADVICE}"
+      end
+
+      # @param values [Array<Object>]
+      # @return [Symbol, nil] nil if each value must be encoded as JSON, because they are of several classes
+      def coder(values)
+        kinds = values.uniq(&:class)
+        kinds = kinds.map(&:class) - [NilClass]
+        coders = kinds.map { |kind| CODERS[kind] }.uniq
+        return :text if coders.empty?
+
+        coders.first if coders.size == 1 && (coders.first != :date || iso_dates?)
+      end
+
+      # Rails may be configured to write dates as 2024/01/31.
+      # @return [Boolean]
+      def iso_dates?
+        !defined?(::ActiveSupport::JSON::Encoding) || ::ActiveSupport::JSON::Encoding.use_standard_json_time_format
       end
 
       def in_utc(value)
@@ -45,6 +82,7 @@ module Castellan
         else value
         end
       end
+      private_class_method :in_utc
     end
   end
 end

@@ -12,6 +12,49 @@ module Castellan
       NOTHING = [].freeze
       private_constant :NOTHING
 
+      class << self
+        # Drops links whose related row does not exist, after reading them from a join table or a foreign key.
+        # If all ids were found, the links are returned unchanged, without a check of each.
+        # @param found [Plan::RowSet::InColumn, Plan::RowSet::Lists, Plan::RowSet::Pairs]
+        # @param parents [Array<Array>, PG::Result] the parents' rows, one column of which may hold the links
+        # @param related [Array<Object>] the ids of the related rows that were found
+        # @param ids [Array<Object>] the ids that were looked up, without duplicates
+        # @param several [Boolean] whether the column holds comma-separated ids
+        # @return [Object] the same links, or Plan::RowSet::Pairs
+        def without_missing(found, parents, related, ids, several:)
+          there = related.to_h { |id| [id.to_s, true] }
+          return found if there.size == ids.size
+
+          found.is_a?(Plan::RowSet::InColumn) ? in_column(found, parents, there, several) : pairs(found, there)
+        end
+
+        # Removes the links to one type of a polymorphic relationship whose rows do not exist.
+        # @param found [Array<Array(Object, Object, Integer)>] parent id, related id and type position
+        # @param kind [Integer] the position of the type
+        # @param related [Array<Array>, PG::Result] the rows of that type that were found
+        def reject_missing!(found, kind, related)
+          there = ColumnValues.column(related, 0).to_h { |id| [id.to_s, true] }
+          found.reject! { |_, id, other| other == kind && !there[id.to_s] }
+        end
+
+        private
+
+        def in_column(found, parents, there, several)
+          columns = [0, found.position].map { |position| ColumnValues.column(parents, position) }
+          pairs = columns.reduce(:zip).flat_map do |parent, value|
+            ids = several ? value.to_s.split(",") : [value].compact
+            ids.filter_map { |id| [parent, id] if there[id.to_s] }
+          end
+          Plan::RowSet::Pairs.new(pairs, 0, 1)
+        end
+
+        def pairs(found, there)
+          found = found.pairs if found.is_a?(Plan::RowSet::Lists)
+          parents, related = [found.parent_position, found.related_position].map { |position| ColumnValues.column(found.rows, position) }
+          Plan::RowSet::Pairs.new(parents.zip(related).select { |_, id| there[id.to_s] }, 0, 1)
+        end
+      end
+
       # @param reader [Reader] the plan's reader
       # @param node_reader [NodeReader] the table's reader
       def initialize(reader, node_reader, reading)
@@ -21,7 +64,7 @@ module Castellan
         @links = Array.new(node_reader.links.size)
       end
 
-      # @param ids [Array<Object>, IdList]
+      # @param ids [Array<Object>, Ids::List]
       def prefetch(ids)
         @prefetched = ask(ids)
         @expected = ids.size
@@ -41,7 +84,7 @@ module Castellan
       # If some rows are missing, the prefetched links may belong to them: drops these and queries again.
       def missing
         @prefetched&.each(&:drop)
-        ask(@rows.is_a?(Array) ? ColumnValues.ids(@rows, 0) : IdList.of(@rows) || ColumnValues.ids(@rows, 0)) if @node_reader.selects?
+        ask(@rows.is_a?(Array) ? ColumnValues.ids(@rows, 0) : Ids::List.of(@rows) || ColumnValues.ids(@rows, 0)) if @node_reader.selects?
       end
 
       def ask(ids)
@@ -63,7 +106,7 @@ module Castellan
         lists = link.lists_sql(ids.size)
         text = lists || link.pairs_sql(ids.size)
         kept = @reader.kept?(link.edge)
-        @reading.ask(Query.new(link.association.adapter, text, ids, kept, kept && link.indexed) { |rows|
+        @reading.ask(Reading::Query.new(link.association.adapter, text, ids, kept, kept && link.indexed) { |rows|
           lead(index, link, lists ? Plan::RowSet::Lists.new(rows) : Plan::RowSet::Pairs.new(rows, 0, 1))
         })
       end
@@ -74,7 +117,7 @@ module Castellan
         return nothing { own_links(index, link, child, NOTHING) } if ids.empty?
 
         kept = @reader.kept?(child.node) && @reader.kept?(link.edge)
-        @reading.ask(Query.new(child.adapter, child.own_rows_sql(link, ids.size), ids, kept, kept && link.indexed) { |rows|
+        @reading.ask(Reading::Query.new(child.adapter, child.own_rows_sql(link, ids.size), ids, kept, kept && link.indexed) { |rows|
           own_links(index, link, child, rows)
         })
       end
@@ -117,14 +160,14 @@ module Castellan
         adapter = link.association.adapter.related(definition.model)
         column = definition.id_column
         sql = adapter.select_by_ids_sql(adapter.qualified(column), column, nil, visible.condition)
-        @reading.ask(Query.new(adapter, sql, ids) { |rows| drop(index, link, ids, rows) })
+        @reading.ask(Reading::Query.new(adapter, sql, ids) { |rows| drop(index, link, ids, rows) })
       end
 
       # With a viewer's scope the number of rows proves nothing, because several rows may have one id.
       def drop(index, link, ids, rows)
         return if visible(link).nil? && ColumnValues.count(rows) == ids.size
 
-        @links[index] = Dangling.dropped(@links[index], @rows, ColumnValues.column(rows, 0), ids, several: link.kind == :grouped)
+        @links[index] = Linkage.without_missing(@links[index], @rows, ColumnValues.column(rows, 0), ids, several: link.kind == :grouped)
       end
 
       def nothing
@@ -134,14 +177,14 @@ module Castellan
 
       def related_ids(link, found)
         case found
-        when Plan::RowSet::Lists then IdList.distinct(found.related_text)
+        when Plan::RowSet::Lists then Ids::List.distinct(found.related_text)
         when Plan::RowSet::Pairs then ColumnValues.ids(found.rows, found.related_position).uniq
         else link.kind == :grouped ? grouped_ids(link, found.position) : ColumnValues.ids(@rows, found.position).uniq
         end
       end
 
       def grouped_ids(link, position)
-        return IdList.in_column(@rows, position) if link.association.adapter.integer?(link.edge.relationship.definition.id_column)
+        return Ids::List.in_column(@rows, position) if link.association.adapter.integer?(link.edge.relationship.definition.id_column)
 
         ColumnValues.ids(@rows, position).uniq.join(",").split(",").uniq
       end

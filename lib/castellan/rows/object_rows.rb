@@ -9,11 +9,11 @@ module Castellan
     #
     # Declarations of such resources are not checked at boot, because their objects are not known then.
     class ObjectRows
-      # @return [ObjectInstances]
+      # @return [ObjectRows::Instances]
       attr_reader :instances
 
       def initialize
-        @instances = ObjectInstances.new
+        @instances = ObjectRows::Instances.new
         freeze
       end
 
@@ -83,6 +83,101 @@ module Castellan
       # @return [String] JSON text
       def json(value)
         JSONValue.text(value)
+      end
+
+      # Reads plain objects through their public methods, and hashes through their keys.
+      #
+      #   ObjectRows::Instances.new.read([{ title: "Keep" }, Article.new("Motte")], :title)   # => ["Keep", "Motte"]
+      #
+      # Plain objects need no loading.
+      class Instances
+        # @param records [Array<Object>]
+        # @param name [Symbol]
+        # @return [Array<Object>] one value for each record
+        def read(records, name)
+          records.map { |record| value(record, name) }
+        end
+
+        # @param records [Array<Object>]
+        # @param name [Symbol] a column
+        # @return [Array<Object>] the values as stored, without the model's readers, if loaded
+        def stored(records, name)
+          records.map { |record| stored_value(record, name) }
+        end
+
+        # @param records [Array<Object>]
+        # @return [Boolean] whether all are of exactly the adapter's model, so that {#column} can read them
+        def uniform?(_records)
+          false
+        end
+
+        # @param records [Array<Object>] uniform records
+        # @param name [Symbol]
+        # @return [Array(Array<Object>, Symbol), nil] a column's values and their coder; nil if they must be
+        #   read one by one
+        def column(_records, _name)
+          nil
+        end
+
+        # @return [Boolean] whether the record's relationship can be read without a query
+        def loaded?(_record, _name)
+          true
+        end
+
+        # @return [Array<Object>] the related records, in order
+        def related(record, name)
+          list(value(record, name))
+        end
+
+        # @return [Boolean] whether all of these records are stored in the database
+        def stored?(_records)
+          false
+        end
+
+        # @return [Boolean] whether this class can read all records
+        def all?(_records)
+          true
+        end
+
+        # Preloads associations of the records.
+        def preload(_records, _names); end
+
+        # @param name [Symbol] an association
+        # @return [Boolean] whether preloading finds the same records as lazy loading
+        def loads_at_once?(_name)
+          true
+        end
+
+        # Preloads one association of all records if that finds the same as lazy loading. Otherwise loads
+        # nothing, and each record loads its own later.
+        def preload_where_same(_records, _name); end
+
+        private
+
+        def stored_value(record, name)
+          return record.attribute_in_database(name) if record.respond_to?(:attribute_in_database) && record.has_attribute?(name)
+          return record.values[name] if defined?(::Sequel::Model) && record.is_a?(::Sequel::Model) && record.values.key?(name)
+
+          value(record, name)
+        end
+
+        def value(record, name)
+          return record.fetch(name) { record.fetch(name.name) { missing(record, name) } } if record.is_a?(Hash)
+
+          record.public_send(name)
+        rescue NoMethodError => error
+          raise if error.name != name || record.respond_to?(name, true)
+
+          raise Error, "a record of #{record.class} has no #{name} (it is #{record.inspect[0, 60]})"
+        end
+
+        def missing(record, name)
+          raise Error, "a record given as a Hash has no #{name.inspect} (it has #{record.keys.first(20).map(&:inspect).join(", ")})"
+        end
+
+        def list(found)
+          Records.list?(found) ? found.to_a : [found].compact
+        end
       end
     end
   end

@@ -9,9 +9,59 @@ module Castellan
     #   scopes.any?             # => true
     #   scopes.along(column)    # => [Definition, nil], the scoped resource of each step of the column's path
     class PlanScopes
-      # @return [PlanScopes]
-      def self.of(plan, adapter)
-        plan.derive([:plan_scopes, adapter.model]) { new(plan, adapter) }
+      class << self
+        # @return [PlanScopes]
+        def of(plan, adapter)
+          plan.derive([:plan_scopes, adapter.model]) { new(plan, adapter) }
+        end
+
+        # Finds the resource of each step of a `from:` path, for its scope: the relationship's resource, otherwise
+        # the one resource with a scope that is declared for the association's model.
+        # @param definition [Resource::Definition, nil] a definition of the model where the path begins
+        # @param path [Array<Symbol>]
+        # @return [Array<Resource::Definition, nil>] one for each step
+        # @raise [DeclarationError] if several resources of one model have scopes and no relationship picks one
+        def resources_along(definition, adapter, path, location: nil)
+          owner = definition
+          path.map do |name|
+            association = adapter&.association(name)
+            definition = declared(definition, name, association&.model) || by_model(owner, name, association&.model, location)
+            adapter = association && association.reason.nil? ? association.adapter : nil
+            definition
+          end
+        end
+
+        private
+
+        def declared(definition, name, model)
+          relationships = definition ? definition.relationships.values.reject(&:polymorphic?) : []
+          found = relationships.select { |relationship| relationship.association_name == name && relationship.block.nil? }
+                               .map(&:definition).select { |related| model.nil? || related.model == model }
+          found.find(&:scope) || found.first
+        end
+
+        def by_model(owner, name, model, location)
+          return unless model
+
+          scoped = Resource.descendants.select { |resource| resource.declarations.scope && live?(resource) }
+          found = scoped.select { |resource| model == resource.declarations.model }
+          found = scoped.select { |resource| above?(resource.declarations.model, model) } if found.empty?
+          return found.first&.definition if found.map { |resource| resource.declarations.scope }.uniq.size < 2
+
+          raise DeclarationError.new("#{owner.name}: from: walks #{name}, and several resources of #{model} have a scope " \
+                                     "(#{found.map(&:name).sort.join(", ")}): declare which is meant, " \
+                                     "`belongs_to :#{name}, resource: #{found.first.name.inspect}, include: false`", location: location)
+        end
+
+        # With single table inheritance the scope of a superclass concerns the rows of its subclasses.
+        def above?(superclass, model)
+          superclass.is_a?(Class) && model.is_a?(Class) && model < superclass
+        end
+
+        # Ignores anonymous classes and classes that were reloaded.
+        def live?(resource)
+          resource.name && Object.const_defined?(resource.name) && Object.const_get(resource.name).equal?(resource)
+        end
       end
 
       def initialize(plan, adapter)
@@ -54,7 +104,7 @@ module Castellan
       end
 
       def path(node, adapter, column)
-        found = PathResources.of(node.definition, adapter, column.path).map { |definition| definition if definition&.scope }
+        found = PlanScopes.resources_along(node.definition, adapter, column.path).map { |definition| definition if definition&.scope }
         return if found.none?
 
         @along[column] = found.freeze

@@ -55,7 +55,7 @@ module Castellan
       def close
         return PostgresDriver.recover(@connection) unless @open # an interrupt may have left a PREPARE running
 
-        InterruptedConnection.recover(@connection) { |answers| @synced && leave(answers) }
+        PostgresDriver::InterruptedConnection.recover(@connection) { |answers| @synced && leave(answers) }
       end
 
       # @return [Boolean] whether the connection is unusable, so that its ORM must be notified

@@ -105,7 +105,7 @@ module Castellan
         _, plan, = answers(raw).each(&:check)
         plan.getvalue(0, 0)
       ensure
-        InterruptedConnection.uninterrupted { roll_back(raw) }
+        PostgresDriver::InterruptedConnection.uninterrupted { roll_back(raw) }
       end
 
       def answers(raw)

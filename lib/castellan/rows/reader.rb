@@ -29,7 +29,7 @@ module Castellan
         freeze
       end
 
-      # @param scope [Object] the caller's relation or dataset, {ChosenIds} or {Records}
+      # @param scope [Object] the caller's relation or dataset, {Ids::Chosen} or {Records}
       # @param viewer [Object, nil] passed to the blocks that take it
       # @param scopes [ViewerScopes] which rows this viewer may see
       # @return [Plan::RowSet]
@@ -68,7 +68,7 @@ module Castellan
         linkage = linkage(reader, reading)
         condition = condition(node, reading)
         sql = reader.by_ids_sql(ids.size, condition)
-        reading.ask(Query.new(reader.adapter, sql, ids, condition.nil? && reader.by_ids_kept?, reader.by_key?) { |rows|
+        reading.ask(Reading::Query.new(reader.adapter, sql, ids, condition.nil? && reader.by_ids_kept?, reader.by_key?) { |rows|
           fill(reader, rows, reading, linkage, &found)
         })
         linkage.prefetch(ids) if reader.by_key? && reader.selects? && reader.adapter.overlaps?
@@ -82,7 +82,9 @@ module Castellan
           next unless node
 
           ids = key_values(node, found.filter_map { |_, id, other| id if other == kind }.uniq)
-          by_ids(node, ids, reading) { |table| Dangling.reject!(found, kind, table.rows) if ColumnValues.count(table.rows) != ids.size }
+          by_ids(node, ids, reading) { |table|
+            Linkage.reject_missing!(found, kind, table.rows) if ColumnValues.count(table.rows) != ids.size
+          }
         end
         Plan::RowSet::Pairs.new(found, 0, 1, 2)
       end
@@ -95,7 +97,7 @@ module Castellan
       def part(node, adapter, ids, reading)
         reader = NodeReader.new(node, adapter, @kept, @models, @scopes, reading.scopes)
         rows = NOTHING
-        reading.ask(Query.new(adapter, reader.by_ids_sql(ids.size), ids) { |found| rows = found }) unless ids.empty?
+        reading.ask(Reading::Query.new(adapter, reader.by_ids_sql(ids.size), ids) { |found| rows = found }) unless ids.empty?
         reading.run
         links = links(reader, rows, reading)
         reading.run
@@ -173,7 +175,7 @@ module Castellan
       end
 
       def chosen?(scope)
-        scope.is_a?(ChosenIds) && scope.column == @plan.root.definition.id_column
+        scope.is_a?(Ids::Chosen) && scope.column == @plan.root.definition.id_column
       end
 
       # Whether the rows need no statement built from the scope.
@@ -193,7 +195,7 @@ module Castellan
       # Leases one connection before the SQL is generated: returning it to the pool in between costs as much
       # as a short SELECT.
       def by_statement(scope, reading)
-        scope = scope.relation if scope.is_a?(ChosenIds)
+        scope = scope.relation if scope.is_a?(Ids::Chosen)
         @adapter.session do |session|
           reader = @kept[@plan.root] || reader(@plan.root, reading)
           joinable = reader.joins? && @adapter.joinable?(scope)

@@ -4,7 +4,7 @@ module Castellan
   module Rows
     # Holds the state of one run of a plan: the viewer, the tables read so far and the waiting queries.
     #
-    #   reading.ask(Query.new(adapter, sql, [1, 2]) { |rows| … })
+    #   reading.ask(Reading::Query.new(adapter, sql, [1, 2]) { |rows| … })
     #   reading.run    # sends the waiting queries, and those that their blocks add
     #
     # Queries that wait at the same time are independent, so those of one database share a round trip: a
@@ -69,6 +69,39 @@ module Castellan
       # Memoized, because a model looks for its connection's name in every superclass.
       def here?(adapter)
         @here.fetch(adapter) { @here[adapter] = adapter.equal?(@lead) || @lead.shares?(adapter) }
+      end
+
+      # Holds one SELECT that a {Reading} sends: its SQL, its ids, and the block that receives its rows.
+      class Query
+        # @return [Object] the adapter of the rows
+        # @return [String] SQL
+        # @return [Array<Integer, String>, Ids::List, nil] the ids for the SQL's one placeholder
+        # @return [Boolean] whether the SQL is one of few that repeat
+        # @return [Boolean] whether an index finds the rows of one id
+        attr_reader :adapter, :sql, :ids, :kept, :indexed
+
+        # @return [Array<Array>, PG::Result, nil] nil until the query has run
+        attr_accessor :rows
+
+        # @yieldparam rows [Array<Array>, PG::Result]
+        def initialize(adapter, sql, ids, kept = false, indexed = false, &use) # rubocop:disable Style/OptionalBooleanParameter -- a Hash less
+          @adapter = adapter
+          @sql = sql
+          @ids = ids
+          @kept = kept
+          @indexed = indexed
+          @use = use
+        end
+
+        # Calls the block with the rows.
+        def use
+          @use&.call(rows)
+        end
+
+        # Discards the block, so that the rows are ignored.
+        def drop
+          @use = nil
+        end
       end
     end
   end

@@ -11,6 +11,17 @@ module Castellan
     # | not loaded for any parent                      | rows, in one statement: {#to_a} contains nil          |
     # | loaded for some parents, or not SQL            | the records, after one preload of the missing ones    |
     class RecordLinks
+      # Finds a record's type in a polymorphic relationship, by its class or the nearest superclass.
+      # @return [Integer] the position of the type in relationship.definitions
+      # @raise [ConfigurationError] if no resource is declared for the record's class
+      def self.kind_of(relationship, record)
+        kinds = relationship.kinds.map { |kind| kind.is_a?(Class) ? kind.name : kind.to_s }
+        names = record.class.ancestors.grep(Class).map(&:name)
+        names.each { |name| kinds.index(name)&.then { |kind| return kind } }
+        raise ConfigurationError, "#{relationship.name}: no resource is declared for records of #{record.class}; name it in resource: " \
+                                  "(#{relationship.location})"
+      end
+
       def initialize(reader, node, records, ids, reading)
         @reader = reader
         @node = node
@@ -66,7 +77,7 @@ module Castellan
         found = of_keys(edge)
         ids = found.rows.filter_map(&:last).uniq
         @reader.by_ids(edge.node, ids, @reading) do |table|
-          @links[index] = Dangling.dropped(found, nil, ColumnValues.column(table.rows, 0), ids, several: false)
+          @links[index] = Linkage.without_missing(found, nil, ColumnValues.column(table.rows, 0), ids, several: false)
         end
         @links[index] || found
       end
@@ -79,7 +90,7 @@ module Castellan
       def of_types_and_keys(edge)
         association = @adapter.association(edge.relationship.association_name)
         types, keys = [association.type_column, association.owner_key].map { |column| @instances.read(@records, column) }
-        Plan::RowSet::Pairs.new(PolymorphicLink.new(edge, @adapter).rows(@ids, types, keys, @reading.scopes), 0, 1, 2)
+        Plan::RowSet::Pairs.new(Link::Polymorphic.new(edge, @adapter).rows(@ids, types, keys, @reading.scopes), 0, 1, 2)
       end
 
       # Deduplicates records that were passed twice.
@@ -95,7 +106,7 @@ module Castellan
       end
 
       def several(edge, parents, all)
-        kinds = all.map { |record| RecordKind.of(edge.relationship, record) }
+        kinds = all.map { |record| RecordLinks.kind_of(edge.relationship, record) }
         ids = Array.new(all.size)
         edge.relationship.definitions.each_with_index do |definition, kind|
           chosen = kinds.each_index.select { |index| kinds[index] == kind }
@@ -113,7 +124,7 @@ module Castellan
       # Also reads the records, if they are included. Ids of records that the viewer may not see are nil.
       def ids_of(definition, node, records)
         adapter = node ? @reader.adapter_of(node) : @adapter.related(definition.model)
-        ids = RecordIds.of(adapter.instances, records, definition.id_column)
+        ids = Ids.of(adapter.instances, records, definition.id_column)
         ids = @reading.scopes.visible_ids(definition, adapter, ids)
         @reader.records(node, records.zip(ids).select { |_, id| id || definition.scope.nil? }.uniq(&:last).map(&:first), @reading) if node
         ids

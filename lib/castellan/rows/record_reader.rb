@@ -15,7 +15,7 @@ module Castellan
         @instances = @adapter.instances
         @records = records
         @reading = reading
-        @values = RecordValues.new(node, @adapter, records, reading)
+        @values = Values.new(node, @adapter, records, reading)
         @columns = Array.new(node.columns.size)
         @coders = Array.new(node.columns.size)
         @computed = {}
@@ -40,17 +40,17 @@ module Castellan
         attribute = member.attribute
         position = member.positions.first
         values = @retyped[position]&.call || walk(attribute, position)
-        JSONTexts.of(values, @adapter, @node, attribute.key) { |row| @values.ids[row] } if values
+        JSONValue.texts(values, @adapter, @node, attribute.key) { |row| @values.ids[row] } if values
       rescue StandardError
         nil # the coder's error names the value
       end
 
       def asides
-        Asides.of(@node, @adapter, -> { @values.ids }) { |aside| @values.computed(aside.computed) }
+        RowExtras.of(@node, @adapter, -> { @values.ids }) { |aside| @values.computed(aside.computed) }
       end
 
       def read_members
-        fill(0, @values.ids, RubyValues.coder(@values.ids) || :text)
+        fill(0, @values.ids, JSONValue.coder(@values.ids) || :text)
         @node.members.each_with_index { |member, index| member(member.attribute, member.positions.first, index) }
       end
 
@@ -71,7 +71,7 @@ module Castellan
         values = walk(attribute, position, load: !rows?(attribute))
         return @asked << [position, index] unless values
 
-        coder = RubyValues.coder(values)
+        coder = JSONValue.coder(values)
         coder ? fill(position, values, coder) : compute(index, values)
       end
 
@@ -92,7 +92,7 @@ module Castellan
       end
 
       def compute(index, values)
-        @computed[index] = JSONTexts.of(values, @adapter, @node, @node.members[index].attribute.key) { |row| @values.ids[row] }
+        @computed[index] = JSONValue.texts(values, @adapter, @node, @node.members[index].attribute.key) { |row| @values.ids[row] }
       end
 
       def rows
@@ -144,6 +144,81 @@ module Castellan
       def aligned(rows, position)
         @by_id ||= (rows.is_a?(Array) ? rows : rows.values).to_h { |row| [row.first.to_s, row] }
         @values.ids.map { |id| @by_id[id.to_s]&.at(position) }
+      end
+
+      # Reads the values of one node's members from records.
+      #
+      #   values = Values.new(node, adapter, [ada, alan], reading)
+      #   values.ids             # => [1, 2]
+      #   values.read(:email)    # => ["ada@example.com", …]
+      #   values.computed(attribute)   # => the results of the attribute's block
+      class Values
+        def initialize(node, adapter, records, reading)
+          @node = node
+          @adapter = adapter
+          @instances = adapter.instances
+          @records = records
+          @viewer = reading.viewer
+          @scopes = reading.scopes
+          @read = {}
+          @uniform = @instances.uniform?(records)
+        end
+
+        # @return [Array<Object>]
+        def ids
+          @ids ||= (one_column(@node.definition.id_column) || [Ids.of(@instances, @records, @node.definition.id_column)]).first
+        end
+
+        # @param name [Symbol] a column, or any public reader
+        # @return [Array<Object>] one value for each record
+        def read(name)
+          @read[name] ||= @instances.read(@records, name)
+        end
+
+        # @param name [Symbol] a column
+        # @param as_stored [Boolean] whether the model's readers are ignored
+        # @return [Array(Array<Object>, Symbol)] the values and their coder; nil if each must be encoded as JSON
+        def column(name, as_stored: false)
+          values = @instances.stored(@records, name) if as_stored
+          return [values, JSONValue.coder(values)] if values
+
+          one_column(name) || [read(name), JSONValue.coder(read(name))]
+        end
+
+        # @param computed [#block, #columns] a computed member; without columns its block takes the record
+        # @return [Array<Object>] the block's result for each record
+        def computed(computed)
+          block = Blocks.bound(computed.block, @viewer)
+          return @records.map(&block) unless computed.columns
+
+          Blocks.rows(computed.columns, computed.columns.map { |name| read(name) }, @records.size).map(&block)
+        end
+
+        # @param path [Array<Symbol>] to-one associations
+        # @param load [Boolean] whether to load associations that are not loaded
+        # @param along [Array<Resource::Definition, nil>, nil] the scoped resource of each step
+        # @return [Array<Object>, nil] the values at the path's end; nil if an association is not loaded
+        def walk(path, name, load: false, as_stored: false, along: nil)
+          ends = path.zip(along || []).reduce(@records) do |level, (association, definition)|
+            level && step(level, association, definition, load)
+          end
+          ends&.map { |record| record && @instances.public_send(as_stored ? :stored : :read, [record], name).first }
+        end
+
+        private
+
+        def one_column(name)
+          @instances.column(@records, name) if @uniform && name.is_a?(Symbol)
+        end
+
+        def step(level, association, definition, load)
+          missing = level.compact.reject { |record| @instances.loaded?(record, association) }
+          return unless missing.empty? || load
+
+          @instances.preload_where_same(missing, association) if missing.any?
+          found = level.map { |record| record && @instances.related(record, association).first }
+          definition ? @scopes.visible_records(definition, @adapter, found) : found
+        end
       end
     end
   end

@@ -88,7 +88,7 @@ module Castellan
       # @!endgroup
 
       # @param plan [Plan::FetchPlan]
-      # @param scope [Sequel::Dataset, ChosenIds, Records]
+      # @param scope [Sequel::Dataset, Ids::Chosen, Records]
       # @param viewer [Object, nil] passed to the blocks that take it
       # @param scopes [ViewerScopes] which related rows this viewer may see; they do not narrow `scope` itself
       # @return [Plan::RowSet]
@@ -151,7 +151,7 @@ module Castellan
       def related(object)
         return ObjectRows.new if object.nil?
 
-        object = Table.named(object)
+        object = Rows.named(object)
         object == model ? self : @memo.fetch(object) { SequelRows.new(object, @memo) }
       end
 

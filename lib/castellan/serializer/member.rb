@@ -74,7 +74,7 @@ module Castellan
         owner = path.reduce(record) { |object, association| object&.public_send(association) }
         return owner&.public_send(name) unless as_stored
 
-        Rows::ObjectInstances.new.stored([owner], name).first if owner
+        Rows::ObjectRows::Instances.new.stored([owner], name).first if owner
       end
     end
   end

@@ -7,7 +7,7 @@ module Castellan
     #   Preloading.records(User.active, [:roles])               # => [#<User>, …]
     #   Preloading.afterwards(notes, instances, [:about])       # what only the records themselves can say
     #
-    # Only associations of which {Rows::ObjectInstances#loads_at_once?} holds are loaded with the relation: any other would answer
+    # Only associations of which {Rows::ObjectRows::Instances#loads_at_once?} holds are loaded with the relation: any other would answer
     # something else, or depends on which classes the records name (a polymorphic belongs_to with a scope).
     module Preloading
       class << self
@@ -36,7 +36,7 @@ module Castellan
 
         # Loads each of the associations for all records at once where that finds what each would find by itself.
         # @param records [Array]
-        # @param instances [Rows::ObjectInstances]
+        # @param instances [Rows::ObjectRows::Instances]
         # @param names [Array<Symbol>]
         # @return [Array] the records
         def afterwards(records, instances, names)

@@ -43,7 +43,7 @@ module Castellan
         scope = @document.paged
         return scope.to_a if scope.is_a?(Rows::Records)
 
-        scope = scope.relation if scope.is_a?(Rows::ChosenIds)
+        scope = scope.relation if scope.is_a?(Rows::Ids::Chosen)
         scope.respond_to?(:klass) ? scope.klass.uncached { @document.records } : @document.records
       end
 
@@ -64,12 +64,12 @@ module Castellan
         found = records.flat_map { |record| related(record, relationship.association_name) }
         return load(once(found, edge.node), edge.node) if edge.node
 
-        kinds = found.group_by { |record| Rows::RecordKind.of(relationship, record) } if edge.alternatives
+        kinds = found.group_by { |record| Rows::RecordLinks.kind_of(relationship, record) } if edge.alternatives
         kinds&.each { |kind, some| edge.alternatives[kind]&.then { |inner| load(once(some, inner), inner) } }
       end
 
       def once(records, node)
-        records.zip(Rows::RecordIds.of(adapter_of(node).instances, records, node.definition.id_column)).uniq(&:last).map(&:first)
+        records.zip(Rows::Ids.of(adapter_of(node).instances, records, node.definition.id_column)).uniq(&:last).map(&:first)
       end
 
       def walk(record, path)

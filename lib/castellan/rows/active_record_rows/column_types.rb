@@ -52,7 +52,7 @@ module Castellan
         def coder(name)
           coder = @coders.fetch(name)
           case coder
-          when :date then coder if RubyValues.iso_dates?
+          when :date then coder if JSONValue.iso_dates?
           when :datetime then coder if utc?(name)
           else coder
           end

@@ -10,20 +10,20 @@ module Castellan
       #   instances.related(user, :roles)              # => [#<Role>, …]
       #
       # Calls `_read_attribute` instead of a generated reader, which would call it too.
-      class Instances < ObjectInstances
+      class Instances < ObjectRows::Instances
         def initialize(adapter)
           @adapter = adapter
           @model = adapter.model
           super()
         end
 
-        # (see ObjectInstances#uniform?)
+        # (see ObjectRows::Instances#uniform?)
         def uniform?(records)
           records.map(&:class).uniq == [@model]
         end
 
         # Uses the column's own coder if the Ruby value is written as the driver's value would be.
-        # (see ObjectInstances#column)
+        # (see ObjectRows::Instances#column)
         def column(records, name)
           return unless @adapter.columns.include?(name) && !@adapter.needs_record?(name)
 
@@ -49,17 +49,17 @@ module Castellan
           records.all?(@model)
         end
 
-        # (see ObjectInstances#preload)
+        # (see ObjectRows::Instances#preload)
         def preload(records, names)
           ::ActiveRecord::Associations::Preloader.new(records: records, associations: names).call if names.any? && records.any?
         end
 
-        # (see ObjectInstances#loads_at_once?)
+        # (see ObjectRows::Instances#loads_at_once?)
         def loads_at_once?(name)
           preloads_same?(@model, name)
         end
 
-        # (see ObjectInstances#preload_where_same)
+        # (see ObjectRows::Instances#preload_where_same)
         def preload_where_same(records, name)
           same = records.group_by(&:class).all? { |model, some| preloads_same?(model, name, named(model, name, some)) }
           preload(records, [name]) if same

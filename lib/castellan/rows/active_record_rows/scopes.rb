@@ -39,7 +39,7 @@ module Castellan
         end
 
         # @param ids [Array<String, Integer>]
-        # @return [ActiveRecord::Relation, ChosenIds] the latter if the scope adds no conditions to the model
+        # @return [ActiveRecord::Relation, Ids::Chosen] the latter if the scope adds no conditions to the model
         def by_ids(scope, ids, column = primary_key)
           return by_several(limited(scope), ids, column) if column.is_a?(Array)
 
@@ -47,7 +47,7 @@ module Castellan
           ids = Ids.integers(ids) if coder == :integer
           return limited(scope).where(column => ids) unless whole?(scope) && kept_ids?(ids, column, coder)
 
-          ChosenIds.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
+          Ids::Chosen.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
         end
 
         # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; if empty, the scope's order
@@ -155,7 +155,7 @@ module Castellan
         private
 
         def by_several(scope, ids, columns)
-          values = RecordIds.divided(ids, columns, self)
+          values = Ids.divided(ids, columns, self)
           return scope.none if values.empty?
 
           columns.one? ? scope.where(columns.first => values.flatten(1)) : scope.where(columns.map(&:name) => values)

@@ -35,7 +35,7 @@ module Castellan
             query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
           end
         ensure
-          InterruptedConnection.uninterrupted { close_pipeline } if @pipeline
+          PostgresDriver::InterruptedConnection.uninterrupted { close_pipeline } if @pipeline
         end
 
         # @param sql [String]
@@ -69,7 +69,7 @@ module Castellan
         rescue ::ActiveRecord::ActiveRecordError
           raise
         rescue StandardError => error
-          reconnect_later if DriverError.raised?(error) && DriverError.lost?(error)
+          reconnect_later if Adapter.driver_error?(error) && Adapter.connection_lost?(error)
           raise StatementError.translate(error, sql, @connection)
         end
 
@@ -148,8 +148,8 @@ module Castellan
 
           # @return [Exception] the error itself if no driver raised it
           def translate(error, sql, connection)
-            return error unless DriverError.raised?(error)
-            return lost(error, connection) if DriverError.lost?(error)
+            return error unless Adapter.driver_error?(error)
+            return lost(error, connection) if Adapter.connection_lost?(error)
             return expired(error, connection) if error.respond_to?(:result) && PostgresStatements.expired?(error)
 
             statement_invalid(named(error)).new("#{error.class}: #{error.message}", sql: sql, binds: [], connection_pool: connection.pool)

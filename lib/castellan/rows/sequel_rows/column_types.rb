@@ -52,8 +52,8 @@ module Castellan
         def coder(name)
           coder = @coders.fetch(name)
           case coder
-          when :date then coder if RubyValues.iso_dates?
-          when :datetime then coder if RubyValues.iso_dates? && written_as_utc?(name)
+          when :date then coder if JSONValue.iso_dates?
+          when :datetime then coder if JSONValue.iso_dates? && written_as_utc?(name)
           else coder
           end
         end

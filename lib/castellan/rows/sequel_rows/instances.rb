@@ -7,7 +7,7 @@ module Castellan
       #
       #   instances = SequelRows.for(MailLog).instances
       #   instances.loaded?(log, :category)   # => false
-      class Instances < ObjectInstances
+      class Instances < ObjectRows::Instances
         def initialize(adapter)
           @adapter = adapter
           @model = adapter.model
@@ -25,7 +25,7 @@ module Castellan
         end
 
         # Sequel loads associations only with their owners, so these are loaded again to copy from.
-        # (see ObjectInstances#preload)
+        # (see ObjectRows::Instances#preload)
         def preload(records, names)
           tops = names.flat_map { |name| name.is_a?(Hash) ? name.keys : [name] }
           missing = records.reject { |record| tops.all? { |name| loaded?(record, name) } }
@@ -35,13 +35,13 @@ module Castellan
           missing.each { |record| take(record, found[record.pk], tops) }
         end
 
-        # (see ObjectInstances#loads_at_once?)
+        # (see ObjectRows::Instances#loads_at_once?)
         def loads_at_once?(name)
           reflection = @model.association_reflection(name)
           !reflection[:instance_specific] && reflection[:allow_eager] != false && !@adapter.association(name).mixed_types?
         end
 
-        # (see ObjectInstances#preload_where_same)
+        # (see ObjectRows::Instances#preload_where_same)
         def preload_where_same(records, name)
           preload(records, [name]) if loads_at_once?(name)
         end

@@ -49,7 +49,7 @@ module Castellan
         end
 
         # @param ids [Array<String, Integer>]
-        # @return [Sequel::Dataset, ChosenIds] the latter if the scope adds no conditions to the model
+        # @return [Sequel::Dataset, Ids::Chosen] the latter if the scope adds no conditions to the model
         def by_ids(scope, ids, column = primary_key)
           scope = limited(scope)
           return by_several(scope, ids, column) if column.is_a?(Array)
@@ -58,7 +58,7 @@ module Castellan
           ids = Ids.integers(ids)
           return scope.where(qualify(column, scope) => ids) unless whole?(scope) && kept_ids?(ids, column)
 
-          ChosenIds.new(scope, ids, column) { |all, chosen| all.where(qualify(column) => chosen) }
+          Ids::Chosen.new(scope, ids, column) { |all, chosen| all.where(qualify(column) => chosen) }
         end
 
         # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; if empty, the scope's order
@@ -201,7 +201,7 @@ module Castellan
         end
 
         def by_several(dataset, ids, columns)
-          values = RecordIds.divided(ids, columns, self)
+          values = Ids.divided(ids, columns, self)
           return dataset.where(qualify(columns.first, dataset) => values.flatten(1)) if columns.one?
 
           dataset.where(columns.map { |column| qualify(column, dataset) } => values)

@@ -49,9 +49,9 @@ module Castellan
         rescue ::Sequel::Error
           raise
         rescue StandardError => error
-          raise error unless DriverError.raised?(error)
+          raise error unless Adapter.driver_error?(error)
 
-          raise ::Sequel.convert_exception_class(error, DriverError.lost?(error) ? ::Sequel::DatabaseDisconnectError : ::Sequel::DatabaseError)
+          raise ::Sequel.convert_exception_class(error, Adapter.connection_lost?(error) ? ::Sequel::DatabaseDisconnectError : ::Sequel::DatabaseError)
         end
 
         # @yieldparam raw [PG::Connection, SQLite3::Database]

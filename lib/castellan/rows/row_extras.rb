@@ -4,8 +4,8 @@ module Castellan
   module Rows
     # Computes for each row which members are written, and the bytes of links and meta objects.
     #
-    #   Asides.of(node, adapter, -> { ids }) { |aside| values }   # => Plan::RowSet::Asides or nil
-    class Asides
+    #   RowExtras.of(node, adapter, -> { ids }) { |aside| values }   # => Plan::RowSet::Asides or nil
+    class RowExtras
       # @param ids [#call] returns the id of each row
       # @yieldparam aside [Plan::Node::Aside]
       # @yieldreturn [Array<Object>] the computed values, one for each row
@@ -57,7 +57,7 @@ module Castellan
 
       # A block omits a meta object by returning nil.
       def texts(member, values)
-        texts = JSONTexts.of(values, @adapter, @node, member) { |row| @ids[row] }
+        texts = JSONValue.texts(values, @adapter, @node, member) { |row| @ids[row] }
         texts.map { |text| text == "null" ? "" : ",\"#{member}\":#{text}" }
       end
     end
