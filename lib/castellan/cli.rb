@@ -7,10 +7,10 @@ module Castellan
   #
   #   Castellan::CLI.call(%w[load http://127.0.0.1:3000/posts -c 10 -t 5])  # => 0
   module CLI
-    autoload :Doctor, "castellan/cli/doctor"
-    autoload :Load, "castellan/cli/load"
+    autoload :DoctorCommand, "castellan/cli/doctor_command"
+    autoload :LoadCommand, "castellan/cli/load_command"
 
-    COMMANDS = { "doctor" => :Doctor, "load" => :Load }.freeze
+    COMMANDS = { "doctor" => :DoctorCommand, "load" => :LoadCommand }.freeze
     ALIASES = { "siege" => "load" }.freeze
     private_constant :COMMANDS, :ALIASES
 

@@ -3,7 +3,7 @@
 # Boots an application, measures one request, and reports what is slow and why.
 #
 #   application = Castellan::Doctor::Application.boot("config.ru", environment: "production")
-#   request = Castellan::Doctor::Request.new("/users", headers: { "Authorization" => "Bearer …" })
+#   request = Castellan::Doctor::RackRequest.new("/users", headers: { "Authorization" => "Bearer …" })
 #   examination = Castellan::Doctor::Examination.new(application, request).call
 #   examination.measurement.queries   # => 1139
 #   examination.findings.first.fix    # => "add .preload(:employee) …"
@@ -17,34 +17,13 @@ require_relative "errors"
 require_relative "config"
 require_relative "figures"
 require_relative "public_url"
-require_relative "doctor/error"
-require_relative "doctor/output"
-require_relative "doctor/application"
-require_relative "doctor/request"
-require_relative "doctor/curl"
-require_relative "doctor/databases"
-require_relative "doctor/table_comparison"
-require_relative "doctor/safety"
-require_relative "doctor/memory"
-require_relative "doctor/answer"
-require_relative "doctor/refusal"
-require_relative "doctor/progress"
-require_relative "doctor/examination"
-require_relative "doctor/trial"
-require_relative "doctor/trial/plain"
-require_relative "doctor/trial/outcome"
-require_relative "doctor/trial/run"
-require_relative "doctor/trial/injection"
-require_relative "doctor/trial/active_record_injection"
-require_relative "doctor/trial/sequel_injection"
-require_relative "doctor/trial/experiment"
-require_relative "doctor/finding_group"
-require_relative "doctor/trials"
-require_relative "doctor/advice"
-require_relative "doctor/report"
 
 module Castellan
   module Doctor
+    # Raised if the application does not boot, or does not respond with success. The message has the reason and
+    # the next step.
+    class Error < Castellan::Error; end
+
     # Runs the block again with the fixes applied in memory, and measures whether they help. Changes no file,
     # rolls back every run, and restores all relations and models.
     #
@@ -66,3 +45,25 @@ module Castellan
     end
   end
 end
+
+require_relative "doctor/output"
+require_relative "doctor/progress"
+require_relative "doctor/application"
+require_relative "doctor/rack_request"
+require_relative "doctor/curl_command"
+require_relative "doctor/sandbox"
+require_relative "doctor/table_comparison"
+require_relative "doctor/safety"
+require_relative "doctor/memory"
+require_relative "doctor/answer"
+require_relative "doctor/refusal"
+require_relative "doctor/outcome"
+require_relative "doctor/measured_run"
+require_relative "doctor/examination"
+require_relative "doctor/trial"
+require_relative "doctor/trial/injection"
+require_relative "doctor/trial/active_record_injection"
+require_relative "doctor/trial/sequel_injection"
+require_relative "doctor/trial/experiment"
+require_relative "doctor/trials"
+require_relative "doctor/diagnosis"

@@ -19,7 +19,8 @@ class DoctorCommandTest < Minitest::Test
     { [] => "name a request: castellan doctor --get /users", ["--get"] => "missing argument: --get",
       ["--get", "/", "-H", "no colon"] => "\"no colon\" is not of the form 'Name: value'",
       ["--get", "/", "-H", ": x"] => "is not of the form",
-      ["--get", "/", "--runs", "0"] => "--runs 0: at least 1", ["--slow"] => "invalid option: --slow",
+      ["--get", "/", "--runs", "0"] => "--runs 0: at least 1",
+      ["--get", "/", "--limit", "0"] => "--limit 0.0: more than 0 seconds", ["--slow"] => "invalid option: --slow",
       ["a.ru", "b.ru", "--get", "/"] => "b.ru" }.each do |arguments, said|
       status, _, err = doctor(*arguments)
       assert_equal 2, status, arguments.inspect

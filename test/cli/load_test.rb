@@ -113,7 +113,7 @@ class CLILoadTest < Minitest::Test
   def load(*argv)
     out = StringIO.new
     err = StringIO.new
-    status = Castellan::CLI::Load.new(argv, out: out, err: err).call
+    status = Castellan::CLI::LoadCommand.new(argv, out: out, err: err).call
     Answered.new(status, out.string, err.string)
   end
 end

@@ -9,7 +9,7 @@ class MemoryTest < Minitest::Test
 
   # Runs in its own process, so that no other code allocates objects.
   PROGRAM = <<~'RUBY'
-    require "castellan"
+    require "castellan/doctor"
     require "memory_profiler"
     held = []
     work = lambda do

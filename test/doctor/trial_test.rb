@@ -128,7 +128,7 @@ class TrialTest < Minitest::Test
       [200, {}, [JSON.generate([badges, meals, locks])]]
     end
     findings = findings_of { application.call({}) }
-    trials = Doctor::Trials.of(application, Doctor::Request.new("/"), findings)
+    trials = Doctor::Trials.of(application, Doctor::RackRequest.new("/"), findings)
     alone, together = trials.partition { |finding, _trial| finding != :together }.map(&:to_h)
     assert_equal findings.size, alone.size
     assert_equal [false, true, true], alone.values.map(&:accepted?).sort_by(&:to_s)

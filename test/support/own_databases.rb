@@ -14,17 +14,17 @@ module Castellan
     def own_databases = []
 
     def run
-      Doctor::Databases.stub(:active_record, -> { of_active_record }) { Doctor::Databases.stub(:sequel, -> { of_sequel }) { super() } }
+      Doctor::Sandbox.stub(:active_record, -> { of_active_record }) { Doctor::Sandbox.stub(:sequel, -> { of_sequel }) { super() } }
     end
 
     private
 
     def of_active_record
-      own_databases.grep(Class).map { |base| Doctor::Databases::ActiveRecordDatabase.new(base.connection_pool) }
+      own_databases.grep(Class).map { |base| Doctor::Sandbox::ActiveRecordDatabase.new(base.connection_pool) }
     end
 
     def of_sequel
-      own_databases.grep_v(Class).map { |database| Doctor::Databases::SequelDatabase.new(database) }
+      own_databases.grep_v(Class).map { |database| Doctor::Sandbox::SequelDatabase.new(database) }
     end
   end
 end

@@ -58,7 +58,7 @@ module Castellan
         @log&.close!
       end
 
-      # Examines requests in a process of the application, see {CLI::Doctor}.
+      # Examines requests in a process of the application, see {CLI::DoctorCommand}.
       # @param targets [Array<Array(String, Boolean)>] paths, and whether each is measured or only answered
       # @param runs [Integer] measured runs of each request, at the most
       # @yieldparam row [Hash] what the doctor says of one request, with "body"
@@ -67,7 +67,7 @@ module Castellan
         Dir.mktmpdir("castellan-demo") do |bodies|
           requests = targets.flat_map { |target, measured| [measured ? "--get" : "--check", target] }
           lines = headers.flat_map { |name, value| ["-H", "#{name}: #{value}"] }
-          command = ["castellan", "doctor", "config.ru", "--json", "--no-try", "--runs", runs.to_s, "--bodies", bodies,
+          command = ["castellan", "doctor", "config.ru", "--json", "--no-try", "--limit", "3600", "--runs", runs.to_s, "--bodies", bodies,
                      *("--no-memory" unless memory), *requests, *lines]
           lines_of(command).with_index(1) do |line, number|
             yield JSON.parse(line).merge("body" => File.binread(File.join(bodies, "#{number}.body")))

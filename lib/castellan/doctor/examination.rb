@@ -25,39 +25,19 @@ module Castellan
       # Memory of slower requests is not counted, because that takes several times as long.
       SLOWEST_WITH_MEMORY_NS = 5_000_000_000
 
-      # Collects the distinct statements of a run.
-      class Statements
-        # @return [Array<String>]
-        def all
-          @all.keys
-        end
-
-        def initialize
-          @all = {}
-        end
-
-        # (see Recording#query)
-        def query(sql, _name, _started_ns, _duration_ns, _cached, _rows, _binds)
-          @all[sql] = true
-        end
-
-        # @return [self] observer for a thread that starts meanwhile
-        def strand = self
-      end
-
-      # @return [Request]
+      # @return [RackRequest]
       # @return [Measurement]
-      # @return [Integer] number of measured runs behind the median
+      # @return [Integer] number of measured runs behind the median; 0 if only the profiled run was completed
       # @return [Array<Finding>]
       # @return [Profile::Result] of one run
-      # @return [Array<String>] tables that the request reads
       # @return [String] body of the response
-      attr_reader :request, :measurement, :runs, :findings, :profile, :tables, :body
+      # @return [String, nil] the step that the limit of {Progress} left out
+      attr_reader :request, :measurement, :runs, :findings, :profile, :body, :left_out
 
       # @param runs [Integer] maximal number of measured runs
       # @param memory [Boolean] whether to count memory, which takes several times as long as the request
-      # @param progress [#step=, nil] receives the name of each step
-      def initialize(application, request, runs: RUNS, memory: true, progress: nil)
+      # @param progress [Progress]
+      def initialize(application, request, runs: RUNS, memory: true, progress: Progress.new)
         @progress = progress
         @application = application
         @request = request
@@ -66,22 +46,30 @@ module Castellan
       end
 
       # @return [self]
-      # @raise [Error] if a response is not 2xx
+      # @raise [Error] if a response is not 2xx, or the limit left nothing to report
       def call
-        step "the first request"
-        @body = respond.body
-        step "watching for repeated queries"
-        survey { watch }
-        @measurement = median(measured_runs)
+        check
+        step("watching for repeated queries") { watch } or
+          raise Error, "#{request}: #{@progress.reached} before a request was measured"
+        @measurement = measured
         self
       end
 
       # Sends the request once without measuring, for a response that is compared with another.
       # @return [self]
-      # @raise [Error] if the response is not 2xx
+      # @raise [Error] if the response is not 2xx, or the limit was reached
       def check
-        @body = respond.body
+        answer = step("the first request") { Sandbox.rolled_back { respond } } or
+          raise Error, "#{request}: #{@progress.reached} before it was answered"
+        @body = answer.body
         self
+      end
+
+      # @return [Array<String>] tables that the request reads
+      def tables
+        fingerprints = profile.queries.map { |query| query[:fingerprint] }.uniq
+        fingerprints.flat_map { |fingerprint| Instrument::Counter.tables(fingerprint) }
+                    .map { |name| name.split(".").last }.uniq.sort
       end
 
       # @return [Boolean] whether a Castellan document rendered the response
@@ -89,25 +77,20 @@ module Castellan
 
       private
 
-      def step(text)
-        @progress&.step = "#{request}: #{text}"
+      # @return [Object, nil] what the block returned; nil if the limit left the step out
+      def step(text, &block)
+        @progress.step = "#{request}: #{text}"
+        @progress.within(&block).tap { |result| @left_out ||= text unless result }
       end
 
       # Uses a profiler session, so that the doctor and the profiler's page report the same findings.
       def watch
         session = Profile::Session.new
-        respond { |ask| session.record(&ask) }
-        @profile = session.finish
+        @castellan = renders_document? { Sandbox.rolled_back { session.record { respond } } }
         @findings = session.findings
+        @profile = session.finish
       ensure
         session&.close
-      end
-
-      # Sets the tables that a run reads, and whether it renders a Castellan document.
-      def survey(&run)
-        statements = Statements.new
-        @castellan = renders_document? { Instrument.record(statements, &run) }
-        @tables = Databases.tables(statements.all)
       end
 
       def renders_document?
@@ -116,66 +99,38 @@ module Castellan
         rendered
       end
 
-      # @yieldparam ask [Proc] sends the request, without the transactions around it
       def respond
-        Databases.rolled_back do
-          ask = -> { wanted(Answer.to(@application, request.env)) }
-          block_given? ? yield(ask) : ask.call
-        end
+        answer = Answer.to(@application, request.env)
+        reason = Refusal.of(answer, request)
+        reason ? raise(Error, reason) : answer
       end
 
-      def wanted(answer)
-        reason = Refusal.of(answer, request)
-        raise Error, reason if reason
+      # @return [Measurement] the median run, with the memory of another
+      def measured
+        runs = measured_runs
+        @runs = runs.size
+        return of_profile if runs.empty?
 
-        answer
+        median = runs.sort_by(&:duration_ns)[(runs.size - 1) / 2]
+        return median unless @memory && median.duration_ns < SLOWEST_WITH_MEMORY_NS
+
+        Measurement.new(**median.to_h, **(step("counting memory") { Memory.of { Sandbox.rolled_back { respond } } } || {}))
       end
 
       def measured_runs
         runs = []
-        spent_ns = 0
-        while runs.size < @most_runs && (runs.empty? || spent_ns < BUDGET_NS)
-          step "measured run #{runs.size + 1} of #{@most_runs} at the most"
-          runs << measured_run
-          spent_ns += runs.last[:duration_ns]
+        while runs.size < @most_runs && runs.sum(&:duration_ns) < BUDGET_NS
+          run = step("measured run #{runs.size + 1} of at most #{@most_runs}") { MeasuredRun.call { respond } } or break
+          runs << run.measurement
         end
         runs
       end
 
-      # Measures the Rack call and reading the body, without the transactions.
-      def measured_run
-        counter = Instrument::Counter.new
-        GC.start
-        Databases.rolled_back do
-          env = request.env
-          Instrument.record(counter) { timed { Answer.to(@application, env) } }
-        end.then { |run| { **run, **counted(counter, run) } }
-      end
-
-      # Statements may nest: Sequel's `each` yields rows while its statement runs.
-      def counted(counter, run)
-        { sql_ns: [counter.sql_ns, run[:duration_ns]].min, queries: counter.queries, cached_queries: counter.cached_queries }
-      end
-
-      def timed
-        objects = GC.stat(:total_allocated_objects)
-        started_ns = Clock.monotonic_ns
-        answer = yield
-        { duration_ns: Clock.monotonic_ns - started_ns, allocated_objects: GC.stat(:total_allocated_objects) - objects,
-          response_bytes: wanted(answer).body.bytesize, status: answer.status }
-      end
-
-      def median(runs)
-        @runs = runs.size
-        run = runs.sort_by { |one| one[:duration_ns] }[(runs.size - 1) / 2]
-        Measurement.new(**run, **memory(run[:duration_ns]))
-      end
-
-      def memory(duration_ns)
-        return {} unless @memory && duration_ns < SLOWEST_WITH_MEMORY_NS
-
-        step "counting memory"
-        Memory.of { respond }
+      # The limit was reached before a run was measured: the profiled run is the only one.
+      def of_profile
+        Measurement.new(duration_ns: profile.duration_ns, sql_ns: profile.parts[:sql_ns], status: 200,
+                        queries: profile.totals[:queries], cached_queries: profile.totals[:cached_queries],
+                        allocated_objects: profile.objects[:count], response_bytes: @body.bytesize)
       end
     end
   end

@@ -16,7 +16,7 @@ module Castellan
       private_constant :NO_TABLE, :MARKUP, :OWN
 
       # @param answer [Answer]
-      # @param request [Request]
+      # @param request [RackRequest]
       # @return [String, nil] nil for 2xx responses
       def self.of(answer, request)
         new(answer, request).to_s unless answer.success?

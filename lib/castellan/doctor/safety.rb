@@ -11,9 +11,10 @@ module Castellan
     # HTTP requests of the application are not blocked.
     module Safety
       # An ActiveJob adapter that drops every job.
-      class DroppedJobs
-        def enqueue(_job); end
+      module DroppedJobs
+        module_function
 
+        def enqueue(_job); end
         def enqueue_at(_job, _timestamp); end
 
         # @return [Integer] number of jobs, as if they were enqueued
@@ -24,61 +25,22 @@ module Castellan
       end
 
       # Prepended to the singleton class of ActiveJob::Base.
-      module NoQueue
-        JOBS = DroppedJobs.new
-        private_constant :JOBS
-
-        # @return [DroppedJobs]
-        def queue_adapter = JOBS
-      end
-
+      NO_QUEUE = Module.new { define_method(:queue_adapter) { DroppedJobs } }
       # Prepended to Mail::Message, which ActionMailer delivers, too.
-      module NoDelivery
-        # @return [self]
-        def deliver = self
-
-        # @return [self]
-        def deliver! = self
-      end
-
+      NO_DELIVERY = Module.new { %i[deliver deliver!].each { |name| define_method(name) { self } } }
       # Prepended to Sidekiq::Client.
-      module NoPush
-        # @return [true]
-        def raw_push(_payloads) = true
-      end
-
-      module_function
+      NO_PUSH = Module.new { define_method(:raw_push) { |_payloads| true } }
+      private_constant :NO_QUEUE, :NO_DELIVERY, :NO_PUSH
 
       # @return [Array<String>] sentences about what is dropped
-      def engage
-        [active_job, mail, sidekiq].compact
-      end
-
-      def active_job
-        return unless defined?(ActiveJob::Base)
-
-        ActiveJob::Base.singleton_class.prepend(NoQueue)
-        "jobs of ActiveJob are dropped"
-      end
-
-      def mail
-        load_mailer
-        return unless defined?(Mail::Message)
-
-        Mail::Message.prepend(NoDelivery)
-        "mail is not delivered"
-      end
-
-      # Referencing ActionMailer::Base loads the mail gem.
-      def load_mailer
-        defined?(ActionMailer::Base) && ActionMailer::Base
-      end
-
-      def sidekiq
-        return unless defined?(Sidekiq::Client)
-
-        Sidekiq::Client.prepend(NoPush)
-        "jobs of Sidekiq are dropped"
+      def self.engage
+        Object.const_get("ActionMailer::Base") if defined?(ActionMailer::Base) # loads the mail gem
+        targets = [
+          [(ActiveJob::Base.singleton_class if defined?(ActiveJob::Base)), NO_QUEUE, "jobs of ActiveJob are dropped"],
+          [(Mail::Message if defined?(Mail::Message)), NO_DELIVERY, "mail is not delivered"],
+          [(Sidekiq::Client if defined?(Sidekiq::Client)), NO_PUSH, "jobs of Sidekiq are dropped"]
+        ]
+        targets.filter_map { |target, patch, text| target.prepend(patch) && text if target }
       end
     end
   end

@@ -6,7 +6,7 @@ module Castellan
   module Doctor
     # Finds tables that changed although every request was rolled back.
     #
-    #   comparison = TableComparison.new(Databases.connected)
+    #   comparison = TableComparison.new(Sandbox.connected)
     #   examine
     #   comparison.changes   # => ["authors: 3 rows before, 9 after"]
     #
@@ -20,7 +20,7 @@ module Castellan
       # @return [Integer] number of compared tables, and of those left out
       attr_reader :size, :left_out
 
-      # @param databases [Array] see {Databases.connected}
+      # @param databases [Array] see {Sandbox.connected}
       def initialize(databases)
         @databases = databases
         @before = read(databases.flat_map { |database| names(database).map { |table| [database, table] } })

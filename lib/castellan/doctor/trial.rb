@@ -10,7 +10,7 @@ module Castellan
     #   trial.before.queries   # => 151
     #   trial.after.queries    # => 2
     #   puts trial
-    #   # 151 → 2 queries, 41.0 → 6.2 ms (SQL 12.1 → 0.9 ms), 31,904 → 6,120 objects; the answer is the same
+    #   # 151 → 2 queries, 41.0 → 6.20 ms (SQL 12.1 → 0.90 ms), 31,904 → 6,120 objects; the answer is the same
     #
     # `before` and `after` are {Measurement}s, nil if nothing was tried or the work failed with the fix.
     # `masked` lists places that differ between runs without the fix; they are not compared. `reason` explains
@@ -43,7 +43,7 @@ module Castellan
         return "not tried: #{reason}" unless tried?
         return "faster, in another order: order the association (#{figures})" if reordered && after.duration_ns < before.duration_ns
 
-        accepted? ? [figures, agreement].join("; ") : "does not help: #{reason}#{" (#{figures})" if after}"
+        accepted? ? "#{figures}; #{agreement}" : "does not help: #{reason}#{" (#{figures})" if after}"
       end
 
       # @return [Hash{String => Object}]
@@ -55,13 +55,12 @@ module Castellan
       private
 
       def figures
-        pairs = %i[queries allocated_objects].map { |name| change(name) { |number| Figures.count(number) } }
-        times = %i[duration_ns sql_ns].map { |name| change(name) { |ns| Figures.number(ns / 1e6) } }
-        "#{pairs[0]} queries, #{times[0]} ms (SQL #{times[1]} ms), #{pairs[1]} objects"
+        "#{change(:queries)} queries, #{change(:duration_ns, 1e6)} ms (SQL #{change(:sql_ns, 1e6)} ms), " \
+          "#{change(:allocated_objects)} objects"
       end
 
-      def change(name)
-        [before, after].map { |measurement| yield measurement[name] }.join(" → ")
+      def change(name, unit = 1)
+        [before, after].map { |measurement| Figures.number(measurement[name] / unit) }.join(" → ")
       end
 
       def agreement
@@ -77,8 +76,8 @@ module Castellan
       def row(measurement)
         return unless measurement
 
-        { "queries" => measurement.queries, "duration_ms" => (measurement.duration_ns / 1e6).round(3),
-          "sql_ms" => (measurement.sql_ns / 1e6).round(3), "allocated_objects" => measurement.allocated_objects }
+        { "queries" => measurement.queries, "duration_ms" => Figures.milliseconds(measurement.duration_ns),
+          "sql_ms" => Figures.milliseconds(measurement.sql_ns), "allocated_objects" => measurement.allocated_objects }
       end
     end
   end

@@ -9,44 +9,51 @@ module Castellan
     #   trials[:together]&.to_s                        # => "290 → 49 queries, …"; nil for a single fix
     #
     # Findings with the same fix are one trial. Each trial takes four to six requests; the longest total time
-    # comes first, and no trial starts after BUDGET_NS.
+    # comes first.
     class Trials
-      BUDGET_NS = 60_000_000_000
-
-      # @param application [#call]
-      # @param request [Request]
       # @param findings [Array<Finding>]
-      # @return [Hash{Finding, Symbol => Trial}] by finding with a fix, and `:together`
-      def self.of(application, request, findings)
-        new(FindingGroup.all(findings).select(&:fix)) { Answer.to(application, request.env) }.call
+      # @return [Array<Array<Finding>>] findings with the same fix; the longest total time comes first, in
+      #   each group and of the groups
+      def self.groups(findings)
+        same = findings.group_by { |finding| [finding.kind, finding.fix || finding] }.values
+        same.map { |group| group.sort_by { |finding| -finding.total_ns.to_i } }
+            .sort_by { |group| -group.sum { |finding| finding.total_ns.to_i } }
       end
 
-      # @param groups [Array<FindingGroup>]
+      # @param application [#call]
+      # @param request [RackRequest]
+      # @param findings [Array<Finding>]
+      # @param progress [Progress]
+      # @return [Hash{Finding, Symbol => Trial}] by finding with a fix, and `:together`
+      def self.of(application, request, findings, progress: Progress.new)
+        new(groups(findings).select { |group| group.first.fix }, request, progress) { Answer.to(application, request.env) }.call
+      end
+
+      # @param groups [Array<Array<Finding>>] findings with a fix
       # @yield sends one request
-      def initialize(groups, &work)
+      def initialize(groups, request, progress, &work)
         @groups = groups
+        @request = request
+        @progress = progress
         @work = work
-        @started_ns = Clock.monotonic_ns
       end
 
       # @return [Hash{Finding, Symbol => Trial}]
       def call
-        together = try_together(@groups.select { |group| group.findings.all?(&:preload) })
-        alone = @groups.to_h { |group| [group, try(group.findings)] }
+        together = try_together(@groups.select { |group| group.all?(&:preload) })
+        alone = @groups.each.with_index(1).to_h { |group, number| [group, try("fix #{number} of #{@groups.size}", group)] }
         together = try_together(@groups.select { |group| alone[group].accepted? }) if together && !together.accepted?
-        trials = alone.each_with_object({}) { |(group, trial), all| group.findings.each { |finding| all[finding] = trial } }
+        trials = alone.flat_map { |group, trial| group.map { |finding| [finding, trial] } }.to_h
         together ? trials.merge(together: together) : trials
       end
 
       private
 
-      def try_together(groups) = (try(groups.flat_map(&:findings)) if groups.size > 1)
+      def try_together(groups) = (try("all fixes together", groups.flatten) if groups.size > 1)
 
-      def try(findings)
-        spent_ns = Clock.monotonic_ns - @started_ns
-        return Doctor.try(*findings, &@work) if spent_ns < BUDGET_NS
-
-        Trial.new(findings: findings, reason: "the trials before it took #{spent_ns / 1_000_000_000} s")
+      def try(text, findings)
+        @progress.step = "#{@request}: trying #{text}"
+        @progress.within { Doctor.try(*findings, &@work) } || Trial.new(findings: findings, reason: @progress.reached)
       end
     end
   end

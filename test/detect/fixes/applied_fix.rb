@@ -185,7 +185,7 @@ module Castellan
       counter = Castellan::Instrument::Counter.new
       result = nil
       findings = Castellan::Detect.watch(slow_ms: nil) { result = Castellan::Instrument.record(counter) { unit.call } }
-      Run.new(Castellan::Doctor::Trial::Plain.of(result), counter.queries, findings.map(&:to_s), nil)
+      Run.new(Castellan::Doctor::Outcome.plain(result), counter.queries, findings.map(&:to_s), nil)
     end
 
     private

@@ -16,7 +16,7 @@ module Castellan
             injection = Injection.current
             return super if injection.nil? || loaded? || scheduled?
 
-            records = ActiveRecordInjection.chosen(injection, self) || ActiveRecordInjection.preloaded(injection, self, &block)
+            records = ActiveRecordInjection.chosen(self) || ActiveRecordInjection.preloaded(injection, self, &block)
             return super unless records
 
             load_records(records)
@@ -24,12 +24,12 @@ module Castellan
           end
 
           def pluck(*columns)
-            records = ActiveRecordInjection.chosen(Injection.current, self)
+            records = ActiveRecordInjection.chosen(self)
             records ? records.pluck(*columns) : super
           end
 
           def ids
-            records = ActiveRecordInjection.chosen(Injection.current, self)
+            records = ActiveRecordInjection.chosen(self)
             records ? records.map(&:id) : super
           end
         end
@@ -43,7 +43,7 @@ module Castellan
             return super unless injection && klass
 
             found = injection.loading { super }
-            ActiveRecordInjection.preload(injection, found, injection.preloads(klass)) if found.is_a?(Array) && found.size > 1
+            injection.preload(ActiveRecordInjection, found, injection.preloads(klass)) if found.is_a?(Array) && found.size > 1
             found
           end
         end
@@ -53,17 +53,16 @@ module Castellan
           def prepare
             return unless defined?(ActiveRecord::Base)
 
-            ActiveRecord::Relation.prepend(Relations) unless ActiveRecord::Relation.include?(Relations)
-            association = ActiveRecord::Associations::Association
-            association.prepend(Walks) unless association.include?(Walks)
+            ActiveRecord::Relation.prepend(Relations)
+            ActiveRecord::Associations::Association.prepend(Walks)
           end
 
           # @return [Array, nil] records chosen for the association of this relation
-          def chosen(injection, relation)
-            return unless injection && relation.respond_to?(:proxy_association)
+          def chosen(relation)
+            return unless (injection = Injection.current) && relation.respond_to?(:proxy_association)
 
             association = relation.proxy_association
-            injection.chosen(association.owner, association.reflection.name)&.dup
+            injection.chosen(association.owner, association.reflection.name)
           end
 
           # Loads a copy of the relation with the preloads added; the application's own preloads keep their
@@ -78,39 +77,26 @@ module Castellan
             plain, declared = preloads.partition { |preload| preload.declaration.nil? }
             trees = plain.flat_map { |preload| Detect::Preload.list(preload.tree) }
             records = injection.loading { (trees.any? ? relation.preload(*trees) : relation.spawn).load(&block).records }
-            preload(injection, records, declared)
+            injection.preload(self, records, declared)
             records
           end
 
-          # @param preloads [Array<Preload>] preloads for loaded records
-          def preload(injection, records, preloads)
-            injection.loading do
-              preloads.each do |preload|
-                path = Detect::Preload.names(preload.tree) if preload.declaration
-                load(records, path ? Detect::Preload.path(path[0...-1]) : preload.tree)
-                choose(injection, preload, path[0...-1].reduce(records) { |owners, name| targets(owners, name) }) if path
-              end
-            end
-          end
-
-          private
-
+          # @param tree [Hash] see {Detect::Preload}
           def load(records, tree)
-            Detect::Preload.list(tree).each { |names| ActiveRecord::Associations::Preloader.new(records: records, associations: names).call }
+            Detect::Preload.list(tree).each do |names|
+              ActiveRecord::Associations::Preloader.new(records: records, associations: names).call
+            end
           end
 
-          def targets(owners, name) = owners.flat_map { |owner| Array(owner.association(name).target) }
+          # @return [Array] loaded records of an association
+          def targets(owner, name) = Array(owner.association(name).target)
 
-          def choose(injection, preload, owners)
-            reflection = Object.const_get(preload.declaration[:in]).reflect_on_association(preload.declaration[:association])
-            injection.choose(preload, owners) do |_preload, all|
-              key, held = [reflection.foreign_key, reflection.active_record_primary_key].map(&:to_s)
-              found = reflection.klass.where(key => all.map { |owner| owner[held] })
-              found = found.where(reflection.type => reflection.active_record.polymorphic_name) if reflection.type
-              found = found.instance_eval(preload.declaration[:scope], __FILE__, __LINE__) unless preload.declaration[:scope].empty?
-              found = found.to_a.group_by { |record| record[key] }
-              all.to_h { |owner| [owner, found.fetch(owner[held], [])] }.compare_by_identity
-            end
+          # @return [Hash] the model, its key, the owner's column, and further conditions
+          def association(owner, name)
+            reflection = owner.reflect_on_association(name)
+            type = reflection.type ? { reflection.type.to_sym => reflection.active_record.polymorphic_name } : {}
+            { model: reflection.klass, key: reflection.foreign_key.to_s, held: reflection.active_record_primary_key.to_s,
+              conditions: type }
           end
         end
       end

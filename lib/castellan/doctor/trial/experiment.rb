@@ -25,12 +25,22 @@ module Castellan
         def initialize(findings, &work)
           @findings = findings
           @work = work
+          @verbs = []
         end
 
         # @return [Trial]
         def call
           reason = untriable
-          reason ? trial(reason: reason) : unfixed
+          return trial(reason: reason) if reason
+
+          first = noting_verbs { run }
+          return trial(reason: "the work answers a #{unsafe}, and only GET and HEAD are tried") if unsafe
+
+          before = again(first)
+          masked = first.outcome.differences(before.first.outcome)
+          injection = Injection.new(@findings, before.first.loads)
+          reason = incomparable(before.first, masked, injection)
+          reason ? trial(before: fastest(before), masked: masked, reason: reason) : fixed(before, masked, injection)
         end
 
         private
@@ -54,33 +64,28 @@ module Castellan
           "the class of the records that were loaded has no name"
         end
 
-        def unfixed
-          first = nil
-          writing = verbs { first = run }.find { |verb| !SAFE.include?(verb) }
-          return trial(reason: "the work answers a #{writing}, and only GET and HEAD are tried") if writing
-
-          before = again(first)
-          masked = first.outcome.differences(before.first.outcome)
-          injection = Injection.new(@findings, before.first.loads)
-          reason = incomparable(before.first, masked, injection)
-          reason ? trial(before: fastest(before), masked: masked, reason: reason) : fixed(before, masked, injection)
-        end
-
         # Collects the verbs of Rails requests in the block, so that requests that write are not repeated.
-        def verbs(&block)
-          return [].tap { block.call } unless defined?(ActiveSupport::Notifications)
+        def noting_verbs(&block)
+          return yield unless defined?(ActiveSupport::Notifications)
 
-          verbs = []
-          ActiveSupport::Notifications.subscribed(->(*, payload) { verbs << payload[:method].to_s }, EVENT) { block.call }
-          verbs.uniq
+          ActiveSupport::Notifications.subscribed(->(*, payload) { @verbs << payload[:method].to_s }, EVENT, &block)
         end
 
-        def run(injection = nil) = Run.of(@findings, injection, &@work)
-        def again(warm, injection = nil) = Array.new(warm.measurement.duration_ns < QUICK_NS ? 2 : 1) { run(injection) }
+        def unsafe = @verbs.find { |verb| !SAFE.include?(verb) }
+
+        def run(injection = nil)
+          MeasuredRun.call(fingerprints: @findings.map(&:fingerprint).uniq, injection: injection,
+                           databases: Sandbox.reachable, &@work)
+        end
+
+        def again(warm, injection = nil)
+          Array.new(warm.measurement.duration_ns < QUICK_NS ? 2 : 1) { run(injection) }
+        end
+
         def fastest(runs) = runs.map(&:measurement).min_by(&:duration_ns)
 
         def incomparable(before, masked, injection)
-          if before.asked < 2
+          if before.repeated < 2
             "what was found is not repeated when the work runs again; was something kept meanwhile, or asked by another thread?"
           elsif masked.any? { |place| place == Outcome::WHOLE || place.start_with?("status") }
             "two runs without the fix answer differently as a whole, so nothing says whether the fix changes the answer"
@@ -92,39 +97,32 @@ module Castellan
         def fixed(before, masked, injection)
           warm = run(injection)
           after = again(warm, injection)
-          differences = [warm, *after].flat_map { |one| before.first.outcome.differences(one.outcome, masked: masked) }.uniq
-          trial(before: fastest(before), after: fastest(after), same: differences.empty?, masked: masked, noise_ns: noise(before, after),
-                **judged(before, after, differences))
-        rescue ScriptError, StandardError => error
-          trial(before: fastest(before), same: false, masked: masked, reason: failure(error))
-        end
-
-        def noise(*kinds)
-          kinds.map { |runs| runs.map { |run| run.measurement.duration_ns }.minmax.reduce(:-).abs }.max
-        end
-
-        def failure(error)
-          "with the fix the work fails: #{error.class}: #{error.message.to_s.scrub.lines.first.to_s.strip}"
-        end
-
-        def judged(before, after, differences)
+          first = before.first.outcome
+          differences = [warm, *after].flat_map { |run| first.differences(run.outcome, masked: masked) }.uniq
           objection = objection(fastest(before), fastest(after))
-          return { reason: objection } if differences.empty?
-
-          reordered = objection.nil? && after.all? { |run| before.first.outcome.reordered?(run.outcome) }
-          { reason: "the answer differs at #{differences.first(3).join(", ")}", reordered: reordered }
+          reordered = differences.any? && objection.nil? && after.all? { |run| first.reordered?(run.outcome) }
+          trial(before: fastest(before), after: fastest(after), same: differences.empty?, masked: masked,
+                noise_ns: [before, after].map { |runs| spread_ns(runs) }.max, reordered: reordered,
+                reason: differences.any? ? "the answer differs at #{differences.first(3).join(", ")}" : objection)
+        rescue ScriptError, StandardError => error
+          text = error.message.to_s.scrub.lines.first.to_s.strip
+          trial(before: fastest(before), same: false, masked: masked,
+                reason: "with the fix the work fails: #{error.class}: #{text}")
         end
 
+        def spread_ns(runs)
+          least, most = runs.map { |run| run.measurement.duration_ns }.minmax
+          most - least
+        end
+
+        # Rejects a higher cost only in time and objects, because times scatter; ignores small differences,
+        # because a preload of few records may cost more than it saves.
         def objection(before, after)
           return "there are no fewer queries" if after.queries >= before.queries
+          return unless more?(before.allocated_objects, after.allocated_objects, MORE_OBJECTS)
+          return unless more?(before.duration_ns, after.duration_ns, MORE_NS)
 
-          "there are fewer queries, but they take longer and make more objects" if heavier?(before, after)
-        end
-
-        # Requires both, because times scatter; ignores small differences, because a preload of few records
-        # may cost more than it saves.
-        def heavier?(before, after)
-          more?(before.allocated_objects, after.allocated_objects, MORE_OBJECTS) && more?(before.duration_ns, after.duration_ns, MORE_NS)
+          "there are fewer queries, but they take longer and make more objects"
         end
 
         def more?(before, after, least) = after > before * MORE && after > before + least

@@ -9,11 +9,14 @@ module Castellan
       #
       # For a fix that declares a scoped association it loads those records with the owners and returns them
       # at the call site. Affects the current thread, its fibers, and threads that start meanwhile, as a
-      # recording does. The hooks are in {ActiveRecordInjection} and {SequelInjection}.
+      # recording does. {ActiveRecordInjection} and {SequelInjection} hook it into the ORMs.
       class Injection
         # A preload at a call site. With a declaration, the last association of the path is chosen, not
         # preloaded, see {Finding}.
-        Preload = Struct.new(:locations, :model, :tree, :declaration, :read_at)
+        Preload = Struct.new(:locations, :model, :tree, :declaration, :read_at) do
+          # @return [Array<Symbol>] path to the owners of the declared association
+          def path = Detect::Preload.names(tree)[0...-1]
+        end
         LOCK = Mutex.new
         private_constant :Preload, :LOCK
         @running = 0
@@ -53,7 +56,7 @@ module Castellan
         def strand = dup
 
         # @return [Finding, nil] a finding whose records the run did not load
-        def lost(findings) = findings.zip(@preloads).find { |_finding, preload| preload && preload.locations.empty? }&.first
+        def lost(findings) = findings.zip(@preloads).find { |_, preload| preload && preload.locations.empty? }&.first
 
         # Runs the block with the fixes applied.
         # @return what the block returned
@@ -82,15 +85,18 @@ module Castellan
           @loading = before
         end
 
-        # Stores the records of a declaration for loaded owners.
-        # @yield [preload, owners] returns a Hash of owner => records
+        # Applies preloads to loaded records.
+        # @param orm [ActiveRecordInjection, SequelInjection]
         # @return [void]
-        def choose(preload, owners)
-          owners = owners.uniq
-          found = yield(preload, owners)
-          owners.each do |owner|
-            all = found.fetch(owner, [])
-            (@chosen[owner] ||= {})[preload] = preload.declaration[:single] ? all.first(1) : all
+        def preload(orm, records, preloads)
+          loading do
+            preloads.each do |preload|
+              next orm.load(records, preload.tree) unless preload.declaration
+
+              orm.load(records, Detect::Preload.path(preload.path))
+              owners = preload.path.reduce(records) { |all, name| all.flat_map { |owner| orm.targets(owner, name) } }
+              choose(orm, preload, owners.uniq)
+            end
           end
         end
 
@@ -101,10 +107,26 @@ module Castellan
           known = @chosen[owner]
           return if known.nil? || @loading || (here = location).nil?
 
-          known.find { |preload, _records| preload.declaration[:association] == association && [nil, here].include?(preload.read_at) }&.last
+          known.find do |preload, _records|
+            preload.declaration[:association] == association && [nil, here].include?(preload.read_at)
+          end&.last&.dup
         end
 
         private
+
+        # Loads the records of a declared association for all owners with one query.
+        def choose(orm, preload, owners)
+          declaration = preload.declaration
+          association = orm.association(Object.const_get(declaration[:in]), declaration[:association])
+          held, key = association.values_at(:held, :key)
+          found = association[:model].where(key => owners.map { |owner| owner[held] }, **association[:conditions])
+          found = found.instance_eval(declaration[:scope], __FILE__, __LINE__) unless declaration[:scope].empty?
+          records = found.to_a.group_by { |record| record[key] }
+          owners.each do |owner|
+            all = records.fetch(owner[held], [])
+            (@chosen[owner] ||= {})[preload] = declaration[:single] ? all.first(1) : all
+          end
+        end
 
         # Work that was written again (for example in a test) loads at another line than the finding's, so a
         # single load of the same model is accepted instead.

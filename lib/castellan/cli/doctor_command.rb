@@ -7,7 +7,10 @@ require "optparse"
 module Castellan
   module CLI
     # Runs `castellan doctor [config.ru | app.rb] --get PATH -H 'Name: value'`.
-    class Doctor
+    class DoctorCommand
+      DEFAULTS = { environment: "production", memory: true, try: true, runs: 5, limit: 120, json: false, bodies: nil, verb: "GET" }.freeze
+      private_constant :DEFAULTS
+
       # @return [String]
       def self.summary
         "what is slow at an endpoint of an application, and why"
@@ -20,10 +23,10 @@ module Castellan
         @targets = []
         @commands = []
         @headers = {}
-        @options = { environment: "production", memory: true, try: true, runs: 5, json: false, bodies: nil, verb: "GET" }
+        @options = DEFAULTS.dup
       end
 
-      # @return [Integer] 0; 1 if the application cannot be measured; 2 for wrong arguments; 130 after Ctrl-C
+      # @return [Integer] 0; 1 if a request cannot be measured; 2 for wrong arguments; 130 after Ctrl-C
       def call
         load_room
         catch(:helped) { run(*parser.parse(@argv)) } || 0
@@ -43,10 +46,12 @@ module Castellan
       def run(file = nil, *others)
         raise OptionParser::NeedlessArgument, others.join(" ") if others.any?
         raise OptionParser::InvalidArgument, "--runs #{@options[:runs]}: at least 1" unless @options[:runs].positive?
+        raise OptionParser::InvalidArgument, "--limit #{@options[:limit]}: more than 0 seconds" unless @options[:limit].positive?
         return usage if @targets.empty? && @commands.empty?
         raise Castellan::Error, "CASTELLAN=off is set, so no query would be seen; unset it" if Castellan.off?
 
-        examine(file)
+        FileUtils.mkdir_p(@options[:bodies]) if @options[:bodies]
+        examine(file, requested)
         0
       end
 
@@ -69,6 +74,7 @@ module Castellan
           options.on("-X", "--request VERB", "GET or HEAD (GET)") { |verb| @options[:verb] = verb }
           options.on("--env NAME", "the environment to boot in (production)") { |name| @options[:environment] = name }
           options.on("--runs N", Integer, "measured runs at the most (5)") { |runs| @options[:runs] = runs }
+          options.on("--limit SECONDS", Float, "seconds for all requests and trials together (120)") { |limit| @options[:limit] = limit }
           options.on("--no-memory", "leave out the run that counts bytes, which is slow") { @options[:memory] = false }
           options.on("--no-try", "leave out the requests that try each fix") { @options[:try] = false }
           options.on("--json", "one JSON object a request, a line each") { @options[:json] = true }
@@ -89,45 +95,36 @@ module Castellan
         2
       end
 
-      def examine(file)
-        requests = requested
-        FileUtils.mkdir_p(@options[:bodies]) if @options[:bodies]
-        output = Castellan::Doctor::Output.aside(@out)
-        Castellan::Doctor::Progress.during(@err) do |progress|
-          @progress = progress
-          examine_aside(file, requests, output)
-        end
-      rescue Castellan::Doctor::Error => error
-        said = output&.said.to_s
-        raise said.empty? ? error : error.class.new("#{error.message}\nThe application printed last:\n#{said.chomp}")
-      ensure
-        output&.close
-      end
-
+      # @return [Array<Array(Doctor::RackRequest, Boolean)>] requests, and whether each is measured
       def requested
-        @targets.map { |target, measured| [Castellan::Doctor::Request.new(target, verb: @options[:verb], headers: @headers), measured] } +
-          @commands.map { |command| [Castellan::Doctor::Curl.parse(command).with(@headers), true] }
+        @targets.map { |target, measured| [Doctor::RackRequest.new(target, verb: @options[:verb], headers: @headers), measured] } +
+          @commands.map { |command| [Doctor::CurlCommand.parse(command).with(@headers), true] }
       end
 
-      def examine_aside(file, requests, output)
-        application = Castellan::Doctor::Application.boot(file, environment: @options[:environment])
-        held_back = Castellan::Doctor::Safety.engage
+      def examine(file, requests)
+        @output = Doctor::Output.new(@out)
+        booting = Doctor::Progress.during(@err) do |progress|
+          progress.step = "booting the application"
+          [Doctor::Application.boot(file, environment: @options[:environment]), Doctor::Safety.engage]
+        end
+        Doctor::Progress.during(@err, limit: @options[:limit]) do |progress|
+          @progress = progress
+          compare_tables(*booting) { |application| requests.each.with_index(1) { |request, number| visit(application, *request, number) } }
+        end
+      rescue Doctor::Error => error
+        printed = @output&.last_lines.to_s
+        raise printed.empty? ? error : error.class.new("#{error.message}\nThe application printed last:\n#{printed.chomp}")
+      ensure
+        @output&.close
+      end
+
+      def compare_tables(application, held_back)
         @progress.step = "reading the tables"
-        comparison = Castellan::Doctor::TableComparison.new(Castellan::Doctor::Databases.connected)
-        introduce(application, held_back, output, comparison) unless @options[:json]
-        examine_each(application, requests, output)
+        comparison = Doctor::TableComparison.new(Doctor::Sandbox.connected)
+        introduce(application, held_back, comparison) unless @options[:json]
+        yield application
       ensure
         report_changes(comparison) if comparison
-      end
-
-      def examine_each(application, requests, output)
-        requests.each.with_index(1) do |(request, measured), number|
-          examination = Castellan::Doctor::Examination.new(application, request, runs: @options[:runs], memory: @options[:memory],
-                                                                                 progress: @progress)
-          measured ? examination.call : examination.check
-          File.binwrite(File.join(@options[:bodies], "#{number}.body"), examination.body) if @options[:bodies]
-          measured ? report(application, examination, output) : checked(examination, output)
-        end
       end
 
       def report_changes(comparison)
@@ -139,6 +136,14 @@ module Castellan
                   "A connection that the application opened by itself, a thread of Sequel or another process wrote that."
       end
 
+      def introduce(application, held_back, comparison)
+        databases = Doctor::Sandbox.connected
+        yjit = defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? "on" : "off"
+        @output.puts application, *databases.map { |database| "database: #{database}" },
+                     "Ruby #{RUBY_VERSION}, YJIT #{yjit}; every request runs in a transaction that is rolled back",
+                     *(unpromised(comparison) if databases.any?), *("held back: #{held_back.join("; ")}" if held_back.any?)
+      end
+
       # Writes on connections outside of the ORMs are not rolled back.
       def unpromised(comparison)
         left_out = ", #{comparison.left_out} are not: reading them takes too long" if comparison.left_out.positive?
@@ -146,28 +151,20 @@ module Castellan
           "#{comparison.size} tables are compared before and after#{left_out}"
       end
 
-      def introduce(application, held_back, output, comparison)
-        output.puts application
-        Castellan::Doctor::Databases.connected.each { |database| output.puts "database: #{database}" }
-        output.puts "Ruby #{RUBY_VERSION}, YJIT #{yjit}; every request runs in a transaction that is rolled back"
-        output.puts unpromised(comparison) if Castellan::Doctor::Databases.connected.any?
-        output.puts "held back: #{held_back.join("; ")}" if held_back.any?
+      def visit(application, request, measured, number)
+        examination = Doctor::Examination.new(application, request, runs: @options[:runs], memory: @options[:memory], progress: @progress)
+        measured ? examination.call : examination.check
+        File.binwrite(File.join(@options[:bodies], "#{number}.body"), examination.body) if @options[:bodies]
+        return report(application, examination) if measured
+
+        @output.puts(@options[:json] ? JSON.generate("request" => request.to_s) : "\n#{request}: answered")
       end
 
-      def yjit
-        defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? "on" : "off"
-      end
-
-      def checked(examination, output)
-        output.puts(@options[:json] ? JSON.generate("request" => examination.request.to_s) : "\n#{examination.request}: answered")
-      end
-
-      def report(application, examination, output)
-        @progress.step = "#{examination.request}: trying the fixes"
-        rows = Castellan::Doctor::Databases.row_counts(examination.tables)
-        trials = @options[:try] ? Castellan::Doctor::Trials.of(application, examination.request, examination.findings) : {}
-        report = Castellan::Doctor::Report.new(examination, comparable: !application.reloading?, rows: rows, trials: trials)
-        @options[:json] ? output.puts(JSON.generate(report.to_h)) : output.puts("", report)
+      def report(application, examination)
+        trials = @options[:try] ? Doctor::Trials.of(application, examination.request, examination.findings, progress: @progress) : {}
+        diagnosis = Doctor::Diagnosis.new(examination, comparable: !application.reloading?, trials: trials,
+                                                       rows: Doctor::Sandbox.row_counts(examination.tables), reached: @progress.reached)
+        @options[:json] ? @output.puts(JSON.generate(diagnosis.to_h)) : @output.puts("", diagnosis)
       end
     end
   end

@@ -7,11 +7,11 @@ module Castellan
   module CLI
     # Runs `castellan load URL`, also `castellan siege`: a closed-loop load test with siege's figures.
     #
-    #   Castellan::CLI::Load.new(%w[http://127.0.0.1:3000/posts -c 10 -t 5]).call # => 0
+    #   Castellan::CLI::LoadCommand.new(%w[http://127.0.0.1:3000/posts -c 10 -t 5]).call # => 0
     #
     # Exit status 0 if every request succeeded; 1 if one failed, nothing was measured or the URL is invalid; 2
     # for an invalid option; 130 after Ctrl-C, which prints the figures so far.
-    class Load
+    class LoadCommand
       INTERRUPTED = 130
 
       # @return [String]

@@ -6,8 +6,8 @@ module Castellan
   module Doctor
     # Builds the Rack environment of the examined request: GET or HEAD, because it is sent many times.
     #
-    #   Request.new("/users?role=admin", headers: { "Authorization" => "Bearer …" }).env
-    class Request
+    #   RackRequest.new("/users?role=admin", headers: { "Authorization" => "Bearer …" }).env
+    class RackRequest
       VERBS = %w[GET HEAD].freeze
       NOT_PREFIXED = %w[CONTENT_TYPE CONTENT_LENGTH].freeze
       private_constant :VERBS, :NOT_PREFIXED
@@ -39,9 +39,9 @@ module Castellan
         end
       end
 
-      # @return [Request] copy with additional headers
+      # @return [RackRequest] copy with additional headers
       def with(headers)
-        Request.new(url, verb: verb, headers: { **@headers, **headers })
+        RackRequest.new(url, verb: verb, headers: { **@headers, **headers })
       end
 
       # @return [String] host, with the port if the URL has one

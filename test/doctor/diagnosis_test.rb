@@ -6,13 +6,13 @@ require "sequel"
 require "castellan/instrument/threads"
 
 # The text report, of examinations of lambdas and of findings made by hand.
-class ReportTest < Minitest::Test
+class DiagnosisTest < Minitest::Test
   include Castellan::OwnDatabases
 
   Doctor = Castellan::Doctor
 
   # An examination with given values.
-  Made = Struct.new(:request, :measurement, :runs, :findings, :castellan?, keyword_init: true)
+  Made = Struct.new(:request, :measurement, :runs, :findings, :castellan?, :left_out, keyword_init: true)
 
   def test_findings_with_one_fix_are_one_group_and_the_longest_is_first
     report = report_of(finding(fix: "add x", fingerprint: "select a", total_ns: 2_000_000),
@@ -53,12 +53,12 @@ class ReportTest < Minitest::Test
     slow = Castellan::Measurement.new(**measured.to_h, duration_ns: 2_000_000)
     trials = { helps => Doctor::Trial.new(findings: [helps], before: slow, after: measured, same: true),
                not_so => Doctor::Trial.new(findings: [not_so], before: measured, same: false, reason: "it fails") }
-    report = Doctor::Report.new(made([helps, not_so]), trials: trials)
+    report = Doctor::Diagnosis.new(made([helps, not_so]), trials: trials)
     assert_match(/fix     add y\n   tried   does not help: it fails\n/, report.to_s)
     assert_match(/fix     add x\n   tried   1 → 1 queries, 2\.00 → 1\.00 ms .*; the same bytes\n/, report.to_s)
     assert_includes report.to_s, "\nnext: add x"
     assert_equal [true, false], report.to_h["findings"].map { |one| one["trial"]["accepted"] }
-    assert_includes Doctor::Report.new(made([not_so]), trials: trials).to_s, "next: nothing worth doing: the changes"
+    assert_includes Doctor::Diagnosis.new(made([not_so]), trials: trials).to_s, "next: nothing worth doing: the changes"
   end
 
   def test_the_next_step_is_the_fix_that_saves_most_time
@@ -69,12 +69,12 @@ class ReportTest < Minitest::Test
       end
       [finding, Doctor::Trial.new(findings: [finding], before: measured[0], after: measured[1], same: true, noise_ns: 500_000)]
     end
-    assert_equal "fix 3", Doctor::Advice.new(made(trials.keys), trials).to_s
+    assert_equal "fix 3", Doctor::Diagnosis.new(made(trials.keys), trials: trials).next_step
     useless = trials.select { |finding, _trial| ["fix 9", "fix 12"].include?(finding.fix) }
-    assert_includes Doctor::Advice.new(made(useless.keys), useless).to_s, "nothing worth doing"
+    assert_includes Doctor::Diagnosis.new(made(useless.keys), trials: useless).next_step, "nothing worth doing"
     noisy = trials.select { |finding, _trial| finding.fix == "fix 8" }
     noisy.transform_values! { |trial| trial.dup.tap { |one| one.noise_ns = 2_000_000 } }
-    assert_includes Doctor::Advice.new(made(noisy.keys), noisy).to_s, "nothing worth doing"
+    assert_includes Doctor::Diagnosis.new(made(noisy.keys), trials: noisy).next_step, "nothing worth doing"
   end
 
   def test_all_fixes_together_are_the_next_step_where_they_save_more_than_one
@@ -86,7 +86,7 @@ class ReportTest < Minitest::Test
       Doctor::Trial.new(findings: findings, before: measured[0], after: measured[1], same: true)
     end
     trials = { one => trial.call([one], 5), other => trial.call([other], 6), together: trial.call([one, other], 2) }
-    report = Doctor::Report.new(made([one, other]), trials: trials)
+    report = Doctor::Diagnosis.new(made([one, other]), trials: trials)
     assert_includes report.to_s, "\n1 and 2 together: 9 → 2 queries"
     assert_includes report.to_s, "\nnext: all of these together: fix 0; and fix 1"
     assert_equal 2, report.to_h["together"]["after"]["queries"]
@@ -130,18 +130,20 @@ class ReportTest < Minitest::Test
   def test_a_database_in_memory_is_named
     { Sequel.sqlite => "sqlite (in memory), Sequel",
       Sequel.connect("sqlite://a/b.sqlite3", test: false) => "sqlite (a/b.sqlite3), Sequel" }.each do |database, said|
-      assert_equal said, Doctor::Databases::SequelDatabase.new(database).to_s
+      assert_equal said, Doctor::Sandbox::SequelDatabase.new(database).to_s
     end
   end
 
-  def test_tables_are_read_from_the_statements
-    sql = ['SELECT * FROM "users" INNER JOIN `roles` ON 1', 'select 1 from public."Books" where exists (select 1 FROM pages)']
-    assert_equal %w[Books pages roles users], Doctor::Databases.tables(sql)
+  def test_a_limit_that_was_reached_is_named_with_what_it_left_out
+    report = Doctor::Diagnosis.new(made([], left_out: "counting memory"), reached: "the limit of 5 s was reached (--limit)")
+    assert_includes report.to_s, "  INCOMPLETE: the limit of 5 s was reached (--limit); left out: counting memory and what follows it\n"
+    assert_equal "counting memory", report.to_h["left_out"]
+    refute_includes report_of, "INCOMPLETE"
   end
 
   private
 
-  def request = Doctor::Request.new("/users")
+  def request = Doctor::RackRequest.new("/users")
 
   def document
     database = Sequel.sqlite
@@ -160,13 +162,13 @@ class ReportTest < Minitest::Test
     Castellan::Finding.new(**usual, **fields)
   end
 
-  def made(findings = [], castellan: false, **measured)
+  def made(findings = [], castellan: false, left_out: nil, **measured)
     measurement = Castellan::Measurement.new(duration_ns: 7_795_400_000, sql_ns: 373_000_000, queries: 1_139, cached_queries: 0,
                                              allocated_objects: 744_989, allocated_bytes: 60_000_000, retained_objects: 1,
                                              retained_bytes: 120, response_bytes: 1_000, status: 200, **measured)
-    Made.new(request: request, measurement: measurement, runs: 3, findings: findings, castellan?: castellan)
+    Made.new(request: request, measurement: measurement, runs: 3, findings: findings, castellan?: castellan, left_out: left_out)
   end
 
-  def report_of(*findings) = Doctor::Report.new(made(findings), rows: { "users" => 1000 }).to_s
-  def next_step(**measured) = Doctor::Advice.new(made(**measured)).to_s
+  def report_of(*findings) = Doctor::Diagnosis.new(made(findings), rows: { "users" => 1000 }).to_s
+  def next_step(**measured) = Doctor::Diagnosis.new(made(**measured)).next_step
 end

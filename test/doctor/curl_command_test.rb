@@ -3,7 +3,7 @@
 require "test_helper"
 
 # curl commands as Chromium and Firefox copy them, and variants written by hand.
-class CurlTest < Minitest::Test
+class CurlCommandTest < Minitest::Test
   CHROMIUM = <<~'SHELL'
     curl 'https://app.example:8443/users?filter[role]=admin&q=a%20b' \
       -H 'accept: application/json' \
@@ -64,6 +64,6 @@ class CurlTest < Minitest::Test
 
   private
 
-  def parse(command) = Castellan::Doctor::Curl.parse(command)
+  def parse(command) = Castellan::Doctor::CurlCommand.parse(command)
   def refused(command) = assert_raises(Castellan::Doctor::Error) { parse(command) }.message
 end

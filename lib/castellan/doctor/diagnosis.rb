@@ -1,0 +1,186 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    # Formats an examination: figures, findings with file and line, and the next step.
+    #
+    #   puts Diagnosis.new(examination, trials: Trials.of(application, request, examination.findings))
+    #
+    # `next:` recommends the fix with the largest measured gain, else the slowest part. Statements are
+    # truncated; {#to_h} has the full text.
+    class Diagnosis
+      FIGURES = %i[queries cached_queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes status].freeze
+      WIDTH = 100
+      MANY_OBJECTS = 5_000
+      MOSTLY_SQL = 0.6
+      SLOW_NS = 20_000_000
+      private_constant :FIGURES, :WIDTH, :MANY_OBJECTS, :MOSTLY_SQL, :SLOW_NS
+
+      # @param comparable [Boolean] false if code reloads between requests
+      # @param rows [Hash{String => Integer}] rows by table
+      # @param trials [Hash{Finding, Symbol => Trial}] see {Trials.of}
+      # @param reached [String] why steps were left out, see {Progress#reached}
+      def initialize(examination, comparable: true, rows: {}, trials: {}, reached: "the limit was reached")
+        @examination = examination
+        @measurement = examination.measurement
+        @comparable = comparable
+        @rows = rows
+        @trials = trials
+        @reached = reached
+        @groups = Trials.groups(examination.findings)
+      end
+
+      # @return [String]
+      def to_s
+        [heading, *warnings, "", *figures, *findings, "", "next: #{next_step}"].join("\n")
+      end
+
+      # @return [Hash{String => Object}] with the names of the ledger's figures; durations in milliseconds
+      def to_h
+        figures = { "duration_ms" => Figures.milliseconds(@measurement.duration_ns),
+                    "sql_ms" => Figures.milliseconds(@measurement.sql_ns), **FIGURES.to_h { |name| [name.to_s, @measurement[name]] } }
+        figures.merge("request" => @examination.request.to_s, "comparable" => @comparable, "runs" => @examination.runs,
+                      "left_out" => @examination.left_out, "tables" => @rows,
+                      "findings" => @examination.findings.map { |finding| with_trial(finding) },
+                      "together" => @trials[:together]&.to_h, "next_step" => next_step)
+      end
+
+      # @return [String]
+      def next_step
+        repeated || slow_sql || many_objects || slow ||
+          "nothing stands out; castellan load says how many such requests the server answers"
+      end
+
+      private
+
+      def with_trial(finding) = finding.to_h.transform_keys(&:to_s).merge("trial" => @trials[finding]&.to_h)
+
+      def heading = "#{@examination.request} → #{@measurement.status}"
+
+      def warnings
+        comparable = "  NOT COMPARABLE with other measurements: code is reloaded between requests, which takes time; " \
+                     "measure with --env production"
+        left_out = "  INCOMPLETE: #{@reached}; left out: #{@examination.left_out} and what follows it"
+        [*(comparable unless @comparable), *(left_out if @examination.left_out)]
+      end
+
+      def figures
+        of = case @examination.runs
+             when 0 then "the profiled run"
+             when 1 then "one warm run"
+             else "the median of #{@examination.runs} warm runs"
+             end
+        cached = ", #{Figures.count(@measurement.cached_queries)} more answered by the query cache" if @measurement.cached_queries.positive?
+        [line("duration", "#{Figures.duration(@measurement.duration_ns)} (#{of}), of which SQL " \
+                          "#{Figures.duration(@measurement.sql_ns)} in #{Figures.counted(@measurement.queries, "query")}#{cached}"),
+         line("allocated", "#{Figures.counted(@measurement.allocated_objects, "object")}#{bytes}"),
+         *(line("retained", retained) if @measurement.retained_objects),
+         line("response", Figures.counted(@measurement.response_bytes, "byte")),
+         *(line("rows", @rows.map { |table, rows| "#{table} #{Figures.count(rows)}" }.join(", ")) if @rows.any?)]
+      end
+
+      def bytes
+        return ", #{Figures.bytes(@measurement.allocated_bytes)}" if @measurement.allocated_bytes
+
+        "; bytes are not counted: that takes too long" if @measurement.duration_ns >= Examination::SLOWEST_WITH_MEMORY_NS
+      end
+
+      def retained
+        "#{Figures.counted(@measurement.retained_objects, "object")}, #{Figures.bytes(@measurement.retained_bytes)}"
+      end
+
+      def line(name, text) = format("  %-11s %s", name, text)
+
+      def findings
+        return ["", "  no query is repeated"] if @groups.empty?
+
+        lines = @groups.each.with_index(1).flat_map { |group, number| ["", *lines_of(group, number)] }
+        @trials[:together] ? [*lines, "", "#{together}: #{@trials[:together]}"] : lines
+      end
+
+      def lines_of(group, number)
+        first = group.first
+        ["#{number}. #{Figures.counted(group.sum(&:count), "query")}, #{cost(group)}: #{Profile::Page::FindingGroup.words(first.kind)}",
+         *loads(group), *places(group), labelled("fix", first.fix || "none: #{first.fix_refused}"),
+         *(labelled("tried", @trials[first].to_s) if @trials[first])]
+      end
+
+      # The figures of :cached_repeat are the most that the answers of the query cache cost.
+      def cost(group)
+        total = Figures.duration(group.sum { |finding| finding.total_ns.to_i })
+        group.first.objects ? "at most #{total} and #{Figures.counted(group.sum(&:objects), "object")}" : total
+      end
+
+      def loads(group)
+        known = group.select(&:parent_location).map { |finding| [finding.parent_count, finding.parent_location] }
+        known.uniq.map { |count, place| labelled("loaded", "#{count ? Figures.count(count) : "the"} records at #{place}") }
+      end
+
+      def places(group)
+        group.group_by(&:location).flat_map do |place, same|
+          source = same.first.source&.strip
+          [labelled("asked", "at #{place || "an unknown place"}"), *(labelled("", cut(source)) if source && !source.empty?),
+           *same.map { |finding| labelled("", "#{Figures.count(finding.count)} × #{cut(finding.fingerprint.to_s)}") }]
+        end
+      end
+
+      def labelled(name, text) = format("   %-7s %s", name, text)
+      def cut(text) = text.size > WIDTH ? "#{text[0, WIDTH - 1]}…" : text
+
+      def together
+        numbers = @groups.each.with_index(1).filter_map { |group, number| number if @trials[:together].findings.include?(group.first) }
+        "#{numbers[0..-2].join(", ")} and #{numbers.last} together"
+      end
+
+      def repeated
+        return if @groups.empty?
+
+        with_fix = @groups.map(&:first).select(&:fix)
+        best = best_tried(with_fix) || with_fix.find { |finding| !@trials[finding]&.tried? }&.fix
+        return best if best
+        return "nothing worth doing: the changes that were tried do not help, or save less time than two runs differ" if with_fix.any?
+
+        first = @groups.first.first
+        return first.fix_refused if @groups.none? { |group| group.first.repeats? }
+
+        "no preload mends what is repeated; see above for what to ask at once instead"
+      end
+
+      # The fix that saves the most time; all together only if that saves more than the best fix alone.
+      def best_tried(findings)
+        best = findings.select { |finding| @trials[finding]&.worth? }.max_by { |finding| @trials[finding].gain_ns }
+        together = @trials[:together]
+        return best&.fix unless together&.worth? && together.gain_ns > (best ? @trials[best].gain_ns : 0)
+
+        "all of these together: #{together.findings.map(&:fix).uniq.join("; and ")}"
+      end
+
+      def slow_sql
+        return if @measurement.duration_ns < SLOW_NS || @measurement.sql_ns < @measurement.duration_ns * MOSTLY_SQL
+
+        "no query is repeated, and most of the time is SQL: look at the plan of the slowest statement (EXPLAIN ANALYZE) for a missing index"
+      end
+
+      def many_objects
+        return if @measurement.allocated_objects < MANY_OBJECTS
+        if @examination.castellan?
+          return "a Castellan resource writes it already; what is left is to keep the document (cache :exact) or to send " \
+                 "less (page, fields)"
+        end
+
+        made = "#{Figures.count(@measurement.allocated_objects)} objects"
+        return "nothing is read, and #{made} are made: a profile of the objects says where (stackprof)" if @measurement.queries.zero?
+
+        "no query is repeated, and the time goes into #{made}, models and hashes that are thrown away: render it from rows, with a " \
+          "Castellan::Resource"
+      end
+
+      def slow
+        return if @measurement.duration_ns < SLOW_NS
+
+        "no query is repeated and little is allocated: a profile of the time says where it goes, into computing or into waiting " \
+          "(stackprof, vernier; of the clock's time, not the processor's)"
+      end
+    end
+  end
+end

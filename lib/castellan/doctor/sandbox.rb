@@ -1,0 +1,239 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Doctor
+    # Finds the databases of ActiveRecord and Sequel, and runs work in transactions that are rolled back.
+    #
+    #   Sandbox.connected.map(&:to_s)                  # => ["sqlite3 (db/users.sqlite3), ActiveRecord"]
+    #   Sandbox.rolled_back { application.call(env) }
+    #
+    # Includes ActiveRecord pools that are opened meanwhile. Writes of a driver's own connection, of a Sequel
+    # thread or of another process are not rolled back; {TableComparison} reports them.
+    module Sandbox
+      GUARD = "castellan_doctor"
+      private_constant :GUARD
+
+      # Guards a transaction with a savepoint, which disappears if the application ends the transaction.
+      class Database
+        # @return [void]
+        def guard = run("SAVEPOINT #{GUARD}")
+
+        # Begins a new transaction if the application has ended it, because the ORM rolls one back at the end.
+        # @return [Boolean] whether the application ended the transaction, so that its writes persist
+        def ended?
+          run("ROLLBACK TO SAVEPOINT #{GUARD}")
+          false
+        rescue *errors
+          begin
+            run("BEGIN")
+          rescue *errors
+            nil # the application has begun another transaction
+          end
+          true
+        end
+
+        # @raise [Error] with the driver's message, for any error class: a wrong configuration raises
+        #   ArgumentError
+        def check
+          reach
+        rescue LoadError, StandardError => error
+          raise Error, "the database #{self} cannot be reached: #{error.message.lines.first.to_s.scrub.strip}\n" \
+                       "Start its server and make the database (in Rails: RAILS_ENV=production bin/rails db:prepare), " \
+                       "name another (often DATABASE_URL), or examine another environment: --env development."
+        end
+
+        # @raise [Error] always
+        def refuse_commit
+          raise Error, "the application ended the doctor's transaction on #{self} itself (a COMMIT or ROLLBACK outside " \
+                       "of the ORM's transactions): what the request had written until then is kept.\n" \
+                       "Examine a copy of the database, or another request."
+        end
+      end
+
+      # A database behind one of ActiveRecord's connection pools.
+      class ActiveRecordDatabase < Database
+        # @return [ActiveRecord::ConnectionAdapters::ConnectionPool]
+        attr_reader :pool
+
+        def initialize(pool)
+          super()
+          @pool = pool
+        end
+
+        # @return [String] without user or password
+        def to_s
+          name = @pool.db_config.database || "no database is named"
+          "#{@pool.db_config.adapter} (#{PublicUrl.of(name)}), ActiveRecord"
+        end
+
+        # @return [Integer, nil] number of rows; nil if the table does not exist here
+        def rows(table)
+          @pool.with_connection do |connection|
+            quoted = connection.quote_table_name(table)
+            connection.select_value("SELECT COUNT(*) FROM #{quoted}") if connection.data_source_exists?(table)
+          end
+        end
+
+        # @return [Array<String>]
+        def tables = @pool.with_connection(&:tables)
+
+        # @return [Array<Array>] at most `limit` rows
+        def contents(table, limit)
+          @pool.with_connection do |connection|
+            sql = "SELECT * FROM #{connection.quote_table_name(table)} LIMIT #{limit}"
+            connection.uncached { connection.select_rows(sql) }
+          end
+        end
+
+        # @return what the block returns
+        # @raise [Error] if the database is unreachable, or the block ended the transaction
+        def rolled_back
+          check
+          start
+          begin
+            result = yield
+          ensure
+            committed = finish
+          end
+          committed ? refuse_commit : result
+        end
+
+        # Since 7.2, pins one connection for all threads of the process, like Rails' own tests; it must be
+        # leased first, because a pinned connection that is not is verified before each statement. On 7.1 the
+        # transaction must be joinable, because at the end of a request Rails releases a connection whose
+        # transaction is not.
+        def start
+          pins? ? @pool.pin_connection!(true) : connection.begin_transaction(joinable: true, _lazy: false)
+          guard
+        end
+
+        # @return [Boolean] see {#ended?}
+        def finish
+          ended?.tap { pins? ? @pool.unpin_connection! : connection.rollback_transaction }
+        end
+
+        # @raise [StandardError] if the database does not respond
+        def reach = connection.verify!
+
+        private
+
+        def pins? = @pool.respond_to?(:pin_connection!)
+        def connection = pins? ? @pool.lease_connection : @pool.connection
+        def run(sql) = connection.execute(sql)
+        def errors = [ActiveRecord::ActiveRecordError]
+      end
+
+      # A Sequel database. Threads that a request starts use other connections, outside of the transaction.
+      class SequelDatabase < Database
+        def initialize(database)
+          super()
+          @database = database
+        end
+
+        # A SQLite database without a file is in memory; a JDBC database has its name in the URL.
+        # @return [String] without user or password
+        def to_s
+          name = @database.opts[:database]
+          in_memory = @database.database_type == :sqlite && !name && !@database.opts[:uri]
+          "#{@database.database_type} (#{in_memory ? "in memory" : PublicUrl.of(name || @database.uri)}), Sequel"
+        end
+
+        # (see ActiveRecordDatabase#rows)
+        def rows(table)
+          @names ||= @database.tables + @database.views
+          @database.from(table.to_sym).count if @names.include?(table.to_sym)
+        end
+
+        # (see ActiveRecordDatabase#tables)
+        def tables = @database.tables.map(&:to_s)
+
+        # (see ActiveRecordDatabase#contents)
+        def contents(table, limit) = @database.from(table.to_sym).limit(limit).map { |row| row.to_h.values }
+
+        # The application's transactions are savepoints, so that it can roll one back and continue.
+        # (see ActiveRecordDatabase#rolled_back)
+        def rolled_back
+          check
+          committed = result = nil
+          @database.transaction(rollback: :always, savepoint: true, auto_savepoint: true) do
+            guard
+            result = yield
+          ensure
+            committed = ended?
+          end
+          committed ? refuse_commit : result
+        end
+
+        # (see ActiveRecordDatabase#reach)
+        def reach = @database.test_connection
+
+        private
+
+        def run(sql) = @database.run(sql)
+        def errors = [Sequel::DatabaseError]
+      end
+
+      module_function
+
+      # @return [Array<Database>]
+      def connected = active_record + sequel
+
+      # @return [Array<Database>] without those that do not respond
+      def reachable
+        connected.select do |database|
+          database.reach || true
+        rescue LoadError, StandardError
+          false
+        end
+      end
+
+      # Runs the block in a transaction of every database, and rolls all of them back.
+      # @return what the block returns
+      # @raise [Error] if a database is unreachable, or the block ended a transaction
+      def rolled_back(databases = connected, &block)
+        return new_pools_rolled_back(&block) if databases.empty?
+
+        databases.first.rolled_back { rolled_back(databases.drop(1), &block) }
+      end
+
+      # ActiveRecord notifies `!connection.active_record` for each new pool; Rails' own tests use it the same
+      # way.
+      def new_pools_rolled_back
+        return yield unless defined?(ActiveRecord::Base)
+
+        known = active_record.map(&:pool)
+        opened = []
+        subscriber = ActiveSupport::Notifications.subscribe("!connection.active_record") do |*|
+          fresh = active_record.reject { |database| (known + opened.map(&:pool)).include?(database.pool) }
+          fresh.each { |database| opened << database.tap(&:start) }
+        end
+        begin
+          result = yield
+        ensure
+          ActiveSupport::Notifications.unsubscribe(subscriber)
+          # A pool that is gone closed its connections, which rolled back; Rails checks for migrations on such one.
+          left = active_record.map(&:pool)
+          committed = opened.select { |database| left.include?(database.pool) && database.finish }
+        end
+        committed.each(&:refuse_commit)
+        result
+      end
+
+      # @param tables [Array<String>]
+      # @return [Hash{String => Integer}] rows by table, without tables that do not exist
+      def row_counts(tables)
+        tables.to_h { |table| [table, connected.lazy.filter_map { |database| database.rows(table) }.first] }.compact
+      end
+
+      def active_record
+        return [] unless defined?(ActiveRecord::Base)
+
+        ActiveRecord::Base.connection_handler.connection_pool_list(:writing).map { |pool| ActiveRecordDatabase.new(pool) }
+      end
+
+      def sequel
+        defined?(Sequel::DATABASES) ? Sequel::DATABASES.map { |database| SequelDatabase.new(database) } : []
+      end
+    end
+  end
+end
