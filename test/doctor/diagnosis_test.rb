@@ -40,6 +40,11 @@ class DiagnosisTest < Minitest::Test
     assert_includes report, "next: no preload mends"
   end
 
+  def test_repetition_that_the_query_cache_answered_has_its_objects
+    report = report_of(finding(kind: :cached_repeat, count: 19, objects: 1_900, fix: nil, fix_refused: "keep the result"))
+    assert_includes report, "1. 19 queries, at most 1.00 ms and 1,900 objects: answered by the query cache again and again"
+  end
+
   def test_a_slow_statement_that_is_not_repeated_has_its_next_step
     report = report_of(finding(kind: :slow_query, count: 1, fix: nil, fix_refused: "it is slow by itself"))
     assert_includes report, "1. 1 query, 1.00 ms: slow statements"
