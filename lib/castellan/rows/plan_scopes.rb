@@ -9,6 +9,9 @@ module Castellan
     #   scopes.any?             # => true
     #   scopes.along(column)    # => [Definition, nil], the scoped resource of each step of the column's path
     class PlanScopes
+      LIBRARY = /\A(?:ActiveRecord|Sequel)::/
+      private_constant :LIBRARY
+
       class << self
         # @return [PlanScopes]
         def of(plan, adapter)
@@ -16,7 +19,9 @@ module Castellan
         end
 
         # Finds the resource of each step of a `from:` path, for its scope: the relationship's resource, otherwise
-        # the one resource with a scope that is declared for the association's model.
+        # the one resource with a scope that is declared for the association's model. `EmployeeResource` is looked
+        # up by its name, which loads it if it is autoloaded; a resource of `Employee` with another name must be
+        # loaded at boot, or named by a relationship.
         # @param definition [Resource::Definition, nil] a definition of the model where the path begins
         # @param path [Array<Symbol>]
         # @return [Array<Resource::Definition, nil>] one for each step
@@ -43,6 +48,7 @@ module Castellan
         def by_model(owner, name, model, location)
           return unless model
 
+          load_conventional(owner, model)
           scoped = Resource.descendants.select { |resource| resource.declarations.scope && live?(resource) }
           found = scoped.select { |resource| model == resource.declarations.model }
           found = scoped.select { |resource| above?(resource.declarations.model, model) } if found.empty?
@@ -51,6 +57,18 @@ module Castellan
           raise DeclarationError.new("#{owner.name}: from: walks #{name}, and several resources of #{model} have a scope " \
                                      "(#{found.map(&:name).sort.join(", ")}): declare which is meant, " \
                                      "`belongs_to :#{name}, resource: #{found.first.name.inspect}, include: false`", location: location)
+        end
+
+        # Loads the resources that are named like the model and, with single table inheritance, its superclasses.
+        def load_conventional(owner, model)
+          resource = Object.const_get(owner.name) if owner&.name && Object.const_defined?(owner.name)
+          return unless resource && model.is_a?(Class)
+
+          model.ancestors.grep(Class).take_while { |one| one.name && !LIBRARY.match?(one.name) }.each do |one|
+            Resource::ResourceName.new("#{one.name.split("::").last}Resource", owner: resource, location: nil).resolve
+          rescue DeclarationError
+            nil # there is none
+          end
         end
 
         # With single table inheritance the scope of a superclass concerns the rows of its subclasses.
