@@ -11,6 +11,7 @@ require_relative "serialize/values"
 require_relative "serialize/output"
 require_relative "serialize/assembly"
 require_relative "serialize/template"
+require_relative "serialize/included_walk"
 require_relative "serialize/node_rows"
 require_relative "serialize/ruby_encoder"
 

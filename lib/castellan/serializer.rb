@@ -3,15 +3,10 @@
 require_relative "version"
 require_relative "errors"
 require_relative "document"
-require_relative "serializer/error"
-require_relative "serializer/unsupported_include_error"
-require_relative "serializer/mandatory_field"
+require_relative "serializer/errors"
 require_relative "serializer/names"
-require_relative "serializer/blank"
-require_relative "serializer/preloading"
 require_relative "serializer/member"
 require_relative "serializer/relationship"
-require_relative "serializer/hash_methods"
 require_relative "serializer/class_methods"
 require_relative "serializer/options"
 require_relative "serializer/resource_object"
@@ -42,11 +37,9 @@ module Castellan
   # Additional options: `from: "employee.id"` (a column through to-one associations), `as_stored: true` (the
   # column as stored) and `preloads:` (the associations that a block reads).
   module Serializer
-    autoload :AssociationTree, "castellan/serializer/association_tree"
-    autoload :Explanation, "castellan/serializer/explanation"
     autoload :Instrumentation, "castellan/serializer/instrumentation"
+    autoload :Preloading, "castellan/serializer/preloading"
     autoload :RelationDocument, "castellan/serializer/relation_document"
-    autoload :Source, "castellan/serializer/source"
     autoload :Translation, "castellan/serializer/translation"
     autoload :Writing, "castellan/serializer/writing"
 
@@ -76,6 +69,22 @@ module Castellan
       return block.call(arguments.first) if block.arity.negative?
 
       block.call(*arguments.take(block.parameters.length))
+    end
+
+    # @return [Boolean] whether a block reads `params`
+    def self.takes_params?(block)
+      block.is_a?(Proc) && block.arity >= 0 && block.parameters.size > 1
+    end
+
+    # `blank?` of ActiveSupport, without it: nil, false, empty objects, and strings of whitespace.
+    # @return [Boolean]
+    def self.blank?(value)
+      case value
+      when Integer then false
+      when String then value.empty? || (value.valid_encoding? && /\A[[:space:]]*\z/.match?(value))
+      when nil, false then true
+      else value.respond_to?(:empty?) ? value.empty? : false
+      end
     end
 
     # `respond_to?` that skips the search through a model's attributes if its class defines the method.

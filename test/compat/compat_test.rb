@@ -16,19 +16,15 @@ class CompatTest < Minitest::Test
     assert_equal expected, run_with("jsonapi_serializer", "#{SERIALIZER} puts UserSerializer.new(ADA).to_json")
   end
 
-  def test_what_classes_tell_has_the_gems_classes_and_its_records
+  def test_declared_members_have_the_gems_classes
     assert_equal <<~TEXT.chomp, run_with("jsonapi_serializer", <<~RUBY)
       [true, true, true]
-      [[{:id=>"3", :type=>:role}], []]
     TEXT
       #{SERIALIZER}
       class RoleSerializer; include JSONAPI::Serializer; end
       UserSerializer.link :self, :name
       p [UserSerializer.relationships_to_serialize[:roles].instance_of?(FastJsonapi::Relationship),
          UserSerializer.attributes_to_serialize[:name].is_a?(FastJsonapi::Attribute), UserSerializer.data_links[:self].is_a?(FastJsonapi::Link)]
-      ADA.roles << Struct.new(:id).new(3)
-      known = Set.new
-      p Array.new(2) { UserSerializer.get_included_records(ADA, [:roles], known, {}) }
     RUBY
   end
 

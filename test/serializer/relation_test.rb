@@ -166,7 +166,7 @@ module SerializerOfRelationContract
   def test_explain_gives_the_reason_for_a_document_from_records
     article = articles { has_many(:latest, serializer: :comment) { |record| record.comments } }
     assert_includes article.new(ordered, include: [:latest]).explain,
-                    "article: the whole document is written from records, because #{article.name} includes latest, and its block " \
+                    "article: the whole document is written from records, because #{article.name} writes latest, and its block " \
                     "takes the record"
     assert_same_document article, include: [:latest]
   end
@@ -233,7 +233,7 @@ module SerializerOfRelationContract
     article = articles { attributes :title }
     fields = [%w[title author], %w[author title], %w[title nope author], %w[title author tags], [], %w[nope]]
     fields.cycle.first(60).each { |names| article.new(ordered, fields: { article: names }).to_json }
-    plans = Castellan::Serializer::Translation.of(article, models::Article).resource.definition.plans
+    plans = Castellan::Serializer::Translation.for(article, models::Article).resource.definition.plans
     assert_includes 1..4, plans.size
   end
 

@@ -105,7 +105,7 @@ module Castellan
         links = edge.relationship.definitions.map { |definition| link(definition) }
         children = (edge.alternatives || [edge.node]).map { |node| child(node) }
         EdgeParts.new(edge.relationship.key.to_s.freeze, before.freeze, links.first, children.first, edge.relationship.to_many?, position,
-                      links.freeze, children.freeze, edge.data, name(edge.relationship), "}").freeze
+                      links.freeze, children.freeze, edge.data, name(edge.relationship), link_end(edge.relationship)).freeze
       end
 
       def before_edge(relationship, first, members)
@@ -123,6 +123,10 @@ module Castellan
 
       def link(definition)
         "{\"type\":#{quoted(definition.type)},\"id\":".freeze
+      end
+
+      def link_end(_relationship)
+        "}"
       end
 
       def child(node)

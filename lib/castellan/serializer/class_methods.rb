@@ -14,7 +14,8 @@ module Castellan
     #
     # A subclass inherits the declarations of its superclass.
     module ClassMethods
-      include HashMethods
+      # Class methods of jsonapi-serializer that Castellan never calls: a serializer that overrides one raises.
+      UNUSED = %i[record_hash attributes_hash relationships_hash links_hash meta_hash id_hash get_included_records].freeze
 
       # @return [Hash{Symbol => Member}, nil] by key
       # @return [Hash{Symbol => Relationship}, nil] by name
@@ -25,7 +26,7 @@ module Castellan
 
       INHERITED = %i[attributes_to_serialize relationships_to_serialize data_links transform_method record_id meta_to_serialize
                      cache_store_instance cache_store_options].freeze
-      private_constant :INHERITED
+      private_constant :INHERITED, :UNUSED
 
       def inherited(subclass)
         super
@@ -41,14 +42,14 @@ module Castellan
       # @raise [ConfigurationError] for a class method that jsonapi-serializer calls and Castellan does not
       def singleton_method_added(name)
         super
-        castellan_refuse([name] & HashMethods::NAMES)
+        castellan_refuse([name] & UNUSED)
       end
 
       # Checks the methods of a module, as a concern extends with its `class_methods`.
       # @api private
       # @raise [ConfigurationError]
       def extend(*modules)
-        super.tap { castellan_refuse((modules - [ClassMethods]).flat_map(&:instance_methods) & HashMethods::NAMES) }
+        super.tap { castellan_refuse((modules - [ClassMethods]).flat_map(&:instance_methods) & UNUSED) }
       end
 
       # @api private

@@ -2,87 +2,54 @@
 
 module Castellan
   module Serializer
-    # The included records of a document: each once, what it leads to before itself, with the linkage of all the paths that it was
-    # reached by.
+    # The included records of a document, each with the linkage of all the paths that it was reached by.
     #
     #   Included.new(options).of(UserSerializer, users)   # => [{ id: "1", type: :role, … }]
     #
     # Collects the records first and writes them afterwards, because a later path may include another lazy relationship of a record.
-    # Walks each record once.
     class Included
-      Found = Struct.new(:kind, :record)
-      # What records of one serializer are at one place of the include: the relationships that are walked below it, the ids that were
-      # there, what was found of their type anywhere, and what writes them.
-      Kind = Struct.new(:serializer, :type, :tree, :names, :walked, :known, :writer)
-      private_constant :Found, :Kind
+      # One step of the include, for the records of one serializer.
+      Place = Struct.new(:serializer, :type, :tree)
+      private_constant :Place
 
       # @param options [Options]
       def initialize(options)
         @options = options
         @params = options.params
-        @found = []
-        @known = {}
-        @walked = {}.compare_by_identity
-        @kinds = {}.compare_by_identity
-        @merged = {}
+        @places = Hash.new { |places, tree| places[tree] = {}.compare_by_identity }.compare_by_identity
+        @writers = {}
       end
 
       # @return [Array<Hash>] resource objects
       def of(serializer, records)
-        records.each { |record| walk(serializer, record, @options.tree) }
-        @found.map { |found| writer(found.kind).call(found.record) }
+        walk = Serialize::IncludedWalk.new { |place, record, visit| related(place, record, visit) }
+        records.each { |record| walk.from(Place.new(serializer, nil, @options.tree), record) }
+        walk.found.map { |found| writer(found.places).call(found.record) }
       end
 
       private
 
-      def walk(serializer, record, tree)
-        relationships = serializer.relationships_to_serialize or return
-        tree.each do |name, below|
-          relationship = relationships[name]
+      def related(place, record, visit)
+        place.tree.each do |name, below|
+          relationship = place.serializer.relationships_to_serialize&.[](name)
           next unless relationship&.include_relationship?(record, @params)
 
-          relationship.related(record, @params).each { |related| visit(kind(relationship, related, below), related) }
+          relationship.related(record, @params).each do |other|
+            inner = place(relationship, relationship.serializer_for(other, @params), below)
+            visit.call(inner, other, inner.serializer.id_from_record(other, @params).to_s)
+          end
         end
       end
 
-      def visit(kind, record)
-        id = kind.serializer.id_from_record(record, @params).to_s
-        return if kind.walked[id]
-
-        kind.walked[id] = true
-        walk(kind.serializer, record, kind.tree) unless kind.names.empty?
-        found = kind.known[id]
-        return merge(found, kind.names) if found
-
-        @found << (kind.known[id] = Found.new(kind, record))
+      def place(relationship, serializer, tree)
+        @places[tree][serializer] ||= Place.new(serializer, relationship.static_record_type || serializer.record_type, tree)
       end
 
-      # The serializer of a relationship is the same for all its records, or is asked for with each.
-      def kind(relationship, record, tree)
-        serializer = relationship.serializer_for(record, @params)
-        kinds = (@kinds[tree] ||= {}.compare_by_identity)
-        known = kinds[relationship]
-        return known if known && known.serializer.equal?(serializer)
-
-        kinds[relationship] = new_kind(serializer, relationship.static_record_type || serializer.record_type, tree)
-      end
-
-      def new_kind(serializer, type, tree)
-        walked = ((@walked[tree] ||= {})[type] ||= {})
-        Kind.new(serializer, type, tree, tree.keys, walked, @known[type] ||= {})
-      end
-
-      # Its linkage is that of all the paths.
-      def merge(found, names)
-        kind = found.kind
-        names = kind.names | names
-        return if names == kind.names
-
-        found.kind = (@merged[[kind.serializer, kind.type, names]] ||= Kind.new(kind.serializer, kind.type, nil, names))
-      end
-
-      def writer(kind)
-        kind.writer ||= ResourceObject.new(kind.serializer, @options.fieldset(kind.type), @params, kind.names)
+      def writer(places)
+        first = places.first
+        names = places.size == 1 ? first.tree.keys : places.flat_map { |place| place.tree.keys }.uniq
+        @writers[[first.serializer, first.type, names]] ||=
+          ResourceObject.new(first.serializer, @options.fieldset(first.type), @params, names)
       end
     end
   end

@@ -2,74 +2,84 @@
 
 module Castellan
   module Serializer
-    # The constant bytes of a document as jsonapi-serializer lays it out: the id before the type, and relationships and included
-    # records in the order in which they were asked for. Where a set of fields leaves nothing of what a serializer declares, it
-    # writes `"attributes":{}` and `"relationships":{}`; of a relationship with `lazy_load_data` whose records are not included it
-    # writes `"roles":{}`.
+    # The constant bytes of a document in jsonapi-serializer's layout: the id before the type, members in the order of the fields, and
+    # included records in the order of the include. Where the fields leave nothing of what a serializer declares, it writes
+    # `"attributes":{}` and `"relationships":{}`; for a relationship with `lazy_load_data` that is not included, `"roles":{}`.
     #
-    #   Layout.new(plan, shown, walks, escape: :rails)   # of a plan whose resources come from {Translation}
+    #   Layout.new(plan, tree, shown, escape: :rails)   # for a plan of {RelationDocument}
     class Layout < Serialize::Template
-      # @param shown [Hash{Translation => Array<Relationship>}] what is written of each type, in order, bare ones too
-      # @param walks [Hash{Plan::Node => Array<Symbol>}] the relationships that lead to included records, in order
-      def initialize(plan, shown, walks, escape:)
+      # @param tree [Hash{Symbol => Hash}] what is included, by key
+      # @param shown [Hash{Translation => Array<Symbol>}] the keys of the relationships that are written, also without linkage
+      def initialize(plan, tree, shown, escape:)
+        @tree = tree
         @shown = shown
-        @walks = walks
         super(plan, escape: escape)
       end
 
       private
 
       def parts(node, index)
-        parts = super.dup
         translation = node.definition.resource.translation
-        parts.edges = walked(parts.edges, lay_out(parts, translation), node).freeze
-        parts.each(&:freeze).freeze
+        @pending = ",\"type\":#{quoted(node.definition.type)}"
+        members = members(node, translation.serializer)
+        written = relationships(node, translation)
+        @pending << "}"
+        NodeParts.new(index, node.definition.type.to_s, '{"id":', members, in_order(node, written), take, true, false).each(&:freeze).freeze
       end
 
-      def lay_out(parts, translation)
-        parts.open = '{"id":'
-        parts.members, lead = attributes(parts.members, ",\"type\":#{quoted(parts.type)}", translation.serializer)
-        written, parts.close = relationships(parts.edges, lead, translation)
+      # @return [String] the bytes since the last value
+      def take
+        pending, @pending = @pending, +""
+        pending.freeze
+      end
+
+      def members(node, serializer)
+        return [] if Serializer.blank?(serializer.attributes_to_serialize)
+
+        @pending << ',"attributes":{'
+        members = node.members.each_with_index.map do |member, position|
+          @pending << "#{"," if position.positive?}#{quoted(member.attribute.key)}:"
+          MemberParts.new(member.attribute.key, take, member.positions.first, nil, name(member.attribute)).freeze
+        end
+        @pending << "}"
+        members
+      end
+
+      def relationships(node, translation)
+        return [] if Serializer.blank?(translation.serializer.relationships_to_serialize)
+
+        @pending << ',"relationships":{'
+        written = @shown.fetch(translation).each_with_index.filter_map do |key, position|
+          @pending << "#{"," if position.positive?}#{quoted(key)}:{"
+          edge(node, key).tap { @pending << "}" }
+        end
+        @pending << "}"
         written
       end
 
-      # @return [Array(Array<MemberParts>, String)] and what stands before the relationships
-      def attributes(members, lead, serializer)
-        return [members, "#{lead}#{',"attributes":{}' unless Blank.blank?(serializer.attributes_to_serialize)}"] if members.empty?
-
-        [[with(members.first, before: lead + members.first.before), *members.drop(1)].freeze, "}"]
+      def edge(node, key)
+        position = node.edges.index { |edge| edge.written && edge.relationship.name == key } or return
+        @pending << '"data":'
+        edge_part(node.edges[position], take, position)
       end
 
-      # @return [Array(Array<EdgeParts>, String)] and the end of the object
-      def relationships(edges, lead, translation)
-        return [[], "#{lead}}"] if Blank.blank?(translation.serializer.relationships_to_serialize)
+      def link(_definition)
+        '{"id":'
+      end
 
-        edges = edges.select(&:before).to_h { |edge| [edge.key, edge] }
-        before = "#{lead},\"relationships\":{"
-        written = @shown.fetch(translation).each_with_index.filter_map do |relationship, position|
-          before += "#{"," unless position.zero?}#{quoted(relationship.key)}:{"
-          edge = edges[relationship.key.to_s]
-          edge = with(edge, before: "#{before}\"data\":", link: '{"id":', link_end: edge.link.sub(/\A\{(.*),"id":\z/m, ',\1}')) if edge
-          before = edge ? "}" : "#{before}}"
-          edge
-        end
-        [written, "#{before}}}"]
+      def link_end(relationship)
+        ",\"type\":#{quoted(relationship.definition.type)}}".freeze
       end
 
       # Edges are written and walked in one order: where these are two, what is written leads nowhere, and what leads is not written.
-      def walked(edges, written, node)
-        walks = @walks.fetch(node)
-        leading = edges.select(&:child).sort_by { |edge| walks.index(node.edges[edge.position].relationship.name) }
+      def in_order(node, written)
+        keys = node.path.split(".").reduce(@tree) { |level, key| level.fetch(key.to_sym) }.keys
+        leading = node.edges.each_with_index.select { |edge, _| edge.node }.sort_by { |edge, _| keys.index(edge.relationship.name) }
+        leading = leading.map { |edge, position| edge_part(edge, nil, position) }
         both = written + leading.reject { |edge| written.any? { |other| other.position == edge.position } }
         return both if both.select(&:child).map(&:position) == leading.map(&:position)
 
-        written.map { |edge| with(edge, child: nil, children: [nil].freeze) } + leading.map { |edge| with(edge, before: nil) }
-      end
-
-      def with(parts, **changed)
-        copy = parts.dup
-        changed.each { |name, value| copy[name] = value.frozen? ? value : value.freeze }
-        copy.freeze
+        written.map { |edge| edge.dup.tap { |copy| copy.child, copy.children = nil, [nil].freeze }.freeze } + leading
       end
     end
   end

@@ -11,62 +11,51 @@ module Castellan
       # @return [Symbol, Proc] what is called on the record, or with it
       # @return [Proc, nil] whether the member is written
       # @return [Array<Symbol>, nil] a path of to-one associations with a column at its end
-      # @return [Object] what the block walks: names of associations, or trees of them
-      # @return [Boolean] whether the column is written as it is in the table, whatever the model's reader and callbacks make of it
+      # @return [Object] the associations that the block walks, as ActiveRecord's `preload` takes them
+      # @return [Symbol, nil] the method that is read, where neither a block nor a path is
+      # @return [Boolean] whether the column is written as stored, without the model's reader and callbacks
       attr_reader :key, :method, :conditional_proc, :from, :preloads, :column, :as_stored
 
       def initialize(key:, method:, options: {})
         @key = key
         @conditional_proc = options[:if]
-        @from = path(options[:from])
-        @preloads = Preloading.list(options[:preloads])
+        @from = path(options[:from]) if options[:from]
+        @preloads = options[:preloads]
         @as_stored = options[:as_stored] ? true : false
         @column = method unless @from || method.is_a?(Proc)
-        block!(method) if as_stored
+        if as_stored && method.is_a?(Proc)
+          raise ConfigurationError, "attribute #{key.inspect}: as_stored: writes a column as it is; leave out the block"
+        end
+
         @method = @from || as_stored ? ->(record) { walk(record) } : method
         @reader = conditional_proc || @method.is_a?(Proc) ? nil : @method
       end
 
-      # Writes the member into the hash, unless its condition says no.
+      # Writes the member into the hash, unless its condition is false.
       def serialize(record, params, hash)
         return hash[key] = record.public_send(@reader) if @reader
-        return unless conditionally_allowed?(record, params)
+        return if conditional_proc && !Serializer.call_proc(conditional_proc, record, params)
 
         hash[key] = value(record, params)
       end
 
-      # @return [Object] whatever the condition says
+      # @return [Object] the value, whatever the condition
       def value(record, params)
         method.is_a?(Proc) ? Serializer.call_proc(method, record, params) : record.public_send(method)
       end
 
-      # @return [Boolean]
-      def conditionally_allowed?(record, params)
-        !conditional_proc || Serializer.call_proc(conditional_proc, record, params)
-      end
-
-      # @return [Boolean] whether its value depends on what is given as `params`
+      # @return [Boolean] whether its value depends on `params`
       def params?
-        blocks = [(method unless from || as_stored), conditional_proc].grep(Proc)
-        blocks.any? { |block| block.arity >= 0 && block.parameters.size > 1 }
+        Serializer.takes_params?(method) || Serializer.takes_params?(conditional_proc)
       end
 
       private
 
-      def block!(method)
-        return unless method.is_a?(Proc)
-
-        raise ConfigurationError, "attribute #{key.inspect}: as_stored: writes a column as it is; leave out the block"
-      end
-
+      # @param from [String, Hash] "employee.id" or { employee: :id }
       def path(from)
-        return unless from
+        return from.to_s.split(".").map(&:to_sym) unless from.is_a?(Hash)
 
-        from.is_a?(Hash) ? flatten(from) : from.to_s.split(".").map(&:to_sym)
-      end
-
-      def flatten(from)
-        from.flat_map { |key, rest| [key.to_sym, *(rest.is_a?(Hash) ? flatten(rest) : rest.to_sym)] }
+        from.flat_map { |name, rest| [name.to_sym, *path(rest)] }
       end
 
       def walk(record)

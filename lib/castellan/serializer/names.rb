@@ -7,15 +7,12 @@ module Castellan
     #   Names.transform(:last_login_at, :camel_lower)   # => :lastLoginAt
     #   Names.serializer("movie_studios")               # => "MovieStudioSerializer"
     module Names
-      WAYS = { camel: :camel, camel_lower: :camel_lower, dash: :dash, underscore: :underscore }.freeze
-      private_constant :WAYS
-
       module_function
 
-      # @param way [Symbol, nil] nil leaves the name as it is, as what is not known does
+      # @param way [Symbol, nil] nil and unknown ways leave the name as it is
       # @return [Symbol]
       def transform(name, way)
-        case WAYS[way]
+        case way
         when :camel then Inflector.camelize(name.to_s)
         when :camel_lower then Inflector.camelize(name.to_s, lower: true)
         when :dash then name.to_s.tr("_", "-")

@@ -49,7 +49,7 @@ module Castellan
       private
 
       def fieldsets_of(fields)
-        return {} if Blank.blank?(fields)
+        return {} if Serializer.blank?(fields)
 
         fields.to_h { |type, names| [text("fields", type).to_sym, list("fields", names).map(&:to_sym)] }
       end
@@ -69,9 +69,9 @@ module Castellan
       end
 
       def paths_of(asked)
-        return [] if Blank.blank?(asked)
+        return [] if Serializer.blank?(asked)
 
-        paths = list("include", asked).reject { |path| Blank.blank?(path) }
+        paths = list("include", asked).reject { |path| Serializer.blank?(path) }
         refuse("include", "include names more than #{MAX_PATHS} paths") if paths.size > MAX_PATHS
         paths
       end

@@ -2,90 +2,126 @@
 
 module Castellan
   module Serializer
-    # Loads the records of a relation or dataset with what they are asked for next, by the ORM's own eager loading.
+    # Loads what a document reads of its records, each association for all records of a class at once: the `preloads:` of blocks, the
+    # associations of relationships, and the included records with theirs.
     #
-    #   Preloading.records(User.active, [:roles])               # => [#<User>, …]
-    #   Preloading.afterwards(notes, instances, [:about])       # what only the records themselves can say
+    #   Preloading.new(options).call(UserSerializer, users)   # => users
     #
-    # Only associations of which {Rows::ObjectRows::Instances#loads_at_once?} holds are loaded with the relation: any other would answer
-    # something else, or depends on which classes the records name (a polymorphic belongs_to with a scope).
-    module Preloading
-      class << self
-        # @param given [Symbol, Array, Hash, nil] as ActiveRecord's `preload` takes them: `{ variants: :prices }` is one tree
-        # @return [Array<Symbol, Hash>]
-        def list(given)
-          (given.is_a?(Hash) ? [given] : Array(given)).freeze
+    # What a record has loaded, built or changed stays as it is. An association that would find other records when it is loaded for
+    # several owners (LIMIT, a scope that takes the owner) is left to its record.
+    class Preloading
+      # @param given [Symbol, Array, Hash, nil] as ActiveRecord's `preload` takes them
+      # @return [Hash{Symbol => Hash}]
+      def self.tree(given)
+        [given].flatten.compact.each_with_object({}) do |name, tree|
+          pairs = name.is_a?(Hash) ? name : { name => nil }
+          pairs.each { |association, below| (tree[association.to_sym] ||= {}).update(tree(below)) }
         end
+      end
 
-        # Loads the records of a relation or dataset together with the associations. An association that the relation itself names in
-        # `includes`, `preload` or `eager` is loaded once, as the relation has it, with what `names` adds below it.
-        # @param names [Array<Symbol, Hash>] associations
-        # @return [Array]
-        def records(scope, names)
-          return of_active_record(scope, tree(names)).to_a if scope.respond_to?(:preload)
+      # @param options [Options]
+      def initialize(options)
+        @options = options
+      end
 
-          (names.empty? ? scope : scope.eager(grown(scope.opts[:eager] || {}, tree(names)))).all
+      # @param records [Array<Object>] of any classes
+      # @param tree [Hash{Symbol => Hash}] the relationships whose records are included
+      # @return [Array<Object>] the same
+      def call(serializer, records, tree = @options.tree)
+        each_model(records) do |adapter, some|
+          walk(adapter, some, associations(serializer, adapter, tree.keys))
+          tree.each { |name, below| included(serializer.relationships_to_serialize&.[](name), adapter, some, below) }
         end
+        records
+      end
 
-        # @return [Hash{Symbol => Hash}] the associations that the relation or dataset loads by itself
-        def of(scope)
-          return tree([scope.opts[:eager] || {}]) unless scope.respond_to?(:preload)
+      private
 
-          tree(scope.preload_values + scope.includes_values + scope.eager_load_values)
+      # @yieldparam adapter [Object] the rows adapter of the records' class
+      # @yieldparam some [Array<Object>] the records of that class
+      def each_model(records)
+        records.group_by(&:class).each do |model, some| # not instance_of?, which a decorator delegates
+          yield Rows.for(model), some if model?(model)
         end
+      rescue DeclarationError
+        nil # a model without a table
+      end
 
-        # Loads each of the associations for all records at once where that finds what each would find by itself.
-        # @param records [Array]
-        # @param instances [Rows::ObjectRows::Instances]
-        # @param names [Array<Symbol>]
-        # @return [Array] the records
-        def afterwards(records, instances, names)
-          names.each { |name| instances.preload_where_same(records, name) } if records.any?
-          records
+      def model?(model)
+        (defined?(::ActiveRecord::Base) && model < ::ActiveRecord::Base) || (defined?(::Sequel::Model) && model < ::Sequel::Model)
+      end
+
+      # Loads a tree of associations.
+      def walk(adapter, records, tree)
+        names = tree.keys.select { |name| adapter.associations.include?(name) }
+        at_once, others = names.partition { |name| adapter.instances.loads_at_once?(name) }
+        at_once.group_by { |name| unread(records, name) }.each { |some, together| adapter.instances.preload(some, together) if some.any? }
+        others.each { |name| adapter.instances.preload_where_same(unread(records, name), name) }
+        names.each do |name|
+          next if tree[name].empty?
+
+          each_model(related(adapter, records, name)) { |inner, some| walk(inner, some, tree[name]) }
         end
+      end
 
-        private
+      def included(relationship, adapter, records, tree)
+        name = relationship&.object_method_name&.to_sym or return
+        return if relationship.object_block || !adapter.associations.include?(name)
 
-        # The caller's own relation stays unread: a copy is loaded. ActiveRecord loads each argument of `preload` by itself, and what
-        # an argument finds loaded already it takes as it is: so what two of them name has to stand in one.
-        def of_active_record(relation, tree)
-          joined = relation.eager_loading? ? tree(relation.eager_load_values + relation.includes_values) : {}
-          given = relation.preload_values + (relation.eager_loading? ? [] : relation.includes_values)
-          added = without(tree, joined)
-          return relation.dup if added.empty?
+        kinds = related(adapter, records, name).group_by { |record| relationship.serializer_for(record, @options.params) }
+        kinds.each { |serializer, some| call(serializer, some, tree) }
+      rescue NameError
+        nil # no serializer: the error is raised where the record is written
+      end
 
-          trees = given.map { |one| tree([one]) }.reject(&:empty?)
-          trees = trees.map { |one| grown(one, added.slice(*one.keys)) } << added.except(*trees.flat_map(&:keys))
-          relation.unscope(*(relation.eager_loading? ? [:preload] : %i[includes preload])).preload(*trees.reject(&:empty?))
+      def related(adapter, records, name)
+        there = records.select { |record| adapter.instances.loaded?(record, name) }
+        there.flat_map { |record| adapter.instances.related(record, name) }.uniq(&:object_id)
+      end
+
+      def unread(records, name)
+        records.select { |record| record.respond_to?(:association) ? plain?(record, name) : plain_sequel?(record, name) }
+      end
+
+      # An association through another that is loaded would take its records' order from that one.
+      def plain?(record, name)
+        association = record.association(name)
+        through = association.reflection.options[:through]
+        record.persisted? && !record.has_changes_to_save? && !association.loaded? && association.target.blank? &&
+          !(through && record.association(through).loaded?)
+      end
+
+      def plain_sequel?(record, name)
+        !record.new? && record.changed_columns.empty? && !record.associations.key?(name)
+      end
+
+      # @return [Hash{Symbol => Hash}] what writing records of this serializer reads of them
+      def associations(serializer, adapter, included)
+        fieldset = @options.fieldset(serializer.record_type)
+        attributes, relationships = [serializer.attributes_to_serialize, serializer.relationships_to_serialize].map do |members|
+          fieldset ? (members || {}).slice(*fieldset, *included).values : (members || {}).values
         end
+        code = attributes.any? { |attribute| reads_record?(attribute, adapter) } || reads_records?(serializer)
+        read = relationships.select { |one| included.include?(one.name) || (code ? !one.bare? : links_by_records?(one, adapter)) }
+        Preloading.tree((attributes + relationships).map(&:preloads) + read.reject(&:object_block).map(&:object_method_name))
+      end
 
-        # @return [Hash{Symbol => Hash}] the associations, each once
-        def tree(names)
-          names.each_with_object({}) do |name, tree|
-            pairs = name.is_a?(Hash) ? name : { name => {} }
-            pairs.each { |association, below| tree[association.to_sym] = grown(tree[association.to_sym] || {}, below_of(below)) }
-          end
-        end
+      # Code of the application may walk any association of its record.
+      def reads_record?(attribute, adapter)
+        attribute.from || attribute.column.nil? || !adapter.columns.include?(attribute.column.to_sym)
+      end
 
-        def below_of(below)
-          narrowed?(below) ? {} : tree(list(below))
-        end
+      def reads_records?(serializer)
+        serializer.record_id.is_a?(Proc) || [serializer.data_links, serializer.meta_to_serialize].any? { |code| !Serializer.blank?(code) }
+      end
 
-        # @return [Hash] the tree with what another one has besides; a block of Sequel's that narrows an association is left as it is
-        def grown(tree, other)
-          tree.merge(other) { |_, below, more| narrowed?(below) ? below : grown(tree(list(below)), more) }
-        end
+      # Whether the related records are read where they are not included: their ids are no column of the owner.
+      def links_by_records?(relationship, adapter)
+        return !relationship.bare? if relationship.linked_by_record? || relationship.static_record_type.nil?
 
-        def narrowed?(below)
-          below.is_a?(Proc) || (below.is_a?(Hash) && below.keys.any?(Proc))
-        end
-
-        def without(tree, joined)
-          tree.each_with_object({}) do |(name, below), rest|
-            left = joined.key?(name) ? without(below, joined[name]) : below
-            rest[name] = left unless joined.key?(name) && left.empty?
-          end
-        end
+        !relationship.bare? && !adapter.columns.include?(relationship.id_method_name.to_sym)
+      rescue NameError # no serializer: the error is raised where the record is written
+        false
       end
     end
   end

@@ -4,29 +4,29 @@ require "digest"
 
 module Castellan
   module Serializer
-    # Builds the cache namespace of a record's object: that of jsonapi-serializer with the fields, and besides the class and the `params`
-    # that blocks read.
+    # Builds the cache namespace of a record's object: that of jsonapi-serializer, with the class, the fields and the `params` that
+    # blocks read.
     #
     #   RecordCache.options(UserSerializer, { namespace: "api" }, [:email], [], {})
     #   # => { namespace: "api-UserSerializer-fieldset:email" }
     #
-    # Values of `params` that have no text of their own (a connection, a Proc) cannot be a key, and neither can a class without a
-    # name: then nothing is kept. Where no namespace is given, it is the store's own, in which another application's records are not.
+    # Nothing is cached for a class without a name, or where blocks read `params` that hold anything but strings, symbols, numbers,
+    # booleans, nil, and arrays and hashes of these. The default namespace is the store's own.
     module RecordCache
       NAMESPACE = "jsonapi-serializer"
       LONGEST = 120
       private_constant :NAMESPACE, :LONGEST
 
       class << self
-        # @return [Hash, nil] nil when nothing may be kept
+        # @return [Hash, nil] nil if nothing may be cached
         def options(serializer, options, fieldset, included, params)
-          return unless serializer.name
+          reads_params = reads_params?(serializer)
+          return if serializer.name.nil? || (reads_params && !plain?(params))
 
-          parts = [fieldset&.then { |names| "fieldset:#{names.join(",")}" }, lazy(serializer, included)]
-          parts << params_of(params) if serializer_reads_params?(serializer)
-          return if parts.include?(false)
-
-          { **options, namespace: [namespace(serializer, options), serializer.name, short(parts.compact)].compact.join("-") }
+          parts = [fieldset && "fieldset:#{fieldset.join(",")}", lazy(serializer, included), ("params:#{params.inspect}" if reads_params)]
+          text = parts.compact.join("-")
+          text = Digest::SHA256.hexdigest(text) if text.bytesize > LONGEST
+          { **options, namespace: [namespace(serializer, options), serializer.name, *(text unless text.empty?)].join("-") }
         end
 
         # @return [Object] Rails.cache
@@ -40,68 +40,34 @@ module Castellan
         private
 
         def namespace(serializer, options)
-          given = options[:namespace] || of_store(serializer.cache_store_instance) || NAMESPACE
+          store = serializer.cache_store_instance
+          own = store.options[:namespace] if store.respond_to?(:options) && store.options.is_a?(Hash)
+          given = options[:namespace] || own || NAMESPACE
           given.respond_to?(:call) ? given.call : given
         end
 
-        def of_store(store)
-          store.options[:namespace] if store.respond_to?(:options) && store.options.is_a?(Hash)
-        end
-
-        def short(parts)
-          return if parts.empty?
-
-          text = parts.join("-")
-          text.bytesize > LONGEST ? Digest::SHA256.hexdigest(text) : text
-        end
-
-        # Only these of the kept relationships look different when their records are included.
+        # Only these of the cached relationships look different when their records are included.
         def lazy(serializer, included)
-          relationships = (serializer.relationships_to_serialize || {}).values.select { |one| one.cached && one.lazy_load_data }
-          names = relationships.map(&:name) & included
+          names = included & cached(serializer).select(&:lazy_load_data).map(&:name)
           "included:#{names.join(",")}" if names.any?
         end
 
-        def serializer_reads_params?(serializer)
-          members = [*serializer.attributes_to_serialize&.values, *serializer.data_links&.values]
-          kept = (serializer.relationships_to_serialize || {}).values.select(&:cached)
-          (members + kept).any?(&:params?) || two_arguments?(serializer.record_id) || id_by_its_own_way?(serializer)
+        def cached(serializer)
+          (serializer.relationships_to_serialize || {}).values.select(&:cached)
         end
 
-        def id_by_its_own_way?(serializer)
-          serializer.method(:id_from_record).owner != ClassMethods
+        def reads_params?(serializer)
+          members = [*serializer.attributes_to_serialize&.values, *serializer.data_links&.values, *cached(serializer)]
+          members.any?(&:params?) || Serializer.takes_params?(serializer.record_id) ||
+            serializer.method(:id_from_record).owner != ClassMethods
         end
 
-        def two_arguments?(block)
-          block.is_a?(Proc) && block.arity >= 0 && block.parameters.size > 1
-        end
-
-        def params_of(params)
-          text = text_of(params)
-          text && "params:#{Digest::SHA256.hexdigest(text)[0, 32]}"
-        end
-
-        def text_of(value)
+        def plain?(value)
           case value
-          when String, Symbol, Numeric, true, false, nil then "#{value.class}:#{value.inspect}"
-          when Array then list(value.map { |element| text_of(element) })
-          when Hash then list(value.map { |key, element| pair(text_of(key), text_of(element)) }.sort_by(&:to_s))
-          else text_of_record(value)
+          when String, Symbol, Numeric, true, false, nil then true
+          when Array then value.all? { |element| plain?(element) }
+          when Hash then plain?(value.to_a)
           end
-        end
-
-        def list(texts)
-          texts.include?(false) ? false : "[#{texts.join("\0")}]"
-        end
-
-        def pair(key, value)
-          key && value && "#{key}=#{value}"
-        end
-
-        def text_of_record(value)
-          return false if !value.respond_to?(:cache_key_with_version) || (value.respond_to?(:new_record?) && value.new_record?)
-
-          "#{value.class}:#{value.cache_key_with_version}"
         end
       end
     end

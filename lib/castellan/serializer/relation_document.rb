@@ -1,179 +1,156 @@
 # frozen_string_literal: true
 
-require "set"
-require_relative "source"
 require_relative "translation"
-require_relative "association_tree"
 require_relative "layout"
-require_relative "arrangement"
 
 module Castellan
   module Serializer
-    # The document of a relation or dataset, by way of the resources that stand for the serializers (see {Translation}).
+    # The document of a relation or dataset, read as rows by the resources of {Translation}.
     #
-    #   document = RelationDocument.new(UserSerializer, Source.of(User.active), Options.new(UserSerializer, include: [:roles]))
-    #   document.rows?      # => true, unless something is asked for that no resource can declare
-    #   document.refusal    # => nil, or what that is
+    #   document = RelationDocument.new(UserSerializer, User.active, Options.new(UserSerializer, include: [:roles]))
+    #   document.refusal    # => nil, or why the document is written from records
     #   document.to_json
     class RelationDocument
-      # @param source [Source]
-      # @param options [Options]
-      # @return [Array] the records of a relation, with the associations that their serializers read
-      def self.records(serializer, source, options)
-        AssociationTree.load(source.scope, Translation.of(serializer, source.model), options)
-      rescue DeclarationError
-        Preloading.records(source.scope, [])
-      end
+      ADVICE = "write `from:` for a column, `preloads:` for associations that a block reads"
+      # What a plan is compiled of, with members in the order of the options.
+      Shape = Struct.new(:include, :members, :format, :signature) do
+        # @return [Shape] as the fields of a request
+        def fields = self
 
-      # @return [String, nil] why the document is written from records as a whole
+        # @return [Array<Symbol>] the members of a type that are written, attributes first
+        def of(definition) = members.fetch(definition.resource.translation)
+      end
+      private_constant :ADVICE, :Shape
+
+      # @return [String, nil] why the document is written from records
       attr_reader :refusal
 
-      # @param source [Source]
+      # @param relation [Object] a relation or dataset that was not read
       # @param options [Options]
-      def initialize(serializer, source, options)
-        @source = source
+      def initialize(serializer, relation, options)
+        @relation = relation
         @options = options
-        @translation = Translation.of(serializer, source.model)
-        @tree = walkable(@translation, options.tree)
-        @reached = reached(@translation, @tree, {})
-        @arrangement = Arrangement.new(options, @reached)
-        check
-      rescue DeclarationError => error
+        @members = {}
+        @shown = {}
+        @translation = Translation.for(serializer, relation.respond_to?(:klass) ? relation.klass : relation.model)
+        @refusal = catch(:refusal) { prepare }
+      rescue DeclarationError, BadRequest => error # more paths or levels than a resource takes
         @refusal = error.message
-      end
-
-      # @return [Boolean]
-      def rows?
-        @refusal.nil?
       end
 
       # @return [String] the document's bytes
       def to_json(*)
-        scope = adapter.scope(@source.scope.dup) # the caller's own stays unread
-        rows = adapter.fetch(plan, scope, viewer: @options.params)
-        Serialize.encoder.encode(rows, @arrangement.layout(plan), tail: tail).body
+        rows = adapter.fetch(@plan, adapter.scope(@relation.dup), viewer: @options.params) # the caller's own stays unread
+        Serialize.encoder.encode(rows, layout, tail: tail).body
       end
 
-      # @return [Array<Array(Plan::Node, Translation)>] for {Explanation}
-      def parts
-        plan.nodes.map { |node| [node, translation(node)] }
+      # @return [String] for each type whether it is read from rows or from records, and why
+      def explain
+        return "#{@translation.serializer.record_type}: the whole document is written from records, because #{refusal}" if refusal
+
+        @plan.nodes.flat_map { |node| explain_type(node, reasons(node)) }.join("\n")
       end
 
       private
 
-      def plan
-        @plan ||= begin
-          request = Plan::Request.new(definition, include: @tree, fields: fields)
-          @arrangement.plan(Plan.compile(definition, request))
-        end
+      # @return [nil] or throws the refusal
+      def prepare
+        @tree = shape(@translation, @options.tree)
+        signature = [@tree, *@members.values, *@shown.values].inspect
+        @plan = Plan.compile(@translation.resource.definition, Shape.new(@tree, @members, :json_api, signature))
+        @plan.nodes.map(&:definition).uniq.each { |one| Document::DeclarationCheck.of(one) }
+        check_types
+        check_records
       end
 
-      def definition
-        @translation.resource.definition
+      # @return [Hash{Symbol => Hash}] the part of the include that exists, by key
+      def shape(translation, tree)
+        relationships = translation.serializer.relationships_to_serialize || {}
+        tree = tree.select { |name, _| relationships.key?(name) } # jsonapi-serializer passes over the others
+        attributes = chosen(translation, translation.serializer.attributes_to_serialize)
+        shown = chosen(translation, relationships)
+        written = shown.reject { |name| relationships[name].bare? && !tree.key?(name) }
+        reason = translation.obstacle(attributes + (written | tree.keys))
+        throw(:refusal, "#{translation.serializer.name} #{reason}") if reason
+
+        @shown[translation] = shown.map { |name| relationships[name].key.to_sym }
+        add_members(translation, attributes + written.map { |name| relationships[name].key.to_sym })
+        tree.to_h { |name, below| [relationships[name].key.to_sym, shape(translation.related(name), below)] }
+      end
+
+      # @return [Array<Symbol>] the names that are written, in the order of the fields
+      def chosen(translation, members)
+        fieldset = @options.fieldset(translation.serializer.record_type)
+        (fieldset ? (members || {}).slice(*fieldset) : members || {}).keys
+      end
+
+      # A plan has one list of members for a type, and finds included records by it.
+      def add_members(translation, names)
+        same = @members.keys.find { |other| other.serializer.record_type == translation.serializer.record_type }
+        return if (@members[translation] ||= names) == names && (same.nil? || same.equal?(translation))
+
+        throw(:refusal, "#{translation.serializer.record_type} is written in two ways")
+      end
+
+      # jsonapi-serializer writes a record that is included again, also when it is one of the primary data.
+      def check_types
+        type = @plan.root.definition.type
+        throw(:refusal, "the include leads to #{type} again, which only records show as they should be") if
+          @plan.nodes.drop(1).any? { |node| node.definition.type == type }
+      end
+
+      # What a relation loads by itself it loads with its records; and a record is found by its primary key.
+      def check_records
+        by_records = @plan.nodes.select { |node| reasons(node).any? }
+        throw(:refusal, "the relation loads what its records lead to") if by_records.any? && loads?
+        other = by_records.find { |node| node.definition.id_column != adapter_of(node).primary_key } or return
+        throw(:refusal, "the id of #{other.definition.type}, #{other.definition.id_column}, may be that of several records")
+      end
+
+      def loads?
+        return @relation.opts[:eager] || @relation.opts[:eager_graph] unless @relation.respond_to?(:preload_values)
+
+        [@relation.preload_values, @relation.includes_values, @relation.eager_load_values].any?(&:any?)
       end
 
       def adapter
-        Document::DeclarationCheck.of(definition)
+        adapter_of(@plan.root)
       end
 
-      def translation(node)
-        node.definition.resource.translation
+      def adapter_of(node)
+        Document::DeclarationCheck.of(node.definition)
       end
 
-      # The part of the include that exists, as far as rows can take it.
-      def walkable(translation, tree)
-        tree.each_with_object({}) do |(name, below), walked|
-          relationship = (translation.serializer.relationships_to_serialize || {})[name] or next # as jsonapi-serializer: passed over
-          reader = translation.association(name)
-          reason = reader.walks? && reader.links? ? obstacle(relationship, reader.target) : reader.reason
-          raise DeclarationError, "#{translation.serializer.name} includes #{name}, and #{reason}" if reason
-
-          walked[name] = walkable(reader.target, below)
+      # @return [Array<String>] why the records of a node are loaded
+      def reasons(node)
+        @plan.derive([:model_reasons, node.path]) do
+          translation = node.definition.resource.translation
+          Rows::ModelReasons.of(node, adapter_of(node)).map do |reason|
+            key = reason[/\A(\S+): its block takes the record\z/, 1]
+            method = translation.method_reason(key.to_sym) if key
+            method ? "#{key}: #{method}" : reason
+          end
         end
       end
 
-      # jsonapi-serializer writes a record that is included again, also when it is one of the primary data; and it looks for fields,
-      # and for records that it has written, by the type that the relationship names.
-      def obstacle(relationship, target)
-        type = target.serializer.record_type
-        return "it leads to #{type} again, which only records show as they should be" if type == @translation.serializer.record_type
-
-        "its linkage has another type than its records" unless relationship.static_record_type == type
+      def layout
+        escape = Serialize.escape
+        @plan.derive([:layout, escape]) { Layout.new(@plan, @tree, @shown, escape: escape) }
       end
 
-      # Everything that could be refused is refused before anything is read.
-      def check
-        @reached.each_key { |translation| check_type(translation) }
-        [definition, *plan.nodes.map(&:definition)].uniq.each { |one| Document::DeclarationCheck.of(one) }
-        check_preloads(plan.nodes.drop(1))
-      rescue BadRequest => error # more paths or levels than a resource takes
-        raise DeclarationError, error.message
+      def explain_type(node, reasons)
+        at = " (#{node.path})" unless node.path.empty?
+        return "#{node.definition.type}#{at}: from rows (#{columns(node)})" if reasons.empty?
+
+        ["#{node.definition.type}#{at}: loaded as records, in one statement; #{ADVICE}", *reasons.map { |reason| "  #{reason}" }]
       end
 
-      def check_type(translation)
-        refuse(translation, "cannot be a resource: #{translation.obstacle}") if translation.obstacle
-
-        chosen(translation, translation.serializer.attributes_to_serialize).each do |attribute|
-          reason = MemberTranslation.obstacle(attribute)
-          refuse(translation, "writes #{attribute.key}, and #{reason}") if reason
-        end
-        @arrangement.written(translation).each do |relationship|
-          reason = translation.association(relationship.name).reason
-          refuse(translation, "writes #{relationship.name}, and #{reason}") if reason
-        end
-      end
-
-      def chosen(translation, members)
-        fieldset = @options.fieldset(translation.serializer.record_type)
-        fieldset ? (members || {}).slice(*fieldset).values : (members || {}).values
-      end
-
-      # Records that the relation loads by itself are there to be read: they are not loaded once more.
-      def check_preloads(included)
-        loaded = Preloading.of(@source.scope)
-        return if loaded.empty?
-
-        raise DeclarationError, "the relation loads what its records lead to" if @translation.opaque?
-
-        again = included.find { |node| translation(node).opaque? && loaded.dig(*node.path.split(".").map(&:to_sym)) } or return
-        raise DeclarationError, "the relation loads #{again.path} by itself"
-      end
-
-      # Of the types whose fields were chosen, and of those with relationships whose linkage is not wanted.
-      def fields
-        @reached.each_key.with_object({}) do |translation, fields|
-          attributes = chosen(translation, translation.serializer.attributes_to_serialize).map(&:key)
-          names = attributes + @arrangement.written(translation).map(&:name)
-          (fields[translation.serializer.record_type.to_s] ||= []).concat(names)
-        end
-      end
-
-      # What is included of each type. A lazy relationship that is so at one place and not at another, and two serializers of one
-      # type, are more than a plan can express.
-      def reached(translation, tree, found)
-        before = found[translation]
-        refuse(translation, "is reached with and without its lazy relationships") if before && lazy?(translation, before ^ tree.keys)
-        refuse(translation, "is not the only serializer of its type") if !before && found.any? { |other, _| same_type?(other, translation) }
-
-        found[translation] = (before || Set.new) | tree.keys
-        tree.each { |relationship, below| reached(translation.association(relationship).target, below, found) }
-        found
-      end
-
-      def refuse(translation, reason)
-        raise DeclarationError, "#{translation.serializer.name} #{reason}"
-      end
-
-      def lazy?(translation, names)
-        names.any? { |name| translation.serializer.relationships_to_serialize[name].lazy_load_data }
-      end
-
-      def same_type?(one, other)
-        one.serializer.record_type == other.serializer.record_type
+      def columns(node)
+        node.columns.map { |column| [*column.path, column.name].join(".") }.join(", ")
       end
 
       def tail
-        around = { meta: @options.meta, links: @options.links }.reject { |_, value| Blank.blank?(value) }
+        around = { meta: @options.meta, links: @options.links }.reject { |_, value| Serializer.blank?(value) }
         around.map { |name, value| ",\"#{name}\":#{JsonText.of(value)}" }.join
       end
     end

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # One declared relationship: how its linkage is made of a record, and which serializer writes the related records.
+    # One declared relationship: the linkage of a record, and the serializer of the related records.
     #
     #   relationship = UserSerializer.relationships_to_serialize[:roles]
     #   relationship.linkage(user, {})   # => [{ id: "1", type: :role }]
@@ -24,12 +24,16 @@ module Castellan
         @relationship_type = relationship_type
         @transform_method = transform_method
         @object_block = object_block
-        options.values_at(:serializer, :record_type, :if, :cached, :lazy_load_data).then do |values|
-          @serializer, @record_type, @conditional_proc, @cached, @lazy_load_data = values
-        end
-        read(options)
-        @linked = !Blank.blank?(links)
-        @described = !Blank.blank?(meta)
+        @serializer, @record_type, @conditional_proc, @cached, @lazy_load_data, @preloads =
+          options.values_at(:serializer, :record_type, :if, :cached, :lazy_load_data, :preloads)
+        @links = options[:links] || {}
+        @meta = options[:meta] || {}
+        @polymorphic = polymorphic_of(options[:polymorphic])
+        @object_method_name = options[:object_method_name] || name
+        @given_id_method = options[:id_method_name]
+        @id_method_name = @given_id_method || default_id_method
+        @linked = !Serializer.blank?(links)
+        @described = !Serializer.blank?(meta)
         @serializers = {}
         @types = {}
       end
@@ -39,7 +43,17 @@ module Castellan
         relationship_type == :has_many
       end
 
-      # Writes the relationship into the hash, unless its condition says no.
+      # @return [Boolean] whether it has links or a meta object, which are made of the record
+      def linked_by_record?
+        @linked || @described
+      end
+
+      # @return [Boolean] whether nothing is written of it unless its records are included
+      def bare?
+        lazy_load_data && !linked_by_record?
+      end
+
+      # Writes the relationship into the hash, unless its condition is false.
       # @param included [Boolean] whether the related records are included: then even lazy linkage is written
       def serialize(record, included, params, hash)
         return if conditional_proc && !include_relationship?(record, params)
@@ -57,13 +71,15 @@ module Castellan
 
       # @return [Array<Hash>, Hash, nil] resource identifiers
       def linkage(record, params)
-        return of_ids(ids(record, params), static_record_type) if static_record_type
+        if (type = static_record_type)
+          ids = ids(record, params)
+          return ids.respond_to?(:map) ? ids.map { |id| id_hash(id, type) } : id_hash(ids, type)
+        end
 
         objects = fetch_associated_object(record, params)
-        return unless objects
-        return identifier(objects, params) unless several?(objects)
+        return objects.map { |object| identifier(object, params) } if several?(objects)
 
-        objects.map { |object| identifier(object, params) }
+        identifier(objects, params) if objects
       end
 
       # @return [Array] the related records
@@ -71,10 +87,10 @@ module Castellan
         objects = fetch_associated_object(record, params)
         return objects.to_ary if objects.respond_to?(:to_ary)
 
-        objects.respond_to?(:to_a) && !one_with_members?(objects) ? objects.to_a : [objects]
+        objects.respond_to?(:to_a) && !objects.respond_to?(:each_pair) ? objects.to_a : [objects]
       end
 
-      # @return [Object, nil] what the association, the method or the block answers
+      # @return [Object, nil] what the association, the method or the block returns
       def fetch_associated_object(record, params)
         object_block ? Serializer.call_proc(object_block, record, params) : record.send(object_method_name)
       end
@@ -99,27 +115,15 @@ module Castellan
         @static_record_type ||= find_type
       end
 
-      # @return [Boolean] whether what it writes depends on what is given as `params`
+      # @return [Boolean] whether what it writes depends on `params`
       def params?
-        [object_block, conditional_proc, meta, *(links.values if links.is_a?(Hash))].any? do |block|
-          block.is_a?(Proc) && block.arity >= 0 && block.parameters.size > 1
-        end
+        [object_block, conditional_proc, meta, *(links.values if links.is_a?(Hash))].any? { |block| Serializer.takes_params?(block) }
       end
 
       private
 
-      def read(options)
-        @links = options[:links] || {}
-        @meta = options[:meta] || {}
-        @preloads = Preloading.list(options[:preloads])
-        @polymorphic = polymorphic_of(options[:polymorphic])
-        @object_method_name = options[:object_method_name] || name
-        @given_id_method = options[:id_method_name]
-        @id_method_name = @given_id_method || default_id_method
-      end
-
       def polymorphic_of(option)
-        return false if Blank.blank?(option)
+        return false if Serializer.blank?(option)
 
         option.respond_to?(:keys) ? option : {}
       end
@@ -130,60 +134,33 @@ module Castellan
         to_many? ? :"#{Inflector.singularize(name.to_s)}_ids" : :"#{name}_id"
       end
 
+      # A has_one of ActiveRecord and a to-many of Sequel have no method for the ids: the association itself is read.
       def ids(record, params)
-        return ids_of_block(Serializer.call_proc(object_block, record, params)) if object_block
-        return record.public_send(id_method_name) if @given_id_method || Serializer.answers?(record, id_method_name)
+        return ids_of(fetch_associated_object(record, params), id_method_name) if object_block
+        return record.public_send(id_method_name) if @given_id_method || Serializer.answers?(record, id_method_name) ||
+                                                     !record.respond_to?(object_method_name, true) || object_method_name == id_method_name
 
-        ids_of_association(record)
+        ids_of(record.send(object_method_name), :id)
       end
 
-      def ids_of_block(objects)
-        several?(objects) ? objects.map { |object| object.public_send(id_method_name) } : attempt(objects, id_method_name)
-      end
+      def ids_of(objects, method)
+        return objects.map { |object| object.public_send(method) } if several?(objects)
 
-      # A has_one of ActiveRecord and a to-many of Sequel have no such method: the association itself is asked.
-      def ids_of_association(record)
-        return record.public_send(id_method_name) unless record.respond_to?(object_method_name,
-                                                                            true) && object_method_name != id_method_name
-
-        objects = record.send(object_method_name)
-        several?(objects) ? objects.map(&:id) : attempt(objects, :id)
-      end
-
-      def attempt(object, name)
-        object.public_send(name) if object.respond_to?(name)
-      end
-
-      def of_ids(ids, type = static_record_type)
-        return ids.map { |id| id_hash(id, type) } if to_list?(ids)
-
-        id_hash(ids, type)
-      end
-
-      def to_list?(ids)
-        ids.respond_to?(:map)
+        objects.public_send(method) if objects.respond_to?(method)
       end
 
       def identifier(record, params)
-        id_hash(record.public_send(id_method_name), type_of(record, params))
-      end
-
-      def type_of(record, params)
         serializer = serializer_for(record, params)
-        @types[serializer] ||= Names.transform(serializer.record_type, transform_method)
+        id_hash(record.public_send(id_method_name), @types[serializer] ||= Names.transform(serializer.record_type, transform_method))
       end
 
       def id_hash(id, type)
-        { id: id.to_s, type: type } unless Blank.blank?(id)
+        { id: id.to_s, type: type } unless Serializer.blank?(id)
       end
 
-      # A Struct is a list of its values to Ruby, and one record to whoever relates it.
+      # A Struct is a list of its values to Ruby, and one record to a relationship.
       def several?(objects)
-        objects.respond_to?(:map) && !one_with_members?(objects)
-      end
-
-      def one_with_members?(object)
-        object.respond_to?(:each_pair)
+        objects.respond_to?(:map) && !objects.respond_to?(:each_pair)
       end
 
       def links_of(record, params)
@@ -195,10 +172,8 @@ module Castellan
       def find_serializer
         return if polymorphic || serializer.is_a?(Proc)
         return by_name(serializer) if serializer.is_a?(Symbol) || serializer.is_a?(String)
-        return serializer if serializer
-        return if object_block
 
-        by_name(to_many? ? Inflector.singularize(name.to_s) : name)
+        serializer || (by_name(to_many? ? Inflector.singularize(name.to_s) : name) unless object_block)
       end
 
       def find_type

@@ -18,8 +18,8 @@ module Castellan
         @included = included
         @attributes = chosen(serializer.attributes_to_serialize)
         @relationships = chosen(serializer.relationships_to_serialize)
-        @links = serializer.data_links unless Blank.blank?(serializer.data_links)
-        @meta = serializer.meta_to_serialize unless Blank.blank?(serializer.meta_to_serialize)
+        @links = serializer.data_links unless Serializer.blank?(serializer.data_links)
+        @meta = serializer.meta_to_serialize unless Serializer.blank?(serializer.meta_to_serialize)
         @store = serializer.cache_store_instance
         @cached, @uncached = divided(serializer.relationships_to_serialize.values) if @store && @relationships
       end
@@ -27,43 +27,36 @@ module Castellan
       # @return [Hash]
       def call(record)
         object = @store ? kept(record) : written(record, @relationships)
-        object[:meta] = meta_of(@meta, record) if @meta
+        object[:meta] = meta(record) if @meta
         object
       end
 
-      # @return [Hash]
+      private
+
       def attributes(record)
-        hash = {}
-        @attributes.each { |attribute| attribute.serialize(record, @params, hash) }
-        hash
+        @attributes.each_with_object({}) { |attribute, hash| attribute.serialize(record, @params, hash) }
       end
 
-      # @param relationships [Array<Relationship>]
-      # @return [Hash]
       def relationships(record, relationships)
         relationships.each_with_object({}) do |relationship, hash|
           relationship.serialize(record, @included.include?(relationship.name), @params, hash)
         end
       end
 
-      # @return [Hash]
       def links(record)
-        @links.each_with_object({}) { |(_, link), hash| link.serialize(record, @params, hash) }
+        @links.each_value.with_object({}) { |link, hash| link.serialize(record, @params, hash) }
       end
 
-      # @return [Object]
-      def meta_of(meta, record)
-        case meta
-        when Proc then Serializer.call_proc(meta, record, @params)
-        when Hash then meta
-        else record.public_send(meta)
+      def meta(record)
+        case @meta
+        when Proc then Serializer.call_proc(@meta, record, @params)
+        when Hash then @meta
+        else record.public_send(@meta)
         end
       end
 
-      private
-
       def chosen(members)
-        return if Blank.blank?(members)
+        return if Serializer.blank?(members)
 
         @fieldset ? members.slice(*@fieldset).values : members.values
       end
@@ -98,7 +91,7 @@ module Castellan
 
       def identified(record)
         id = @serializer.id_from_record(record, @params)
-        { id: Blank.blank?(id) ? nil : id.to_s, type: @type }
+        { id: Serializer.blank?(id) ? nil : id.to_s, type: @type }
       end
     end
   end

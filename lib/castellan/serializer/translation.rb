@@ -1,31 +1,28 @@
 # frozen_string_literal: true
 
-require_relative "preloading"
-require_relative "member_translation"
-require_relative "relationship_translation"
-
 module Castellan
   module Serializer
-    # Builds the {Resource} that stands for one serializer over one model.
+    # Builds the {Resource} that reads one serializer's records as rows of one model.
     #
-    #   translation = Translation.of(UserSerializer, User)
-    #   translation.resource   # => a Castellan::Resource
-    #   translation.opaque?    # => true: the records are loaded
-    #   translation.reasons    # => { full_name: "its block takes the record" }
+    #   translation = Translation.for(UserSerializer, User)
+    #   translation.resource                   # => a Castellan::Resource with `translation`
+    #   translation.obstacle([:roles, :posts]) # => "writes posts, and its block takes the record"
     #
-    # An attribute that is no column becomes one whose block takes the record: then the records of the type are loaded, once, and linkage
-    # stays rows. Made once for a serializer and a model, and gone with the serializer when its file is reloaded.
+    # Members have their keys as names. An attribute that is no column is a block of the record, so the type is loaded as records, once.
+    # Made once for a serializer and a model, and gone with the serializer when its file is reloaded.
     class Translation
-      # @return [Class] the serializer
+      NAME = /\A[[:alnum:]](?:[-_[:alnum:]]*[[:alnum:]])?\z/ # JSON:API 1.1, "Member Names", as resources demand them
+      RESERVED = %i[id type].freeze
+      private_constant :NAME, :RESERVED
+
+      # @return [Class]
       # @return [Object] the rows adapter of the model
-      # @return [Hash{Symbol => String}] the attributes that need records, and why
-      # @return [String, nil] why no resource can stand for the serializer
-      attr_reader :serializer, :adapter, :reasons, :obstacle
+      attr_reader :serializer, :adapter
 
       # @param model [Class] of ActiveRecord or Sequel
       # @return [Translation]
       # @raise [DeclarationError] for a model that cannot be read as rows
-      def self.of(serializer, model)
+      def self.for(serializer, model)
         known = serializer.instance_variable_get(:@castellan_translations) ||
                 serializer.instance_variable_set(:@castellan_translations, {}.compare_by_identity)
         known[model] ||= new(serializer, model)
@@ -35,96 +32,117 @@ module Castellan
         serializer.record_type!
         @serializer = serializer
         @adapter = Rows.for(model)
-        @associations = (serializer.relationships_to_serialize || {}).transform_values do |relationship|
-          RelationshipTranslation.new(relationship, serializer, adapter)
-        end
-        attributes = serializer.attributes_to_serialize || {}
-        @reasons = attributes.transform_values { |attribute| MemberTranslation.reason(attribute, adapter) }.compact.freeze
-        @obstacle = find_obstacle
+        @attributes = serializer.attributes_to_serialize || {}
+        @relationships = serializer.relationships_to_serialize || {}
+        @reasons = {}
       end
 
-      # @return [Class]
-      def model
-        adapter.model
-      end
-
-      # @return [Boolean]
-      def opaque?
-        reasons.any?
-      end
-
-      # @return [RelationshipTranslation] how rows see that relationship
-      def association(name)
-        @associations.fetch(name)
-      end
-
-      # @return [Symbol, nil] the column that rows are identified by
+      # @return [Symbol, nil] the column whose value is written as the id; nil where only the record has it
       def id_column
-        @id_column ||= RelationshipTranslation.id_column(serializer, adapter) || adapter.primary_key
+        return @id_column if defined?(@id_column)
+
+        name = serializer.record_id || adapter.primary_key
+        overridden = serializer.method(:id_from_record).owner != ClassMethods ||
+                     (serializer.record_id.nil? && adapter.model.instance_method(:id).owner == adapter.model)
+        @id_column = (name.to_sym if !overridden && name.respond_to?(:to_sym) && identifies?(name.to_sym))
       end
 
-      # @return [Boolean] whether the id that is written is that column's
-      def id_of_column?
-        !RelationshipTranslation.id_column(serializer, adapter).nil?
+      # @param names [Array<Symbol>] keys of attributes and names of relationships that are written or included
+      # @return [String, nil] why rows cannot write a document with them
+      def obstacle(names)
+        return "its id is not a column that the model reads as it is" unless id_column
+        return "its links are made of the record" unless Serializer.blank?(serializer.data_links)
+        return "its meta is made of the record" unless Serializer.blank?(serializer.meta_to_serialize)
+
+        names.each { |name| (reason = reason(name)) && (return "writes #{name}, and #{reason}") }
+        nil
       end
 
-      # @return [Array<Relationship>] those whose linkage is read from rows
-      def linked
-        @linked ||= (serializer.relationships_to_serialize || {}).values.select { |relationship| association(relationship.name).links? }
+      # @return [Translation] of a relationship's serializer and model
+      def related(name)
+        relationship = @relationships.fetch(name)
+        Translation.for(relationship.static_serializer, adapter.association(relationship.object_method_name.to_sym).model)
       end
 
-      # @return [Class] a resource; each has `translation`
+      # @return [Class] declares the members that rows can write
       def resource
         @resource ||= declare
       end
 
-      # What records of this type need loaded before they are written: what is declared, and the associations of its relationships.
-      # @param fieldset [Array<Symbol>, nil] the members that are written
-      # @param included [Array<Symbol>] the relationships whose records are included
-      # @return [Array<Symbol, Hash>]
-      def preloads(fieldset, included)
-        declared = chosen(serializer.attributes_to_serialize, fieldset) + chosen(serializer.relationships_to_serialize, fieldset)
-        (declared.flat_map(&:preloads) + walked(fieldset, included).select(&:preload?).map(&:association_name)).uniq
-      end
+      # @return [String, nil] why an attribute that is a method needs the record; nil for a column and for a block
+      def method_reason(key)
+        name = @attributes[key]&.column&.to_sym or return
+        return "#{name} is neither a column nor an association of #{adapter.plural_name}" unless adapter.columns.include?(name)
 
-      # The associations of its relationships that the loaded records may be able to load for all of them at once; see {Preloading}.
-      # @return [Array<Symbol>]
-      def preloads_afterwards(fieldset, included)
-        walked(fieldset, included).select(&:preload_afterwards?).map(&:association_name).uniq
+        "#{name} is private" if adapter.model.private_method_defined?(name)
       end
 
       private
 
-      def walked(fieldset, included)
-        readers = chosen(serializer.relationships_to_serialize, fieldset).map { |one| association(one.name) }
-        walks = walks?(fieldset)
-        readers.reject { |reader| !included.include?(reader.name) && (walks ? reader.left? : reader.unread?) }
+      def identifies?(column)
+        adapter.columns.include?(column) && adapter.identifies?(column)
       end
 
-      # Whether what is written is made of the record, by a block, say, that may walk any of its associations.
-      def walks?(fieldset)
-        return true if !id_of_column? || made_of_records
-
-        chosen(serializer.attributes_to_serialize, fieldset).any? { |attribute| attribute.from || reasons.key?(attribute.key) }
+      def reason(name)
+        @reasons.fetch(name) do
+          relationship = @relationships[name]
+          @reasons[name] = relationship ? relationship_reason(relationship) : attribute_reason(@attributes.fetch(name))
+        end
+      rescue DeclarationError, NameError => error # a serializer of the name is missing: raised when a record is written
+        @reasons[name] = error.message
       end
 
-      def chosen(members, fieldset)
-        members ||= {}
-        fieldset ? members.slice(*fieldset).values : members.values
+      def attribute_reason(attribute)
+        return "its condition takes the record" if attribute.conditional_proc
+        return "a relationship has its key" if @relationships.each_value.any? { |one| one.key == attribute.key }
+
+        "no resource may call an attribute #{attribute.key}" if RESERVED.include?(attribute.key) || !NAME.match?(attribute.key)
       end
 
-      def find_obstacle
-        return "its id is not a column that the model reads as it is" unless id_of_column?
-        return "its id, #{id_column}, may be that of several records" if opaque? && id_column != adapter.primary_key
+      def relationship_reason(relationship)
+        return "its block takes the record" if relationship.object_block
+        return "its condition takes the record" if relationship.conditional_proc
+        return "its links or meta are made of the record" if relationship.linked_by_record?
 
-        both = [*serializer.attributes_to_serialize&.keys] & [*serializer.relationships_to_serialize&.keys]
-        both.any? ? "#{both.first} is an attribute and a relationship" : made_of_records
+        name = relationship.object_method_name.to_sym
+        association = (adapter.association(name) if adapter.associations.include?(name))
+        return "#{name} is not an association of #{adapter.plural_name}" unless association
+        return "#{name} is read by a method of the model's own" unless generated?(name)
+
+        related_reason(relationship, association)
       end
 
-      def made_of_records
-        return "its links are made of the record" unless Blank.blank?(serializer.data_links)
+      def related_reason(relationship, association)
+        target = relationship.static_serializer
+        return "its records are of several types" unless association.model && target.respond_to?(:relationships_to_serialize)
+        return "#{association.name} is a #{association.macro}" unless association.to_many? == relationship.to_many?
+        return "its linkage has the type #{relationship.static_record_type}" unless relationship.static_record_type == target.record_type
 
-        "its meta is made of the record" unless Blank.blank?(serializer.meta_to_serialize)
+        id = related(relationship.name).id_column or return "the id of a related record is not a column"
+        method = relationship.id_method_name.to_sym
+        linked = association.macro == :belongs_to ? key?(method, association, id) : ids?(method, relationship, association, id)
+        "the linked ids come from the method #{method}" unless linked
+      end
+
+      def key?(method, association, id)
+        method == association.owner_key && association.foreign_key_of?(id) && identifies?(method)
+      end
+
+      # The reader of ids that ActiveRecord makes for the association, or none (Sequel, a has_one).
+      def ids?(method, relationship, association, id)
+        name = relationship.object_method_name
+        own = relationship.to_many? ? :"#{Inflector.singularize(name.to_s)}_ids" : :"#{name}_id"
+        return false if id != association.adapter.primary_key || method != own || adapter.columns.include?(method)
+
+        generated?(method) || !(adapter.model.method_defined?(method) || adapter.model.private_method_defined?(method))
+      end
+
+      # Whether the ORM defined the method, and nobody overrides it.
+      def generated?(method)
+        return false unless adapter.model.method_defined?(method)
+
+        owner = adapter.model.instance_method(method).owner
+        !owner.is_a?(Class) && (owner.name.nil? || owner.name.end_with?("GeneratedAssociationMethods"))
       end
 
       def declare
@@ -132,41 +150,34 @@ module Castellan
         Class.new(Castellan::Resource) do
           define_singleton_method(:name) { translation.serializer.name }
           define_singleton_method(:translation) { translation }
-          model translation.model
+          model translation.adapter.model
           type translation.serializer.record_type
           id translation.id_column
-          key_transform translation.send(:key_transform)
-          translation.send(:declare_attributes, self)
-          translation.send(:declare_relationships, self)
+          key_transform :none
+        end.tap { |resource| declare_members(resource) }
+      end
+
+      def declare_members(resource)
+        @attributes.each_value { |attribute| declare_attribute(resource, attribute) unless reason(attribute.key) }
+        @relationships.each_value do |relationship|
+          next if reason(relationship.name)
+
+          related = -> { related(relationship.name).resource }
+          from = relationship.object_method_name
+          resource.public_send(relationship.relationship_type, relationship.key.to_sym, from: from, resource: related)
         end
       end
 
-      # Attributes are declared by their keys, which a transform leaves as they are.
-      def declare_attributes(resource)
-        (serializer.attributes_to_serialize || {}).each_value do |attribute|
-          next if MemberTranslation.obstacle(attribute)
-          next declare_block(resource, attribute) if reasons.key?(attribute.key)
+      def declare_attribute(resource, attribute)
+        key = attribute.key
+        return resource.attribute(key, from: attribute.from.join("."), as_stored: attribute.as_stored) if attribute.from
 
-          column = attribute.from || attribute.column
-          from = { from: Array(column).join(".") } unless column == attribute.key
-          resource.attribute(attribute.key, as_stored: attribute.as_stored, **from.to_h)
+        column = attribute.column&.to_sym
+        if column.nil? || method_reason(key)
+          resource.attribute(key, preloads: attribute.preloads) { |record, params| attribute.value(record, params) }
+        else
+          resource.attribute(key, from: (column.name unless column == key), as_stored: attribute.as_stored)
         end
-      end
-
-      def declare_block(resource, attribute)
-        resource.attribute(attribute.key, preloads: attribute.preloads) { |record, params| attribute.value(record, params) }
-      end
-
-      def declare_relationships(resource)
-        linked.each do |relationship|
-          reader = association(relationship.name)
-          from = reader.association_name unless reader.association_name == relationship.name
-          resource.public_send(relationship.relationship_type, relationship.name, from: from, resource: -> { reader.target.resource })
-        end
-      end
-
-      def key_transform
-        RelationshipTranslation.key_transform(linked) || :none
       end
     end
   end

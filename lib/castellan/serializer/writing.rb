@@ -50,39 +50,53 @@ module Castellan
 
       # @return [String]
       def explain
-        Explanation.new(@class, source, @options).to_s
+        return "#{@class.record_type}: the records that were given, each asked for what is written" unless relation?
+
+        RelationDocument.new(@class, relation, @options).explain
       end
 
       private
 
-      # @return [Source, nil]
-      def source
-        Source.of(@resource) unless @options.is_collection == false
+      # Whether a relation or dataset was given that has not been read; records that were built in an association are in no table.
+      def relation?
+        return false if @options.is_collection == false
+        return @resource.respond_to?(:model) if defined?(::Sequel::Dataset) && @resource.is_a?(::Sequel::Dataset)
+        return false unless defined?(::ActiveRecord::Relation) && @resource.is_a?(::ActiveRecord::Relation) && !@resource.loaded?
+
+        !association? || (@resource.proxy_association.owner.persisted? && @resource.proxy_association.target.empty?)
       end
 
-      # What a class writes over them is what is written.
+      # A relation that was made from an association (`posts.published`) is none.
+      def association?
+        @resource.is_a?(::ActiveRecord::Associations::CollectionProxy)
+      end
+
+      def relation
+        @resource.respond_to?(:proxy_association) && association? ? @resource.scope : @resource
+      end
+
+      # Whether the class defines none of the methods that write a document: what it defines is written.
       def generic?
-        %i[hash_for_collection to_hash].all? { |name| @serializer.method(name).owner.equal?(Serializer) } && !json_of_its_own?
+        %i[hash_for_collection to_hash].all? { |name| @serializer.method(name).owner.equal?(Serializer) } && !own_json?
       end
 
-      def json_of_its_own?
+      def own_json?
         @serializer.respond_to?(:as_json) && !@serializer.method(:as_json).owner.equal?(Object)
       end
 
-      # As ActiveSupport asks what is to be JSON.
       def hash_for_json
-        json_of_its_own? ? @serializer.as_json : @serializer.to_hash
+        own_json? ? @serializer.as_json : @serializer.to_hash
       end
 
-      # @return [RelationDocument, nil] nil where the include leads through what only records know
+      # @return [RelationDocument, nil]
       def document
-        return unless (given = source) && generic?
+        return unless relation? && generic?
 
-        document = RelationDocument.new(@class, given, @options)
-        document if document.rows?
+        document = RelationDocument.new(@class, relation, @options)
+        document unless document.refusal
       end
 
-      # What rows have no word for (an id that is nil, a number that is none), and what they turn out not to know, is written of records.
+      # What rows cannot write (an id that is nil, a number that is none) is written from records.
       def written(document)
         document.to_json
       rescue EncodingError, DeclarationError
@@ -90,18 +104,14 @@ module Castellan
       end
 
       def records
-        given = source
-        return RelationDocument.records(@class, given, @options) if given
+        return Preloading.new(@options).call(@class, @resource.to_enum(:each).to_a) unless relation?
 
-        AssociationTree.complete(@resource.to_enum(:each).to_a, @class, @options)
+        loaded = relation.dup # the caller's own stays unread
+        Preloading.new(@options).call(@class, loaded.respond_to?(:to_ary) ? loaded.to_a : loaded.all)
       end
 
-      # What stands beside the data.
       def around
-        around = {}
-        around[:meta] = @options.meta unless Blank.blank?(@options.meta)
-        around[:links] = @options.links unless Blank.blank?(@options.links)
-        around
+        { meta: @options.meta, links: @options.links }.reject { |_, value| Serializer.blank?(value) }
       end
 
       def primary

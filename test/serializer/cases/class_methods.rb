@@ -18,20 +18,6 @@ module SerializerCases
     end
   }
   {
-    "record_hash" => ->(one) { one.record_hash(movie, nil, nil) },
-    "record_hash with everything" => ->(one) { one.record_hash(movie, %i[asked studio name], [:studio], { word: "w" }) },
-    "record_hash with no fields" => ->(one) { one.record_hash(movie, [], []) },
-    "attributes_hash" => ->(one) { one.attributes_hash(movie) },
-    "attributes_hash of fields" => ->(one) { one.attributes_hash(movie, %i[asked name], { word: "w" }) },
-    "relationships_hash" => ->(one) { one.relationships_hash(movie) },
-    "relationships_hash of some" => ->(one) {
-      one.relationships_hash(movie, one.relationships_to_serialize.slice(:studio), nil, [:studio])
-    },
-    "relationships_hash of fields" => ->(one) { one.relationships_hash(movie, nil, [:actors]) },
-    "relationships_hash of no fields" => ->(one) { one.relationships_hash(movie, nil, []) },
-    "links_hash" => ->(one) { [one.links_hash(movie), one.links_hash(movie, { word: "w" })] },
-    "meta_hash" => ->(one) { [one.meta_hash(movie), one.meta_hash(movie, { word: "w" })] },
-    "id_hash" => ->(one) { [one.id_hash(1, :movie), one.id_hash("", :movie), one.id_hash(nil, :movie, true)] },
     "id_from_record" => ->(one) { one.id_from_record(movie, {}) },
     "run_key_transform" => ->(one) { [one.run_key_transform("release_year"), one.run_key_transform(:a)] },
     "reflected_record_type" => ->(one) { one.reflected_record_type },
@@ -41,8 +27,7 @@ module SerializerCases
     "validate_includes!" => ->(one) { one.validate_includes!(%i[actors studio]) && :valid },
     "validate_includes! of what is not there" => ->(one) { one.validate_includes!(%i[actors nope]) },
     "declared names" => ->(one) {
-      [one.attributes_to_serialize.keys, one.relationships_to_serialize.keys, one.data_links.keys, one.record_type, one.record_id,
-       one.cachable_relationships_to_serialize.keys, one.uncachable_relationships_to_serialize.keys]
+      [one.attributes_to_serialize.keys, one.relationships_to_serialize.keys, one.data_links.keys, one.record_type, one.record_id]
     },
     "record_cache_options of all fields" => ->(one) { one.cache_store_instance.inspect }
   }.each do |name, body|

@@ -24,15 +24,12 @@ module Castellan
           records.all? { |record| @model.is_a?(Class) ? record.is_a?(@model) : record.is_a?(Hash) }
         end
 
-        # Sequel loads associations only with their owners, so these are loaded again to copy from.
         # (see ObjectRows::Instances#preload)
         def preload(records, names)
-          tops = names.flat_map { |name| name.is_a?(Hash) ? name.keys : [name] }
-          missing = records.reject { |record| tops.all? { |name| loaded?(record, name) } }
-          return if missing.empty?
-
-          found = @model.where(@model.primary_key => missing.map(&:pk)).eager(*names).all.to_h { |record| [record.pk, record] }
-          missing.each { |record| take(record, found[record.pk], tops) }
+          names.flat_map { |name| name.is_a?(Hash) ? name.to_a : [[name, nil]] }.each do |name, below|
+            missing = records.reject { |record| loaded?(record, name) }
+            @model.dataset.eager(below ? { name => below } : name).send(:eager_load, missing) if missing.any?
+          end
         end
 
         # (see ObjectRows::Instances#loads_at_once?)
@@ -49,14 +46,6 @@ module Castellan
         # @return [Boolean]
         def stored?(records)
           records.all? { |record| record.is_a?(::Sequel::Model) ? record.is_a?(@model) && !record.new? : !@model.is_a?(Class) }
-        end
-
-        private
-
-        def take(record, found, names)
-          return unless found
-
-          names.each { |name| record.associations[name] = found.associations[name] unless record.associations.key?(name) }
         end
       end
     end

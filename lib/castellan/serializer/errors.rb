@@ -1,9 +1,13 @@
 # frozen_string_literal: true
 
-require_relative "error"
-
 module Castellan
   module Serializer
+    # The parent of errors that a client can cause, under the name that jsonapi-serializer has for it.
+    class Error < BadRequest; end
+
+    # Raised for a record without an id in a serializer without `set_id`: a mistake of the developer.
+    class MandatoryField < Castellan::Error; end
+
     # An include that is no relationship of the serializer. A {BadRequest}, because includes come from clients.
     #
     #   rescue Castellan::Serializer::UnsupportedIncludeError => error

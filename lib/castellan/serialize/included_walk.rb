@@ -1,0 +1,54 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serialize
+    # Decides which records a document includes: each once, after the records that it leads to itself.
+    #
+    #   walk = IncludedWalk.new { |place, record, visit| visit.call(inner, related, "7") }
+    #   walk.from(place, record)
+    #   walk.found   # => [#<Found record=related places=[inner]>]
+    #
+    # A *place* is one step of the include with the type of its records (`type`); a record is walked once at each place.
+    class IncludedWalk
+      # An included record and the places that it was reached at, the first of which comes first in the document.
+      Found = Struct.new(:record, :places)
+
+      # @return [Array<Found>] in the order of the document
+      attr_reader :found
+
+      # @yieldparam place [#type]
+      # @yieldparam record [Object]
+      # @yieldparam visit [Method] to be called with the place, the record and the id of each related record
+      def initialize(&related)
+        @related = related
+        @visit = method(:visit)
+        @walked = Hash.new { |walked, place| walked[place] = {} }.compare_by_identity
+        @known = Hash.new { |known, type| known[type] = {} }
+        @found = []
+      end
+
+      # Marks a record as written, as primary data is.
+      def write(type, id)
+        @known[type][id] = Found.new(nil, [])
+      end
+
+      # Walks what a primary record leads to.
+      def from(place, record)
+        @related.call(place, record, @visit)
+      end
+
+      private
+
+      def visit(place, record, id)
+        return if @walked[place][id]
+
+        @walked[place][id] = true
+        from(place, record)
+        known = @known[place.type]
+        return known[id].places << place if known.key?(id)
+
+        @found << (known[id] = Found.new(record, [place]))
+      end
+    end
+  end
+end
