@@ -55,17 +55,11 @@ static void encoder_records(struct encoder *encoder)
     struct section *root = encoder->sections;
     encoder->result = rb_ary_new_capa(root->source.size);
     for (long row = 0; row < root->source.size; row++) {
-        VALUE id = section_id_string(encoder, root, row), bytes, holes;
-        encoder->round++;
-        encoder->included = rb_ary_new();
+        VALUE id = section_id_string(encoder, root, row), bytes;
+        encoder->holes = rb_ary_new();
         encoder_write(encoder, root, row);
         bytes = encoder_take(encoder);
-        holes = encoder_take_holes(encoder);
-        if (encoder->template->compound) {
-            encoder_known(encoder, root, row);
-            encoder_walk(encoder, root, row);
-        }
-        rb_ary_push(encoder->result, rb_ary_new_from_args(4, id, bytes, encoder->included, holes));
+        rb_ary_push(encoder->result, rb_ary_new_from_args(3, id, bytes, encoder->holes));
     }
 }
 

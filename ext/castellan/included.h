@@ -58,29 +58,8 @@ static VALUE encoder_take(struct encoder *encoder)
     return string;
 }
 
-static VALUE encoder_take_holes(struct encoder *encoder)
-{
-    VALUE holes = encoder->holes;
-    encoder->holes = rb_ary_new();
-    return holes;
-}
-
-static void encoder_include_alone(struct encoder *encoder, struct section *section, long row)
-{
-    VALUE key = section_type(section), id = section_id_string(encoder, section, row), bytes;
-    rb_str_cat(key, "/", 1);
-    rb_str_append(key, id);
-    encoder_write(encoder, section, row);
-    bytes = encoder_take(encoder);
-    rb_ary_push(encoder->included, rb_ary_new_from_args(3, key, bytes, encoder_take_holes(encoder)));
-}
-
 static void encoder_include(struct encoder *encoder, struct section *section, long row)
 {
-    if (encoder->each) {
-        encoder_include_alone(encoder, section, row);
-        return;
-    }
     if (encoder->part) {
         rb_ary_push(encoder->included, LONG2NUM(encoder_number(encoder, section)));
         rb_ary_push(encoder->included, section_id_string(encoder, section, row));

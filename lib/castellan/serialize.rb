@@ -3,13 +3,11 @@
 require_relative "errors"
 require_relative "plan"
 require_relative "serialize/unwritable"
-require_relative "serialize/second_look"
 require_relative "serialize/text"
 require_relative "serialize/timestamp"
 require_relative "serialize/decimal"
 require_relative "serialize/values"
 require_relative "serialize/output"
-require_relative "serialize/assembly"
 require_relative "serialize/template"
 require_relative "serialize/included_walk"
 require_relative "serialize/node_rows"
@@ -39,6 +37,31 @@ module Castellan
 
       ActiveSupport::JSON::Encoding.escape_html_entities_in_json ? :rails_html : :rails
     end
+
+    # Encodes, and again with the ORM's type for a member whose value its coder rejects (NaN, an infinite
+    # date, a year BC, text in a numeric column of SQLite). Costs nothing if all values are plain.
+    # @param row_set [Plan::RowSet]
+    # @yieldparam tables [Array<Plan::RowSet::Table>] the row set's tables, or copies with that member computed
+    # @return [Object] the result of the block
+    # @raise [EncodingError] if the ORM's type cannot convert the value either
+    def self.retyping(row_set)
+      tables = row_set.tables
+      begin
+        yield tables
+      rescue EncodingError => error
+        tables = retyped(tables, *error.place) or raise
+        retry
+      end
+    end
+
+    def self.retyped(tables, node = nil, member = nil)
+      table = node && tables[node]
+      return if table.nil? || table.retype.nil? || table.computed&.key?(member)
+
+      texts = table.retype.call(member) or return
+      tables.dup.tap { |all| all[node] = table.dup.tap { |one| one.computed = { **(table.computed || {}), member => texts } } }
+    end
+    private_class_method :retyped
 
     # @return [#encode, #encode_each] {NativeEncoder}; {RubyEncoder} if that is not built or
     #   `CASTELLAN_ENCODER=ruby` is set

@@ -41,18 +41,6 @@ class RandomDocumentsTest < Minitest::Test
     end
   end
 
-  def test_one_record_alone_is_a_document_of_one_record
-    each_document(COUNT / 10) do |root, options, where|
-      next if root.rows.empty? || root.rows.map { |row| row[0].to_s }.uniq!
-
-      plan, row_set = build(root)
-      alone = Ruby.encode_each(row_set, Castellan::Serialize::Template.new(plan, escape: options[:escape])).first
-      single = encode(root, encoder: Ruby, escape: options[:escape], single: true)
-      tail = plan.compound? ? ",\"included\":[#{alone[2].map { |record| record[1] }.join(",")}]" : ""
-      assert_equal single.body, "{\"data\":#{alone[1]}#{tail}}", where
-    end
-  end
-
   private
 
   def native_encoder = Castellan::Serialize::NativeEncoder

@@ -75,7 +75,7 @@ module Castellan
 
       def joined(written)
         body = String.new(encoding: Encoding::UTF_8)
-        holes = written.flat_map do |_, bytes, _, own|
+        holes = written.flat_map do |_, bytes, own|
           start = body.bytesize
           body << bytes << BETWEEN
           own.each_slice(3).flat_map { |offset, hole, id| [start + offset, hole, id] }

@@ -12,7 +12,7 @@ module Castellan
       class << self
         # See {RubyEncoder.encode}.
         def encode(row_set, template, single: false, tail: "")
-          SecondLook.at(row_set) do |tables|
+          Serialize.retyping(row_set) do |tables|
             holes = []
             Output.new(Native.encode(template, tables, single, tail, holes), holes)
           end
@@ -20,12 +20,12 @@ module Castellan
 
         # See {RubyEncoder.encode_each}.
         def encode_each(row_set, template)
-          SecondLook.at(row_set) { |tables| Native.encode_each(template, tables) }
+          Serialize.retyping(row_set) { |tables| Native.encode_each(template, tables) }
         end
 
         # See {RubyEncoder.encode_part}.
         def encode_part(row_set, template)
-          SecondLook.at(row_set) do |tables|
+          Serialize.retyping(row_set) do |tables|
             holes = []
             found = []
             body = Native.encode_part(template, tables, holes, found)

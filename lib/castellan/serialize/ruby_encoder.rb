@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "ruby_encoder/irregular"
-
 module Castellan
   module Serialize
     # Encodes documents in Ruby, row by row: the fallback without a C compiler, and the oracle of the C
@@ -13,8 +11,6 @@ module Castellan
     # Its order is jsonapi-serializer's: by primary record, then by include; a related record follows the
     # records that it includes itself. A linked id without a row appears in linkage only.
     class RubyEncoder
-      include Irregular
-
       # @param row_set [Plan::RowSet]
       # @param template [Template] the template of the row set's plan
       # @param single [Boolean] whether to write one object or null instead of an array
@@ -23,14 +19,14 @@ module Castellan
       # @return [Output]
       # @raise [EncodingError] with type, id and member of a value that cannot be written
       def self.encode(row_set, template, single: false, tail: "")
-        SecondLook.at(row_set) { |tables| new(tables, template).document(single: single, tail: tail) }
+        Serialize.retyping(row_set) { |tables| new(tables, template).document(single: single, tail: tail) }
       end
 
-      # Encodes each primary record separately with its included records, for record caches.
-      # @return [Array<Array(String, String, Array, Array)>] id, bytes, included ([key "type/id", bytes,
-      #   holes] each), holes; offsets of holes count from the start of their own bytes
+      # Encodes each primary record by itself, without included records.
+      # @return [Array<Array(String, String, Array)>] id, bytes, holes; offsets of holes count from the start
+      #   of the record's own bytes
       def self.encode_each(row_set, template)
-        SecondLook.at(row_set) { |tables| new(tables, template).records }
+        Serialize.retyping(row_set) { |tables| new(tables, template).records }
       end
 
       # Encodes the primary records of one batch, separated by commas, and lists the records to include
@@ -38,7 +34,7 @@ module Castellan
       # @return [Array(Output, Array)] the bytes, and a flat list of node position in plan.nodes and id, each
       #   record once, in the order in which {.encode} includes them
       def self.encode_part(row_set, template)
-        SecondLook.at(row_set) { |tables| new(tables, template).part }
+        Serialize.retyping(row_set) { |tables| new(tables, template).part }
       end
 
       def initialize(tables, template)
@@ -46,66 +42,46 @@ module Castellan
         @text = template.text
         @linkage = {}.compare_by_identity
         @sections = template.nodes.map { |parts| NodeRows.new(tables[parts.index], parts) }
-        start
+        @root = @sections.first
+        @body = +""
+        @holes = []
       end
 
       def document(single:, tail:)
-        return nested(single) if @template.nested?
+        rows = 0...(single ? [@root.size, 1].min : @root.size)
+        @body << '{"data":' unless @template.nested?
+        primary(rows, single)
+        return Output.new(@body, @holes) if @template.nested?
 
-        @body << '{"data":'
-        primary(single)
-        included(single) if @template.compound?
-        @body << tail << "}"
-        Output.new(@body, @holes)
+        list(included(rows), ',"included":[', "]") { |section, row| write(section, row) } if @template.compound?
+        Output.new(@body << tail << "}", @holes)
       end
 
       def records
-        root = @sections.first
-        (0...root.size).map do |number|
-          bytes, holes = fragment { write(root, number) }
-          [root.id(number), bytes, @template.compound? ? alone(root, number) : [], holes]
+        (0...@root.size).map do |row|
+          @body = +""
+          @holes = []
+          write(@root, row)
+          [@root.id(row), @body, @holes]
         end
       end
 
       def part
-        root = @sections.first
-        all(root)
-        found = @template.compound? ? reached(root, 0...root.size) : []
+        rows = 0...@root.size
+        list(rows) { |row| write(@root, row) }
+        found = @template.compound? ? included(rows) : []
         [Output.new(@body, @holes), found.flat_map { |section, row| [section.parts.index, section.id(row)] }]
       end
 
       private
 
-      def start
-        @body = +""
-        @holes = []
+      def primary(rows, single)
+        return list(rows, "[", "]") { |row| write(@root, row) } unless single
+
+        rows.none? ? @body << "null" : write(@root, 0)
       end
 
-      def fragment
-        start
-        yield
-        [@body, @holes]
-      end
-
-      def nested(single)
-        primary(single)
-        Output.new(@body, @holes)
-      end
-
-      def primary(single)
-        root = @sections.first
-        return root.size.zero? ? @body << "null" : write(root, 0) if single
-
-        @body << "["
-        all(root)
-        @body << "]"
-      end
-
-      def all(root)
-        list("", 0...root.size, "") { |number| write(root, number) }
-      end
-
-      def list(open, items, close)
+      def list(items, open = "", close = "")
         @body << open
         items.each_with_index do |item, position|
           @body << "," unless position.zero?
@@ -114,131 +90,133 @@ module Castellan
         @body << close
       end
 
-      def included(single)
-        root = @sections.first
-        found = reached(root, single ? (0...[root.size, 1].min) : (0...root.size))
-        @body << ","
-        list('"included":[', found, "]") { |section, number| write(section, number) }
-      end
-
-      def alone(root, number)
-        reached(root, [number]).map { |section, row| ["#{section.parts.type}/#{section.id(row)}", *fragment { write(section, row) }] }
-      end
-
       # @return [Array<Array(NodeRows, Integer)>] the records that these primary records include
-      def reached(root, numbers)
-        forget(root, numbers)
-        found = []
-        numbers.each { |number| walk(root, number, found) }
-        found
+      def included(rows)
+        walk = IncludedWalk.new(@root.type, rows.map { |row| @root.id(row) }) { |section, row, visit| related(section, row, visit) }
+        rows.each { |row| walk.from(@root, row) }
+        walk.found.map { |found| [found.places.first, found.record] }
       end
 
-      # Resets the visited records; primary records count as written.
-      def forget(root, numbers)
-        @walked = @sections.map { {} }
-        @known = Hash.new { |known, type| known[type] = {} }
-        type = root.parts.type
-        return unless @sections.any? { |section| !section.equal?(root) && section.parts.type == type }
-
-        numbers.each { |number| @known[type][root.id(number)] = true }
-      end
-
-      def walk(section, number, found)
+      def related(section, row, visit)
         section.parts.edges.each do |edge|
-          next unless edge.children.any? && edge_shown?(section, number, edge)
+          next unless edge.children.any? && shown?(section.asides&.edges, edge.position, row)
 
-          walk_targets(section.targets(number, edge), edge, found)
+          section.targets(row, edge).each do |kind, id|
+            inner = edge.children[kind] && @sections[edge.children[kind]]
+            other = inner&.row_of(id)
+            visit.call(inner, other, id) if other
+          end
         end
       end
 
-      def walk_targets(targets, edge, found)
-        targets.each do |kind, id|
-          child = edge.children[kind]
-          visit(@sections[child], id, found) if child && !@walked[child][id]
-        end
-      end
-
-      def visit(section, id, found)
-        @walked[section.parts.index][id] = true
-        number = section.number_of(id) or return
-
-        walk(section, number, found)
-        known = @known[section.parts.type]
-        return if known[id]
-
-        known[id] = true
-        found << [section, number]
-      end
-
-      def write(section, number)
+      def write(section, row)
         parts = section.parts
-        return write_irregular(section, number) unless parts.regular
-
-        id = section.id(number)
         @body << parts.open
-        write_id(section, number, id)
-        members(section, number, id)
-        parts.edges.each { |edge| edge(section, number, edge) if edge.before }
+        id = section.id(row)
+        write_id(section, row, id)
+        return write_irregular(section, row, id) unless parts.regular
+
+        parts.members.each_with_index { |member, position| member(section, row, id, position, member.before) }
+        parts.edges.each { |edge| edge(section, row, edge) if edge.before }
         @body << parts.close
         return unless parts.after
 
-        after(section.asides&.after, number)
+        after(section.asides&.after, row)
         @body << "}"
       end
 
-      def write_id(section, number, id)
+      def write_id(section, row, id)
         return @text.append(@body, id) unless id.empty? || (@template.nested? && section.coder(0) == :integer)
-        return Values.append(@body, section.coder(0), section.value(number, 0), @text) if @template.nested?
+        return Values.append(@body, section.coder(0), section.value(row, 0), @text) if @template.nested?
 
-        raise Unwritable.new(:id, section.value(number, 0))
+        raise Unwritable.new(:id, section.value(row, 0))
       rescue Unwritable => error
-        raise Unwritable.locate(error, type: section.parts.type, id: nil, member: "id")
+        raise Unwritable.locate(error, type: section.type, id: nil, member: "id")
       end
 
-      def members(section, number, id)
-        section.parts.members.each_with_index { |member, position| member(section, number, id, member, position) }
-      end
-
-      def member(section, number, id, member, position)
-        @body << member.before
+      def member(section, row, id, position, name)
+        member = section.parts.members[position]
+        @body << name
         return @holes << @body.bytesize << member.hole << id if member.hole
 
-        member_value(section, number, member, position)
-      rescue Unwritable => error
-        raise Unwritable.locate(error, type: section.parts.type, id: id, member: member.key, place: [section.parts.index, position])
-      end
-
-      def member_value(section, number, member, position)
         values = section.computed(position)
-        return @text.append_json(@body, values[number]) if values
+        return @text.append_json(@body, values[row]) if values
 
         coder = member.column && section.coder(member.column)
-        coder or raise ArgumentError, NodeRows.no_coder(section.parts.type, member.key)
-        Values.append(@body, coder, section.value(number, member.column), @text)
+        coder or raise ArgumentError, NodeRows.no_coder(section.type, member.key)
+        Values.append(@body, coder, section.value(row, member.column), @text)
+      rescue Unwritable => error
+        raise Unwritable.locate(error, type: section.type, id: id, member: member.key, place: [section.parts.index, position])
       end
 
-      def edge(section, number, edge)
+      def edge(section, row, edge)
         @body << edge.before
-        ids = section.linked(number, edge)
-        return nest(@sections[edge.child], ids, edge.to_many) if @template.nested?
+        targets(edge, section.linked(row, edge).map { |id| [0, id] })
+      end
 
-        linkage = linkage(edge)
-        return @body << "[" << ids.map { |id| linkage[id] }.join(",") << "]" if edge.to_many
+      # Writes linkage; in the nested format, the related records that have a row.
+      def targets(edge, targets)
+        targets = targets.filter_map { |kind, id| nested_row(edge, kind, id) } if @template.nested?
+        targets = targets.first(1) unless edge.to_many
+        return @body << "null" if targets.empty? && !edge.to_many
 
-        @body << (ids.empty? ? "null" : linkage[ids.first])
+        list(targets, edge.to_many ? "[" : "", edge.to_many ? "]" : "") do |one, other|
+          @template.nested? ? write(one, other) : @body << link(edge, one, other)
+        end
+      end
+
+      def nested_row(edge, kind, id)
+        section = edge.children[kind] && @sections[edge.children[kind]]
+        row = section&.row_of(id)
+        [section, row] if row
       end
 
       # Memoized, because many records link to the same few.
-      # @return [Hash{String => String}] linkage by id
-      def linkage(edge)
-        @linkage[edge] ||= Hash.new { |written, id| written[id] = "#{edge.link}#{@text.quoted(id)}#{edge.link_end}" }
+      def link(edge, kind, id)
+        known = (@linkage[edge] ||= {})[kind] ||= {}
+        known[id] ||= "#{edge.links[kind]}#{@text.quoted(id)}#{edge.link_end}"
       end
 
-      def nest(section, ids, to_many)
-        numbers = ids.filter_map { |id| section.number_of(id) }
-        return list("[", numbers, "]") { |row| write(section, row) } if to_many
+      # Rows that differ in their members: conditions, links and meta of relationships, several types.
+      def write_irregular(section, row, id)
+        members = section.parts.members.each_index.select { |position| shown?(section.asides&.members, position, row) }
+        group("attributes", members) { |position| member(section, row, id, position, section.parts.members[position].name) }
+        edges = section.parts.edges.select { |edge| edge.before && shown?(section.asides&.edges, edge.position, row) }
+        group("relationships", edges) { |edge| irregular_edge(section, row, edge) }
+        after(section.asides&.after, row)
+        @body << "}"
+      end
 
-        numbers.empty? ? @body << "null" : write(section, numbers.first)
+      # In the nested format, members belong to the object itself.
+      def group(name, items, &block)
+        return if items.empty?
+
+        list(items, @template.nested? ? "," : ",\"#{name}\":{", @template.nested? ? "" : "}", &block)
+      end
+
+      def irregular_edge(section, row, edge)
+        @body << edge.name
+        return targets(edge, section.targets(row, edge)) if @template.nested?
+
+        @body << "{"
+        if edge.data
+          @body << '"data":'
+          targets(edge, section.targets(row, edge))
+        end
+        after(section.asides&.edges_after&.fetch(edge.position, nil), row, comma: edge.data)
+        @body << "}"
+      end
+
+      def shown?(conditions, position, row)
+        conditions.nil? || !conditions.key?(position) || conditions[position][row]
+      end
+
+      # Links and meta objects are ready bytes that begin with a comma.
+      def after(fragments, row, comma: true)
+        fragment = fragments && fragments[row]
+        return if fragment.nil? || fragment.empty?
+
+        @text.append_json(@body, comma ? fragment : fragment.delete_prefix(","))
       end
     end
   end

@@ -39,7 +39,7 @@ module Castellan
       # @param type [String] the resource's type
       # @param id [String, nil] the record's id
       # @param member [String] the member's name in the document
-      # @param place [Array(Integer, Integer), nil] the positions of node and member, see {SecondLook}
+      # @param place [Array(Integer, Integer), nil] the positions of node and member, see {Serialize.retyping}
       # @return [EncodingError]
       def self.locate(error, type:, id:, member:, place: nil)
         advice = error.reason == :id ? ID_ADVICE : ADVICE
