@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "castellan/resource"
+
 module Castellan
   # Builds plans and row sets by hand for the tests of the encoders.
   #
