@@ -24,6 +24,16 @@ module Castellan
   # without the extension or with `CASTELLAN_ENCODER=ruby`, and as the oracle in tests. Neither queries a
   # database.
   module Serialize
+    TEMPLATES = { json: :json_template, rails: :rails_template, rails_html: :rails_html_template }.freeze
+    private_constant :TEMPLATES
+
+    # @param plan [Plan::FetchPlan]
+    # @return [Template] made once for each way to {.escape}
+    def self.template(plan)
+      escape = self.escape
+      plan.derive(TEMPLATES.fetch(escape)) { Template.new(plan, escape: escape) }
+    end
+
     # @return [Boolean] whether the C extension is loaded
     def self.native?
       const_defined?(:NativeEncoder, false)

@@ -104,7 +104,7 @@ module ActiveRecordScopesContract
     assert_equal %w[1@example.com 3@example.com], emails(resource, chosen)
     assert_equal [@users[1].id, @users[3].id].map(&:to_s), adapter.ids(chosen).sort
     assert_equal [2, chosen.relation.to_sql], [adapter.count(chosen), adapter.scope_key(chosen)]
-    assert_equal [@users[3].id.to_s], adapter.ids(adapter.page(adapter.order(chosen, [%i[email desc]]), limit: 1, offset: 0))
+    assert_equal [@users[3].id.to_s], adapter.ids(adapter.page(adapter.order(chosen.relation, [%i[email desc]]), limit: 1, offset: 0))
     assert_equal %w[users], adapter.tables(plan_of(resource), chosen)
   end
 

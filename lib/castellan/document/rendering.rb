@@ -19,9 +19,7 @@ module Castellan
 
       UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       NO_BYTES = ""
-      # By how text is escaped.
-      TEMPLATES = { json: :json_template, rails: :rails_template, rails_html: :rails_html_template }.freeze
-      private_constant :UUID, :NO_BYTES, :TEMPLATES
+      private_constant :UUID, :NO_BYTES
 
       class << self
         # @param given [Object] what `Resource.document` was given: a scope, records, `:all` or nil
@@ -202,7 +200,9 @@ module Castellan
         single = !collection?
         @found = !single || count.positive?
         ends = request.page || @meta || @links || @linker ? tail(count) : NO_BYTES
-        Recording.span(:render, definition.name) { Serialize.encoder.encode(row_set, template_of(plan), single: single, tail: ends) }
+        encoder = Serialize.encoder
+        template = Serialize.template(plan)
+        Recording.span(:render, definition.name) { encoder.encode(row_set, template, single: single, tail: ends) }
       ensure
         row_set&.release
       end
@@ -255,12 +255,6 @@ module Castellan
       # @return [Plan::RowSet]
       def rows_of(part, adapter, scope)
         adapter.fetch(part, scope, viewer: viewer, scopes: scopes)
-      end
-
-      # @return [Serialize::Template]
-      def template_of(part)
-        escape = Serialize.escape
-        part.derive(TEMPLATES.fetch(escape)) { Serialize::Template.new(part, escape: escape) }
       end
 
       # @!endgroup

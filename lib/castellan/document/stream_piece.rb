@@ -63,7 +63,7 @@ module Castellan
       def read(scope)
         @adapter.apart do
           row_set = @rendering.rows_of(@plan, @adapter, scope)
-          yield row_set, @rendering.template_of(@plan)
+          yield row_set, Serialize.template(@plan)
         ensure
           row_set&.release
         end

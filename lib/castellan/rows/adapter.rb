@@ -21,6 +21,7 @@ module Castellan
 
       # @return [Array<String>] the ids of the scope's rows as strings, in its order
       def ids(scope, column = primary_key)
+        scope = narrowed(scope)
         return instances.read(load(scope), column).map(&:to_s) if scope_reason(scope)
 
         session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }

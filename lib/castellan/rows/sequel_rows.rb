@@ -41,6 +41,8 @@ module Castellan
         @table_sql = @dataset.literal(@dataset.first_source_alias)
         @types = ColumnTypes.new(@dataset, model? ? model : nil, @dialect.name)
         @prepares = prepares?
+        @keys = Array(model? ? model.primary_key : primary_key)
+        @keys = nil if @keys.empty?
         @instances = Instances.new(self)
         freeze
       end
@@ -262,10 +264,6 @@ module Castellan
 
       def model?
         model.is_a?(Class)
-      end
-
-      def qualify(column, dataset = @dataset)
-        ::Sequel.qualify(dataset.first_source_alias, column)
       end
     end
   end

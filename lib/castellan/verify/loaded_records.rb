@@ -25,7 +25,7 @@ module Castellan
       def output
         plan = @document.plan
         row_set = @document.rows_of(plan, Rows.adapter_for(adapter_of(plan.root), @records), Rows::Records.new(@records))
-        Serialize.encoder.encode(row_set, @document.template_of(plan), single: !@document.collection?, tail: @document.tail(@records.size))
+        Serialize.encoder.encode(row_set, Serialize.template(plan), single: !@document.collection?, tail: @document.tail(@records.size))
       end
 
       # @return [Boolean] whether the scope gives its records an order

@@ -22,7 +22,7 @@ module Castellan
 
         # @return [String, nil] why the scope's records must be loaded; nil if rows can be selected
         def scope_reason(scope)
-          RelationSql.reason(narrowed(scope))
+          RelationSql.reason(scope) unless scope.is_a?(ChosenIds)
         end
 
         # Loads the records of a scope, each once, in one statement through the caller's relation. A limit
@@ -54,7 +54,6 @@ module Castellan
         # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
         # @return [ActiveRecord::Relation] ordered by the primary key last, so that pages never overlap
         def order(scope, order, key: nil)
-          scope = narrowed(scope)
           scope = limited(scope) if order.any?
           terms = order.map { |column, direction| attribute(column).public_send(direction) }
           keys = Array(model.primary_key || key).map(&:to_sym) - order.map { |column, _| column.to_sym }
@@ -66,10 +65,9 @@ module Castellan
 
         # @return [ActiveRecord::Relation] a page within the scope's own limit
         def page(scope, limit:, offset:)
-          scope = narrowed(scope)
-          limit, offset = window_within(scope.limit_value, scope.offset_value, limit, offset)
+          limit, offset = window_within(scope.limit_value, scope.offset_value, limit, offset) if limited?(scope)
           scope = scope.limit(limit) if limit
-          scope = scope.offset(offset) if offset.positive?
+          scope = scope.offset(offset) if offset&.positive?
           scope
         end
 
@@ -121,15 +119,14 @@ module Castellan
         # @param joins [String, nil] see {JoinedPaths}
         # @return [String] SELECT of that list for the scope, each row once; only without a {#scope_reason}
         def select_sql(scope, list, joins = nil)
-          once = RelationSql.once(narrowed(scope))
+          once = RelationSql.once(scope)
           RelationSql.select(joins ? once.joins(joins) : once, list)
         end
 
         # @return [Boolean] whether a join can be added. False for locked rows, and without an order, because a
         #   join would change the order in which the database returns the rows
         def joinable?(scope)
-          relation = narrowed(scope)
-          relation.order_values.any? && relation.lock_value.nil?
+          scope.order_values.any? && scope.lock_value.nil?
         end
 
         # @return [Symbol, nil] :asc or :desc if the scope has no order or is ordered by its key
@@ -208,7 +205,7 @@ module Castellan
         end
 
         def attribute(name)
-          model.arel_table[column_name(name)]
+          model.arel_table[@names[name] || column_name(name)]
         end
       end
     end

@@ -31,7 +31,7 @@ module Castellan
 
         # @return [String, nil] why the scope's records must be loaded; nil if rows can be selected
         def scope_reason(scope)
-          DatasetSql.reason(narrowed(scope), @dataset.opts, keys)
+          DatasetSql.reason(scope, @dataset.opts, keys) unless scope.is_a?(ChosenIds)
         end
 
         # Loads the records of a scope (of a dataset: hashes), each once, in one statement through the caller's
@@ -66,7 +66,6 @@ module Castellan
         # @return [Sequel::Dataset] ordered by the primary key last, so that pages never overlap; a subquery
         #   keeps its own order
         def order(scope, order, key: nil)
-          scope = narrowed(scope)
           scope = limited(scope) if order.any?
           terms = order.map { |column, direction| ::Sequel.public_send(direction, qualify(column, scope)) }
           terms.concat(((keys || Array(key)) - order.map { |column, _| column.to_sym }).map { |key| qualify(key, scope) })
@@ -77,12 +76,11 @@ module Castellan
 
         # @return [Sequel::Dataset] a page within the scope's own limit
         def page(scope, limit:, offset:)
-          scope = narrowed(scope)
-          limit, offset = window_within(scope.opts[:limit], scope.opts[:offset], limit, offset)
+          limit, offset = window_within(scope.opts[:limit], scope.opts[:offset], limit, offset) if limited?(scope)
           return scope.where(false) if limit&.zero?
 
           scope = scope.limit(limit) if limit
-          scope = scope.offset(offset) if offset.positive?
+          scope = scope.offset(offset) if offset&.positive?
           scope
         end
 
@@ -104,14 +102,11 @@ module Castellan
 
         # @return [String] SELECT of that list for the scope, each row once; only without a {#scope_reason}
         def select_sql(scope, list, _joins = nil)
-          DatasetSql.select(DatasetSql.once(narrowed(scope), keys), list)
+          DatasetSql.select(DatasetSql.once(scope, keys), list)
         end
 
         # @return [Array<Symbol>, nil] the primary key's columns
-        def keys
-          keys = Array(model? ? model.primary_key : primary_key)
-          keys if keys.any?
-        end
+        attr_reader :keys
 
         # @param sql [String] an SQL condition on the model's table
         # @return [Sequel::Dataset]
@@ -198,6 +193,10 @@ module Castellan
         def apart?(dataset)
           subquery?(dataset) || DatasetSql.expressions?(dataset, @dataset.opts) || (dataset.opts[:distinct]&.empty? && limited?(dataset)) ||
             (dataset.opts[:select] && dataset.opts[:select] != @dataset.opts[:select]) || false
+        end
+
+        def qualify(column, dataset = @dataset)
+          ::Sequel.qualify(dataset.first_source_alias, column)
         end
 
         def by_several(dataset, ids, columns)
