@@ -80,6 +80,28 @@ class ContractTest < Minitest::Test
     assert_empty(%i[load_target include? size ids_reader].reject { |name| associations::CollectionAssociation.method_defined?(name) })
   end
 
+  def test_active_record_queries_associations_in_methods_that_answers_of_siblings_replace
+    associations = ActiveRecord::Associations
+    assert_includes [0, -1], associations::SingularAssociation.instance_method(:find_target).arity
+    assert_empty(%i[size empty? ids_reader null_scope?].reject { |name| associations::CollectionAssociation.method_defined?(name) })
+    assert_empty(%i[first count exists?].reject { |name| associations::CollectionProxy.method_defined?(name) })
+    assert_empty(%i[set_inverse_instance disable_joins].reject { |name| associations::Association.method_defined?(name) })
+    assert_empty(%i[current_scope global_current_scope strict_loading_by_default].reject { |name| ActiveRecord::Base.respond_to?(name) })
+  end
+
+  def test_a_copy_of_a_record_without_its_cache_of_associations_has_none_loaded
+    owner = Class.new(ActiveRecord::Base) { has_many :things, class_name: "ContractTest" }
+    record = owner.allocate
+    record.instance_variable_set(:@association_cache, { things: 1 })
+    copy = record.clone.tap { |one| one.instance_variable_set(:@association_cache, {}) }
+    assert_equal [true, false], [record, copy].map { |one| one.association_cached?(:things) }
+  end
+
+  def test_sequel_loads_associations_in_methods_that_answers_of_siblings_replace
+    assert Sequel::Model.private_method_defined?(:_load_associated_objects)
+    assert Sequel::Model::Associations::DatasetMethods.private_method_defined?(:eager_load)
+  end
+
   def test_active_record_loads_where_a_trial_preloads
     assert_empty(%i[load calculate exists? find_each pluck ids scheduled?].reject { |name| ActiveRecord::Relation.method_defined?(name) })
     assert ActiveRecord::Relation.protected_method_defined?(:load_records)

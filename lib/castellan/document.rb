@@ -34,17 +34,19 @@ module Castellan
       # @param viewer [Object, nil] given to per-viewer attributes
       # @param id [Object, nil] one record: a single resource object, or status 404; nil is no record. `:all`, the default, asks for none
       #   in particular
+      # @param together [Boolean, nil] whether blocks that take records load associations for all of them at once; nil: see
+      #   {Resource.together}
       # @return [Document]
       # @raise [BadRequest] naming the parameter and what is allowed
       # @raise [ConfigurationError] when the scope is of another model
-      def document(scope = :all, query: {}, viewer: nil, id: :all, meta: nil, links: nil, keeper: Castellan.keeper, **asked)
+      def document(scope = :all, query: {}, viewer: nil, id: :all, meta: nil, links: nil, keeper: Castellan.keeper, together: nil, **asked)
         adapter = @checked_rows || checked_rows
         scope = nil if id.nil?
         id = nil if :all.equal?(id)
         request = query.is_a?(Plan::Request) ? query : Plan::Request.parse(@definition, query, **asked)
         scopes = Rows::ViewerScopes.new(viewer)
         Document.new(Rendering.for(@definition, adapter, scope, id: id, request: request, scopes: scopes, viewer: viewer, meta: meta,
-                                                                links: links, keeper: keeper))
+                                                                links: links, keeper: keeper, together: together))
       end
 
       # The rows of this resource that a viewer may see, for a filter's block or a controller.

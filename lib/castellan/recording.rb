@@ -20,9 +20,10 @@ module Castellan
   # `recording = Recording.current; Thread.new { Recording.resume(recording) { … } }`.
   class Recording
     KEY = :castellan_recording
+    TOGETHER = :castellan_together
     INHERITED = Fiber.respond_to?(:[])
     THREADS = {}.compare_by_identity # of Ruby 3.1: thread => its recording, for its other fibers
-    private_constant :KEY, :INHERITED, :THREADS
+    private_constant :KEY, :TOGETHER, :INHERITED, :THREADS
 
     class << self
       # Records the block.
@@ -80,6 +81,20 @@ module Castellan
         ensure
           listener.leave
         end
+      end
+
+      # @return [Rows::Together, false, nil] the document that this fiber renders; false if its records load
+      #   their associations one by one, nil outside of documents
+      def together = Thread.current[TOGETHER]
+
+      # Makes a document the one that this fiber renders, during the block.
+      # @return [Object] the result of the block
+      def render_together(together)
+        before = Thread.current[TOGETHER]
+        Thread.current[TOGETHER] = together
+        yield
+      ensure
+        Thread.current[TOGETHER] = before
       end
 
       # @!method current

@@ -339,6 +339,20 @@ module Castellan
         end
       end
 
+      # Chooses whether the blocks of this resource's documents load associations for all records at once:
+      # the first block that walks `user.posts` loads the posts of all users that were loaded together.
+      #
+      #   together false    # each record loads its own
+      # @param value [Boolean] default: {Castellan.together}, which is true
+      # @raise [DeclarationError] for anything else
+      def together(value)
+        Declaring.declare(self) do |declarations, location|
+          Declaring.refuse("together must be true or false, got #{value.inspect[0, 60]}", location) unless [true, false].include?(value)
+
+          declarations.together = value
+        end
+      end
+
       # Declares the format of documents.
       # @param name [:json_api, :nested] JSON:API 1.1, or plain JSON like `to_json(include: …)`
       # @raise [DeclarationError] for another format

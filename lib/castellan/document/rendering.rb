@@ -79,8 +79,9 @@ module Castellan
       attr_reader :definition, :adapter, :plan, :request, :viewer, :scopes
 
       # @param keeper [Keeper, nil] nil: nothing is kept
+      # @param together [Boolean, nil] see {Rows::Together}; nil: as the resource declares
       def initialize(definition, scope, request:, adapter:, viewer: nil, id: nil, meta: nil, links: nil, keeper: nil,
-                     scopes: Rows::ViewerScopes.new(viewer))
+                     scopes: Rows::ViewerScopes.new(viewer), together: nil)
         @definition = definition
         @scope = scope
         @adapter = adapter
@@ -90,6 +91,7 @@ module Castellan
         @links = links.nil? ? nil : object("links", links)
         @keeper = keeper
         @scopes = scopes
+        @together = together.nil? ? definition.together : Rows::Together.checked(together, "together:")
         @plan = Plan.compile(definition, request)
         @request = request
         return unless @plan.for_viewers?
@@ -194,7 +196,7 @@ module Castellan
 
       # @return [Serialize::Output]
       def write_rows
-        row_set = adapter.fetch(plan, paged, viewer: viewer, scopes: scopes)
+        row_set = rows_of(plan, adapter, paged)
         rows = row_set.tables.first.rows
         count = rows.is_a?(Array) ? rows.size : rows.ntuples
         single = !collection?
@@ -254,7 +256,9 @@ module Castellan
 
       # @return [Plan::RowSet]
       def rows_of(part, adapter, scope)
-        adapter.fetch(part, scope, viewer: viewer, scopes: scopes)
+        return adapter.fetch(part, scope, viewer: viewer, scopes: scopes) if @together.nil?
+
+        Rows::Together.render(@together) { adapter.fetch(part, scope, viewer: viewer, scopes: scopes) }
       end
 
       # @!endgroup

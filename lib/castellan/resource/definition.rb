@@ -36,9 +36,10 @@ module Castellan
       # @return [Writing] what clients may write
       # @return [String, nil] "path:line" of the last `writable`
       # @return [BoundedCache] the compiled plans, see {Plan.compile}
+      # @return [Boolean, nil] see {Resource.together}
       attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations, :filters,
                   :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope,
-                  :include_depth, :writing, :writing_location, :plans
+                  :include_depth, :writing, :writing_location, :plans, :together
 
       def initialize(resource, declarations)
         @resource = resource
@@ -136,6 +137,7 @@ module Castellan
         @document_format = declarations.document_format
         @pure = declarations.pure ? true : false
         @variation = declarations.variation
+        @together = declarations.together
         @names = (@attributes.values + @relationships.values).to_h { |member| [member.key, member.name] }.freeze
       end
 

@@ -17,6 +17,7 @@ module Castellan
     # The result equals what lazy loading of each association returns. Frozen.
     class ActiveRecordRows
       autoload :Scopes, "castellan/rows/active_record_rows/scopes"
+      autoload :Siblings, "castellan/rows/active_record_rows/siblings"
 
       include Adapter
       include Scopes

@@ -53,7 +53,10 @@ module Castellan
       # @return [Plan::RowSet::Table]
       def records(node, records, reading)
         adapter_of(node).instances.preload(records, preloads(node))
-        reading.tables[node] = RecordReader.new(self, node, records, reading).table
+        reading.tables[node] = Together.render do
+          Together.current&.add(records)
+          RecordReader.new(self, node, records, reading).table
+        end
       end
 
       # Queues the query for a node's rows by ids, or loads its records if rows are not sufficient.

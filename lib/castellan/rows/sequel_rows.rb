@@ -15,6 +15,7 @@ module Castellan
     # frozen databases and models. Frozen.
     class SequelRows
       autoload :Scopes, "castellan/rows/sequel_rows/scopes"
+      autoload :Siblings, "castellan/rows/sequel_rows/siblings"
 
       include Adapter
       include Scopes

@@ -21,11 +21,12 @@ module Castellan
       # @return [Hash{Symbol => Relationship}, nil] by name
       # @return [Symbol, nil] the type
       # @return [Symbol, Proc, nil] what gives the id
+      # @return [Boolean, nil] see {#together}
       attr_accessor :attributes_to_serialize, :relationships_to_serialize, :record_type, :record_id, :transform_method, :data_links,
-                    :meta_to_serialize, :cache_store_instance, :cache_store_options
+                    :meta_to_serialize, :cache_store_instance, :cache_store_options, :loads_together
 
       INHERITED = %i[attributes_to_serialize relationships_to_serialize data_links transform_method record_id meta_to_serialize
-                     cache_store_instance cache_store_options].freeze
+                     cache_store_instance cache_store_options loads_together].freeze
       private_constant :INHERITED, :UNUSED
 
       def inherited(subclass)
@@ -147,6 +148,18 @@ module Castellan
       def meta(value = nil, &block)
         castellan_changed
         self.meta_to_serialize = block || value
+      end
+
+      # Chooses whether the blocks of this serializer's documents load associations for all records at once: the
+      # first block that walks `product.variants` loads the variants of all products of the document.
+      #
+      #   together false    # each record loads its own
+      # @param value [Boolean] default: {Castellan.together}, which is true
+      # @raise [ConfigurationError] for anything else
+      def together(value)
+        raise ConfigurationError, "together must be true or false, got nil" if value.nil?
+
+        self.loads_together = Rows::Together.checked(value, "together")
       end
 
       # Keeps what is written of a record, per class, set of fields and `params`; see {RecordCache}.

@@ -18,7 +18,8 @@ module Castellan
 
       # @return [Hash] params
       # @return [Hash{Symbol => Hash}] what to include
-      attr_reader :params, :meta, :links, :is_collection, :tree
+      # @return [Boolean, nil] see {Rows::Together}
+      attr_reader :params, :meta, :links, :is_collection, :tree, :together
 
       # @param options [Hash, nil]
       # @return [Options]
@@ -34,6 +35,8 @@ module Castellan
         @meta = options[:meta]
         @links = options[:links]
         @is_collection = options[:is_collection]
+        @together = Rows::Together.checked(options[:together], "together:")
+        @together = serializer.loads_together if @together.nil?
         paths = paths_of(options[:include])
         @tree = tree_of(paths)
         serializer.validate_includes!(paths.map(&:to_sym)) if paths.any?

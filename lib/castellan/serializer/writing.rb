@@ -16,6 +16,7 @@ module Castellan
         @class = serializer.class
         @resource = resource
         @options = options
+        @inside = Rows::Together.current && options.together != false
       end
 
       # @return [Boolean]
@@ -28,22 +29,27 @@ module Castellan
         document = { data: nil, **around }
         return document unless @resource
 
-        document[:data] = primary.call(@resource)
-        document[:included] = included([@resource]) if @options.tree.any?
+        together do
+          document[:data] = primary.call(@resource)
+          document[:included] = included([@resource]) if @options.tree.any?
+        end
         document
       end
 
       # @return [Hash]
       def collection
-        records = self.records
-        document = { data: records.map { |record| primary.call(record) } }
-        document[:included] = included(records) if @options.tree.any?
-        document.merge!(around)
+        together do |siblings|
+          records = self.records
+          siblings&.add(records)
+          document = { data: records.map { |record| primary.call(record) } }
+          document[:included] = included(records) if @options.tree.any?
+          document.merge!(around)
+        end
       end
 
       # @return [String]
       def json
-        document = self.document or return JsonText.of(hash_for_json)
+        document = self.document or return together { JsonText.of(hash_for_json) }
         verification = Document.verification or return written(document)
         verification.check_serialized(@class.record_type.to_s, -> { written(self.document) }, -> { JsonText.of(@serializer.to_hash) })
       end
@@ -57,9 +63,18 @@ module Castellan
 
       private
 
+      def together
+        Rows::Together.render(@options.together) { yield Rows::Together.current }
+      end
+
+      # Inside of another document, an association is loaded with those of the siblings of its record.
+      def shared?
+        @inside && defined?(::ActiveRecord::Associations::CollectionProxy) && association?
+      end
+
       # Whether a relation or dataset was given that has not been read; records that were built in an association are in no table.
       def relation?
-        return false if @options.is_collection == false
+        return false if @options.is_collection == false || shared?
         return @resource.respond_to?(:model) if defined?(::Sequel::Dataset) && @resource.is_a?(::Sequel::Dataset)
         return false unless defined?(::ActiveRecord::Relation) && @resource.is_a?(::ActiveRecord::Relation) && !@resource.loaded?
 
@@ -98,9 +113,9 @@ module Castellan
 
       # What rows cannot write (an id that is nil, a number that is none) is written from records.
       def written(document)
-        document.to_json
+        @options.together.nil? ? document.to_json : together { document.to_json }
       rescue EncodingError, DeclarationError
-        JsonText.of(hash_for_json)
+        together { JsonText.of(hash_for_json) }
       end
 
       def records

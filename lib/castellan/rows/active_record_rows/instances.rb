@@ -65,19 +65,14 @@ module Castellan
           preload(records, [name]) if same
         end
 
-        private
-
-        # The classes that a polymorphic belongs_to of these records refers to.
-        def named(model, name, records)
-          return [] unless model.reflect_on_association(name).polymorphic?
-
-          records.filter_map { |record| record.association(name).klass }.uniq
-        end
-
         # Preloading differs from lazy loading in these cases: LIMIT and OFFSET (they apply to all parents
-        # together), GROUP BY, a SELECT without the key, DISTINCT or several orders on a :through path, a
-        # table that the path passes twice, and keys that are compared as strings.
+        # together), GROUP BY, FROM, a lock, a SELECT without the key, DISTINCT or several orders on a :through
+        # path, a scope on a :through path that names another of its tables, which is then not joined, a table
+        # that the path passes twice, and keys that are compared as strings.
+        # @param model [Class] the records' model
+        # @param name [Symbol] an association
         # @param related [Array<Class>] for a polymorphic belongs_to, the classes that the records refer to
+        # @return [Boolean] whether preloading the association finds the same records as lazy loading
         def preloads_same?(model, name, related = [])
           reflection = model.reflect_on_association(name)
           steps = steps(model, reflection)
@@ -87,7 +82,18 @@ module Castellan
           passed = relations.drop(1).flatten(1)
           return false unless passed.all? { |relation| whole?(relation) && !relation.distinct_value }
 
-          steps.one? || (relations.flatten(1).count { |relation| relation.order_values.any? } < 2 && !twice?(reflection))
+          relations = relations.flatten(1)
+          steps.one? || (relations.count { |relation| relation.order_values.any? } < 2 && !twice?(reflection) &&
+                         relations.all? { |relation| alone?(relation) })
+        end
+
+        private
+
+        # The classes that a polymorphic belongs_to of these records refers to.
+        def named(model, name, records)
+          return [] unless model.reflect_on_association(name).polymorphic?
+
+          records.filter_map { |record| record.association(name).klass }.uniq
         end
 
         # The association and those that it goes through, each with its owner model.
@@ -108,7 +114,14 @@ module Castellan
         end
 
         def whole?(relation)
-          !relation.limit_value && !relation.offset_value && relation.group_values.empty? && relation.select_values.empty?
+          !relation.limit_value && !relation.offset_value && relation.group_values.empty? && relation.select_values.empty? &&
+            !relation.lock_value && relation.from_clause.empty?
+        end
+
+        # Whether the relation's SQL names no table but its own.
+        def alone?(relation)
+          names = relation.to_sql.gsub(/'[^']*'/, "").scan(/(\w+)["`]?\./).flatten
+          relation.joins_values.any? || (names - relation.table_name.split(".")).empty?
         end
 
         def twice?(reflection)

@@ -1,0 +1,134 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # Answers for all records of a collection what one of them is about to query.
+    #
+    #   Together.render do
+    #     Together.current.add(users)
+    #     users.map { |user| user.posts.map(&:title) }   # one query for the posts of all users
+    #   end
+    #
+    # The answers are kept here, not in the records: an association is loaded when the record itself walks it, so
+    # that nothing but the number of queries changes. One for each document, used by the fiber that renders it.
+    class Together
+      # Returned by {#answer} if the record must query for itself.
+      NONE = Object.new.freeze
+
+      Siblings = Struct.new(:records, :answers)
+      private_constant :Siblings
+
+      class << self
+        # Renders a document. A document inside another one shares its records.
+        # @param wanted [Boolean, nil] nil: as the surrounding document, or {Castellan.together}
+        # @return [Object] the result of the block
+        def render(wanted = nil, &block)
+          around = Recording.together
+          wanted = around.nil? ? Castellan.together : around if wanted.nil?
+          return Recording.render_together(false, &block) unless wanted
+          return yield if around
+
+          sources.each(&:attach)
+          Recording.render_together(new, &block)
+        end
+
+        # @return [Together, nil] the document that the current fiber renders
+        def current
+          Recording.together || nil
+        end
+
+        # @param value [Object] an option of the application
+        # @param place [String] where it was given
+        # @return [Boolean, nil]
+        # @raise [ConfigurationError]
+        def checked(value, place)
+          return value if value.nil? || value == true || value == false
+
+          raise ConfigurationError, "#{place} must be true or false, got #{value.inspect[0, 60]}"
+        end
+
+        # @return [Module] of the record's library
+        def source_of(record)
+          sources.find { |source| source.record?(record) }
+        end
+
+        private
+
+        def sources
+          [(ActiveRecordRows::Siblings if defined?(::ActiveRecord::Base)), (SequelRows::Siblings if defined?(::Sequel::Model))].compact
+        end
+      end
+
+      # @return [Integer] the number of queries that records did not have to send
+      attr_reader :saved
+
+      def initialize
+        @siblings = {}.compare_by_identity
+        @added = []
+        @unexplored = []
+        @saved = 0
+      end
+
+      # @param records [Array<Object>] loaded in one collection
+      # @return [void]
+      def add(records)
+        @added << records unless records.empty?
+      end
+
+      # @param record [Object]
+      # @param question [Object] equal for all siblings
+      # @param keep [Boolean] whether the record may ask again; otherwise its second question is its own
+      # @yieldparam siblings [Array<Object>] the record and those that were loaded with it
+      # @yieldreturn [Hash, nil] answers by record, compared by identity; nil: each must query for itself
+      # @return [Object] the answer, or {NONE}
+      def answer(record, question, keep: false)
+        siblings = siblings_of(record)
+        answers = siblings.answers[question]
+        unless answers
+          siblings.answers[question] = answers = {}
+          found = yield siblings.records if siblings.records.size > 1
+          siblings.answers[question] = answers = found if found
+          @saved -= 1 if found
+        end
+        return NONE unless answers.key?(record)
+
+        @saved += 1
+        keep ? answers[record] : answers.delete(record)
+      end
+
+      # @return [Object, nil] an answer that the record may still ask for
+      def held(record, question)
+        siblings_of(record).answers[question]&.fetch(record, nil)
+      end
+
+      private
+
+      def siblings_of(record)
+        group(@added.shift) until @added.empty?
+        explore(@unexplored.shift) until @siblings.key?(record) || @unexplored.empty?
+        @siblings[record] || group([record])
+      end
+
+      def group(records)
+        siblings = Siblings.new([], {})
+        records.each do |record|
+          next if @siblings.key?(record)
+
+          @siblings[record] = siblings
+          siblings.records << record
+        end
+        @unexplored << siblings unless siblings.records.empty?
+        siblings
+      end
+
+      # Finds the records that the application preloaded with others.
+      def explore(siblings)
+        found = Hash.new { |hash, name| hash[name] = [] }
+        siblings.records.each do |record|
+          self.class.source_of(record)&.each_loaded(record) { |name, related| found[name].concat(related) }
+        end
+        found.each_value { |related| group(related) }
+      end
+    end
+  end
+end
