@@ -13,7 +13,7 @@ class DeclarationTest < Minitest::Test
     assert_equal(%i[inherited], ours.flat_map { |one| one.private_instance_methods(false) })
     assert_equal %i[attribute attributes belongs_to cache checked_rows declarations definition descendants document filter format has_many
                     has_one id include_depth key_transform link meta model new page per_viewer pure render representation scope
-                    sort type vary_on visible_to],
+                    sort together type vary_on visible_to],
                  ours.flat_map { |one| one.public_instance_methods(false) }.sort
   end
 
