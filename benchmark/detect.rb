@@ -9,11 +9,11 @@ Benchmarks::OwnBundle.enter(__FILE__)
 #   rake bench:detect                 # writes benchmark/detect.md, some three minutes
 #   BENCH_SHORT=1 rake bench:detect   # only shows that it works
 #
-# Twice, because wall time scatters by more than the cost is: (1) the cost of each kind of event, 150 frames deep of which 40 belong
-# to gems, times the events of the request, as a share of the request's time; (2) the same request with and without the detector,
-# taking turns, as the median of the rounds' ratios (of two pairs each, in both orders) with a 95 % interval (bootstrap). Contenders
-# take turns, too, each in a process of its own. One contender does nothing ("nobody"): its interval must hold 0, else the measurement
-# is not to be believed.
+# Measures in two ways, because wall time scatters by more than the cost: (1) the cost of each kind of event, 150
+# frames deep of which 40 belong to gems, times the events of the request, as a share of the request's time; (2) the
+# same request with and without the detector in turns, as the median of the rounds' ratios (two pairs each, in both
+# orders) with a 95 % interval (bootstrap). Contenders take turns, each in its own process. One contender does
+# nothing ("nobody"): if its interval does not contain 0, the run is invalid.
 require "bundler"
 require "etc"
 require "json"
@@ -25,7 +25,7 @@ require_relative "detect/sample"
 
 module Benchmarks
   module Detect
-    # The run, and its report.
+    # Runs the contenders and writes the report.
     class Run
       SHORT = ENV["BENCH_SHORT"] == "1"
       EVENTS = SHORT ? 2_000 : 100_000

@@ -5,9 +5,9 @@
 #   rake bench:detect_accuracy                 # writes benchmark/detect_accuracy.md
 #   BENCH_SHORT=1 rake bench:detect_accuracy   # the same, without writing
 #
-# Nothing is timed, so a busy machine changes nothing. Each detector runs in a process of its own, with its defaults. What is
-# compared is the one thing that all of them say: whether this code repeats a query. Castellan's answers are compared
-# with the whole label as well.
+# Times nothing, so a busy machine does not matter. Each detector runs in its own process, with its defaults. The
+# comparison is whether the code repeats a query, which all detectors report; Castellan's findings are also compared
+# with the whole label.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__, gemfile: File.join(__dir__, "detect_accuracy/Gemfile"))
 
@@ -59,7 +59,7 @@ module DetectAccuracy
       answer["found"] ? :invented : :quiet
     end
 
-    # Wrong without a mark that says so, or right in spite of one.
+    # Wrong without being marked as wrong, or right although marked.
     def unmarked = @answers["castellan"].reject { |answer| answer["exact"] == answer["wrong"].nil? }.map { |answer| name_of(answer) }
 
     def name_of(answer) = answer.values_at("group", "kind", "title").join(": ")
@@ -84,7 +84,7 @@ module DetectAccuracy
 
     def of_active_record = choose { |answer| answer["group"] == "ActiveRecord" && yield(answer["kinds"]) }
 
-    # @return [Array(String, String, Array<Integer>)] each set twice: the samples that rules are fitted to, and those held out
+    # @return [Array(String, String, Array<Integer>)] each set twice: the fitted samples, and the held-out ones
     def parts
       sets.flat_map do |set, chosen|
         held_out, fitted = chosen.partition { |index| @answers["castellan"][index]["held_out"] }

@@ -6,8 +6,8 @@
 #   rake bench:encode                 # writes benchmark/encode.md
 #   BENCH_SHORT=1 rake bench:encode   # only shows that it works
 #
-# The documents are compared before anything is timed. The ways take turns, so that a busy machine is busy for all of them;
-# each figure is the median of its rounds. No database time: see benchmark/serialize.md for whole requests.
+# Compares the documents first. The ways take turns, so that load on the machine affects all of them; each figure is
+# the median of its rounds. Contains no database time: see benchmark/serialize.md for whole requests.
 require "castellan"
 require "json"
 require_relative "../test/serialize/drafts"

@@ -5,11 +5,11 @@
 #   rake bench:profile                 # writes benchmark/profile.md
 #   BENCH_SHORT=1 rake bench:profile   # only shows that it works
 #
-# The request is one to a Rails application, in this process and 150 frames deep: 101 queries, of which 100 repeat. Each way takes turns
-# with the plain application; the figure is the median of the pairs' ratios with a 95 % interval (bootstrap). Two moments are taken of a
-# profiled request: when the body has been read, and when it has been closed, which is when the result is made and kept; a server
-# has sent the response by then. The plain application beside itself shows what chance makes of nothing. Times are processor time of the
-# thread, because nothing waits here and what else the machine does is not to be counted.
+# The request goes to a Rails application in this process, 150 frames deep: 101 queries, of which 100 repeat. Each way
+# alternates with the plain application; the figure is the median of the pairs' ratios with a 95 % interval
+# (bootstrap). A profiled request is timed until its body was read, and until it was closed, which builds and stores
+# the result after a server has sent the response. The plain application beside itself shows the error of the
+# measurement. Times are CPU time of the thread, because nothing waits here.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__, gemfile: File.expand_path("profile/Gemfile", __dir__))
 
@@ -95,7 +95,7 @@ module ProfileBenchmark
       abort "the profiled application answers something else" unless plain == profiled && plain.first == 200
     end
 
-    # It has its result made and kept when the response is there.
+    # It builds and stores its result before the response.
     def mini_profiler(expected)
       output, errors, status = Open3.capture3(RbConfig.ruby, "-rbundler/setup", File.join(__dir__, "profile/mini_profiler.rb"), PAIRS.to_s)
       return "\nrack-mini-profiler did not run: #{errors.lines.grep(/Error|error/).first}" unless status.success?
@@ -105,7 +105,7 @@ module ProfileBenchmark
       row("rack-mini-profiler", theirs["pairs"].map { |plain, all| [plain, all, all] }, expected)
     end
 
-    # Before each that counts goes one that does not: in it the instruments begin, or have ended, to listen.
+    # Each counted request follows an uncounted one, in which the instruments subscribe or unsubscribe.
     # @return [Array<Array(Integer, Integer, Integer)>] plain, until the body is read, until it is closed
     def pairs(&work)
       plain = lambda do

@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
-# Whole documents from the database to bytes, beside ActiveModel::Serializers, jsonapi-serializer, Panko, Alba, oj_serializers,
-# the SELECTs alone and PostgreSQL's own JSON; and the encoders with the rows at hand. On SQLite, and on PostgreSQL where it is
-# installed. The data is that of examples/users (1,000 users in the answer) and examples/posts.
+# Measures whole documents from the database to bytes, beside ActiveModel::Serializers, jsonapi-serializer, Panko,
+# Alba, oj_serializers, the SELECTs alone and PostgreSQL's own JSON; and the encoders with fetched rows. On SQLite,
+# and on PostgreSQL if it is installed. The data is that of examples/users (1,000 matching users) and examples/posts.
 #
 #   rake bench:serialize                 # writes benchmark/serialize.md; about five minutes
 #   BENCH_SHORT=1 rake bench:serialize   # few users and rounds: shows that it works and that the documents are equal
 #   BENCH_JSON=rows.json rake bench:serialize
 #   BENCH_ROUNDS=5 rake bench:serialize  # 9 by default
 #
-# Runs in a bundle of its own, benchmark/Gemfile, which it installs when it is missing. Documents are compared before they are
-# timed, and the first difference ends the run. A figure is good for this machine only; ratios travel better.
+# Runs in its own bundle, benchmark/Gemfile, which it installs if needed. Documents are compared before they are
+# timed, and the first difference ends the run. Figures hold for this machine only; ratios are more portable.
 require_relative "support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 

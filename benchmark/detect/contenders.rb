@@ -5,15 +5,15 @@ require "logger"
 
 module Benchmarks
   module Detect
-    # Who watches a request, each as people switch it on. A contender is made in a process of its own, because Bullet changes
-    # ActiveRecord for good.
+    # Detectors that watch a request, each in its usual configuration. A contender runs in its own process, because
+    # Bullet changes ActiveRecord permanently.
     #
     #   watch = Contenders.make("Castellan, production")
     #   watch.call(app, env)   # => the response, watched
     module Contenders
       CASTELLAN = ["Castellan, production, every request", "Castellan, production", "Castellan, development"].freeze
       PEERS = %w[Bullet Prosopite].freeze
-      # Does nothing: what is measured of it is the error of the measurement.
+      # Does nothing: its figure is the error of the measurement.
       NOBODY = "nobody"
       SILENT = Logger.new(nil)
 

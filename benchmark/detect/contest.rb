@@ -5,15 +5,15 @@ require_relative "contenders"
 
 module Benchmarks
   module Detect
-    # A process that runs one page with and without one contender, whenever it is asked.
+    # A process that runs one page with and without one contender on request.
     #
     #   contest = Contest.start(["Bullet"])
     #   contest.round("Bullet", "N+1", false)   # => [[12_000_000, 140_000_000], [12_100_000, 139_000_000]], ns without and with it
     #   contest.stop
     #
-    # A round is two pairs, the second in the other order: each way runs as often after itself as the other does, and what grows from
-    # call to call falls out of their sums. Before it garbage is collected and both ways run once, so that neither pays for what the
-    # collection left cold; during it nothing is collected: what a contender leaves behind is not in its time.
+    # A round is two pairs, the second in reverse order, so that growth from call to call cancels out. Before it, garbage
+    # is collected and both ways run once to warm caches; GC is disabled during it, so a contender's garbage costs it
+    # nothing.
     class Contest
       def self.start(names)
         asked, ask = IO.pipe
@@ -34,7 +34,7 @@ module Benchmarks
           line.split.map { |number| Integer(number) }.each_slice(2).to_a
         end
 
-        # An empty line, because the processes that were started later hold the pipe open.
+        # Sends an empty line, because processes started later hold the pipe open.
         def stop
           ask.puts
           Process.wait(pid)

@@ -5,9 +5,9 @@ require_relative "contenders"
 
 module Benchmarks
   module Detect
-    # What one event costs, over many of the same: 150 frames deep of which 40 belong to a gem. What is subtracted from each other takes
-    # turns, many of them and short, and each turn is subtracted by itself: the machine is half again as fast at one time as at another, for
-    # seconds, so what was timed at another time may be off by several times what the event costs. The middle of the differences counts.
+    # Measures the cost of one event over many repetitions, 150 frames deep of which 40 belong to a gem. The two
+    # subtracted works alternate in many short turns, because the speed of a machine varies by half for seconds at a
+    # time. The median of the differences counts.
     #
     #   Events.new(100_000).measure   # => { "a statement whose text was seen before" => [0.9, 0.0], … }: µs and objects more than without
     class Events
@@ -22,7 +22,7 @@ module Benchmarks
       IDLE = "a statement while nothing is recorded"
       PROSOPITE = "Prosopite: a statement"
 
-      # Stands for an association of ActiveRecord's.
+      # A stand-in for an association of ActiveRecord.
       class Walked
         attr_reader :reflection
 
@@ -34,12 +34,12 @@ module Benchmarks
         def find_target = nil
       end
 
-      # The same with the witness that Castellan prepends.
+      # The same with the module that Castellan prepends.
       class Witnessed < Walked
         prepend Castellan::Instrument::ActiveRecordInstrument::Reads
       end
 
-      # Stands for a model that makes records.
+      # A stand-in for a model that instantiates records.
       class Made
         attr_reader :name
 
@@ -47,7 +47,7 @@ module Benchmarks
         def _load_from_sql(rows) = rows
       end
 
-      # The same with what Castellan prepends.
+      # The same with the module that Castellan prepends.
       class Told < Made
         prepend Castellan::Instrument::ActiveRecordInstrument::Records
       end
@@ -76,7 +76,7 @@ module Benchmarks
         end
       end
 
-      # In a process where Castellan listens to nothing.
+      # In a process where Castellan is not subscribed.
       def prosopite
         World.seed
         watch = Contenders.prosopite
@@ -94,7 +94,7 @@ module Benchmarks
 
       def watch(&block) = Castellan::Recording.open(Castellan::Detect::Tally.new, &block)
 
-      # @return [Array<Array<Array(Float, Float)>>] of each work what {once} answered in each turn
+      # @return [Array<Array<Array(Float, Float)>>] for each work, the results of {once} in each turn
       def in_turns(*works)
         works.each(&:call) # warm
         Array.new(@turns) { works.map(&:call) }.transpose
@@ -129,7 +129,7 @@ module Benchmarks
         end
       end
 
-      # Each in a recording of its own, less what that takes, and what it takes to send one statement.
+      # Each in its own recording, minus the cost of the recording and of one statement.
       def first
         recorded, plain, nothing_recorded, nothing = in_turns(
           -> { once { each_request { watch { statements(1) } } } }, -> { once { each_request { statements(1) } } },

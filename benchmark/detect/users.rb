@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Run by benchmark/detect.rb in the bundle of the users example: requests to its baseline, with and without the detector,
-# taking turns. Prints the nanoseconds of each pair as JSON.
+# Requests the baseline of the users example with and without the detector, in turns, and prints the nanoseconds of
+# each pair as JSON. benchmark/detect.rb runs it in the example's bundle.
 require_relative "../../lib/castellan"
 Dir.chdir(ARGV.fetch(0))
 require File.expand_path("config/environment")

@@ -5,8 +5,8 @@ require "json"
 
 module Benchmarks
   module Detect
-    # Two pages of a JSON API on a SQLite in memory, 100 users with an employee and 3 posts each: one loads them in 3 statements, 500
-    # records, one sends 101. Called 110 frames below the top; ActiveRecord's own 40 are on top of that.
+    # Two pages of a JSON API on SQLite in memory, with 100 users, an employee and 3 posts each: one loads the 500
+    # records with 3 queries, the other sends 101 queries. Called 110 frames deep; ActiveRecord adds 40.
     #
     #   World.seed
     #   World::PAGES.fetch("N+1").call   # => a Rack response
@@ -57,7 +57,7 @@ module Benchmarks
         Post.insert_all(User.ids.flat_map { |id| Array.new(3) { { user_id: id } } })
       end
 
-      # Of the thread: what else the machine does is not counted. Everything here is computing, so an idle machine's clock says the same.
+      # CPU time of the thread, so that other work of the machine is not counted. Nothing waits here.
       def cpu_ns = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID, :nanosecond)
 
       def respond(rows) = [200, { "content-type" => "application/json" }, [JSON.generate(rows)]]

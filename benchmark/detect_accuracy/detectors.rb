@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
 module DetectAccuracy
-  # What each detector says of a piece of code, in one word: whether it found a repetition. Each is asked in a process of its
-  # own, because they change ActiveRecord.
+  # Runs each detector on a piece of code and returns whether it found a repetition. Each runs in its own process,
+  # because they change ActiveRecord.
   #
   #   Detectors.of("bullet").call(sample, world)   # => { found: true, exact: nil }
   module Detectors
@@ -17,7 +17,7 @@ module DetectAccuracy
       end
     end
 
-    # Asked for repetition only; what it says of unused eager loading would need more than one request to be known.
+    # Repetition only; unused eager loading needs more than one request to be detected.
     class Bullet
       def initialize
         require "bullet"
@@ -45,7 +45,7 @@ module DetectAccuracy
         ::Prosopite.enabled = true
       end
 
-      # It hears of ActiveRecord's statements only.
+      # It is notified of ActiveRecord's statements only.
       def sees?(group) = group == "ActiveRecord"
 
       def call(sample, world)

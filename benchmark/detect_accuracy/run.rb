@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Asks one detector about every sample: one JSON object a line. Started by benchmark/detect_accuracy.rb.
+# Runs one detector on every sample and prints one JSON object per line. benchmark/detect_accuracy.rb starts it.
 #
 #   ruby run.rb bullet [URL of a PostgreSQL for the samples of pg]
 require "json"

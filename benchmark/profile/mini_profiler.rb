@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
-# Run by benchmark/profile.rb in a process of its own, because rack-mini-profiler wires itself into Rails at boot: the same request with
-# and without it, taking turns. Prints as JSON the nanoseconds of each pair and how many queries it recorded.
+# Runs the same request with and without rack-mini-profiler, in turns, and prints the nanoseconds of each pair and the
+# number of recorded queries as JSON. benchmark/profile.rb starts it as a process, because rack-mini-profiler hooks
+# into Rails at boot.
 require "json"
 require "rails"
 require "active_record"
@@ -9,7 +10,7 @@ require "rack-mini-profiler"
 require_relative "works"
 
 module ProfileBenchmark
-  # What ./../profile.rb measures of Castellan, of rack-mini-profiler.
+  # Measures rack-mini-profiler as ./../profile.rb measures Castellan.
   module MiniProfiler
     class << self
       def run(count)

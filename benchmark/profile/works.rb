@@ -6,7 +6,7 @@ require "action_controller/railtie"
 require "rack/mock"
 
 module ProfileBenchmark
-  # A Rails application whose index asks once for the users and once more for each of them: 101 queries.
+  # A Rails application whose index queries the users once and each user once more: 101 queries.
   #
   #   Works.boot
   #   Works.request(Rails.application)   # => the response, its body read and closed
@@ -20,14 +20,14 @@ module ProfileBenchmark
 
     class Employee < ActiveRecord::Base; end
 
-    # Renders what a careless serializer would.
+    # Renders with an N+1 query.
     class UsersController < ActionController::API
       def index
         render json: User.order(:id).map { |user| user.as_json.merge("employee" => user.employee.as_json) }
       end
     end
 
-    # Calls its application from so deep that a statement has FRAMES frames, as applications with many middlewares have.
+    # Calls its application at a depth where a statement has FRAMES frames, like applications with many middlewares.
     class Deep
       def initialize(app, frames)
         @app = app
@@ -64,7 +64,7 @@ module ProfileBenchmark
       # @return [Hash] of a request
       def env(headers = {}) = Rack::MockRequest.env_for("/users", "REMOTE_ADDR" => "127.0.0.1", **headers)
 
-      # @return [Integer] how many frames lie below a statement
+      # @return [Integer] number of frames of a statement
       def depth(app)
         deepest = 0
         counter = ->(*) { deepest = [deepest, caller.size].max }

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # What Castellan promises of these works, each held against what was measured.
+  # Compares the goals of these works with the measured figures.
   #
   #   Goals.of(measured).each { |goal| puts [goal.text, goal.found, goal.verdict].join(" | ") }
   #

@@ -3,8 +3,8 @@
 require_relative "castellan_ways"
 
 module Benchmarks
-  # How the time of one document grows with the number of its users. Linear: a user of the longest list costs no more than a user
-  # of one a tenth as long does (a half more is allowed: a long list leaves the processor's caches).
+  # Measures how the time of one document grows with its users. Linear means: a user of the longest list costs at most
+  # 1.5 times a user of a list a tenth as long (a long list exceeds the processor's caches).
   class Growth
     ALLOWED = 1.5
 
@@ -24,7 +24,7 @@ module Benchmarks
     end
 
     # @param rows [Array<Hash>]
-    # @return [Float] what a user of the longest list costs, as a multiple of one of the list a tenth as long
+    # @return [Float] cost of a user of the longest list, divided by that of the list a tenth as long
     def self.steepness(rows)
       longest = rows.last
       tenth = rows.find { |row| row[:users] * 10 == longest[:users] }

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # The users' JSON:API document written by PostgreSQL itself, in one statement: the best one we could write (each list grouped
-  # once, text joined to text) and the one that people write (json_agg of correlated subqueries).
+  # The users' JSON:API document written by PostgreSQL in one statement: an optimised one (each list grouped once, text
+  # concatenated) and the usual one (json_agg of correlated subqueries).
   #
   #   JsonStatements.new(1000).grouped      # => '{"data":[…],"included":[…]}'
   #   JsonStatements.new(1000).correlated
   #
-  # Prepared, and answered by the driver as one String.
+  # Prepared; the driver returns one String.
   class JsonStatements
     CHOSEN = <<~SQL
       chosen AS MATERIALIZED (

@@ -4,8 +4,8 @@ require_relative "peers"
 require_relative "castellan_ways"
 
 module Benchmarks
-  # Records that are loaded already: 1,000 of them with ten attributes, by two states of ActiveRecord's attributes: each was read before
-  # (its value has been cast), and none was.
+  # The works on loaded records: 1,000 records with ten attributes, each attribute read before (its value is cast) or
+  # not.
   #
   #   LoadedWorks.new(records: 1000).each { |work, title, ways| … }   # makes its own table in the database that is open
   class LoadedWorks

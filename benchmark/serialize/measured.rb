@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # Everything that one run measured, by work and database.
+  # The figures of one run, by work and database.
   #
   #   measured.paired(:users, "SQLite").ms("Castellan")   # => 9.1
   class Measured

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# The serializers that Castellan is compared with, each written as its own documentation recommends. The documents are those of
-# the examples: JSON:API from ActiveModel::Serializers and jsonapi-serializer (the examples' own classes), nested JSON from
-# Panko, Alba and oj_serializers, which do not write JSON:API.
+# The compared serializers, each written as its own documentation recommends. The documents are those of the examples:
+# JSON:API from ActiveModel::Serializers and jsonapi-serializer (the examples' classes), nested JSON from Panko, Alba
+# and oj_serializers, which do not write JSON:API.
 ENV["RACK_ENV"] = ENV["RAILS_ENV"] = "production" # without the checks that some of them make in development
 require "active_support/all" # as in a Rails application
 require "logger"

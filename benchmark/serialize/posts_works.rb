@@ -4,7 +4,7 @@ require_relative "peers"
 require_relative "castellan_ways"
 
 module Benchmarks
-  # What is measured on the posts: 100 of them with author and comments, nested.
+  # The works on posts: 100 posts with author and comments, nested.
   #
   #   PostsWorks.new(example, posts: 100).each { |work, title, ways| … }
   class PostsWorks

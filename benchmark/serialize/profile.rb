@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Where Castellan's own path spends its time and makes its objects: 1,000 users, one user, one user's attributes, or 100 posts.
+# Profiles Castellan's time and objects: 1,000 users, one user, one user's attributes, or 100 posts.
 #
 #   ruby benchmark/serialize/profile.rb users                # on SQLite; also: one, attributes, posts
 #   ruby benchmark/serialize/profile.rb users postgres
 #
-# Objects by the line of the source that made them, time by stackprof's samples. Not a measurement: both slow what they look at.
+# Lists objects by source line and time by stackprof's samples. Not a measurement: both slow the program down.
 require_relative "../support/own_bundle"
 Benchmarks::OwnBundle.enter(__FILE__)
 
@@ -50,7 +50,7 @@ class SerializeProfile
     lines.sort_by { |_, count| -count }.first(SHOWN).each { |line, count| puts format("%8d  %s", count, line) }
   end
 
-  # Garbage is not collected meanwhile, so nothing that was made is gone.
+  # GC is disabled meanwhile, so that all objects are counted.
   def traced
     GC.start
     GC.disable

@@ -3,8 +3,8 @@
 require "pg"
 
 module Benchmarks
-  # The SELECTs of a plan by themselves: prepared once, run on the driver with the ids that the plan binds. What is left of a
-  # request when nothing but the database answers, so no way that reads these rows can be faster.
+  # The SELECTs of a plan alone: prepared once, run on the driver with the ids that the plan binds. No way that reads
+  # these rows with these SELECTs can be faster.
   #
   #   raw = RawStatements.of { UserResource.render }   # runs it once, to see what it sends
   #   raw.call                                         # sends the same again
@@ -33,7 +33,7 @@ module Benchmarks
       @sent.size
     end
 
-    # @return [Array] what the driver answered
+    # @return [Array] the driver's results
     def call
       @sent.map { |statement, value| @dialect.name == :postgres ? postgres(statement, value) : sqlite(statement, value) }
     end

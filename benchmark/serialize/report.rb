@@ -5,12 +5,12 @@ require "json"
 require "sqlite3"
 
 module Benchmarks
-  # What benchmark/serialize.md says, and the lines for BENCH_JSON.
+  # Writes benchmark/serialize.md and the lines for BENCH_JSON.
   class Report
     GEMS = %w[
       activerecord active_model_serializers jsonapi-serializer panko_serializer alba oj oj_serializers sequel pg sqlite3 json
     ].freeze
-    # The way that the others of a table are compared with.
+    # The way with which the others of a table are compared.
     OURS = "Castellan"
 
     # @param postgres [String, nil] its version

@@ -4,8 +4,8 @@ require "open3"
 require "rbconfig"
 
 module Benchmarks
-  # Documents that are streamed, each in a process of its own: how the time grows with the users, and the most memory that it takes
-  # beyond that of one user.
+  # Measures streamed documents, each in its own process: how the time grows with the users, and the peak memory beyond
+  # that of one user.
   #
   #   Streamed.measure([1, 1_000, 100_000], nil)   # => [{ users: 1, ms: 9.1, us_per_user: 9100.0, peak_kb: 0, bytes: 220 }, …]
   module Streamed

@@ -7,7 +7,7 @@ require_relative "castellan_ways"
 require_relative "sequel_users"
 
 module Benchmarks
-  # What is measured on the users: the whole list, nested, attributes only, one user, and the encoders by themselves.
+  # The works on users: the whole list, nested, attributes only, one user, and the encoders alone.
   #
   #   UsersWorks.new(example, postgres: "postgres://…", users: 1000).each { |work, ways| … }
   class UsersWorks

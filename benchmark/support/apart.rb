@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
 module Benchmarks
-  # Runs a block in a process of its own, so that what one work leaves in memory is no burden to the next.
+  # Runs a block in its own process, so that memory left by one work does not slow the next one down.
   #
-  #   Apart.call { [1, 2] }   # => [1, 2]; what the block answers must be something that Marshal writes
+  #   Apart.call { [1, 2] }   # => [1, 2]; the block's result must be marshalable
   #
-  # When the process fails, so does this one, with the same status: it has said why. It leaves without the exit handlers and
-  # finalizers of the process that it was made from, which would end connections that are not its own.
+  # If the process fails, this one exits with the same status. The child skips exit handlers and finalizers of its
+  # parent, which would close the parent's connections.
   module Apart
     module_function
 

@@ -8,7 +8,8 @@ module Benchmarks
   #
   #   Example.new("users", "USERS" => "1000").open("postgres://…") { User.count }   # an empty database; nil: SQLite in a file
   #
-  # Models become top-level constants: one example a process. Times are as in a Rails application (UTC, aware of the zone).
+  # Models become top-level constants, so one example per process. Times are as in a Rails application (UTC, aware of
+  # the zone).
   class Example
     ROOT = File.expand_path("../../examples", __dir__)
 
@@ -36,7 +37,7 @@ module Benchmarks
       end
     end
 
-    # Makes the constants of the files in these folders known, `app/serializers/fast/` as the module Fast.
+    # Autoloads the constants of the files in these folders, `app/serializers/fast/` as the module Fast.
     def load(*folders)
       folders.flat_map { |folder| Dir[File.join(@dir, folder, "*.rb")] }.each { |file| autoload(file) }
     end
@@ -54,7 +55,7 @@ module Benchmarks
       load("app/models")
     end
 
-    # As Rails does: the file is read when the constant is named.
+    # Like Rails, loads the file when the constant is referenced.
     def autoload(file)
       below = file[%r{/app/\w+/(\w+)/\w+\.rb\z}, 1]
       namespace = below ? namespace(camelize(below)) : Object

@@ -3,11 +3,11 @@
 require "rbconfig"
 
 module Benchmarks
-  # Runs a benchmark in the bundle of benchmark/Gemfile, whatever bundle it was started in; installs the bundle when it is missing.
+  # Runs a benchmark in the bundle of benchmark/Gemfile, whatever bundle it was started in; installs it if needed.
   #
   #   Benchmarks::OwnBundle.enter(__FILE__)   # first line of a benchmark: comes back only inside that bundle
   #
-  # Needs the gem server once. Ends the process with a sentence when the bundle cannot be installed.
+  # Needs the gem server once. Aborts with a message if the bundle cannot be installed.
   module OwnBundle
     GEMFILE = File.expand_path("../Gemfile", __dir__)
     LIB = File.expand_path("../../lib", __dir__)

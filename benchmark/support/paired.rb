@@ -3,17 +3,17 @@
 require "castellan/figures"
 
 module Benchmarks
-  # Times several ways in turns: a round runs every way once (a fast one several times, for its mean), so that a busy machine is
-  # busy for all of them and two ways can be compared round by round.
+  # Times several ways in turns: a round runs every way once (a fast one several times, for its mean), so that load on
+  # the machine affects all of them and two ways can be compared round by round.
   #
   #   paired = Paired.new(ways, rounds: 15)
   #   paired.ms("Castellan")                       # => 5.21, the median of its rounds
   #   paired.times("Castellan", "Panko").to_s      # => "44.7 (41.2..47.9)": how many times as fast, of medians, and by round
   #   paired.objects("Castellan")                  # => 812 allocated by one call
   #
-  # Collects garbage before each way of a round, outside the time; what a way leaves it has to collect itself.
+  # Collects garbage before each way of a round, outside the measured time.
   class Paired
-    # How many times as fast one way is as another: the ratio of the medians, and the least and greatest of a round.
+    # How many times as fast one way is as another: the ratio of the medians, and the smallest and largest of a round.
     Ratio = Struct.new(:median, :least, :greatest) do
       def to_s
         format("%s (%s..%s)", *to_a.map { |value| value < 10 ? value.round(2) : value.round(1) })
@@ -62,12 +62,12 @@ module Benchmarks
 
     private
 
-    # Every second round in reverse: no way always runs in the shadow of the same other.
+    # Reverses every second round, so that no way always follows the same other one.
     def turns(ways, round)
       round.odd? ? ways.reverse : ways
     end
 
-    # The second of two calls: the first fills caches, of statements too.
+    # Counts the second of two calls: the first fills caches, also of statements.
     def allocated(way)
       way.call
       given = way.prepare

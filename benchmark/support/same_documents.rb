@@ -3,16 +3,16 @@
 require "json"
 
 module Benchmarks
-  # Whether two documents say the same: parsed, the order of `included` left out of account.
+  # Compares two documents as parsed JSON, ignoring the order of `included`.
   #
   #   SameDocuments.difference('{"a":[1]}', '{"a":[2]}')   # => "a/0: 1 and 2"
   #   SameDocuments.difference('{"a":1}', '{"a":1}')       # => nil
   #
-  # Everything else counts, the order of lists too.
+  # Everything else must be equal, also the order of lists.
   module SameDocuments
     module_function
 
-    # @return [String, nil] the first difference: where, and both values
+    # @return [String, nil] the first difference: its place and both values
     def difference(one, other)
       differing([], parsed(one), parsed(other))
     end

@@ -6,7 +6,7 @@ module Benchmarks
   #   Way.new("jsonapi-serializer", :json_api) { Serializer.new(users.to_a).serializable_hash.to_json }
   #   Way.new("Panko, records loaded", :nested, prepare: -> { users.to_a }) { |records| … }   # only the block is timed
   #
-  # Ways of one `document` must give equal documents; nil: nothing to compare (it answers no document).
+  # Ways of one `document` must return equal documents; nil: not compared, because it returns no document.
   class Way
     # @return [String]
     # @return [Symbol, nil] :json_api, :nested or nil
@@ -20,12 +20,12 @@ module Benchmarks
       freeze
     end
 
-    # @return [Boolean] whether each call needs something made for it, outside the time
+    # @return [Boolean] whether each call needs a preparation, outside the measured time
     def prepared?
       !@prepare.nil?
     end
 
-    # @return [Object] what a call is given
+    # @return [Object] the argument of a call
     def prepare
       @prepare&.call
     end

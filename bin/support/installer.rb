@@ -27,19 +27,19 @@ module Castellan
     RETRIES = 3
     private_constant :POLICY, :RETRIES
 
-    # @param out [IO] where progress is told
+    # @param out [IO] for progress
     # @param root [String] the checkout
     def initialize(out: $stdout, root: ROOT)
       @out = out
       @root = root
     end
 
-    # @raise [SystemExit] with status 1 when Bundler fails; it has said why
+    # @raise [SystemExit] with status 1 if Bundler fails, which prints the reason
     def gems(gemfiles = GEMFILES)
       gemfiles.each { |gemfile| bundle(File.join(@root, gemfile)) }
     end
 
-    # @return [Array<String>] the Debian packages whose programs are not here after it
+    # @return [Array<String>] the Debian packages whose programs are still missing
     def servers
       install(missing_packages) if missing_packages.any? && debian_root?
       missing_packages
@@ -51,7 +51,7 @@ module Castellan
         stop("the C extension does not compile; run `bundle exec rake compile` to see it alone")
     end
 
-    # @return [Array<String>] Debian packages whose programs are not here
+    # @return [Array<String>] Debian packages whose programs are missing
     def missing_packages
       PROGRAMS.reject { |_, names| names.any? { |name| program?(name) } }.keys
     end
@@ -71,7 +71,7 @@ module Castellan
 
     def there?(env) = run(env, RbConfig.ruby, "-S", "bundle", "check", out: File::NULL, err: File::NULL)
 
-    # Bundler's local configuration of each Gemfile; nothing is changed where the user has chosen a path.
+    # Writes Bundler's local configuration of each Gemfile, unless the user has configured a path.
     def keep_gems_in_checkout(env)
       return if configured_path?(env)
 

@@ -5,7 +5,7 @@ require "fileutils"
 require "rbconfig"
 
 module Castellan
-  # Runs tests on the newest supported Rails, which needs a newer Ruby than Debian's stable release had for long.
+  # Runs tests on the newest supported Rails, which needs a newer Ruby than Debian's stable release has.
   #
   #   NewestRuby.new.run(%w[test/contract_test.rb], log: "newest.log")   # => true when they passed
   #
@@ -26,7 +26,7 @@ module Castellan
       @out = out
     end
 
-    # @return [Boolean] whether this machine can run them
+    # @return [Boolean] whether this machine can run the tests
     def available? = here? || (Process.euid.zero? && File.executable?("/usr/bin/apt-get"))
 
     # Makes the chroot where this Ruby is too old.
@@ -47,7 +47,7 @@ module Castellan
 
     def here? = Gem::Version.new(RUBY_VERSION) >= MINIMUM
 
-    # A chroot that was interrupted while it was made is made again.
+    # Deletes a chroot whose creation was interrupted.
     def prepare
       return true if File.exist?(READY)
 
@@ -63,10 +63,10 @@ module Castellan
 
     def apt(*arguments) = system({ "DEBIAN_FRONTEND" => "noninteractive" }, "apt-get", "-qq", *arguments, out: File::NULL)
 
-    # The mirror that this machine's apt is set to.
+    # Returns the mirror that apt uses on this machine.
     def mirror = IO.popen(["apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages"], &:read).lines(chomp: true).first
 
-    # Files that git tracks or would track; what was compiled here does not fit there.
+    # Copies files that git tracks or would track; extensions compiled here do not load there.
     def copy
       target = File.join(CHROOT, "castellan")
       FileUtils.rm_rf(target)

@@ -21,7 +21,7 @@ module Castellan
   #     story.comparisons               # => [["baseline", "includes"], …]
   #   end
   #
-  # Each step is asked for WARM_UPS times without a profile first, as the first requests of a process are never like the others.
+  # Requests each step WARM_UPS times without a profile first, because the first requests of a process are slower.
   class ProfiledStory
     DIRECTORY = File.expand_path("../../examples/users", __dir__)
     SLOW = "index_serializer"
@@ -46,9 +46,9 @@ module Castellan
     end
     private_class_method :prepare
 
-    # @return [Hash{String => String}] the profile of each step, and of the slow one at each of DEPTHS
+    # @return [Hash{String => String}] ids of the profiles: one per step, and one of the slow step per depth
     attr_reader :ids
-    # @return [String] where the page is
+    # @return [String] the URL of the page
     attr_reader :page
 
     # @param base [String] of the server
@@ -60,7 +60,7 @@ module Castellan
       @ids = {}
     end
 
-    # Profiles all of it.
+    # Profiles all steps.
     # @return [self]
     def tell
       DEPTHS.each { |depth| @ids[depth] = profiled(step(SLOW), depth) }
@@ -68,16 +68,16 @@ module Castellan
       self
     end
 
-    # @return [String] lets a browser in
+    # @return [String] a signed URL for a browser
     def link = "#{@page}?castellan_token=#{@token}"
 
-    # @return [Array<Hash>] as in steps.yml, without those that are wrong
+    # @return [Array<Hash>] the steps of steps.yml, without the wrong ones
     def steps = story["steps"].reject { |step| step["told"] }
 
-    # @return [Array<(String, String)>] ids of steps: each with the one that it was made of
+    # @return [Array<(String, String)>] ids of steps, each with its predecessor
     def comparisons = steps.filter_map { |step| [step["compared_with"], step["id"]] if step["compared_with"] }
 
-    # @return [Array<Hash>] what `/castellan/requests.json` has
+    # @return [Array<Hash>] the rows of `/castellan/requests.json`
     def summaries = JSON.parse(get("/castellan/requests.json").body)
 
     private
@@ -94,7 +94,7 @@ module Castellan
       newest(step["get"], depth)
     end
 
-    # A profile is kept when its response has been sent, which may be a moment after it has been read.
+    # A profile is stored after its response was sent, possibly a moment after the client has read it.
     def newest(target, depth)
       deadline = TestServers.now + 30
       loop do

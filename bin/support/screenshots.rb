@@ -11,7 +11,7 @@ module Castellan
   class Screenshots
     DESK = 1100
     PHONE = 390
-    # `from` is in the section that the picture begins with, `height` its size in pixels.
+    # `from` selects an element of the first section in the picture; `height` is in pixels.
     Shot = Struct.new(:name, :path, :from, :height, :width, :scheme, keyword_init: true)
 
     # @param directory [String]
@@ -61,7 +61,7 @@ module Castellan
       page&.close
     end
 
-    # What of the page is photographed. The window is made as high as that reaches down, because nothing is drawn below it.
+    # Resizes the window to the bottom of the captured section, because Chromium draws nothing below the window.
     def area(page, shot)
       top = shot.from ? page.evaluate("document.querySelector('#{shot.from}').closest('section').getBoundingClientRect().top") - 12 : 0
       width = shot.width || DESK
@@ -72,7 +72,7 @@ module Castellan
       { x: 0, y: top, width: width, height: shot.height }
     end
 
-    # The flame graph is there some time after the page, and drawn a frame later.
+    # The flame graph loads after the page and is drawn one frame later.
     def settle(page)
       page.evaluate_async(<<~JS, 30)
         const frame = document.querySelector("iframe.flame");
@@ -82,7 +82,7 @@ module Castellan
       JS
     end
 
-    # Past the frames of Rack and Rails, which are the same in every request.
+    # Skips the frames of Rack and Rails, which are the same in every request.
     def scroll_flame(page)
       page.evaluate_async(<<~JS, 30)
         const graph = document.querySelector("iframe.flame")?.contentDocument;

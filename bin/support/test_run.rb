@@ -19,7 +19,7 @@ module Castellan
   class TestRun
     LOADER = 'ARGV.take_while { |argument| !argument.start_with?("-") }.each { |file| require file }; ' \
              'ARGV.shift until ARGV.empty? || ARGV.first.start_with?("-")'
-    # Whole programs: they boot applications, install gems or replay the demo, and take a minute each.
+    # Tests of whole programs: they boot applications, install gems or replay the demo, a minute each.
     WHOLE_PROGRAMS = "test/{packaging,bundles,readme_rails}_test.rb test/demo/**/*_test.rb test/examples/**/*_test.rb " \
                      "test/benchmark/**/*_test.rb test/doctor/{rails_api,rails_quick_start,plain_apps}_test.rb " \
                      "test/profile/page/story_test.rb test/detect/**/users_example*_test.rb"
@@ -28,7 +28,8 @@ module Castellan
                       "test/rows/active_record*_test.rb test/rows/{association_kinds,records}_test.rb " \
                       "test/rows/active_record_rows/**/*_test.rb"
     ON_NEWEST_RAILS = "test/{contract,railtie,document}_test.rb test/{versions,keeper,document,rows}/**/*_test.rb"
-    # Tests wait for servers and browsers, so one more than there are processors. Each has servers of its own, so at most five.
+    # One more than processors, because tests wait for servers and browsers; at most five, because each has its own
+    # servers.
     PROCESSES = Integer(ENV.fetch("TEST_PROCESSES") { (Etc.nprocessors + 1).clamp(2, 5) })
     BUDGET_SECONDS = { part: 6 * 60, all: 20 * 60 }.freeze # without installing
     SLOWEST = 10

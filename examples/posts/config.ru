@@ -2,8 +2,8 @@
 
 require_relative "config/environment"
 
-# The steps with Castellan need nothing of Rails' middleware (sessions, hosts, logs), so they are answered before it; the executor
-# is what gives a request's connection back.
+# The steps with Castellan need no middleware of Rails (sessions, hosts, logs), so they run before it; the executor
+# releases the connection of each request.
 if ENV["WITH_CASTELLAN"] == "1"
   map("/posts/castellan/public") { run PostsApi.everybody }
   map("/posts/castellan") do

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# Creates and fills the tables of a Rails example in one transaction, unless they are there already at this size.
+# Creates and fills the tables of a Rails example in one transaction, unless they exist at this size.
 #
 #   Setup.of(%w[users posts], File.expand_path("schema.rb", __dir__))   # in db/setup.rb, after the environment and the seeds
 #
-# Drops only tables that it made itself, which it knows by the table `seedings`; refuses to touch any others.
+# Drops only tables that it created, which the table `seedings` marks; refuses if others exist.
 class Setup
   MARK = "seedings"
 
-  # Says what was done, or ends the program with what must be done before.
+  # Prints the result, or aborts with the missing step.
   # @param tables [Array<String>]
   # @param schema [String] the file that makes them; `Seeds` fills them
   def self.of(tables, schema)
@@ -42,7 +42,7 @@ class Setup
     leave_mark
   end
 
-  # Sequences go on after the last id, and the planner knows the new sizes.
+  # Advances the sequences past the last id, and updates the planner's statistics.
   def finish
     @tables.each do |table|
       connection.reset_pk_sequence!(table) if connection.respond_to?(:reset_pk_sequence!)

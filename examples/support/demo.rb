@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
-# Replays the stories of `examples/`: each step is an endpoint, is measured, and is compared with the step before. `bin/demo` calls it.
+# Replays the stories of `examples/` for `bin/demo`: each step is an endpoint, which is measured and compared with
+# the step before.
 #
 #   replay = Castellan::Demo::Replay.new(seconds: 5).call
 #   puts replay.ledger.to_text

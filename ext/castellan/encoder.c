@@ -1,13 +1,13 @@
 /*
- * Writes documents from rows: the twin of lib/castellan/serialize/ruby_encoder.rb, which says what is written and in which
- * order. What is rare (a time that is a Ruby object, an id beyond 64 bits, every error) is left to Ruby: see
- * `encoder_ask_ruby` and `encoder_refuse`.
+ * Writes documents from rows, with the same bytes as lib/castellan/serialize/ruby_encoder.rb. Rare values (a time that
+ * is a Ruby object, an id beyond 64 bits) and all errors are handled in Ruby: see `encoder_ask_ruby` and
+ * `encoder_refuse`.
  *
- * Each header is a part of it, and all of them are compiled here, as one: encoding.h (what an encoding works with), ruby_side.h,
- * table.h (what was read), record.h (ids), links.h, then what is written: value.h, linkage.h, object.h, included.h, document.h.
+ * Its headers are compiled here as one unit: encoding.h (state), ruby_side.h, table.h (rows), record.h (ids), links.h,
+ * then the output: value.h, linkage.h, object.h, included.h, document.h.
  *
- * Memory: everything that is allocated hangs on the arena of one `struct encoder` and is freed by rb_ensure, however the work ends. The
- * Ruby objects it names stand in memory that the garbage collector looks through (ALLOCV), so that it finds them and does not move them.
+ * Memory: all allocations belong to the arena of one `struct encoder`, which rb_ensure frees. References to Ruby objects
+ * are in memory that the garbage collector marks (ALLOCV).
  */
 #include "encoder.h"
 #include "document.h"

@@ -1,5 +1,5 @@
 /*
- * What one encoding works with: the rows of each node, how the links of each relationship are read, and what has been written.
+ * The state of one encoding: the rows of each node, the readers of each relationship's links, and the output.
  */
 #ifndef CASTELLAN_ENCODING_H
 #define CASTELLAN_ENCODING_H

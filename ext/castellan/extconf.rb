@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Writes the Makefile of the C extension: one that does nothing where it cannot be compiled, so that the gem installs all the same and
-# documents are written by the Ruby encoder.
+# Writes the Makefile of the C extension. Without a compiler the Makefile does nothing, so that the gem installs and
+# uses the Ruby encoder.
 #
 #   CASTELLAN_EXT=require   fails instead; `rake compile` sets it
 #   EXT_PEDANTIC=1          warnings are errors
-#   EXT_SANITIZE=1          AddressSanitizer and UndefinedBehaviourSanitizer, for `rake asan`, and checks of what is written where
+#   EXT_SANITIZE=1          AddressSanitizer and UndefinedBehaviourSanitizer, for `rake asan`, and checks of buffers
 begin
   raise "another Ruby than CRuby (#{RUBY_ENGINE})" unless RUBY_ENGINE == "ruby"
 
@@ -24,7 +24,7 @@ append_cflags("-fvisibility=hidden") # all but Init_castellan_ext: what calls wi
 append_cflags(%w[-Werror]) if ENV["EXT_PEDANTIC"]
 
 if ENV["EXT_SANITIZE"]
-  # Not the stack: Ruby's exceptions jump over our frames without telling the sanitizer, which then sees their remains.
+  # Without the stack: Ruby's exceptions jump over frames without notifying the sanitizer.
   flags = "-fsanitize=address,undefined --param asan-stack=0 -fno-omit-frame-pointer -g -O1"
   $CFLAGS << " #{flags} -DCASTELLAN_DEBUG"
   $LDFLAGS << " #{flags}"

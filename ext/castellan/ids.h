@@ -5,8 +5,8 @@
  *   Native.distinct_ids(["3,1", "1,2"])    # => [3, 1, 2]
  *   Native.column_ids([[7, "3,1"]], 1)     # => [3, 1], of that column
  *
- * All answer nil where there is anything but integers of at most 17 digits (for id_list: of NUMBER_DIGITS characters); Ruby then reads
- * them (rows/id_list.rb).
+ * All return nil for values other than integers of at most 17 digits (id_list: of NUMBER_DIGITS characters), which Ruby
+ * then reads (rows/id_list.rb).
  */
 #ifndef CASTELLAN_IDS_H
 #define CASTELLAN_IDS_H

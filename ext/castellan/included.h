@@ -1,5 +1,5 @@
 /*
- * Which records a record leads to, each once. Those of one type are a family, whichever nodes hold them.
+ * Collects the records that a record links to, each once. Records of one type are a family across nodes.
  */
 #ifndef CASTELLAN_INCLUDED_H
 #define CASTELLAN_INCLUDED_H

@@ -1,7 +1,7 @@
 /*
- * From an id to the row that has it, by open addressing. Ids compare by their text; an id that is written as a 64-bit
- * integer compares as one, so that nothing is hashed or compared byte by byte for it. Integers that lie close together need no
- * search at all: `near` has a row for each between the least and the greatest.
+ * Finds the row of an id, by open addressing. Ids compare by their text; an id that is a 64-bit integer compares as a
+ * number, without hashing bytes. Dense integers need no search: `near` has a row for each value between the smallest
+ * and the largest.
  *
  * Entries name a row of a node; two nodes of one type may share an index. The size is known before and never grows.
  */

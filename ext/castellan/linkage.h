@@ -8,7 +8,7 @@
 
 static void encoder_write(struct encoder *encoder, struct section *section, long row);
 
-/* `link`: what stands before the id, by its type. */
+/* `link`: the constant bytes before the id, by its type. */
 static void encoder_link(struct encoder *encoder, struct section *section, long row, long edge, const struct bytes *link, const struct record_id *id)
 {
     const struct edge_parts *parts = &section->parts->edges[edge];

@@ -1,6 +1,6 @@
 /*
- * The links of one relationship: read once, and sorted by the rows of their parents. Those that stand in a column of the parent are
- * gone through where they are.
+ * The links of one relationship: read once, and sorted by the rows of their parents. Links in a column of the parent
+ * are read in place.
  */
 #ifndef CASTELLAN_LINKS_H
 #define CASTELLAN_LINKS_H

@@ -1,6 +1,6 @@
 /*
- * Numbers as JSON, from 64-bit integers and from a driver's text. Each function answers false where the text is not of the
- * plain kind it knows; Ruby (serialize/values.rb) then decides, so that only common cases are written twice.
+ * Numbers as JSON, from 64-bit integers and from a driver's text. Each function returns false for other forms of text,
+ * which Ruby (serialize/values.rb) handles, so that only common cases are implemented twice.
  */
 #ifndef CASTELLAN_NUMBER_H
 #define CASTELLAN_NUMBER_H
@@ -11,7 +11,7 @@
 
 #define NUMBER_DIGITS 20
 
-/* Between these two, neither included, number_parse knows every integer. */
+/* number_parse handles every integer between these two, exclusive. */
 #define NUMBER_PARSED_FROM -100000000000000000LL
 #define NUMBER_PARSED_TO 1000000000000000000LL
 

@@ -1,12 +1,12 @@
 /*
- * The id of a row, and the row of an id. Ids that only Ruby can read are asked for once, all of them.
+ * The id of a row, and the row of an id. Ids that only Ruby can read are requested once, all together.
  */
 #ifndef CASTELLAN_RECORD_H
 #define CASTELLAN_RECORD_H
 
 #include "ruby_side.h"
 
-/* Whether the id can be read without asking Ruby. */
+/* Whether the id can be read without calling Ruby. */
 static inline bool id_of_cell(const struct cell *cell, struct record_id *id)
 {
     memset(id, 0, sizeof(*id));

@@ -1,5 +1,5 @@
 /*
- * What is left to Ruby (serialize/native_encoder.rb): every error, and what stands behind a PG::Result after such a call.
+ * Calls into Ruby (serialize/native_encoder.rb): all errors, and finding a PG::Result again after such a call.
  */
 #ifndef CASTELLAN_RUBY_SIDE_H
 #define CASTELLAN_RUBY_SIDE_H
@@ -11,7 +11,7 @@ static VALUE ruby_side(void)
     return rb_path2class("Castellan::Serialize::NativeEncoder");
 }
 
-/* After each call into Ruby: results are found again, or PG::Error says that one was cleared. */
+/* After each call into Ruby: finds results again, or raises PG::Error if one was cleared. */
 static void encoder_refresh(struct encoder *encoder)
 {
     for (long i = 0; i < encoder->template->node_count; i++) {

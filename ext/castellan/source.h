@@ -1,12 +1,12 @@
 /*
- * Rows, wherever they are: an array of arrays, or a PG::Result read in place, without a string for each value.
+ * Reads rows from an array of arrays, or from a PG::Result in place, without a string for each value.
  *
  *   struct source source = source_of(rows);
  *   struct cell cell = source_cell(&source, 0, 2);
  *
- * The extension does not link libpq: the pg gem brings its own. Its functions are looked up in the loaded pg_ext; where one
- * is missing, the rows are taken through PG::Result#values. A `struct source` lives on the C stack, which keeps its
- * objects alive and in place. The text of a cell is valid until the next call into Ruby: source_refresh after each.
+ * The extension does not link libpq: the pg gem brings its own. Its functions are looked up in the loaded pg_ext; if one
+ * is missing, PG::Result#values is called. A `struct source` lives on the C stack, which keeps its objects alive and in
+ * place. The text of a cell is valid until the next call into Ruby; call source_refresh after each.
  */
 #ifndef CASTELLAN_SOURCE_H
 #define CASTELLAN_SOURCE_H

@@ -1,5 +1,5 @@
 /*
- * Reads a Plan::RowSet::Table into a section: where its rows are, how each column is written, its links and asides.
+ * Reads a Plan::RowSet::Table into a section: its rows, the coder of each column, its links and extras.
  */
 #ifndef CASTELLAN_TABLE_H
 #define CASTELLAN_TABLE_H

@@ -1,6 +1,6 @@
 /*
- * The C form of Castellan::Serialize::Template: the same constant bytes, in one block of memory. Built once a plan, read by all
- * threads, and never changed but for a hint.
+ * The C form of Castellan::Serialize::Template: the same constant bytes, in one block of memory. Built once per plan,
+ * shared by all threads, and immutable except for a hint.
  */
 #ifndef CASTELLAN_TEMPLATE_H
 #define CASTELLAN_TEMPLATE_H

@@ -1,6 +1,6 @@
 /*
  * Dates and times from a driver's text to ISO 8601, in the form that nearly all rows have: "2024-01-31", and
- * "2024-01-31 10:00:00.123456" in UTC. Everything else is answered with false and left to serialize/timestamp.rb.
+ * "2024-01-31 10:00:00.123456" in UTC. Returns false for everything else, which serialize/timestamp.rb handles.
  */
 #ifndef CASTELLAN_TIMESTAMP_H
 #define CASTELLAN_TIMESTAMP_H

@@ -1,6 +1,5 @@
 /*
- * One member of a row as JSON, by the coder of its column; false goes to Ruby, which writes the rare value or says why it cannot be
- * written.
+ * One member of a row as JSON, by the coder of its column. Returns false for rare values, which Ruby writes or rejects.
  */
 #ifndef CASTELLAN_VALUE_H
 #define CASTELLAN_VALUE_H
@@ -11,7 +10,7 @@
 #include "timestamp.h"
 #include <math.h>
 
-/* The rare value: Ruby writes it, or says why not. */
+/* Rare values: Ruby writes the value or raises. */
 static void encoder_ask_ruby(struct encoder *encoder, struct section *section, long row, long member, VALUE coder, VALUE value)
 {
     VALUE id = section_id_string(encoder, section, row);

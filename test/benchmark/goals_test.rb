@@ -9,7 +9,7 @@ require_relative "../../benchmark/serialize/goals"
 class GoalsTest < Minitest::Test
   include Benchmarks
 
-  # Answers what {Paired} does, from figures that are given.
+  # A stand-in for {Paired} with given figures.
   Figures = Struct.new(:figures) do
     def way?(name) = figures.key?(name)
     def objects(name) = figures.fetch(name).last

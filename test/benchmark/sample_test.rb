@@ -6,7 +6,7 @@ require_relative "../../benchmark/detect/sample"
 class SampleTest < Minitest::Test
   include Benchmarks::Detect
 
-  # Whoever comes second is slower by a tenth, and the contender costs a hundredth.
+  # The second of a pair is slower by a tenth, and the contender costs a hundredth.
   def test_what_the_order_costs_falls_out
     first, second = 100, 110
     rounds = Array.new(9) do |number|

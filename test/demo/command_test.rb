@@ -6,7 +6,7 @@ require "open3"
 require "stringio"
 require_relative "../../examples/support/demo"
 
-# `bin/demo` as people run it: every story shortly, its ledger, Ctrl-C, and wrong arguments.
+# `bin/demo` with short loads: all stories, the ledger, Ctrl-C, and invalid arguments.
 class DemoCommandTest < Minitest::Test
   FIELDS = %w[story step duration_ms sql_ms queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes
               requests_per_s mean_ms min_ms max_ms p50_ms p95_ms p99_ms availability concurrency transferred_bytes story_value verdict
@@ -120,6 +120,6 @@ class DemoCommandTest < Minitest::Test
   def environment_of(process)
     File.binread(File.join(process, "environ"))
   rescue SystemCallError
-    "" # it has ended, or is somebody else's
+    "" # it has ended, or belongs to another user
   end
 end

@@ -5,7 +5,7 @@ require_relative "../../examples/support/demo"
 require "net/http"
 require "open3"
 
-# Processes of an example, on a small one: they start, say why they do not, and are gone afterwards, whatever happens to the demo.
+# Processes of a small example: they start, report why they do not, and end with the demo, however it ends.
 class ExampleTest < Minitest::Test
   RACKUP = <<~RUBY
     File.write("pid", Process.pid)
@@ -68,11 +68,11 @@ class ExampleTest < Minitest::Test
     class Book < Sequel::Model
       many_to_one :sequel_of, class: self
     end
-    Book.first # knows its columns
+    Book.first # loads its columns
     run ->(env) { [200, { "content-type" => "text/plain" }, Book.all.map { |book| book.sequel_of.id.to_s }] }
   RUBY
 
-  # A step is a request as it is; what its fix would bring is the next step.
+  # A step is measured unchanged; its fix is the next step.
   def test_the_doctor_tries_no_fix_of_what_it_finds
     with_example("config.ru" => REPEATING) do |example|
       example.doctor([["/", true]], memory: false) do |row|

@@ -4,7 +4,7 @@ require "test_helper"
 require_relative "../../examples/support/demo"
 require "stringio"
 
-# Steps under load, on a small application that notes what it was asked.
+# Steps under load, on a small application that records its requests.
 class LoadedStoryTest < Minitest::Test
   FILES = {
     "config.ru" => <<~RUBY,
@@ -34,7 +34,7 @@ class LoadedStoryTest < Minitest::Test
 
   private
 
-  # @return [Array(Array<Hash>, Array<String>)] rows, and what was asked, each change of it
+  # @return [Array(Array<Hash>, Array<String>)] rows, and the recorded requests without repetition
   def replayed(**options)
     Dir.mktmpdir("castellan-loaded-") do |dir|
       write_files(dir, FILES)

@@ -31,7 +31,7 @@ class ResourceGeneratorTest < Minitest::Test
     def generate(*arguments)
       require "rails/generators"
       Rails::Generators.invoke("castellan:resource", arguments, behavior: :invoke, destination_root: Rails.root.to_s)
-      Rails.application.reloader.reload! # as a process of its own would find it
+      Rails.application.reloader.reload! # as in a new process
     end
   RUBY
   FILES = {
@@ -56,11 +56,11 @@ class ResourceGeneratorTest < Minitest::Test
 
   def test_columns_are_written_and_what_looks_secret_is_left_out
     output, file = generated("User")
-    assert_includes file, "# What clients see of users. Everything below"
+    assert_includes file, "# Declares the users of the API. Clients can read every member below"
     assert_includes file, "class UserResource < Castellan::Resource\n  model ::User\n\n  attributes :email, :name, :created_at\n"
     assert_includes file, "# Left out, because they look secret: nickname, password_digest, api_token, diary\n"
     %w[password_digest api_token diary nickname].each { |name| assert_match(/left out  #{name}, which looks secret/, output) }
-    assert_includes file, '# attribute :type_name, from: "type"   # JSON:API keeps the name "type" for itself'
+    assert_includes file, '# attribute :type_name, from: "type"   # JSON:API reserves the name "type"'
     refute_match(/^ +attributes.*(team_id|password|token|diary)/, file)
   end
 
@@ -112,7 +112,7 @@ class ResourceGeneratorTest < Minitest::Test
 
   private
 
-  # What the generator said, and the file that it wrote for the last model.
+  # Returns the output of the generator, and the file of the last model.
   def generated(*names, last: names.last)
     path = "app/resources/#{last.gsub(/([a-z])([A-Z])/, '\1_\2').downcase.gsub("::", "/")}_resource.rb"
     output = run_app("#{names.map { |name| "generate(#{name.inspect})\n" }.join}puts '---', File.read(#{path.inspect})")

@@ -17,7 +17,7 @@ class MailLog < Sequel::Model
   end
 end
 
-# A row of a database view: the totals of one company. The view has no key of its own, so the company's serves.
+# A row of a database view: the totals of one company. The view has no primary key; the company's is used.
 class CompanyStatistic < Sequel::Model
   set_primary_key :company_id
 

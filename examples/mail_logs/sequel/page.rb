@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The page that a client asks for, `page[number]` and `page[size]`, checked.
+# Parses and checks `page[number]` and `page[size]` of a request.
 #
 #   page = Page.new({ "number" => "2" })
 #   page.number # => 2
@@ -9,9 +9,9 @@
 class Page
   SIZE = 20
   MAXIMUM_SIZE = 100
-  LARGEST_NUMBER = 1_000_000_000 # beyond it the offset is no integer of the database
+  LARGEST_NUMBER = 1_000_000_000 # above it the offset overflows the database's integer
 
-  # The client asked for a page that cannot be; the message may be shown.
+  # Raised for an invalid page; the message may be shown to the client.
   class Invalid < StandardError
     attr_reader :parameter
 
@@ -35,8 +35,8 @@ class Page
   end
 
   # @yieldparam number [Integer] a page's number
-  # @yieldreturn [String] its address
-  # @return [Hash{String => String}] the pagination links of JSON:API, those that exist
+  # @yieldreturn [String] its URL
+  # @return [Hash{String => String}] the existing pagination links of JSON:API
   def links(record_count)
     last = [(record_count + size - 1) / size, 1].max
     numbers = { "first" => 1, "prev" => (number - 1 if number > 1), "next" => (number + 1 if number < last), "last" => last }

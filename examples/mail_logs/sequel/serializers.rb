@@ -6,7 +6,7 @@ require "active_support/core_ext/string"
 require "bigdecimal"
 require "jsonapi/serializer"
 
-# How the serializers of this app write values: keys with dashes, decimals as strings ("12149.18"), as jsonapi-resources does.
+# Base of the serializers: keys with dashes and decimals as strings ("12149.18"), like jsonapi-resources.
 module Dashed
   def self.included(serializer)
     serializer.include JSONAPI::Serializer
@@ -15,7 +15,7 @@ module Dashed
   end
 
   module ClassMethods
-    # SQLite gives the computed columns of a view as floats, hence by way of the digits.
+    # SQLite returns the computed columns of a view as floats, which are converted by their digits.
     def decimals(*names)
       names.each { |name| attribute(name) { |record| record[name] && BigDecimal(record[name].to_s).to_s("F") } }
     end

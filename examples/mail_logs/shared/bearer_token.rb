@@ -8,19 +8,19 @@ require "jwt"
 #   BearerToken.claims("Bearer #{token}") # => {"sub" => "1", "exp" => 1794052800}
 #   BearerToken.claims("Bearer x")        # raises BearerToken::Invalid
 #
-# The algorithm is fixed to HS256, whatever the token's header says, and a token without `exp` is refused. The secret is
-# MAIL_LOGS_JWT_SECRET, read once at boot. The default is public, as the data of the example is: never copy it into an app of your own.
+# Accepts only HS256 and requires `exp`. The secret is MAIL_LOGS_JWT_SECRET, read once at boot. Its default is
+# public: do not copy it into your own app.
 module BearerToken
   ALGORITHM = "HS256"
   CHALLENGE = %(Bearer realm="mail-logs")
   DEFAULT_SECRET = "an-example-secret-that-everybody-can-read-in-the-repository"
   MINIMUM_BYTES = 32 # RFC 7518, 3.2: a key of the hash's size or larger
 
-  # The header holds no token that this app can accept; the message says why and may be shown.
+  # Raised if the header contains no valid token; the message may be shown to the client.
   class Invalid < StandardError; end
 
-  # @return [String] the secret given, when it is long enough to sign with
-  # @raise [ArgumentError] when it is shorter than 32 bytes; an empty key would let anybody sign
+  # @return [String] the secret
+  # @raise [ArgumentError] if it is shorter than 32 bytes; with an empty key, anybody could sign
   def self.checked(secret)
     return secret.dup.freeze if secret.bytesize >= MINIMUM_BYTES
 

@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# The one database that both mail log apps read, named by DATABASE_URL and said in the words of each library.
+# Converts DATABASE_URL, which both mail log apps read, to the syntax of each library.
 #
 #   url = DatabaseUrl.new("sqlite:///data/mail_logs.sqlite3")
 #   url.for_active_record # => "sqlite3:/data/mail_logs.sqlite3"
 #   url.for_sequel        # => "sqlite:///data/mail_logs.sqlite3"
 #
-# Understands postgres:// and postgresql:// (passed on as they are) and SQLite files as sqlite3:/path, sqlite:/path,
-# sqlite3:///path and sqlite:///path, with an absolute path. Without DATABASE_URL it is mail_logs.sqlite3 beside the two apps.
-# In-memory databases are refused: two processes could not share one.
+# Accepts postgres:// and postgresql:// (unchanged) and absolute paths of SQLite files as sqlite3:/path,
+# sqlite:/path, sqlite3:///path and sqlite:///path. Default: mail_logs.sqlite3 beside the two apps. In-memory
+# databases raise, because two processes cannot share one.
 class DatabaseUrl
   DEFAULT = "sqlite3:#{File.expand_path("../mail_logs.sqlite3", __dir__)}".freeze
   POSTGRES = %r{\Apostgres(ql)?://}
@@ -16,7 +16,7 @@ class DatabaseUrl
 
   attr_reader :path
 
-  # @raise [ArgumentError] when the URL is of neither kind
+  # @raise [ArgumentError] for other URLs
   def initialize(url = ENV.fetch("DATABASE_URL", ""))
     @url = url.empty? ? DEFAULT : url
     return if postgres?

@@ -2,14 +2,14 @@
 
 require "bigdecimal"
 
-# The documents of both apps, declared once: the resources name the models, and each app has models of its own, of ActiveRecord in
-# rails/ and of Sequel in sequel/.
+# Declares the documents of both apps once. The resources refer to models by name; each app defines its own:
+# ActiveRecord in rails/, Sequel in sequel/.
 module MailLogsApi
-  # What the resources share.
+  # Base class of the resources.
   class ApplicationResource < Castellan::Resource
     key_transform :dash
 
-    # SQLite gives the computed columns of a view as floats, hence by way of the digits.
+    # SQLite returns the computed columns of a view as floats, which are converted by their digits.
     def self.decimals(*names)
       names.each { |name| attribute(name, columns: name) { |row| row[name] && BigDecimal(row[name].to_s).to_s("F") } }
     end

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# The tables and the view that both mail log apps read, made with Sequel on SQLite or PostgreSQL.
+# Creates the tables and the view of both mail log apps with Sequel, on SQLite or PostgreSQL.
 #
 #   schema = Schema.new(Sequel.connect("sqlite:///data/mail_logs.sqlite3"))
 #   schema.create
 #   schema.drop
 #
-# `mail_logs_seeds` marks a database as made here; where it is missing, nothing is dropped.
+# The table `mail_logs_seeds` marks a database as created here; without it, {#drop} drops nothing.
 class Schema
   TABLES = %i[mail_logs companies categories mail_logs_seeds].freeze
   VIEW = :company_statistics

@@ -6,8 +6,9 @@ require "date"
 #
 #   Seeds.new(Sequel.connect("sqlite:///data/mail_logs.sqlite3"), multiplier: 1).insert # 12 categories, 250 companies, 5,000 mail logs
 #
-# The multiplier grows companies and mail logs. Numbers are unique but not in the order of the ids, as letters are numbered
-# when they are opened; a tenth of the values and of the other optional columns is null; the last company never got a letter.
+# The multiplier scales companies and mail logs. Numbers are unique but not in the order of the ids, because
+# letters are numbered when they are opened; a tenth of the optional values is null; the last company has no
+# letter.
 class Seeds
   COMPANIES = 250
   MAIL_LOGS = 5_000

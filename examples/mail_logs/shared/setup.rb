@@ -6,14 +6,14 @@ require_relative "database_url"
 require_relative "schema"
 require_relative "seeds"
 
-# Makes and fills the one database of the mail log apps; `bin/setup` is this with the gems installed first.
+# Creates and fills the database of the mail log apps; `bin/setup` installs the gems first.
 #
 #   DATABASE_URL=sqlite3:/data/mail_logs.sqlite3 MULTIPLIER=2 ruby shared/setup.rb
 #
-# Does nothing when the database was already filled by this very code at this multiplier. Otherwise it drops its own tables, and only
-# when an earlier run marked them as its own. All in one transaction: interrupted, the database is as it was.
+# Does nothing if the same code has filled the database with the same multiplier. Otherwise it drops its tables, if
+# an earlier run marked them. Runs in one transaction.
 class Setup
-  # The database holds tables of our names that are somebody else's, or cannot be reached, or the multiplier is no number.
+  # Raised if foreign tables have the same names, the database is unreachable, or the multiplier is not a number.
   class Refused < StandardError; end
 
   def initialize(url: DatabaseUrl.new, multiplier: ENV.fetch("MULTIPLIER", "1"))
@@ -60,7 +60,7 @@ class Setup
     database[:mail_logs_seeds].insert(fingerprint: fingerprint)
   end
 
-  # Changes with the code that makes the rows, so that an old database is not taken for a new one.
+  # A digest of the code that creates the rows, so that an old database is filled anew.
   def fingerprint
     sources = %w[schema.rb seeds.rb].map { |name| File.binread(File.join(__dir__, name)) }
     "#{@multiplier}-#{Digest::SHA256.hexdigest(sources.join)[0, 16]}"

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# The steps with Castellan as Rack applications in config.ru: what is asked for is the same, how it is answered stands in the
-# resources.
+# The steps with Castellan, as Rack applications in config.ru. They answer the same requests; the resources declare
+# the documents.
 module PostsApi
   WHOLE = %i[author comments].freeze
   TOKEN = /\ABearer (.+)\z/
@@ -16,7 +16,7 @@ module PostsApi
     end
   end
 
-  # The front page asks for nothing of the moment, so that one relation serves every request and its statement is made once.
+  # The relation of the front page does not depend on the request, so it is built once.
   def self.everybody
     front_page = Post.front_page
     Castellan.app { resource DocumentCachedPostResource, at: "/", scope: ->(_) { front_page }, include: WHOLE }

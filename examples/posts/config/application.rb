@@ -8,13 +8,13 @@ require "action_controller/railtie"
 
 Bundler.require(*Rails.groups)
 
-# A feed of posts in nested JSON, slow the way such a feed gets slow, and one endpoint for each layer of caching that is
-# built around it: `config/routes.rb` lists them, `steps.yml` says what each of them is for.
+# A slow feed of posts in nested JSON, with one endpoint per layer of caching: `config/routes.rb` lists them,
+# `steps.yml` describes them.
 #
 #   bin/setup && PORT=3000 bundle exec puma -C config/puma.rb
 #   curl -H 'Authorization: Bearer viewer-1' 'http://127.0.0.1:3000/posts/naive'
 #
-# With WITH_CASTELLAN=1 the steps that use Castellan are there too; without it the gem is never loaded.
+# WITH_CASTELLAN=1 adds the steps that use Castellan; without it the gem is not loaded.
 module PostsExample
   class Application < Rails::Application
     config.load_defaults 7.2

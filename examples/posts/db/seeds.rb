@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# The same rows every time, in bulk, ids ascending per parent: five authors with a hundred published posts each and
-# fifteen drafts, four to eight comments a post. MULTIPLIER=n gives n times as many posts of each author.
+# Inserts the same rows each time, in bulk, ids ascending per parent: five authors with a hundred published posts
+# and fifteen drafts each, four to eight comments per post. MULTIPLIER=n multiplies the posts of each author.
 # The bearer token of user 1 is `viewer-1`, and so on.
 class Seeds
   AUTHORS = %w[Ada Barbara Grace Radia Sophie].freeze
@@ -15,7 +15,7 @@ class Seeds
   NOW = Time.utc(2024, 3, 1, 12)
   BATCH = 2_000
 
-  # What the database holds once these seeds are in it.
+  # Identifies these seeds in the database.
   def self.fingerprint
     "posts #{PUBLISHED * multiplier}"
   end
@@ -61,7 +61,7 @@ class Seeds
     end
   end
 
-  # Everybody has read about half of the posts.
+  # Each user has read about half of the posts.
   def add_readings(post_id, at)
     (1..(AUTHORS.size + READERS.size)).each { |user_id| add Reading, at, user_id: user_id, post_id: post_id if rand(2).zero? }
   end

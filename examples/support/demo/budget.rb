@@ -2,14 +2,14 @@
 
 module Castellan
   module Demo
-    # Divides the time that a demo may take among its load steps: each gets what was asked for, or less on a machine that is slow.
+    # Divides the time of a demo among its load steps: each gets the requested seconds, or fewer on a slow machine.
     #
     #   budget = Budget.new(seconds: 5, steps: 23, elapsed: -> { progress.elapsed })
     #   budget.take   # => 5, seconds of load for the next step
     class Budget
-      # For all steps, in seconds: the whole demo is to take three minutes at the most.
+      # Seconds for all steps: the whole demo should take at most three minutes.
       LIMIT = 170
-      # What a step takes besides its load, its share of the servers' boots included.
+      # Seconds of a step besides its load, with its share of the servers' boots.
       OVERHEAD = 1.0
       LEAST = 1.0
       private_constant :OVERHEAD, :LEAST

@@ -8,7 +8,7 @@ module Castellan
     # The command line of `bin/demo`: replays the stories, prints the ledger and writes the report.
     class Command
       DIRECTORY = "castellan-report"
-      # What the report says of each story.
+      # The report's text about each story.
       ABOUT = {
         "users" => { title: "Users", command: "bin/demo --only users",
                      about: "An index of users filtered by role, in JSON:API, and its way from seven queries a user to none of them. " \
@@ -30,7 +30,7 @@ module Castellan
       end
 
       # @return [Integer] 0; 1 when a step could not be measured or sent something else than it must; 2 for wrong arguments; 130 when
-      #   interrupted. What was measured until then is shown all the same.
+      #   interrupted, after printing the results so far
       def call
         catch(:helped) { run(*parser.parse(@argv)) } || 0
       rescue OptionParser::ParseError, ConfigurationError => error
@@ -46,7 +46,7 @@ module Castellan
         raise OptionParser::InvalidArgument, "--runs #{@options[:runs]}: at least 1" unless @options[:runs].positive?
 
         replay = Replay.new(**@options.slice(:stories, :seconds, :runs), out: @err)
-        FileUtils.mkdir_p(@options[:directory]) # what cannot be written is said before minutes of measuring, not after them
+        FileUtils.mkdir_p(@options[:directory]) # fails now, not after minutes of measuring
         status = replay(replay)
         show(replay) if replay.ledger.rows.any?
         status

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The limit of a server: BYTES constant bytes, made once.
+# Measures the limit of a server: BYTES constant bytes, created once.
 body = "x" * Integer(ENV.fetch("BYTES"))
 headers = { "content-type" => "application/json", "content-length" => body.bytesize.to_s }.freeze
 

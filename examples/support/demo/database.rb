@@ -5,7 +5,7 @@ require "uri"
 
 module Castellan
   module Demo
-    # Where the examples keep their data: the database that DATABASE_URL names when its server is there, else embedded SQLite.
+    # Selects the database of the examples: DATABASE_URL if its server responds, else embedded SQLite.
     #
     #   Database.chosen("postgres://localhost/castellan", $stderr).environment   # => { "DATABASE_URL" => "postgres://…" }
     class Database
@@ -36,11 +36,11 @@ module Castellan
         @url = url
       end
 
-      # What to use when an example could not be filled there: SQLite, if the database itself is what is missing.
+      # Returns SQLite if an example could not be filled because the database is missing.
       # @param error [Error] of the example's setup
       # @param out [IO] told how to get the database
       # @return [Database]
-      # @raise [Error] the one that was given, when it is about something else
+      # @raise [Error] the given error if it has another cause
       def instead(error, out)
         raise error unless url && error.message.match?(MISSING)
 

@@ -2,9 +2,9 @@
 
 module Castellan
   module Demo
-    # A story whose steps are told by what one request costs: each is examined by the doctor in a process of the application.
+    # A story whose figures are the cost of one request: the doctor examines each step in a process of the application.
     #
-    # `unchanged` requests are examined before and after every step, and must give the same JSON throughout.
+    # `unchanged` requests are sent before and after every step and must return the same JSON.
     class ExaminedStory
       FIGURES = %w[duration_ms sql_ms queries allocated_objects allocated_bytes retained_objects retained_bytes response_bytes].freeze
       private_constant :FIGURES

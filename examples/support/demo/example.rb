@@ -9,7 +9,7 @@ require "tmpdir"
 
 module Castellan
   module Demo
-    # One example application as a process of its own, in its own bundle.
+    # Runs an example application in its own process and bundle.
     #
     #   example = Example.new("examples/posts", environment: { "WITH_CASTELLAN" => "1" })
     #   example.serve { |url| LoadTest.run("#{url}/posts/public") }
@@ -37,14 +37,14 @@ module Castellan
         Example.new(directory, environment: { **@environment, **environment })
       end
 
-      # Installs gems and fills the database, unless that is so already.
-      # @raise [Error] with what the setup said
+      # Installs gems and fills the database, if needed.
+      # @raise [Error] with the output of the setup
       def setup
         said, status = Bundler.with_unbundled_env { Open3.capture2e(@environment, "bin/setup", chdir: directory, stdin_data: "") }
         raise Error, "#{directory}/bin/setup: #{said.lines.last(5).join.strip}" unless status.success?
       end
 
-      # Runs Puma on a free port while the block works.
+      # Runs Puma on a free port during the block.
       # @param rackup [String]
       # @yieldparam url [String] "http://127.0.0.1:41321"
       def serve(rackup: "config.ru")
@@ -61,7 +61,7 @@ module Castellan
       # Examines requests in a process of the application, see {CLI::DoctorCommand}.
       # @param targets [Array<Array(String, Boolean)>] paths, and whether each is measured or only answered
       # @param runs [Integer] measured runs of each request, at the most
-      # @yieldparam row [Hash] what the doctor says of one request, with "body"
+      # @yieldparam row [Hash] the doctor's JSON of one request, with "body"
       # @raise [Error] with the doctor's reason
       def doctor(targets, headers: {}, memory: true, runs: 3)
         Dir.mktmpdir("castellan-demo") do |bodies|
@@ -99,7 +99,7 @@ module Castellan
         Watchdog.forget(pid)
       end
 
-      # A process group of its own, so that what it starts ends with it.
+      # Starts a new process group, so that its children end with it.
       def start(environment, command, **streams)
         Bundler.with_unbundled_env do
           Process.spawn({ **@environment, **environment }, "bundle", "exec", *command, chdir: directory, pgroup: true, **streams)
@@ -144,7 +144,7 @@ module Castellan
         signal("TERM", -pid)
         wait(pid) || (signal("KILL", -pid) && Process.wait(pid))
       rescue Errno::ECHILD
-        nil # it has ended by itself and was waited for
+        nil # it has ended
       ensure
         Watchdog.forget(pid) if pid
       end

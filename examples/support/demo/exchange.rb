@@ -5,7 +5,7 @@ require "net/http"
 
 module Castellan
   module Demo
-    # Single requests to an example's server, outside of any measurement.
+    # Sends single requests to an example's server, without measuring.
     #
     #   exchange = Exchange.new("http://127.0.0.1:41321", { "Authorization" => "Bearer …" })
     #   exchange.get("/posts/naive").body
@@ -16,7 +16,7 @@ module Castellan
       end
 
       # @return [Net::HTTPResponse]
-      # @raise [Error] for an answer that is neither 2xx nor 304
+      # @raise [Error] for a status other than 2xx and 304
       def get(path, headers = {})
         send_request(Net::HTTP::Get.new(path, { **@headers, **headers, "Accept-Encoding" => "identity" }))
       end
@@ -29,7 +29,7 @@ module Castellan
         send_request(request)
       end
 
-      # What a client that has an answer sends to ask whether it still holds (RFC 9110, section 13.1).
+      # Returns the conditional headers of a client that has a response (RFC 9110, section 13.1).
       # @return [Hash{String => String}]
       def conditions(response)
         { "If-None-Match" => response["etag"], "If-Modified-Since" => response["last-modified"] }.compact

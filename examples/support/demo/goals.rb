@@ -2,7 +2,7 @@
 
 module Castellan
   module Demo
-    # How far it is meant to go, held against the ledger: each goal with what was measured and whether it is reached.
+    # Compares the goals with the ledger: each goal with the measured figure, and whether it is reached.
     #
     #   Goals.new(rows).to_a   # => [{ title: …, goal: "≥ 30 ×", measured: "41.2 ×", reached: true }, …]
     class Goals
@@ -18,7 +18,7 @@ module Castellan
       ].freeze
       private_constant :PAIRS
 
-      # Steps of posts whose rates are held against each other.
+      # Steps of posts whose rates are compared.
       IN_TURNS = { "document" => "castellan", "castellan_public" => LoadedStory::LIMIT }.freeze
 
       # @param rows [Array<Hash{Symbol => Object}>] fields of the ledger's rows, with the ids of their steps
@@ -26,7 +26,7 @@ module Castellan
         @rows = rows.to_h { |row| [[row[:story], row[:id]], row] }
       end
 
-      # @return [Array<Hash{Symbol => Object}>] those that can be judged by these rows
+      # @return [Array<Hash{Symbol => Object}>] goals whose figures are in these rows
       def to_a
         [
           goal("1,000 users: the Castellan resource beside the eager-loaded ActiveModel::Serializers, time", 30,
@@ -39,7 +39,7 @@ module Castellan
         ].compact
       end
 
-      # @return [Array<Hash{Symbol => Object}>] pairs of steps whose ratio is worth a line: {story:, step:, against:, on:}
+      # @return [Array<Hash{Symbol => Object}>] pairs of steps for the report: {story:, step:, against:, on:}
       def ratios
         PAIRS.filter_map do |story, one, other, figure|
           rows = [@rows[[story, one]], @rows[[story, other]]]

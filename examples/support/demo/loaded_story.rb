@@ -2,19 +2,19 @@
 
 module Castellan
   module Demo
-    # A story whose steps are told by how many requests a server answers: each is put under load over real sockets.
+    # A story whose figures are requests per second: each step is put under load over real sockets.
     #
-    # One server runs for the plain steps of an application and one for those with Castellan. Before the load, the answer is
-    # compared with that of the step it must equal; a step as told may be wrong only after a change, which is then made, asked
-    # about, and taken back.
+    # One server runs the plain steps of an application and one the steps with Castellan. Before the load, the response
+    # is compared with that of the step it must equal. A published step may be wrong only after a change, which is made,
+    # checked and reverted.
     #
-    # Two that a goal compares are loaded in turns, because how fast a machine is changes while a demo runs.
+    # Two steps that a goal compares are loaded in turns, because the speed of a machine changes during a demo.
     class LoadedStory
       CLIENTS = 10
-      TIMEOUT = 10 # seconds; an answer that takes longer is counted as failed
-      WARM_UP_SECONDS = 0.3 # thrown away, as the first request is elsewhere
+      TIMEOUT = 10 # seconds; a slower response counts as failed
+      WARM_UP_SECONDS = 0.3 # discarded
       TURNS = 5
-      MOST_REQUESTS = 10_000 # of one step
+      MOST_REQUESTS = 10_000 # per step
       LIMIT = "limit"
       private_constant :TIMEOUT, :WARM_UP_SECONDS, :TURNS, :MOST_REQUESTS
 
@@ -33,14 +33,14 @@ module Castellan
         @loads = {}
       end
 
-      # @yieldparam row [Hash{Symbol => Object}] fields of the ledger's row, as soon as its step is measured
+      # @yieldparam row [Hash{Symbol => Object}] fields of a ledger's row, after each step
       # @return [void]
       def call(&block)
         @story.steps.chunk_while { |one, other| [one.app, one.with_castellan] == [other.app, other.with_castellan] }
               .each { |steps| serve(steps, &block) }
       end
 
-      # How fast the same server sends as many bytes as a step's answer has, without making them.
+      # Measures how fast the same server sends constant bytes of the size of a step's response.
       # @param id [String] of a step that was replayed
       # @return [Hash{Symbol => Object}]
       def limit(id)
@@ -58,7 +58,7 @@ module Castellan
         example_of(steps.first).serve { |url| steps.each { |step| @progress.step(step.title) { yield row(step, url) } } }
       end
 
-      # One of its own, as it may be served beside another.
+      # A separate server, because it may run beside another.
       def example_of(step) = @examples.fetch(step.app).with(step.with_castellan ? { "WITH_CASTELLAN" => "1" } : {})
 
       def serve_limit(bytes, &block)
@@ -88,7 +88,7 @@ module Castellan
         end
       end
 
-      # @yieldparam target [Array(String, Hash)] of what is loaded in turns with the step
+      # @yieldparam target [Array(String, Hash)] URL and headers of the step loaded in turns with this one
       def beside(step, other)
         return serve_limit(@bodies.fetch(step.id).bytesize) { |url| yield [url, {}] } if other == LIMIT
 
@@ -129,7 +129,7 @@ module Castellan
         found || "it is not wrong here"
       end
 
-      # What a client holds after a change that the step does not see.
+      # Returns the body that a client has after a change that the step does not notice.
       def wrong_after(step, exchange)
         before = exchange.get(step.get)
         exchange.change(step.wrong_after)
@@ -140,7 +140,7 @@ module Castellan
         exchange.change(step.wrong_after, step.wrong_after.fetch("restore"))
       end
 
-      # The step compared with is asked anew where the same server answers it, because a change may lie between.
+      # Requests the compared step again if the same server has it, because a change may lie between.
       def difference(step, body, exchange)
         reference = @story.step(step.compared_with)
         expected = reference.app == step.app && !reference.with_castellan ? exchange.get(reference.get).body : @bodies.fetch(reference.id)

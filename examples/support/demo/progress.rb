@@ -2,7 +2,7 @@
 
 module Castellan
   module Demo
-    # Says what is being measured: a bar on a terminal where tty-progressbar is installed, else a line for each step.
+    # Shows the current step: a bar on a terminal if tty-progressbar is installed, else one line per step.
     #
     #   progress = Progress.new($stderr, total: 37)
     #   progress.step("posts: naive") { measure }   # => what the block returned
@@ -37,7 +37,7 @@ module Castellan
         require "tty-progressbar"
         TTY::ProgressBar.new("[:bar] :current/:total :elapsed :step", total: @total, width: 24, output: @out, clear: true)
       rescue LoadError
-        nil # lines say the same
+        nil # prints lines
       end
 
       def line(title)

@@ -2,7 +2,7 @@
 
 module Castellan
   module Demo
-    # Replays all stories, and gives what the ledger and its report need.
+    # Replays all stories and collects the figures of the ledger and its report.
     #
     #   replay = Replay.new(stories: %w[users posts mail_logs], seconds: 5, out: $stderr)
     #   replay.call          # fills databases that are empty, measures every step
@@ -10,7 +10,7 @@ module Castellan
     #   replay.goals         # => [{ title:, goal:, measured:, reached: }, …]
     class Replay
       STORIES = %w[users posts mail_logs].freeze
-      # The users story once more at the size that its goal speaks of: the last of ActiveRecord, and Castellan.
+      # The users story at the size of its goal: the last step of ActiveRecord, and Castellan.
       LARGE = %w[last_login castellan].freeze
       LARGE_USERS = "1000"
       EXAMPLES = File.expand_path("../..", __dir__)
@@ -19,7 +19,7 @@ module Castellan
       # @param stories [Array<String>] of {STORIES}
       # @param seconds [Numeric] of load for each step
       # @param runs [Integer] measured runs of each request that is examined alone
-      # @param out [IO] where progress is said
+      # @param out [IO] for progress
       # @raise [ConfigurationError]
       def initialize(stories: STORIES, seconds: 5, runs: 3, out: $stderr)
         unknown = stories - STORIES
@@ -34,7 +34,7 @@ module Castellan
         @progress = nil
       end
 
-      # Also when it is interrupted, {#ledger} has what was measured until then.
+      # If it is interrupted, {#ledger} has the results so far.
       # @return [self]
       def call
         @names.each { |name| prepare(name) }
@@ -44,7 +44,7 @@ module Castellan
         self
       end
 
-      # @return [Ledger] what has been measured
+      # @return [Ledger] the results so far
       def ledger
         @rows.each_with_object(Ledger.new) { |row, ledger| ledger.add(**row.except(:id), environment: environment) }
       end
@@ -54,13 +54,13 @@ module Castellan
         Goals.new(@rows).to_a
       end
 
-      # What is worth comparing besides, for the report.
+      # Further ratios for the report.
       # @return [Array<Hash{Symbol => Object}>] see {Ledger::ReportFiles}
       def ratios
         Goals.new(@rows).ratios
       end
 
-      # @return [Float] how long the measuring took, in seconds
+      # @return [Float] seconds of measuring
       def elapsed
         @progress ? @progress.elapsed : 0.0
       end
@@ -112,7 +112,7 @@ module Castellan
         loaded + (@names.include?("users") ? story("users").steps.size + LARGE.size : 0)
       end
 
-      # How many steps are put under load: those of both stories that are, and the limit.
+      # Number of steps that are put under load, with the limit.
       def loaded
         (@names - ["users"]).sum { |name| story(name).steps.size } + (@names.include?("posts") ? 1 : 0)
       end

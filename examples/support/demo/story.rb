@@ -4,12 +4,12 @@ require "yaml"
 
 module Castellan
   module Demo
-    # One account to replay: its steps in order, as `steps.yml` of an example tells them. The file's head documents its keys.
+    # One published story: its steps in order, from `steps.yml` of an example, whose head documents the keys.
     #
     #   story = Story.read("examples/users")
     #   story.steps.first.get   # => "/users/baseline?role=…"
     class Story
-      # One step, an endpoint that a reader can open. `app` is a folder below the example's where that has several applications.
+      # One step, an endpoint. `app` is a folder of the example if it has several applications.
       Step = Struct.new(:id, :title, :get, :told, :compared_with, :differs, :reason, :code, :with_castellan, :story_value, :app,
                         :conditional, :wrong_after, keyword_init: true) do
         def initialize(**)
@@ -17,7 +17,7 @@ module Castellan
           freeze
         end
 
-        # @return [Step] the same, told apart from the account's own figures
+        # @return [Step] copy without the published figures
         def with(compared_with)
           Step.new(**to_h, compared_with: compared_with, story_value: nil)
         end
@@ -26,13 +26,13 @@ module Castellan
       # @return [String] the example's folder
       # @return [String] the story's name in the ledger
       # @return [Hash{String => String}] headers of every request
-      # @return [Array<String>] paths whose answers no step may change
+      # @return [Array<String>] paths whose responses no step may change
       # @return [Array<Step>]
       attr_reader :directory, :name, :headers, :unchanged, :steps
 
       # @param directory [String]
       # @return [Story]
-      # @raise [ConfigurationError] for a key that a step cannot have
+      # @raise [ConfigurationError] for an unknown key of a step
       def self.read(directory)
         new(directory, YAML.safe_load_file(File.join(directory, "steps.yml")))
       end
@@ -52,7 +52,7 @@ module Castellan
         File.join("examples", File.basename(directory), step.code)
       end
 
-      # @param ids [Array<String>] of the steps to keep; each stands for itself, and is compared with the one before it
+      # @param ids [Array<String>] ids of the steps to keep; each is compared with the one before it
       # @param as [String] the name in the ledger
       # @return [Story]
       def only(ids, as:)

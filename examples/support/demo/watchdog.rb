@@ -4,14 +4,14 @@ require "rbconfig"
 
 module Castellan
   module Demo
-    # Ends the processes of the examples when the demo ends in whatever way, also when it is killed: a small process that reads which
-    # of them run from a pipe, and kills their groups when the pipe closes.
+    # Ends the processes of the examples with the demo, also if it is killed: a small process reads their ids from a
+    # pipe and kills their groups when the pipe closes.
     #
     #   pid = Process.spawn("puma", pgroup: true)
     #   Watchdog.watch(pid)
     #   Watchdog.forget(pid)   # after it was waited for
     #
-    # For leaders of a process group only, which is what `pgroup: true` makes.
+    # Only for leaders of a process group (`pgroup: true`).
     module Watchdog
       PROGRAM = <<~RUBY
         trap("INT", "IGNORE")

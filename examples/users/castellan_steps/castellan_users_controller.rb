@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The steps with Castellan: what is asked for is the same, how it is answered stands in the resources.
+# The steps with Castellan: the same requests; the resources declare the documents.
 class CastellanUsersController < ApplicationController
   def resource
     answer_with UserResource

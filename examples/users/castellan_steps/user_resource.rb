@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The same document, declared: what is read and how follows from it, and no instance of a model is made.
+# The same document, declared. Castellan derives the queries and instantiates no model.
 class UserResource < Castellan::Resource
   model User
   attributes :email, :first_name, :last_name

@@ -8,14 +8,14 @@ require "action_controller/railtie"
 
 Bundler.require(*Rails.groups)
 
-# An index of users in JSON:API, slow the way such an index gets slow, and one endpoint for each step that makes it
-# faster: `config/routes.rb` lists them, `steps.yml` says what each of them is for.
+# A slow index of users in JSON:API, with one endpoint per step that makes it faster: `config/routes.rb` lists
+# them, `steps.yml` describes them.
 #
 #   bin/setup && PORT=3000 bundle exec puma -C config/puma.rb
 #   curl -H 'Authorization: Bearer castellan-demo' 'http://127.0.0.1:3000/users/baseline?role=Administrator,Manager'
 #
-# With WITH_CASTELLAN=1 the steps that use Castellan are there too; without it the gem is never loaded. With a PROFILE_SECRET
-# besides, whoever has a token signed with it has requests profiled and sees them at /castellan, in production as well.
+# WITH_CASTELLAN=1 adds the steps that use Castellan; without it the gem is not loaded. With PROFILE_SECRET,
+# requests with a token signed by it are profiled and shown at /castellan, also in production.
 module UsersExample
   class Application < Rails::Application
     config.load_defaults 7.2

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# The same rows every time, in bulk, ids ascending per parent. MULTIPLIER=n gives n times 162 users in the answer to
-# `?role=Administrator,Manager` and half as many others; USERS=n gives n of them exactly.
+# Inserts the same rows each time, in bulk, ids ascending per parent. With MULTIPLIER=n, n times 162 users match
+# `?role=Administrator,Manager`, and half as many others do not; with USERS=n, exactly n match.
 class Seeds
   IN_ANSWER = 162
   FILTERED = %w[Administrator Manager].freeze
@@ -15,7 +15,7 @@ class Seeds
   NOW = Time.utc(2024, 3, 1, 12)
   BATCH = 2_000
 
-  # What the database holds once these seeds are in it.
+  # Identifies these seeds in the database.
   def self.fingerprint
     "users #{in_answer}"
   end
@@ -38,7 +38,7 @@ class Seeds
 
   private
 
-  # Two users of three are in the answer.
+  # Two of three users match.
   def add_user(index)
     first_name, last_name = FIRST_NAMES.sample(random: @random), LAST_NAMES.sample(random: @random)
     email = "#{first_name}.#{last_name}.#{index + 1}@example.org".downcase.tr("é", "e")
@@ -49,7 +49,7 @@ class Seeds
     add_tokens(user_id, index)
   end
 
-  # A quarter of those in the answer have both of the roles that are asked for; everybody has others.
+  # A quarter of the matching users have both roles; all users have others.
   def add_assignments(user_id, in_answer)
     filtered = in_answer ? [[0], [1], [1], [0, 1]].sample(random: @random) : []
     others = (2...TITLES.size).to_a.sample(1 + rand(3), random: @random)
@@ -62,7 +62,7 @@ class Seeds
     end
   end
 
-  # About five a user, none for every tenth; the newest is often one that support staff used.
+  # About five per user, none for every tenth; support staff often used the newest one.
   def add_tokens(user_id, index)
     return if index % 10 == 9
 

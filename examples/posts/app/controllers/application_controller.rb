@@ -21,7 +21,7 @@ class ApplicationController < ActionController::API
     render json: { error: "Send the header Authorization: Bearer <token>." }, status: :unauthorized
   end
 
-  # The answer is for this viewer only, and asked for again each time.
+  # The response is private to this viewer and revalidated for each request.
   def keep_private
     expires_in 0, public: false, must_revalidate: true
   end

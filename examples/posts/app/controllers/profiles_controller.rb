@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# An author's edit, which every post of that author shows.
+# Edits an author, whose name is part of all their posts.
 class ProfilesController < ApplicationController
   def update
     current_user.update!(name: params.require(:name))

@@ -5,7 +5,7 @@ class User < ApplicationRecord
   has_many :readings
   has_many :access_tokens
 
-  # Asks the database each time: in a loop that is a query per post.
+  # Queries the database on each call: in a loop, once per post.
   def read_before?(post)
     readings.exists?(post: post)
   end

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# With the Castellan steps, documents are kept in memory, as the other steps' are, and their versions are counted by triggers in
-# the database. An application of one's own installs them in a migration.
+# Caches documents in memory, like the other steps; triggers in the database count their versions. Your own
+# application installs them with a migration.
 if ENV["WITH_CASTELLAN"] == "1"
   Rails.application.config.after_initialize do
     versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)

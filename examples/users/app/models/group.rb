@@ -4,5 +4,5 @@ class Group < ApplicationRecord
   has_many :group_assignments
   has_many :users, through: :group_assignments
 
-  after_update_commit { users.touch_all } # a cached user shows its groups
+  after_update_commit { users.touch_all } # a cached user contains its groups
 end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Everything about a user: written for `show`, shared with the index.
+# All fields of a user: written for `show`, reused by the index.
 class UserSerializer < ActiveModel::Serializer
   attributes :id, :email, :first_name, :last_name, :last_login_at, :employee_id
 

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What the controllers of this app share: jsonapi-resources' metal controller, and a bearer token before every action.
+# Base class of the controllers: jsonapi-resources' metal controller with bearer-token authentication.
 class ResourcesController < JSONAPI::ResourceControllerMetal
   include AbstractController::Callbacks
 

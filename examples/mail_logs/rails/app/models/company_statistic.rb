@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# A row of a database view: the totals of one company. The view has no key of its own, so the company's serves.
+# A row of a database view: the totals of one company. The view has no primary key; the company's is used.
 class CompanyStatistic < ApplicationRecord
   self.primary_key = :company_id
 

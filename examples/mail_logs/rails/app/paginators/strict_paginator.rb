@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# jsonapi-resources' pages, with a 400 for two requests that it answers with a 500: `page[]=3`, and a number so large that
-# its offset is no integer of the database. It also takes `3abc` for 3; here a page is named by digits only.
+# jsonapi-resources' pagination, with a 400 for two requests that it answers with a 500: `page[]=3`, and a number
+# whose offset overflows the database's integer. It also accepts `3abc` as 3; this class accepts only digits.
 #
 #   class MailLogResource < JSONAPI::Resource
 #     paginator :strict

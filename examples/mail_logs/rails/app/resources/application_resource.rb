@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
-# What the resources of this app share: strict pages, and no links of their own, because nobody asked for any.
-# `immutable` is the one setting that is not inherited; each resource says it.
+# Base class of the resources: strict pages, no links. `immutable` is not inherited, so each resource sets it.
 class ApplicationResource < JSONAPI::Resource
   abstract
   exclude_links :default

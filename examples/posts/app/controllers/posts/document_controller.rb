@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # The whole body from the cache. It depends on the viewer, so the key names the viewer and no other cache may keep it.
+  # The whole body from the cache. It depends on the viewer, so the viewer is in the key and the response is private.
   class DocumentController < ApplicationController
     def index
       keep_private

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # The same, and the viewer's own attribute is read for all posts at once.
+  # The same, with one query for the viewer's attribute of all posts.
   class FragmentBatchedController < ApplicationController
     def index
       posts = current_user.posts.listed.preload(:author)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # Corrected: each cached post with the viewer's own attribute put into it, which is asked for post by post.
+  # Corrected: inserts the viewer's attribute into each cached post, with one query per post.
   class FragmentController < ApplicationController
     def index
       posts = current_user.posts.listed.preload(:author)

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Posts
-  # As told, and wrong: `map` gives what the assignment gives, so that an array of booleans is sent.
+  # As published, and wrong: `map` returns the value of the assignment, so the response is an array of booleans.
   class FragmentToldController < ApplicationController
     def index
       posts = current_user.posts.listed.preload(:author)

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Posts
-  # As told, and wrong: the newest post knows nothing of a post that was deleted, of comments, or of an author's new name.
+  # As published, and wrong: the newest post does not change if a post is deleted, a comment is added, or an author
+  # is renamed.
   class NotModifiedToldController < ApplicationController
     def index
       posts = current_user.posts.published

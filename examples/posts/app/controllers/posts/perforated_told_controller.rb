@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Posts
-  # As told, and wrong after an author's edit: each post is cached with its author inside, by a key that knows the post only.
+  # As published, and wrong after an author's edit: each post is cached with its author, but only the post is in the
+  # key.
   class PerforatedToldController < ApplicationController
     def index
       posts = current_user.posts.listed.preload(:author)

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Posts
-  # The newest posts of all authors: the same for everybody, so one cached body serves all and any cache may keep it.
+  # The newest posts of all authors: the same for all viewers, so the response is public and one cached body serves
+  # all.
   class PublicController < ApplicationController
     skip_before_action :authenticate
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 module Users
-  # Every association that the findings named is eager loaded; what remains is the token, one query a user.
+  # Eager loads all associations that the findings name; the token still takes one query per user.
   class AllAssociationsController < ApplicationController
     def index
       users = User.holding(titles).includes(:roles, :groups, :employee, :assignments, :group_assignments)

@@ -1,8 +1,7 @@
 # frozen_string_literal: true
 
 module Users
-  # As told, and wrong: the condition turns the eager load into a JOIN, so that of a user's roles only those that were
-  # filtered for are sent.
+  # As published, and wrong: the condition turns the eager load into a JOIN, so a user's other roles are missing.
   class IncludesToldController < ApplicationController
     def index
       users = User.includes(:roles, :groups).where(roles: { title: titles }).order(:id)

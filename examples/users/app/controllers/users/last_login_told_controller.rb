@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 module Users
-  # As told, and wrong: the scoped association has no order, so that eager loading reads all tokens and keeps the oldest.
+  # As published, and wrong: the scoped association has no order, so eager loading reads all tokens and keeps the
+  # oldest.
   class LastLoginToldController < ApplicationController
     def index
       users = User.holding(titles)

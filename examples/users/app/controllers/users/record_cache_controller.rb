@@ -1,10 +1,9 @@
 # frozen_string_literal: true
 
 module Users
-  # Corrected: the cached texts are put together into one JSON:API document, and only users that are not cached are
-  # loaded with their associations.
-  # A user's version is its `updated_at`, which everything shown with it touches through ActiveRecord; what writes
-  # around the models (SQL, `insert_all`) is seen after 12 hours.
+  # Corrected: joins the cached texts into one JSON:API document and loads only users that are not cached.
+  # A user's version is its `updated_at`, which related models touch; writes without models (SQL, `insert_all`)
+  # appear after 12 hours.
   class RecordCacheController < ApplicationController
     ENTRY = { namespace: "users/record_cache", expires_in: 12.hours }.freeze
 
