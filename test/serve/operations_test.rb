@@ -71,7 +71,8 @@ module OperationsContract
   def test_each_mistake_has_its_pointer
     post = { type: "posts", id: "1" }
     {
-      { op: "replace", ref: post } => [400, "/op"], { op: "remove" } => [400, "/data"], { op: "remove", ref: { type: "posts" } } => [400, ""],
+      { op: "replace", ref: post } => [400, "/op"], { op: "remove" } => [400, "/data"],
+      { op: "remove", ref: { type: "posts" } } => [400, ""],
       { op: "remove", ref: post, href: "/posts/1" } => [400, ""], { op: "remove", ref: { type: "nothing", id: "1" } } => [404, "/ref/type"],
       { op: "remove", ref: { type: "posts", id: "99" } } => [404, nil], { op: "remove", ref: { type: "posts", lid: "a" } } => [404, ""],
       { op: "remove", href: "/nothing/1" } => [404, "/href"], { op: "remove", ref: { type: 1, id: "1" } } => [400, "/ref"],

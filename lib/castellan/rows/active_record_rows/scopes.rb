@@ -22,7 +22,7 @@ module Castellan
 
         # @return [String, nil] why the scope's records must be loaded; nil if rows can be selected
         def scope_reason(scope)
-          RelationSql.reason(scope) unless scope.is_a?(ChosenIds)
+          RelationSql.reason(scope) unless scope.is_a?(Ids::Chosen)
         end
 
         # Loads the records of a scope, each once, in one statement through the caller's relation. A limit

@@ -31,7 +31,7 @@ module Castellan
 
         # @return [String, nil] why the scope's records must be loaded; nil if rows can be selected
         def scope_reason(scope)
-          DatasetSql.reason(scope, @dataset.opts, keys) unless scope.is_a?(ChosenIds)
+          DatasetSql.reason(scope, @dataset.opts, keys) unless scope.is_a?(Ids::Chosen)
         end
 
         # Loads the records of a scope (of a dataset: hashes), each once, in one statement through the caller's
