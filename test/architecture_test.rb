@@ -57,7 +57,7 @@ class ArchitectureTest < Minitest::Test
     serializer: %w[active_support],
     versions: %w[active_record sequel pg sqlite3],
     write: %w[active_record sequel],
-    serve: %w[rack],
+    serve: %w[rack jwt],
     doctor: %w[rack active_record active_job action_mailer sequel sidekiq stackprof memory_profiler],
     cli: %w[tty-progressbar tty-table],
     railtie: %w[rails active_support action_controller],

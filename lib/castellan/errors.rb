@@ -53,15 +53,18 @@ module Castellan
     #   @return [String, nil] the invalid query parameter, e.g. "include"
     # @!attribute pointer
     #   @return [String, nil] a JSON Pointer to the invalid part of the body, e.g. "/data/attributes/title"
-    attr_reader :status, :parameter, :pointer
+    # @!attribute headers
+    #   @return [Hash{String => String}] header fields of the response
+    attr_reader :status, :parameter, :pointer, :headers
 
-    def initialize(detail, parameter: nil, pointer: nil, header: nil, status: 400, title: "Bad request", code: nil)
+    def initialize(detail, parameter: nil, pointer: nil, header: nil, status: 400, title: "Bad request", code: nil, headers: {})
       @parameter = parameter
       @pointer = pointer
       @header = header
       @status = status
       @title = title
       @code = code
+      @headers = headers
       super(detail)
     end
 

@@ -15,3 +15,10 @@ require_relative "serve/related"
 require_relative "serve/routes"
 require_relative "serve/operations"
 require_relative "serve/app"
+
+module Castellan
+  module Serve
+    # Autoloaded, because it needs the jwt gem.
+    autoload :Jwt, "castellan/serve/jwt"
+  end
+end

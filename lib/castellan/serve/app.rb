@@ -51,13 +51,14 @@ module Castellan
         end
 
         # @param challenge [String] the WWW-Authenticate field of a 401 (RFC 9110, section 11.6.1)
+        # @param jwt [Hash, nil] accepts JSON Web Tokens, see {Jwt}; the block then takes the claims
         # @yieldparam env [Hash] Rack's environment
         # @yieldreturn [Object, nil] the viewer; nil or false is answered with 401
-        def authenticate(challenge: 'Bearer realm="api"', &block)
-          refuse("authenticate needs a block: { |env| the viewer, or nil }") unless block
+        def authenticate(challenge: 'Bearer realm="api"', jwt: nil, &block)
+          refuse("authenticate needs a block: { |env| the viewer, or nil }") unless block || jwt
 
           @challenge = challenge
-          @authentication = block
+          @authentication = jwt ? Jwt.new(jwt, challenge: challenge, &block) : block
         end
 
         private

@@ -25,7 +25,7 @@ module Castellan
       # @param error [BadRequest]
       # @return [Array(Integer, Hash, Array<String>)]
       def of(error)
-        build(error.status, error.errors, HEADERS.fetch(error.status, {}))
+        build(error.status, error.errors, HEADERS.fetch(error.status, {}).merge(error.headers))
       end
 
       def build(status, errors, headers)
