@@ -1,0 +1,75 @@
+# frozen_string_literal: true
+
+require "etc"
+
+module Benchmarks
+  # Writes benchmark/serve.md and the lines for BENCH_JSON.
+  class ServedPage
+    # title of the contest, way, at least this share, of which way, of which figure
+    GOALS = [
+      ["20 mail logs with count, category and company, Sequel", MailLogs::APP, 5, MailLogs::RODA, :rate],
+      ["20 mail logs with count, category and company, ActiveRecord", MailLogs::APP, 15, MailLogs::RESOURCES, :rate],
+      ["20 mail logs with count, category and company, Sequel", MailLogs::APP, 0.8, MailLogs::HAND, :rate],
+      ["20 mail logs with count, category and company, ActiveRecord", MailLogs::APP, 0.8, MailLogs::HAND, :rate],
+      ["20 letters, kept for everybody", Letters::CASTELLAN, 0.85, Letters::CONSTANT, :cpu_us],
+      ["20 letters, kept for everybody", Letters::CASTELLAN, 0.7, Letters::CONSTANT, :rate],
+      ["20 letters, kept for their viewer", Letters::CASTELLAN, 0.6, Letters::LOOK_UP, :rate],
+      ["100 letters with a flag of the viewer", Letters::CASTELLAN, 1.5, Letters::ALBA, :rate],
+      ["304 of 20 letters", Letters::CASTELLAN, 0.9, Letters::LOOK_UP_304, :rate],
+      ["304 of 100 letters with a flag of the viewer", Letters::CASTELLAN, 0.6, Letters::LOOK_UP_304, :rate]
+    ].freeze
+    FIGURES = { rate: "by rate", cpu_us: "by processor time" }.freeze
+    private_constant :GOALS, :FIGURES
+
+    # @param results [Array<Contest::Result>]
+    def initialize(results, rounds:, short:)
+      @results = results
+      @rounds = rounds
+      @short = short
+    end
+
+    # @return [String] Markdown
+    def to_s
+      ["# Served, beside peers and hand-written lambdas", "", preface, *(goals unless @short),
+       *@results.flat_map { |result| ["", "## #{heading(result)}", "", *table(result)] },
+       ""].join("\n")
+    end
+
+    # @return [Array<Hash>] a line for each way
+    def rows
+      @results.flat_map do |result|
+        result.rows.map { |row| { benchmark: "serve", work: result.title, way: row.name, **row.to_h.except(:name) } }
+      end
+    end
+
+    private
+
+    def preface
+      "Written by `rake bench:serve`: Ruby #{RUBY_VERSION}, #{Etc.nprocessors} processors, PostgreSQL on the same machine, " \
+        "#{@rounds} rounds in turns, medians. `µs`: one call in the process, without a web server. Rate and processor time: behind " \
+        "the same Puma, four clients in another process; the processor time is that of Puma's process, for each request. Every way " \
+        "answers the same document, compared before and after; a lambda is the floor of its table."
+    end
+
+    def goals
+      ["", "| goal | measured | |", "|---|---|---|", *GOALS.map { |goal| "| #{verdict(*goal).join(" | ")} |" }]
+    end
+
+    def verdict(title, way, least, other, figure)
+      result = @results.find { |one| one.title == title }
+      ours, theirs = [way, other].map { |name| result.row(name)[figure] }
+      share = figure == :rate ? ours.fdiv(theirs) : theirs.fdiv(ours)
+      ["#{title}: #{way} ≥ #{least} × #{other}, #{FIGURES.fetch(figure)}", "#{share.round(2)} ×",
+       share >= least ? "reached" : "**not reached**"]
+    end
+
+    def heading(result)
+      result.bytes.zero? ? result.title : "#{result.title} (#{result.bytes} bytes)"
+    end
+
+    def table(result)
+      ["| way | µs | objects | requests/s | processor µs |", "|---|---|---|---|---|",
+       *result.rows.sort_by(&:us).map { |row| "| #{row.to_a.join(" | ")} |" }]
+    end
+  end
+end
