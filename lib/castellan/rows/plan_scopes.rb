@@ -61,8 +61,8 @@ module Castellan
 
         # Loads the resources that are named like the model and, with single table inheritance, its superclasses.
         def load_conventional(owner, model)
-          resource = Object.const_get(owner.name) if owner&.name && Object.const_defined?(owner.name)
-          return unless resource && model.is_a?(Class)
+          resource = Resource.descendants.find { |one| one.name == owner&.name }
+          return unless resource&.name && model.is_a?(Class)
 
           model.ancestors.grep(Class).take_while { |one| one.name && !LIBRARY.match?(one.name) }.each do |one|
             Resource::ResourceName.new("#{one.name.split("::").last}Resource", owner: resource, location: nil).resolve
