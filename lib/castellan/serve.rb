@@ -14,11 +14,13 @@ require_relative "serve/writes"
 require_relative "serve/related"
 require_relative "serve/routes"
 require_relative "serve/operations"
+require_relative "serve/options"
 require_relative "serve/app"
 
 module Castellan
   module Serve
-    # Autoloaded, because it needs the jwt gem.
+    # Autoloaded, because few applications use them, or they need a gem.
+    autoload :Idempotency, "castellan/serve/idempotency"
     autoload :Jwt, "castellan/serve/jwt"
   end
 end

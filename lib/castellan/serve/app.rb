@@ -22,6 +22,8 @@ module Castellan
 
       # Collects the declarations of {App}'s block.
       class Builder
+        include Options
+
         # @return [Hash{String => Array}] path => resource, scope and fixed parameters
         # @return [Proc, nil]
         # @return [String, nil] the path of the Atomic Operations extension
@@ -73,6 +75,7 @@ module Castellan
         builder = Builder.new(&block)
         @authentication = builder.authentication
         @challenge = builder.challenge
+        @idempotency = builder.once
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
           check(resource)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?)]
@@ -139,12 +142,18 @@ module Castellan
           viewer = @authentication.call(env)
           return ErrorDocument.response(401, "a valid token is needed", "www-authenticate" => @challenge) unless viewer
         end
+        return perform(env, viewer, endpoint, id, rest) unless @idempotency && env["REQUEST_METHOD"] == "POST"
+
+        @idempotency.call(env, viewer) { perform(env, viewer, endpoint, id, rest) }
+      rescue BadRequest => error
+        ErrorDocument.of(error)
+      end
+
+      def perform(env, viewer, endpoint, id, rest)
         return @operations.call(env, viewer) if endpoint.equal?(@operations)
         return endpoint.call(env, viewer, id) if rest.empty? && ALLOWED.include?(env["REQUEST_METHOD"])
 
         @routes.fetch(endpoint).call(env, viewer, id, *rest)
-      rescue BadRequest => error
-        ErrorDocument.of(error)
       end
 
       # Pagination links contain it.

@@ -1,0 +1,173 @@
+# frozen_string_literal: true
+
+require "digest"
+require "json"
+require "securerandom"
+require "stringio"
+
+module Castellan
+  module Serve
+    # Performs a POST once, however often it is sent with one Idempotency-Key (draft-ietf-httpapi-idempotency-key-header).
+    #
+    #   idempotency store: Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]), ttl: 86_400
+    #
+    # The response to the first request is kept in the store and sent again. Another request with the same key is answered with
+    # 422, one that comes while the first is running with 409. Only successes are kept: what failed has changed nothing and can be
+    # sent again. A process that dies between its commit and the store leaves a lease, and then the request is performed again.
+    # Frozen.
+    class Idempotency
+      # RFC 8941, section 3.3.3, or the same without quotes.
+      KEY = /\A(?:"([\x21\x23-\x5B\x5D-\x7E]{1,255})"|([\x21\x23-\x2B\x2D-\x3A\x3C-\x5B\x5D-\x7E]{1,255}))\z/
+      # Seconds for which a running request holds its key.
+      LEASE = 60
+      RUNNING = "L"
+      DONE = "R"
+      FINGERPRINT = 32 # bytes
+      KEPT_HEADERS = %w[content-type content-length location etag cache-control vary].freeze
+      private_constant :KEY, :LEASE, :RUNNING, :DONE, :FINGERPRINT, :KEPT_HEADERS
+
+      # @param store [Object] see {Store}; shared by all processes that answer requests
+      # @param ttl [Numeric] seconds for which a response is kept
+      # @param required [Boolean] whether a POST without a key is answered with 400
+      # @yieldparam viewer [Object]
+      # @yieldreturn [String, Integer] what tells viewers apart; default: the viewer's id, or the viewer if it is one of both
+      # @raise [ConfigurationError]
+      def initialize(store:, ttl: 86_400, required: false, &namespace)
+        wrong("ttl: must be seconds above #{LEASE}, got #{ttl.inspect}") unless ttl.is_a?(Numeric) && ttl > LEASE
+        wrong("store: must support leases, got #{store.class}; use a RedisStore, MemcachedStore or, for one process, a MemoryStore") \
+          unless store.respond_to?(:supports?) && store.supports?(:lease)
+
+        @store = store
+        @ttl = ttl
+        @required = required
+        @namespace = namespace || method(:default_namespace)
+        freeze
+      end
+
+      # @param env [Hash] Rack's environment of a POST
+      # @param viewer [Object]
+      # @yieldreturn [Array] Rack's response, if the request is to be performed
+      # @return [Array] Rack's response
+      # @raise [BadRequest]
+      def call(env, viewer)
+        key = key(env["HTTP_IDEMPOTENCY_KEY"]) or return yield
+        body = body(env) or return yield
+        name = name(key, viewer)
+        lease = RUNNING + fingerprint(env, body) + SecureRandom.bytes(16)
+        return again(name, lease[1, FINGERPRINT]) unless write(name, lease, LEASE, if_absent: true)
+
+        perform(name, lease) { yield }
+      end
+
+      private
+
+      def perform(name, lease)
+        response = yield
+        done = response.first < 300
+        response
+      ensure
+        done ? keep(name, lease, response) : forget(name, lease)
+      end
+
+      # The record is written, so the client gets its response whatever the store does. Where it cannot be kept, the lease stays.
+      def keep(name, lease, response)
+        status, headers, body = response
+        kept = "#{DONE}#{lease[1, FINGERPRINT]}#{JSON.generate([status, headers.slice(*KEPT_HEADERS)])}\n".b
+        body.each { |part| kept << part.b }
+        @store.write_multi({ name => kept }, ttl: @ttl).any? || @store.write_multi({ name => lease }, ttl: @ttl)
+      rescue StoreError => error
+        warn("castellan: the response to an Idempotency-Key was not kept: #{error.message}")
+      end
+
+      def forget(name, lease)
+        @store.compare_and_delete(name, lease)
+      rescue StoreError
+        nil # the lease ends by itself
+      end
+
+      def again(name, fingerprint)
+        kept = read(name)
+        refuse("a request with this key has just ended; send it again", 409) if kept.nil?
+        refuse("another request was sent with this key; choose a new key for each", 422) if kept[1, FINGERPRINT] != fingerprint
+        refuse("a request with this key is running, or its response was too long to keep", 409) if kept.start_with?(RUNNING)
+
+        head, body = kept.byteslice((FINGERPRINT + 1)..).split("\n", 2)
+        status, headers = JSON.parse(body ? head : "")
+        [status, headers.merge("idempotent-replayed" => "true"), body.empty? ? [] : [body.force_encoding(Encoding::UTF_8)]]
+      rescue JSON::ParserError
+        unavailable
+      end
+
+      def read(name)
+        kept = @store.read_multi([name])[name]&.b
+        kept unless kept && kept.bytesize <= FINGERPRINT
+      rescue StoreError
+        unavailable
+      end
+
+      def write(name, bytes, ttl, **options)
+        @store.write_multi({ name => bytes }, ttl: ttl, **options).any?
+      rescue StoreError
+        unavailable
+      end
+
+      def key(field)
+        if field.nil?
+          @required ? refuse("send the header with a new value for each request", 400) : return
+        end
+
+        found = KEY.match(field.b) or refuse("must be a quoted string of 1 to 255 visible ASCII characters", 400)
+        found[1] || found[2]
+      end
+
+      # @return [String, nil] nil of a body that is refused anyway
+      def body(env)
+        bytes = env["rack.input"]&.read(Write::Body::LIMIT + 1) || +""
+        env["rack.input"] = StringIO.new(bytes.b)
+        bytes if bytes.bytesize <= Write::Body::LIMIT
+      end
+
+      def name(key, viewer)
+        owner = @namespace.call(viewer)
+        wrong("the block must return a String or an Integer for #{viewer.class}, got #{owner.class}") \
+          unless owner.is_a?(String) || owner.is_a?(Integer)
+
+        "castellan:idempotency:#{digest([owner.class.name, owner.to_s, key])}"
+      end
+
+      def fingerprint(env, body)
+        [digest([*env.values_at("SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "CONTENT_TYPE"), body].map(&:to_s))].pack("H*")
+      end
+
+      def digest(texts)
+        Digest::SHA256.hexdigest(texts.map { |text| "#{text.bytesize}:".b << text.b }.join)
+      end
+
+      def default_namespace(viewer)
+        case viewer
+        when String, Integer then viewer
+        when Symbol then viewer.to_s
+        else
+          return viewer.id if viewer.respond_to?(:id)
+
+          wrong("needs a block that tells viewers apart, such as { |viewer| viewer[\"sub\"] }; #{viewer.class} has no id")
+        end
+      end
+
+      def refuse(detail, status)
+        title = { 400 => "Bad request", 409 => "Conflict", 422 => "Idempotency-Key used before" }.fetch(status)
+        raise BadRequest.new("Idempotency-Key: #{detail}", status: status, title: title, header: "Idempotency-Key",
+                                                           headers: status == 409 ? { "retry-after" => "1" } : {})
+      end
+
+      def wrong(text)
+        raise ConfigurationError, "idempotency: #{text}"
+      end
+
+      def unavailable
+        raise BadRequest.new("Idempotency-Key: keys cannot be checked at the moment; nothing was written, try again",
+                             status: 503, title: "Service unavailable")
+      end
+    end
+  end
+end
