@@ -4,13 +4,11 @@ require_relative "version"
 require_relative "errors"
 require_relative "document"
 require_relative "serializer/errors"
-require_relative "serializer/names"
 require_relative "serializer/member"
 require_relative "serializer/relationship"
 require_relative "serializer/class_methods"
 require_relative "serializer/options"
 require_relative "serializer/resource_object"
-require_relative "serializer/included"
 require_relative "serializer/record_cache"
 require_relative "serializer/json_text"
 
@@ -38,7 +36,6 @@ module Castellan
   # column as stored) and `preloads:` (the associations that a block reads).
   module Serializer
     autoload :Instrumentation, "castellan/serializer/instrumentation"
-    autoload :Preloading, "castellan/serializer/preloading"
     autoload :RelationDocument, "castellan/serializer/relation_document"
     autoload :Translation, "castellan/serializer/translation"
     autoload :Writing, "castellan/serializer/writing"
@@ -76,6 +73,18 @@ module Castellan
       block.is_a?(Proc) && block.arity >= 0 && block.parameters.size > 1
     end
 
+    # @param way [Symbol, nil] as {ClassMethods#set_key_transform} takes it
+    # @return [Symbol] the name as jsonapi-serializer transforms it
+    def self.transform(name, way)
+      case way
+      when :camel then Inflector.camelize(name.to_s)
+      when :camel_lower then Inflector.camelize(name.to_s, lower: true)
+      when :dash then name.to_s.tr("_", "-")
+      when :underscore then Inflector.underscore(name.to_s)
+      else name
+      end.to_sym
+    end
+
     # `blank?` of ActiveSupport, without it: nil, false, empty objects, and strings of whitespace.
     # @return [Boolean]
     def self.blank?(value)
@@ -101,7 +110,7 @@ module Castellan
     def initialize(resource, options = {})
       self.class.record_type!
       @resource = resource
-      @castellan = Writing.new(self, resource, Options.of(self.class, options))
+      @castellan = Writing.new(self, resource, Options.new(self.class, options || {}))
     end
 
     # @return [Hash] with Symbol keys and Ruby values

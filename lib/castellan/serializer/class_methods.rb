@@ -6,8 +6,8 @@ module Castellan
     #
     #   class MovieSerializer
     #     include Castellan::Serializer
-    #     set_type :film                   # default: of the class's name, :movie
-    #     set_key_transform :dash          # for what is declared after it
+    #     set_type :film                   # default: from the class's name, :movie
+    #     set_key_transform :dash          # applies to the declarations after it
     #     attributes :name, :year
     #     belongs_to :studio, serializer: :movie_studio
     #   end
@@ -16,18 +16,16 @@ module Castellan
     module ClassMethods
       # Class methods of jsonapi-serializer that Castellan never calls: a serializer that overrides one raises.
       UNUSED = %i[record_hash attributes_hash relationships_hash links_hash meta_hash id_hash get_included_records].freeze
+      INHERITED = %i[attributes_to_serialize relationships_to_serialize data_links transform_method record_id meta_to_serialize
+                     cache_store_instance cache_store_options loads_together].freeze
+      private_constant :INHERITED, :UNUSED
 
       # @return [Hash{Symbol => Member}, nil] by key
       # @return [Hash{Symbol => Relationship}, nil] by name
       # @return [Symbol, nil] the type
-      # @return [Symbol, Proc, nil] what gives the id
+      # @return [Symbol, Proc, nil] what returns the id
       # @return [Boolean, nil] see {#together}
-      attr_accessor :attributes_to_serialize, :relationships_to_serialize, :record_type, :record_id, :transform_method, :data_links,
-                    :meta_to_serialize, :cache_store_instance, :cache_store_options, :loads_together
-
-      INHERITED = %i[attributes_to_serialize relationships_to_serialize data_links transform_method record_id meta_to_serialize
-                     cache_store_instance cache_store_options loads_together].freeze
-      private_constant :INHERITED, :UNUSED
+      attr_accessor :record_type, *INHERITED
 
       def inherited(subclass)
         super
@@ -46,7 +44,7 @@ module Castellan
         castellan_refuse([name] & UNUSED)
       end
 
-      # Checks the methods of a module, as a concern extends with its `class_methods`.
+      # Checks the methods of a module, because a concern's `class_methods` are extended.
       # @api private
       # @raise [ConfigurationError]
       def extend(*modules)
@@ -62,9 +60,7 @@ module Castellan
 
       # @return [Symbol, nil] :movie for MovieSerializer
       def reflected_record_type
-        return unless name&.end_with?("Serializer")
-
-        Inflector.underscore(name.split("::").last.delete_suffix("Serializer")).to_sym
+        Inflector.underscore(name.split("::").last.delete_suffix("Serializer")).to_sym if name&.end_with?("Serializer")
       end
 
       # @return [Symbol]
@@ -80,7 +76,7 @@ module Castellan
       end
 
       # @param name [Symbol, nil] a method of the record
-      # @yield [record, params] or what gives the id
+      # @yield [record, params] or what returns the id
       def set_id(name = nil, &block)
         castellan_changed
         self.record_id = block || name
@@ -100,10 +96,9 @@ module Castellan
       end
 
       # @param names [Array<Symbol>] methods of the record; last, options (if, from, preloads, as_stored), and a lambda in place of a block
-      # @yield [record, params] or what gives the value
+      # @yield [record, params] or what returns the value
       def attributes(*names, &block)
-        names = names.first if names.first.is_a?(Array)
-        names = names.dup
+        names = names.first.dup if names.first.is_a?(Array)
         options = names.last.is_a?(Hash) ? names.pop : {}
         block = names.pop if names.last.is_a?(Proc)
         castellan_changed
@@ -117,7 +112,7 @@ module Castellan
 
       # @param name [Symbol] of the relationship; its method on the record unless `object_method_name:` or a block says another
       # @param options [Hash] key, id_method_name, object_method_name, serializer, record_type, polymorphic, if, links, meta,
-      #   lazy_load_data, preloads
+      #   lazy_load_data
       def has_many(name, options = {}, &block)
         add_relationship(name, :has_many, options, block)
       end
@@ -134,7 +129,7 @@ module Castellan
 
       # @param name [Symbol] of the link
       # @param method [Symbol] of the record; default: the name
-      # @yield [record, params] or what gives the link
+      # @yield [record, params] or what returns the link
       def link(name, method = name, options = {}, &block)
         options, method = method, name if method.is_a?(Hash)
         castellan_changed
@@ -144,7 +139,7 @@ module Castellan
       end
 
       # @param value [Hash, Symbol, nil] what is written with each record, or its method
-      # @yield [record, params] or what gives it
+      # @yield [record, params] or what returns it
       def meta(value = nil, &block)
         castellan_changed
         self.meta_to_serialize = block || value
@@ -162,18 +157,16 @@ module Castellan
         self.loads_together = Rows::Together.checked(value, "together")
       end
 
-      # Keeps what is written of a record, per class, set of fields and `params`; see {RecordCache}.
+      # Caches the object of each record, per class, set of fields and `params`; see {RecordCache}.
       # @param options [Hash] store (anything with `fetch(record, **options) { }`), and the store's own options; or fast_jsonapi's
       #   enabled, cache_length and race_condition_ttl, which mean Rails.cache
       # @raise [ConfigurationError]
       def cache_options(options)
-        if options.key?(:store)
-          self.cache_store_instance = options[:store]
-          self.cache_store_options = options.except(:store)
-        else
-          self.cache_store_instance = options[:enabled] ? RecordCache.of_rails : nil
-          self.cache_store_options = { expires_in: options[:cache_length] || 300, race_condition_ttl: options[:race_condition_ttl] || 5 }
-        end
+        self.cache_store_instance = options.fetch(:store) { castellan_rails_cache if options[:enabled] }
+        self.cache_store_options = options.except(:store)
+        return if options.key?(:store)
+
+        self.cache_store_options = { expires_in: options[:cache_length] || 300, race_condition_ttl: options[:race_condition_ttl] || 5 }
       end
 
       # Returns the store's options for a record. Override it with `super` to add to them.
@@ -190,7 +183,7 @@ module Castellan
           relationship = relationships_to_serialize&.[](name)
           raise UnsupportedIncludeError.new(name, self.name) unless relationship
 
-          relationship.static_serializer # so that one that is not there is an error now
+          relationship.static_serializer # raises if there is none
         end
       end
 
@@ -214,7 +207,8 @@ module Castellan
       # @return [Class] the serializer of that name, in the namespace of this one
       # @raise [NameError]
       def serializer_for(name)
-        found = "#{self.name.gsub(/\w+Serializer$/, "")}#{Names.serializer(name)}"
+        last = Inflector.singularize(name.to_s.split("::").last.sub(/.*\./, ""))
+        found = "#{self.name.gsub(/\w+Serializer$/, "")}#{Inflector.camelize(last)}Serializer"
         Object.const_get(found)
       rescue NameError
         raise NameError, "#{self.name} cannot resolve a serializer class for '#{name}'.  Attempted to find '#{found}'. " \
@@ -223,12 +217,12 @@ module Castellan
 
       # @return [Symbol]
       def run_key_transform(name)
-        Names.transform(name, transform_method)
+        Serializer.transform(name, transform_method)
       end
 
       private
 
-      # These names begin with castellan_, because a serializer has methods of the application too.
+      # The names of private methods begin with castellan_, because applications define class methods too.
 
       def castellan_refuse(names)
         return if names.empty?
@@ -240,6 +234,12 @@ module Castellan
       # Drops what {Translation} built from the declarations so far.
       def castellan_changed
         @castellan_translations = nil
+      end
+
+      def castellan_rails_cache
+        return ::Rails.cache if defined?(::Rails) && ::Rails.respond_to?(:cache) && ::Rails.cache
+
+        raise ConfigurationError, "cache_options enabled: true means Rails.cache, which is not there; write cache_options store: …"
       end
 
       def add_relationship(name, type, options, block)

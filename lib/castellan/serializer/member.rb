@@ -11,8 +11,8 @@ module Castellan
       # @return [Symbol, Proc] what is called on the record, or with it
       # @return [Proc, nil] whether the member is written
       # @return [Array<Symbol>, nil] a path of to-one associations with a column at its end
-      # @return [Object] the associations that the block walks, as ActiveRecord's `preload` takes them
-      # @return [Symbol, nil] the method that is read, where neither a block nor a path is
+      # @return [Object] the associations that the block walks, in the form of ActiveRecord's `preload`
+      # @return [Symbol, nil] the method that is read; nil for a block and a path
       # @return [Boolean] whether the column is written as stored, without the model's reader and callbacks
       attr_reader :key, :method, :conditional_proc, :from, :preloads, :column, :as_stored
 

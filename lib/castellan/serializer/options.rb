@@ -2,38 +2,31 @@
 
 module Castellan
   module Serializer
-    # The options that a serializer was given beside the records. Frozen.
+    # The options of a serializer's instance. Frozen.
     #
-    #   options = Options.new(UserSerializer, include: [:roles, "groups.owner"], fields: { user: [:email] })
+    #   options = Options.new(UserSerializer, include: "roles,groups.owner", fields: { user: [:email] })
     #   options.tree               # => { roles: {}, groups: { owner: {} } }
     #   options.fieldset(:user)    # => [:email]
     #
-    # `include` is also taken as a client sends it, "roles,groups.owner", and so is a set of fields. A first step that is no
-    # relationship is an error; a later one that some record does not have is passed over, because types may differ.
+    # The first step of an include must be declared. A later one may be missing, because related records may be of several types.
     class Options
-      # The deepest include: each step costs a statement, and clients ask for them.
+      # Each step of an include costs a statement, and clients choose includes.
       MAX_DEPTH = 10
-      # The most paths.
       MAX_PATHS = 50
 
       # @return [Hash] params
       # @return [Hash{Symbol => Hash}] what to include
       # @return [Boolean, nil] see {Rows::Together}
-      attr_reader :params, :meta, :links, :is_collection, :tree, :together
+      attr_reader :params, :is_collection, :tree, :together
 
-      # @param options [Hash, nil]
-      # @return [Options]
-      def self.of(serializer, options)
-        new(serializer, options || {})
-      end
-
+      # @raise [BadRequest] for an include or fields that a client may have sent
+      # @raise [ArgumentError] unless params is a Hash
       def initialize(serializer, options)
         @fieldsets = fieldsets_of(options[:fields])
         @params = options[:params] || {}
         raise ArgumentError, "`params` option passed to serializer must be a hash" unless @params.is_a?(Hash)
 
-        @meta = options[:meta]
-        @links = options[:links]
+        @around = options.slice(:meta, :links)
         @is_collection = options[:is_collection]
         @together = Rows::Together.checked(options[:together], "together:")
         @together = serializer.loads_together if @together.nil?
@@ -43,10 +36,22 @@ module Castellan
         freeze
       end
 
+      # @return [Hash] the document's meta and links, if they are not blank
+      def around
+        { meta: @around[:meta], links: @around[:links] }.reject { |_, value| Serializer.blank?(value) }
+      end
+
       # @param type [Symbol]
       # @return [Array<Symbol>, nil] nil for all members
       def fieldset(type)
         @fieldsets[type&.to_sym]
+      end
+
+      # @param members [Hash, nil] by name, as declared
+      # @return [Hash] those that are written, in the order of the fields
+      def chosen(type, members)
+        members ||= {}
+        (fields = fieldset(type)) ? members.slice(*fields) : members
       end
 
       private
@@ -64,7 +69,6 @@ module Castellan
         [*names].map { |name| text(parameter, name.to_s) }
       end
 
-      # What is no text has no symbol.
       def text(parameter, value)
         refuse(parameter, "#{parameter} is not valid UTF-8 text") if value.is_a?(String) && !value.valid_encoding?
 
@@ -81,8 +85,6 @@ module Castellan
 
       def tree_of(paths)
         paths.each_with_object({}) do |path, tree|
-          next tree[path] ||= {} if path.is_a?(Symbol) && !path.name.include?(".")
-
           names = path.to_s.split(".")
           refuse("include", "include goes deeper than #{MAX_DEPTH} levels: #{path[0, 60]}") if names.size > MAX_DEPTH
 

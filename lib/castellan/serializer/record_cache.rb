@@ -11,11 +11,10 @@ module Castellan
     #   # => { namespace: "api-UserSerializer-fieldset:email" }
     #
     # Nothing is cached for a class without a name, or where blocks read `params` that hold anything but strings, symbols, numbers,
-    # booleans, nil, and arrays and hashes of these. The default namespace is the store's own.
+    # booleans, nil, and arrays and hashes of these.
     module RecordCache
-      NAMESPACE = "jsonapi-serializer"
       LONGEST = 120
-      private_constant :NAMESPACE, :LONGEST
+      private_constant :LONGEST
 
       class << self
         # @return [Hash, nil] nil if nothing may be cached
@@ -29,24 +28,17 @@ module Castellan
           { **options, namespace: [namespace(serializer, options), serializer.name, *(text unless text.empty?)].join("-") }
         end
 
-        # @return [Object] Rails.cache
-        # @raise [ConfigurationError]
-        def of_rails
-          return ::Rails.cache if defined?(::Rails) && ::Rails.respond_to?(:cache) && ::Rails.cache
-
-          raise ConfigurationError, "cache_options enabled: true means Rails.cache, which is not there; write cache_options store: …"
-        end
-
         private
 
+        # The default is the store's own namespace.
         def namespace(serializer, options)
           store = serializer.cache_store_instance
           own = store.options[:namespace] if store.respond_to?(:options) && store.options.is_a?(Hash)
-          given = options[:namespace] || own || NAMESPACE
+          given = options[:namespace] || own || "jsonapi-serializer"
           given.respond_to?(:call) ? given.call : given
         end
 
-        # Only these of the cached relationships look different when their records are included.
+        # Of the cached relationships, only lazy ones look different when their records are included.
         def lazy(serializer, included)
           names = included & cached(serializer).select(&:lazy_load_data).map(&:name)
           "included:#{names.join(",")}" if names.any?

@@ -5,14 +5,14 @@ require_relative "layout"
 
 module Castellan
   module Serializer
-    # The document of a relation or dataset, read as rows by the resources of {Translation}.
+    # Writes the document of a relation or dataset, which is read as rows by the resources of {Translation}.
     #
     #   document = RelationDocument.new(UserSerializer, User.active, Options.new(UserSerializer, include: [:roles]))
     #   document.refusal    # => nil, or why the document is written from records
     #   document.to_json
     class RelationDocument
       ADVICE = "write `from:` for a column, `preloads:` for associations that a block reads"
-      # What a plan is compiled of, with members in the order of the options.
+      # What a plan is compiled from, with members in the order of the options.
       Shape = Struct.new(:include, :members, :format, :signature) do
         # @return [Shape] as the fields of a request
         def fields = self
@@ -34,13 +34,14 @@ module Castellan
         @shown = {}
         @translation = Translation.for(serializer, relation.respond_to?(:klass) ? relation.klass : relation.model)
         @refusal = catch(:refusal) { prepare }
-      rescue DeclarationError, BadRequest => error # more paths or levels than a resource takes
+      rescue DeclarationError, BadRequest => error # no resource can declare it, or takes as many paths
         @refusal = error.message
       end
 
       # @return [String] the document's bytes
       def to_json(*)
-        rows = adapter.fetch(@plan, adapter.scope(@relation.dup), viewer: @options.params) # the caller's own stays unread
+        rows = adapter_of(@plan.root).then { |adapter| adapter.fetch(@plan, adapter.scope(@relation.dup), viewer: @options.params) }
+        tail = @options.around.map { |name, value| ",\"#{name}\":#{JsonText.of(value)}" }.join
         Serialize.encoder.encode(rows, layout, tail: tail).body
       end
 
@@ -58,53 +59,44 @@ module Castellan
         @tree = shape(@translation, @options.tree)
         signature = [@tree, *@members.values, *@shown.values].inspect
         @plan = Plan.compile(@translation.resource.definition, Shape.new(@tree, @members, :json_api, signature))
-        @plan.nodes.map(&:definition).uniq.each { |one| Document::DeclarationCheck.of(one) }
-        check_types
-        check_records
+        root, *others = @plan.nodes.map(&:definition)
+        [root, *others].uniq.each { |definition| Document::DeclarationCheck.of(definition) }
+        if others.map(&:type).include?(root.type) # jsonapi-serializer includes primary records again
+          refuse("the include leads to #{root.type} again, which only records show as they should be")
+        end
+        check_records(@plan.nodes.select { |node| reasons(node).any? })
       end
 
       # @return [Hash{Symbol => Hash}] the part of the include that exists, by key
       def shape(translation, tree)
-        relationships = translation.serializer.relationships_to_serialize || {}
-        tree = tree.select { |name, _| relationships.key?(name) } # jsonapi-serializer passes over the others
-        attributes = chosen(translation, translation.serializer.attributes_to_serialize)
-        shown = chosen(translation, relationships)
+        serializer = translation.serializer
+        relationships = serializer.relationships_to_serialize || {}
+        tree = tree.select { |name, _| relationships.key?(name) } # jsonapi-serializer ignores the others
+        attributes, shown = [serializer.attributes_to_serialize, relationships].map do |members|
+          @options.chosen(serializer.record_type, members).keys
+        end
         written = shown.reject { |name| relationships[name].bare? && !tree.key?(name) }
         reason = translation.obstacle(attributes + (written | tree.keys))
-        throw(:refusal, "#{translation.serializer.name} #{reason}") if reason
+        refuse("#{serializer.name} #{reason}") if reason
 
-        @shown[translation] = shown.map { |name| relationships[name].key.to_sym }
-        add_members(translation, attributes + written.map { |name| relationships[name].key.to_sym })
-        tree.to_h { |name, below| [relationships[name].key.to_sym, shape(translation.related(name), below)] }
-      end
-
-      # @return [Array<Symbol>] the names that are written, in the order of the fields
-      def chosen(translation, members)
-        fieldset = @options.fieldset(translation.serializer.record_type)
-        (fieldset ? (members || {}).slice(*fieldset) : members || {}).keys
+        keys = relationships.transform_values { |relationship| relationship.key.to_sym }
+        @shown[translation] = keys.values_at(*shown)
+        add_members(translation, attributes + keys.values_at(*written))
+        tree.to_h { |name, below| [keys[name], shape(translation.related(name), below)] }
       end
 
       # A plan has one list of members for a type, and finds included records by it.
       def add_members(translation, names)
-        same = @members.keys.find { |other| other.serializer.record_type == translation.serializer.record_type }
-        return if (@members[translation] ||= names) == names && (same.nil? || same.equal?(translation))
-
-        throw(:refusal, "#{translation.serializer.record_type} is written in two ways")
+        type = translation.serializer.record_type
+        same = @members.keys.find { |other| other.serializer.record_type == type }
+        refuse("#{type} is written in two ways") unless (@members[translation] ||= names) == names && [nil, translation].include?(same)
       end
 
-      # jsonapi-serializer writes a record that is included again, also when it is one of the primary data.
-      def check_types
-        type = @plan.root.definition.type
-        throw(:refusal, "the include leads to #{type} again, which only records show as they should be") if
-          @plan.nodes.drop(1).any? { |node| node.definition.type == type }
-      end
-
-      # What a relation loads by itself it loads with its records; and a record is found by its primary key.
-      def check_records
-        by_records = @plan.nodes.select { |node| reasons(node).any? }
-        throw(:refusal, "the relation loads what its records lead to") if by_records.any? && loads?
-        other = by_records.find { |node| node.definition.id_column != adapter_of(node).primary_key } or return
-        throw(:refusal, "the id of #{other.definition.type}, #{other.definition.id_column}, may be that of several records")
+      # The records that a relation loads with its own are not loaded twice; a record is found by its primary key.
+      def check_records(nodes)
+        refuse("the relation loads what its records lead to") if nodes.any? && loads?
+        other = nodes.find { |node| node.definition.id_column != adapter_of(node).primary_key } or return
+        refuse("the id of #{other.definition.type}, #{other.definition.id_column}, may be that of several records")
       end
 
       def loads?
@@ -113,8 +105,8 @@ module Castellan
         [@relation.preload_values, @relation.includes_values, @relation.eager_load_values].any?(&:any?)
       end
 
-      def adapter
-        adapter_of(@plan.root)
+      def refuse(reason)
+        throw(:refusal, reason)
       end
 
       def adapter_of(node)
@@ -140,18 +132,10 @@ module Castellan
 
       def explain_type(node, reasons)
         at = " (#{node.path})" unless node.path.empty?
-        return "#{node.definition.type}#{at}: from rows (#{columns(node)})" if reasons.empty?
+        return ["#{node.definition.type}#{at}: loaded as records, in one statement; #{ADVICE}", *reasons.map { "  #{_1}" }] if reasons.any?
 
-        ["#{node.definition.type}#{at}: loaded as records, in one statement; #{ADVICE}", *reasons.map { |reason| "  #{reason}" }]
-      end
-
-      def columns(node)
-        node.columns.map { |column| [*column.path, column.name].join(".") }.join(", ")
-      end
-
-      def tail
-        around = { meta: @options.meta, links: @options.links }.reject { |_, value| Serializer.blank?(value) }
-        around.map { |name, value| ",\"#{name}\":#{JsonText.of(value)}" }.join
+        columns = node.columns.map { |column| [*column.path, column.name].join(".") }
+        "#{node.definition.type}#{at}: from rows (#{columns.join(", ")})"
       end
     end
   end

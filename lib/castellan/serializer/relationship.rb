@@ -14,7 +14,7 @@ module Castellan
       # @return [Symbol] its name, and :has_many, :has_one or :belongs_to
       # @return [Symbol] the member's name in the document
       attr_reader :owner, :name, :key, :relationship_type, :id_method_name, :record_type, :object_method_name, :object_block, :serializer,
-                  :polymorphic, :conditional_proc, :transform_method, :links, :meta, :lazy_load_data, :cached, :preloads
+                  :polymorphic, :conditional_proc, :transform_method, :links, :meta, :lazy_load_data, :cached
 
       # @param options [Hash] as `has_many` took them
       def initialize(owner:, name:, key:, relationship_type:, transform_method:, object_block: nil, options: {})
@@ -24,11 +24,12 @@ module Castellan
         @relationship_type = relationship_type
         @transform_method = transform_method
         @object_block = object_block
-        @serializer, @record_type, @conditional_proc, @cached, @lazy_load_data, @preloads =
-          options.values_at(:serializer, :record_type, :if, :cached, :lazy_load_data, :preloads)
+        @serializer, @record_type, @conditional_proc, @cached, @lazy_load_data =
+          options.values_at(:serializer, :record_type, :if, :cached, :lazy_load_data)
         @links = options[:links] || {}
         @meta = options[:meta] || {}
-        @polymorphic = polymorphic_of(options[:polymorphic])
+        polymorphic = options[:polymorphic]
+        @polymorphic = !Serializer.blank?(polymorphic) && (polymorphic.respond_to?(:keys) ? polymorphic : {})
         @object_method_name = options[:object_method_name] || name
         @given_id_method = options[:id_method_name]
         @id_method_name = @given_id_method || default_id_method
@@ -43,12 +44,12 @@ module Castellan
         relationship_type == :has_many
       end
 
-      # @return [Boolean] whether it has links or a meta object, which are made of the record
+      # @return [Boolean] whether it has links or a meta object, which are read from the record
       def linked_by_record?
         @linked || @described
       end
 
-      # @return [Boolean] whether nothing is written of it unless its records are included
+      # @return [Boolean] whether it is written empty unless its records are included
       def bare?
         lazy_load_data && !linked_by_record?
       end
@@ -105,7 +106,7 @@ module Castellan
         by_name(record.class.name)
       end
 
-      # @return [Class, nil] nil where it depends on the record
+      # @return [Class, nil] nil if it depends on the record
       def static_serializer
         @static_serializer ||= find_serializer
       end
@@ -115,18 +116,12 @@ module Castellan
         @static_record_type ||= find_type
       end
 
-      # @return [Boolean] whether what it writes depends on `params`
+      # @return [Boolean] whether its bytes depend on `params`
       def params?
         [object_block, conditional_proc, meta, *(links.values if links.is_a?(Hash))].any? { |block| Serializer.takes_params?(block) }
       end
 
       private
-
-      def polymorphic_of(option)
-        return false if Serializer.blank?(option)
-
-        option.respond_to?(:keys) ? option : {}
-      end
 
       def default_id_method
         return :id if object_block || serializer.is_a?(Proc) || polymorphic
@@ -134,7 +129,7 @@ module Castellan
         to_many? ? :"#{Inflector.singularize(name.to_s)}_ids" : :"#{name}_id"
       end
 
-      # A has_one of ActiveRecord and a to-many of Sequel have no method for the ids: the association itself is read.
+      # A has_one of ActiveRecord and a to-many of Sequel have no method that returns ids, so their association is read.
       def ids(record, params)
         return ids_of(fetch_associated_object(record, params), id_method_name) if object_block
         return record.public_send(id_method_name) if @given_id_method || Serializer.answers?(record, id_method_name) ||
@@ -151,14 +146,14 @@ module Castellan
 
       def identifier(record, params)
         serializer = serializer_for(record, params)
-        id_hash(record.public_send(id_method_name), @types[serializer] ||= Names.transform(serializer.record_type, transform_method))
+        id_hash(record.public_send(id_method_name), @types[serializer] ||= Serializer.transform(serializer.record_type, transform_method))
       end
 
       def id_hash(id, type)
         { id: id.to_s, type: type } unless Serializer.blank?(id)
       end
 
-      # A Struct is a list of its values to Ruby, and one record to a relationship.
+      # A Struct has `map`, and is one record.
       def several?(objects)
         objects.respond_to?(:map) && !objects.respond_to?(:each_pair)
       end
@@ -180,7 +175,7 @@ module Castellan
         return if polymorphic
 
         type = record_type || static_serializer&.record_type
-        type && Names.transform(type, transform_method)
+        type && Serializer.transform(type, transform_method)
       end
 
       def by_name(name)

@@ -2,22 +2,28 @@
 
 module Castellan
   module Serializer
-    # Writes resource objects of one serializer as hashes. Chooses once what is the same for all records of a document.
+    # Writes records as Hashes: the resource objects of one serializer.
     #
-    #   objects = ResourceObject.new(UserSerializer, [:email], {}, [:roles])
-    #   objects.call(user)   # => { id: "1", type: :user, attributes: { email: "ada@example.com" }, relationships: {} }
+    #   objects = ResourceObject.new(UserSerializer, options)
+    #   objects.call(user)         # => { id: "1", type: :user, attributes: { email: "ada@example.com" } }
+    #   objects.included([user])   # => [{ id: "3", type: :role, … }]
     class ResourceObject
-      # @param fieldset [Array<Symbol>, nil] keys of attributes and names of relationships
-      # @param params [Hash]
+      # One step of the include, for the records of one serializer.
+      Place = Struct.new(:serializer, :type, :tree)
+      private_constant :Place
+
+      # @param options [Options]
+      # @param type [Symbol] whose fields are written
       # @param included [Array<Symbol>] the relationships whose records are included
-      def initialize(serializer, fieldset, params, included = [])
+      def initialize(serializer, options, type: serializer.record_type, included: options.tree.keys)
         @serializer = serializer
-        @fieldset = fieldset
-        @params = params
-        @type = serializer.record_type
+        @options = options
+        @params = options.params
+        @fieldset = options.fieldset(type)
         @included = included
-        @attributes = chosen(serializer.attributes_to_serialize)
-        @relationships = chosen(serializer.relationships_to_serialize)
+        @attributes, @relationships = [serializer.attributes_to_serialize, serializer.relationships_to_serialize].map do |members|
+          options.chosen(type, members).values unless Serializer.blank?(members)
+        end
         @links = serializer.data_links unless Serializer.blank?(serializer.data_links)
         @meta = serializer.meta_to_serialize unless Serializer.blank?(serializer.meta_to_serialize)
         @store = serializer.cache_store_instance
@@ -26,25 +32,40 @@ module Castellan
 
       # @return [Hash]
       def call(record)
-        object = @store ? kept(record) : written(record, @relationships)
+        object = @store ? cached(record) : write(record, @relationships)
         object[:meta] = meta(record) if @meta
         object
       end
 
-      private
-
-      def attributes(record)
-        @attributes.each_with_object({}) { |attribute, hash| attribute.serialize(record, @params, hash) }
+      # Collects the related records before it writes them, because a later path may include another lazy relationship of a record.
+      # @return [Array<Hash>] the objects of the records that the include leads to from these
+      def included(records)
+        @places = Hash.new { |places, tree| places[tree] = {}.compare_by_identity }.compare_by_identity
+        walk = Serialize::IncludedWalk.new { |place, record, visit| related(place, record, visit) }
+        records.each { |record| walk.from(Place.new(@serializer, nil, @options.tree), record) }
+        @writers = {}
+        walk.found.map { |found| writer(found.places).call(found.record) }
       end
 
-      def relationships(record, relationships)
+      private
+
+      def write(record, relationships)
+        id = @serializer.id_from_record(record, @params)
+        object = { id: Serializer.blank?(id) ? nil : id.to_s, type: @serializer.record_type }
+        object[:attributes] = members(@attributes, record) if @attributes
+        object[:relationships] = linkages(record, relationships) if relationships
+        object[:links] = members(@links.values, record) if @links
+        object
+      end
+
+      def members(members, record)
+        members.each_with_object({}) { |member, hash| member.serialize(record, @params, hash) }
+      end
+
+      def linkages(record, relationships)
         relationships.each_with_object({}) do |relationship, hash|
           relationship.serialize(record, @included.include?(relationship.name), @params, hash)
         end
-      end
-
-      def links(record)
-        @links.each_value.with_object({}) { |link, hash| link.serialize(record, @params, hash) }
       end
 
       def meta(record)
@@ -55,43 +76,42 @@ module Castellan
         end
       end
 
-      def chosen(members)
-        return if Serializer.blank?(members)
+      def cached(record)
+        # Computed once, of the `params` as they were given: blocks may store values in them.
+        @cache_options ||= [@serializer.record_cache_options(@serializer.cache_store_options, @fieldset, @included, @params)]
+        return write(record, @relationships) unless @cache_options.first
 
-        @fieldset ? members.slice(*@fieldset).values : members.values
-      end
-
-      def kept(record)
-        @keeping = keeping unless defined?(@keeping)
-        return written(record, @relationships) unless @keeping
-
-        object = @store.fetch(record, **@keeping) { written(record, @cached) }
+        object = @store.fetch(record, **@cache_options.first) { write(record, @cached) }
         return object.dup unless @uncached
 
-        object.merge(relationships: (object[:relationships] || {}).merge(relationships(record, @uncached)))
+        object.merge(relationships: (object[:relationships] || {}).merge(linkages(record, @uncached)))
       end
 
-      # A list is nil only where none of its kind is declared: where the fields leave none, jsonapi-serializer writes an empty object.
+      # A list is nil if none of its kind is declared. If the fields leave none, jsonapi-serializer writes an empty object.
       def divided(declared)
         declared.partition(&:cached).map { |some| some & @relationships if some.any? }
       end
 
-      # The same for all records, and of the `params` as they were given: blocks may keep in them what they found.
-      def keeping
-        @serializer.record_cache_options(@serializer.cache_store_options, @fieldset, @included, @params)
+      def related(place, record, visit)
+        place.tree.each do |name, below|
+          relationship = place.serializer.relationships_to_serialize&.[](name)
+          next unless relationship&.include_relationship?(record, @params)
+
+          relationship.related(record, @params).each do |other|
+            inner = place(relationship, relationship.serializer_for(other, @params), below)
+            visit.call(inner, other, inner.serializer.id_from_record(other, @params).to_s)
+          end
+        end
       end
 
-      def written(record, relationships)
-        object = identified(record)
-        object[:attributes] = attributes(record) if @attributes
-        object[:relationships] = relationships(record, relationships) if relationships
-        object[:links] = links(record) if @links
-        object
+      def place(relationship, serializer, tree)
+        @places[tree][serializer] ||= Place.new(serializer, relationship.static_record_type || serializer.record_type, tree)
       end
 
-      def identified(record)
-        id = @serializer.id_from_record(record, @params)
-        { id: Serializer.blank?(id) ? nil : id.to_s, type: @type }
+      def writer(places)
+        serializer, type = places.first.deconstruct
+        names = places.flat_map { |place| place.tree.keys }.uniq
+        @writers[[serializer, type, names]] ||= ResourceObject.new(serializer, @options, type: type, included: names)
       end
     end
   end

@@ -8,13 +8,9 @@ module Castellan
     #   translation.resource                   # => a Castellan::Resource with `translation`
     #   translation.obstacle([:roles, :posts]) # => "writes posts, and its block takes the record"
     #
-    # Members have their keys as names. An attribute that is no column is a block of the record, so the type is loaded as records, once.
-    # Made once for a serializer and a model, and gone with the serializer when its file is reloaded.
+    # Members are named by their keys. An attribute that is no column becomes a record attribute, so that the type is loaded as records.
+    # Built once for a serializer and a model; a reloaded serializer has none.
     class Translation
-      NAME = /\A[[:alnum:]](?:[-_[:alnum:]]*[[:alnum:]])?\z/ # JSON:API 1.1, "Member Names", as resources demand them
-      RESERVED = %i[id type].freeze
-      private_constant :NAME, :RESERVED
-
       # @return [Class]
       # @return [Object] the rows adapter of the model
       attr_reader :serializer, :adapter
@@ -37,7 +33,7 @@ module Castellan
         @reasons = {}
       end
 
-      # @return [Symbol, nil] the column whose value is written as the id; nil where only the record has it
+      # @return [Symbol, nil] the column of the id; nil if only the record has the id
       def id_column
         return @id_column if defined?(@id_column)
 
@@ -64,7 +60,7 @@ module Castellan
         Translation.for(relationship.static_serializer, adapter.association(relationship.object_method_name.to_sym).model)
       end
 
-      # @return [Class] declares the members that rows can write
+      # @return [Class] a resource with the members that rows can write
       def resource
         @resource ||= declare
       end
@@ -85,23 +81,17 @@ module Castellan
 
       def reason(name)
         @reasons.fetch(name) do
-          relationship = @relationships[name]
-          @reasons[name] = relationship ? relationship_reason(relationship) : attribute_reason(@attributes.fetch(name))
+          member = @relationships[name] || @attributes.fetch(name)
+          next @reasons[name] = "its condition takes the record" if member.conditional_proc
+
+          @reasons[name] = (relationship_reason(member) if member.is_a?(Relationship))
         end
-      rescue DeclarationError, NameError => error # a serializer of the name is missing: raised when a record is written
+      rescue DeclarationError, NameError => error # a serializer is missing: records raise the error of jsonapi-serializer
         @reasons[name] = error.message
-      end
-
-      def attribute_reason(attribute)
-        return "its condition takes the record" if attribute.conditional_proc
-        return "a relationship has its key" if @relationships.each_value.any? { |one| one.key == attribute.key }
-
-        "no resource may call an attribute #{attribute.key}" if RESERVED.include?(attribute.key) || !NAME.match?(attribute.key)
       end
 
       def relationship_reason(relationship)
         return "its block takes the record" if relationship.object_block
-        return "its condition takes the record" if relationship.conditional_proc
         return "its links or meta are made of the record" if relationship.linked_by_record?
 
         name = relationship.object_method_name.to_sym

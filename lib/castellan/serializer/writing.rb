@@ -2,14 +2,14 @@
 
 module Castellan
   module Serializer
-    # How one instance of a serializer writes what it was given. An object of its own, so that no method which an application's
-    # serializer has or comes to have (`records`, `source`, `document`) takes the place of one that is needed here.
+    # Writes what one instance of a serializer was given. A separate object, so that no method of an application's serializer
+    # (`records`, `source`, `document`) replaces one of these.
     #
     #   writing = Writing.new(serializer, User.active, options)
     #   writing.collection   # => { data: [{ id: "1", type: :user, … }] }
     #   writing.json         # => '{"data":[{"id":"1","type":"user",…}]}'
     class Writing
-      # @param serializer [Serializer] asked by its public methods, which its class may have written anew
+      # @param serializer [Serializer] whose public methods its class may override
       # @param options [Options]
       def initialize(serializer, resource, options)
         @serializer = serializer
@@ -26,14 +26,9 @@ module Castellan
 
       # @return [Hash]
       def one_record
-        document = { data: nil, **around }
-        return document unless @resource
+        return { data: nil, **@options.around } unless @resource
 
-        together do
-          document[:data] = primary.call(@resource)
-          document[:included] = included([@resource]) if @options.tree.any?
-        end
-        document
+        together { { data: nil, **@options.around, **objects([@resource]) { |list| list.first } } }
       end
 
       # @return [Hash]
@@ -41,9 +36,7 @@ module Castellan
         together do |siblings|
           records = self.records
           siblings&.add(records)
-          document = { data: records.map { |record| primary.call(record) } }
-          document[:included] = included(records) if @options.tree.any?
-          document.merge!(around)
+          { **objects(records) { |list| list }, **@options.around }
         end
       end
 
@@ -63,22 +56,25 @@ module Castellan
 
       private
 
+      def objects(records)
+        objects = ResourceObject.new(@class, @options)
+        document = { data: yield(records.map { |record| objects.call(record) }) }
+        document[:included] = objects.included(records) if @options.tree.any?
+        document
+      end
+
       def together
         Rows::Together.render(@options.together) { yield Rows::Together.current }
       end
 
-      # Inside of another document, an association is loaded with those of the siblings of its record.
-      def shared?
-        @inside && defined?(::ActiveRecord::Associations::CollectionProxy) && association?
-      end
-
-      # Whether a relation or dataset was given that has not been read; records that were built in an association are in no table.
+      # Whether an unread relation or dataset was given. Records that were built in an association are in no table; inside of
+      # another document, an association is loaded with those of its record's siblings.
       def relation?
-        return false if @options.is_collection == false || shared?
+        return false if @options.is_collection == false
         return @resource.respond_to?(:model) if defined?(::Sequel::Dataset) && @resource.is_a?(::Sequel::Dataset)
         return false unless defined?(::ActiveRecord::Relation) && @resource.is_a?(::ActiveRecord::Relation) && !@resource.loaded?
 
-        !association? || (@resource.proxy_association.owner.persisted? && @resource.proxy_association.target.empty?)
+        !association? || (!@inside && @resource.proxy_association.owner.persisted? && @resource.proxy_association.target.empty?)
       end
 
       # A relation that was made from an association (`posts.published`) is none.
@@ -90,7 +86,7 @@ module Castellan
         @resource.respond_to?(:proxy_association) && association? ? @resource.scope : @resource
       end
 
-      # Whether the class defines none of the methods that write a document: what it defines is written.
+      # Whether the class overrides none of the methods that write a document.
       def generic?
         %i[hash_for_collection to_hash].all? { |name| @serializer.method(name).owner.equal?(Serializer) } && !own_json?
       end
@@ -111,7 +107,7 @@ module Castellan
         document unless document.refusal
       end
 
-      # What rows cannot write (an id that is nil, a number that is none) is written from records.
+      # A value that rows cannot write (an id that is nil, NaN) is written from records.
       def written(document)
         @options.together.nil? ? document.to_json : together { document.to_json }
       rescue EncodingError, DeclarationError
@@ -119,22 +115,10 @@ module Castellan
       end
 
       def records
-        return Preloading.new(@options).call(@class, @resource.to_enum(:each).to_a) unless relation?
+        return @resource.to_enum(:each).to_a unless relation?
 
-        loaded = relation.dup # the caller's own stays unread
-        Preloading.new(@options).call(@class, loaded.respond_to?(:to_ary) ? loaded.to_a : loaded.all)
-      end
-
-      def around
-        { meta: @options.meta, links: @options.links }.reject { |_, value| Serializer.blank?(value) }
-      end
-
-      def primary
-        @primary ||= ResourceObject.new(@class, @options.fieldset(@class.record_type), @options.params, @options.tree.keys)
-      end
-
-      def included(records)
-        Included.new(@options).of(@class, records)
+        loaded = relation.dup # the caller's relation stays unloaded
+        loaded.respond_to?(:to_ary) ? loaded.to_a : loaded.all
       end
     end
   end
