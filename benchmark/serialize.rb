@@ -25,12 +25,14 @@ require_relative "serialize/growth"
 require_relative "serialize/streamed"
 require_relative "serialize/loaded_works"
 require_relative "serialize/users_works"
+require_relative "serialize/people_works"
 require_relative "serialize/posts_works"
 require_relative "serialize/report"
 
 class SerializeBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
   USERS = SHORT ? 40 : 1000
+  PEOPLE = SHORT ? 60 : 100_000
   POSTS = SHORT ? 20 : 100
   TURNS = SHORT ? { rounds: 2, enough: 0, collect: false }.freeze : { rounds: Integer(ENV.fetch("BENCH_ROUNDS", "9")) }.freeze
   GROWTH = SHORT ? [1, 4, 40] : [1, 10, 100, 1000, 10_000]
@@ -57,6 +59,7 @@ class SerializeBenchmark
   def measure(database)
     users = Benchmarks::Example.new("users", "USERS" => USERS.to_s)
     keep apart(database) { with(users, database) { works(database, Benchmarks::UsersWorks.new(users, postgres: @url, users: USERS)) } }
+    people(database)
     cards = Benchmarks::Example.new("users", "USERS" => "1") # for its database: the records are LoadedWorks' own
     keep apart(database) { with(cards, database) { works(database, Benchmarks::LoadedWorks.new(records: USERS)) } }
     posts = Benchmarks::Example.new("posts")
@@ -64,6 +67,15 @@ class SerializeBenchmark
     many = Benchmarks::Example.new("users", "USERS" => (GROWTH.last * 2 / 3.0).ceil.to_s)
     @measured.growth[database] = apart(database) { with(many, database) { Benchmarks::Growth.measure(many, GROWTH, TURNS) } }
     @measured.streamed[database] = apart(database) { Benchmarks::Streamed.measure(STREAMED, @url) }
+  end
+
+  def people(database)
+    empty = Benchmarks::Example.new("users", "USERS" => "1")
+    [[USERS, nil], [PEOPLE, 20]].each do |users, limit|
+      keep apart(database) {
+        with(empty, database) { works(database, Benchmarks::PeopleWorks.new(empty, postgres: @url, users: users, limit: limit)) }
+      }
+    end
   end
 
   def keep(works)

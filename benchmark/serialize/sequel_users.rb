@@ -22,6 +22,12 @@ module Benchmarks
       @resource.render(@users.where(id: holding).order(:id), **options)
     end
 
+    # @param limit [Integer, nil]
+    # @return [String] the document of {PeopleWorks}
+    def first(limit, **options)
+      @resource.render(@users.order(:id).limit(limit), **options)
+    end
+
     private
 
     def model(table)
