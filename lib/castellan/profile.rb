@@ -26,10 +26,8 @@ module Castellan
     autoload :Body, "castellan/profile/body"
     autoload :Depth, "castellan/profile/depth"
     autoload :Exchange, "castellan/profile/exchange"
-    autoload :Listening, "castellan/profile/listening"
     autoload :MemoryDepth, "castellan/profile/memory_depth"
     autoload :Middleware, "castellan/profile/middleware"
-    autoload :Nesting, "castellan/profile/nesting"
     autoload :Page, "castellan/profile/page"
     autoload :QueryRows, "castellan/profile/query_rows"
     autoload :QueryTable, "castellan/profile/query_table"
@@ -43,7 +41,6 @@ module Castellan
     autoload :Text, "castellan/profile/text"
     autoload :Token, "castellan/profile/token"
     autoload :Traffic, "castellan/profile/traffic"
-    autoload :Turn, "castellan/profile/turn"
     autoload :VernierDepth, "castellan/profile/vernier_depth"
     autoload :ViewEvents, "castellan/profile/view_events"
 
@@ -64,12 +61,10 @@ module Castellan
 
     def self.record(depth, literals, &block)
       session = Session.new(depth: depth, literals: literals)
-      begin
-        session.record(&block)
-      ensure
-        session.close
-      end
-      Result.new(**session.finish.to_h) # to_h builds the queries from the QueryTable once, not per call
+      session.record(&block)
+      session.finish
+    ensure
+      session&.close
     end
     private_class_method :record
   end

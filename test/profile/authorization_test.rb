@@ -10,11 +10,6 @@ class ProfileAuthorizationTest < Minitest::Test
   SECRET = "s" * 32
   HERE = { "REMOTE_ADDR" => "127.0.0.1", "HTTP_HOST" => "localhost:3000" }.freeze
 
-  def teardown
-    Castellan::Profile::Listening.stop
-    super
-  end
-
   def middleware(**options)
     app = ->(_env) { [200, { "content-type" => "text/plain" }, ["app"]] }
     @middleware = Castellan::Profile::Middleware.new(app, environment: nil, announce: nil, **options)
@@ -149,7 +144,7 @@ class ProfileAuthorizationTest < Minitest::Test
     errors = StringIO.new
     middleware(authorize: ->(_env) { raise "no session" })
     assert_equal "app", get("/", "rack.errors": errors).body
-    assert_includes errors.string, "nobody is"
+    assert_includes errors.string, "could not authorise"
   end
 
   def test_a_token_in_the_header_or_the_cookie

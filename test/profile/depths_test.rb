@@ -53,7 +53,7 @@ class ProfileDepthsTest < Minitest::Test
     assert_operator (theirs.total_retained - ours[:total_retained]).abs, :<=, 20
   end
 
-  def test_a_profile_that_is_interrupted_while_it_starts_leaves_the_turn_to_the_next
+  def test_a_profile_that_is_interrupted_while_it_starts_lets_the_next_one_run
     interrupt = TracePoint.new(:call) do |point|
       throw :interrupted if point.method_id == :start && point.self.is_a?(MemoryProfiler::Reporter)
     end
@@ -74,11 +74,13 @@ class ProfileDepthsTest < Minitest::Test
     assert_operator flame["profiles"].first["samples"].size, :>, 0
   end
 
+  def wait = sleep(0.2)
+
   def test_samples_of_wall_time_include_waiting
-    profiled { Profile::Turn.new.then { |turn| turn.take(wait: 0) && turn.take(wait: 0.2) } && "ok" }
+    profiled { wait && "ok" }
     get("/?profile=wall")
     flame = result.flame
-    waiting = flame["shared"]["frames"].index { |frame| frame["name"] == "Castellan::Profile::Turn#take" }
+    waiting = flame["shared"]["frames"].index { |frame| frame["name"].end_with?("#wait") }
     stacks = flame["profiles"].first.values_at("samples", "weights").transpose
     waited = stacks.sum { |stack, weight| stack.include?(waiting) ? weight : 0 }
     assert_operator waited, :>, 150_000_000
@@ -121,48 +123,35 @@ class ProfileDepthsTest < Minitest::Test
     other&.join
   end
 
-  def test_two_at_once_take_turns
+  def test_the_second_of_two_at_once_records_sql_and_says_so
     inside = Queue.new
     leave = Queue.new
     profiled(lambda do |env|
-      if env["PATH_INFO"] == "/first"
-        inside << true
-        leave.pop
-      end
-      hot(100_000)
+      env["PATH_INFO"] == "/first" && inside.push(true) && leave.pop
       [200, {}, [env["PATH_INFO"]]]
     end)
     first = Thread.new { get("/first?profile=cpu").body }
     inside.pop
-    second = Thread.new { get("/second?profile=memory").body }
-    Thread.pass until second.stop? && second.backtrace.to_s.include?("wait_until_free")
+    assert_equal "/second", get("/second?profile=memory").body
     leave << true
-    assert_equal %w[/first /second], [first.value, second.value]
-    memory = results.find { |one| one.path == "/second" }
-    assert_nil memory.flame
-    refute_nil memory.memory
-    assert_match(/\Ait waited \d+ ms for another profile/, memory.notes.first)
-    refute_nil results.find { |one| one.path == "/first" }.flame
+    assert_equal "/first", first.value
+    second, first = results.partition { |one| one.path == "/second" }.map(&:first)
+    assert_nil second.memory
+    assert_match(/another profile of memory or samples is running/, second.notes.first)
+    refute_nil first.flame
+    get("/third?profile=memory")
+    refute_nil result.memory
   end
 
-  def test_a_long_wait_for_the_turn_is_reported
-    answered = nil
-    profiled { Thread.new { answered = Profile::Session.new(depth: "memory", wait: 0.05).finish }.join && "ok" }
-    assert_equal "ok", get("/?profile=cpu").body
-    assert_nil answered.memory
-    assert_match(/another profile of memory or samples ran for more than 0.05 s: SQL was recorded; ask again/, answered.notes.first)
-    refute_nil result.flame
-  end
-
-  def test_one_within_another_does_not_wait_for_it
+  def test_a_profile_within_another_records_sql
     inner = nil
     outer = Profile.run(depth: "memory") { inner = Profile.run(depth: "cpu") { Book.first } }
-    assert_equal [nil, 1, ["it lies within another profile of memory or samples: SQL was recorded"]],
+    assert_equal [nil, 1, ["another profile of memory or samples is running: SQL was recorded; repeat the request"]],
                  [inner.flame, inner.queries.size, inner.notes]
     refute_nil outer.memory
   end
 
-  def test_the_turn_comes_back_whatever_happens
+  def test_a_profile_whose_work_raises_lets_the_next_one_run
     assert_raises(KeyError) { Profile.run(depth: "cpu") { raise KeyError } }
     assert_raises(KeyError) { Profile.run(depth: "memory") { raise KeyError } }
     profiled { raise KeyError }
@@ -194,10 +183,10 @@ class ProfileDepthsTest < Minitest::Test
     assert_match(/memory needs the gem memory_profiler.*samples need the gem (?:stackprof|vernier)/m, output)
   end
 
-  def test_a_forked_process_does_not_wait_for_the_turn_of_its_parent
+  def test_a_forked_process_can_be_profiled_while_its_parent_is
     Profile.run(depth: "cpu") do
       pid = fork do
-        exit!(Profile::Sampling.take("memory", wait: 0).active? ? 0 : 1)
+        exit!(Profile::Sampling.begin("memory").active? ? 0 : 1)
       end
       Process.wait(pid)
       assert_predicate $CHILD_STATUS, :success?

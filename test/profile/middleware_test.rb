@@ -225,17 +225,6 @@ class ProfileMiddlewareTest < Minitest::Test
     refute Castellan::Instrument.subscribed?
   end
 
-  def test_a_server_listens_on_for_a_little_and_requests_that_are_not_profiled_end_it
-    profiled(linger: 5, authorize: ->(env) { env["HTTP_X_ADMIN"] == "yes" }) { Castellan::Instrument.subscribed? }
-    2.times { assert_equal "true", get("/", HTTP_X_ADMIN: "yes").body }
-    assert_equal "true", get("/").body
-    Castellan::Clock.stub(:monotonic_ns, Castellan::Clock.monotonic_ns + 6_000_000_000) { assert_equal "false", get("/").body }
-    refute Castellan::Profile::Listening.lingering?
-    refute Castellan::Instrument.subscribed?
-  ensure
-    Castellan::Profile::Listening.stop
-  end
-
   def test_an_invalid_path_raises_at_boot
     ["castellan", "/castellan/", "/a b", "/", nil, "/<b>"].each do |path|
       assert_includes assert_raises(Castellan::ConfigurationError) { profiled(path: path) { "" } }.message, "path: must begin with a slash"

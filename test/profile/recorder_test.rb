@@ -13,13 +13,13 @@ class ProfileRecorderTest < Minitest::Test
   def test_it_redefines_nothing_of_a_tally_but_what_it_means_to
     own = Recorder.instance_methods(false) + Recorder.private_instance_methods(false)
     theirs = Castellan::Detect::Tally.instance_methods(false) + Castellan::Detect::Tally.private_instance_methods(false)
-    assert_equal %i[enter initialize leave query strand], (own & theirs).sort
+    assert_equal %i[initialize query request? strand], (own & theirs).sort
   end
 
   def test_past_the_most_statements_are_only_counted
     recorder = Recorder.new
     (Recorder::MOST + 5).times { |number| recorder.query("select a from b where c = #{number}", nil, number * 2, 1, false, 1, nil) }
-    assert_equal [Recorder::MOST * Recorder::FIELDS, 5], [recorder.log.size, recorder.left_out]
+    assert_equal [Recorder::MOST, 5], [recorder.log.size, recorder.left_out]
     assert_equal [Recorder::MOST + 5] * 2, recorder.totals.values_at(:queries, :rows)
   end
 
@@ -32,6 +32,23 @@ class ProfileRecorderTest < Minitest::Test
     assert_equal theirs.map { |finding| finding.to_h.slice(:kind, :count, :fingerprint, :association) },
                  ours.map { |finding| finding.to_h.slice(:kind, :count, :fingerprint, :association) }
     assert_equal 2, recorder.repeated
+  end
+
+  def test_the_detector_uses_the_recorder_of_a_profiled_request
+    tallies = 0
+    logged = StringIO.new
+    detector = Castellan::Detect::Middleware.new(->(env) { [200, {}, [careless && env["PATH_INFO"]]] }, logger: Logger.new(logged),
+                                                                                                        environment: "test")
+    profiled(detector)
+    trace = TracePoint.new(:call) { |point| tallies += 1 if point.method_id == :initialize && point.self.is_a?(Castellan::Detect::Tally) }
+    response = trace.enable { get("/books") }
+    assert_equal 2, tallies, "the initialize methods of one Recorder and its superclass"
+    assert_equal ["n_plus_one"], result.findings.map { |finding| finding[:kind] }
+    assert_includes response["castellan-findings"], "n_plus_one"
+    assert_includes logged.string, "GET /books"
+    2.times { get("/books") }
+    assert_equal 3, logged.string.scan("GET /books: 1 finding").size
+    assert_equal BOOKS, result.findings.first[:count]
   end
 
   def test_transactions_are_no_queries_and_a_write_of_many_rows_is_one
@@ -52,7 +69,7 @@ class ProfileRecorderTest < Minitest::Test
     recorder.query(sql, "Sequel", 0, 1, false, nil, nil)
     sql.replace("select c from d")
     recorder.query(sql, "Sequel", 2, 1, false, nil, nil)
-    kept = recorder.log.each_slice(Recorder::FIELDS).map { |entry| entry.first(2) }
+    kept = recorder.log.map { |statement| [statement.sql, statement.fingerprint] }
     assert_equal [["select a from b"] * 2, ["select c from d"] * 2], kept
   end
 
@@ -78,6 +95,6 @@ class ProfileRecorderTest < Minitest::Test
     recorder.leave
     tell.call(6)
     assert_equal [[String, :outer], [Array, :inner], [String, :outer], [nil, nil]],
-                 recorder.log.each_slice(Recorder::FIELDS).map { |entry| entry.last(2) }
+                 recorder.log.map { |statement| [statement.owner, statement.association] }
   end
 end

@@ -15,8 +15,8 @@ class ProfileResultsTest < Minitest::Test
   def add(id, **members) = @results.add(Profile::Result.new(id: id, **members))
 
   def test_a_result_is_found_again
-    assert add("one", path: "/users", queries: [{ sql: "select ?" }])
-    assert_equal ["/users", [{ sql: "select ?" }]], @results.find("one").then { |found| [found.path, found.queries] }
+    assert add("one", path: "/users", notes: ["one"])
+    assert_equal ["/users", ["one"]], @results.find("one").then { |found| [found.path, found.notes] }
     assert_nil @results.find("two")
   end
 

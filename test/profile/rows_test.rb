@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "castellan/instrument/drivers"
 require "profile/profile_world"
 require "pg"
 require "sqlite3"

@@ -34,9 +34,15 @@ module Castellan
 
       SLOW_NS = 500_000_000
       # @param slow_ns [Integer, nil] see {#initialize}
-      # @return [Recording] a recording of a new tally, inside the current recording; call {Recording.resume}
-      #   with it
-      def self.recording(slow_ns) = Recording.new(new(slow_ns: slow_ns), Recording.current)
+      # @return [Recording] the profiler's recording of this request, which counts the same, else one of a new
+      #   tally inside the current recording; call {Recording.resume} with it
+      def self.recording(slow_ns)
+        current = Recording.current
+        observer = current&.observer
+        return current if observer.is_a?(Tally) && observer.request? && observer.slow_ns == slow_ns
+
+        Recording.new(new(slow_ns: slow_ns), current)
+      end
 
       # @return [Boolean] whether a write affects many rows at once
       def self.bulk?(shape, sql) = shape.bulk? || several_rows?(sql.valid_encoding? ? sql : sql.b)
@@ -65,6 +71,12 @@ module Castellan
         @failed = false
         @failure = @owner = @association = @text = @answered_ns = nil
       end
+
+      # @return [Boolean] whether it observes one request from its start
+      def request? = false
+
+      # @return [Integer, nil] see {#initialize}
+      def slow_ns = @slow_after
 
       # @return [Singles] statements that are findings by themselves
       def singles = @singles ||= Singles.new(slow_ns: @slow_after)

@@ -50,7 +50,7 @@ module Castellan
       def call(stream)
         @exchange.record { __getobj__.call(stream) }
       ensure
-        @exchange.streamed
+        @exchange.finish(bytes: nil, note: "the body wrote to a stream: its size is not known")
       end
 
       def close
@@ -64,7 +64,7 @@ module Castellan
       def handed_on(around, &block)
         Recording.resume(around, &block)
       rescue StandardError => error
-        @exchange.refused(error)
+        @exchange.server_failed(error)
         raise
       end
     end

@@ -27,7 +27,7 @@ module Castellan
         @bytes = 0
         @notes = []
         # Before the call, because a router moves parts of PATH_INFO to SCRIPT_NAME.
-        @asked = guarded { asked } || {}
+        @request = guarded { request } || {}
       end
 
       # @param app [#call] Rack application
@@ -35,12 +35,11 @@ module Castellan
       def call(app)
         response = @session.record { app.call(@env) }
         answered = true
-        guarded { respond(*response) } || unreadable(response)
+        guarded { respond(*response) } || response.tap { finish(bytes: nil) } # the server raises for an invalid response
       ensure
         unless answered
           @exception = described($!)
-          @bytes = nil
-          finish
+          finish(bytes: nil)
         end
       end
 
@@ -48,39 +47,43 @@ module Castellan
       def record(&block)
         @session.record(&block)
       rescue StandardError, ScriptError => error
-        @exception ||= described(error) unless error.equal?(@refusal)
+        @exception ||= described(error) unless error.equal?(@server_error)
         raise
       end
 
-      # The server raised while it handled a chunk, for example because the client closed the connection. Such
-      # an error is not the application's, so {#record} does not report it.
-      def refused(error)
-        @refusal = error
+      # The server raised while it handled a chunk, for example because the client closed the connection, so
+      # {#record} does not report the error as the application's.
+      def server_failed(error)
+        @server_error = error
       end
 
+      # Counts a chunk that is sent.
       def sent(chunk)
         @bytes += chunk.bytesize if @bytes
-        give_up if @bytes.to_i > MOST_BYTES || (!@finished && @session.duration_ns > MOST_NS)
+        return if @finished || (@bytes.to_i <= MOST_BYTES && @session.duration_ns <= MOST_NS)
+
+        @cut = true
+        finish(note: format("the response was longer than %d MB or took longer than %d s: recorded until then", MOST_BYTES / 1_000_000,
+                            MOST_NS / 1_000_000_000))
       rescue StandardError
         @bytes = nil # the server raises for a chunk that is not a String
       end
 
+      # All chunks were sent at once.
       def sent_all
         finished = @env[FINISHED]
         finished.respond_to?(:<<) ? finished << ->(*) { finish } : finish
       end
 
-      def streamed
-        @bytes = nil
-        @notes << "the body wrote to a stream: its size is not known"
-        finish
-      end
-
       # Closes the session and stores the result. Further calls do nothing.
-      def finish
+      # @param bytes [Integer, nil] size of the body; nil if it is unknown
+      # @param note [String, nil]
+      def finish(bytes: @bytes, note: nil)
         return if @finished
 
         @finished = true
+        @bytes = bytes
+        @notes << note if note
         guarded { @session.close }
         guarded { @settings.results.add(@session.finish(**members)) }
       end
@@ -89,22 +92,13 @@ module Castellan
 
       def respond(status, headers, body)
         @status = status
-        return hijacked(status, headers, body) if hijacked?(status, headers)
+        return hijacked(status, headers, body) if status.to_i.negative? || @env.key?("rack.hijack_io") || headers.key?("rack.hijack")
 
-        guarded { @session.end_sampling if complete?(body) }
+        # The work is done if the body is complete before it is sent.
+        guarded { @session.end_sampling if body.respond_to?(:to_ary) || body.respond_to?(:to_path) }
         timed = guarded { with_timing(headers) } || headers
         [status, timed, guarded { followed(body) } || body]
       end
-
-      # The server raises for an invalid Rack response.
-      def unreadable(response)
-        @bytes = nil
-        finish
-        response
-      end
-
-      # True if the body is complete before it is sent.
-      def complete?(body) = body.respond_to?(:to_ary) || body.respond_to?(:to_path)
 
       # An Array stays an Array: some servers check the body's class.
       def followed(body)
@@ -116,55 +110,40 @@ module Castellan
         body
       end
 
-      def hijacked?(status, headers)
-        status.to_i.negative? || @env.key?("rack.hijack_io") || headers.key?("rack.hijack")
-      end
-
       # After a full hijack the server gets a response that it does not send. With `rack.hijack` in the
       # headers it does send the status.
       def hijacked(status, headers, body)
-        @bytes = nil
         @status = nil unless headers.key?("rack.hijack")
-        @notes << "the socket was taken over: recorded until then"
         timed = guarded { with_timing(headers) } || headers
-        finish
+        finish(bytes: nil, note: "the socket was taken over: recorded until then")
         [status, timed, body]
       end
 
       def with_timing(headers)
-        looks = @session.recorder.looks.map { |layer, outcome| [layer, outcome] }
-        text = ServerTiming.of(@session.parts, total_ns: @session.duration_ns, queries: @session.recorder.totals[:queries],
-                                               repeated: @session.recorder.repeated, looks: looks, id: @session.id,
-                                               room: ServerTiming.room(headers))
+        recorder = @session.recorder
+        text = ServerTiming.of(@session.parts, total_ns: @session.duration_ns, queries: recorder.totals[:queries],
+                                               repeated: recorder.repeated, looks: recorder.looks.map { |look| look.first(2) },
+                                               id: @session.id, room: ServerTiming.room(headers))
         ServerTiming.added(headers, text)
       end
 
-      def give_up
-        return if @finished
-
-        @cut = true
-        @notes << format("the response was longer than %d MB or took longer than %d s: recorded until then", MOST_BYTES / 1_000_000,
-                         MOST_NS / 1_000_000_000)
-        finish
-      end
-
-      def asked
+      def request
         redaction = @settings.redaction
         { method: Redaction.text(@env["REQUEST_METHOD"].to_s), path: Redaction.text(EndpointName.path(@env)),
           query: redaction.query(@env["QUERY_STRING"]), headers: redaction.headers(@env) }
       end
 
       def members
-        raised = @exception || described(@env["action_dispatch.exception"])
         @bytes = File.size?(@file) if @file && @bytes&.zero? # the server sends the file by its path
-        { **@asked, **routed, status: @status, response_bytes: @bytes, exception: raised, notes: @notes,
-                              truncated: { queries: @session.recorder.left_out, bytes: @cut == true } }
+        { **@request, **routed, status: @status, response_bytes: @bytes, notes: @notes,
+                                exception: @exception || described(@env["action_dispatch.exception"]),
+                                truncated: { queries: @session.recorder.left_out, bytes: @cut == true } }
       end
 
       # The path and the endpoint, with secret route parameters redacted.
       def routed
-        parameters = EndpointName.parameters(@env, @asked[:path].to_s)
-        known = { path: @asked[:path], endpoint: EndpointName.of(@env) }.compact
+        parameters = EndpointName.parameters(@env, @request[:path].to_s)
+        known = { path: @request[:path], endpoint: EndpointName.of(@env) }.compact
         known.transform_values { |text| @settings.redaction.path(text, parameters) }
       end
 

@@ -4,7 +4,7 @@ module Castellan
   module Profile
     # Counts allocated and retained bytes and objects by gem, file, line and class, with memory_profiler.
     #
-    #   memory = MemoryDepth.new
+    #   memory = MemoryDepth.new("memory")
     #   memory.start
     #   work
     #   memory.stop     # => { total_allocated: 5_120, …, by_gem: [{ name: "activerecord-7.2.3", … }] }
@@ -26,6 +26,9 @@ module Castellan
       rescue LoadError
         "memory needs the gem memory_profiler, which this application does not have: SQL was recorded; add it to the Gemfile"
       end
+
+      # @param _depth [String] "memory"
+      def initialize(_depth); end
 
       # @return [Symbol] the member of {Result} that it fills
       def fills = :memory

@@ -40,13 +40,10 @@ module Castellan
       #   pass a {Store::DirectoryStore} to share profiles between the workers of a machine
       # @param ttl [Numeric] seconds to keep results
       # @param filter [Array] parameters to redact, see {Redaction}
-      # @param headers [Array<String>] request headers to keep besides {Redaction::HEADERS}
       # @param aliases [Boolean] whether to accept `pp=` of rack-mini-profiler, see {Depth}
       # @param literals [Boolean] true keeps the SQL with its literal values
       # @param logger [#warn, nil] default the server's rack.logger or rack.errors
       # @param environment [String, nil] default RAILS_ENV or RACK_ENV
-      # @param linger [Numeric] seconds to stay subscribed for the next profile, see {Listening}; default 5,
-      #   without an environment and in tests 0
       # @param evidence [#findings, nil] unused eager loads across many requests, shown on the page: a
       #   {Detect::Evidence::Sampled} that {Detect::Middleware} uses too, or
       #   `Castellan::Detect.production(…).evidence`
@@ -54,10 +51,9 @@ module Castellan
       # @param announce [#call, nil] called with the message with the signed URL at boot in development;
       #   default `warn`
       # @raise [ConfigurationError] if an option is invalid
-      def initialize(app, authorize: nil, secret: nil, path: "/castellan", store: nil, ttl: 86_400, filter: [], headers: [], aliases: false,
-                     literals: false, logger: nil, environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"],
-                     linger: environment.nil? || environment == "test" ? 0 : 5, evidence: nil,
-                     mount: "", announce: method(:warn), &block)
+      def initialize(app, authorize: nil, secret: nil, path: "/castellan", store: nil, ttl: 86_400, filter: [], aliases: false,
+                     literals: false, logger: nil, environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"], evidence: nil, mount: "",
+                     announce: method(:warn), &block)
         @app = app
         @path = checked_path(path)
         @inside = "#{@path}/"
@@ -69,11 +65,9 @@ module Castellan
         @traffic = Traffic.new
         @aliases = aliases
         @literals = literals
-        @linger_ns = (linger * 1_000_000_000).to_i
         @verdicts = Detect::KnownVerdicts.new
         @evidence = checked_evidence(evidence)
-        @settings = Exchange::Settings.new(results: @results, redaction: Redaction.new(filter: filter, headers: headers),
-                                           log: method(:log))
+        @settings = Exchange::Settings.new(results: @results, redaction: Redaction.new(filter: filter), log: method(:log))
         announce_link(announce, mount) if environment == "development" && announce && !Castellan.off?
       end
 
@@ -83,12 +77,7 @@ module Castellan
         path = env["PATH_INFO"].to_s
         return page(env) if path.start_with?(@path) && (path.size == @path.size || path.start_with?(@inside)) && !Castellan.off?
 
-        @traffic.enter
-        begin
-          authorized?(env) ? profile(env) : plain(env)
-        ensure
-          @traffic.leave
-        end
+        @traffic.during { authorized?(env) ? profile(env) : @app.call(env) }
       end
 
       # @param path [String] {path} or a path below it
@@ -106,13 +95,8 @@ module Castellan
       def authorized?(env)
         @authorization.allows?(env) && !Castellan.off?
       rescue StandardError => error
-        log(env, "Castellan's profiler could not ask who is authorised, so nobody is: #{error.full_message(highlight: false)}")
+        log(env, "Castellan's profiler could not authorise the request: #{error.full_message(highlight: false)}")
         false
-      end
-
-      def plain(env)
-        Listening.rest if Listening.lingering?
-        @app.call(env)
       end
 
       def profile(env)
@@ -125,7 +109,7 @@ module Castellan
         depth = Depth.of(env, aliases: @aliases)
         return unless depth.name
 
-        Session.new(depth: depth.name, notes: depth.notes, traffic: @traffic, literals: @literals, linger_ns: @linger_ns,
+        Session.new(depth: depth.name, notes: depth.notes, traffic: @traffic, literals: @literals, request: true,
                     verdicts: @verdicts)
       rescue StandardError => error
         log(env, "Castellan's profiler could not begin: #{error.full_message(highlight: false)}")
@@ -139,9 +123,10 @@ module Castellan
         authorized?(env) ? shown(env) : closed(env)
       end
 
-      # Hides the page: returns the application's own 404 for the path.
+      # Hides the page: returns the application's own 404 for the path. Counts as traffic, so that concurrent
+      # profiles report it as overlapping.
       def closed(env)
-        status, _headers, body = response = passed(harmless(env))
+        status, _headers, body = response = @traffic.during { @app.call(harmless(env)) }
         return response if status.to_i == 404
 
         body.close if body.respond_to?(:close)
@@ -154,14 +139,6 @@ module Castellan
 
         env.merge("REQUEST_METHOD" => "GET", "rack.input" => StringIO.new.set_encoding(Encoding::BINARY))
            .except("CONTENT_LENGTH", "CONTENT_TYPE", "HTTP_TRANSFER_ENCODING")
-      end
-
-      # Counts the request as traffic, so that concurrent profiles report it as overlapping.
-      def passed(env)
-        @traffic.enter
-        plain(env)
-      ensure
-        @traffic.leave
       end
 
       def not_found(env)
@@ -181,7 +158,7 @@ module Castellan
       def evidence
         @evidence ? @evidence.findings : []
       rescue StandardError => error
-        log(nil, "Castellan's page of profiles could not see what was loaded in vain: #{error.full_message(highlight: false)}")
+        log(nil, "Castellan's page of profiles could not read the unused eager loads: #{error.full_message(highlight: false)}")
         []
       end
 

@@ -10,33 +10,33 @@ module Castellan
     #
     # After MOST statements only counts are kept. An error stops the recorder and is returned by {#failure};
     # the application does not see it. Threads that start meanwhile get recorders of their own ({#strand}),
-    # whose statements are added; times are those of the recorded thread. One thread records; another may read
-    # at the same time.
+    # whose statements are added; times are those of the recorded thread.
     class Recorder < Detect::Tally
       MOST = 2_000
       MOST_SPANS = 500
       FRAMES = 8
-      # Cells per statement in {#log}: text (nil without literals), fingerprint, start, duration, rows,
-      # cached, frames, owner, association.
-      FIELDS = 9
       LONG = 2_000
       private_constant :LONG
+
+      # `sql` is nil without literals; `sites` are the application's frames, see {CallSite.frames}.
+      Statement = Struct.new(:sql, :fingerprint, :started_ns, :duration_ns, :rows, :cached, :sites, :owner, :association)
 
       # @param literals [Boolean] true keeps the SQL with its literal values
       # @param hold_texts [Boolean] false keeps no Strings of the application, so that a memory profile does
       #   not count them as retained
-      def initialize(literals: false, hold_texts: true, **options)
+      # @param request [Boolean] whether it observes one request, so that {Detect::Middleware} uses it, too
+      def initialize(literals: false, hold_texts: true, request: false, **options)
         super(**options)
         @literals = literals
         @hold_texts = hold_texts
-        @walks = []
+        @request = request
         @fingerprints = {}
         @log = []
         @looks = []
         @spans = []
-        @threads = []
+        @ended = []
+        @times = Hash.new(0)
         @left_out = @spans_left_out = @view_ns = @queries = @cached_queries = @rows = 0
-        @nesting = Nesting.new
       end
 
       # @return [Array<Array>] layer, outcome, start, duration
@@ -46,13 +46,15 @@ module Castellan
 
       # @return [Recorder] for a thread that starts now
       def strand
-        return @threads.last if @threads.size >= MOST_STRANDS
+        return @strands.last if @strands.size >= MOST_STRANDS
 
-        strand = Recorder.new(literals: @literals, hold_texts: @hold_texts, slow_ns: singles.slow_ns, order: @order)
+        strand = Recorder.new(literals: @literals, hold_texts: @hold_texts, slow_ns: slow_ns, order: @order)
         @strands += [strand]
-        @threads << strand
         strand
       end
+
+      # (see Detect::Tally#request?)
+      def request? = @request
 
       # Called by {Recording#query}.
       def query(sql, name, started_ns, duration_ns, cached, rows, binds = nil)
@@ -60,34 +62,22 @@ module Castellan
 
         sql = sql.to_s
         super
-        @nesting.add(:sql, started_ns, duration_ns)
+        spend(:sql, started_ns, duration_ns)
         fingerprint = fingerprint_of(sql, name) or return
 
         cached ? @cached_queries += 1 : @queries += 1
         @rows += rows if rows
-        return @left_out += 1 if @log.size >= MOST * FIELDS
+        return @left_out += 1 if @log.size >= MOST
 
-        @log.push(@literals ? sql.dup : nil, fingerprint, started_ns, duration_ns, rows, cached, CallSite.frames(FRAMES), @walks[-2],
-                  @walks[-1])
+        @log << Statement.new(@literals ? sql.dup : nil, fingerprint, started_ns, duration_ns, rows, cached, CallSite.frames(FRAMES),
+                              @owner, @association)
       rescue StandardError => error
         @failure = error
       end
 
-      # Called by {Recording#enter}.
-      def enter(owner, association)
-        super
-        @walks.push(owner, association)
-      end
-
-      # Called by {Recording#leave}.
-      def leave
-        super
-        @walks.pop(2)
-      end
-
       # Called by {Recording#cache}.
       def cache(layer, outcome, started_ns, duration_ns)
-        @nesting.add(:cache, started_ns, duration_ns)
+        spend(:cache, started_ns, duration_ns)
         list(@looks, [layer, outcome, started_ns, duration_ns])
       end
 
@@ -96,28 +86,27 @@ module Castellan
       def span(kind, name, started_ns, duration_ns)
         return @view_ns += duration_ns if kind == :view
 
-        @nesting.add(kind, started_ns, duration_ns)
+        spend(kind, started_ns, duration_ns)
         list(@spans, [kind, name, started_ns, duration_ns])
       end
 
       # @param kind [Symbol] :sql, :render or :cache
       # @return [Integer] nanoseconds of that kind, without nested times of the other kinds
       def exclusive(kind)
-        own = @nesting.total(kind)
-        kind == :render ? [own, @view_ns - @nesting.total(:cache)].max : own
+        kind == :render ? [@times[kind], @view_ns - @times[:cache]].max : @times[kind]
       end
 
-      # @return [Array] see FIELDS
-      def log = @threads.empty? ? @log : [@log, *@threads.map(&:log)].flatten(1)
+      # @return [Array<Statement>] by start
+      def log = @strands.flat_map(&:log).concat(@log).sort_by.with_index { |statement, index| [statement.started_ns, index] }
 
       # @return [Integer] number of statements that were counted but not kept
-      def left_out = @threads.sum(@left_out, &:left_out)
+      def left_out = @strands.sum(@left_out, &:left_out)
 
       # @return [Hash{Symbol => Integer}] queries, cached queries and rows of the application's statements,
       #   without transactions and schema queries
       def totals
-        sums = @threads.map { |strand| strand.totals.values }.push([@queries, @cached_queries, @rows]).transpose.map(&:sum)
-        { queries: sums[0], cached_queries: sums[1], rows: sums[2] }
+        own = { queries: @queries, cached_queries: @cached_queries, rows: @rows }
+        @strands.reduce(own) { |sums, strand| sums.merge(strand.totals) { |_, one, other| one + other } }
       end
 
       # @return [Integer] number of fingerprints that were sent more than once
@@ -135,6 +124,14 @@ module Castellan
         fingerprint = false unless Detect::Shape.of(fingerprint, name)
         @fingerprints[sql] = fingerprint if @hold_texts && sql.size <= LONG && @fingerprints.size < MOST_TEXTS
         fingerprint
+      end
+
+      # Adds a duration without those of the events inside it, which ended earlier.
+      def spend(kind, started_ns, duration_ns)
+        inside = 0
+        inside += @ended.pop.last while @ended.any? && @ended.last.first >= started_ns
+        @times[kind] += [duration_ns - inside, 0].max
+        @ended << [started_ns, duration_ns]
       end
 
       def list(list, entry)

@@ -21,19 +21,19 @@ module Castellan
       MARK = "[FILTERED]"
       HEADERS = %w[accept accept-encoding accept-language cache-control castellan-profile content-length content-type host if-match
                    if-modified-since if-none-match origin prefer range user-agent x-requested-with].freeze
-      NEVER = /\bauth\b|authoriz|authent|cookie|token|secret|passw|api-?key|access-?key|session|signature|credential|csrf|jwt/
+      NAMES = HEADERS.to_h do |name|
+        key = name.upcase.tr("-", "_")
+        [name, key.start_with?("CONTENT_") ? key : "HTTP_#{key}"]
+      end.freeze
       LONGEST = 2_000
       CUT = " …"
-      private_constant :SHORT, :NEVER, :LONGEST, :CUT
+      private_constant :SHORT, :NAMES, :LONGEST, :CUT
 
       # @param filter [Array<String, Symbol, Regexp, Proc>]
-      # @param headers [Array<String>] further headers to keep besides HEADERS
-      # @raise [ConfigurationError] if such a header is a secret
-      def initialize(filter: [], headers: [])
+      def initialize(filter: [])
         procs, names = Array(filter).partition { |one| one.respond_to?(:call) }
         @procs = procs.freeze
         @names = Regexp.union([SHORT, *ALWAYS, *names].map { |one| one.is_a?(Regexp) ? one : /#{Regexp.escape(one.to_s)}/i })
-        @headers = [*HEADERS, *headers.map { |name| checked(name.to_s.downcase) }].uniq.to_h { |name| [name, rack_name(name)] }.freeze
         freeze
       end
 
@@ -59,7 +59,7 @@ module Castellan
       # @param env [Hash] Rack environment
       # @return [Hash{String => String}] kept headers; query strings of URLs in them are redacted
       def headers(env)
-        @headers.filter_map { |name, key| [name, Redaction.text(address(env[key]))] if env[key].is_a?(String) }.to_h
+        NAMES.filter_map { |name, key| [name, Redaction.text(address(env[key]))] if env[key].is_a?(String) }.to_h
       end
 
       # @param text [String] untrusted input
@@ -113,17 +113,6 @@ module Castellan
         URI.decode_www_form_component(text.dup.force_encoding(Encoding::UTF_8)).scrub("?")
       rescue ArgumentError
         text.b.force_encoding(Encoding::UTF_8).scrub("?")
-      end
-
-      def checked(name)
-        return name unless NEVER.match?(name)
-
-        raise ConfigurationError, "headers: #{name} is a secret and never kept; name another header"
-      end
-
-      def rack_name(name)
-        key = name.upcase.tr("-", "_")
-        %w[CONTENT_TYPE CONTENT_LENGTH].include?(key) ? key : "HTTP_#{key}"
       end
     end
   end

@@ -47,11 +47,10 @@ module Castellan
                    objects: { count: 0, scope: "process", overlapping: 0 }, queries: [], cache: [], spans: [], findings: [],
                    depth: "sql", notes: [], memory: nil, flame: nil, exception: nil, truncated: { queries: 0, bytes: false },
                    totals: { queries: 0, cached_queries: 0, rows: 0 } }.freeze
-      VARIABLES = MEMBERS.to_h { |name| [name, :"@#{name}"] }.freeze
       LIGHT = 200
-      private_constant :TEXT_KEYS, :DEFAULTS, :VARIABLES, :LIGHT
+      private_constant :TEXT_KEYS, :DEFAULTS, :LIGHT
 
-      attr_reader(*(MEMBERS - [:queries]))
+      attr_reader(*MEMBERS)
 
       # @param hash [Hash] as returned by {#to_h} or {#to_stored}; String keys, as after JSON.parse, are
       #   accepted
@@ -60,8 +59,8 @@ module Castellan
       def self.from_h(hash)
         given = hash.to_h.transform_keys(&:to_sym).slice(*MEMBERS)
         members = given.to_h { |name, value| [name, TEXT_KEYS.include?(name) ? value : symbolized(value)] }
-        table = members[:queries]
-        new(**members, **(table.is_a?(Hash) ? { queries: QueryTable.new(**table).to_a } : {}))
+        members[:queries] = QueryTable.unpack(members[:queries]) if members[:queries].is_a?(Hash)
+        new(**members)
       end
 
       def self.symbolized(value)
@@ -74,31 +73,23 @@ module Castellan
       private_class_method :symbolized
 
       # @param id [String]
-      # @param members [Hash] see above; omitted members get empty defaults; queries may be a {QueryTable}
+      # @param members [Hash] see above; omitted members get empty defaults
       def initialize(id:, **members)
         unknown = members.keys - MEMBERS
         raise ArgumentError, "a profile has no #{unknown.first.inspect}; it has #{MEMBERS.join(", ")}" if unknown.any?
 
-        all = Ractor.make_shareable({ id: id, **DEFAULTS, **members }) # one call is faster than one per member
-        all.each { |name, value| instance_variable_set(VARIABLES[name], value) }
+        Ractor.make_shareable({ id: id, **DEFAULTS, **members }).each { |name, value| instance_variable_set("@#{name}", value) }
         freeze
       end
 
       # @return [Integer, nil] rows that the queries returned; nil if no driver reported them
-      def rows = (totals[:rows] if totals[:rows].to_i.positive? || @queries.to_a.empty? || queries.any? { |query| query[:rows] })
-
-      # @return [Array<Hash>] built on each call if the result holds a {QueryTable}
-      def queries = @queries.to_a
+      def rows = (totals[:rows] if totals[:rows].to_i.positive? || queries.empty? || queries.any? { |query| query[:rows] })
 
       # @return [Hash{Symbol => Object}] plain values
       def to_h = MEMBERS.to_h { |name| [name, public_send(name)] }
 
-      # @return [Hash{Symbol => Object}] like {#to_h} for a store, with the queries as {QueryTable#to_h} if
-      #   possible
-      def to_stored
-        stored = MEMBERS.to_h { |name| [name, instance_variable_get(VARIABLES[name])] }
-        @queries.is_a?(QueryTable) ? stored.update(queries: @queries.to_h) : stored
-      end
+      # @return [Hash{Symbol => Object}] like {#to_h}, with the queries as a {QueryTable}
+      def to_stored = { **to_h, queries: QueryTable.pack(queries) }
 
       # @return [String] for a terminal
       def to_text = Text.new(self).to_s

@@ -2,101 +2,89 @@
 
 module Castellan
   module Profile
-    # Runs the sampler or memory counter of a profile; only one runs at a time per process.
+    # Runs the sampler or memory counter of a profile. Only one runs at a time in a process.
     #
-    #   sampling = Sampling.take("memory", wait: 2.0)
+    #   sampling = Sampling.begin("memory")
     #   sampling.around { work }
     #   sampling.finish    # => { memory: {…} }
     #   sampling.notes     # => [], or sentences with the reason why nothing was sampled
     #
-    # If the gem is missing or another profile runs for too long, the profile records SQL only and gets a
-    # note.
+    # If the gem is missing or another profile is running, the profile records SQL only and gets a note.
     class Sampling
-      TURN = Turn.new
+      LOCK = Mutex.new
       FEW = 20
-      private_constant :TURN, :FEW
+      private_constant :LOCK, :FEW
+      @owner = nil
+
+      class << self
+        # @param depth [String] of {Depth::NAMES}
+        # @return [Sampling]
+        def begin(depth) = new(depth).tap(&:begin)
+
+        # @return [Class] the sampler for this Ruby version
+        def sampler = RUBY_VERSION >= "3.2" ? VernierDepth : StackprofDepth
+
+        # A Mutex would have to be released by the thread that took it, but a server may close the body in
+        # another one. The process id frees it in a forked process.
+        # @return [Boolean] whether no other profile of this process runs
+        def claim(sampling) = LOCK.synchronize { @owner&.first != Process.pid && (@owner = [Process.pid, sampling]) } ? true : false
+
+        # Lets the next profile run.
+        def release(sampling) = LOCK.synchronize { @owner = nil if @owner&.last.equal?(sampling) }
+      end
 
       # @return [Array<String>] sentences for {Result#notes}
       attr_reader :notes
 
-      # @param depth [String] of {Depth::NAMES}
-      # @param wait [Numeric] seconds to wait for another profile to end
-      # @return [Sampling]
-      def self.take(depth, wait:)
-        new(depth, wait).tap(&:begin)
-      end
-
-      # @return [Class] the sampler for this Ruby version
-      def self.sampler
-        RUBY_VERSION >= "3.2" ? VernierDepth : StackprofDepth
-      end
-
-      def initialize(depth, wait)
+      def initialize(depth)
         @depth = depth
-        @wait = wait
         @notes = []
       end
 
       # @return [Boolean] whether it samples or counts now
-      def active? = !@kind.nil?
+      def active? = !@running.nil?
 
-      # Waits for {TURN} and starts.
+      # Starts, or adds a note.
       def begin
         return if @depth == "sql"
 
-        missing = kind.missing
-        return @notes << missing if missing
-        return @notes << "it lies within another profile of memory or samples: SQL was recorded" if TURN.own?
-
-        wait_for_turn && start
+        note = kind.missing
+        note ||= "another profile of memory or samples is running: SQL was recorded; repeat the request" unless Sampling.claim(self)
+        note ? @notes << note : start
       end
 
       # @return what the block returns
-      def around(&block) = @kind ? @kind.around(&block) : yield
+      def around(&block) = @running ? @running.around(&block) : yield
 
-      # Stops, and releases the turn.
+      # Stops, and lets the next profile run.
       # @return [Hash] members for a {Result}
       def finish
-        running = @kind or return {}
+        running = @running or return {}
 
-        @kind = nil
-        took = running.stop
-        say_few(running.taken) if running.fills == :flame
-        { running.fills => took }
+        @running = nil
+        result = { running.fills => running.stop }
+        @notes << "only #{running.taken} samples were taken: their shares say little" if running.fills == :flame && running.taken < FEW
+        result
       rescue StandardError => error
         @notes << "the #{@depth} profile failed: #{error.class}"
         {}
       ensure
-        TURN.give if running
+        Sampling.release(self)
       end
 
       private
 
-      def say_few(number)
-        @notes << "only #{number} samples were taken: their shares say little" if number < FEW
-      end
-
       def kind = @depth == "memory" ? MemoryDepth : Sampling.sampler
 
-      def wait_for_turn
-        waited_ns = TURN.take(wait: @wait)
-        if waited_ns.nil?
-          @notes << "another profile of memory or samples ran for more than #{@wait} s: SQL was recorded; ask again"
-        elsif waited_ns.positive?
-          @notes << format("it waited %.0f ms for another profile of memory or samples to end", waited_ns / 1e6)
-        end
-        waited_ns
-      end
-
       def start
-        one = @depth == "memory" ? kind.new : kind.new(@depth)
-        return @kind = one if one.start
+        sampler = kind.new(@depth)
+        return @running = sampler if sampler.start
 
         @notes << "something else of this process samples or counts memory already: SQL was recorded"
       rescue StandardError => error
         @notes << "the #{@depth} profile could not begin: #{error.class}"
       ensure
-        TURN.give unless @kind # Timeout leaves by `throw`, past the rescue; the turn would never be released
+        Sampling.release(self) unless @running # also if a timeout left by `throw`
       end
     end
   end

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "json"
 require "securerandom"
 
 module Castellan
@@ -13,9 +14,6 @@ module Castellan
     # Records only the thread that calls {#record}. Always call {#finish}: the instruments stay subscribed
     # until then.
     class Session
-      # Seconds to wait for another memory or sampling profile to end.
-      WAIT = 2.0
-
       # @return [Recorder]
       # @return [String]
       attr_reader :recorder, :depth
@@ -24,22 +22,20 @@ module Castellan
       # @param notes [Array<String>] notes for {Result#notes}
       # @param traffic [Traffic, nil] counts the requests of this process
       # @param literals [Boolean] true keeps the SQL with its literal values
-      # @param wait [Numeric] seconds, see WAIT
-      # @param linger_ns [Integer] nanoseconds to stay subscribed afterwards, see {Listening}
-      # @param verdicts [Detect::KnownVerdicts, nil] cached verdicts of repeated requests
-      def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, wait: WAIT, linger_ns: 0, verdicts: nil)
+      # @param request [Boolean] whether it records one request of a Rack application
+      # @param verdicts [Detect::KnownVerdicts] cached verdicts of repeated requests
+      def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, request: false,
+                     verdicts: Detect::KnownVerdicts.new)
         @depth = depth
         @notes = notes.dup
         @traffic = traffic
         @literals = literals
-        @recorder = Recorder.new(literals: literals, hold_texts: depth != "memory")
+        @recorder = Recorder.new(literals: literals, hold_texts: depth != "memory", request: request)
         @gc_ns = @objects = 0
-        @linger_ns = linger_ns
         @verdicts = verdicts
-        Listening.begin
-        start(wait)
+        start
       ensure
-        abandon unless @started_ns
+        close unless @started_ns # if it could not start or was interrupted, no caller can finish it
       end
 
       # @return what the block returns
@@ -63,11 +59,11 @@ module Castellan
 
       # Stops the sampler early, so that another profile can start.
       def end_sampling
-        @sampled ||= @sampling.finish
+        @sampled ||= @sampling&.finish
       end
 
       # @return [Array<Finding>] findings of all that was recorded; call it after the recording
-      def findings = @findings ||= @verdicts ? @verdicts.findings(@recorder) : Detect::Verdict.new(@recorder).findings
+      def findings = @findings ||= @verdicts.findings(@recorder)
 
       # @return [Integer] nanoseconds from start to end, or until now
       def duration_ns = (@ended_ns || Clock.monotonic_ns) - @started_ns
@@ -81,88 +77,67 @@ module Castellan
       end
 
       # Stops the recording and unsubscribes. Further calls do nothing.
-      # @return [Boolean] whether this call closed it
       def close
-        return false if @finished
+        return if @finished
 
         @finished = true
         @ended_ns = Clock.monotonic_ns
         end_sampling
-        Listening.end(linger_ns: @linger_ns)
-        true
+        Instrument.unsubscribe
+        ViewEvents.unsubscribe
       end
 
       # @param members [Hash] further members of {Result} about the request
       # @return [Result]
       def finish(**members)
         close
-        notes = [*@notes, *@sampling.notes, *own_notes, *members.delete(:notes)]
-        Result.new(id: id, at: @at, duration_ns: duration_ns, parts: parts, objects: objects,
-                   queries: QueryRows.new(@recorder, findings, from_ns: @started_ns, literals: @literals).to_table,
-                   cache: looks, spans: spans, findings: findings.map { |finding| plain(finding) }, depth: @depth, notes: notes,
-                   totals: @recorder.totals, truncated: { queries: @recorder.left_out, bytes: false }, **end_sampling, **members)
+        Result.new(id: id, at: @at, duration_ns: duration_ns, parts: parts, queries: queries,
+                   cache: timed(:layer, :outcome, @recorder.looks), spans: timed(:kind, :name, @recorder.spans),
+                   objects: { count: @objects, scope: "process", overlapping: overlapping },
+                   findings: findings.map { |finding| plain(finding) }, depth: @depth, totals: @recorder.totals,
+                   truncated: { queries: @recorder.left_out, bytes: false }, **@sampled, **members,
+                   notes: [*@notes, *@sampling.notes, *own_notes, *members[:notes]])
       end
 
       private
 
-      def start(wait)
+      def start
+        Instrument.subscribe
+        Instrument.attach
+        ViewEvents.subscribe
         GC.stat(:total_allocated_objects) # the first call allocates the names of all figures
-        @sampling = Sampling.take(@depth, wait: wait) # last, so that code loaded above is not counted
+        @sampling = Sampling.begin(@depth) # last, so that code loaded above is not counted
         @mark = @traffic&.mark
         @recording = Recording.new(@recorder, Recording.current)
         @at = Clock.now.to_f
         @started_ns = Clock.monotonic_ns
       end
 
-      # If the session could not start, or waiting was interrupted, no caller can finish it.
-      def abandon
-        @sampling&.finish
-        Listening.end
+      def queries = QueryRows.new(@recorder.log, findings, from_ns: @started_ns).to_a
+
+      def timed(first, second, events)
+        events.map do |one, other, started_ns, duration_ns|
+          { first => one.to_s, second => Redaction.text(other.to_s), at_ns: started_ns - @started_ns, duration_ns: duration_ns }
+        end
       end
 
-      def objects
-        { count: @objects, scope: "process", overlapping: overlapping }
-      end
+      def plain(finding) = JSON.parse(JSON.generate(finding.to_h), symbolize_names: true)
 
       def overlapping = @overlapping ||= @traffic ? @traffic.overlapping(@mark) : 0
-
-      def looks
-        @recorder.looks.map do |layer, outcome, started_ns, duration_ns|
-          { layer: layer.to_s, outcome: outcome.to_s, at_ns: started_ns - @started_ns, duration_ns: duration_ns }
-        end
-      end
-
-      def spans
-        @recorder.spans.map do |kind, name, started_ns, duration_ns|
-          { kind: kind.to_s, name: Redaction.text(name.to_s), at_ns: started_ns - @started_ns, duration_ns: duration_ns }
-        end
-      end
-
-      # Converts symbols and structs to plain JSON values.
-      def plain(value)
-        case value
-        when Finding, Hash then value.to_h.transform_values { |one| plain(one) }
-        when Array then value.map { |one| plain(one) }
-        when Symbol then value.to_s
-        else value
-        end
-      end
 
       def own_notes
         left_out = @recorder.left_out
         [("#{left_out} queries after the first #{Recorder::MOST} are counted and not listed" if left_out.positive?),
-         ("#{@recorder.spans_left_out} more looks into caches and renderings are not listed" if @recorder.spans_left_out.positive?),
+         ("#{@recorder.spans_left_out} more cache lookups and renderings are not listed" if @recorder.spans_left_out.positive?),
          ("the recording stopped: #{@recorder.failure.class}" if @recorder.failure),
-         ("#{overlapping == 1 ? "1 other request" : "#{overlapping} other requests"} ran meanwhile; #{shared}" if shared?)].compact
+         ("#{Figures.counted(overlapping, "other request")} ran meanwhile; #{shared}" if @depth != "sql" && overlapping.positive?)].compact
       end
-
-      def shared? = @depth != "sql" && overlapping.positive?
 
       def shared
         case @depth
         when "memory" then "memory is counted for the whole process, theirs with it"
-        when "cpu" then "samples are of this request alone, and fewer than its CPU time where theirs took turns with it"
-        else "samples are of this request alone"
+        when "cpu" then "the samples are only of this request, and fewer than its CPU time where threads took turns"
+        else "the samples are only of this request"
         end
       end
     end

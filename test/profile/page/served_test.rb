@@ -187,7 +187,7 @@ class ProfilePageServedTest < Minitest::Test
   end
 
   def serve(**options, &block)
-    options = { authorize: ->(_env) { @allowed }, environment: "production", linger: 0, **options }
+    options = { authorize: ->(_env) { @allowed }, environment: "production", **options }
     profiled = Castellan::Profile::Middleware.new(method(:application), **options)
     Castellan::TestServers.puma(->(env) { profiled.call(env) }, &block)
   end
