@@ -56,7 +56,7 @@ class ArchitectureTest < Minitest::Test
     rows: %w[active_record sequel sqlite3 pg],
     serializer: %w[active_support],
     versions: %w[active_record sequel pg sqlite3],
-    write: %w[active_record sequel],
+    write: %w[active_record sequel pundit action_policy],
     serve: %w[rack jwt],
     doctor: %w[rack active_record active_job action_mailer sequel sidekiq stackprof memory_profiler],
     cli: %w[tty-progressbar tty-table],

@@ -205,19 +205,22 @@ module Castellan
       #
       #   authorize(:update, :delete) { |viewer, post| post.author_id == viewer.id }
       #   authorize(:create) { |viewer, _, attributes| attributes[:blog].nil? || attributes[:blog].writers.include?(viewer) }
-      # @param actions [Array<Symbol>] `:create`, `:update`, `:delete`; default: all
+      #   authorize Castellan::Write::PunditAuthorizer
+      # @param actions [Array<Symbol>] `:create`, `:update`, `:delete`; default: all. In place of the block, the last may be an
+      #   authorizer that is called with the action, the viewer and the record ({Write::PunditAuthorizer})
       # @yieldparam viewer [Object, nil]
       # @yieldparam record [Object, nil] as it is before the change; nil for `:create`
       # @yieldparam attributes [Hash{Symbol => Object}] the model's attributes and associations that will be written
       # @yieldreturn [Boolean]
       # @raise [DeclarationError] without a block, or for another action
       def authorize(*actions, &block)
+        *actions, authorizer = actions if actions.last.respond_to?(:call)
         Declaring.declare(self) do |declarations, location|
-          Declaring.refuse("authorize needs a block: { |viewer, record, attributes| … }", location) unless block
+          Declaring.refuse("authorize needs a block: { |viewer, record, attributes| … }", location) unless block || authorizer
           wrong = (actions - Writing::ALL).first
           Declaring.refuse("authorize #{wrong.inspect}: write :create, :update or :delete", location) if wrong
 
-          declarations.writing = declarations.writing.with_policy(actions.empty? ? Writing::ALL : actions, block)
+          declarations.writing = declarations.writing.with_policy(actions.empty? ? Writing::ALL : actions, block, authorizer)
         end
       end
 

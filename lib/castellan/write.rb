@@ -53,4 +53,12 @@ require_relative "write/transaction"
 require_relative "write/writer"
 require_relative "write/methods"
 
+module Castellan
+  module Write
+    # Autoloaded, because each needs a gem.
+    autoload :ActionPolicyAuthorizer, "castellan/write/action_policy_authorizer"
+    autoload :PunditAuthorizer, "castellan/write/pundit_authorizer"
+  end
+end
+
 Castellan::Resource.include(Castellan::Write::Methods)

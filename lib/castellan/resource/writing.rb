@@ -6,8 +6,8 @@ module Castellan
     class Writing
       # Names of members that may be written, the actions, and the block of the viewer that decides.
       Rule = Struct.new(:names, :actions, :condition)
-      # An action, and the block that decides.
-      Policy = Struct.new(:action, :block)
+      # An action, and the block or authorizer that decides.
+      Policy = Struct.new(:action, :block, :authorizer)
       ACTIONS = %i[create update].freeze
       ALL = %i[create update delete].freeze
       private_constant :Rule, :Policy
@@ -32,9 +32,10 @@ module Castellan
         with(rules: [*@rules, Rule.new(names, actions, condition).freeze].freeze)
       end
 
+      # @param authorizer [#call, nil] in place of the block, called with the action, the viewer and a record
       # @return [Writing] with one more policy for each action
-      def with_policy(actions, block)
-        with(policies: [*@policies, *actions.map { |action| Policy.new(action, block).freeze }].freeze)
+      def with_policy(actions, block, authorizer = nil)
+        with(policies: [*@policies, *actions.map { |action| Policy.new(action, block, authorizer).freeze }].freeze)
       end
 
       # @param changes [Hash] see {#initialize}
@@ -78,9 +79,15 @@ module Castellan
       end
 
       # @param values [Hash{Symbol => Object}] what will be written
+      # @yieldreturn [Object] a new record with the values, for `:create`
       # @return [Boolean] whether every policy of the action allows it
       def authorized?(action, viewer, record, values)
-        @policies.all? { |policy| policy.action != action || policy.block.call(viewer, record, values) }
+        @policies.all? do |policy|
+          next true if policy.action != action
+          next policy.authorizer.call(action, viewer, record || yield) if policy.authorizer
+
+          policy.block.call(viewer, record, values)
+        end
       end
 
       # @raise [BadRequest] 403

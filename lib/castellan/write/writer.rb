@@ -125,7 +125,13 @@ module Castellan
       end
 
       def authorize(action, record, values)
-        writing.refuse(action, definition) unless writing.authorized?(action, @viewer, record, values)
+        writing.refuse(action, definition) unless writing.authorized?(action, @viewer, record, values) { draft(values) }
+      end
+
+      # To-many relationships stay out, because an ORM may change the related records.
+      def draft(values)
+        names = definition.relationships.each_value.select(&:to_many?).map(&:association_name)
+        models.build.tap { |record| models.assign(record, values.except(*names)) }
       end
 
       def change(record, association, operation, others, values)

@@ -1,0 +1,29 @@
+# frozen_string_literal: true
+
+require "action_policy"
+
+module Castellan
+  module Write
+    # Decides by Action Policy's policies who may create, update and delete.
+    #
+    #   class PostResource < Castellan::Resource
+    #     authorize Castellan::Write::ActionPolicyAuthorizer
+    #     scope { |posts, user| PostPolicy.new(user: user).apply_scope(posts, type: :active_record_relation) }   # what may be read
+    #   end
+    #
+    # Applies `create?`, `update?` and `destroy?` of the record's policy with the viewer as `user`; for `create?` the record is a
+    # new one with the client's attributes. A model without a policy raises ActionPolicy::NotFound.
+    module ActionPolicyAuthorizer
+      PREDICATES = { create: :create?, update: :update?, delete: :destroy? }.freeze
+      private_constant :PREDICATES
+
+      # @param action [Symbol] :create, :update or :delete
+      # @param viewer [Object, nil] the policy's user
+      # @param record [Object]
+      # @return [Boolean]
+      def self.call(action, viewer, record)
+        ::ActionPolicy.lookup(record).new(record, user: viewer).apply(PREDICATES.fetch(action))
+      end
+    end
+  end
+end

@@ -1,0 +1,29 @@
+# frozen_string_literal: true
+
+require "pundit"
+
+module Castellan
+  module Write
+    # Decides by Pundit's policies who may create, update and delete.
+    #
+    #   class PostResource < Castellan::Resource
+    #     authorize Castellan::Write::PunditAuthorizer
+    #     scope { |posts, user| Pundit.policy_scope!(user, posts) }   # what may be read
+    #   end
+    #
+    # Calls `create?`, `update?` and `destroy?` of the record's policy; for `create?` the record is a new one with the client's
+    # attributes. A model without a policy raises Pundit::NotDefinedError.
+    module PunditAuthorizer
+      PREDICATES = { create: :create?, update: :update?, delete: :destroy? }.freeze
+      private_constant :PREDICATES
+
+      # @param action [Symbol] :create, :update or :delete
+      # @param viewer [Object, nil] Pundit's user
+      # @param record [Object]
+      # @return [Boolean]
+      def self.call(action, viewer, record)
+        ::Pundit.policy!(viewer, record).public_send(PREDICATES.fetch(action))
+      end
+    end
+  end
+end
