@@ -9,6 +9,7 @@ require_relative "bounded_cache"
 require_relative "resource/computed"
 require_relative "resource/condition"
 require_relative "resource/attribute"
+require_relative "resource/column_path"
 require_relative "resource/relationship"
 require_relative "resource/resource_name"
 require_relative "resource/key_transform"
@@ -274,28 +275,37 @@ module Castellan
         Declaring.declare(self) { |declarations, location| declarations.representation(name, only, location: location) }
       end
 
-      # Allows `filter[name]=a,b`. This resource's `scope` applies to the result. Rows of other resources that
-      # the block reads are not restricted; use `TagResource.visible_to(viewer)` for them.
-      # @param name [Symbol, String]
+      # Allows clients to filter. Without a block the names are columns, compared by their type:
+      # `filter[status]=open,held`, `filter[created_at][gte]=2026-01-31`; the operators are those of {Plan::Comparisons}.
+      #
+      #   filter :status, :created_at
+      #   filter :company, from: "company.name"
+      #   filter(:tag) { |posts, names| posts.where(id: Tag.where(name: names).select(:post_id)) }   # filter[tag]=a,b
+      #
+      # This resource's `scope` applies to the result. Rows of other resources that a block reads are not
+      # restricted; use `TagResource.visible_to(viewer)` for them.
+      # @param names [Array<Symbol, String>] columns, or attributes that are columns or have `from:`; one name with a block
+      # @param from [String, Hash, nil] a column at the end of to-one associations, see {.attribute}
       # @yieldparam relation [Object] the relation or dataset
       # @yieldparam values [Array<String>]
       # @yieldparam viewer [Object, nil] if the block takes three arguments
       # @yieldreturn [Object] the filtered relation or dataset
-      # @raise [DeclarationError] without a block
-      def filter(name, &block)
-        Declaring.declare(self) do |declarations, location|
-          Declaring.refuse("filter(#{name.inspect}) needs a block: { |scope, values| scope.where(…) }", location) unless block
-
-          declarations.filters[name.to_s] = block
-        end
+      # @raise [DeclarationError] for several names with a block or `from:`; at boot, for an unknown column, or one
+      #   whose type cannot be compared
+      def filter(*names, from: nil, &block)
+        Declaring.declare(self) { |declarations, location| declarations.filter(names, from, block, location: location) }
       end
 
-      # Allows `sort=-last_name,email`.
-      # @param names [Array<Symbol>] columns, or attributes that are columns
+      # Allows `sort=-last_name,email`. Rows with equal values are ordered by the primary key.
+      #
+      #   sort :last_name, default: "last_name"
+      #   sort :company, from: "company.name"
+      # @param names [Array<Symbol>] columns, or attributes that are columns or have `from:`
+      # @param from [String, Hash, nil] a column at the end of to-one associations, see {.attribute}
       # @param default [String, nil] the order without `sort`, e.g. "-number"
-      # @raise [DeclarationError] for an unsortable default; at boot, for an unknown column
-      def sort(*names, default: nil)
-        Declaring.declare(self) { |declarations, location| declarations.sort(names, default: default, location: location) }
+      # @raise [DeclarationError] for an unsortable default, or several names with `from:`; at boot, for an unknown column
+      def sort(*names, from: nil, default: nil)
+        Declaring.declare(self) { |declarations, location| declarations.sort(names, from: from, default: default, location: location) }
       end
 
       # Paginates collections: `page[number]=2&page[size]=20`.

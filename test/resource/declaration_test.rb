@@ -24,7 +24,7 @@ class DeclarationTest < Minitest::Test
   end
 
   def test_declaration_errors_begin_with_the_name_of_the_resource
-    wrong = [proc { attribute :type }, proc { format :xml }, proc { page size: 0 }, proc { filter :title }, proc { link :self },
+    wrong = [proc { attribute :type }, proc { format :xml }, proc { page size: 0 }, proc { filter }, proc { link :self },
              proc { attribute :title, if: 1 }, proc { has_many :tags, if: 1 }, proc { attribute :title, columns: %i[title] },
              proc { model Object.new }]
     wrong.each do |body|
@@ -146,7 +146,13 @@ class DeclarationTest < Minitest::Test
     "attribute :a: columns: needs a block that reads them" => -> { attribute :a, columns: %i[title] },
     "from: \"title\" is the attribute itself; leave from: out" => -> { attribute :title, from: "title" },
     "per_viewer(:read) needs a block" => -> { per_viewer :read },
-    "filter(:role) needs a block" => -> { filter :role },
+    "filter: name what clients may filter by" => -> { filter },
+    "filter :role, :tag: a block, or from:, is of one name" => -> { filter(:role, :tag) { |scope, _| scope } },
+    "filter :role: from: names a column; leave out the block" => -> { filter(:role, from: "title") { |scope, _| scope } },
+    "filter titel: articles has no column titel (did you mean title?)" => -> { filter :title, :titel },
+    "filter tag: tags is a to-many association, and from: walks to-one associations only" => -> { filter :tag, from: "tags.name" },
+    "sort author: authors has no column nam (did you mean name?)" => -> { sort :author, from: "author.nam" },
+    "sort :author, :writer: from: is of one name" => -> { sort :author, :writer, from: "author.name" },
     "write whole numbers with 1 <= size <= max_size" => -> { page size: 10, max_size: 5 },
     "cache :exactly is not known (did you mean exact?)" => -> { cache :exactly },
     "cache layer: :record: there is one layer, whole documents; leave layer: out. Records were kept one by one until 0.1.0" =>

@@ -40,7 +40,8 @@ module Castellan
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
         @definition.links.each { |name, link| computed!(link, "link #{name.inspect}") }
         computed!(@definition.meta, "meta")
-        @definition.sorts.each { |name, location| sort!(name, location) }
+        @definition.sorts.each_value { |by| column_path!(by, "sort #{by.name}") }
+        @definition.filters.each_value { |by| filter!(by) unless by.is_a?(Proc) }
         identify(@definition, @adapter, [])
       end
 
@@ -151,9 +152,22 @@ module Castellan
                relationship.location)
       end
 
-      def sort!(name, location)
-        attribute = @definition.attributes[name.to_sym]
-        column!(@adapter, attribute&.source == :column ? attribute.columns.first : name.to_sym, "sort #{name}", location)
+      def filter!(by)
+        adapter = column_path!(by, "filter #{by.name}")
+        return if adapter.kind(by.column)
+
+        refuse("filter #{by.name}: the type of #{adapter.plural_name}.#{by.column} cannot be compared with a client's text; give " \
+               "filter(:#{by.name}) a block", by.location)
+      end
+
+      # @return [Object] the adapter of the column's table
+      def column_path!(by, what)
+        adapter = by.path.reduce(@adapter) { |level, name| to_one!(level, name, what, by.location) }
+        column!(adapter, by.column, what, by.location)
+        reason = Rows::ModelReasons.broken_path(@adapter, by.path)
+        refuse("#{what}: #{by.key.join(".")} cannot be read in SQL: #{reason}", by.location) if reason
+        Rows::PlanScopes.resources_along(@definition, @adapter, by.path, location: by.location)
+        adapter
       end
 
       def association!(adapter, name, what, location)

@@ -94,10 +94,11 @@ module Castellan
         @together = together.nil? ? definition.together : Rows::Together.checked(together, "together:")
         @plan = Plan.compile(definition, request)
         @request = request
-        return unless @plan.for_viewers?
-
-        @request = request.seen_by(viewer)
-        @plan = Plan.compile(definition, @request)
+        if @plan.for_viewers?
+          @request = request.seen_by(viewer)
+          @plan = Plan.compile(definition, @request)
+        end
+        @comparisons = comparisons unless request.filters.empty?
       end
 
       # @return [String] UTF-8
@@ -277,7 +278,7 @@ module Castellan
       end
 
       def scopes_sql
-        @scopes_sql ||= Rows::PlanScopes.of(plan, adapter).sql(scopes)
+        @scopes_sql ||= Rows::PlanScopes.of(plan, adapter).sql(scopes) + order_sql
       end
 
       # OpenSSL's SHA-256 is faster, and is used if the application has loaded it.
@@ -300,7 +301,22 @@ module Castellan
       end
 
       def filter(scope, name, values)
-        block = definition.filters.fetch(name)
+        by = definition.filters.fetch(name)
+        by.is_a?(Proc) ? filter_by_block(scope, name, values, by) : adapter.matching(scope, @comparisons.fetch(name))
+      end
+
+      # @return [Hash{String => String}] the conditions of filters on columns, made first because a value may be wrong
+      def comparisons
+        request.filters.filter_map { |name, values|
+          by = definition.filters.fetch(name)
+          next if by.is_a?(Proc)
+
+          column = Rows::ComparedColumn.new(definition, adapter, by, scopes)
+          [name, values.map { |operator, texts| column.condition(operator, texts, "filter[#{name}]") }.join(" AND ")]
+        }.to_h
+      end
+
+      def filter_by_block(scope, name, values, block)
         takes_viewer = block.parameters.count { |kind, _| %i[req opt].include?(kind) } > 2
         values = values.map(&:dup) # the request is shared
         filtered = takes_viewer ? block.call(scope, values, viewer) : block.call(scope, values)
@@ -314,8 +330,23 @@ module Castellan
         number, size = request.page
         return narrowed if size.nil? && request.sort.empty?
 
-        ordered = adapter.order(narrowed, request.sort, key: plan.root.columns.first.name)
+        ordered = adapter.order(narrowed, order, key: plan.root.columns.first.name)
         size ? adapter.page(ordered, limit: size, offset: (number - 1) * size) : ordered
+      end
+
+      # Columns of the table by name, others as SQL.
+      def order
+        request.sort.map { |column, direction| [column.is_a?(Array) ? compared(column) : column, direction] }
+      end
+
+      def compared(path)
+        by = definition.sorts.each_value.find { |sort| sort.key == path }
+        Rows::ComparedColumn.new(definition, adapter, by, scopes)
+      end
+
+      # A path's tables are tables of the document.
+      def order_sql
+        request.sort.filter_map { |column, _| "SELECT #{compared(column).sql} FROM #{adapter.table_sql}" if column.is_a?(Array) }
       end
 
       # Text that is no id of the column matches nothing; PostgreSQL would refuse to compare a uuid with it.

@@ -21,8 +21,8 @@ module Castellan
       # @return [Hash{Symbol => Hash}] see {IncludeTree}
       # @return [Fields]
       # @return [Symbol] :json_api or :nested
-      # @return [Hash{String => Array<String>}] filters and their values
-      # @return [Array<Array(Symbol, Symbol)>] columns with :asc or :desc
+      # @return [Hash{String => Array<String>, Hash}] filters and their values; of a column, see {Comparisons}
+      # @return [Array<Array(Symbol, Symbol)>] columns with :asc or :desc; a list is the path to a column
       # @return [Array(Integer, Integer), nil] page number and size
       # @return [Array<Symbol>] the names of filter, sort and page that were given; the others have the declaration's defaults
       # @return [String] canonical text of the shape, without the values
@@ -115,16 +115,29 @@ module Castellan
 
       # A filter by a hidden member would reveal its values.
       def refuse_hidden_filters(names)
-        shown = @definition.filters.keys - names.map(&:name)
+        hidden = hidden_columns(names)
+        shown = @definition.filters.reject { |name, by|
+          names.include?(name.to_sym) || (!by.is_a?(Proc) && hidden.include?(by.key))
+        }.keys
         filters.each_key { |name| refuse_filter("filter[#{name}]", name, shown) unless shown.include?(name) }
       end
 
       # So would an order by columns that only hidden attributes use.
       def refuse_hidden_order(names)
+        hidden = hidden_columns(names)
+        refused, shown = @definition.sorts.values.partition { |by| hidden.include?(by.key) }
+        refused.each { |by| refuse_sort(by.name, shown.map(&:name)) if sort.any? { |column, _| column == by.key } }
+      end
+
+      # @return [Array<Symbol, Array<Symbol>>] the columns that only hidden attributes use
+      def hidden_columns(names)
         hidden, others = @definition.attributes.each_value.partition { |attribute| names.include?(attribute.name) }
-                                    .map { |attributes| attributes.select { |one| one.path.empty? }.flat_map { |one| Array(one.columns) } }
-        shown, refused = @definition.sorts.keys.partition { |key| !(hidden - others).include?(sort_column(key)) }
-        refused.each { |key| refuse_sort(key, shown) if sort.any? { |column, _| column == sort_column(key) } }
+                                    .map { |attributes| attributes.flat_map { |one| columns_of(one) } }
+        hidden - others
+      end
+
+      def columns_of(attribute)
+        Array(attribute.columns).map { |column| attribute.path.empty? ? column : [*attribute.path, column] }
       end
 
       def pruned(definitions, tree, hidden)
@@ -154,8 +167,9 @@ module Castellan
         filter.to_h do |name, values|
           name = name.to_s
           parameter = "filter[#{Parameter.shown(name)}]"
-          refuse_filter(parameter, name, @definition.filters.keys) unless @definition.filters.key?(name)
-          [name, Parameter.list(parameter, values).freeze]
+          declared = declared(@definition.filters, name) || refuse_filter(parameter, name, @definition.filters.keys)
+          by_block = @definition.filters.fetch(declared).is_a?(Proc)
+          [declared, by_block ? Parameter.list(parameter, values).freeze : Comparisons.parse(parameter, values)]
         end.freeze
       end
 
@@ -172,11 +186,15 @@ module Castellan
       end
 
       def sort_column(name)
-        declared = @definition.sorts.each_key.find { |key| key == name || Resource::KeyTransform.call(key, :dash) == name || member?(key, name) }
-        refuse_sort(name, @definition.sorts.keys) unless declared
+        declared = declared(@definition.sorts, name) || refuse_sort(name, @definition.sorts.keys)
+        @definition.sorts.fetch(declared).key
+      end
 
-        attribute = @definition.attributes[declared.to_sym]
-        attribute&.source == :column ? attribute.columns.first : declared.to_sym
+      # Clients may write a name as it was declared, with dashes, or as its member is called.
+      def declared(names, name)
+        return name if names.key?(name)
+
+        names.each_key.find { |key| Resource::KeyTransform.call(key, :dash) == name || member?(key, name) }
       end
 
       def refuse_sort(name, allowed)

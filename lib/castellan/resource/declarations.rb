@@ -12,6 +12,9 @@ module Castellan
 
       # The block that narrows rows to those that a viewer may see, and its "path:line".
       Scope = Struct.new(:block, :location)
+
+      # A column that clients may filter or sort by, as written: `from:` or nil, and its "path:line".
+      OnColumn = Struct.new(:from, :location)
       DEPTHS = (1..10)
       private_constant :DEPTHS
 
@@ -71,8 +74,19 @@ module Castellan
         @locations[[:representation, name.to_sym]] = location
       end
 
-      def sort(names, default:, location:)
-        names.each { |name| @sorts[name.to_s] = location }
+      def filter(names, from, block, location:)
+        many = names.map(&:inspect).join(", ")
+        refuse("filter: name what clients may filter by", location) if names.empty?
+        refuse("filter #{many}: a block, or from:, is of one name", location) if (block || from) && names.size > 1
+        refuse("filter #{many}: from: names a column; leave out the block", location) if block && from
+
+        names.each { |name| @filters[name.to_s] = block || OnColumn.new(from, location).freeze }
+      end
+
+      def sort(names, from:, default:, location:)
+        refuse("sort #{names.map(&:inspect).join(", ")}: from: is of one name", location) if from && names.size != 1
+
+        names.each { |name| @sorts[name.to_s] = OnColumn.new(from, location).freeze }
         return unless default
 
         @default_sort = default

@@ -26,8 +26,8 @@ module Castellan
       # @return [Hash{Symbol => Attribute}]
       # @return [Hash{Symbol => Relationship}]
       # @return [Hash{Symbol => Array<Symbol>}] representations
-      # @return [Hash{String => Proc}] filters
-      # @return [Hash{String => String}] sortable names and where they were declared
+      # @return [Hash{String => Proc, ColumnPath}] filters
+      # @return [Hash{String => ColumnPath}] sortable names and their columns
       # @return [Hash{Symbol => Computed}] links of each resource object
       # @return [Computed, nil] its meta object
       # @return [Proc, nil] what its code reads besides its columns, see {Resource.vary_on}
@@ -129,8 +129,8 @@ module Castellan
         @writing = declarations.writing
         @writing_location = declarations.locations[:writable]
         @representations = declarations.representations.dup.freeze
-        @filters = declarations.filters.dup.freeze
-        @sorts = declarations.sorts.dup.freeze
+        @filters = declarations.filters.to_h { |name, by| [name, by.is_a?(Proc) ? by : column_path(name, by)] }.freeze
+        @sorts = declarations.sorts.to_h { |name, by| [name, column_path(name, by)] }.freeze
         @default_sort = declarations.default_sort
         @paging = declarations.paging
         @caching = declarations.caching
@@ -156,8 +156,21 @@ module Castellan
         end
       end
 
+      # Without `from:`, the name may be that of an attribute that has it.
+      def column_path(name, declared)
+        attribute = @attributes[name.to_sym] unless declared.from
+        return ColumnPath.new(name, attribute.path, attribute.columns.first, declared.location) if attribute&.source == :path
+
+        *path, column = declared.from ? steps(declared.from) : [name.to_sym]
+        ColumnPath.new(name, path, column, declared.location)
+      end
+
+      def steps(from)
+        from.is_a?(Hash) ? flatten(from) : from.to_s.split(".").map(&:to_sym)
+      end
+
       def path_of(name, from, location)
-        *path, column = from.is_a?(Hash) ? flatten(from) : from.to_s.split(".").map(&:to_sym)
+        *path, column = steps(from)
         return [path, [column]] if path.any? || column != name.to_sym
 
         refuse("attribute #{name.inspect}: from: #{from.inspect} is the attribute itself; leave from: out", location)

@@ -254,6 +254,11 @@ module Castellan
         @types.cast(column_name(column), value)
       end
 
+      # @return [String] the value as SQL
+      def literal(value)
+        lease { |connection| connection.quote(value) }
+      end
+
       # @return [Boolean] whether the column can be read only through an instance
       def needs_record?(column)
         @types.reader_of_its_own?(column_name(column))

@@ -82,6 +82,23 @@ module Castellan
         association.stable? && association.adapter.stable_path?(path.drop(1))
       end
 
+      # @return [Symbol, nil] how texts are compared with the column: :integer, :decimal, :float, :boolean, :text, :uuid, :date,
+      #   :datetime; nil if only the application can compare them
+      def kind(column)
+        @types.kind(column_name(column))
+      end
+
+      # @return [Hash{String => Object}, nil] the names of an enum's values, and how they are stored
+      def enum(column)
+        @types.enum(column_name(column))
+      end
+
+      # @param sql [String] an SQL condition
+      # @return [Object] the relation or dataset, within its own limit
+      def matching(scope, sql)
+        where_sql(limited(scope), sql)
+      end
+
       # @param text [String] an id
       # @return [Object, nil] the column's value; nil if the column cannot hold it
       def typecast(column, text)

@@ -218,6 +218,11 @@ module Castellan
         @types.cast(column, value)
       end
 
+      # @return [String] the value as SQL
+      def literal(value)
+        @dataset.literal(value)
+      end
+
       # @return [Boolean] whether the column can be read only through an instance
       def needs_record?(column)
         @types.reader_of_its_own?(column)
@@ -241,6 +246,11 @@ module Castellan
       # @return [Boolean]
       def same_database?(other)
         other.is_a?(SequelRows) && database.equal?(other.database)
+      end
+
+      # @return [Symbol]
+      def column_name(name)
+        name.to_sym
       end
 
       # @return [String] JSON text

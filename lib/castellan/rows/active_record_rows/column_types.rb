@@ -32,11 +32,12 @@ module Castellan
           json: [:json, %w[ActiveRecord::Type::Json]],
           jsonb: [:json, %w[ActiveRecord::ConnectionAdapters::PostgreSQL::OID::Jsonb]]
         }.freeze
+        DECIMAL = %w[ActiveModel::Type::Decimal ActiveRecord::Type::DecimalWithoutScale].freeze
         UNCHECKED_BY_SQLITE = %i[decimal json].freeze
         UTC_NAMES = %w[UTC Etc/UTC].freeze
         MILLISECONDS = 3
         CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # does not match infinity
-        private_constant :CLOCK, :IDENTIFYING, :WHOLE, :PLAIN, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
+        private_constant :CLOCK, :IDENTIFYING, :WHOLE, :PLAIN, :DECIMAL, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
 
         def initialize(model, dialect)
           @model = model
@@ -71,6 +72,25 @@ module Castellan
         def cast(name, value)
           value = value.sub(CLOCK, '\\0+00') if value.is_a?(String) && with_zone?(name)
           @model.type_for_attribute(name).deserialize(value)
+        end
+
+        # @return [Symbol, nil] see {Adapter#kind}
+        def kind(name)
+          column = @model.columns_hash.fetch(name)
+          return if column.respond_to?(:array) && column.array
+
+          type = unzoned(@model.type_for_attribute(name))
+          type = type.send(:subtype) if ::ActiveRecord::Enum::EnumType === type # rubocop:disable Style/CaseEquality -- a delegator may be in front
+          return :decimal if DECIMAL.include?(type.class.name)
+
+          coder, classes = PLAIN[column.type]
+          coder if coder != :json && classes&.include?(type.class.name)
+        end
+
+        # @return [Hash{String => Object}, nil] see {Adapter#enum}
+        def enum(name)
+          mapping = @model.defined_enums[name] if @model.respond_to?(:defined_enums)
+          mapping && mapping.to_h { |key, value| [key.to_s, @model.type_for_attribute(name).serialize(key) || value] }
         end
 
         # @param text [String] an id

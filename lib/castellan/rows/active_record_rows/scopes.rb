@@ -50,13 +50,15 @@ module Castellan
           Ids::Chosen.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
         end
 
-        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; if empty, the scope's order
+        # @param order [Array<(Symbol, Symbol), (ComparedColumn, Symbol)>] columns with :asc or :desc; if empty, the scope's order
         # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
         # @return [ActiveRecord::Relation] ordered by the primary key last, so that pages never overlap
         def order(scope, order, key: nil)
           scope = limited(scope) if order.any?
-          terms = order.map { |column, direction| attribute(column).public_send(direction) }
-          keys = Array(model.primary_key || key).map(&:to_sym) - order.map { |column, _| column.to_sym }
+          terms = order.map do |column, direction|
+            (column.is_a?(ComparedColumn) ? Arel.sql(column.sql) : attribute(column)).public_send(direction)
+          end
+          keys = Array(model.primary_key || key).map(&:to_sym) - order.map(&:first)
           terms.concat(keys.map { |key| attribute(key).asc })
           return scope if terms.empty?
 

@@ -18,11 +18,12 @@ module Castellan
         # On other databases Sequel reads the rows, and these values need no conversion.
         WRITTEN_AS_THEY_ARE = %i[integer boolean float string].freeze
         IDENTIFYING = %i[integer text].freeze
+        KINDS = { **PLAIN, string: :text, uuid: :uuid }.freeze
         JSON_TYPES = %w[json jsonb].freeze
         TEXT = [25, 1042, 1043].freeze # text, char and varchar in pg_type
         ACCESSORS = %r{/sequel/model/base\.rb\z}
         CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # does not match infinity
-        private_constant :PLAIN, :IDENTIFYING, :CLOCK, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :ACCESSORS
+        private_constant :PLAIN, :IDENTIFYING, :CLOCK, :KINDS, :WRITTEN_AS_THEY_ARE, :JSON_TYPES, :TEXT, :ACCESSORS
 
         # @param column [Hash] a column of Sequel's schema
         # @return [Symbol, nil] Sequel's name for its type, or :uuid, for which Sequel has none
@@ -71,6 +72,21 @@ module Castellan
           conversion = @schema[name] && conversion(@schema[name])
           value = value.sub(CLOCK, '\\0+00') if value.is_a?(String) && zoned?(name)
           value.nil? || conversion.nil? ? value : conversion.call(value)
+        end
+
+        # @return [Symbol, nil] see {Adapter#kind}
+        def kind(name)
+          column = @schema[name] or return
+          type = ColumnTypes.type(column)
+          return if column[:db_type].to_s.match?(/money|\[\]/i)
+          return :text if type == :enum || column[:db_type] == "citext"
+
+          KINDS[type]
+        end
+
+        # @return [Hash{String => String}, nil] see {Adapter#enum}
+        def enum(name)
+          @schema.dig(name, :enum_values)&.to_h { |value| [value, value] }
         end
 
         # @param text [String] an id

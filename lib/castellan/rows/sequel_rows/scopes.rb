@@ -61,14 +61,14 @@ module Castellan
           Ids::Chosen.new(scope, ids, column) { |all, chosen| all.where(qualify(column) => chosen) }
         end
 
-        # @param order [Array<(Symbol, Symbol)>] columns with :asc or :desc; if empty, the scope's order
+        # @param order [Array<(Symbol, Symbol), (ComparedColumn, Symbol)>] columns with :asc or :desc; if empty, the scope's order
         # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
         # @return [Sequel::Dataset] ordered by the primary key last, so that pages never overlap; a subquery
         #   keeps its own order
         def order(scope, order, key: nil)
           scope = limited(scope) if order.any?
-          terms = order.map { |column, direction| ::Sequel.public_send(direction, qualify(column, scope)) }
-          terms.concat(((keys || Array(key)) - order.map { |column, _| column.to_sym }).map { |key| qualify(key, scope) })
+          terms = order.map { |column, direction| ::Sequel.public_send(direction, ordered_by(column, scope)) }
+          terms.concat(((keys || Array(key)) - order.map(&:first)).map { |key| qualify(key, scope) })
           return scope.order(*terms) if order.any?
 
           terms.empty? || (subquery?(scope) && scope.opts[:order].nil?) ? scope : scope.order_append(*terms)
@@ -193,6 +193,12 @@ module Castellan
         def apart?(dataset)
           subquery?(dataset) || DatasetSql.expressions?(dataset, @dataset.opts) || (dataset.opts[:distinct]&.empty? && limited?(dataset)) ||
             (dataset.opts[:select] && dataset.opts[:select] != @dataset.opts[:select]) || false
+        end
+
+        def ordered_by(column, dataset)
+          return qualify(column, dataset) unless column.is_a?(ComparedColumn)
+
+          ::Sequel.lit(column.sql { |own| dataset.literal(qualify(own, dataset)) })
         end
 
         def qualify(column, dataset = @dataset)

@@ -1,0 +1,27 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Resource
+    # A column that clients may filter or sort by: of the table itself, or at the end of to-one associations. Frozen.
+    #
+    #   sort :last_name                        # path [], column :last_name
+    #   filter :company, from: "company.name"  # path [:company], column :name
+    ColumnPath = Struct.new(:name, :path, :column, :location) do
+      def initialize(*)
+        super
+        path.freeze
+        freeze
+      end
+
+      # @return [Boolean] whether the column is in the resource's own table
+      def own?
+        path.empty?
+      end
+
+      # @return [Symbol, Array<Symbol>] the column, or the path to it
+      def key
+        own? ? column : [*path, column]
+      end
+    end
+  end
+end

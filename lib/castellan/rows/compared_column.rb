@@ -1,0 +1,160 @@
+# frozen_string_literal: true
+
+require "bigdecimal"
+require "date"
+require "time"
+
+module Castellan
+  module Rows
+    # Represents a column that a client filters or sorts by: its SQL expression, and the SQL of its comparisons.
+    #
+    #   column = ComparedColumn.new(definition, adapter, definition.filters["created_at"], scopes)
+    #   column.condition(:gte, ["2026-01-31"], "filter[created_at]")   # => ("posts"."created_at" >= '2026-01-31 00:00:00')
+    #   column.sql                                                     # => "posts"."created_at", or a subquery of a path
+    #
+    # A text that is no value of the column's type raises {BadRequest}. Values are quoted by the ORM.
+    class ComparedColumn
+      Parameter = Plan::Parameter
+      WHOLE = /\A[+-]?\d{1,19}\z/
+      NUMBER = /\A[+-]?\d{1,100}(?:\.\d{1,100})?\z/
+      FLOAT = /\A[+-]?\d{1,100}(?:\.\d{1,100})?(?:[eE][+-]?\d{1,3})?\z/
+      UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
+      DATE = /\A\d{4}-\d\d-\d\d\z/
+      TIME = /\A\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?\z/
+      YEARS = (1..9999)
+      ESCAPED = /[!%_]/
+      ORDERED = { gt: ">", gte: ">=", lt: "<", lte: "<=" }.freeze
+      UNORDERED = %i[boolean uuid enum].freeze
+
+      # How each kind of column is written in a query: a description, and a reader that returns nil for anything else.
+      KINDS = {
+        integer: ["a whole number of at most 64 bits", ->(text) {
+          text.to_i if WHOLE.match?(text) && text.to_i.bit_length < 64
+        }],
+        decimal: ["a number", ->(text) { BigDecimal(text) if NUMBER.match?(text) }],
+        float: ["a number", ->(text) { text.to_f if FLOAT.match?(text) && text.to_f.finite? }],
+        boolean: ["true or false", ->(text) { text == "true" if %w[true false].include?(text) }],
+        text: ["text", ->(text) { text }],
+        uuid: ["a UUID", ->(text) { text if UUID.match?(text) }],
+        date: ["a date such as 2026-01-31", ->(text) { ComparedColumn.date(text) }],
+        datetime: ["a time such as 2026-01-31T12:00:00Z", ->(text) { ComparedColumn.time(text) }]
+      }.freeze
+      private_constant :Parameter, :WHOLE, :NUMBER, :FLOAT, :UUID, :DATE, :TIME, :YEARS, :ESCAPED, :ORDERED, :UNORDERED, :KINDS
+
+      # @return [Date, nil]
+      def self.date(text)
+        date = Date.iso8601(text) if DATE.match?(text)
+        date if date && YEARS.cover?(date.year)
+      rescue Date::Error
+        nil
+      end
+
+      # @return [Time, nil] without an offset, the time is UTC
+      def self.time(text)
+        at = DateTime.iso8601(text.sub(" ", "T")).new_offset(0) if TIME.match?(text)
+        Time.utc(at.year, at.month, at.day, at.hour, at.minute, at.second + at.second_fraction) if at && YEARS.cover?(at.year)
+      rescue Date::Error
+        nil
+      end
+
+      # @param definition [Resource::Definition]
+      # @param adapter [Object] its rows adapter
+      # @param by [Resource::ColumnPath]
+      # @param scopes [ViewerScopes] a value that the viewer may not see is NULL
+      def initialize(definition, adapter, by, scopes)
+        @definition = definition
+        @adapter = adapter
+        @by = by
+        @scopes = scopes
+        @end = adapter.at(by.path)
+      end
+
+      # @yieldparam column [Symbol] a column of the resource's table
+      # @yieldreturn [String] its SQL in the surrounding statement; default: the quoted table and column
+      # @return [String]
+      def sql
+        own = by.own? ? nil : correlated
+        column = own ? own.key : by.column
+        outer = block_given? ? yield(column) : @adapter.qualified(column)
+        own ? own.within(outer) : outer
+      end
+
+      # @return [Symbol, nil] see {Adapter#kind}
+      def kind
+        @kind ||= @end.enum(by.column) ? :enum : @end.kind(by.column)
+      end
+
+      # @param operator [Symbol]
+      # @param texts [Array<String>]
+      # @param parameter [String] for messages
+      # @return [String] an SQL condition
+      # @raise [BadRequest]
+      def condition(operator, texts, parameter)
+        case operator
+        when :in then among(texts, parameter)
+        when :null then "(#{sql} IS #{"NOT " unless read(:boolean, texts.first, "#{parameter}[null]")}NULL)"
+        when :like then like(texts.first, "#{parameter}[like]")
+        else compare(operator, texts, "#{parameter}[#{operator}]")
+        end
+      end
+
+      # @param value [Object] of the column's type
+      # @return [String] SQL
+      def literal(value)
+        @end.literal(value)
+      end
+
+      private
+
+      attr_reader :by
+
+      def correlated
+        resources = PlanScopes.resources_along(@definition, @adapter, by.path)
+        visible = resources.map { |definition| definition && @scopes.of(definition, @adapter) }
+        Correlated.path(@adapter, by.path, by.column, visible.any? ? visible : [])
+      end
+
+      # `filter[x]=a,b` and `filter[x][in]=a,b` are one, so the message names what both have.
+      def among(texts, parameter)
+        "(#{sql} IN (#{literals(texts, parameter)}))"
+      end
+
+      def compare(operator, texts, parameter)
+        case operator
+        when :eq then among(texts, parameter)
+        when :not then "(#{sql} NOT IN (#{literals(texts, parameter)}) OR #{sql} IS NULL)"
+        else
+          refuse(parameter, "#{parameter} cannot be asked for: #{by.name} has no order") if UNORDERED.include?(kind)
+          "(#{sql} #{ORDERED.fetch(operator)} #{literals(texts, parameter)})"
+        end
+      end
+
+      def like(text, parameter)
+        refuse(parameter, "#{parameter} cannot be asked for: #{by.name} is not text") unless kind == :text
+        pattern = text.gsub(ESCAPED) { |character| "!#{character}" }.gsub("*", "%")
+        "(#{sql} LIKE #{literal(pattern)} ESCAPE '!')"
+      end
+
+      def literals(texts, parameter)
+        texts.map { |text| literal(kind == :enum ? stored(text, parameter) : read(kind, text, parameter)) }.join(", ")
+      end
+
+      def stored(text, parameter)
+        names = @end.enum(by.column)
+        names.fetch(text) do
+          refuse(parameter, "#{Parameter.shown(text).inspect} is no #{by.name}#{Nearest.hint(Parameter.shown(text), names.keys)}")
+        end
+      end
+
+      def read(kind, text, parameter)
+        wanted, reader = KINDS.fetch(kind)
+        value = reader.call(text)
+        value.nil? ? refuse(parameter, "#{parameter} must be #{wanted}, got #{Parameter.shown(text).inspect}") : value
+      end
+
+      def refuse(parameter, detail)
+        Parameter.refuse(parameter, detail)
+      end
+    end
+  end
+end

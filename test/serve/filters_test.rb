@@ -1,0 +1,229 @@
+# frozen_string_literal: true
+
+require "serve/journal_requests"
+
+# Filters on columns over HTTP: operators, types, wrong values, and what carries them.
+module FiltersContract
+  include JournalRequests
+
+  def build
+    served = resource_of("PostResource") do
+      filter :title, :slug, :rating, :price, :pinned, :published_on, :published_at, :writer_id, :writer_name
+      filter :writer_team, from: "writer.team"
+      filter(:own) { |posts, _values, viewer| viewer.zero? ? posts : posts.where(writer_id: viewer + 1) }
+      sort :title, :rating, :writer_name, :id, default: "id"
+      sort :team, from: "writer.team"
+    end
+    serve { resource served }
+  end
+
+  def setup
+    super
+    journal.run("UPDATE posts SET price = 12.50, pinned = #{yes}, published_on = '2026-01-31', " \
+                "published_at = '2026-01-31 12:00:00#{zeros}' WHERE id = 1")
+    journal.run("UPDATE posts SET price = 3, published_on = '2025-06-01', published_at = '2025-06-01 00:00:00' WHERE id = 2")
+    journal.run("INSERT INTO posts (id, title, slug) VALUES (4, 'a,b 100%', NULL), (5, 'A_b', 'first_2')")
+  end
+
+  # As the ORM writes a time into SQLite, where times are text.
+  def zeros = self.class.name.include?("Sequel") ? ".000000" : ""
+
+  def yes = @yes ||= journal.rows("SELECT pinned FROM posts LIMIT 1").first["pinned"].is_a?(Integer) ? 1 : "true"
+
+  # --- operators
+
+  def test_a_value_or_a_list_of_values_selects_equal_rows
+    assert_equal %w[1], ids("/posts?filter[title]=First")
+    assert_equal %w[1 3], ids("/posts?filter[title]=First,Hidden")
+    assert_equal %w[1 3], ids("/posts?filter[rating][in]=5,3")
+    assert_equal %w[2], ids("/posts?filter[writer_id]=2")
+    assert_equal %w[1], ids("/posts?filter[writer_id][]=1")
+    assert_equal [], ids("/posts?filter[title]=")
+  end
+
+  def test_eq_takes_a_value_with_commas
+    assert_equal %w[4], ids("/posts?filter[title][eq]=a,b 100%25")
+  end
+
+  def test_not_selects_all_other_rows_also_those_without_a_value
+    assert_equal %w[2 4 5], ids("/posts?filter[rating][not]=5,3")
+  end
+
+  def test_greater_and_smaller_compare_by_the_type_of_the_column
+    assert_equal %w[1], ids("/posts?filter[rating][gt]=4")
+    assert_equal %w[1 2], ids("/posts?filter[rating][gte]=4")
+    assert_equal %w[3], ids("/posts?filter[rating][lt]=4")
+    assert_equal %w[2 3], ids("/posts?filter[rating][lte]=4")
+    assert_equal %w[2], ids("/posts?filter[rating][gt]=3&filter[rating][lt]=5")
+    assert_equal %w[1], ids("/posts?filter[price][gte]=12.5")
+    assert_equal %w[2], ids("/posts?filter[price][lt]=12.5")
+    assert_equal [], ids("/posts?filter[rating][gt]=9000000000")
+    assert_equal %w[3], ids("/posts?filter[title][gt]=First&filter[title][lt]=Second")
+  end
+
+  def test_dates_and_times_are_compared_in_utc
+    assert_equal %w[1], ids("/posts?filter[published_on][gt]=2025-06-01")
+    assert_equal %w[2], ids("/posts?filter[published_on]=2025-06-01")
+    assert_equal %w[1], ids("/posts?filter[published_at][gte]=2026-01-31")
+    assert_equal %w[1], ids("/posts?filter[published_at][gte]=2026-01-31T12:00:00Z")
+    assert_equal [], ids("/posts?filter[published_at][gt]=2026-01-31T12:00:00Z")
+    assert_equal %w[1], ids("/posts?filter[published_at][gt]=2026-01-31T13:59:59%2B02:00")
+    assert_equal %w[2], ids("/posts?filter[published_at][lt]=2026-01-31T11:59:59.5Z")
+  end
+
+  def test_booleans_are_compared
+    assert_equal %w[1], ids("/posts?filter[pinned]=true")
+    assert_equal %w[2 3 4 5], ids("/posts?filter[pinned]=false")
+  end
+
+  def test_null_selects_rows_without_or_with_a_value
+    assert_equal %w[4 5], ids("/posts?filter[rating][null]=true")
+    assert_equal %w[1 2 3], ids("/posts?filter[rating][null]=false")
+  end
+
+  def test_like_takes_stars_and_nothing_else_as_wildcards
+    assert_equal %w[1], ids("/posts?filter[title][like]=Fir*")
+    assert_equal %w[2 3], ids("/posts?filter[title][like]=*e*n*")
+    assert_equal %w[4], ids("/posts?filter[title][like]=*100%25")
+    assert_equal [], ids("/posts?filter[title][like]=%25")
+    assert_equal [], ids("/posts?filter[title][like]=*F%5Frst")
+    assert_equal %w[5], ids("/posts?filter[title][like]=A_b")
+    assert_equal %w[5], ids("/posts?filter[slug][like]=first_*")
+    assert_equal [], ids("/posts?filter[title][like]=!*")
+  end
+
+  def test_a_path_is_filtered_at_its_end
+    assert_equal %w[1], ids("/posts?filter[writer_name]=Ada")
+    assert_equal %w[1 2], ids("/posts?filter[writer_team][lt]=2")
+    assert_equal %w[4 5], ids("/posts?filter[writer_name][null]=true")
+  end
+
+  def test_a_scope_hides_the_values_of_a_path
+    hidden = resource_of("PostResource") do
+      scope { |posts, _| posts }
+      filter :writer_name
+      sort :writer_name, :id
+    end
+    @app = serve { resource hidden }
+    assert_equal %w[3], ids("/posts?filter[writer_name]=Edsger", "HTTP_AUTHORIZATION" => "2")
+    assert_equal [], ids("/posts?filter[writer_name]=Edsger", "HTTP_AUTHORIZATION" => "1")
+    assert_equal %w[2 1], ids("/posts?sort=-writer_name,id", "HTTP_AUTHORIZATION" => "1") & %w[1 2]
+  end
+
+  def test_filter_blocks_take_the_viewer
+    assert_equal %w[3], ids("/posts?filter[own]=true", "HTTP_AUTHORIZATION" => "2")
+    assert_equal 5, ids("/posts?filter[own]=true").size
+  end
+
+  # --- what carries filters
+
+  def test_count_and_pagination_links_have_the_filter
+    _, document = get("/posts?filter[rating][gte]=4&page[size]=1&page[number]=2")
+    assert_equal [%w[2], 2], [document["data"].map { |post| post["id"] }, document["meta"]["total"]]
+    assert_equal %w[1], ids(document["links"]["prev"])
+    assert_nil document["links"]["next"]
+  end
+
+  def test_kept_documents_differ_by_filter
+    kept = resource_of("PostResource") do
+      scope { |posts, _| posts }
+      filter :rating
+      cache :exact
+    end
+    bodies = %w[4 5 4].map { |rating| kept.document(:all, filter: { rating: { gte: rating } }, keeper: nil).to_json }
+    assert_equal bodies.first, bodies.last
+    refute_equal bodies.first, bodies[1]
+  end
+
+  # --- mistakes
+
+  def test_an_unknown_operator_is_named_with_the_nearest
+    assert_bad_parameter "filter[rating][gtee]", "/posts?filter[rating][gtee]=1", "did you mean gte?"
+    assert_bad_parameter "filter[ratng]", "/posts?filter[ratng]=1", "did you mean rating?"
+  end
+
+  def test_a_wrong_value_is_named
+    { "rating=abc" => ["rating", "must be a whole number"], "rating=1,x" => ["rating", '"x"'], "rating[gt]=1.5" => ["rating[gt]", "whole"],
+      "rating=99999999999999999999" => ["rating", "64 bits"], "price=1e5000" => ["price", "a number"], "price=NaN" => ["price", "a number"],
+      "pinned=yes" => ["pinned", "true or false"], "published_on=2026-02-30" => ["published_on", "a date such as"],
+      "published_on=0000-01-01" => ["published_on", "a date"], "published_at[lt]=yesterday" => ["published_at[lt]", "a time such as"],
+      "published_at[lt]=2026-01-31T25:00:00Z" => ["published_at[lt]", "a time"], "rating[null]=maybe" => ["rating[null]", "true or false"],
+      "rating[like]=1*" => ["rating[like]", "rating is not text"], "pinned[gt]=false" => ["pinned[gt]", "pinned has no order"],
+      "rating[gt]=" => ["rating[gt]", "whole number"], "rating[gt][x]=1" => ["rating[gt]", "must be text"],
+      "title[in][a]=1" => ["title[in]", "by commas"], "title=%00" => %w[title UTF-8], "title[eq]=%ff" => ["title[eq]", nil] }
+      .each do |query, (parameter, detail)|
+        parameter = parameter.include?("[") ? parameter.sub("[", "][").prepend("filter[") : "filter[#{parameter}]"
+        response, document = get("/posts?filter[#{query.sub(/\A\w+/) { |name| "#{name}]" }}")
+        error = document["errors"].first
+        assert_equal 400, response.status, query
+        next if detail.nil?
+
+        assert_equal parameter, error.dig("source", "parameter"), query
+        assert_includes error["detail"], detail, query
+      end
+  end
+
+  def test_values_are_never_sql
+    ["x' OR '1'='1", "x'); DROP TABLE posts; --", "\\' OR 1=1 --", "$1", "?", ":title", "\#{1}"].each do |text|
+      query = Rack::Utils.escape(text)
+      assert_equal [], ids("/posts?filter[title][eq]=#{query}"), text
+      assert_equal [], ids("/posts?filter[title][like]=#{query}"), text
+      assert_equal 5, ids("/posts?filter[title][not]=#{query}").size, text
+      journal.run("UPDATE posts SET title = '#{text.gsub("'", "''")}' WHERE id = 2")
+      assert_equal %w[2], ids("/posts?filter[title][eq]=#{query}"), text
+      assert_equal %w[2], ids("/posts?filter[title][like]=#{query}"), text
+    end
+  end
+
+  # --- sort
+
+  def test_sort_by_a_path
+    assert_equal %w[1 3 2], ids("/posts?sort=writer_name&filter[writer_name][null]=false")
+    assert_equal %w[2 3 1], ids("/posts?sort=-writer_name&filter[writer_name][null]=false")
+    assert_equal %w[1 2 3], ids("/posts?sort=team&filter[writer_name][null]=false")
+    assert_equal %w[3 1 2], ids("/posts?sort=-team,-rating,title&filter[writer_name][null]=false")
+  end
+
+  def test_ties_are_broken_by_the_primary_key
+    journal.run("UPDATE posts SET writer_id = 1, rating = 1")
+    assert_equal %w[1 2 3 4 5], ids("/posts?sort=writer_name")
+    assert_equal %w[1 2 3 4 5], ids("/posts?sort=-writer_name,-rating")
+    assert_equal %w[1 2], ids("/posts?sort=writer_name&page[size]=2")
+    assert_equal %w[3 4], ids("/posts?sort=writer_name&page[size]=2&page[number]=2")
+  end
+
+  def test_an_unknown_sort_is_named
+    assert_bad_parameter "sort", "/posts?sort=writer.name", "cannot be sorted by"
+    assert_bad_parameter "sort", "/posts?sort=writer_nam", "did you mean writer_name?"
+  end
+
+  def test_the_tables_of_a_path_are_tables_of_the_document
+    kept = resource_of("PostResource") do
+      sort :team, from: "writer.team"
+      filter :team, from: "writer.team"
+    end
+    fields = { "posts" => "title" }
+    plain, sorted, filtered = [{}, { sort: "team" }, { filter: { team: "1" } }].map do |asked|
+      kept.document(journal.models::Post, query: {}, fields: fields, keeper: nil, **asked).rendering.tables
+    end
+    assert_equal [%w[posts], %w[posts writers], %w[posts writers]], [plain, sorted, filtered].map(&:sort)
+  end
+
+  # --- Ruby
+
+  def test_ruby_filters_by_values
+    found = resource_of("PostResource") { filter(:rating, :pinned) }
+    { { rating: 4 } => %w[2], { rating: [4, 5] } => %w[1 2], { rating: { gte: 4 } } => %w[1 2], { pinned: { eq: true } } => %w[1] }
+      .each do |filter, ids|
+        assert_equal ids, JSON.parse(found.render(:all, filter: filter))["data"].map { |post| post["id"] }
+      end
+  end
+
+  def test_a_filter_counts_within_the_limit_of_the_callers_scope
+    found = resource_of("PostResource") { filter(:rating) }
+    document = JSON.parse(found.render(journal.models::Post.order(:id).limit(2), filter: { rating: { lte: 4 } }))
+    assert_equal %w[2], document["data"].map { |post| post["id"] }
+  end
+end
+
+JournalRequests.on_every_database(FiltersContract)
