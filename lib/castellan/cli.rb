@@ -9,8 +9,9 @@ module Castellan
   module CLI
     autoload :DoctorCommand, "castellan/cli/doctor_command"
     autoload :LoadCommand, "castellan/cli/load_command"
+    autoload :NewCommand, "castellan/cli/new_command"
 
-    COMMANDS = { "doctor" => :DoctorCommand, "load" => :LoadCommand }.freeze
+    COMMANDS = { "doctor" => :DoctorCommand, "load" => :LoadCommand, "new" => :NewCommand }.freeze
     ALIASES = { "siege" => "load" }.freeze
     private_constant :COMMANDS, :ALIASES
 
