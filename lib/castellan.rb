@@ -15,6 +15,7 @@ module Castellan
   autoload :ClientText, "castellan/client_text"
   autoload :CallSite, "castellan/call_site"
   autoload :CLI, "castellan/cli"
+  autoload :Controller, "castellan/controller"
   autoload :Detect, "castellan/detect"
   autoload :Doctor, "castellan/doctor"
   autoload :Document, "castellan/document"

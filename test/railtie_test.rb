@@ -122,6 +122,53 @@ class RailtieTest < Minitest::Test
     assert_equal [true, { "title" => "First" }, { "type" => "articles" }, 400], JSON.parse(output.lines.last)
   end
 
+  def test_a_mounted_app_is_part_of_the_application
+    output = run_app(<<~RUBY, files: WRITING, "RAILS_ENV" => "production")
+      LibraryApp.config.hosts << "library.example"
+      LibraryApp.config.filter_parameters += [:title]
+      LibraryApp.config.log_level = :info
+      log = StringIO.new
+      LibraryApp.config.logger = ActiveSupport::TaggedLogging.new(Logger.new(log))
+      table; boot
+      require "action_dispatch/testing/integration"
+      class Api < ActionDispatch::IntegrationTest; end
+      session = Api.new("x").tap { |test| test.send(:open_session) }
+      session.host! "library.example"
+      session.get("/api/articles?filter[title]=First&page[size]=1")
+      results = [session.jsonapi_response["data"].size, session.jsonapi_response["links"]["first"]]
+      session.post("/api/articles", params: { data: { type: "articles", attributes: { title: "New" } } }, as: :jsonapi)
+      results.push(session.response.status, session.response.headers["location"])
+      session.post("/api/articles", params: { data: { type: "articles", attributes: { title: "Broken" } } }, as: :jsonapi)
+      results.push(session.response.status, Article.count)
+      session.host! "evil.example"
+      session.get("/api/articles")
+      results << session.response.status
+      results << (session.jsonapi_response rescue $!.message[/\\Athe response is no JSON:API document/])
+      puts JSON.generate([*results, log.string[/Started GET.*/], log.string.include?("First")])
+    RUBY
+    *results, line, leaked = JSON.parse(output.lines.last)
+    assert_equal [1, "/api/articles?filter%5Btitle%5D=First&page%5Bnumber%5D=1&page%5Bsize%5D=1", 201, "/api/articles/3", 500, 3, 403,
+                  "the response is no JSON:API document"], results
+    assert_includes line, "filter[title]=[FILTERED]"
+    refute leaked
+  end
+
+  WRITING = { "config/routes.rb" => <<~RUBY, "app/resources/article_resource.rb" => <<~RESOURCE }.freeze
+    Rails.application.routes.draw { mount Castellan.app { resource ArticleResource } => "/api" }
+  RUBY
+    class ArticleResource < Castellan::Resource
+      model Article
+      attributes :title
+      writable :title
+      filter(:title) { |articles, titles| articles.where(title: titles) }
+      page size: 10
+
+      def create(attributes, viewer)
+        super.tap { raise "broken" if attributes[:title] == "Broken" }
+      end
+    end
+  RESOURCE
+
   def test_a_registration_of_the_application_stays
     files = { "config/initializers/mime_types.rb" => <<~RUBY }
       Mime::Type.register "application/vnd.api+json", :api

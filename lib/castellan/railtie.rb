@@ -17,11 +17,13 @@ module Castellan
   # With `config.eager_load`, boot checks all resources against the database, so that wrong names fail early.
   # If the database is unavailable (e.g. while an image is built), boot only logs it.
   #
-  # An unrescued {BadRequest} has status 400; use `rescue_from` to render `error.to_h`. `render json:
+  # An unrescued {BadRequest} has status 400; {Controller} renders it as an error document. `render json:
   # document` and `stale?(**document.validators)` work without the Railtie. Rails rebuilds a `Castellan.app`
   # in routes.rb on code reloads.
   class Railtie < Rails::Railtie
     config.castellan = Configuration.new
+
+    autoload :TestHelper, "castellan/railtie/test_helper"
 
     BAD_REQUESTS = %w[Castellan::BadRequest Castellan::Serializer::Error Castellan::Serializer::UnsupportedIncludeError
                       JSONAPI::Serializer::Error JSONAPI::Serializer::UnsupportedIncludeError].freeze
@@ -171,7 +173,10 @@ module Castellan
     # Runs after the application's own initializers, which may register the type under another name.
     initializer "castellan.media_type", after: :load_config_initializers do
       ActiveSupport.on_load(:action_dispatch_request) { Railtie.register_media_type }
-      ActiveSupport.on_load(:action_dispatch_integration_test) { Railtie.register_encoder(self) }
+      ActiveSupport.on_load(:action_dispatch_integration_test) do
+        Railtie.register_encoder(self)
+        include TestHelper
+      end
     end
 
     # Runs after the application's own initializers, which set the filtered parameters.

@@ -59,6 +59,7 @@ class ResourceGeneratorTest < Minitest::Test
     assert_includes file, "# Declares the users of the API. Clients can read every member below"
     assert_includes file, "class UserResource < Castellan::Resource\n  model ::User\n\n  attributes :email, :name, :created_at\n"
     assert_includes file, "# Left out, because they look secret: nickname, password_digest, api_token, diary\n"
+    assert_includes file, "  # writable :email, :name, :created_at\n  # deletable\n  # filter :email\n"
     %w[password_digest api_token diary nickname].each { |name| assert_match(/left out  #{name}, which looks secret/, output) }
     assert_includes file, '# attribute :type_name, from: "type"   # JSON:API reserves the name "type"'
     refute_match(/^ +attributes.*(team_id|password|token|diary)/, file)

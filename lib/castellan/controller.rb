@@ -1,0 +1,95 @@
+# frozen_string_literal: true
+
+require_relative "../castellan"
+
+module Castellan
+  # Adds JSON:API to a Rails controller, for actions that do more than a mounted `Castellan.app`.
+  #
+  #   class PostsController < ApplicationController
+  #     include Castellan::Controller
+  #
+  #     def index
+  #       render jsonapi: PostResource.document(Post.published, query: request.query_parameters, viewer: current_user)
+  #     end
+  #   end
+  #
+  # `render jsonapi:` writes the media type without a charset, the validators, 304, pagination links and, for a record that does
+  # not exist, 404 with an error document. {BadRequest} becomes an error document. Every action negotiates its media types (406,
+  # 415); `skip_before_action :negotiate_jsonapi` turns that off.
+  module Controller
+    NEGOTIATION = HTTP::Negotiation.new
+    RENDERER = :jsonapi
+    private_constant :NEGOTIATION, :RENDERER
+
+    # @api private
+    def self.included(controller)
+      super
+      controller._renderers = Set.new(controller._renderers).add(RENDERER).freeze
+      controller.before_action(:negotiate_jsonapi)
+      controller.rescue_from(BadRequest) { |error| render_jsonapi_error(error) }
+    end
+
+    # Rails calls it for `render jsonapi: document`.
+    # @api private
+    # @param document [Document]
+    # @return [String] the body
+    # @raise [BadRequest] 404 if there is no such record
+    def _render_with_renderer_jsonapi(document, _options)
+      unless document.is_a?(Document)
+        raise ArgumentError, "render jsonapi: takes a document, such as PostResource.document(posts), got #{document.class}"
+      end
+
+      link_jsonapi_pages(document.rendering)
+      raise BadRequest.new("there is nothing at this path", status: 404, title: "Not found") if document.status == 404
+
+      answer_jsonapi(document)
+    end
+
+    private
+
+    def answer_jsonapi(document)
+      type, etag, vary = document.headers.values_at("content-type", "etag", "vary")
+      response.headers.update("ETag" => etag, "Vary" => vary)
+      # Rails writes the field from these, and would drop a "private" that stands beside "no-cache".
+      response.cache_control.update(document.public? ? { public: true, no_cache: true } : { no_cache: true, extras: ["private"] })
+      if HTTP::Preconditions.evaluate(method: request.request_method, headers: request.env, etag: etag) == :not_modified
+        self.status = 304
+        return ""
+      end
+
+      write_jsonapi_type(type)
+      document.to_json
+    end
+
+    # JSON:API 1.1, "Server Responsibilities": the media type has no parameter but ext and profile.
+    def write_jsonapi_type(type)
+      response.charset = false
+      response.headers["Content-Type"] = type
+    end
+
+    def negotiate_jsonapi
+      NEGOTIATION.request_type!(request.env["CONTENT_TYPE"]) if request.content_length.to_i.positive?
+      NEGOTIATION.response_type!(request.env["HTTP_ACCEPT"])
+    end
+
+    def render_jsonapi_error(error)
+      status, headers, body = Serve::ErrorDocument.of(error)
+      headers.except("content-type", "content-length").each { |name, value| response.headers[name] = value }
+      render body: body.first, status: status
+      write_jsonapi_type(headers["content-type"])
+    end
+
+    # The application may fix the page; then the client cannot turn it.
+    def link_jsonapi_pages(rendering)
+      return unless rendering.collection? && rendering.request.page && rendering.plan.format == :json_api
+
+      query = request.query_parameters
+      parameters = Serve::Parameters.new(Rack::Utils.build_nested_query(query.slice(*Plan::Request::FAMILIES)), rendering.definition)
+      return unless parameters.request.page == rendering.request.page
+
+      rest = Rack::Utils.build_nested_query(query.except("page"))
+      base = "#{request.path}?#{"#{rest}&" unless rest.empty?}"
+      rendering.link(base) { |total, full| parameters.links(base, total, full) }
+    end
+  end
+end

@@ -1,0 +1,107 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "action_controller"
+require "action_controller/railtie"
+require "rack/lint"
+require "rack/mock_request"
+require "serve/journal"
+
+# `include Castellan::Controller` in controllers of Rails, without and with views.
+module ControllerContract
+  JSON_API = "application/vnd.api+json"
+
+  def setup
+    journal.fill
+  end
+
+  def test_a_document_is_rendered_with_the_media_type_and_validators
+    response = get(:index)
+    assert_equal [200, JSON_API, "accept"], [response.status, response["content-type"], response["vary"].downcase]
+    assert_equal %w[1 2 3], JSON.parse(response.body)["data"].map { |post| post["id"] }.sort
+    assert_includes response["cache-control"], "private"
+    again = get(:index, "HTTP_IF_NONE_MATCH" => response["etag"])
+    assert_equal [304, "", nil], [again.status, again.body, again["content-type"]]
+    assert_equal 200, get(:index, "HTTP_IF_NONE_MATCH" => '"other"').status
+  end
+
+  def test_pages_are_linked_from_the_request
+    response = get(:index, "QUERY_STRING" => "page[size]=1&page[number]=2&sort=title&locale=de", "SCRIPT_NAME" => "/api")
+    links = JSON.parse(response.body)["links"]
+    assert_equal %w[first prev next last], links.keys & %w[first prev next last]
+    assert_equal ["/api/posts?sort=title&locale=de&page[number]=3&page[size]=1"], [CGI.unescape(links["next"])]
+    assert_nil JSON.parse(get(:index, "QUERY_STRING" => "page[size]=50").body)["links"]["next"]
+  end
+
+  def test_a_record_that_does_not_exist_is_404_with_an_error_document
+    assert_equal "1", JSON.parse(get(:show, "QUERY_STRING" => "post=1").body)["data"]["id"]
+    response = get(:show, "QUERY_STRING" => "post=99")
+    assert_equal [404, JSON_API, ["errors"]], [response.status, response["content-type"], JSON.parse(response.body).keys]
+  end
+
+  def test_mistakes_of_clients_are_error_documents
+    response = get(:index, "QUERY_STRING" => "include=nope")
+    assert_equal [400, JSON_API, { "parameter" => "include" }],
+                 [response.status, response["content-type"], JSON.parse(response.body)["errors"].first["source"]]
+    response = get(:refuse)
+    assert_equal [503, "1", "no-store"], [response.status, response["retry-after"], response["cache-control"]]
+  end
+
+  def test_media_types_are_negotiated
+    assert_equal 406, get(:index, "HTTP_ACCEPT" => "#{JSON_API}; charset=utf-8").status
+    assert_equal 406, get(:index, "HTTP_ACCEPT" => "text/html").status
+    assert_equal 200, get(:index, "HTTP_ACCEPT" => "text/html, */*;q=0.1").status
+    body = { input: "{}", "REQUEST_METHOD" => "POST" }
+    assert_equal 415, get(:index, "CONTENT_TYPE" => "application/json", **body).status
+    assert_equal 200, get(:index, "CONTENT_TYPE" => JSON_API, **body).status
+  end
+
+  def test_the_renderer_takes_documents_alone
+    error = assert_raises(ArgumentError) { get(:wrong) }
+    assert_includes error.message, "render jsonapi: takes a document, such as"
+  end
+
+  def test_other_renderers_and_controllers_stay
+    assert_equal ["application/json; charset=utf-8", { "a" => 1 }], [get(:plain)["content-type"], JSON.parse(get(:plain).body)]
+    refute_includes parent._renderers, :jsonapi
+  end
+
+  private
+
+  def journal = Journal.active_record(:sqlite)
+
+  def get(action, **env)
+    input = env.delete(:input)
+    env = Rack::MockRequest.env_for("/posts", **(input ? { input: input } : {})).merge(env.transform_keys(&:to_s))
+    Rack::MockResponse[*controller.action(action).call(env)]
+  end
+
+  def controller
+    models = journal.models
+    @controller ||= Class.new(parent) do
+      include Castellan::Controller
+
+      def self.name = "PostsController"
+
+      define_method(:index) do
+        render jsonapi: models::PostResource.document(query: request.query_parameters.except("locale"), viewer: 0)
+      end
+      define_method(:show) { render jsonapi: models::PostResource.document(id: params[:post], viewer: 0) }
+      define_method(:wrong) { render jsonapi: models::Post.first }
+      def plain = render(json: { a: 1 })
+      def refuse = raise(Castellan::BadRequest.new("later", status: 503))
+    end
+  end
+end
+
+class ApiControllerTest < Minitest::Test
+  include ControllerContract
+
+  def parent = ActionController::API
+end
+
+class BaseControllerTest < Minitest::Test
+  include ControllerContract
+
+  def parent = ActionController::Base
+end
