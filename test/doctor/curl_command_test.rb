@@ -38,7 +38,7 @@ class CurlCommandTest < Minitest::Test
   end
 
   def test_short_options_with_joined_or_separate_values
-    request = parse("curl -sSkLXHEAD -uada:secret -o /dev/null --max-time=3 -A curl/8 -e http://a.example/ --url localhost:3000/x")
+    request = parse("curl -sSkLXHEAD -uada:secret -A curl/8 -e http://a.example/ localhost:3000/x")
     assert_equal ["HEAD", "/x", "localhost:3000"], [request.verb, request.path, request.host]
     assert_equal "Basic YWRhOnNlY3JldA==", request.headers["Authorization"]
     assert_equal "curl/8", request.headers["User-Agent"]
@@ -48,16 +48,17 @@ class CurlCommandTest < Minitest::Test
     assert_equal %w[a$ b], parse("curl '/x' -H 'One: a$' -H 'Two: b'").headers.values
   end
 
-  def test_a_command_with_a_body_raises
+  def test_a_command_with_a_body_or_an_unknown_option_raises
     ["-d x=1", "-dx=1", "--data-raw '{}'", "--json '{}'", "-F a=b", "--data-binary=@file", "-T file", "-sd x"].each do |body|
-      assert_includes refused("curl /x #{body}"), "sends a body"
+      assert_includes refused("curl /x #{body}"), "the doctor sends GET and HEAD without a body"
     end
+    assert_includes refused("curl /x --proxy p"), "invalid option: --proxy"
     assert_includes refused("curl -X POST /x"), "GET and HEAD only, not POST"
   end
 
   def test_an_invalid_command_raises
     assert_includes refused("curl 'http://a.example/x"), "a quote is not closed in \"curl 'http://a.example/x\""
-    assert_includes refused("curl -H 'A: b'"), "names no URL"
+    assert_includes refused("curl -H 'A: b'"), "has no URL"
     assert_includes refused("curl /x -H 'no colon'"), "is not of the form 'Name: value'"
     assert_includes refused("curl 'http://a b/'"), "is not a path or a URL"
   end

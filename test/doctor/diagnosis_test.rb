@@ -12,7 +12,7 @@ class DiagnosisTest < Minitest::Test
   Doctor = Castellan::Doctor
 
   # An examination with given values.
-  Made = Struct.new(:request, :measurement, :runs, :findings, :castellan?, :left_out, keyword_init: true)
+  Made = Struct.new(:request, :measurement, :runs, :findings, :left_out, keyword_init: true)
 
   def test_findings_with_one_fix_are_one_group_and_the_longest_is_first
     report = report_of(finding(fix: "add x", fingerprint: "select a", total_ns: 2_000_000),
@@ -37,7 +37,7 @@ class DiagnosisTest < Minitest::Test
   def test_a_finding_without_a_fix_has_a_reason_and_is_no_next_step
     report = report_of(finding(fix: nil, fix_refused: "it differs"))
     assert_includes report, "fix     none: it differs"
-    assert_includes report, "next: no preload mends"
+    assert_includes report, "next: no preload removes"
   end
 
   def test_repetition_that_the_query_cache_answered_has_its_objects
@@ -100,23 +100,9 @@ class DiagnosisTest < Minitest::Test
   def test_the_next_step_depends_on_the_slowest_part
     assert_includes next_step(sql_ns: 90_000_000, duration_ns: 100_000_000), "EXPLAIN ANALYZE"
     assert_includes next_step(sql_ns: 1, allocated_objects: 50_000), "with a Castellan::Resource"
-    assert_includes next_step(sql_ns: 0, queries: 0, allocated_objects: 50_000), "nothing is read, and 50,000 objects are made: a profile"
-    assert_includes next_step(sql_ns: 1, allocated_objects: 500, duration_ns: 90_000_000), "stackprof"
+    assert_includes next_step(sql_ns: 0, queries: 0, allocated_objects: 50_000), "no query is sent, and 50,000 objects are allocated"
+    assert_includes next_step(sql_ns: 1, allocated_objects: 500, duration_ns: 90_000_000), "?profile=wall"
     assert_includes next_step(sql_ns: 1, allocated_objects: 500, duration_ns: 2_000_000), "nothing stands out"
-  end
-
-  def test_a_request_rendered_by_a_resource_is_not_advised_to_use_one
-    advice = next_step(sql_ns: 1, allocated_objects: 50_000, castellan: true)
-    refute_includes advice, "Castellan::Resource"
-    assert_includes advice, "cache :exact"
-  end
-
-  def test_an_examination_detects_a_rendered_document
-    things = document
-    with_document = Doctor::Examination.new(->(_env) { [200, {}, [things.call]] }, request, runs: 1, memory: false).call
-    assert_equal '{"data":[]}', with_document.body
-    assert_predicate with_document, :castellan?
-    refute_predicate Doctor::Examination.new(->(_env) { [200, {}, ["{}"]] }, request, runs: 1, memory: false).call, :castellan?
   end
 
   def test_the_first_request_is_discarded_and_the_median_is_reported
@@ -150,28 +136,17 @@ class DiagnosisTest < Minitest::Test
 
   def request = Doctor::RackRequest.new("/users")
 
-  def document
-    database = Sequel.sqlite
-    database.create_table(:things) { primary_key :id }
-    model = Class.new(Sequel::Model(database[:things]))
-    resource = Class.new(Castellan::Resource) do
-      type :things
-      model model
-    end
-    -> { resource.document(model.dataset).to_json }
-  end
-
   def finding(**fields)
     usual = { kind: :n_plus_one, count: 150, fingerprint: "select 1", location: "app/a.rb:1", parent_location: "app/b.rb:2",
               parent_count: 150, total_ns: 1_000_000, source: "user.name" }
     Castellan::Finding.new(**usual, **fields)
   end
 
-  def made(findings = [], castellan: false, left_out: nil, **measured)
+  def made(findings = [], left_out: nil, **measured)
     measurement = Castellan::Measurement.new(duration_ns: 7_795_400_000, sql_ns: 373_000_000, queries: 1_139, cached_queries: 0,
                                              allocated_objects: 744_989, allocated_bytes: 60_000_000, retained_objects: 1,
                                              retained_bytes: 120, response_bytes: 1_000, status: 200, **measured)
-    Made.new(request: request, measurement: measurement, runs: 3, findings: findings, castellan?: castellan, left_out: left_out)
+    Made.new(request: request, measurement: measurement, runs: 3, findings: findings, left_out: left_out)
   end
 
   def report_of(*findings) = Doctor::Diagnosis.new(made(findings), rows: { "users" => 1000 }).to_s

@@ -35,14 +35,14 @@ class RefusalsTest < Minitest::Test
   def test_unsuccessful_responses_are_explained_and_not_measured
     with_app({ "config.ru" => ANSWERS }) do |app|
       {
-        "/moved" => "answered 301, which is not measured: it redirects to /login; ask for that, or, if it is the place to sign in",
-        "/secure?a=b" => "it redirects to https (force_ssl); say that the request came that way: -H 'X-Forwarded-Proto: https'",
-        "/private" => "answered 401, which is not measured: it wants to know who asks; pass -H 'Authorization: …'",
+        "/moved" => "answered 301, which is not measured: it redirects to /login; request that, or, if it is the sign-in page",
+        "/secure?a=b" => "it redirects to https (force_ssl); pass -H 'X-Forwarded-Proto: https'",
+        "/private" => "answered 401, which is not measured: it requires authentication; pass -H 'Authorization: …'",
         "/conditional" => "leave out If-None-Match",
-        "/forbidden" => "the one who asks may not see this (it says: Not yours)",
-        "/nothing" => "answered 404, which is not measured: there is nothing at this path in this environment (it says: nothing)",
-        "/quoted" => "in this environment (it says: No route matches [GET] \"/quoted\" & more)",
-        "/failed" => "answered 500, which is not measured: it failed (it says: Sorry); look into its log",
+        "/forbidden" => "this user is not permitted to see it (the body: Not yours)",
+        "/nothing" => "answered 404, which is not measured: there is nothing at this path in this environment (the body: nothing)",
+        "/quoted" => "in this environment (the body: No route matches [GET] \"/quoted\" & more)",
+        "/failed" => "answered 500, which is not measured: it failed (the body: Sorry); look into its log",
         "/nil" => "raised an error, so there is nothing to measure: TypeError: the application answered with nil",
         "/later" => "GET /later: the application answered 429"
       }.each { |path, reason| assert_refused(path, reason, *called(app, path)) }

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "stringio"
+
 module Castellan
   module Doctor
     # Sends a request and reads the response to its end: `each`, or `call` for streaming bodies (Rack 3).
@@ -12,43 +14,9 @@ module Castellan
     class Answer
       # Rack environment keys in which frameworks store the exception behind an error page.
       ERRORS = %w[action_dispatch.exception sinatra.error].freeze
-
-      # Stream for streaming bodies; collects the bytes.
-      class Stream
-        # @return [String] the bytes that were written
-        attr_reader :bytes
-
-        def initialize
-          @bytes = String.new
-        end
-
-        def write(*chunks)
-          chunks.sum { |chunk| @bytes.concat(chunk.to_s.b) && chunk.to_s.bytesize }
-        end
-
-        def <<(chunk)
-          write(chunk)
-          self
-        end
-
-        # @return [nil] end of the client's input
-        def read(*) = nil
-
-        def flush = self
-
-        def close
-          @closed = true
-          nil
-        end
-        alias close_read close
-        alias close_write close
-
-        # @return [Boolean]
-        def closed? = @closed ? true : false
-      end
       # Rack environment key in which Rails' host authorization stores refused hosts.
       BLOCKED_HOSTS = "action_dispatch.blocked_hosts"
-      private_constant :ERRORS, :BLOCKED_HOSTS, :Stream
+      private_constant :ERRORS, :BLOCKED_HOSTS
 
       # @return [Integer, nil] nil if the application raised
       # @return [Hash{String => String}] names in lower case
@@ -56,33 +24,35 @@ module Castellan
       # @return [Exception, nil]
       attr_reader :status, :headers, :body, :error
 
-      # @param application [#call]
-      # @param env [Hash]
-      # @return [Answer] also for StandardError, ScriptError, SystemStackError and SystemExit, as {#error}
-      def self.to(application, env)
-        status, headers, body = checked(application.call(env))
-        new(status.to_i, headers, read(body, headers), env.values_at(*ERRORS).compact.first, blocked_hosts: env[BLOCKED_HOSTS])
-      rescue ScriptError, StandardError, SystemStackError, SystemExit => error
-        new(nil, {}, "", error)
-      end
+      class << self
+        # @param application [#call]
+        # @param env [Hash]
+        # @return [Answer] also for StandardError, ScriptError, SystemStackError and SystemExit, as {#error}
+        def to(application, env)
+          status, headers, body = checked(application.call(env))
+          new(status.to_i, headers, read(body, headers), env.values_at(*ERRORS).compact.first, blocked_hosts: env[BLOCKED_HOSTS])
+        rescue ScriptError, StandardError, SystemStackError, SystemExit => error
+          new(nil, {}, "", error)
+        end
 
-      def self.checked(response)
-        status, headers, body = response if response.respond_to?(:to_ary)
-        return response if status && headers.respond_to?(:each) && (body.respond_to?(:each) || body.respond_to?(:call))
+        private
 
-        raise TypeError, "the application answered with #{response.inspect}, which is no [status, headers, body] of Rack"
-      end
-      private_class_method :checked
+        def checked(response)
+          status, headers, body = response if response.respond_to?(:to_ary)
+          return response if status && headers.respond_to?(:each) && (body.respond_to?(:each) || body.respond_to?(:call))
 
-      def self.read(body, headers)
-        stream = Stream.new
-        streaming = headers["rack.hijack"] || (body unless body.respond_to?(:each))
-        streaming ? streaming.call(stream) : body.each { |chunk| stream << chunk }
-        stream.bytes
-      ensure
-        body.close if body.respond_to?(:close)
+          raise TypeError, "the application answered with #{response.inspect}, which is no [status, headers, body] of Rack"
+        end
+
+        def read(body, headers)
+          stream = StringIO.new.set_encoding(Encoding::BINARY)
+          streaming = headers["rack.hijack"] || (body unless body.respond_to?(:each))
+          streaming ? streaming.call(stream) : body.each { |chunk| stream.write(chunk) }
+          stream.string
+        ensure
+          body.close if body.respond_to?(:close)
+        end
       end
-      private_class_method :read
 
       def initialize(status, headers, body, error, blocked_hosts: nil)
         @blocked_hosts = blocked_hosts

@@ -48,7 +48,7 @@ module Castellan
       # @return [String]
       def next_step
         repeated || slow_sql || many_objects || slow ||
-          "nothing stands out; castellan load says how many such requests the server answers"
+          "nothing stands out; castellan load measures how many such requests per second the server answers"
       end
 
       private
@@ -119,7 +119,7 @@ module Castellan
       def places(group)
         group.group_by(&:location).flat_map do |place, same|
           source = same.first.source&.strip
-          [labelled("asked", "at #{place || "an unknown place"}"), *(labelled("", cut(source)) if source && !source.empty?),
+          [labelled("sent", "at #{place || "an unknown place"}"), *(labelled("", cut(source)) if source && !source.empty?),
            *same.map { |finding| labelled("", "#{Figures.count(finding.count)} × #{cut(finding.fingerprint.to_s)}") }]
         end
       end
@@ -143,7 +143,7 @@ module Castellan
         first = @groups.first.first
         return first.fix_refused if @groups.none? { |group| group.first.repeats? }
 
-        "no preload mends what is repeated; see above for what to ask at once instead"
+        "no preload removes the repetition; the findings above name what to query at once instead"
       end
 
       # The fix that saves the most time; all together only if that saves more than the best fix alone.
@@ -163,23 +163,18 @@ module Castellan
 
       def many_objects
         return if @measurement.allocated_objects < MANY_OBJECTS
-        if @examination.castellan?
-          return "a Castellan resource writes it already; what is left is to keep the document (cache :exact) or to send " \
-                 "less (page, fields)"
-        end
 
         made = "#{Figures.count(@measurement.allocated_objects)} objects"
-        return "nothing is read, and #{made} are made: a profile of the objects says where (stackprof)" if @measurement.queries.zero?
+        return "no query is sent, and #{made} are allocated: find the lines with ?profile=objects" if @measurement.queries.zero?
 
-        "no query is repeated, and the time goes into #{made}, models and hashes that are thrown away: render it from rows, with a " \
-          "Castellan::Resource"
+        "no query is repeated, and #{made} are allocated: render it from rows with a Castellan::Resource; if one renders it already, " \
+          "keep the document (cache :exact) or send less (page, fields)"
       end
 
       def slow
         return if @measurement.duration_ns < SLOW_NS
 
-        "no query is repeated and little is allocated: a profile of the time says where it goes, into computing or into waiting " \
-          "(stackprof, vernier; of the clock's time, not the processor's)"
+        "no query is repeated and little is allocated: find the lines with a profile of wall time (?profile=wall), which includes waiting"
       end
     end
   end

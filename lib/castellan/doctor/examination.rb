@@ -72,9 +72,6 @@ module Castellan
                     .map { |name| name.split(".").last }.uniq.sort
       end
 
-      # @return [Boolean] whether a Castellan document rendered the response
-      def castellan? = @castellan
-
       private
 
       # @return [Object, nil] what the block returned; nil if the limit left the step out
@@ -86,17 +83,11 @@ module Castellan
       # Uses a profiler session, so that the doctor and the profiler's page report the same findings.
       def watch
         session = Profile::Session.new
-        @castellan = renders_document? { Sandbox.rolled_back { session.record { respond } } }
+        Sandbox.rolled_back { session.record { respond } }
         @findings = session.findings
         @profile = session.finish
       ensure
         session&.close
-      end
-
-      def renders_document?
-        rendered = false
-        TracePoint.new(:call) { rendered = true }.enable(target: Document.instance_method(:initialize)) { yield }
-        rendered
       end
 
       def respond

@@ -38,29 +38,29 @@ module Castellan
 
       def reason
         case @answer.status
-        when 304 then "nothing has changed since the client asked last; leave out If-None-Match and If-Modified-Since"
+        when 304 then "the client has the current version; leave out If-None-Match and If-Modified-Since"
         when 300..399 then redirect(@answer.headers["location"].to_s)
-        when 401 then "it wants to know who asks; pass -H 'Authorization: …', or --curl with the command that the browser copies"
+        when 401 then "it requires authentication; pass -H 'Authorization: …', or --curl with the command that the browser copies"
         when 403 then forbidden
-        when 404 then "there is nothing at this path in this environment#{said}"
-        when 406, 415 then "it does not speak this media type; name one, -H 'Accept: application/json'#{said}"
-        when 429 then "it limits how often one may ask#{said}; raise the limit for this run"
-        when 500..599 then "it failed#{@answer.error ? ":#{error}" : "#{said}; look into its log, or try --env development"}"
-        else "it does not answer this request#{said}"
+        when 404 then "there is nothing at this path in this environment#{message}"
+        when 406, 415 then "it does not offer this media type; request another, -H 'Accept: application/json'#{message}"
+        when 429 then "it limits the rate of requests#{message}; raise the limit for this run"
+        when 500..599 then "it failed#{@answer.error ? ":#{error}" : "#{message}; look into its log, or try --env development"}"
+        else "it does not accept this request#{message}"
         end
       end
 
       def forbidden
-        return "the one who asks may not see this#{said}" unless @answer.host_blocked?
+        return "this user is not permitted to see it#{message}" unless @answer.host_blocked?
 
-        "its host check (config.hosts) refuses the host #{@request.host}; ask with one that it allows: --get https://app.example#{@request.path}"
+        "its host check (config.hosts) refuses the host #{@request.host}; use one that it allows: --get https://app.example#{@request.path}"
       end
 
       def redirect(location)
         if location == @request.url.sub(/\Ahttp:/i, "https:")
-          "it redirects to https (force_ssl); say that the request came that way: -H 'X-Forwarded-Proto: https'"
+          "it redirects to https (force_ssl); pass -H 'X-Forwarded-Proto: https'"
         else
-          "it redirects to #{location}; ask for that, or, if it is the place to sign in, pass -H 'Cookie: …' or -H 'Authorization: …'"
+          "it redirects to #{location}; request that, or, if it is the sign-in page, pass -H 'Cookie: …' or -H 'Authorization: …'"
         end
       end
 
@@ -82,11 +82,11 @@ module Castellan
           "or examine another one: --env development."
       end
 
-      def said
+      def message
         body = @answer.body.dup.force_encoding(Encoding::UTF_8).scrub
         plain = body.gsub(MARKUP, " ")
         text = (plain == body ? body : CGI.unescapeHTML(plain)).gsub(/\s+/, " ").strip
-        text.empty? ? "" : " (it says: #{text[0, 200]})"
+        text.empty? ? "" : " (the body: #{text[0, 200]})"
       end
     end
   end
