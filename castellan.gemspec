@@ -10,7 +10,7 @@ Gem::Specification.new do |spec|
   spec.description = <<~TEXT
     Castellan is for people who run a JSON API in Ruby and find one of its endpoints woefully slow. It finds repeated
     queries down to the line, renders JSON:API and nested JSON straight from database rows without model instances,
-    keeps documents and records behind HTTP validators, and measures every step in a ledger.
+    keeps documents behind HTTP validators, and measures every step.
   TEXT
   spec.license = "MIT"
   spec.required_ruby_version = ">= 3.1"

@@ -27,7 +27,6 @@ module Castellan
   autoload :Inflector, "castellan/inflector"
   autoload :Instrument, "castellan/instrument"
   autoload :Keeper, "castellan/keeper"
-  autoload :Ledger, "castellan/ledger"
   autoload :Load, "castellan/load"
   autoload :LoadTest, "castellan/load_test"
   autoload :Measurement, "castellan/measurement"

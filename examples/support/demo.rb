@@ -7,9 +7,9 @@
 #   puts replay.ledger.to_text
 require "castellan"
 require "castellan/load_test"
-require "castellan/ledger"
 require "castellan/nearest"
 require "castellan/public_url"
+require_relative "demo/ledger"
 require_relative "demo/story"
 require_relative "demo/comparison"
 require_relative "demo/watchdog"

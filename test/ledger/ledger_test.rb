@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "castellan/ledger"
+require_relative "../../examples/support/demo/ledger"
 require "json"
 
 class LedgerTest < Minitest::Test
@@ -12,7 +12,7 @@ class LedgerTest < Minitest::Test
   ].freeze
 
   def setup
-    @ledger = Castellan::Ledger.new
+    @ledger = Castellan::Demo::Ledger.new
   end
 
   def test_json_is_an_array_of_rows_with_every_field
@@ -21,7 +21,7 @@ class LedgerTest < Minitest::Test
     assert_equal [FIELDS], rows.map(&:keys)
     assert_equal [812.0, 1_139, 7_795, nil, nil, { "ruby" => "3.1.2" }],
                  rows.first.values_at("duration_ms", "queries", "story_value", "p99_ms", "verdict", "environment")
-    assert_equal [], JSON.parse(Castellan::Ledger.new.to_json)
+    assert_equal [], JSON.parse(Castellan::Demo::Ledger.new.to_json)
   end
 
   def test_a_duration_is_better_when_it_is_shorter
@@ -38,9 +38,9 @@ class LedgerTest < Minitest::Test
   end
 
   def test_the_tolerance_can_be_set
-    @ledger = Castellan::Ledger.new(tolerance: 0.5)
+    @ledger = Castellan::Demo::Ledger.new(tolerance: 0.5)
     assert_equal [nil, "same", "better"], verdicts(:duration_ms, 100.0, 70.0, 40.0)
-    assert_raises(Castellan::ConfigurationError) { Castellan::Ledger.new(tolerance: 5) }
+    assert_raises(Castellan::ConfigurationError) { Castellan::Demo::Ledger.new(tolerance: 5) }
   end
 
   def test_a_wrong_step_has_no_rank_and_nothing_is_compared_with_it
@@ -52,7 +52,7 @@ class LedgerTest < Minitest::Test
   end
 
   def test_a_reference_has_no_verdict_and_is_not_a_previous_step
-    ledger = Castellan::Ledger.new
+    ledger = Castellan::Demo::Ledger.new
     ledger.add(story: "posts", step: "naive", requests_per_s: 10)
     limit = ledger.add(story: "posts", step: "constant bytes", requests_per_s: 3_000, reference: true)
     assert_nil limit.verdict

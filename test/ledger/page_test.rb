@@ -2,7 +2,7 @@
 
 require "test_helper"
 require "support/browsing"
-require "castellan/ledger"
+require_relative "../../examples/support/demo/ledger"
 require "tmpdir"
 
 # The report in a browser draws charts, requests nothing, fits a phone, and is readable.
@@ -72,10 +72,10 @@ class LedgerPageTest < Minitest::Test
   end
 
   def test_hostile_texts_are_escaped
-    ledger = Castellan::Ledger.new
+    ledger = Castellan::Demo::Ledger.new
     ledger.add(story: HOSTILE, step: HOSTILE, duration_ms: 5.0, finding: HOSTILE, code: HOSTILE, wrong: HOSTILE)
     ledger.add(story: HOSTILE, step: "other", duration_ms: 4.0)
-    show(Castellan::Ledger::ReportFiles.new(ledger, title: HOSTILE, environment: { HOSTILE => HOSTILE })) do |page|
+    show(Castellan::Demo::Ledger::ReportFiles.new(ledger, title: HOSTILE, environment: { HOSTILE => HOSTILE })) do |page|
       assert_equal HOSTILE, page.title
       assert_equal [0, 0], page.evaluate("[document.images.length, document.querySelectorAll('b').length]")
       assert_equal [[true, true]], page.evaluate(DRAWN)
@@ -89,15 +89,15 @@ class LedgerPageTest < Minitest::Test
   end
 
   def report
-    ledger = Castellan::Ledger.new
+    ledger = Castellan::Demo::Ledger.new
     add(ledger, "users", :duration_ms, { "baseline" => 812.0, "includes of two, as told" => 640.0,
                                          "every association the finding named" => 121.7,
                                          "a record cache that is slower" => 160.0, "Castellan resource" => 3.9 })
     add(ledger, "posts", :requests_per_s, { "naive" => 9.18, "304" => 231.0, "perforated" => 33.0, "Castellan" => 1_410.0 })
-    Castellan::Ledger::ReportFiles.new(ledger, commands: ["bin/demo"], environment: { "ruby" => "3.1.2" },
-                                               targets: [{ title: "rate", goal: "60 %", measured: "52 %", reached: false },
-                                                         { title: "time", goal: "30 ×", measured: "41 ×", reached: true },
-                                                         { title: "PostgreSQL", goal: "30 ×", measured: nil, reached: nil }])
+    Castellan::Demo::Ledger::ReportFiles.new(ledger, commands: ["bin/demo"], environment: { "ruby" => "3.1.2" },
+                                                     targets: [{ title: "rate", goal: "60 %", measured: "52 %", reached: false },
+                                                               { title: "time", goal: "30 ×", measured: "41 ×", reached: true },
+                                                               { title: "PostgreSQL", goal: "30 ×", measured: nil, reached: nil }])
   end
 
   def add(ledger, story, figure, steps)

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
 require "test_helper"
-require "castellan/ledger"
+require_relative "../../examples/support/demo/ledger"
 
 class LedgerTextTest < Minitest::Test
   def setup
-    @ledger = Castellan::Ledger.new
+    @ledger = Castellan::Demo::Ledger.new
     @ledger.add(story: "users", step: "baseline", duration_ms: 812.0, queries: 1_139, allocated_bytes: 60_000_000, retained_bytes: 9)
     @ledger.add(story: "users", step: "bad \e[31mstep", duration_ms: 90.0, wrong: "users/3: roles")
   end

@@ -78,7 +78,7 @@ module Castellan
       # @return [Integer, nil] nanoseconds, see {Histogram#percentile}
       def percentile(percent) = @counts.histogram.percentile(percent)
 
-      # @return [Hash{Symbol => Numeric, nil}] fields of {Ledger::Row}
+      # @return [Hash{Symbol => Numeric, nil}] rounded figures
       def to_h
         {
           requests_per_s: rate.round(2), mean_ms: ms(@counts.histogram.mean), min_ms: ms(@counts.histogram.min),
