@@ -50,7 +50,7 @@ class CurlCommandTest < Minitest::Test
 
   def test_a_command_with_a_body_or_an_unknown_option_raises
     ["-d x=1", "-dx=1", "--data-raw '{}'", "--json '{}'", "-F a=b", "--data-binary=@file", "-T file", "-sd x"].each do |body|
-      assert_includes refused("curl /x #{body}"), "the doctor sends GET and HEAD without a body"
+      assert_includes refused("curl /x #{body}"), "it sends GET and HEAD only, without a body"
     end
     assert_includes refused("curl /x --proxy p"), "invalid option: --proxy"
     assert_includes refused("curl -X POST /x"), "GET and HEAD only, not POST"

@@ -33,7 +33,8 @@ module Castellan
 
           RackRequest.new(url.match?(%r{\A(?:https?://|/)}i) ? url : "http://#{url}", headers: headers, **verb)
         rescue OptionParser::ParseError => error
-          raise Error, "the curl command cannot be used: #{error.message}; the doctor sends GET and HEAD without a body, many times"
+          raise Error, "the curl command cannot be used: #{error.message}; the doctor repeats a request, " \
+                       "so it sends GET and HEAD only, without a body"
         end
 
         private
