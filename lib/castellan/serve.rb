@@ -21,6 +21,8 @@ module Castellan
   module Serve
     # Autoloaded, because few applications use them, or they need a gem.
     autoload :Idempotency, "castellan/serve/idempotency"
+    autoload :OpenApi, "castellan/serve/open_api"
+    autoload :Schemas, "castellan/serve/schemas"
     autoload :Jwt, "castellan/serve/jwt"
   end
 end

@@ -76,6 +76,7 @@ module Castellan
         @authentication = builder.authentication
         @challenge = builder.challenge
         @idempotency = builder.once
+        @description = builder.description
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
           check(resource)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?)]
@@ -135,7 +136,7 @@ module Castellan
       def respond(env)
         script_name!(env["SCRIPT_NAME"]) unless env["SCRIPT_NAME"].to_s.empty?
         path = env["PATH_INFO"].to_s
-        endpoint, id, *rest = @endpoints[path] || (@operations if path == @operations_path) || route(ClientText.utf8(path))
+        endpoint, id, *rest = @endpoints[path] || special(path) || route(ClientText.utf8(path))
         return ErrorDocument.response(404, "there is nothing at this path") unless endpoint
 
         if @authentication
@@ -149,8 +150,16 @@ module Castellan
         ErrorDocument.of(error)
       end
 
+      def special(path)
+        return @operations if path == @operations_path
+
+        @description if path == @description&.path
+      end
+
       def perform(env, viewer, endpoint, id, rest)
         return @operations.call(env, viewer) if endpoint.equal?(@operations)
+        return @description.call(env, viewer, @endpoints, operations_path: @operations_path, authenticated: !@authentication.nil?) \
+          if endpoint.equal?(@description)
         return endpoint.call(env, viewer, id) if rest.empty? && ALLOWED.include?(env["REQUEST_METHOD"])
 
         @routes.fetch(endpoint).call(env, viewer, id, *rest)

@@ -10,13 +10,20 @@ module Castellan
     #   }
     module Options
       # @return [Idempotency, nil]
-      attr_reader :once
+      # @return [OpenApi, nil]
+      attr_reader :once, :description
 
       # Accepts Idempotency-Key with POST, see {Idempotency}. Needs `authenticate` before it.
       def idempotency(**options, &namespace)
         refuse("idempotency needs authenticate before it, because each viewer has keys of its own") unless authentication
 
         @once = Idempotency.new(**options, &namespace)
+      end
+
+      # Describes the application in OpenAPI 3.1 at `/openapi.json`, see {OpenApi}.
+      # @param options `title:`, `version:` of the API, `at:`, the path
+      def openapi(**options)
+        @description = OpenApi.new(**options)
       end
     end
   end

@@ -1,0 +1,276 @@
+# frozen_string_literal: true
+
+require "digest"
+require "json"
+
+module Castellan
+  module Serve
+    # Describes an application in OpenAPI 3.1, from its declarations.
+    #
+    #   Castellan.app {
+    #     openapi title: "Library", version: "1.0"   # GET /openapi.json
+    #     resource PostResource
+    #   }
+    #
+    # Each viewer gets what that viewer may see and write: hidden members and members that others may write are left out. With
+    # `authenticate`, a client without a viewer gets a 401.
+    class OpenApi
+      Mounted = Struct.new(:path, :resource, :definition, :writes)
+      PARAMETERS = { "id" => { "name" => "id", "in" => "path", "required" => true, "schema" => { "type" => "string" } } }.freeze
+      ERROR = {
+        "type" => "object", "required" => ["errors"], "properties" => { "errors" => { "type" => "array", "items" => {
+          "type" => "object", "properties" => {
+            "status" => { "type" => "string" }, "title" => { "type" => "string" }, "detail" => { "type" => "string" },
+            "code" => { "type" => "string" }, "source" => { "type" => "object" }
+          }
+        } } }
+      }.freeze
+      PROBLEMS = {
+        "BadRequest" => "The request is malformed, or asks for what is not declared.", "Unauthorized" => "A valid token is needed.",
+        "Forbidden" => "The viewer may not do this.", "NotFound" => "There is no such resource.",
+        "Conflict" => "The request conflicts with what is stored.", "Unprocessable" => "A value is not valid."
+      }.freeze
+      STATUSES = { "400" => "BadRequest", "401" => "Unauthorized", "403" => "Forbidden", "404" => "NotFound", "409" => "Conflict",
+                   "422" => "Unprocessable" }.freeze
+      PLAIN = /[^A-Za-z0-9._-]/
+      private_constant :Mounted, :PARAMETERS, :ERROR, :PROBLEMS, :STATUSES, :PLAIN
+
+      # @return [String] the path
+      attr_reader :path
+
+      # @param title [String]
+      # @param version [String] of the API
+      # @param at [String] the path
+      def initialize(title: "API", version: "1.0", at: "openapi.json")
+        @title = title
+        @version = version
+        @path = "/#{at}".squeeze("/")
+        freeze
+      end
+
+      # @param env [Hash] Rack's environment
+      # @param viewer [Object, nil]
+      # @param endpoints [Hash{String => Endpoint}] by path
+      # @param operations_path [String, nil] of the Atomic Operations extension
+      # @param authenticated [Boolean]
+      # @return [Array] Rack's response
+      def call(env, viewer, endpoints, operations_path:, authenticated:)
+        return ErrorDocument.response(405, "only GET, HEAD are answered here", "allow" => "GET, HEAD") \
+          unless App::ALLOWED.include?(env["REQUEST_METHOD"])
+
+        described = describe(env["SCRIPT_NAME"].to_s, viewer, endpoints, operations_path: operations_path, authenticated: authenticated)
+        body = JSON.generate(described)
+        etag = %("#{Digest::SHA256.hexdigest(body)[0, 32]}")
+        headers = { "etag" => etag, "cache-control" => authenticated ? "private, no-cache" : "public, no-cache" }
+        headers["vary"] = "authorization" if authenticated
+        return [304, headers, []] if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :not_modified
+
+        [200, headers.merge("content-type" => "application/json", "content-length" => body.bytesize.to_s), [body]]
+      end
+
+      # @param prefix [String] the path that the application is mounted at
+      # @return [Hash] the OpenAPI document
+      def describe(prefix, viewer, endpoints, operations_path: nil, authenticated: false)
+        Description.new(viewer, endpoints, operations_path, authenticated).to_h(@title, @version, prefix)
+      end
+
+      # The document for one viewer.
+      class Description
+        def initialize(viewer, endpoints, operations_path, authenticated)
+          @viewer = viewer
+          @schemas = Schemas.new(viewer: viewer)
+          @operations_path = operations_path
+          @authenticated = authenticated
+          @mounted = endpoints.map do |path, endpoint|
+            Mounted.new(path, endpoint.resource, endpoint.resource.definition, Writes.new(endpoint, path))
+          end
+          @definitions = @mounted.each_with_object([]) { |one, found| reach(one.definition, found) }
+          @names = names
+        end
+
+        def to_h(title, version, prefix)
+          document = { "openapi" => "3.1.0", "info" => { "title" => title, "version" => version },
+                       "servers" => [{ "url" => prefix.empty? ? "/" : prefix }], "paths" => paths, "components" => components }
+          document["security"] = [{ "bearer" => [] }] if @authenticated
+          document
+        end
+
+        private
+
+        def reach(definition, found)
+          return if found.include?(definition)
+
+          found << definition
+          @schemas.visible(definition, definition.relationships).each { |one| one.definitions.each { |other| reach(other, found) } }
+        end
+
+        # Two resources may have one type; two types may differ in characters that a name cannot have.
+        def names
+          @definitions.each_with_object({}.compare_by_identity) do |definition, found|
+            plain = definition.type.gsub(PLAIN, "_")
+            number = found.values.count { |name| name == plain || name.start_with?("#{plain}-") }
+            found[definition] = number.zero? ? plain : "#{plain}-#{number + 1}"
+          end
+        end
+
+        def components
+          schemas = { "error" => ERROR }
+          @definitions.each do |definition|
+            schemas[@names[definition]] = @schemas.read(definition)
+            Resource::Writing::ACTIONS.each do |action|
+              written = @schemas.write(definition, action) and schemas["#{@names[definition]}.#{action}"] = written
+            end
+          end
+          problems = PROBLEMS.transform_values { |text| response(text, { "$ref" => "#/components/schemas/error" }) }
+          { "schemas" => schemas, "responses" => problems, "parameters" => PARAMETERS,
+            **(@authenticated ? { "securitySchemes" => { "bearer" => { "type" => "http", "scheme" => "bearer" } } } : {}) }
+        end
+
+        def paths
+          found = @mounted.each_with_object({}) do |one, paths|
+            paths[one.path] = collection(one)
+            paths["#{one.path}/{id}"] = single(one)
+            @schemas.visible(one.definition, one.definition.relationships).each { |relationship| related(paths, one, relationship) }
+          end
+          @operations_path ? found.merge(@operations_path => { "post" => operations }) : found
+        end
+
+        def collection(one)
+          { "get" => operation("list", one, parameters: query(one.definition, list: true),
+                                            ok: ["200", many(one.definition)], problems: %w[400]),
+            "post" => (written("create", one, :create, "201") if writable?(one, :create)) }.compact
+        end
+
+        def single(one)
+          { "parameters" => [id], "get" => operation("read", one, parameters: query(one.definition, list: false),
+                                                                  ok: ["200", document(ref(one.definition))], problems: %w[400 404]),
+            "patch" => (written("update", one, :update, "200") if writable?(one, :update)),
+            "delete" => (operation("delete", one, ok: ["204"], problems: %w[403 404 409]) if one.definition.writing.any?(:delete)) }.compact
+        end
+
+        def writable?(one, action)
+          @schemas.writable(one.definition, action).any?
+        end
+
+        def written(name, one, action, status)
+          body = document({ "$ref" => "#/components/schemas/#{@names[one.definition]}.#{action}" })
+          problems = %w[400 403 409 422] + (action == :update ? %w[404] : [])
+          operation(name, one, body: body, ok: [status, document(ref(one.definition))], problems: problems.sort)
+        end
+
+        def related(paths, one, relationship)
+          path = "#{one.path}/{id}"
+          if followed?(relationship)
+            data = relationship.to_many? ? many(relationship.definition) : document(one_of(relationship))
+            paths["#{path}/#{relationship.key}"] = {
+              "parameters" => [id], "get" => operation("related", one, relationship: relationship, ok: ["200", data], problems: %w[400 404])
+            }
+          end
+          linkage = document(@schemas.linkage(relationship))
+          paths["#{path}/relationships/#{relationship.key}"] = {
+            "parameters" => [id], "get" => operation("linkage", one, relationship: relationship, ok: ["200", linkage], problems: %w[404]),
+            **changes(one, relationship, linkage)
+          }
+        end
+
+        def changes(one, relationship, linkage)
+          return {} unless @schemas.writable(one.definition, :update).include?(relationship.name)
+
+          one.writes.allowed(single: true, relationship: relationship).to_h do |method|
+            [method.downcase, operation("#{method.downcase}_linkage", one, relationship: relationship, body: linkage, ok: ["204"],
+                                                                           problems: %w[400 403 404 409 422])]
+          end
+        end
+
+        def followed?(relationship)
+          relationship.includable? && relationship.block.nil? && !(relationship.polymorphic? && relationship.to_many?)
+        end
+
+        def operation(name, one, ok:, problems:, parameters: [], body: nil, relationship: nil)
+          status, schema = ok
+          content = schema ? response("Success", schema) : { "description" => "Success" }
+          problems = [*problems, *("401" if @authenticated)].sort.to_h do |code|
+            [code, { "$ref" => "#/components/responses/#{STATUSES.fetch(code)}" }]
+          end
+          { "operationId" => [name, one.path.delete_prefix("/").gsub(PLAIN, "_"), relationship&.key].compact.join("-"),
+            "tags" => [one.definition.type], **(parameters.empty? ? {} : { "parameters" => parameters }),
+            **(body ? { "requestBody" => { "required" => true, "content" => content(body) } } : {}),
+            "responses" => { status => content, **problems } }
+        end
+
+        def operations
+          body = { "type" => "object", "required" => ["atomic:operations"],
+                   "properties" => { "atomic:operations" => { "type" => "array", "items" => { "type" => "object" } } } }
+          result = { "type" => "object", "properties" => { "atomic:results" => { "type" => "array", "items" => { "type" => "object" } } } }
+          problems = %w[400 403 404 409 422].to_h { |code| [code, { "$ref" => "#/components/responses/#{STATUSES.fetch(code)}" }] }
+          { "operationId" => "operations",
+            "requestBody" => { "required" => true, "content" => { Operations::MEDIA_TYPE => { "schema" => body } } },
+            "responses" => { "200" => { "description" => "Success", "content" => { Operations::MEDIA_TYPE => { "schema" => result } } },
+                             "204" => { "description" => "Success" }, **problems } }
+        end
+
+        def query(definition, list:)
+          hidden = definition.hidden_from(@viewer).map(&:to_s)
+          include = @schemas.visible(definition, definition.relationships).select(&:includable?).map(&:key)
+          members = [*@schemas.visible(definition, definition.attributes),
+                     *@schemas.visible(definition, definition.relationships)].map(&:key)
+          found = [names_of("fields[#{definition.type}]", members)]
+          found << parameter("include", { "type" => "string" }, "Paths of #{include.join(", ")}") if include.any?
+          return found unless list
+
+          sorts = (definition.sorts.keys - hidden).flat_map { |name| [name, "-#{name}"] }
+          found << names_of("sort", sorts) if sorts.any?
+          found.concat((definition.filters.keys - hidden).map { |name| parameter("filter[#{name}]", { "type" => "string" }) })
+          found.concat(pages(definition.paging)) if definition.paging
+          found
+        end
+
+        def pages(paging)
+          [parameter("page[number]", { "type" => "integer", "minimum" => 1 }),
+           parameter("page[size]", { "type" => "integer", "minimum" => 1, "maximum" => paging.max_size, "default" => paging.size })]
+        end
+
+        def names_of(name, values)
+          schema = { "type" => "array", "items" => { "type" => "string", "enum" => values } }
+          { **parameter(name, schema), "style" => "form", "explode" => false }
+        end
+
+        def parameter(name, schema, description = nil)
+          { "name" => name, "in" => "query", "description" => description, "schema" => schema }.compact
+        end
+
+        def id
+          { "$ref" => "#/components/parameters/id" }
+        end
+
+        def ref(definition)
+          { "$ref" => "#/components/schemas/#{@names[definition]}" }
+        end
+
+        def one_of(relationship)
+          { "oneOf" => [*relationship.definitions.map { |definition| ref(definition) }, { "type" => "null" }] }
+        end
+
+        def many(definition)
+          document({ "type" => "array", "items" => ref(definition) })
+        end
+
+        def document(data)
+          { "type" => "object", "required" => ["data"], "properties" => {
+            "data" => data, "included" => { "type" => "array", "items" => { "type" => "object" } },
+            "links" => { "type" => "object" }, "meta" => { "type" => "object" }
+          } }
+        end
+
+        def response(text, schema)
+          { "description" => text, "content" => content(schema) }
+        end
+
+        def content(schema)
+          { HTTP::Negotiation::JSON_API => { "schema" => schema } }
+        end
+      end
+      private_constant :Description
+    end
+  end
+end

@@ -1,0 +1,117 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serve
+    # JSON Schemas (2020-12) of resources: what one viewer reads, and what that viewer may write.
+    #
+    #   schemas = Schemas.new(viewer: nil)
+    #   schemas.read(PostResource.definition)    # => { "type" => "object", "properties" => { "type" => …, "attributes" => … } }
+    #   schemas.write(PostResource.definition, :create)
+    #
+    # A column has its database's type. What Ruby code returns may be anything.
+    class Schemas
+      TYPES = {
+        integer: { "type" => "integer" }, float: { "type" => "number" }, decimal: { "type" => %w[number string] },
+        boolean: { "type" => "boolean" }, string: { "type" => "string" }, text: { "type" => "string" }, citext: { "type" => "string" },
+        uuid: { "type" => "string", "format" => "uuid" }, date: { "type" => "string", "format" => "date" },
+        datetime: { "type" => "string", "format" => "date-time" }, timestamptz: { "type" => "string", "format" => "date-time" },
+        time: { "type" => "string" }
+      }.freeze
+      ANYTHING = {}.freeze
+      ID = { "type" => "string" }.freeze
+      private_constant :TYPES, :ANYTHING, :ID
+
+      # @param viewer [Object, nil]
+      def initialize(viewer:)
+        @viewer = viewer
+      end
+
+      # @return [Hash] the schema of a resource object as a response has it
+      def read(definition)
+        attributes = visible(definition, definition.attributes).to_h { |one| [one.key, column(definition, one)] }
+        relationships = visible(definition, definition.relationships).to_h { |one| [one.key, member(linkage(one), required: [])] }
+        resource_object(definition, %w[type id], "id" => ID, "attributes" => object(attributes), "relationships" => object(relationships),
+                                                 "links" => object({}), "meta" => object({}))
+      end
+
+      # @param action [Symbol] :create or :update
+      # @return [Hash, nil] the schema of a resource object as a request has it; nil if this viewer may write nothing
+      def write(definition, action)
+        names = writable(definition, action)
+        return if names.empty?
+
+        attributes = (names - definition.relationships.keys - [:id]).to_h do |name|
+          attribute = definition.attributes[name]
+          [attribute&.key || name.to_s, attribute ? column(definition, attribute) : type(definition, name)]
+        end
+        relationships = definition.relationships.values_at(*(names & definition.relationships.keys)).to_h do |one|
+          [one.key, member(linkage(one), required: ["data"])]
+        end
+        identity = action == :update ? %i[id] : [:lid, *(:id if names.include?(:id))]
+        parts = { "attributes" => attributes, "relationships" => relationships }.reject { |_, one| one.empty? }
+        properties = identity.to_h { |name| [name.to_s, ID] }.merge(parts.transform_values { |one| object(one, closed: true) })
+        resource_object(definition, ["type", *("id" if action == :update)], **properties)
+      end
+
+      # @param action [Symbol] :create or :update
+      # @return [Array<Symbol>] what this viewer may write
+      def writable(definition, action)
+        definition.writing.names(action, @viewer) - definition.hidden_from(@viewer)
+      end
+
+      # @return [Hash] the schema of a relationship's data
+      def linkage(relationship)
+        one = identifier(relationship.definitions.map(&:type).uniq)
+        relationship.to_many? ? { "type" => "array", "items" => one } : { "oneOf" => [one, { "type" => "null" }] }
+      end
+
+      # @return [Array<Resource::Attribute, Resource::Relationship>] the members that are not hidden from the viewer
+      def visible(definition, members)
+        members.except(*definition.hidden_from(@viewer)).values
+      end
+
+      private
+
+      def column(definition, attribute)
+        attribute.source == :column ? type(definition, attribute.columns.first) : ANYTHING
+      end
+
+      # A table that cannot be read, or a model of neither ORM, has no types.
+      def type(definition, name)
+        type = Write::Models.for(definition.model).type(name)
+        one = type.allowed ? { "enum" => type.allowed } : TYPES[type.name]
+        return ANYTHING unless one
+        return nullable("type" => "array", "items" => nullable(one)) if type.array
+
+        nullable(one)
+      rescue ConfigurationError
+        ANYTHING
+      end
+
+      def nullable(schema)
+        return { "enum" => [*schema["enum"], nil] } if schema["enum"]
+
+        schema.merge("type" => [*schema["type"], "null"])
+      end
+
+      def resource_object(definition, required, **properties)
+        { "type" => "object", "required" => required, "properties" => { "type" => { "const" => definition.type }, **properties } }
+      end
+
+      def identifier(types)
+        { "type" => "object", "required" => %w[type id], "properties" => { "type" => { "enum" => types }, "id" => ID } }
+      end
+
+      def member(data, required:)
+        { "type" => "object", "properties" => { "data" => data }, **(required.any? ? { "required" => required } : {}) }
+      end
+
+      def object(properties, closed: false)
+        schema = { "type" => "object" }
+        schema["properties"] = properties if properties.any?
+        schema["additionalProperties"] = false if closed
+        schema
+      end
+    end
+  end
+end

@@ -1,0 +1,124 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "rack"
+require "rack/lint"
+require "rack/mock_request"
+require "serve/journal"
+require "support/npm"
+
+# `/openapi.json`: what is in it for whom, that it is valid, and that documents are as it says.
+module OpenApiContract
+  def setup
+    journal.fill
+  end
+
+  def test_paths_and_methods_are_those_that_are_answered
+    document = describe
+    assert_equal ["3.1.0", { "title" => "Journal", "version" => "2.1" }, [{ "url" => "/api" }]],
+                 document.values_at("openapi", "info", "servers")
+    assert_equal %w[get post], document["paths"]["/posts"].keys
+    assert_equal %w[parameters get patch delete], document["paths"]["/posts/{id}"].keys
+    assert_equal %w[parameters get patch], document["paths"]["/posts/{id}/relationships/writer"].keys
+    assert_equal %w[parameters get patch post delete], document["paths"]["/posts/{id}/relationships/tags"].keys
+    assert_equal %w[parameters get], document["paths"]["/posts/{id}/tags"].keys
+    refute_includes document["paths"]["/writers/{id}"].keys, "delete"
+    assert_includes document["paths"].keys, "/operations"
+    answered = document["paths"].select { |path, _| path.scan("{").empty? && path != "/operations" }.keys
+    assert_equal([200], answered.map { |path| call(path).status }.uniq)
+  end
+
+  def test_types_are_those_of_the_columns
+    attributes = describe["components"]["schemas"]["posts"]["properties"]["attributes"]["properties"]
+    assert_equal [{ "type" => %w[string null] }, { "type" => %w[integer null] }, { "type" => %w[boolean null] },
+                  { "type" => %w[string null], "format" => "date" }, { "type" => %w[string null], "format" => "date-time" }, {}],
+                 attributes.values_at("title", "rating", "pinned", "published_on", "published_at", "writer_name")
+  end
+
+  def test_a_viewer_sees_what_that_viewer_may_write
+    writable = ->(**env) { describe(**env)["components"]["schemas"]["posts.create"]["properties"]["attributes"]["properties"].keys }
+    assert_equal %w[slug], writable.call - writable.call("HTTP_AUTHORIZATION" => "2")
+    assert_equal 401, call("/openapi.json", "HTTP_AUTHORIZATION" => "none").status
+  end
+
+  def test_hidden_members_are_left_out
+    all, few = [{}, { "HTTP_AUTHORIZATION" => "1" }].map { |env| describe(**env) }
+    assert_equal [true, false], [all, few].map { |document| document.to_json.include?("secret") }
+    assert_equal [true, false], [all, few].map { |document| document["paths"].key?("/posts/{id}/comments") }
+    assert_equal [true, false], [all, few].map { |document|
+      document["components"]["schemas"]["posts.create"]["properties"]["relationships"]["properties"].key?("comments")
+    }
+  end
+
+  def test_the_response_is_revalidated
+    response = call("/openapi.json")
+    assert_equal ["application/json", "private, no-cache", "authorization"],
+                 response.headers.values_at("content-type", "cache-control", "vary")
+    assert_equal 304, call("/openapi.json", "HTTP_IF_NONE_MATCH" => response["etag"]).status
+    assert_equal [405, "GET, HEAD"], [call("/openapi.json", "REQUEST_METHOD" => "POST").status,
+                                      call("/openapi.json", "REQUEST_METHOD" => "POST")["allow"]]
+    models = journal.models
+    assert_equal 404, Rack::MockRequest.new(Castellan.app { resource models::TagResource }).get("/openapi.json").status
+  end
+
+  def test_a_public_validator_accepts_it_and_the_documents_fit
+    large_runs_only
+    skip "needs node and npm" unless Castellan::Npm.available?
+    Dir.mktmpdir do |dir|
+      write_files(dir, { "openapi.json" => describe.to_json, "samples.json" => JSON.generate(samples) })
+      output, passed = Castellan::Npm.run("@seriousme/openapi-schema-validator@2.11.0", "ajv@8.20.0", "ajv-formats@3.0.1",
+                                          script: File.join(__dir__, "open_api.mjs"),
+                                          arguments: %w[openapi.json samples.json].map { |name| File.join(dir, name) })
+      assert passed, output
+      result = JSON.parse(output.lines.last)
+      assert result["valid"], JSON.pretty_generate(result["errors"])
+      assert_equal [true, true, true, false, false], result["checks"]
+    end
+  end
+
+  private
+
+  # A schema and a value that fits, or does not.
+  def samples
+    posts = JSON.parse(call("/posts").body)["data"]
+    created = { type: "posts", attributes: { title: "New", rating: 3, published_on: "2026-01-31" },
+                relationships: { writer: { data: nil } } }
+    [["/components/schemas/posts", posts.first], ["/components/schemas/posts", posts.last], ["/components/schemas/posts.create", created],
+     ["/components/schemas/posts.create", { **created, attributes: { rating: "3" } }],
+     ["/components/schemas/posts.update", { type: "posts", id: "1", attributes: { slug: "x" } }]]
+  end
+
+  def describe(**env) = JSON.parse(call("/openapi.json", "SCRIPT_NAME" => "/api", **env).body)
+
+  def call(path, **env) = Rack::MockResponse[*app.call(Rack::MockRequest.env_for(path).merge(env.transform_keys(&:to_s)))]
+
+  def app
+    @app ||= begin
+      models = journal.models
+      posts = Class.new(models::PostResource) do
+        attribute :secret, from: "writer.name", if: ->(viewer) { viewer.zero? }
+        has_many :comments, resource: models::CommentResource, if: ->(viewer) { viewer.zero? }
+        filter :secret, from: "writer.name"
+      end
+      Rack::Lint.new(Castellan.app do
+        authenticate { |env| env.fetch("HTTP_AUTHORIZATION", "0").then { |text| text == "none" ? nil : text.to_i } }
+        openapi title: "Journal", version: "2.1"
+        resource posts
+        %w[Writer Tag].each { |name| resource models.const_get("#{name}Resource") }
+        operations
+      end)
+    end
+  end
+end
+
+class OpenApiOnActiveRecordTest < Minitest::Test
+  include OpenApiContract
+
+  def journal = Journal.active_record(:sqlite)
+end
+
+class OpenApiOnSequelTest < Minitest::Test
+  include OpenApiContract
+
+  def journal = Journal.sequel(:sqlite)
+end
