@@ -10,8 +10,10 @@ module Castellan
     autoload :DoctorCommand, "castellan/cli/doctor_command"
     autoload :LoadCommand, "castellan/cli/load_command"
     autoload :NewCommand, "castellan/cli/new_command"
+    autoload :TypeScript, "castellan/cli/type_script"
+    autoload :TypesCommand, "castellan/cli/types_command"
 
-    COMMANDS = { "doctor" => :DoctorCommand, "load" => :LoadCommand, "new" => :NewCommand }.freeze
+    COMMANDS = { "doctor" => :DoctorCommand, "load" => :LoadCommand, "new" => :NewCommand, "types" => :TypesCommand }.freeze
     ALIASES = { "siege" => "load" }.freeze
     private_constant :COMMANDS, :ALIASES
 

@@ -22,8 +22,10 @@ module Castellan
       private_constant :TYPES, :ANYTHING, :ID
 
       # @param viewer [Object, nil]
-      def initialize(viewer:)
+      # @param all [Boolean] whether to describe what some viewer reads and writes, in place of this one
+      def initialize(viewer: nil, all: false)
         @viewer = viewer
+        @all = all
       end
 
       # @return [Hash] the schema of a resource object as a response has it
@@ -56,6 +58,8 @@ module Castellan
       # @param action [Symbol] :create or :update
       # @return [Array<Symbol>] what this viewer may write
       def writable(definition, action)
+        return definition.writing.rules.select { |rule| rule.actions.include?(action) }.flat_map(&:names).uniq if @all
+
         definition.writing.names(action, @viewer) - definition.hidden_from(@viewer)
       end
 
@@ -67,7 +71,7 @@ module Castellan
 
       # @return [Array<Resource::Attribute, Resource::Relationship>] the members that are not hidden from the viewer
       def visible(definition, members)
-        members.except(*definition.hidden_from(@viewer)).values
+        @all ? members.values : members.except(*definition.hidden_from(@viewer)).values
       end
 
       private

@@ -1,0 +1,92 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  module CLI
+    # Writes the schemas of resources as TypeScript.
+    #
+    #   puts TypeScript.new([PostResource.definition])   # export interface Post { type: "posts"; … }
+    #
+    # `Post` is what a response has, `NewPost` and `PostChanges` what a request may have.
+    class TypeScript
+      HEAD = <<~TS
+        // Written by `castellan types` from the application's resources. Do not edit.
+
+        export interface Document<Data, Included = Resource> {
+          data: Data;
+          included?: Included[];
+          links?: Record<string, string | null>;
+          meta?: Record<string, unknown>;
+        }
+
+        export interface ErrorDocument {
+          errors: {
+            status?: string;
+            code?: string;
+            title?: string;
+            detail?: string;
+            source?: { pointer?: string; parameter?: string; header?: string };
+          }[];
+        }
+      TS
+      WORD = /\A[A-Za-z_$][\w$]*\z/
+      private_constant :HEAD, :WORD
+
+      # @param definitions [Array<Resource::Definition>]
+      def initialize(definitions)
+        @definitions = definitions
+        @schemas = Serve::Schemas.new(all: true)
+      end
+
+      # @return [String]
+      def to_s
+        names = @definitions.map { |definition| name(definition) }
+        [HEAD, *@definitions.map { |definition| interfaces(definition) }, "export type Resource = #{names.join(" | ")};"].join("\n")
+      end
+
+      private
+
+      def name(definition)
+        definition.name.delete_suffix("Resource").gsub("::", "")
+      end
+
+      def interfaces(definition)
+        name = name(definition)
+        { name => @schemas.read(definition), "New#{name}" => @schemas.write(definition, :create),
+          "#{name}Changes" => @schemas.write(definition, :update) }.compact.map { |one, schema|
+          "export interface #{one} #{type(schema)}\n"
+        }.join("\n")
+      end
+
+      def type(schema, depth = 1)
+        return JSON.generate(schema["const"]) if schema.key?("const")
+        return schema["enum"].map { |value| JSON.generate(value) }.join(" | ") if schema.key?("enum")
+        return schema["oneOf"].map { |one| type(one, depth) }.join(" | ") if schema.key?("oneOf")
+
+        types = Array(schema["type"]).map { |one| plain(one, schema, depth) }.uniq
+        types.empty? ? "unknown" : types.join(" | ")
+      end
+
+      def plain(type, schema, depth)
+        case type
+        when "integer" then "number"
+        when "array" then "(#{type(schema["items"], depth)})[]"
+        when "object" then object(schema, depth)
+        else type
+        end
+      end
+
+      def object(schema, depth)
+        return "Record<string, unknown>" unless schema["properties"]
+
+        required = schema.fetch("required", [])
+        lines = schema["properties"].map do |name, one|
+          key = WORD.match?(name) ? name : JSON.generate(name)
+          "#{"  " * depth}#{key}#{"?" unless required.include?(name)}: #{type(one, depth + 1)};\n"
+        end
+        "{\n#{lines.join}#{"  " * (depth - 1)}}"
+      end
+    end
+  end
+end
