@@ -2,6 +2,7 @@
 
 require "net/http"
 require "socket"
+require "timeout"
 
 module Castellan
   module LoadTest
@@ -66,7 +67,7 @@ module Castellan
         @verify = verify
         @opened = 0
         @io = nil
-        require_relative "tls" if request.tls?
+        require "openssl" if request.tls? # only then, because loading it is slow
       end
 
       # Sends the request and reads the whole response.
@@ -158,7 +159,21 @@ module Castellan
       end
 
       def secure(socket)
-        TLS.wrap(socket, host: @request.host, verify: @verify, timeout: @timeout)
+        host = @request.host
+        tls = OpenSSL::SSL::SSLSocket.new(socket, tls_context)
+        tls.sync_close = true
+        tls.hostname = host unless host.match?(/\A[\d.]+\z|:/)
+        Timeout.timeout(@timeout) { tls.connect }
+        tls.post_connection_check(host) if @verify
+        tls
+      rescue StandardError
+        socket.close
+        raise
+      end
+
+      def tls_context
+        mode = @verify ? OpenSSL::SSL::VERIFY_PEER : OpenSSL::SSL::VERIFY_NONE
+        OpenSSL::SSL::SSLContext.new.tap { |context| context.set_params(verify_mode: mode, verify_hostname: @verify) }
       end
     end
   end
