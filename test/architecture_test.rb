@@ -52,7 +52,7 @@ class ArchitectureTest < Minitest::Test
     store: %w[redis-client redis_client dalli active_support],
     instrument: %w[active_support active_record sequel pg redis-client redis_client],
     detect: %w[active_support active_record sequel prism],
-    profile: %w[stackprof vernier memory_profiler],
+    profile: %w[stackprof memory_profiler],
     rows: %w[active_record sequel sqlite3 pg],
     serializer: %w[active_support],
     versions: %w[active_record sequel pg sqlite3],

@@ -41,7 +41,6 @@ module Castellan
     autoload :Text, "castellan/profile/text"
     autoload :Token, "castellan/profile/token"
     autoload :Traffic, "castellan/profile/traffic"
-    autoload :VernierDepth, "castellan/profile/vernier_depth"
     autoload :ViewEvents, "castellan/profile/view_events"
 
     # Profiles a block.

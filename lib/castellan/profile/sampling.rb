@@ -21,9 +21,6 @@ module Castellan
         # @return [Sampling]
         def begin(depth) = new(depth).tap(&:begin)
 
-        # @return [Class] the sampler for this Ruby version
-        def sampler = RUBY_VERSION >= "3.2" ? VernierDepth : StackprofDepth
-
         # A Mutex would have to be released by the thread that took it, but a server may close the body in
         # another one. The process id frees it in a forked process.
         # @return [Boolean] whether no other profile of this process runs
@@ -74,7 +71,7 @@ module Castellan
 
       private
 
-      def kind = @depth == "memory" ? MemoryDepth : Sampling.sampler
+      def kind = @depth == "memory" ? MemoryDepth : StackprofDepth
 
       def start
         sampler = kind.new(@depth)

@@ -2,7 +2,7 @@
 
 module Castellan
   module Profile
-    # Samples CPU time, wall time or allocations with stackprof, on Rubies before 3.2.
+    # Samples CPU time, wall time or allocations with stackprof.
     #
     #   sampling = StackprofDepth.new("cpu")
     #   sampling.start

@@ -12,7 +12,21 @@ module Castellan
       class Comparison
         # Smaller relative differences of durations are noise; counts are compared exactly.
         SAME = 0.05
-        private_constant :SAME
+        FIGURES = {
+          "Time" => [:duration, :duration_ns.to_proc],
+          "SQL" => [:duration, ->(result) { result.parts[:sql_ns] }],
+          "Rendering" => [:duration, ->(result) { result.parts[:render_ns] }],
+          "Caches" => [:duration, ->(result) { result.parts[:cache_ns] }],
+          "Application code" => [:duration, ->(result) { result.parts[:outside_ns] }],
+          "Garbage collection" => [:duration, ->(result) { result.parts[:gc_ns] }],
+          "Queries" => [:count, ->(result) { result.totals[:queries] }],
+          "Rows" => [:count, :rows.to_proc],
+          "Objects" => [:count, ->(result) { result.objects[:count] }],
+          "Allocated" => [:bytes, ->(result) { result.memory&.fetch(:total_allocated_bytes) }],
+          "Retained" => [:bytes, ->(result) { result.memory&.fetch(:total_retained_bytes) }],
+          "Response" => [:bytes, :response_bytes.to_proc]
+        }.freeze
+        private_constant :SAME, :FIGURES
 
         # `unit` is :duration, :count or :bytes; `before` and `after` are nil if not measured.
         Figure = Struct.new(:name, :unit, :before, :after) do
@@ -29,9 +43,6 @@ module Castellan
             small, large = [before, after].compact.minmax
             large.fdiv(small) if small&.positive? && before && after
           end
-
-          # @return [Numeric, nil]
-          def difference = before && after && (after - before)
         end
 
         # Counts and total times of one fingerprint; a time is nil if the request did not send it.
@@ -43,6 +54,9 @@ module Castellan
 
             after_count < before_count ? "fewer" : "more"
           end
+
+          # @return [Integer]
+          def difference = after_count - before_count
         end
 
         # Allocated bytes of one file, gem, line or class.
@@ -63,20 +77,17 @@ module Castellan
 
         # @return [Array<Figure>] duration first, without figures that are zero or nil in both
         def figures
-          [figure("Time", :duration) { |result| result.duration_ns },
-           figure("SQL", :duration) { |result| result.parts[:sql_ns] },
-           figure("Rendering", :duration) { |result| result.parts[:render_ns] },
-           figure("Caches", :duration) { |result| result.parts[:cache_ns] },
-           figure("Application code", :duration) { |result| result.parts[:outside_ns] },
-           figure("Garbage collection", :duration) { |result| result.parts[:gc_ns] },
-           *counts].reject { |figure| [figure.before, figure.after].all? { |value| value.nil? || value.zero? } }
+          all = FIGURES.map { |name, (unit, value)| Figure.new(name, unit, value.call(@before), value.call(@after)) }
+          all.reject { |figure| [figure.before, figure.after].all? { |value| value.nil? || value.zero? } }
         end
 
         # @return [Array<Statement>] with different counts, largest difference first
         def statements
           before, after = [@before, @after].map { |result| QueryGroup.all(result.queries).to_h { |group| [group.fingerprint, group] } }
-          all = (before.keys | after.keys).map { |fingerprint| statement(fingerprint, before[fingerprint], after[fingerprint]) }
-          all.reject { |one| one.before_count == one.after_count }.sort_by { |one| -(one.before_count - one.after_count).abs }
+          differing(before.keys | after.keys) do |fingerprint|
+            one, other = before[fingerprint], after[fingerprint]
+            Statement.new(fingerprint, one&.count.to_i, other&.count.to_i, one&.total_ns, other&.total_ns)
+          end
         end
 
         # @return [Array<FindingGroup>]
@@ -94,56 +105,27 @@ module Castellan
           return [] unless @before.memory && @after.memory
 
           before, after = [@before, @after].map { |result| result.memory[table].to_h { |row| [row[:name], row[:allocated_bytes]] } }
-          (before.keys | after.keys).map { |name| Allocation.new(name, before.fetch(name, 0), after.fetch(name, 0)) }
-                                    .reject { |row| row.difference.zero? }.sort_by { |row| -row.difference.abs }
+          differing(before.keys | after.keys) { |name| Allocation.new(name, before.fetch(name, 0), after.fetch(name, 0)) }
         end
 
         # @return [Array<String>] reasons why the figures are hard to compare
-        def remarks = [depths, endpoints, truncated, overlapping, statuses, sizes].compact
+        def remarks
+          [("The depths differ (#{@before.depth}, #{@after.depth}): a deeper profile makes a request slower." if differ?(&:depth)),
+           ("The endpoints differ." if differ?(&:endpoint)),
+           ("Some statements are not listed, so the list below is not complete." if any? { |result| result.truncated[:queries] }),
+           ("Other requests ran meanwhile, and their objects are counted, too." if any? { |result| result.objects[:overlapping] }),
+           ("The statuses differ: #{@before.status || "none"}, #{@after.status || "none"}." if differ?(&:status)),
+           ("The sizes of the responses differ: check that both are correct." if differ?(&:response_bytes))].compact
+        end
 
         private
 
-        def depths
-          return if @before.depth == @after.depth
+        def differ? = yield(@before) != yield(@after)
 
-          "They were profiled at different depths (#{@before.depth}, #{@after.depth}): a deeper profile makes a request slower."
-        end
+        def any? = [@before, @after].any? { |result| yield(result).to_i.positive? }
 
-        def endpoints
-          "They are of different endpoints." if @before.endpoint != @after.endpoint
-        end
-
-        def truncated
-          cut = [@before, @after].any? { |result| result.truncated[:queries].to_i.positive? }
-          "Not all statements are listed: what is said of them below is not complete." if cut
-        end
-
-        def overlapping
-          others = [@before, @after].sum { |result| result.objects[:overlapping].to_i }
-          "Other requests ran meanwhile, and their objects are counted, too." if others.positive?
-        end
-
-        def statuses
-          "Their statuses differ: #{@before.status || "none"}, #{@after.status || "none"}." if @before.status != @after.status
-        end
-
-        def sizes
-          "Their responses differ in size: see that both say what they should." if @before.response_bytes != @after.response_bytes
-        end
-
-        def counts
-          [figure("Queries", :count) { |result| result.totals[:queries] },
-           figure("Rows", :count, &:rows),
-           figure("Objects", :count) { |result| result.objects[:count] },
-           figure("Allocated", :bytes) { |result| result.memory&.fetch(:total_allocated_bytes) },
-           figure("Retained", :bytes) { |result| result.memory&.fetch(:total_retained_bytes) },
-           figure("Response", :bytes) { |result| result.response_bytes }]
-        end
-
-        def figure(name, unit) = Figure.new(name, unit, yield(@before), yield(@after))
-
-        def statement(fingerprint, before, after)
-          Statement.new(fingerprint, before&.count.to_i, after&.count.to_i, before&.total_ns, after&.total_ns)
+        def differing(names, &block)
+          names.map(&block).reject { |one| one.difference.zero? }.sort_by { |one| -one.difference.abs }
         end
 
         def groups(result) = FindingGroup.by_key(result.findings)
