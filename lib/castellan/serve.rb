@@ -20,9 +20,12 @@ require_relative "serve/app"
 module Castellan
   module Serve
     # Autoloaded, because few applications use them, or they need a gem.
+    autoload :AccessLog, "castellan/serve/access_log"
+    autoload :Health, "castellan/serve/health"
     autoload :Idempotency, "castellan/serve/idempotency"
     autoload :OpenApi, "castellan/serve/open_api"
     autoload :Schemas, "castellan/serve/schemas"
+    autoload :Tracing, "castellan/serve/tracing"
     autoload :Jwt, "castellan/serve/jwt"
   end
 end

@@ -77,6 +77,9 @@ module Castellan
         @challenge = builder.challenge
         @idempotency = builder.once
         @description = builder.description
+        @probes = builder.probes
+        @tracing = builder.tracing
+        @around = [builder.log, builder.tracing].compact.freeze
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
           check(resource)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?)]
@@ -90,7 +93,7 @@ module Castellan
       # @param env [Hash] Rack's environment
       # @return [Array] Rack's response; a client's mistake is answered with 4xx and a JSON:API error document
       def call(env)
-        response = respond(env)
+        response = @around.empty? ? respond(env) : observed(env)
         response[2] = [] if env["REQUEST_METHOD"] == "HEAD"
         response
       end
@@ -139,19 +142,51 @@ module Castellan
         endpoint, id, *rest = @endpoints[path] || special(path) || route(ClientText.utf8(path))
         return ErrorDocument.response(404, "there is nothing at this path") unless endpoint
 
-        if @authentication
-          viewer = @authentication.call(env)
-          return ErrorDocument.response(401, "a valid token is needed", "www-authenticate" => @challenge) unless viewer
-        end
-        return perform(env, viewer, endpoint, id, rest) unless @idempotency && env["REQUEST_METHOD"] == "POST"
+        return @probes.call(env, @endpoints.each_value.map(&:resource)) if endpoint.equal?(@probes)
 
-        @idempotency.call(env, viewer) { perform(env, viewer, endpoint, id, rest) }
+        env["castellan.route"] = named_route(endpoint, id, rest) if @around.any?
+        viewer = phase("authenticate") { viewer(env) } if @authentication
+        return perform(env, viewer, endpoint, id, rest) unless @tracing || @idempotency
+
+        phase("answer") { once(env, viewer) { perform(env, viewer, endpoint, id, rest) } }
       rescue BadRequest => error
         ErrorDocument.of(error)
+      rescue StandardError => error
+        raise unless Write::DatabaseError.unavailable?(error)
+
+        env["rack.errors"]&.puts("castellan: 503, because the database does not answer: #{error.class}: #{error.message.lines.first}")
+        ErrorDocument.of(Write::DatabaseError.unavailable)
+      end
+
+      def observed(env)
+        @around.reverse.inject(-> { respond(env) }) { |inner, around| -> { around.call(env, &inner) } }.call
+      end
+
+      def phase(name)
+        @tracing ? @tracing.phase(name) { yield } : yield
+      end
+
+      def viewer(env)
+        @authentication.call(env) || raise(BadRequest.new("a valid token is needed", status: 401, title: "Unauthorized",
+                                                                                     headers: { "www-authenticate" => @challenge }))
+      end
+
+      def once(env, viewer)
+        @idempotency && env["REQUEST_METHOD"] == "POST" ? @idempotency.call(env, viewer) { yield } : yield
+      end
+
+      # @return [String] the path with names in place of values: "/posts/{id}/relationships/author"
+      def named_route(endpoint, id, rest)
+        return @operations_path if endpoint.equal?(@operations)
+        return endpoint.path unless id
+
+        known = rest.last && endpoint.resource.definition.member_named(rest.last)
+        [endpoint.path, "{id}", *rest[0...-1], *(known ? rest.last : ("{relationship}" if rest.any?))].join("/")
       end
 
       def special(path)
         return @operations if path == @operations_path
+        return @probes if @probes&.at?(path)
 
         @description if path == @description&.path
       end

@@ -43,7 +43,8 @@ module Castellan
       private_constant :JSON_API, :SLASHES, :LONGEST
 
       # @return [Class]
-      attr_reader :resource
+      # @return [String] of the collection
+      attr_reader :resource, :path
 
       # @param resource [Class]
       # @param path [String] of the collection

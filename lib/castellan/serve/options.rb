@@ -11,7 +11,10 @@ module Castellan
     module Options
       # @return [Idempotency, nil]
       # @return [OpenApi, nil]
-      attr_reader :once, :description
+      # @return [Health, nil]
+      # @return [AccessLog, nil]
+      # @return [Tracing, nil]
+      attr_reader :once, :description, :probes, :log, :tracing
 
       # Accepts Idempotency-Key with POST, see {Idempotency}. Needs `authenticate` before it.
       def idempotency(**options, &namespace)
@@ -24,6 +27,22 @@ module Castellan
       # @param options `title:`, `version:` of the API, `at:`, the path
       def openapi(**options)
         @description = OpenApi.new(**options)
+      end
+
+      # Answers `/up` and `/ready`, see {Health}.
+      # @param options `up:` and `ready:`, the paths
+      def health(**options)
+        @probes = Health.new(**options)
+      end
+
+      # Writes a line of JSON for each request, see {AccessLog}.
+      def access_log(output = $stdout, **options)
+        @log = AccessLog.new(output, **options)
+      end
+
+      # Reports requests to OpenTelemetry, see {Tracing}.
+      def trace
+        @tracing = Tracing.new
       end
     end
   end

@@ -94,6 +94,11 @@ module Castellan
         reflection&.belongs_to? ? Array(reflection.foreign_key).map(&:to_s) : []
       end
 
+      # Sends a statement to the database.
+      def ping
+        model.connection.select_value("SELECT 1")
+      end
+
       # @return [Boolean] whether both are in one database
       def same_database?(other)
         other.is_a?(ActiveRecordModels) && other.model.connection_specification_name == model.connection_specification_name

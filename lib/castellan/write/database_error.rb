@@ -46,6 +46,18 @@ module Castellan
         kind || (cause && cause.class.ancestors.filter_map { |one| CAUSES[one.name] }.first)
       end
 
+      # @param error [Exception]
+      # @return [Boolean] whether the database cannot answer at the moment
+      def self.unavailable?(error)
+        kind = kind(error)
+        %i[away busy].include?(kind)
+      end
+
+      # @return [BadRequest] 503
+      def self.unavailable
+        BadRequest.new("the database cannot answer at the moment; try again", status: 503, title: "Service unavailable")
+      end
+
       # @param members [Hash{String => String}] pointers by column
       def initialize(models, members)
         @models = models
@@ -67,7 +79,7 @@ module Castellan
         when :null then problem(422, "must not be null", "Invalid value", pointer_of(error))
         when :refused then problem(422, "is refused by the database", "Invalid value", pointer_of(error))
         when :read_only then problem(403, "the record is read-only", "Forbidden")
-        else unavailable
+        else self.class.unavailable
         end
       end
 
@@ -93,10 +105,6 @@ module Castellan
         return problem(409, "leads to a record that does not exist", "Conflict", pointer) if pointer
 
         problem(409, "the record is used by others, or names one that does not exist", "Conflict", nil)
-      end
-
-      def unavailable
-        BadRequest.new("the database cannot answer at the moment; try again", status: 503, title: "Service unavailable")
       end
 
       def pointer_of(error)

@@ -103,6 +103,11 @@ module Castellan
         reflection && reflection[:type] == :many_to_one ? Array(reflection[:key]).map(&:to_s) : []
       end
 
+      # (see ActiveRecordModels#ping)
+      def ping
+        model.db.get(1)
+      end
+
       # (see ActiveRecordModels#same_database?)
       def same_database?(other)
         other.is_a?(SequelModels) && other.model.db.equal?(model.db)

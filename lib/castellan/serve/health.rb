@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serve
+    # Answers GET of `/up` (the process runs) and `/ready` (its databases answer), without authentication. Frozen.
+    #
+    #   Castellan.app {
+    #     health                # Kubernetes: livenessProbe /up, readinessProbe /ready
+    #     resource PostResource
+    #   }
+    #
+    # A database that does not answer makes `/ready` a 503 with Retry-After.
+    class Health
+      FIELDS = { "content-type" => "text/plain; charset=utf-8", "cache-control" => "no-store" }.freeze
+      private_constant :FIELDS
+
+      # @param paths [Hash{Symbol => String}] `up:` and `ready:`
+      def initialize(up: "/up", ready: "/ready")
+        @up = up
+        @ready = ready
+        freeze
+      end
+
+      # @return [Boolean] whether the path is one of both
+      def at?(path)
+        [@up, @ready].include?(path)
+      end
+
+      # @param env [Hash] Rack's environment
+      # @param resources [Enumerable<Class>]
+      # @return [Array] Rack's response
+      def call(env, resources)
+        return ErrorDocument.response(405, "only GET, HEAD are answered here", "allow" => "GET, HEAD") \
+          unless App::ALLOWED.include?(env["REQUEST_METHOD"])
+        return answer(200, "up") if env["PATH_INFO"] == @up
+
+        databases(resources).each(&:ping)
+        answer(200, "ready")
+      rescue StandardError => error
+        raise unless Write::DatabaseError.unavailable?(error)
+
+        status, fields, body = answer(503, "a database does not answer")
+        [status, fields.merge("retry-after" => "1"), body]
+      end
+
+      private
+
+      # A dataset without a model has no methods to write, and is left out.
+      def databases(resources)
+        models = resources.filter_map do |resource|
+          Write::Models.for(resource.definition.model)
+        rescue ConfigurationError
+          nil
+        end
+        models.each_with_object([]) { |one, found| found << one unless found.any? { |other| other.same_database?(one) } }
+      end
+
+      def answer(status, text)
+        [status, FIELDS.merge("content-length" => text.bytesize.to_s), [text]]
+      end
+    end
+  end
+end

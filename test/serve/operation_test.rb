@@ -1,0 +1,149 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "logger"
+require "minitest/mock"
+require "opentelemetry-sdk"
+require "pg"
+require "rack"
+require "rack/lint"
+require "rack/mock_request"
+require "serve/journal"
+require "stringio"
+
+# What operators use: `/up` and `/ready`, the access log, spans.
+module OperationContract
+  def setup
+    journal.fill
+  end
+
+  # --- health
+
+  def test_up_and_ready_need_no_token
+    app = build { health }
+    assert_equal [[200, "up"], [200, "ready"], [401, nil]], %w[/up /ready /posts].map { |path|
+      response = get(app, path, "HTTP_AUTHORIZATION" => nil)
+      [response.status, (response.body unless response.status == 401)]
+    }
+    assert_equal [405, 200], [get(app, "/up", "REQUEST_METHOD" => "POST").status, get(app, "/up", "REQUEST_METHOD" => "HEAD").status]
+    assert_equal 404, get(build, "/up").status
+    assert_equal 200, get(build { health(up: "/live") }, "/live").status
+  end
+
+  def test_a_database_that_is_away_is_not_ready
+    app = build { health }
+    away = ->(*) { raise PG::ConnectionBad, "connection refused" }
+    replaced(journal.models::Post, away) do
+      response = get(app, "/ready")
+      assert_equal [503, "1", "a database does not answer"], [response.status, response["retry-after"], response.body]
+      assert_equal 200, get(app, "/up").status
+    end
+    assert_equal 200, get(app, "/ready").status
+  end
+
+  # --- the access log
+
+  def test_each_request_is_a_line_of_json
+    log = StringIO.new
+    app = build { access_log log, filter: [:slug] }
+    get(app, "/posts?filter[slug]=private&page[size]=2&token=abc", "SCRIPT_NAME" => "/api")
+    get(app, "/posts/1/relationships/tags", "HTTP_X_REQUEST_ID" => "r-1")
+    get(app, "/nothing\n{\"status\":200}")
+    get(app, "/posts/1", "HTTP_AUTHORIZATION" => nil)
+    lines = log.string.lines.map { |line| JSON.parse(line) }
+    assert_equal [%w[/api/posts /posts 400], %w[/posts/1/relationships/tags /posts/{id}/relationships/tags 200],
+                  ["/nothing\n{\"status\":200}", "", "404"], %w[/posts/1 /posts/{id} 401]],
+                 lines.map { |line| [line["path"], line["route"].to_s, line["status"].to_s] }
+    refute_match(/private|abc/, log.string)
+    assert_equal "r-1", lines[1]["request_id"]
+    assert_operator lines[0]["ms"], :>, 0
+    assert_operator lines[1]["bytes"], :>, 10
+  end
+
+  def test_a_logger_and_a_callable_take_lines
+    logged = StringIO.new
+    seen = []
+    [Logger.new(logged, formatter: ->(*, text) { text }), seen.method(:<<)].each { |output| get(build { access_log output }, "/posts") }
+    assert_equal [200, 200], [JSON.parse(logged.string)["status"], seen.first["status"]]
+    assert_raises(Castellan::ConfigurationError) { build { access_log 7 } }
+  end
+
+  def test_an_error_of_the_application_is_logged_and_raised
+    log = StringIO.new
+    app = build { access_log log }
+    journal.models::PostResource.stub(:document, ->(*) { raise "broken" }) { assert_raises(RuntimeError) { get(app, "/posts") } }
+    assert_equal 500, JSON.parse(log.string)["status"]
+  end
+
+  # --- spans
+
+  def test_each_request_is_a_span_with_its_phases
+    exporter = OpenTelemetry::SDK::Trace::Export::InMemorySpanExporter.new
+    provider = OpenTelemetry::SDK::Trace::TracerProvider.new
+    provider.add_span_processor(OpenTelemetry::SDK::Trace::Export::SimpleSpanProcessor.new(exporter))
+    OpenTelemetry.stub(:tracer_provider, provider) do
+      app = build { trace }
+      get(app, "/posts/1?filter[slug]=x")
+      get(app, "/posts/2")
+      journal.models::PostResource.stub(:document, ->(*) { raise "broken" }) { assert_raises(RuntimeError) { get(app, "/posts") } }
+    end
+    spans = exporter.finished_spans
+    phases = ["castellan.authenticate", "castellan.answer"]
+    assert_equal [*phases, "GET /posts/{id}", *phases, "GET /posts/{id}", *phases, "GET"], spans.map(&:name)
+    assert_equal [[400, "/posts/{id}"], [200, "/posts/{id}"]], spans.values_at(2, 5).map { |span|
+      span.attributes.values_at("http.response.status_code", "http.route")
+    }
+    assert_equal [spans[5].span_id] * 2, spans.values_at(3, 4).map(&:parent_span_id)
+    refute_includes spans.map(&:attributes).to_s, "slug"
+    assert_equal OpenTelemetry::Trace::Status::ERROR, spans.last.status.code
+  end
+
+  def test_a_database_that_is_away_is_503_with_retry_after
+    app = build
+    errors = StringIO.new
+    replaced(journal.models::Post, ->(*) { raise PG::ConnectionBad, "connection refused" }) do
+      journal.models::PostResource.stub(:document, ->(*) { raise PG::ConnectionBad, "connection refused" }) do
+        response = get(app, "/posts", "rack.errors" => errors)
+        assert_equal [503, "1"], [response.status, response["retry-after"]]
+      end
+    end
+    assert_includes errors.string, "connection refused"
+  end
+
+  private
+
+  def build(&block)
+    models = journal.models
+    Rack::Lint.new(Castellan.app do
+      authenticate { |env| env["HTTP_AUTHORIZATION"]&.to_i }
+      instance_exec(&block) if block
+      %w[Post Writer Tag Comment].each { |name| resource models.const_get("#{name}Resource") }
+    end)
+  end
+
+  def get(app, path, **env)
+    errors = env.key?("rack.errors") ? env.delete("rack.errors") : nil
+    path, query = path.split("?")
+    env = { "HTTP_AUTHORIZATION" => "0", "PATH_INFO" => path, "QUERY_STRING" => query.to_s }.merge(env.transform_keys(&:to_s)).compact
+    env = Rack::MockRequest.env_for("/").merge(env)
+    env["rack.errors"] = errors if errors
+    Rack::MockResponse[*app.call(env)]
+  end
+
+  # Replaces what `ping` of the model calls.
+  def replaced(model, error, &block)
+    model.respond_to?(:connection) ? model.stub(:connection, error, &block) : model.stub(:db, error, &block)
+  end
+end
+
+class OperationOnActiveRecordTest < Minitest::Test
+  include OperationContract
+
+  def journal = Journal.active_record(:sqlite)
+end
+
+class OperationOnSequelTest < Minitest::Test
+  include OperationContract
+
+  def journal = Journal.sequel(:sqlite)
+end
