@@ -163,7 +163,7 @@ module Castellan
 
     # @return [Hash{String => String}] lower-case names, as Rack 3 requires
     def headers
-      { "content-type" => MEDIA_TYPES.fetch(rendering.plan.format), "etag" => etag, "cache-control" => cache_control, "vary" => "accept" }
+      { "content-type" => rendering.media_type, "etag" => etag, "cache-control" => cache_control, "vary" => "accept" }
     end
 
     # @return [String] the queries, and why the document is cached or not
@@ -182,6 +182,7 @@ module Castellan
 end
 
 require_relative "document/rendering"
+require_relative "document/cursor_page"
 require_relative "document/records_rendering"
 require_relative "document/viewer_blocks"
 require_relative "document/included_ids"

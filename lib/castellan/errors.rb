@@ -57,7 +57,8 @@ module Castellan
     #   @return [Hash{String => String}] header fields of the response
     attr_reader :status, :parameter, :pointer, :headers
 
-    def initialize(detail, parameter: nil, pointer: nil, header: nil, status: 400, title: "Bad request", code: nil, headers: {})
+    def initialize(detail, parameter: nil, pointer: nil, header: nil, status: 400, title: "Bad request", code: nil, headers: {},
+                   links: nil, meta: nil)
       @parameter = parameter
       @pointer = pointer
       @header = header
@@ -65,15 +66,16 @@ module Castellan
       @title = title
       @code = code
       @headers = headers
+      @links = links
+      @meta = meta
       super(detail)
     end
 
     # @return [Hash] a JSON:API error object with String keys
     def to_h
       source = { "parameter" => parameter, "pointer" => pointer, "header" => @header }.compact
-      error = { "status" => status.to_s, "code" => @code, "title" => @title, "detail" => message }.compact
-      error["source"] = source unless source.empty?
-      error
+      { "links" => @links, "status" => status.to_s, "code" => @code, "title" => @title, "detail" => message,
+        "source" => (source unless source.empty?), "meta" => @meta }.compact
     end
 
     # @return [Array<Hash>] the error objects of the response

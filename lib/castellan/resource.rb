@@ -308,14 +308,19 @@ module Castellan
         Declaring.declare(self) { |declarations, location| declarations.sort(names, from: from, default: default, location: location) }
       end
 
-      # Paginates collections: `page[number]=2&page[size]=20`.
+      # Paginates collections: `page[number]=2&page[size]=20`, or by the Cursor Pagination profile:
+      # `page[after]=…&page[size]=20`, with cursors that the links of each page have.
+      #
+      #   page size: 20, max_size: 100, count: true
+      #   page :cursor, size: 20, max_size: 100
+      # @param kind [Symbol] :number or :cursor
       # @param size [Integer] the default page size
       # @param max_size [Integer] the highest page size that clients may request
       # @param count [Boolean, String] whether to write the total number into `meta`, as "total" or under this
       #   name
-      # @raise [DeclarationError] unless 1 <= size <= max_size
-      def page(size:, max_size: size, count: false)
-        Declaring.declare(self) { |declarations, location| declarations.page(size, max_size, count, location: location) }
+      # @raise [DeclarationError] unless 1 <= size <= max_size; for another kind
+      def page(kind = :number, size:, max_size: size, count: false)
+        Declaring.declare(self) { |declarations, location| declarations.page(kind, size, max_size, count, location: location) }
       end
 
       # Caches documents in the configured store.

@@ -68,6 +68,11 @@ module Castellan
         nil
       end
 
+      # @return [nil] records that are given are not divided into pages
+      def cursor_page
+        nil
+      end
+
       # @return [String] in words, what will be read
       def explain
         "#{@scope.to_a.size} #{definition.type} that were given as records: nothing is read that they have loaded, and what they have " \

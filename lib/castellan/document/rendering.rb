@@ -99,6 +99,7 @@ module Castellan
           @plan = Plan.compile(definition, @request)
         end
         @comparisons = comparisons unless request.filters.empty?
+        @cursor_page = cursor_page
       end
 
       # @return [String] UTF-8
@@ -155,7 +156,8 @@ module Castellan
       # @return [Array] order, page, id, what surrounds the data, and what Ruby code reads besides its columns
       def values
         around = json("meta and links", [@meta, @links]) if @meta || @links
-        [request.sort, request.page, @id&.to_s, around, @link_base, Serialize.escape, custom_code.surroundings(viewer)]
+        [request.sort, request.cursor ? request.cursor.key : request.page, @id&.to_s, around, @link_base, Serialize.escape,
+         custom_code.surroundings(viewer)]
       end
 
       # @return [String] the SQL of the filtered scope, of the association scopes and of the resources' scopes. Order, page and id are
@@ -229,18 +231,24 @@ module Castellan
       # @param count [Integer] the number of records that were read
       # @return [String] ready bytes of the members after `data` and `included`
       def tail(count)
-        total = self.total
-        meta = total ? { definition.paging.count => total, **(@meta || {}) } : @meta
+        meta = { **page_meta, **(@meta || {}) }
+        links = { **(@links || {}), **page_links(count) }
         text = +""
-        text << %(,"meta":#{json("meta", meta)}) if meta
-        links = @linker ? { **(@links || {}), **@linker.call(total, request.page && count >= request.page.last) } : @links
-        text << %(,"links":#{json("links", links)}) if links
+        text << %(,"meta":#{json("meta", meta)}) if @meta || meta.any?
+        text << %(,"links":#{json("links", links)}) if @links || links.any?
         text
       end
 
       # @return [Integer, nil] the number of records of the whole collection, where the resource counts them
       def total
         @total ||= adapter.count(narrowed) if request.page && definition.paging.count && collection?
+      end
+
+      # @return [String] the Content-Type of the document (JSON:API 1.1, "Profiles": applied profiles are named)
+      def media_type
+        return MEDIA_TYPES.fetch(plan.format) unless @cursor_page && plan.format == :json_api
+
+        %(#{MEDIA_TYPES[:json_api]};profile="#{Plan::Cursor::PROFILE}")
       end
 
       # @return [String] in words, what will be read
@@ -326,7 +334,28 @@ module Castellan
         raise ConfigurationError, "filter(:#{name}) of #{definition.name} must return the narrowed scope, got #{filtered.class}"
       end
 
+      def cursor_page
+        CursorPage.new(self, request.cursor) if request.cursor && collection?
+      end
+
+      def page_meta
+        total = self.total
+        return total ? { definition.paging.count => total } : {} unless @cursor_page
+
+        page = @cursor_page.meta(total)
+        page.empty? ? page : { "page" => page }
+      end
+
+      def page_links(count)
+        return {} unless @linker
+        return @cursor_page.links(@link_base) if @cursor_page
+
+        @linker.call(total, request.page && count >= request.page.last)
+      end
+
       def window
+        return @cursor_page.scope if @cursor_page
+
         number, size = request.page
         return narrowed if size.nil? && request.sort.empty?
 

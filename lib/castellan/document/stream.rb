@@ -54,7 +54,7 @@ module Castellan
 
       # @return [Hash{String => String}] the document's headers without the entity tag
       def headers
-        { "content-type" => MEDIA_TYPES.fetch(@rendering.plan.format), "cache-control" => @document.cache_control, "vary" => "accept" }
+        { "content-type" => @rendering.media_type, "cache-control" => @document.cache_control, "vary" => "accept" }
       end
 
       # An error in the first piece is raised before any byte is yielded; an error in a later piece ends the body there.

@@ -10,23 +10,33 @@ module Castellan
     # Every name is looked up in the declaration; an unknown one raises {BadRequest} with the parameter, the wrong part and the allowed
     # names. Other parameters are ignored; {Serve::Parameters} refuses them.
     class Request
+      # What `page[after]`, `page[before]` and `page[size]` select. `order` is the text that cursors of the list are checked with.
+      Place = Struct.new(:after, :before, :size, :order) do
+        # @return [Array<String, Integer, nil>] parts of a cache key
+        def key
+          [after&.text(order), before&.text(order), size]
+        end
+      end
+
       FAMILIES = %w[include fields filter sort page].freeze
       # Pages that begin at a higher row are refused.
       MAX_OFFSET = 10_000_000
       NO_VALUES = {}.freeze
       NOTHING = [].freeze
       VALUES = %i[filter sort page].freeze
-      private_constant :NO_VALUES, :NOTHING, :VALUES
+      PAGES = { number: %w[number size], cursor: %w[size after before] }.freeze
+      private_constant :NO_VALUES, :NOTHING, :VALUES, :PAGES
 
       # @return [Hash{Symbol => Hash}] see {IncludeTree}
       # @return [Fields]
       # @return [Symbol] :json_api or :nested
       # @return [Hash{String => Array<String>, Hash}] filters and their values; of a column, see {Comparisons}
       # @return [Array<Array(Symbol, Symbol)>] columns with :asc or :desc; a list is the path to a column
-      # @return [Array(Integer, Integer), nil] page number and size
+      # @return [Array(Integer, Integer), nil] page number and size; the number is 1 where pages have cursors
+      # @return [Place, nil] the page of the Cursor Pagination profile, where the resource has cursor pages
       # @return [Array<Symbol>] the names of filter, sort and page that were given; the others have the declaration's defaults
       # @return [String] canonical text of the shape, without the values
-      attr_reader :include, :fields, :format, :filters, :sort, :page, :chosen, :signature
+      attr_reader :include, :fields, :format, :filters, :sort, :page, :cursor, :chosen, :signature
 
       # @param query [Hash, #to_unsafe_h, nil] a framework's raw parameters
       # @param options what the developer fixed; it wins over the query
@@ -83,6 +93,7 @@ module Castellan
         @filters = filters_of(filter)
         @sort = sort_of(sort || definition.default_sort)
         @page = page_of(page)
+        @cursor = place(page) if definition.paging&.kind == :cursor
         @chosen = { filter: filter, sort: sort, page: page }.compact.keys.freeze
         @signature = sign
         freeze
@@ -210,14 +221,44 @@ module Castellan
         refuse("page", "#{@definition.type} is not divided into pages") if page && !paging
         return paging && [1, paging.size] unless page
 
-        refuse("page", "page must be page[number] and page[size]") unless page.is_a?(Hash)
-        checked_page(page.transform_keys(&:to_s), paging)
+        refuse("page", "page must be #{PAGES.fetch(paging.kind).map { |name| "page[#{name}]" }.join(" and ")}") unless page.is_a?(Hash)
+        page = page.transform_keys(&:to_s)
+        known_page(page, paging)
+        paging.kind == :cursor ? [1, cursor_size(page, paging)] : checked_page(page, paging)
+      end
+
+      def known_page(page, paging)
+        names = PAGES.fetch(paging.kind)
+        other = page.keys.find { |name| !names.include?(name) } or return
+
+        refuse("page[#{Parameter.shown(other)}]", "only #{names.map { |name| "page[#{name}]" }.join(" and ")} are known")
+      end
+
+      # A range has as many records as a page may have.
+      def cursor_size(page, paging)
+        return page.key?("after") && page.key?("before") ? paging.max_size : paging.size unless page.key?("size")
+
+        size = integer("page[size]", page["size"])
+        refuse("page[size]", "page[size] must be at least 1, got #{size}") unless size.positive?
+        return size if size <= paging.max_size
+
+        most = paging.max_size
+        raise BadRequest.new("page[size] must be from 1 to #{most}, got #{size}",
+                             parameter: "page[size]", title: "Page size requested is too large", meta: { "page" => { "maxSize" => most } },
+                             links: { "type" => "#{Cursor::PROFILE}/max-size-exceeded" })
+      end
+
+      def place(page)
+        order = [@definition.name, @definition.type, *sort.map { |column, direction| "#{Array(column).join(".")} #{direction}" }].join(" ")
+        after, before = %w[after before].map do |name|
+          given = page && (page[name] || page[name.to_sym]) or next
+          text = Parameter.text("page[#{name}]", given)
+          Cursor.parse(order, text) || refuse("page[#{name}]", "page[#{name}] is no cursor of this list")
+        end
+        Place.new(after, before, @page.last, order).freeze
       end
 
       def checked_page(page, paging)
-        other = page.keys.find { |name| !%w[number size].include?(name) }
-        refuse("page[#{Parameter.shown(other)}]", "only page[number] and page[size] are known") if other
-
         size = within("page[size]", page.fetch("size", paging.size), paging.max_size)
         [within("page[number]", page.fetch("number", 1), MAX_OFFSET / size), size]
       end

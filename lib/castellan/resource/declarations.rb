@@ -5,8 +5,8 @@ module Castellan
     # Collects the declarations of a resource's body; {Definition} is made of them. Rejects what is wrong without a look at the database,
     # which {Document::DeclarationCheck} does at boot.
     class Declarations
-      # The pages of a collection. `count` is the member's name in `meta`, or nil.
-      Page = Struct.new(:size, :max_size, :count)
+      # The pages of a collection. `count` is the member's name in `meta`, or nil; `kind` is :number or :cursor.
+      Page = Struct.new(:size, :max_size, :count, :kind)
       # How documents are kept, and for how long (seconds or nil).
       Caching = Struct.new(:kind, :expires_in)
 
@@ -93,12 +93,16 @@ module Castellan
         @locations[:sort] = location
       end
 
-      def page(size, max_size, count, location:)
+      def page(kind, size, max_size, count, location:)
+        one_of!("page", kind, %i[number cursor], location)
+        if kind == :cursor && count.is_a?(String)
+          refuse("page count: #{count.inspect}: the total of cursor pages is meta.page.total; write count: true", location)
+        end
         unless size.is_a?(Integer) && max_size.is_a?(Integer) && size.between?(1, max_size)
           refuse("page size: #{size.inspect}, max_size: #{max_size.inspect}: write whole numbers with 1 <= size <= max_size", location)
         end
 
-        @paging = Page.new(size, max_size, count == true ? "total" : count || nil).freeze
+        @paging = Page.new(size, max_size, count == true ? "total" : count || nil, kind).freeze
       end
 
       def cache(kind, expires_in, layer, location:)

@@ -93,6 +93,11 @@ module Castellan
         @types.enum(column_name(column))
       end
 
+      # @return [Boolean] whether the column may be NULL
+      def nullable?(column)
+        @types.nullable?(column_name(column))
+      end
+
       # @param sql [String] an SQL condition
       # @return [Object] the relation or dataset, within its own limit
       def matching(scope, sql)

@@ -57,6 +57,12 @@ module Castellan
         nil
       end
 
+      # @param kind [Symbol] see {Adapter#kind}
+      # @return [Boolean] whether the text is a value of that kind
+      def self.value?(kind, text)
+        !KINDS.fetch(kind).last.call(text).nil?
+      end
+
       # @param definition [Resource::Definition]
       # @param adapter [Object] its rows adapter
       # @param by [Resource::ColumnPath]

@@ -107,7 +107,7 @@ module Castellan
       def written(document, status, headers = {})
         body = document.to_json
         kept = @resource.definition.caching && Castellan.keeper
-        headers = { "content-type" => Document::MEDIA_TYPES.fetch(document.rendering.plan.format), "cache-control" => "no-store", **headers }
+        headers = { "content-type" => document.rendering.media_type, "cache-control" => "no-store", **headers }
         headers["etag"] = document.etag unless kept # the tag of a kept document is made of its version
         [status, headers.merge("content-length" => body.bytesize.to_s), [body]]
       end
@@ -184,7 +184,7 @@ module Castellan
         return absent(id) if id && document.status == 404
 
         rendering = document.rendering
-        headers["content-type"] = Document::MEDIA_TYPES.fetch(rendering.plan.format)
+        headers["content-type"] = rendering.media_type
         body = rendering.body
         headers["content-length"] = body.bytesize.to_s
         [200, headers, Body.of(body)]

@@ -93,6 +93,11 @@ module Castellan
           mapping && mapping.to_h { |key, value| [key.to_s, @model.type_for_attribute(name).serialize(key) || value] }
         end
 
+        # @return [Boolean]
+        def nullable?(name)
+          @model.columns_hash.fetch(name).null
+        end
+
         # @param text [String] an id
         # @return [Object, nil] the reader's value for the stored text; for an enum's number, its name
         def typecast(name, text)

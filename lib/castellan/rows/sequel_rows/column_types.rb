@@ -89,6 +89,11 @@ module Castellan
           @schema.dig(name, :enum_values)&.to_h { |value| [value, value] }
         end
 
+        # @return [Boolean]
+        def nullable?(name)
+          @schema.dig(name, :allow_null) != false
+        end
+
         # @param text [String] an id
         # @return [Object, nil] the column's value; nil if the column cannot hold it
         def typecast(name, text)

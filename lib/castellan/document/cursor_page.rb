@@ -1,0 +1,123 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Document
+    # A page of the Cursor Pagination profile: which rows it has, and the cursors of its ends.
+    #
+    #   page = CursorPage.new(rendering, rendering.request.cursor)
+    #   page.scope           # => the relation or dataset of the page's rows, in order
+    #   page.links(base)     # => { "first" => …, "prev" => nil, "next" => "/posts?page[after]=aUx0…&page[size]=20" }
+    #
+    # One statement reads the keys of the page and one more, from an index where there is one on the sort columns and the key; the rows are
+    # then read by key. So a page far into the list costs what the first page costs, and rows that are written meanwhile move nothing.
+    class CursorPage
+      # @param rendering [Rendering]
+      # @param cursor [Plan::Request::Place]
+      # @raise [BadRequest] for a cursor that no page had, or an order that cannot be paged
+      def initialize(rendering, cursor)
+        @rendering = rendering
+        @adapter = rendering.adapter
+        @after = cursor.after
+        @before = cursor.before
+        @order = cursor.order
+        @size = cursor.size
+        @keyset = Rows::Keyset.new(rendering.definition, @adapter, rendering.request.sort, rendering.scopes)
+        check
+      end
+
+      # @return [Object] the relation or dataset of the page's rows
+      def scope
+        column = @keyset.keys.one? ? @keyset.keys.first : @keyset.keys
+        ids = rows.map { |row| @keyset.keys.one? ? @keyset.key_of(row).first : Rows::Ids.joined(@keyset.key_of(row)) }
+        @adapter.by_ids(@adapter.order(narrowed, @keyset.order), ids, column)
+      end
+
+      # @param base [String] a path and query that ends with "?" or "&"
+      # @return [Hash{String => String, nil}]
+      def links(base)
+        previous, following = ends
+        { "first" => nil, "prev" => previous && ["before", previous], "next" => following && ["after", following] }
+          .to_h { |name, place| [name, (link(base, place) if place || name == "first")] }
+      end
+
+      # @param total [Integer, nil]
+      # @return [Hash{String => Object}] the profile's pagination metadata
+      def meta(total)
+        { "total" => total, "rangeTruncated" => (true if @after && @before && more?) }.compact
+      end
+
+      private
+
+      def check
+        { "after" => @after, "before" => @before }.each do |name, cursor|
+          next if cursor.nil? || @keyset.values?(cursor.values)
+
+          Plan::Parameter.refuse("page[#{name}]", "page[#{name}] is no cursor of this list")
+        end
+        column = @keyset.uncomparable or return
+        detail = "pages cannot be cut by the values of #{Array(column).join(".")}; sort by something else"
+        type = "#{Plan::Cursor::PROFILE}/unsupported-sort"
+        raise BadRequest.new(detail, parameter: "sort", title: "Unsupported sort", links: { "type" => type })
+      end
+
+      # Where no `page[after]` is given, the page ends at `page[before]`, so it is read backwards.
+      def backwards?
+        @before && !@after
+      end
+
+      def rows
+        read
+        @rows
+      end
+
+      def more?
+        read
+        @more
+      end
+
+      def read
+        return if @rows
+
+        scope = @adapter.page(@adapter.order(within, @keyset.order(reversed: backwards?)), limit: @size + 1, offset: 0)
+        found = @adapter.session { |session| session.rows(@adapter.select_sql(scope, @keyset.list)) }
+        found = found.values unless found.is_a?(Array)
+        @more = found.size > @size
+        @rows = found.first(@size)
+        @rows.reverse! if backwards?
+      end
+
+      def within
+        scope = narrowed
+        scope = beyond(scope, @after, :after) if @after
+        scope = beyond(scope, @before, :before) if @before
+        scope
+      end
+
+      def beyond(scope, cursor, side)
+        @adapter.matching(scope, @keyset.beyond(cursor.values, side, inclusive: cursor.includes_row?(side)))
+      end
+
+      # A scope that groups rows, or orders joined tables, is a condition on the keys.
+      def narrowed
+        scope = @rendering.narrowed
+        return scope unless @adapter.scope_reason(scope)
+
+        Rows::ViewerScopes::ScopedRows.new(@rendering.definition, @adapter, scope).narrow(@adapter.scope)
+      end
+
+      # Without rows, the other link leads back over the cursor itself.
+      # @return [Array(Plan::Cursor, Plan::Cursor)] before the first row and after the last; nil where there is nothing
+      def ends
+        return [@after && Plan::Cursor.new(@after.values, 1), @before && Plan::Cursor.new(@before.values, -1)] if rows.empty?
+
+        first, last = [rows.first, rows.last].map { |row| Plan::Cursor.new(row) }
+        [(first if @after || (backwards? && more?)), (last if @before || more?)]
+      end
+
+      def link(base, place)
+        side, cursor = place
+        "#{base}#{"page%5B#{side}%5D=#{cursor.text(@order)}&" if cursor}page%5Bsize%5D=#{@size}"
+      end
+    end
+  end
+end

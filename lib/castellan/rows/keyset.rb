@@ -1,0 +1,127 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Rows
+    # Orders a list completely, and selects the rows before or after a place in it without counting those between.
+    #
+    #   keyset = Keyset.new(definition, adapter, [[:rating, :desc]], scopes)
+    #   keyset.order                            # => [[:rating, :desc], [:id, :desc]]
+    #   keyset.beyond(["5", "7"], :after)       # => (("posts"."rating", "posts"."id") < ('5', '7'))
+    #
+    # The primary key comes last, in the direction of the last sort column, so that an index on both (`rating, id`) finds the rows. Where
+    # directions differ, or a column may be NULL, the comparison is written out; NULL comes where the database puts it.
+    class Keyset
+      Term = Struct.new(:column, :by, :direction, :nullable)
+      OPERATORS = { asc: ">", desc: "<" }.freeze
+      OPPOSITE = { asc: :desc, desc: :asc }.freeze
+      UNUSUAL = %w[infinity -infinity Infinity -Infinity NaN].freeze # PostgreSQL's
+      HOURS = /:.*[+-]\d\d\z/ # a time with a zone as PostgreSQL writes it
+      private_constant :Term, :OPERATORS, :OPPOSITE, :UNUSUAL, :HOURS
+
+      # @param sort [Array<(Symbol, Symbol), (Array<Symbol>, Symbol)>] see {Plan::Request#sort}
+      # @param scopes [ViewerScopes]
+      def initialize(definition, adapter, sort, scopes)
+        @adapter = adapter
+        @keys = adapter.keys || [*definition.id_column]
+        direction = sort.empty? ? :asc : sort.last.last
+        sort += (@keys - sort.map(&:first)).map { |key| [key, direction] }
+        @terms = sort.map do |key, towards|
+          by = Resource::ColumnPath.new(key.to_s, Array(key)[0..-2], Array(key).last, nil)
+          Term.new(ComparedColumn.new(definition, adapter, by, scopes), by, towards,
+                   !@keys.include?(by.key) && (!by.own? || adapter.nullable?(by.column)))
+        end
+      end
+
+      # @return [Array<Symbol>] the columns of the key
+      attr_reader :keys
+
+      # @return [Symbol, Array<Symbol>, nil] a column whose values cannot be part of a cursor
+      def uncomparable
+        @terms.find { |term| stored_kind(term).nil? }&.by&.key
+      end
+
+      # @param reversed [Boolean]
+      # @return [Array] for the adapter's `order`
+      def order(reversed: false)
+        @terms.map { |term| [term.by.own? ? term.by.column : term.column, reversed ? OPPOSITE[term.direction] : term.direction] }
+      end
+
+      # @return [String] the SELECT list of the values of a cursor
+      def list
+        @terms.map { |term| term.column.sql }.join(", ")
+      end
+
+      # @param values [Array] of a row that {#list} selected
+      # @return [Array] those of the key
+      def key_of(values)
+        @keys.map { |key| values[@terms.index { |term| term.by.own? && term.by.column == key }] }
+      end
+
+      # @param values [Array<Object>] of a cursor
+      # @return [Boolean] whether they are values of the columns, which a client may have written
+      def values?(values)
+        values.is_a?(Array) && values.size == @terms.size && @terms.zip(values).all? { |term, value| value?(term, value) }
+      end
+
+      # @param values [Array] see {#values?}
+      # @param side [Symbol] :after or :before
+      # @param inclusive [Boolean] whether the row of the values is selected too
+      # @return [String] an SQL condition
+      def beyond(values, side, inclusive: false)
+        pairs = @terms.zip(values)
+        directions = @terms.map { |term| side == :after ? term.direction : OPPOSITE[term.direction] }
+        return row_comparison(pairs, directions.first, inclusive) if directions.uniq.one? && @terms.none?(&:nullable)
+
+        first = @terms.first.nullable ? nil : "#{@terms.first.column.sql} #{OPERATORS[directions.first]}= #{literal(values.first)}"
+        "(#{[first, written_out(pairs, directions, inclusive)].compact.join(" AND ")})"
+      end
+
+      private
+
+      def row_comparison(pairs, direction, inclusive)
+        "((#{pairs.map { |term, _| term.column.sql }.join(", ")}) #{OPERATORS[direction]}#{"=" if inclusive} " \
+          "(#{pairs.map { |_, value| literal(value) }.join(", ")}))"
+      end
+
+      # a > 1 OR (a = 1 AND (b > 2 OR (b = 2 AND …)))
+      def written_out(pairs, directions, inclusive)
+        (term, value), *rest = pairs
+        further = further(term, value, directions.first)
+        equal = value.nil? ? "#{term.column.sql} IS NULL" : "#{term.column.sql} = #{literal(value)}"
+        return "(#{inclusive ? "#{further} OR #{equal}" : further})" if rest.empty?
+
+        "(#{further} OR (#{equal} AND #{written_out(rest, directions.drop(1), inclusive)}))"
+      end
+
+      def further(term, value, direction)
+        nulls_last = (direction == :asc) == (@adapter.dialect.name == :postgres)
+        return nulls_last ? "1 = 0" : "#{term.column.sql} IS NOT NULL" if value.nil?
+
+        compared = "#{term.column.sql} #{OPERATORS[direction]} #{literal(value)}"
+        nulls_last && term.nullable ? "#{compared} OR #{term.column.sql} IS NULL" : compared
+      end
+
+      def literal(value)
+        @adapter.literal(value)
+      end
+
+      def stored_kind(term)
+        kind = @adapter.at(term.by.path).kind(term.by.column)
+        kind == :decimal ? :float : kind
+      end
+
+      # PostgreSQL returns strings and refuses what is no value of the type; SQLite returns its own types and compares anything.
+      def value?(term, value)
+        return term.nullable if value.nil?
+        return false unless value.is_a?(String) || value.is_a?(Integer) || (value.is_a?(Float) && value.finite?)
+        return true unless @adapter.dialect.name == :postgres && value.is_a?(String)
+
+        kind = stored_kind(term)
+        return true if UNUSUAL.include?(value) && %i[float date datetime].include?(kind)
+        return %w[t f].include?(value) if kind == :boolean
+
+        ComparedColumn.value?(kind, HOURS.match?(value) ? "#{value}:00" : value)
+      end
+    end
+  end
+end
