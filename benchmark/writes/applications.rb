@@ -1,0 +1,68 @@
+# frozen_string_literal: true
+
+require "jwt"
+require "castellan"
+
+# The mail logs of the example, writable: by Castellan on its ActiveRecord models, and by jsonapi-resources as its guide
+# recommends, with the metal controller.
+module Writes
+  class CategoryResource < JSONAPI::Resource
+    model_name "Category"
+    attribute :name
+  end
+
+  class CompanyResource < JSONAPI::Resource
+    model_name "Company"
+    attributes :name, :icon
+  end
+
+  class MailLogResource < JSONAPI::Resource
+    model_name "MailLog"
+    attributes :number, :in_or_out, :document_date_on, :received_on, :external_number, :comment, :value_net, :value_vat
+    has_one :category
+    has_one :company
+  end
+
+  class MailLogsController < JSONAPI::ResourceControllerMetal
+  end
+
+  # The resources of Castellan.
+  module Fast
+    class CategoryResource < Castellan::Resource
+      model Category
+      key_transform :dash
+      attributes :name
+    end
+
+    class CompanyResource < Castellan::Resource
+      model Company
+      key_transform :dash
+      attributes :name, :icon
+    end
+
+    class MailLogResource < Castellan::Resource
+      model MailLog
+      type "mail-logs"
+      key_transform :dash
+      attributes :number, :in_or_out, :document_date_on, :received_on, :external_number, :comment, :value_net, :value_vat
+      belongs_to :category, :company
+      sort :number, default: "-number"
+      page size: 20, max_size: 100
+      writable :number, :in_or_out, :document_date_on, :received_on, :external_number, :comment, :value_net, :value_vat, :category, :company
+    end
+  end
+
+  resources = -> { [Fast::MailLogResource, Fast::CategoryResource, Fast::CompanyResource] }
+  CASTELLAN = Castellan.app { resources.call.each { |one| resource one } }
+  WITH_TOKEN = Castellan.app do
+    authenticate(jwt: { key: "s" * 32, algorithms: %w[HS256] }) { |claims| claims["sub"] }
+    resource Fast::MailLogResource
+  end
+  WITH_STRING = Castellan.app do
+    authenticate { |env| env["HTTP_AUTHORIZATION"].start_with?("Bearer ") && "1" }
+    resource Fast::MailLogResource
+  end
+
+  Rails.application.routes.append { namespace(:writes) { jsonapi_resources(:mail_logs) { nil } } }
+  Rails.application.reload_routes!
+end
