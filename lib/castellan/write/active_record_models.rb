@@ -26,6 +26,12 @@ module Castellan
         Models::Type.new(type.type, array ? true : false, model.defined_enums[name]&.keys)
       end
 
+      # @param key [Object] a value of the primary key
+      # @return [Object, nil] the record, within the model's default scope
+      def find(key)
+        model.find_by(model.primary_key => key)
+      end
+
       # @return [Object] a new record
       def build
         model.new

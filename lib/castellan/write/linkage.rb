@@ -72,11 +72,24 @@ module Castellan
       end
 
       def by_id(definition, ids)
-        resource = definition.resource
-        adapter = resource.checked_rows
-        visible = @scopes.narrow(definition, adapter)
-        records = adapter.load(adapter.by_ids(visible, ids, definition.id_column), whole: true)
+        adapter = definition.resource.checked_rows
+        records = ids.one? && unscoped_key?(definition,
+                                            adapter) ? by_key(definition, adapter, ids.first) : visible(definition, adapter, ids)
         records.to_h { |record| [Write.id_of(definition, record), record] }
+      end
+
+      def visible(definition, adapter, ids)
+        adapter.load(adapter.by_ids(@scopes.narrow(definition, adapter), ids, definition.id_column), whole: true)
+      end
+
+      # The ORMs have a prepared statement for one record by its key.
+      def unscoped_key?(definition, adapter)
+        definition.scope.nil? && definition.model.is_a?(Class) && definition.id_column == adapter.primary_key
+      end
+
+      def by_key(definition, adapter, id)
+        key = adapter.typecast(definition.id_column, id)
+        key.nil? ? [] : [Models.for(definition.model).find(key)].compact
       end
 
       def missing(mistakes, definition, id, key, pointer)

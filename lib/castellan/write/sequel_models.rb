@@ -25,6 +25,11 @@ module Castellan
         Models::Type.new(type == :string && database_type == "uuid" ? :uuid : type, database_type.end_with?("[]"), column[:enum_values])
       end
 
+      # (see ActiveRecordModels#find)
+      def find(key)
+        model.with_pk(key)
+      end
+
       # (see ActiveRecordModels#build)
       def build
         model.new
