@@ -379,7 +379,7 @@ class RailtieTest < Minitest::Test
       write_files(dir, FILES.merge(files))
       Dir.chdir(dir) do
         yield lambda { |code, **environment|
-          run_ruby("-e", BOOT + code, chdir: dir, env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil, **environment })
+          run_rails(BOOT + code, chdir: dir, env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil, **environment })
         }
       end
     end

@@ -90,7 +90,7 @@ class InstallGeneratorTest < Minitest::Test
     Dir.mktmpdir do |dir|
       write_files(dir, { **FILES, **files })
       env = { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil, "REDIS_URL" => nil, "PROFILE_SECRET" => nil }
-      yield ->(code, more = {}) { run_ruby("-e", BOOT + code, chdir: dir, env: { **env, **more }) }, dir
+      yield ->(code, more = {}) { run_rails(BOOT + code, chdir: dir, env: { **env, **more }) }, dir
     end
   end
 

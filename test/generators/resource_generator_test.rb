@@ -125,7 +125,7 @@ class ResourceGeneratorTest < Minitest::Test
       write_files(dir, FILES)
       FileUtils.mkdir_p(File.join(dir, "app/resources"))
       environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil }
-      run_ruby("-e", "$stderr.reopen($stdout)\n#{BOOT}#{code}", chdir: dir, env: environment)
+      run_rails("$stderr.reopen($stdout)\n#{BOOT}#{code}", chdir: dir, env: environment)
     end
   end
 end

@@ -152,6 +152,6 @@ class ProfileRailsTest < Minitest::Test
 
     write_files(directory, FILES)
     environment = { "DATABASE_URL" => nil, "RAILS_ENV" => "development", "CASTELLAN" => nil, **environment.transform_keys(&:to_s) }
-    JSON.parse(run_ruby("-e", BOOT + code, chdir: directory, env: environment).lines.last)
+    JSON.parse(run_rails(BOOT + code, chdir: directory, env: environment).lines.last)
   end
 end

@@ -104,7 +104,7 @@ class SerializerInRailsTest < Minitest::Test
   def run_app(code, boot: BOOT, files: {})
     Dir.mktmpdir do |dir|
       write_files(dir, FILES.merge(files))
-      output = run_ruby("-e", boot + code, chdir: dir, env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil })
+      output = run_rails(boot + code, chdir: dir, env: { "DATABASE_URL" => nil, "RAILS_ENV" => "test", "CASTELLAN" => nil })
       output.lines.reject { |line| line.start_with?("--", "   ->") }.join
     end
   end

@@ -4,6 +4,7 @@ require "fileutils"
 require "open3"
 require "rbconfig"
 require "tmpdir"
+require_relative "preloaded_rails"
 
 module Castellan
   # Helpers for all tests: servers, ports, environment, files, programs.
@@ -72,6 +73,14 @@ module Castellan
     def run_ruby(*arguments, env: {}, **options)
       output, errors, status = Open3.capture3(env, RbConfig.ruby, "-I#{File.join(ROOT, "lib")}", *arguments, **options)
       assert status.success?, output + errors
+      output
+    end
+
+    # Runs code as `ruby -e` does, in a process that has loaded Rails; fails if the program fails.
+    # @return [String] standard output
+    def run_rails(code, chdir:, env: {})
+      output, errors, succeeded = PreloadedRails.run(code, chdir: chdir, env: env)
+      assert succeeded, output + errors
       output
     end
   end
