@@ -113,6 +113,19 @@ module Castellan
         end
       end
 
+      # Declares the links of a resource that {Castellan.app} serves: `self` of each resource object, `self` and `related` of
+      # each relationship. Links that are declared by themselves are kept.
+      #
+      #   self_links "https://api.example.org/v1/posts"
+      # @param at [String] the URL or path of the collection, as clients see it; default: "/" and the type
+      # @raise [DeclarationError] if the id has several columns
+      def self_links(at = nil)
+        Declaring.declare(self) do |declarations, location|
+          declarations.self_links = at ? at.chomp("/") : :type
+          declarations.locations[:self_links] = location
+        end
+      end
+
       # Declares the meta object of each resource object.
       # @param value [Hash, nil] a constant; keywords work, too: `meta version: 1`
       # @param columns [Array<Symbol>, nil] the columns that the block reads; without them it receives the

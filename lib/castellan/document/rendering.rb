@@ -133,6 +133,14 @@ module Castellan
         @linker = block
       end
 
+      # Adds top-level members.
+      # @param jsonapi [String, nil] JSON
+      # @param links [Hash{String => String}]
+      def frame(jsonapi, links)
+        @jsonapi = jsonapi
+        @links = { **links, **(@links || {}) } if links.any?
+      end
+
       # @return [Boolean] whether the primary data is a list
       def collection?
         @id.nil?
@@ -155,7 +163,7 @@ module Castellan
 
       # @return [Array] order, page, id, what surrounds the data, and what Ruby code reads besides its columns
       def values
-        around = json("meta and links", [@meta, @links]) if @meta || @links
+        around = json("meta and links", [@meta, @links, @jsonapi]) if @meta || @links || @jsonapi
         [request.sort, request.cursor ? request.cursor.key : request.page, @id&.to_s, around, @link_base, Serialize.escape,
          custom_code.surroundings(viewer)]
       end
@@ -204,7 +212,7 @@ module Castellan
         count = rows.is_a?(Array) ? rows.size : rows.ntuples
         single = !collection?
         @found = !single || count.positive?
-        ends = request.page || @meta || @links || @linker ? tail(count) : NO_BYTES
+        ends = request.page || @meta || @links || @linker || @jsonapi ? tail(count) : NO_BYTES
         encoder = Serialize.encoder
         template = Serialize.template(plan)
         Recording.span(:render, definition.name) { encoder.encode(row_set, template, single: single, tail: ends) }
@@ -236,6 +244,7 @@ module Castellan
         text = +""
         text << %(,"meta":#{json("meta", meta)}) if @meta || meta.any?
         text << %(,"links":#{json("links", links)}) if @links || links.any?
+        text << %(,"jsonapi":#{@jsonapi}) if @jsonapi
         text
       end
 

@@ -51,6 +51,7 @@ module Castellan
         @id_column = declarations.id_column || primary_key
         @id_location = declarations.locations[:id]
         @transform = declarations.transform
+        @url = url(declarations)
         @attributes = declarations.attributes.to_h { |attribute, options| [attribute, attribute(attribute, **options)] }.freeze
         @relationships = declarations.relationships.to_h { |name, options| [name, relationship(name, **options)] }.freeze
         @members = (@attributes.keys + @relationships.keys).freeze
@@ -122,7 +123,7 @@ module Castellan
       end
 
       def copy_policies(declarations)
-        @links = declarations.links.dup.freeze
+        @links = { **(@url ? { self: Computed.of(@url) } : {}), **declarations.links }.freeze
         @meta = declarations.meta
         @scope = declarations.scope
         @include_depth = declarations.include_depth
@@ -181,7 +182,21 @@ module Castellan
       end
 
       def relationship(name, **options)
-        Relationship.new(name: name, key: KeyTransform.call(name, @transform), owner: @resource, **options)
+        key = KeyTransform.call(name, @transform)
+        found = Relationship.new(name: name, key: key, owner: @resource, **options)
+        return found unless @url
+
+        links = { self: "#{@url}/relationships/#{key}", related: ("#{@url}/#{key}" if found.related?) }.compact
+        links = links.transform_values { |link| Computed.of(link) }.merge(found.links)
+        Relationship.new(name: name, key: key, owner: @resource, **options, links: links.freeze)
+      end
+
+      # @return [String, nil] the template of a resource's own URL
+      def url(declarations)
+        at = declarations.self_links or return
+        refuse("self_links needs an id of one column", declarations.locations[:self_links]) unless @id_column.is_a?(Symbol)
+
+        "#{at == :type ? "/#{@type}" : at}/{#{@id_column}}"
       end
 
       def check_representations(locations)

@@ -54,6 +54,11 @@ module Castellan
         @include
       end
 
+      # @return [Boolean] whether a server answers `/posts/1/author`
+      def related?
+        includable? && block.nil? && !(polymorphic? && to_many?)
+      end
+
       # @return [Boolean] whether the declaration says which resource, and not the relationship's name
       def resource_named?
         !@resource.nil?

@@ -77,12 +77,13 @@ module Castellan
         @challenge = builder.challenge
         @idempotency = builder.once
         @description = builder.description
+        @frame = builder.frame
         @probes = builder.probes
         @tracing = builder.tracing
         @around = [builder.log, builder.tracing].compact.freeze
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
           check(resource)
-          [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?)]
+          [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?, frame: @frame)]
         end.freeze
         @operations_path = builder.operations_path
         @operations = Operations.new(self) if @operations_path
@@ -144,6 +145,7 @@ module Castellan
 
         return @probes.call(env, @endpoints.each_value.map(&:resource)) if endpoint.equal?(@probes)
 
+        env["castellan.params"] = @frame.params(env["QUERY_STRING"] || "") unless @frame.own.empty?
         env["castellan.route"] = named_route(endpoint, id, rest) if @around.any?
         viewer = phase("authenticate") { viewer(env) } if @authentication
         return perform(env, viewer, endpoint, id, rest) unless @tracing || @idempotency

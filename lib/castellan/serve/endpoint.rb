@@ -36,11 +36,9 @@ module Castellan
       end
 
       JSON_API = %r{\A\s*application/vnd\.api\+json}i
-      # Two slashes at the beginning of a link would name another host.
-      SLASHES = %r{\A/+}
       # Longer query strings are parsed each time, in bytes.
       LONGEST = 1_000
-      private_constant :JSON_API, :SLASHES, :LONGEST
+      private_constant :JSON_API, :LONGEST
 
       # @return [Class]
       # @return [String] of the collection
@@ -51,9 +49,11 @@ module Castellan
       # @param scope [#call, nil] called with the viewer, returns the relation or dataset that this viewer may see
       # @param asked [Hash] the parameters of every request, see {Resource.document}
       # @param authenticated [Boolean] whether the viewer is known
+      # @param frame [Frame] what surrounds the data
       # @raise [ConfigurationError] if one of the parameters is wrong
-      def initialize(resource, path:, scope:, asked:, authenticated:)
+      def initialize(resource, path:, scope:, asked:, authenticated:, frame: Frame.new)
         @resource = resource
+        @frame = frame
         @path = path
         @scope = scope
         @around = asked.slice(:meta, :links)
@@ -74,7 +74,13 @@ module Castellan
       # @param scope [Object] the relation or dataset; :all for all
       # @return [Endpoint] with the same authentication
       def related(resource, path, scope)
-        Endpoint.new(resource, path: path, scope: ->(_viewer) { scope }, asked: {}, authenticated: @authenticated)
+        Endpoint.new(resource, path: path, scope: ->(_viewer) { scope }, asked: {}, authenticated: @authenticated, frame: @frame)
+      end
+
+      # @param id [String, nil]
+      # @return [String] the URL of the collection, or of one of it
+      def location(env, id = nil)
+        "#{@frame.prefix(env)}#{@path}#{"/#{Rack::Utils.escape_path(id)}" if id}"
       end
 
       # @return [Hash{String => String}] the header fields about caches
@@ -142,7 +148,8 @@ module Castellan
         scope = @scope ? scope(viewer) : :all
         document = @resource.document(scope, viewer: viewer, id: id || :all, query: request, keeper: keeper, **@around)
         document.public! unless @authenticated
-        link(document, env["SCRIPT_NAME"], parameters) if id.nil? && @json_api && request.page
+        frame(document, env, id) if @frame.any? && @json_api
+        link(document, env, parameters) if id.nil? && @json_api && request.page
         document
       end
 
@@ -157,14 +164,17 @@ module Castellan
 
       # A request has no state, so the same query is parsed once. Bounded, because clients write it.
       def parameters(text)
-        return Parameters.new(text, @resource.definition, @fixed) if text.bytesize > LONGEST
+        return Parameters.new(text, @resource.definition, @fixed, @frame.own) if text.bytesize > LONGEST
 
-        @parameters.fetch(text) { Parameters.new(text, @resource.definition, @fixed) }
+        @parameters.fetch(text) { Parameters.new(text, @resource.definition, @fixed, @frame.own) }
       end
 
-      def link(document, script_name, parameters)
-        prefix = ClientText.utf8(script_name).sub(SLASHES, "/") unless script_name.nil? || script_name.empty?
-        base = "#{prefix}#{@path}#{parameters.rest}"
+      def frame(document, env, id)
+        document.rendering.frame(@frame.jsonapi, @frame.links(location(env, id), env["QUERY_STRING"]))
+      end
+
+      def link(document, env, parameters)
+        base = "#{@frame.prefix(env)}#{@path}#{parameters.rest}"
         document.rendering.link(base) { |total, full| parameters.links(base, total, full) }
       end
 

@@ -16,6 +16,46 @@ module Castellan
       # @return [Tracing, nil]
       attr_reader :once, :description, :probes, :log, :tracing
 
+      # Lets links begin with a URL in place of the path where the application is mounted.
+      # @param url [String] such as "https://api.example.org/v1"
+      def base_url(url)
+        surroundings[:base_url] = url
+      end
+
+      # Writes the top-level member `jsonapi` into every document: `{"version":"1.1"}`.
+      # @param meta [Hash] its meta object
+      def jsonapi(**meta)
+        surroundings[:jsonapi] = meta
+      end
+
+      # Writes the top-level link `self` into every document. For links of resources see {Resource.self_links}.
+      def self_links
+        surroundings[:self_links] = true
+      end
+
+      # Writes the top-level link `describedby` into every document.
+      # @param url [String] of a description, such as "/openapi.json"
+      def described_by(url)
+        surroundings[:described_by] = url
+      end
+
+      # Accepts query parameters of the application's own; others are answered with 400. `authenticate` finds them in
+      # `env["castellan.params"]`.
+      #
+      #   param :locale, in: %w[de en]
+      # @param names [Array<Symbol, String>]
+      # @param in [Array<String>, nil] the values that they may have; default: any text
+      def param(*names, in: nil)
+        values = binding.local_variable_get(:in)
+        params = surroundings[:params] ||= {}
+        names.each { |name| params[name] = values }
+      end
+
+      # @return [Frame]
+      def frame
+        Frame.new(**surroundings)
+      end
+
       # Accepts Idempotency-Key with POST, see {Idempotency}. Needs `authenticate` before it.
       def idempotency(**options, &namespace)
         refuse("idempotency needs authenticate before it, because each viewer has keys of its own") unless authentication
@@ -43,6 +83,12 @@ module Castellan
       # Reports requests to OpenTelemetry, see {Tracing}.
       def trace
         @tracing = Tracing.new
+      end
+
+      private
+
+      def surroundings
+        @surroundings ||= {}
       end
     end
   end

@@ -27,9 +27,10 @@ module Castellan
       # @param text [String] a query string; may be empty
       # @param definition [Resource::Definition]
       # @param fixed [Hash] parameters that are the same in every request; clients may not send them
+      # @param own [Hash{String => Object}] names of the application's own parameters
       # @raise [BadRequest] for a query that is too long, malformed, unknown or fixed
-      def initialize(text, definition, fixed = {})
-        query = text.empty? ? {} : known!(read(text))
+      def initialize(text, definition, fixed = {}, own = {})
+        query = text.empty? ? {} : known!(Parameters.read(text), own)
         refuse_fixed(query, fixed)
         @request = Plan::Request.parse(definition, query, **fixed)
         rest = query.except("page")
@@ -53,9 +54,10 @@ module Castellan
         pages.transform_values { |page| "#{base}page%5Bnumber%5D=#{page}&page%5Bsize%5D=#{size}" if page }
       end
 
-      private
-
-      def read(text)
+      # @param text [String] a query string
+      # @return [Hash{String => Object}]
+      # @raise [BadRequest] for a query that is too long or malformed
+      def self.read(text)
         if text.bytesize > MAX_BYTESIZE
           raise BadRequest.new("the query is longer than #{MAX_BYTESIZE} bytes", status: 414, title: "URI too long")
         end
@@ -65,12 +67,14 @@ module Castellan
         raise BadRequest.new("the query cannot be read: #{error.message.scrub("?")[0, 200]}", title: "Invalid query")
       end
 
+      private
+
       # JSON:API 1.1, "Query Parameters": a server must answer 400 to a parameter that it does not support.
-      def known!(query)
-        unknown = query.keys.find { |name| !Plan::Request::FAMILIES.include?(name) } or return query
+      def known!(query, own)
+        unknown = query.keys.find { |name| !Plan::Request::FAMILIES.include?(name) && !own.key?(name) } or return query
 
         name = Plan::Parameter.shown(unknown)
-        Plan::Parameter.refuse(name, "#{name.inspect} is not known#{Nearest.hint(name, Plan::Request::FAMILIES)}")
+        Plan::Parameter.refuse(name, "#{name.inspect} is not known#{Nearest.hint(name, Plan::Request::FAMILIES + own.keys)}")
       end
 
       # JSON:API 1.1, "Inclusion of Related Resources": an endpoint that does not support `include` answers 400 to it.

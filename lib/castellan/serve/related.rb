@@ -28,7 +28,7 @@ module Castellan
       # @return [Array] Rack's response with the related resources; of an empty to-one relationship with null
       # @raise [BadRequest] 404 if there is no such record, or clients may not include the relationship
       def call(env, viewer, id, relationship)
-        nothing if !relationship.includable? || relationship.block || (relationship.polymorphic? && relationship.to_many?)
+        nothing unless relationship.related?
 
         writer = Write::Writer.new(@resource, viewer: viewer, scope: @endpoint.scope(viewer))
         record = writer.visible(id) or absent(id)

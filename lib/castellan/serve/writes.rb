@@ -39,8 +39,7 @@ module Castellan
           id = writer.id_of(writer.create(data, "/data"))
           [id, rendered(env, viewer, id)]
         end
-        location = "#{env["SCRIPT_NAME"]}#{@path}/#{Rack::Utils.escape_path(id)}"
-        @endpoint.written(document, 201, "location" => location)
+        @endpoint.written(document, 201, "location" => own_link(document) || @endpoint.location(env, id))
       end
 
       # @return [Array] Rack's response: 200 with the document, or 412 if the record is not what If-Match names
@@ -75,6 +74,11 @@ module Castellan
       end
 
       private
+
+      # JSON:API 1.1, "Creating Resources": Location is the `self` link of the resource object, if it has one.
+      def own_link(document)
+        JSON.parse(document.to_json).dig("data", "links", "self") if @definition.links.key?(:self)
+      end
 
       def relationship_methods(relationship)
         return [] unless @definition.writing.rules.any? { |rule| rule.names.include?(relationship.name) && rule.actions.include?(:update) }

@@ -1,0 +1,88 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  module Serve
+    # What surrounds the data of every document of an application, and the query parameters of its own. Frozen.
+    #
+    #   frame = Frame.new(base_url: "https://api.example.org/v1", jsonapi: {}, self_links: true, params: { "locale" => %w[de en] })
+    #   frame.jsonapi                     # => {"version":"1.1"}
+    #   frame.params("locale=de&sort=id") # => { "locale" => "de" }
+    class Frame
+      # @return [String, nil] what links begin with, in place of the path where the application is mounted
+      # @return [String, nil] JSON of the top-level member `jsonapi`
+      # @return [String, nil] the `describedby` link
+      # @return [Hash{String => Array<String>, nil}] the names of own parameters, and the values that they may have
+      attr_reader :base_url, :jsonapi, :described_by, :own
+
+      # @param jsonapi [Hash, nil] the meta object of the member; nil: no member
+      # @raise [ConfigurationError]
+      def initialize(base_url: nil, jsonapi: nil, self_links: false, described_by: nil, params: {})
+        @base_url = base_url && url(base_url)
+        @jsonapi = jsonapi && JSON.generate({ "version" => "1.1", "meta" => (jsonapi unless jsonapi.empty?) }.compact).freeze
+        @self_links = self_links
+        @described_by = described_by
+        @own = params.to_h { |name, values| [name(name), values&.map { |value| value.to_s.freeze }&.freeze] }.freeze
+        freeze
+      end
+
+      # @return [Boolean] whether documents have any of it
+      def any?
+        !@jsonapi.nil? || !@described_by.nil? || @self_links
+      end
+
+      # @param env [Hash] Rack's environment
+      # @return [String, nil] what links of this request begin with
+      def prefix(env)
+        return base_url if base_url
+
+        name = env["SCRIPT_NAME"]
+        ClientText.utf8(name).sub(%r{\A/+}, "/") unless name.nil? || name.empty? # two slashes would name another host
+      end
+
+      # @param path [String] that was asked for
+      # @return [Hash{String => String}] top-level links
+      def links(path, query)
+        query = ClientText.utf8(query.to_s)
+        target = query.nil? || query.empty? ? path : "#{path}?#{query}"
+        { "self" => (target if @self_links), "describedby" => described_by }.compact
+      end
+
+      # @param text [String] a query string
+      # @return [Hash{String => String}] the own parameters that it has
+      # @raise [BadRequest] for a value that a parameter may not have
+      def params(text)
+        return {} if own.empty? || text.empty?
+
+        Parameters.read(text).slice(*own.keys).to_h { |name, value| [name, checked(name, value)] }
+      end
+
+      private
+
+      def checked(name, value)
+        text = Plan::Parameter.text(name, value)
+        allowed = own.fetch(name)
+        return text if allowed.nil? || allowed.include?(text)
+
+        Plan::Parameter.refuse(name,
+                               "#{name} may not be #{Plan::Parameter.shown(text).inspect}#{Nearest.hint(Plan::Parameter.shown(text),
+                                                                                                        allowed)}")
+      end
+
+      def url(given)
+        return given.chomp("/").freeze if given.is_a?(String) && given.match?(%r{\A(?:https?:/)?/[^\s?#]+\z})
+
+        raise ConfigurationError, "base_url #{given.inspect}: write what links begin with, such as \"https://api.example.org/v1\""
+      end
+
+      def name(given)
+        name = given.to_s
+        raise ConfigurationError, "param #{given.inspect} is a parameter of JSON:API" if Plan::Request::FAMILIES.include?(name)
+        raise ConfigurationError, "param #{given.inspect}: write letters, digits, - and _" unless name.match?(/\A[[:alnum:]][\w-]*\z/)
+
+        name.freeze
+      end
+    end
+  end
+end

@@ -1,0 +1,111 @@
+# frozen_string_literal: true
+
+require "serve/journal_requests"
+
+# What surrounds the data: the jsonapi object, links of the document and of resources, and the application's own parameters.
+module FrameContract
+  include JournalRequests
+
+  def build(&options)
+    linked = resource_of("PostResource") { self_links }
+    writers = resource_of("WriterResource") { self_links "/v1/writers/" }
+    options ||= proc do
+      base_url "https://api.example.org/v1/"
+      jsonapi implementation: "journal"
+      self_links
+      described_by "/openapi.json"
+      param :locale, in: %w[de en]
+      param "x-trace"
+    end
+    serve do |_models|
+      instance_exec(&options)
+      resource linked
+      resource writers
+    end
+  end
+
+  def test_documents_have_the_jsonapi_object_and_links
+    _, document = get("/posts/1?fields[posts]=title")
+    assert_equal({ "version" => "1.1", "meta" => { "implementation" => "journal" } }, document["jsonapi"])
+    assert_equal({ "self" => "https://api.example.org/v1/posts/1?fields[posts]=title", "describedby" => "/openapi.json" },
+                 document["links"])
+  end
+
+  def test_links_of_a_page_begin_with_the_base_url
+    links = get("/posts?page[size]=1").last["links"]
+    assert_equal "https://api.example.org/v1/posts?page%5Bnumber%5D=2&page%5Bsize%5D=1", links["next"]
+    assert_equal "https://api.example.org/v1/posts?page[size]=1", links["self"]
+  end
+
+  def test_without_base_url_links_begin_with_the_mount_path
+    @app = build { self_links }
+    links = get("/posts", "SCRIPT_NAME" => "/api").last["links"]
+    assert_equal ["/api/posts", "/api/posts?page%5Bnumber%5D=1&page%5Bsize%5D=10"], links.values_at("self", "first")
+    assert_equal "/api/posts/1", get("/posts/1", "SCRIPT_NAME" => "//api").last["links"]["self"]
+  end
+
+  def test_without_declarations_documents_have_none_of_it
+    @app = build { param :locale }
+    assert_equal %w[data], get("/posts/1").last.keys
+  end
+
+  def test_every_link_of_a_resource_leads_to_an_answer
+    post = get("/posts/1").last["data"]
+    assert_equal({ "self" => "/posts/1" }, post["links"])
+    links = post["relationships"].values.flat_map { |relationship| relationship["links"].values_at("self", "related") }
+    assert_includes links, "/posts/1/relationships/writer"
+    assert_includes links, "/posts/1/writer"
+    links.each { |link| assert_equal 200, get(link).first.status, link }
+    assert_equal "/v1/writers/1", get("/writers/1").last["data"]["links"]["self"]
+  end
+
+  def test_the_location_of_a_new_resource_is_its_self_link
+    response, document = send_data("POST", "/posts", type: "posts", attributes: { title: "Fourth" })
+    assert_equal 201, response.status, response.body
+    assert_equal document["data"]["links"]["self"], response["location"]
+    @app = serve do |models|
+      base_url "https://api.example.org/v1"
+      resource models::TagResource
+    end
+    response, document = send_data("POST", "/tags", type: "tags", attributes: { name: "rack" })
+    assert_equal "https://api.example.org/v1/tags/#{document["data"]["id"]}", response["location"]
+  end
+
+  def test_declared_parameters_are_accepted_and_stay_in_links
+    assert_includes get("/posts?locale=de&x-trace=7&page[size]=1").last["links"]["next"], "locale=de"
+    assert_bad_parameter "locale", "/posts?locale=fr", "(there is: de, en)"
+    assert_bad_parameter "locale", "/posts?locale[]=de"
+    assert_bad_parameter "locales", "/posts?locales=de", "did you mean locale?"
+    assert_bad_parameter "x-trace", "/posts?x-trace=%00"
+  end
+
+  def test_authenticate_finds_the_parameters
+    seen = []
+    posts = journal.models::PostResource
+    @app = Castellan.app do
+      param :locale
+      authenticate { |env| seen << env["castellan.params"] && 0 }
+      resource posts
+    end
+    get("/posts?locale=de&sort=title")
+    get("/posts")
+    assert_equal [{ "locale" => "de" }, {}], seen
+  end
+
+  def test_kept_documents_differ_by_their_frame
+    kept = resource_of("PostResource") { cache :exact }
+    plain, framed = Array.new(2) { kept.document(:all, keeper: nil).rendering }
+    framed.frame('{"version":"1.1"}', {})
+    refute_equal plain.values, framed.values
+  end
+
+  def test_wrong_declarations_are_refused
+    { "base_url \"api\"" => proc { base_url "api" }, "is a parameter of JSON:API" => proc { param :sort },
+      "write letters, digits" => proc { param "a[b]" } }.each do |message, block|
+      error = assert_raises(Castellan::ConfigurationError) { build(&block) }
+      assert_includes error.message, message
+    end
+  end
+end
+
+JournalRequests.on_every_database(FrameContract)
