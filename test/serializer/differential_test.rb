@@ -22,6 +22,7 @@ class DifferentialTest < Minitest::Test
   end
 
   def test_cases_on_postgresql_equal_jsonapi_serializer
+    large_runs_only
     needs :postgres
     assert_same_answers(*%w[original castellan].map do |library|
       answers(library, "active_record", "record_states", "ids", env: { "SERIALIZER_DATABASE" => Castellan::TestServers.postgres_url })

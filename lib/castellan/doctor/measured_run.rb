@@ -45,11 +45,12 @@ module Castellan
       # @param fingerprints [Array<String>] statements to count in {#repeated}
       # @param injection [Trial::Injection, nil] applied until the response is read
       # @param databases [Array<Sandbox::Database>]
+      # @param warm_up [Boolean] whether its figures are not compared, so that garbage need not be collected before
       # @yield the work; its result is read by {Outcome.of}
       # @return [MeasuredRun]
-      def self.call(fingerprints: [], injection: nil, databases: Sandbox.connected, &work)
+      def self.call(fingerprints: [], injection: nil, databases: Sandbox.connected, warm_up: false, &work)
         observer = Observer.new(fingerprints)
-        GC.start
+        GC.start unless warm_up
         outcome, figures = Sandbox.rolled_back(databases) do
           Instrument.record(observer) { injection ? injection.apply { timed(&work) } : timed(&work) }
         end

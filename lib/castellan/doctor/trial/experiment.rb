@@ -33,7 +33,7 @@ module Castellan
           reason = untriable
           return trial(reason: reason) if reason
 
-          first = noting_verbs { run }
+          first = noting_verbs { run(warm_up: true) }
           return trial(reason: "the work answers a #{unsafe}, and only GET and HEAD are tried") if unsafe
 
           before = again(first)
@@ -73,9 +73,9 @@ module Castellan
 
         def unsafe = @verbs.find { |verb| !SAFE.include?(verb) }
 
-        def run(injection = nil)
+        def run(injection = nil, warm_up: false)
           MeasuredRun.call(fingerprints: @findings.map(&:fingerprint).uniq, injection: injection,
-                           databases: Sandbox.reachable, &@work)
+                           databases: Sandbox.reachable, warm_up: warm_up, &@work)
         end
 
         def again(warm, injection = nil)
@@ -95,7 +95,7 @@ module Castellan
         end
 
         def fixed(before, masked, injection)
-          warm = run(injection)
+          warm = run(injection, warm_up: true)
           after = again(warm, injection)
           first = before.first.outcome
           differences = [warm, *after].flat_map { |run| first.differences(run.outcome, masked: masked) }.uniq
