@@ -23,7 +23,6 @@ require_relative "serialize/measured"
 require_relative "serialize/goals"
 require_relative "serialize/growth"
 require_relative "serialize/streamed"
-require_relative "serialize/loaded_works"
 require_relative "serialize/users_works"
 require_relative "serialize/people_works"
 require_relative "serialize/posts_works"
@@ -60,8 +59,6 @@ class SerializeBenchmark
     users = Benchmarks::Example.new("users", "USERS" => USERS.to_s)
     keep apart(database) { with(users, database) { works(database, Benchmarks::UsersWorks.new(users, postgres: @url, users: USERS)) } }
     people(database)
-    cards = Benchmarks::Example.new("users", "USERS" => "1") # for its database: the records are LoadedWorks' own
-    keep apart(database) { with(cards, database) { works(database, Benchmarks::LoadedWorks.new(records: USERS)) } }
     posts = Benchmarks::Example.new("posts")
     keep apart(database) { with(posts, database) { works(database, Benchmarks::PostsWorks.new(posts, posts: POSTS)) } }
     many = Benchmarks::Example.new("users", "USERS" => (GROWTH.last * 2 / 3.0).ceil.to_s)

@@ -47,6 +47,17 @@ class ContractTest < Minitest::Test
     assert_respond_to preloader, :call
   end
 
+  def test_active_record_keeps_the_values_of_a_loaded_record_in_these_variables
+    set = ActiveModel::AttributeSet::Builder.new({ "name" => ActiveModel::Type::String.new }).build_from_database({ "name" => "Ada" })
+    assert_instance_of ActiveModel::LazyAttributeSet, set
+    state = -> { %i[@values @casted_values @attributes].map { |name| set.instance_variable_get(name) } }
+    assert_equal [{ "name" => "Ada" }, {}, {}], state.call
+    set.fetch_value("name")
+    assert_equal [{ "name" => "Ada" }, { "name" => "Ada" }, {}], state.call
+    set.write_from_user("name", "Alan")
+    assert_equal ["name"], state.call.last.keys
+  end
+
   def test_active_record_keeps_what_it_writes_of_associations_in_a_module_of_this_name
     owner = Class.new(ActiveRecord::Base) { has_many :things, class_name: "ContractTest" }
     %i[things thing_ids].each { |name| assert owner.instance_method(name).owner.name.end_with?("::GeneratedAssociationMethods") }

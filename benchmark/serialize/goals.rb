@@ -28,8 +28,6 @@ module Benchmarks
       [:users, "PostgreSQL", "Castellan, Ruby encoder", 20, JSONAPI],
       [:posts, "PostgreSQL", "Castellan", 15, "to_json(include:)"], [:one, "PostgreSQL", "Castellan", 3, JSONAPI],
       [:one_attributes, "PostgreSQL", "Castellan", 1.5, JSONAPI],
-      [:loaded_read, "PostgreSQL", "Castellan, nested", 1.3, "Panko, nested"], [:loaded_read, "PostgreSQL", "Castellan", 3, JSONAPI],
-      [:loaded_unread, "PostgreSQL", "Castellan, nested", 0.83, "Panko, nested"],
       [:users, "SQLite", "Castellan", 40, JSONAPI], [:users, "SQLite", "Castellan", 20, "Panko, nested"],
       [:users, "SQLite", "Castellan", 30, AMS]
     ].freeze

@@ -23,7 +23,7 @@ module Benchmarks
   module Peers
     # Attributes of a user and nothing else.
     PLAIN = %i[email first_name last_name].freeze
-    # Attributes of a card: {LoadedWorks}.
+    # Attributes of a card: {Cards}.
     CARD = %i[name email city phone note age score active seen_at joined_at].freeze
 
     class AccountSerializer < ActiveModel::Serializer

@@ -3,10 +3,12 @@
  */
 #include "call_site.h"
 #include "encoder.h"
+#include "loaded.h"
 
 RUBY_FUNC_EXPORTED void Init_castellan_ext(void)
 {
     VALUE castellan = rb_define_module("Castellan");
     Init_encoder(castellan);
+    Init_loaded(castellan);
     Init_call_site(castellan);
 }

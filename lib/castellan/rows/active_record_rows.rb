@@ -373,6 +373,7 @@ module Castellan
 end
 
 require_relative "active_record_rows/instances"
+require_relative "active_record_rows/loaded_columns"
 require_relative "active_record_rows/session"
 require_relative "active_record_rows/column_types"
 require_relative "active_record_rows/relation_sql"

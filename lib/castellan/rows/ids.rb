@@ -53,7 +53,12 @@ module Castellan
       # @param column [Symbol, Array<Symbol>]
       # @return [Array<Object>] nil for a record without an id
       def of(instances, records, column)
-        return instances.read(records, column).map { |id| id.respond_to?(:strftime) ? written(id) : id } unless column.is_a?(Array)
+        unless column.is_a?(Array)
+          rows, coders = instances.columns(records)&.rows([column])
+          return rows.flatten(1) if coders == [:integer]
+
+          return instances.read(records, column).map { |id| id.respond_to?(:strftime) ? written(id) : id }
+        end
 
         column.map { |name| instances.read(records, name) }.transpose.map { |parts| joined(parts) }
       end

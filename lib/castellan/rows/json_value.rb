@@ -21,7 +21,9 @@ module Castellan
       # Times have no coder here, because their format depends on the application.
       CODERS = { String => :text, Symbol => :text, Integer => :integer, TrueClass => :boolean, FalseClass => :boolean, Float => :float,
                  Date => :date }.freeze
-      private_constant :FRACTION, :ADVICE, :CODERS
+      # Writes what JSON and ActiveSupport write alike, in a fraction of the time.
+      PLAIN = (JSON::Coder.new { throw(:special) } if defined?(JSON::Coder))
+      private_constant :FRACTION, :ADVICE, :CODERS, :PLAIN
 
       module_function
 
@@ -40,7 +42,7 @@ module Castellan
       # @raise [EncodingError] if a value cannot be written as JSON
       def texts(values, adapter, node, member)
         row = -1
-        values.map { |value| (row += 1) && adapter.json(value) }
+        values.map { |value| (row += 1) && (plain_text(value) || adapter.json(value)) }
       rescue ::JSON::GeneratorError, ::JSON::NestingError, ::EncodingError => error
         raise EncodingError, "#{node.definition.type} #{yield(row).to_s.inspect}, member #{member.inspect}: " \
                              "#{error.message.scrub[0, 120]}; #{ADVICE}"
@@ -63,6 +65,13 @@ module Castellan
         !defined?(::ActiveSupport::JSON::Encoding) || ::ActiveSupport::JSON::Encoding.use_standard_json_time_format
       end
 
+      # @return [String, nil] JSON whose text the encoder escapes; nil if it needs ActiveSupport
+      def plain_text(value)
+        return value.to_s if value.is_a?(Integer)
+
+        catch(:special) { PLAIN.generate(value) } if PLAIN
+      end
+
       def in_utc(value)
         case value
         when Hash then value.transform_values { |inner| in_utc(inner) }
@@ -82,7 +91,7 @@ module Castellan
         else value
         end
       end
-      private_class_method :in_utc
+      private_class_method :in_utc, :plain_text
     end
   end
 end

@@ -106,16 +106,8 @@ module Castellan
         end
 
         # @param records [Array<Object>]
-        # @return [Boolean] whether all are of exactly the adapter's model, so that {#column} can read them
-        def uniform?(_records)
-          false
-        end
-
-        # @param records [Array<Object>] uniform records
-        # @param name [Symbol]
-        # @return [Array(Array<Object>, Symbol), nil] a column's values and their coder; nil if they must be
-        #   read one by one
-        def column(_records, _name)
+        # @return [#column, nil] reads whole columns of records that are all of one model; nil to read value by value
+        def columns(_records)
           nil
         end
 

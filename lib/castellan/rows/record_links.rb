@@ -95,11 +95,12 @@ module Castellan
 
       # Deduplicates records that were passed twice.
       def linked(edge, found)
-        found = @ids.zip(found).uniq(&:first).map do |id, related|
-          [id, Records.list?(related) ? related.to_a : [related].compact]
+        found = @ids.zip(found).uniq(&:first)
+        parents = []
+        all = found.flat_map do |id, related|
+          related = Records.list?(related) ? related.to_a : [related].compact unless related.is_a?(Array)
+          related.each { parents << id }
         end
-        all = found.flat_map(&:last)
-        parents = found.flat_map { |id, related| Array.new(related.size, id) }
         return several(edge, parents, all) if edge.alternatives
 
         visible(parents.zip(ids_of(edge.relationship.definition, edge.node, all)), edge, 0, 1)

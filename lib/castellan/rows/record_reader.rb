@@ -16,8 +16,8 @@ module Castellan
         @records = records
         @reading = reading
         @values = Values.new(node, @adapter, records, reading)
-        @columns = Array.new(node.columns.size)
-        @coders = Array.new(node.columns.size)
+        @width = node.columns.size
+        @rows, @coders = @values.rows(stored_names) || [Array.new(records.size) { Array.new(@width) }, Array.new(@width)]
         @computed = {}
         @asked = []
         @retyped = {}
@@ -28,7 +28,7 @@ module Castellan
         read_members
         links = RecordLinks.new(@reader, @node, @records, @values.ids, @reading).to_a
         ask(links) if @asked.any? || unread(links).any?
-        Plan::RowSet::Table.new(node: @node, rows: rows, coders: @coders, links: links, computed: @computed, asides: asides,
+        Plan::RowSet::Table.new(node: @node, rows: @rows, coders: @coders, links: links, computed: @computed, asides: asides,
                                 retype: method(:retyped))
       end
 
@@ -49,8 +49,18 @@ module Castellan
         RowExtras.of(@node, @adapter, -> { @values.ids }) { |aside| @values.computed(aside.computed) }
       end
 
+      # @return [Array<Symbol, nil>] for each position the column of the records' own that is read there
+      def stored_names
+        names = Array.new(@width)
+        names[0] = @node.definition.id_column if @node.definition.id_column.is_a?(Symbol)
+        @node.members.each do |member|
+          names[member.positions.first] = member.attribute.columns.first if member.attribute.source == :column
+        end
+        names
+      end
+
       def read_members
-        fill(0, @values.ids, JSONValue.coder(@values.ids) || :text)
+        fill(0, @values.ids, JSONValue.coder(@values.ids) || :text) unless @coders[0]
         @node.members.each_with_index { |member, index| member(member.attribute, member.positions.first, index) }
       end
 
@@ -63,6 +73,8 @@ module Castellan
       end
 
       def column(attribute, position, index)
+        return if @coders[position]
+
         values, coder = @values.column(attribute.columns.first, as_stored: attribute.as_stored)
         coder ? fill(position, values, coder) : compute(index, values)
       end
@@ -87,19 +99,12 @@ module Castellan
       end
 
       def fill(position, values, coder)
-        @columns[position] = values
+        @rows.each_with_index { |row, index| row[position] = values[index] }
         @coders[position] = coder
       end
 
       def compute(index, values)
         @computed[index] = JSONValue.texts(values, @adapter, @node, @node.members[index].attribute.key) { |row| @values.ids[row] }
-      end
-
-      def rows
-        return [] if @records.empty?
-
-        nothing = Array.new(@records.size)
-        @columns.map { |values| values || nothing }.transpose
       end
 
       def unread(links)
@@ -136,8 +141,10 @@ module Castellan
       end
 
       def in_column(link, rows)
-        @columns << aligned(rows, link.position)
-        Plan::RowSet::InColumn.new(@columns.size - 1)
+        values = aligned(rows, link.position)
+        @rows.each_with_index { |row, index| row[@width] = values[index] }
+        @width += 1
+        Plan::RowSet::InColumn.new(@width - 1)
       end
 
       # A record whose row was deleted meanwhile gets nil.
@@ -161,7 +168,15 @@ module Castellan
           @viewer = reading.viewer
           @scopes = reading.scopes
           @read = {}
-          @uniform = @instances.uniform?(records)
+          @loaded = @instances.columns(records)
+        end
+
+        # @param names [Array<Symbol, nil>] columns, the id first
+        # @return [Array(Array<Array>, Array<Symbol, nil>), nil] see {ActiveRecordRows::LoadedColumns#rows}
+        def rows(names)
+          found = @loaded&.rows(names)
+          @ids = found.first.map(&:first) if found&.last&.first
+          found
         end
 
         # @return [Array<Object>]
@@ -208,7 +223,7 @@ module Castellan
         private
 
         def one_column(name)
-          @instances.column(@records, name) if @uniform && name.is_a?(Symbol)
+          @loaded.column(name) if @loaded && name.is_a?(Symbol)
         end
 
         def step(level, association, definition, load)

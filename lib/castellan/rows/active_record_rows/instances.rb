@@ -8,8 +8,6 @@ module Castellan
       #   instances = ActiveRecordRows.for(User).instances
       #   instances.read(users, :email)                # => ["ada@example.com", …]
       #   instances.related(user, :roles)              # => [#<Role>, …]
-      #
-      # Calls `_read_attribute` instead of a generated reader, which would call it too.
       class Instances < ObjectRows::Instances
         def initialize(adapter)
           @adapter = adapter
@@ -17,26 +15,25 @@ module Castellan
           super()
         end
 
-        # (see ObjectRows::Instances#uniform?)
-        def uniform?(records)
-          records.map(&:class).uniq == [@model]
-        end
-
-        # Uses the column's own coder if the Ruby value is written as the driver's value would be.
-        # (see ObjectRows::Instances#column)
-        def column(records, name)
-          return unless @adapter.columns.include?(name) && !@adapter.needs_record?(name)
-
-          coder = @adapter.coder(name)
-          written = { json: nil, date: :text, decimal: nil }.fetch(coder, coder) or return
-          values = values(records, @adapter.column_name(name), coder)
-          values && [values, written]
+        # (see ObjectRows::Instances#columns)
+        def columns(records)
+          LoadedColumns.new(@adapter, records) if records.all? { |record| @model.equal?(record.class) } # a decorator delegates instance_of?
         end
 
         # @return [Boolean]
         def loaded?(record, name)
+          return record.new_record? || record.association(name).loaded? if own?(record, name)
+
           !record.is_a?(::ActiveRecord::Base) || record.new_record? || record.class.reflect_on_association(name).nil? ||
             record.association(name).loaded?
+        end
+
+        # (see ObjectRows::Instances#related)
+        def related(record, name)
+          return super unless own?(record, name)
+
+          found = record.public_send(name)
+          found.is_a?(::ActiveRecord::Base) ? [found] : list(found)
         end
 
         # @return [Boolean]
@@ -89,6 +86,10 @@ module Castellan
 
         private
 
+        def own?(record, association)
+          @model.equal?(record.class) && !@model.reflect_on_association(association).nil?
+        end
+
         # The classes that a polymorphic belongs_to of these records refers to.
         def named(model, name, records)
           return [] unless model.reflect_on_association(name).polymorphic?
@@ -127,53 +128,6 @@ module Castellan
         def twice?(reflection)
           tables = reflection.chain.map { |link| link.klass.table_name }
           tables != tables.uniq
-        end
-
-        # Returns dates and times as the encoder reads them fastest; nil if not all are dates (infinity is
-        # not).
-        def values(records, column, coder)
-          case coder
-          when :date then dates(read_column(records, column))
-          when :datetime then times(records, column)
-          else read_column(records, column)
-          end
-        end
-
-        # A time that nobody has read or assigned is still the driver's string, in UTC: parsing it only to
-        # format it again would dominate the record's cost. The first record is representative.
-        def times(records, column)
-          return parsed(records, column) unless unread?(records.first, column)
-
-          assigned = :"#{column}_came_from_user?"
-          records.map do |record|
-            text = record.read_attribute_before_type_cast(column)
-            text.is_a?(String) && !record.public_send(assigned) ? text : parsed([record], column).first
-          end
-        end
-
-        def unread?(record, column)
-          record.has_attribute?(column) && record.read_attribute_before_type_cast(column).is_a?(String) &&
-            !record.accessed_fields.include?(column)
-        end
-
-        def parsed(records, column)
-          read_column(records, column).map { |time| ::ActiveSupport::TimeWithZone === time ? time.utc : time } # rubocop:disable Style/CaseEquality
-        end
-
-        def dates(values)
-          values.map { |date| date&.iso8601 } if values.all? { |date| date.nil? || date.is_a?(::Date) }
-        end
-
-        # A block for missing attributes in each read would dominate the cost, so only nil is checked.
-        def read_column(records, column)
-          records.map do |record|
-            value = record._read_attribute(column)
-            value.nil? && !record.has_attribute?(column) ? missing_attribute(record, column) : value
-          end
-        end
-
-        def missing_attribute(record, column)
-          raise ::ActiveModel::MissingAttributeError, "missing attribute '#{column}' for #{record.class}"
         end
       end
     end
