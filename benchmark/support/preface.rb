@@ -20,7 +20,8 @@ module Benchmarks
       yjit = defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? "YJIT on" : "YJIT off"
       ["Written by `rake bench:#{name}`: Ruby #{RUBY_VERSION} (#{yjit}), #{Etc.nprocessors} processors, #{RUBY_PLATFORM}, #{versions}.", "",
        "Documents are parsed and compared before anything is timed. The ways take turns, #{rounds} rounds; `ms` is the median of the " \
-       "rounds, `times` the ratio of the medians, with the least and the greatest ratio of a round. Objects are those that one call allocates."]
+       "rounds, `times` the ratio of the medians, with the least and the greatest ratio of a round. Objects are those that one call " \
+       "allocates."]
     end
   end
 end
