@@ -296,6 +296,12 @@ module Castellan
         whole_indexes.any? { |index| Array(index.columns).first == column.to_s && index.using == :btree }
       end
 
+      # @return [Array<Array<String>>] the further columns of each index that begins with the column
+      def indexes_from(column)
+        lists = indexes.map { |index| Array(index.columns) }
+        lists.select { |columns| columns.first == column.to_s }.map { |columns| columns.drop(1) }
+      end
+
       # @return [Boolean] whether a validated foreign key links the column to that table and key
       def references?(column, table, key)
         keys = @memo.fetch([:foreign_keys, model]) { lease { |connection| connection.foreign_keys(model.table_name) } }
@@ -341,10 +347,12 @@ module Castellan
         GIVES_BACK ? model.with_connection(&block) : yield(model.connection)
       end
 
+      def indexes
+        @memo.fetch([:indexes, model]) { lease { |connection| connection.indexes(model.table_name) } }
+      end
+
       def whole_indexes
-        @memo.fetch([:indexes, model]) {
-          lease { |connection| connection.indexes(model.table_name).select { |index| index.where.nil? } }
-        }
+        indexes.select { |index| index.where.nil? }
       end
 
       def models_read(node)

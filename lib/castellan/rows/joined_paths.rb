@@ -2,79 +2,87 @@
 
 module Castellan
   module Rows
-    # Reads columns at the end of to-one paths with LEFT JOINs.
-    # Joins a path only if a primary key or unique index finds at most one row for each step and no scope
-    # applies. A join builds one hash table; a subquery is a look-up for each row.
+    # Reads values at the end of to-one paths with LEFT JOINs, one for each association.
     #
-    #   joined = JoinedPaths.of(node, adapter)
-    #   joined.text       # => LEFT JOIN (SELECT … FROM "employees") castellan_j0 ON …
-    #   joined.columns    # => { 5 => "castellan_j0.castellan_v5" }, by position in the node's columns
+    #   joined = JoinedPaths.new(adapter, [JoinedPaths::Value.new(%i[employee], %("employees"."id"), 5)], FirstRows)
+    #   joined.text       # => LEFT JOIN (SELECT … FROM "employees" …) castellan_j0 ON …
+    #   joined.columns    # => { 5 => "castellan_j0.castellan_v5" }, by position in the SELECT list
     #
-    # Joined tables and columns get aliases, so that no column of the caller's scope becomes ambiguous.
-    # Frozen, one for each plan.
+    # A join never multiplies rows: it is one of at most one row for each owner (see {FirstRows}). Joined tables
+    # and columns get aliases, so that no column of the caller's scope becomes ambiguous. Frozen.
     class JoinedPaths
+      # @!attribute path [Array<Symbol>] to-one associations
+      # @!attribute sql [String] the value at the end, on the last association's table
+      # @!attribute index [Integer] its position in the SELECT list
+      Value = Struct.new(:path, :sql, :index)
+
       # @return [Hash{Integer => String}]
       # @return [String]
       attr_reader :columns, :text
 
-      # @param scopes [PlanScopes, nil]
-      # @return [JoinedPaths, nil] nil if no path can be joined
-      def self.of(node, adapter, scopes = nil)
-        return unless adapter.dialect.joins_paths?
-
-        joined = new(node, adapter, scopes)
-        joined unless joined.columns.empty?
-      end
-
-      def initialize(node, adapter, scopes)
+      # @param values [Array<Value>]
+      # @param first_rows [#call] returns {FirstRows} of an association, or nil
+      # @param reach [Symbol] :unique joins only what has at most one row for each owner, without choosing;
+      #   :all reads the first rows of all owners; :page those of the rows in `castellan_rows`
+      def initialize(adapter, values, first_rows, reach)
+        @first_rows = first_rows
+        @reach = reach
         @columns = {}
         @joins = []
-        paths = node.columns.each_with_index.filter_map do |column, index|
-          [column.path, column.name, index] if sure?(adapter, column.path) && !scopes&.along(column)
-        end
-        join(adapter, paths, &adapter.method(:qualified))
+        joined = values.select { |value| joins?(adapter, value.path) }
+        join(adapter, joined) { |key, index| reach == :page ? "castellan_rows.castellan_c#{index}" : adapter.qualified(key) }
         @text = @joins.join(" ").freeze
         @columns.freeze
         freeze
       end
 
+      # @return [Boolean]
+      def empty?
+        columns.empty?
+      end
+
       private
 
-      def sure?(adapter, path)
-        !path.empty? && !path.reduce(adapter) { |level, name| level && after(level, name) }.nil?
+      # Only the owners of the first step are known on a page.
+      def joins?(adapter, path)
+        level = adapter
+        path.each_with_index do |name, step|
+          association = level.association(name)
+          first = @first_rows.call(association) if association && association.reason.nil? && level.same_database?(association.adapter)
+          return false unless first && (first.unique? || @reach == :all || (@reach == :page && step.zero?))
+
+          level = association.adapter
+        end
+        true
       end
 
-      def after(adapter, name)
-        association = adapter.association(name)
-        association.adapter if association.reason.nil? && association.sure_key && association.adapter.same_database?(adapter)
-      end
-
-      # @yieldparam column [Symbol] the owner's key
-      # @yieldreturn [String] its expression in the statement
-      def join(adapter, paths)
-        paths.group_by { |path, _, _| path.first }.each do |name, some|
+      # @yieldparam key [Symbol] the owner's key
+      # @yieldparam index [Integer] the position of a value of this owner
+      # @yieldreturn [String] the key's expression in the statement
+      def join(adapter, values)
+        values.group_by { |value| value.path.first }.each do |name, some|
           association = adapter.association(name)
-          add(association, some.map { |path, column, index| [path.drop(1), column, index] }, yield(association.owner_key))
+          rest = some.map { |value| Value.new(value.path.drop(1), value.sql, value.index) }
+          add(association, rest, yield(association.owner_key, some.first.index))
         end
       end
 
-      def add(association, paths, owner)
+      def add(association, values, owner)
         number = @joins.size
-        target = association.adapter
-        ends, further = paths.partition { |path, _, _| path.empty? }
-        keys = further.map { |path, _, _| target.association(path.first).owner_key }.uniq
+        ends, further = values.partition { |value| value.path.empty? }
+        keys = further.map { |value| association.adapter.association(value.path.first).owner_key }.uniq
         @joins << nil
-        @joins[number] = "LEFT JOIN (SELECT #{list(association, number, ends, keys)} FROM #{target.table_sql}) castellan_j#{number} " \
-                         "ON castellan_j#{number}.castellan_k = #{owner}"
-        join(target, further) { |key| "castellan_j#{number}.castellan_o#{keys.index(key)}" }
+        rows = rows(association, number, ends, keys, owner)
+        @joins[number] = "LEFT JOIN (#{rows}) castellan_j#{number} ON castellan_j#{number}.castellan_k = #{owner}"
+        join(association.adapter, further) { |key, _| "castellan_j#{number}.castellan_o#{keys.index(key)}" }
       end
 
-      def list(association, number, ends, keys)
-        target = association.adapter
-        ends.each { |_, _, index| @columns[index] = "castellan_j#{number}.castellan_v#{index}" }
-        ["#{target.quote(association.sure_key)} AS castellan_k",
-         *ends.map { |_, column, index| "#{target.column_sql(column)} AS castellan_v#{index}" },
-         *keys.map.with_index { |key, index| "#{target.quote(key)} AS castellan_o#{index}" }].join(", ")
+      def rows(association, number, ends, keys, owner)
+        first = @first_rows.call(association)
+        ends.each { |value| @columns[value.index] = "castellan_j#{number}.castellan_v#{value.index}" }
+        list = ["#{first.key} AS castellan_k", *ends.map { |value| "#{value.sql} AS castellan_v#{value.index}" },
+                *keys.map.with_index { |key, index| "#{association.adapter.qualified(key)} AS castellan_o#{index}" }]
+        first.sql(list.join(", "), (@reach == :page && "SELECT #{owner} FROM castellan_rows") || nil)
       end
     end
   end

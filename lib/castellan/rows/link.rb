@@ -24,10 +24,11 @@ module Castellan
       # @return [Plan::Node::Edge]
       # @return [Object] the association
       # @return [Symbol, nil] see above; nil if the links cannot be read as rows, see {#reason}
+      # @return [String] the SQL expression of the related id, on the related table
       # @return [Array<Correlated>] the expressions that the row's SELECT must contain for this link
       # @return [String, nil] the related rows' column that holds the parent's id, if they have one
       # @return [Boolean] whether an index finds the links of one parent
-      attr_reader :edge, :association, :kind, :expressions, :parent_column, :indexed
+      attr_reader :edge, :association, :kind, :related, :expressions, :parent_column, :indexed
 
       # @param adapter [Object] the adapter of the parents
       # @param id_column [Symbol] the parents' id column

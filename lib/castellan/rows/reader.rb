@@ -201,8 +201,9 @@ module Castellan
         scope = scope.relation if scope.is_a?(Ids::Chosen)
         @adapter.session do |session|
           reader = @kept[@plan.root] || reader(@plan.root, reading)
-          joinable = reader.joins? && @adapter.joinable?(scope)
-          statement = reader.sql(joinable: joinable) { |list, joins| @adapter.select_sql(scope, list, joins) }
+          statement = reader.sql(@adapter.extent(scope), joinable: @adapter.joinable?(scope)) do |list, joins|
+            @adapter.select_sql(scope, list, joins)
+          end
           linkage = linkage(reader, reading) if reader.links.any?
           fill(reader, session.rows(statement, nil, kept: true), reading, linkage)
           reading.run(@adapter, session) if linkage

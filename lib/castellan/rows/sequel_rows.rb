@@ -132,11 +132,11 @@ module Castellan
 
       # @param condition [String, nil] an additional SQL condition
       # @return [String] a SELECT of that list whose ids are one bound value
-      def select_by_ids_sql(list, column, _joins = nil, condition = nil)
+      def select_by_ids_sql(list, column, joins = nil, condition = nil)
         condition = [dialect.among(qualified(column), database_type(column)), condition].compact.join(" AND ")
-        return "SELECT #{list} FROM #{table_sql} WHERE #{condition}" if constant_by_ids?
+        return "SELECT #{list} FROM #{[table_sql, joins].compact.join(" ")} WHERE #{condition}" if constant_by_ids?
 
-        DatasetSql.select(@dataset.where(::Sequel.lit(condition)), list)
+        DatasetSql.select(@dataset.where(::Sequel.lit(condition)), list, joins)
       end
 
       # @return [Boolean] whether {#select_by_ids_sql} is constant; a filtered model's is not
@@ -243,6 +243,17 @@ module Castellan
         @types.type(column) == :integer
       end
 
+      # @return [Boolean] whether the column is the primary key or has a unique index
+      def unique?(column)
+        column.to_s == primary_key.to_s || indexes.any? { |index| index[:unique] && index[:columns] == [column.to_sym] }
+      end
+
+      # @return [Array<Array<String>>] the further columns of each index that begins with the column
+      def indexes_from(column)
+        lists = indexes.map { |index| index[:columns].map(&:to_s) }
+        lists.select { |columns| columns.first == column.to_s }.map { |columns| columns.drop(1) }
+      end
+
       # @return [Boolean]
       def same_database?(other)
         other.is_a?(SequelRows) && database.equal?(other.database)
@@ -265,6 +276,10 @@ module Castellan
       # Prepares only with Sequel's plugin, because a connection pooler may not support it.
       def prepares?
         model? && defined?(::Sequel::Plugins::PreparedStatements) && model.plugins.include?(::Sequel::Plugins::PreparedStatements) || false
+      end
+
+      def indexes
+        @memo.fetch([:indexes, model]) { database.indexes(@dataset.first_source_table).values }
       end
 
       def schema_of(table)

@@ -106,14 +106,6 @@ module Castellan
           !key.is_a?(Array) && @owner.related(found.klass).indexed?(key)
         end
 
-        # @return [Symbol, nil] the related column that finds at most one row, if no scope applies
-        def sure_key
-          return if to_many? || @reflection.through_reflection? || @reflection.type || !unscoped?
-
-          key = @reflection.join_primary_key
-          key.to_sym if adapter.unique?(key)
-        end
-
         # @return [Symbol, nil] the type column of a polymorphic belongs_to
         def type_column
           @reflection.foreign_type.to_sym if @reflection.polymorphic?
@@ -273,6 +265,30 @@ module Castellan
           def whole_sql
             key = @relation.klass.primary_key
             ordered(key ? [@relation.klass.arel_table[key]] : []).to_sql
+          end
+
+          # @param key [String] the column that is compared with the owner's key
+          # @param list [String] the SELECT list
+          # @param last [String] the last term of the order
+          # @return [String] SELECT of the first row of each key
+          def first_rows_sql(key, list, last)
+            rows = @relation.except(:order, :limit).reselect(Arel.sql("DISTINCT ON (#{key}) #{list}"))
+            rows.order(Arel.sql(key), *@relation.order_values, Arel.sql(last)).to_sql
+          end
+
+          # @return [String] SELECT of all rows, without an order
+          def rows_sql(list)
+            @relation.except(:order, :limit).reselect(Arel.sql(list)).to_sql
+          end
+
+          # @return [Boolean] whether the first row of many owners can be read at once
+          def first_of_many?
+            @relation.offset_value.nil? && !@relation.distinct_value && @relation.group_values.empty? && @relation.lock_value.nil?
+          end
+
+          # @return [Boolean] whether it joins tables
+          def joins?
+            @relation.joins_values.any? || @relation.left_outer_joins_values.any?
           end
 
           # @return [Boolean] whether it can read many owners at once (no LIMIT, DISTINCT or GROUP BY)

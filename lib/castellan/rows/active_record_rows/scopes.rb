@@ -9,6 +9,9 @@ module Castellan
       #   rows.page(rows.order(User.where(active: true), [%i[email asc]]), limit: 20, offset: 40)
       #   rows.select_sql(User.order(:id).limit(2), "id")   # => SELECT id FROM "users" ORDER BY "users"."id" ASC LIMIT 2
       module Scopes
+        WHOLE = %i[order references extending select limit].freeze
+        private_constant :WHOLE
+
         # @param object [Class, ActiveRecord::Relation]
         # @return [ActiveRecord::Relation]
         def scope(object = model)
@@ -129,6 +132,14 @@ module Castellan
         #   join would change the order in which the database returns the rows
         def joinable?(scope)
           scope.order_values.any? && scope.lock_value.nil?
+        end
+
+        # @return [Symbol, Integer, nil] :all without conditions and limit, the limit, or nil if neither is known
+        def extent(scope)
+          return scope.limit_value.to_i if scope.limit_value
+          return 0 if scope.distinct_value || scope.lock_value
+
+          :all if (scope.values.keys - WHOLE).empty?
         end
 
         # @return [Symbol, nil] :asc or :desc if the scope has no order or is ordered by its key

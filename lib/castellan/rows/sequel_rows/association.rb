@@ -85,11 +85,6 @@ module Castellan
           false
         end
 
-        # @return [nil] paths are read with subqueries
-        def sure_key
-          nil
-        end
-
         # @return [Boolean] whether it is a one_to_many
         def direct?
           @reflection[:type] == :one_to_many
@@ -195,6 +190,27 @@ module Castellan
           # @return [String] SELECT of all related columns, with the dataset's limit, DISTINCT and order
           def whole_sql
             ordered.sql
+          end
+
+          # (see ActiveRecordRows::Association::LazyStatement#first_rows_sql)
+          def first_rows_sql(key, list, last)
+            rows = @dataset.unlimited.select(::Sequel.lit("DISTINCT ON (#{key}) #{list}"))
+            rows.order(::Sequel.lit(key), *@dataset.opts[:order], ::Sequel.lit(last)).sql
+          end
+
+          # @return [String] SELECT of all rows, without an order
+          def rows_sql(list)
+            @dataset.unlimited.unordered.select(::Sequel.lit(list)).sql
+          end
+
+          # @return [Boolean] whether the first row of many owners can be read at once
+          def first_of_many?
+            @dataset.opts.values_at(:offset, :distinct, :group, :having, :compounds, :lock).none?
+          end
+
+          # @return [Boolean] whether it joins tables
+          def joins?
+            @dataset.joined_dataset?
           end
 
           # @return [Boolean] whether it can read many owners at once (no LIMIT, DISTINCT, GROUP BY or UNION)

@@ -12,8 +12,10 @@ module Castellan
 
         module_function
 
+        # @param joins [String, nil] see {JoinedPaths}
         # @return [String] SQL
-        def select(dataset, list)
+        def select(dataset, list, joins = nil)
+          dataset = dataset.clone(from: [::Sequel.lit("#{dataset.literal(dataset.opts[:from].first)} #{joins}")]) if joins
           dataset.select(::Sequel.lit(list)).sql
         end
 

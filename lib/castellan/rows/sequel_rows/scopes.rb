@@ -101,8 +101,9 @@ module Castellan
         end
 
         # @return [String] SELECT of that list for the scope, each row once; only without a {#scope_reason}
-        def select_sql(scope, list, _joins = nil)
-          DatasetSql.select(DatasetSql.once(scope, keys), list)
+        # @param joins [String, nil] see {JoinedPaths}
+        def select_sql(scope, list, joins = nil)
+          DatasetSql.select(DatasetSql.once(scope, keys), list, joins)
         end
 
         # @return [Array<Symbol>, nil] the primary key's columns
@@ -133,9 +134,19 @@ module Castellan
           DatasetSql.select(dataset, columns.map { |column| qualified(column) }.join(", "))
         end
 
-        # @return [Boolean] false, because paths are read with subqueries
-        def joinable?(_scope)
-          false
+        # (see ActiveRecordRows::Scopes#joinable?)
+        def joinable?(scope)
+          opts = scope.opts
+          !opts[:order].nil? && opts[:lock].nil? && opts[:from].size == 1
+        end
+
+        # (see ActiveRecordRows::Scopes#extent)
+        def extent(scope)
+          opts = scope.opts
+          return opts[:limit].to_i if opts[:limit].is_a?(Integer)
+          return 0 if opts.values_at(:limit, :distinct, :lock).any?
+
+          :all if opts.values_at(:where, :join, :offset).none?
         end
 
         # @return [Symbol, nil] :asc or :desc if the scope has no order or is ordered by its key
