@@ -9,6 +9,7 @@ class Company < Sequel::Model
 end
 
 class MailLog < Sequel::Model
+  plugin :timestamps, update_on_create: true
   many_to_one :category
   many_to_one :company
 

@@ -32,6 +32,8 @@ module MailLogsApi
     belongs_to :category, :company
     sort :number, default: "-number"
     page size: 20, max_size: 100, count: "record-count"
+    writable :number, :in_or_out, :document_date_on, :received_on, :external_number, :comment, :value_net, :value_vat, :category, :company
+    deletable
   end
 
   class CompanyStatisticResource < ApplicationResource

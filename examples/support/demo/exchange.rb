@@ -29,6 +29,23 @@ module Castellan
         send_request(request)
       end
 
+      # Sends requests one after the other; `{id}` in a path or document is the id that the first one created.
+      # @param writes [Array<Hash{String => Object}>] method, path, status, and json for a document of JSON:API
+      # @raise [Error] for another status
+      def write(writes)
+        id = nil
+        writes.each do |write|
+          path, body = [write.fetch("path"), JSON.generate(write["json"])].map { |text| text.gsub("{id}", id.to_s) }
+          request = Net::HTTP.const_get(write.fetch("method").capitalize).new(path, @headers)
+          request.body = body if write["json"]
+          request["Content-Type"] = "application/vnd.api+json" if write["json"]
+          response = send_request(request)
+          raise Error, "#{request.method} #{path} was answered with #{response.code}" if response.code.to_i != write.fetch("status")
+
+          id ||= JSON.parse(response.body).dig("data", "id")
+        end
+      end
+
       # Returns the conditional headers of a client that has a response (RFC 9110, section 13.1).
       # @return [Hash{String => String}]
       def conditions(response)

@@ -71,10 +71,18 @@ module Castellan
         answer = exchange.get(step.get)
         @bodies[step.id] = answer.body
         verdict = verdict(step, exchange)
+        write(step, exchange) if step.writes
         headers = step.conditional ? exchange.conditions(exchange.get(step.get)) : {}
         { story: @story.name, step: step.title, id: step.id, story_value: step.story_value&.fetch("requests_per_s"), finding: nil,
           code: @story.code(step), response_bytes: step.conditional ? 0 : answer.body.bytesize,
           **figures(step, ["#{url}#{step.get}", { **@story.headers, **headers }]), **verdict }
+      end
+
+      # The last request undoes the first, so that the page is as before.
+      def write(step, exchange)
+        exchange.write(step.writes)
+        difference = Comparison.new(@bodies.fetch(step.id), exchange.get(step.get).body, differs: []).difference or return
+        raise Error, "#{@story.name}: the writes of #{step.id} changed its page: #{difference}"
       end
 
       # @param target [Array(String, Hash)] address and headers

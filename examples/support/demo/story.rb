@@ -9,9 +9,10 @@ module Castellan
     #   story = Story.read("examples/users")
     #   story.steps.first.get   # => "/users/baseline?role=…"
     class Story
-      # One step, an endpoint. `app` is a folder of the example if it has several applications.
+      # One step, an endpoint. `app` is a folder of the example if it has several applications. `writes` are
+      # requests that are sent once, see {Exchange#write}.
       Step = Struct.new(:id, :title, :get, :told, :compared_with, :differs, :reason, :code, :with_castellan, :story_value, :app,
-                        :conditional, :wrong_after, keyword_init: true) do
+                        :conditional, :wrong_after, :writes, keyword_init: true) do
         def initialize(**)
           super
           freeze
