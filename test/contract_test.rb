@@ -86,7 +86,6 @@ class ContractTest < Minitest::Test
     made = loader.new(nil, [], ActiveRecord::Reflection.create(:has_many, :things, nil, {}, ActiveRecord::Base), nil, nil, true)
     assert_equal [true, :things], [made.instance_variable_get(:@associate), made.instance_variable_get(:@reflection).name]
     assert associations::SingularAssociation.method_defined?(:reader)
-    assert associations::JoinDependency.method_defined?(:instantiate)
     assert_empty([associations::Association, associations::CollectionProxy].reject { |type| type.method_defined?(:target) })
     assert_empty(%i[load_target include? size ids_reader].reject { |name| associations::CollectionAssociation.method_defined?(name) })
   end

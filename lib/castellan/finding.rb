@@ -9,8 +9,7 @@ module Castellan
   #   finding.location        # => "app/serializers/user_serializer.rb:14"
   #   finding.fix             # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
   #
-  # - `kind`: :n_plus_one, :duplicate, :write_loop, :cached_repeat, :unused_eager_load, :counter_cache,
-  #   :slow_query or :wide_join
+  # - `kind`: :n_plus_one, :duplicate, :write_loop, :cached_repeat, :unused_eager_load, :slow_query or :wide_join
   # - `location`: "path:line" of the code that sends the queries; `source` is that line, `stack` the
   #   application frames of one of the statements, innermost first
   # - `parent_location`: "path:line" of the code that loads the `parent_count` records
@@ -34,7 +33,7 @@ module Castellan
     def repeats? = %i[n_plus_one duplicate write_loop].include?(kind)
 
     # @return [Boolean] whether it combines many requests; {#count} is then a number of requests
-    def of_many_requests? = %i[unused_eager_load counter_cache].include?(kind)
+    def of_many_requests? = kind == :unused_eager_load
 
     # @return [String] one line for a log
     def to_s

@@ -58,14 +58,14 @@ module Castellan
       def verification(app) = (app.config.castellan.verify || nil unless Castellan.off?)
 
       # @param app [Rails::Application]
-      # @return [Detect::Evidence::Sampled, nil] the unused eager loads that the detector collects and the
+      # @return [Detect::Evidence, nil] the unused eager loads that the detector collects and the
       #   profiler's page lists
       def evidence(app)
         options = enabled(app.config.castellan.detection) or return
         return detector(app).evidence unless Rails.env.development?
 
         share = options.fetch(:evidence, Detect::Middleware::EVIDENCE)
-        @evidence ||= share.is_a?(Detect::Evidence::Sampled) ? share : Detect::Evidence::Sampled.new(share)
+        @evidence ||= share.is_a?(Detect::Evidence) ? share : Detect::Evidence.new(share)
       end
 
       # Caches documents in `config.castellan.cache_store`.

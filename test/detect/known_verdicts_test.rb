@@ -72,11 +72,6 @@ class DetectKnownVerdictsTest < Minitest::Test
     World::Base.connection.drop_table(:late_things)
   end
 
-  def test_after_a_while_it_is_judged_again
-    fixes = Array.new(KnownVerdicts::AGAIN + 1) { @verdicts.findings(tally { employees }).first.fix }
-    assert_equal [KnownVerdicts::AGAIN, 1], fixes.chunk_while { |one, other| one.equal?(other) }.map(&:size)
-  end
-
   def test_it_keeps_a_bounded_number
     (KnownVerdicts::MOST + 5).times do |number|
       @verdicts.findings(tally { employees }.tap { |tally| tally.loaded("Other#{number}", 2, nil) })

@@ -50,8 +50,7 @@ class DetectTallyTest < Minitest::Test
       tally = Tally.new
       (most + 9).times { |number| tally.query(*text.call(number), number, 1, false, 1, [number]) }
       assert_equal [[most + 9], nil], [tally.groups.map(&:count), tally.failure]
-      kept = tally.instance_variable_get(:@texts)
-      assert_equal most, [kept.size, kept.sum { |_name, texts| texts.size }].max
+      assert_operator tally.instance_variable_get(:@texts).size, :<=, most
     end
   end
 
@@ -225,15 +224,6 @@ class DetectTallyTest < Minitest::Test
 
   def there(tally, sql, started, duration, cached, binds)
     tally.query(sql, nil, started, duration, cached, 1, binds)
-  end
-
-  def plain(tally)
-    groups = tally.groups.map do |group|
-      [group.shape.fingerprint, group.owner, group.association, group.order, group.count, group.cached, group.total_ns, group.started_ns,
-       group.span_ns, group.again, group.quietly, group.different, group.polling?, group.pieces&.varying, group.sites.sort_by(&:to_s)]
-    end
-    singles = tally.single_findings.map { |finding| [finding.kind, finding.count] }
-    [groups.sort_by(&:to_s), tally.loads, tally.repeats?(3), tally.repeats?(2, 50_000), singles]
   end
 
   def findings(tally) = Castellan::Detect::Verdict.new(tally, repeats: 2, min_ns: 0).findings.map { |finding| finding.to_h.except(:stack) }

@@ -81,7 +81,6 @@ module Castellan
       def whole?(group)
         shape = group.shape
         return false unless group.pieces.batch?(shape, siblings(group), group.count)
-        return false if shape.listed? && group.pieces.shared? && !overlapping?(group)
 
         !shape.calculation? || shape.listed? || before(group).any? { |other| other.shape.table == shape.table && other.shape.paged? }
       end
@@ -89,11 +88,6 @@ module Castellan
       # Earlier reads with as many statements, or one less, because the first page is a statement of its own.
       def before(group)
         @groups.select { |other| other.order < group.order && other.count + 1 >= group.count && !other.shape.write? }
-      end
-
-      # Whether lists with common values may still be batches: associations of each batch's records.
-      def overlapping?(group)
-        @links.led_to?(group) || @groups.any? { |other| other.shape.paged? && !same?(other, group) && same_site?(other, group) }
       end
 
       def siblings(group) = @loads.select { |load| load.order < group.order }.map(&:count)
@@ -108,11 +102,6 @@ module Castellan
       def keyed?(shape)
         shape.equal.size + (shape.listed? ? 1 : 0) >= 1 && !shape.write? && !shape.single? && !shape.calculation? && !shape.existence? &&
           !shape.volatile?
-      end
-
-      # Compares by value: groups of several threads are merged anew each time.
-      def same?(one, other)
-        one.shape.key == other.shape.key && one.association == other.association && one.owner.equal?(other.owner)
       end
 
       def same_site?(one, other) = one.sites.keys.intersect?(other.sites.keys)

@@ -7,8 +7,8 @@ module Castellan
     #   Fix.new("add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9", preload: { employee: {} })
     #   Fix.none("no load of several users was seen")
     #
-    # A fix is one of five: a preload, an association with a scope, one lookup for all values, one grouped
-    # calculation, or `insert_all`.
+    # A fix is one of five: a preload ({Loading}), a scoped `has_one` ({ScopedOne}), one look-up or one grouped
+    # calculation for all values ({LookUp}), or `insert_all`.
     class Fix
       # @!attribute text
       #   @return [String, nil] the instruction; nil without a fix

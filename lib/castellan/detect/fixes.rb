@@ -44,27 +44,25 @@ module Castellan
         reason = unknown(one) || recursive(one) || anew(one)
         return Fix.none(reason) if reason
 
-        one.group.association ? Fix::Loading.new(one).fix : Fix::Part.new(one, @names).fix
+        one.group.association ? Fix::Loading.new(one).fix : Fix::ScopedOne.new(one, @names).fix
       end
 
       def unknown(one)
         "no load of several #{Words.plural(one.link.model)} was seen, to which #{one.link.name} could be added" unless one.parent
       end
 
-      # Returns the reason if the case is a recursive method that walks a tree: the records come from the same
-      # association at the same line.
+      # Returns the reason if a recursive method walks a tree: the records come from the same association at the
+      # same line, or the association of more records is read than were loaded elsewhere.
       def recursive(one)
         link = one.link
-        return unless deep?(one) || (one.parent.site == one.site && one.parent.walk == link.name && once?(one))
+        again = one.parent.site == one.site && one.parent.walk == link.name &&
+                Source.at(one.site).calls.count { |call| call.name == link.name } < 2
+        return unless again || deep?(one)
 
         "#{link} is read at #{CallSite.location(one.site)} by a method that calls itself: preload it as deep as the tree goes where its " \
           "first record is loaded, or read the tree at once, by WITH RECURSIVE"
       end
 
-      def once?(one) = Source.at(one.site).calls.count { |call| call.name == one.link.name } < 2
-
-      # Whether the code follows a tree or a list from record to record: it reads the association of more
-      # records than were loaded elsewhere.
       def deep?(one)
         link = one.link
         return false unless one.group.association && link.target && one.parent.path.empty? && one.parent.also.to_a.include?(one.site)
@@ -93,21 +91,22 @@ module Castellan
       end
 
       def merged(one)
-        together = @cases.select { |other| mergeable?(other) && same_load?(one.parent, other.parent) }
+        together = @cases.select do |other|
+          mergeable?(other) && other.parent.site == one.parent.site && other.parent.model == one.parent.model
+        end
         first, others = together.partition { |other| Fix::Loading.new(other).first? }
         Preload.merge(*(first + others).map { |other| alone(other).preload })
       end
 
-      def same_load?(one, other) = other.site == one.site && other.model == one.model
-
+      # `insert_all!` raises on duplicates as INSERT does; a conflict clause has no general counterpart.
       def insert(one)
         shape = one.group.shape
         return Fix.none("a SELECT gives the rows: let one SELECT choose them all") if shape.copies?
 
         model = Words.named(shape.models, Source.at(one.site).constants)
-        return Fix.none("write several rows in one statement") unless model && shape.verb == "insert"
+        return Fix.none("write several rows in one statement") unless model && shape.verb == "insert" && !shape.conflict?
 
-        Fix.new("write once, after the loop at #{CallSite.location(one.site)}: #{shape.library.insert_many(model, shape)} " \
+        Fix.new("write once, after the loop at #{CallSite.location(one.site)}: #{shape.library.insert_many(model)} " \
                 "(callbacks and validations do not run)")
       end
     end

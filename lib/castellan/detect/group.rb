@@ -11,44 +11,35 @@ module Castellan
     # Mutable during its recording. Counts identical queries, except those that follow a write to the table.
     class Group
       MOST_DIGESTS = 32
-      ALL_SITES = 16
-      STEADY = 5
-      SOME_SITES = 7
-      MANY = 64
-      FEW_SITES = 29
       MOST_FRAMES = 50
+      WRITES_BITS = 32
 
       attr_reader :shape, :owner, :association, :count, :total_ns, :started_ns, :order, :again
       # @return [Integer] the number of identical queries without any write in between
-      attr_reader :quietly
+      attr_reader :unchanged_repeats
       # @return [Pieces, nil] the values that change between statements; nil if the shape alone suffices
       attr_reader :pieces
       # @return [Array<Integer>, nil] the application frames of its second statement, see {CallSite.frames}
       attr_reader :stack
       # @return [CachedAnswers, nil] the statements that the query cache answered
       attr_reader :answers
-      # @return [Group, nil] the next group with the same fingerprint and another association
-      attr_accessor :next
 
       def initialize(shape, owner, association, order)
         @shape = shape
         @owner = owner
         @association = association
         @order = order
-        @count = @total_ns = @again = @quietly = 0
+        @count = @total_ns = @again = @unchanged_repeats = @moved_at = 0
         @pieces = Pieces.new if association.nil? && shape.pieces?
         @sites = {}
-        @site = nil
-        @run = 0
+        @site = @started_ns = @ended_ns = nil
         @next_look = 1
         @digests = {}
         @settled = @refused = false
       end
 
       # @return [Boolean] whether the group belongs to this association; nil and nil mean no association
-      def through?(owner, association)
-        @association == association && @owner.equal?(owner)
-      end
+      def through?(owner, association) = @association == association && @owner.equal?(owner)
 
       # @return [Boolean] whether the ORM sent the statements for `preload`, `includes` or `eager`
       def preload? = @owner == Instrument::PRELOAD
@@ -63,11 +54,14 @@ module Castellan
         @started_ns ||= started_ns
         @total_ns += duration_ns
         @ended_ns = started_ns + duration_ns
-        return false if (refused || @refused) && instead?(refused)
+        if refused || @refused
+          replaces = @refused && !refused
+          @refused = refused
+          return false if replaces
+        end
 
         @count += 1
         look if @count == @next_look
-        @run += 1
         !@settled
       end
 
@@ -80,7 +74,7 @@ module Castellan
         before = @digests[digest]
         @again += 1 if before && before >> WRITES_BITS == written
         @digests[digest] = now = written << WRITES_BITS | writes
-        @quietly += 1 if before == now
+        @unchanged_repeats += 1 if before == now
         @settled = @digests.size >= MOST_DIGESTS
       end
 
@@ -94,7 +88,7 @@ module Castellan
 
       # @return [Hash{Integer, nil => Integer}] the number of statements per site
       def sites
-        @sites.merge(@site => @run) { |_site, before, run| before + run }.select { |_site, count| count.positive? }
+        @sites.merge(@site => @count - @moved_at) { |_site, before, run| before + run }.select { |_site, count| count.positive? }
       end
 
       # @return [Integer, nil] the site with the most statements
@@ -107,9 +101,6 @@ module Castellan
       # @return [Boolean] whether its first statement began before another group's first
       def before?(other) = @started_ns && other.started_ns && @started_ns < other.started_ns
 
-      # @return [Boolean] whether its first statement began while another group's were running
-      def between?(other) = other.before?(self) && @started_ns <= other.ended_ns
-
       # @return [Integer] the number of different sets of values, among the compared statements
       def different = @digests.size
 
@@ -120,23 +111,22 @@ module Castellan
       # @return [Group] a new group
       def merge(other) = dup.tap { |group| group.take(other) }
 
-      WRITES_BITS = 32
-
       protected
 
       attr_reader :digests, :ended_ns
 
       def take(other)
+        sites = sites().merge(other.sites) { |_site, ours, theirs| ours + theirs }
         @count += other.count
+        @sites = sites
+        @moved_at = @count
         @answers = @answers && other.answers ? @answers.merge(other.answers) : @answers || other.answers
         @total_ns += other.total_ns
         common = (@digests.keys & other.digests.keys).size
         @again += other.again + common
-        @quietly += other.quietly + common
+        @unchanged_repeats += other.unchanged_repeats + common
         @digests = @digests.merge(other.digests)
         @pieces = @pieces.merge(other.pieces) if @pieces && other.pieces
-        @sites = sites.merge(other.sites) { |_site, ours, theirs| ours + theirs }
-        @run = 0
         @stack ||= other.stack
         @started_ns, @ended_ns = [[@started_ns, other.started_ns].compact.min, [@ended_ns, other.ended_ns].compact.max]
         @order = [@order, other.order].min
@@ -144,30 +134,24 @@ module Castellan
 
       private
 
-      def instead?(refused)
-        instead = @refused && !refused
-        @refused = refused
-        instead
-      end
-
       # Finds the call site of the first 5 statements, or 16 if their sites differ; after that of every 7th, and
       # beyond 64 of every 29th (odd steps, so that two alternating lines are both seen).
       def look
         move_to(CallSite.current)
         @stack = CallSite.frames(MOST_FRAMES) if @count == 2
-        all = @sites.size > 1 ? ALL_SITES : STEADY
-        return @next_look += 1 if @count < all
+        return @next_look += 1 if @count < (@sites.size > 1 ? 16 : 5)
 
-        step = @count < MANY ? SOME_SITES : FEW_SITES
+        step = @count < 64 ? 7 : 29
         @next_look = ((@count / step) + 1) * step
       end
 
+      # The statements up to this one belong to the site before.
       def move_to(site)
         return if site == @site
 
-        @sites[@site] = (@sites[@site] || 0) + @run
+        @sites[@site] = (@sites[@site] || 0) + @count - 1 - @moved_at
+        @moved_at = @count - 1
         @site = site
-        @run = 0
       end
     end
   end

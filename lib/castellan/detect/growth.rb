@@ -74,22 +74,15 @@ module Castellan
       def self.text_of(result)
         return result if result.is_a?(String)
         return text_of(result.body) if result.respond_to?(:body)
-        return chunks(result.last)&.join if response?(result)
 
-        chunks(result)&.join unless result.is_a?(Enumerable) || result.is_a?(Struct)
-      end
-      private_class_method :text_of
-
-      # @return [Array<String>, nil] the chunks of a Rack body, e.g. a {Document}; nil if it yields other
-      #   objects
-      def self.chunks(body)
-        return unless body.respond_to?(:each)
+        body = response?(result) ? result.last : result
+        return if !body.respond_to?(:each) || (body.equal?(result) && (result.is_a?(Enumerable) || result.is_a?(Struct)))
 
         chunks = []
         body.each { |chunk| chunk.is_a?(String) ? chunks << chunk : (return nil) }
-        chunks
+        chunks.join
       end
-      private_class_method :chunks
+      private_class_method :text_of
 
       def self.size_of(result)
         return if result.is_a?(Numeric) || response?(result)
@@ -99,26 +92,19 @@ module Castellan
       end
       private_class_method :size_of
 
-      # Counts all values of nested hashes and arrays. `around` holds the containers being counted, for cyclic
-      # data.
+      # Counts all values of nested hashes, arrays and lists of records. `around` holds the containers being counted,
+      # for cyclic data.
       def self.values_in(result, around)
-        return listed_in(result) unless result.is_a?(Hash) || result.is_a?(Array)
+        unless result.is_a?(Hash) || result.is_a?(Array)
+          size = result.size if result.is_a?(Enumerable) && result.respond_to?(:size)
+          return size.is_a?(Integer) ? size : 0 # the size of an endless range is none
+        end
         return 0 if around.key?(result)
 
         around[result] = true
-        values = result.is_a?(Hash) ? result.values : result
-        size = values.sum { |value| 1 + values_in(value, around) }
-        around.delete(result)
-        size
+        (result.is_a?(Hash) ? result.values : result).sum { |value| 1 + values_in(value, around) }.tap { around.delete(result) }
       end
       private_class_method :values_in
-
-      # Counts records or the members of a Set. The size of an endless range is no Integer.
-      def self.listed_in(result)
-        size = result.size if result.is_a?(Enumerable) && result.respond_to?(:size)
-        size.is_a?(Integer) ? size : 0
-      end
-      private_class_method :listed_in
 
       def self.response?(result) = result.is_a?(Array) && result.size == 3 && result[0].is_a?(Integer) && result[1].is_a?(Hash)
       private_class_method :response?

@@ -11,16 +11,11 @@ module Castellan
     # Requests are identical if they send the same statements through the same associations from the same
     # lines, equally often, in the same order and for as many records, while neither the lines' files nor the
     # models have changed. The times are always the current request's. Requests with writes, with batch reads
-    # outside of associations, or with associations over several tables are never cached. Every AGAIN-th
-    # request is judged anew. Keeps MOST verdicts. Thread-safe.
+    # outside of associations, or with associations over several tables are never cached. Keeps MOST verdicts.
+    # Thread-safe.
     class KnownVerdicts
-      AGAIN = 50
       MOST = 100
       MOST_GROUPS = 100
-
-      # `parts` holds, per finding, the indices of the groups whose statements it counts.
-      Known = Struct.new(:findings, :parts, :times)
-      private_constant :Known
 
       def initialize(repeats: 2, min_ns: 0)
         @repeats = repeats
@@ -33,18 +28,26 @@ module Castellan
       # @return [Array<Finding>]
       def findings(tally)
         groups = tally.groups
-        key = comparable?(groups) && likeness(groups, tally.loads)
+        key = key(groups, tally.loads) if comparable?(groups)
         known = key && @lock.synchronize { @known[key] }
-        found = known && (known.times += 1) < AGAIN ? timed(known, groups) : judge(tally, key, groups)
-        found + tally.single_findings
+        found = known&.map { |finding, parts| Finding.new(**finding.to_h, total_ns: time(groups, parts)) }
+        (found || judge(tally, key, groups)) + tally.single_findings
       end
 
       private
 
       def judge(tally, key, groups)
         found = Verdict.new(tally, repeats: @repeats, min_ns: @min_ns).repetitions
-        keep(key, found, groups) if key
+        parts = key && found.map { |finding| parts(finding, groups) }
+        keep(key, found.zip(parts)) if parts && !parts.include?(nil)
         found
+      end
+
+      def keep(key, found)
+        @lock.synchronize do
+          @known.clear if @known.size >= MOST
+          @known[key] = found
+        end
       end
 
       def comparable?(groups)
@@ -53,60 +56,45 @@ module Castellan
           groups.none? { |group| group.shape.write? || (group.pieces && group.count >= @repeats) }
       end
 
-      # Builds the cache key from everything that a verdict reads.
-      def likeness(groups, loads)
+      # Everything that a verdict reads. Uses object_id, which is never reused, so that the cache does not retain
+      # reloaded classes.
+      def key(groups, loads)
         sites = [*groups.flat_map { |group| group.sites.keys }, *loads.map(&:site)].compact
         [groups.map { |group| seen(group) }, groups.each_index.sort_by { |index| groups[index].started_ns.to_i }, loads.map(&:to_a),
-         loads.map(&:model).uniq.map { |name| model(name) }, sites.map { |site| CallSite.path(site) }.uniq.map { |path| written(path) }]
+         loads.map(&:model).uniq.map { |name| class_id(name) }, sites.map { |site| CallSite.path(site) }.uniq.map { |path| stamp(path) }]
       end
 
       def seen(group)
-        [group.shape, group.owner.object_id, group.association, group.order, group.count, group.cached, group.again, group.quietly,
-         group.different, group.polling?, group.span_ns >= @min_ns, group.sites.to_a, group.stack,
-         group.count >= @repeats && models(group)]
+        [group.shape, group.owner.object_id, group.association, group.order, group.count, group.cached, group.again,
+         group.unchanged_repeats, group.different, group.polling?, group.span_ns >= @min_ns, group.sites.to_a, group.stack,
+         group.count >= @repeats && group.shape.models.map(&:object_id)]
       end
 
-      # Uses object_id, which is never reused, so that the cache does not retain reloaded classes.
-      def model(name)
+      def class_id(name)
         Object.const_get(name).object_id
       rescue NameError
         nil
       end
 
-      def models(group) = group.shape.models.map(&:object_id)
-
-      # The file's modification time and size.
-      def written(path)
+      def stamp(path)
         stat = File.stat(File.expand_path(path, CallSite.root))
         [path, stat.mtime, stat.size]
       rescue SystemCallError
         path
       end
 
-      def timed(known, groups)
-        known.findings.zip(known.parts).map do |finding, parts|
-          Finding.new(**finding.to_h, total_ns: parts.sum { |index| groups[index].total_ns })
-        end
-      end
+      def time(groups, parts) = parts.sum { |index| groups[index].total_ns }
 
-      # Caches only if the statements that make up each finding's time are certain.
-      def keep(key, findings, groups)
-        parts = findings.map { |finding| parts(finding, groups) }
-        return if parts.include?(nil)
-
-        @lock.synchronize do
-          @known.clear if @known.size >= MOST
-          @known[key] = Known.new(findings, parts, 0)
-        end
-      end
-
+      # @return [Array<Integer>, nil] the indices of the groups whose statements a finding counts; nil if they are
+      #   not certain
       def parts(finding, groups)
         alike = groups.each_index.select { |index| groups[index].shape.fingerprint == finding.fingerprint }
-        walked = groups.each_index.select { |index| groups[index].association && walk(groups[index]) == finding.association }
-        [walked, alike].find { |some| some.any? && some.sum { |index| groups[index].total_ns } == finding.total_ns }
+        walked = groups.each_index.select do |index|
+          group = groups[index]
+          group.association && "#{group.owner.name}##{group.association}" == finding.association
+        end
+        [walked, alike].find { |some| some.any? && time(groups, some) == finding.total_ns }
       end
-
-      def walk(group) = "#{group.owner.name}##{group.association}"
     end
   end
 end

@@ -11,10 +11,8 @@ module Castellan
     # - `to`: :one or :many.
     # - `type`: the column with the class name of a polymorphic owner.
     # - `declared`: the class whose source declares the association; for a subclass it is the superclass.
-    # - `held`: the owner's column with the target's key, for belongs_to.
-    # - `makes`: :join_model if declaring such an association generates a model of the join table.
-    Link = Struct.new(:name, :model, :declared, :target, :table, :key, :keys, :to, :through, :foreign, :held, :type, :makes,
-                      keyword_init: true) do
+    # - `foreign`: whether the other table holds the key; false for belongs_to.
+    Link = Struct.new(:name, :model, :declared, :target, :table, :key, :keys, :to, :through, :foreign, :type, keyword_init: true) do
       def initialize(key: nil, keys: [key].compact, **rest)
         super(key: key || keys.first, keys: keys, **rest)
         freeze
@@ -31,14 +29,8 @@ module Castellan
           (through.nil? || shape.tables.include?(through))
       end
 
-      # @param source [Source]
-      # @return [Boolean] whether the statement looks up a record by the foreign key that the source line
-      #   names
-      def held_by?(shape, source)
-        return false unless held && target && shape.table == table && shape.equal == keys
-
-        source.names?(held.to_sym, held)
-      end
+      # @return [Array<String>] the tables that its queries read
+      def tables = [table, through].compact
 
       # @return [Boolean] whether the key has several columns
       def composite? = keys.size > 1

@@ -9,13 +9,10 @@ module Castellan
     #   links.walk?(group)   # => true if the group's association was loaded as declared
     #   links.of(group)      # => a {Link}, or nil
     #
-    # Considers only models that were part of the work: loaded, reached by an association, or looked up. Of
+    # Considers only models that were part of the work: loaded, or reached by an association. Of
     # several candidates it prefers the one that the source line names, then the one whose scope covers the
     # queried columns. {#rivals} returns the other equally good candidates.
     class Links
-      WHOLE_ROWS = /\Aselect (?:\w+\.)?\* from /
-      private_constant :WHOLE_ROWS
-
       def initialize(tally)
         @groups = tally.groups
         @loads = tally.loads
@@ -44,19 +41,6 @@ module Castellan
         fitting(group).select { |other| other != link && other.model == link.model && rank(other, group) == rank(link, group) }
       end
 
-      # @return [Link, nil] the association that replaces a lookup by a record's key on the source line:
-      #   `Tag.find(post.tag_id)`
-      def held(group)
-        return if group.association || group.busiest.nil?
-
-        source = Source.at(group.busiest)
-        candidates.find { |link| link.held_by?(group.shape, source) }
-      end
-
-      # Lists of such an association may overlap when it is preloaded batch by batch.
-      # @return [Boolean] whether a participating model has an association to the group's table
-      def led_to?(group) = models.any? { |model| leads_to?(Detect.models(model), model, group.shape.table) }
-
       # @return [Boolean] whether the group may preload an association of the records that `other` read
       def preloads?(other, group)
         library = group.shape.library
@@ -72,7 +56,7 @@ module Castellan
       def models_of(library, table) = (@models_of ||= {})[[library, table]] ||= library.of_table(table)
 
       def leads_to?(library, model, table)
-        tables = (@led_to ||= {})[model] ||= library.led_to(model)
+        tables = (@tables ||= {})[model] ||= library.polymorphic(model).any? ? [nil] : library.links(model).flat_map(&:tables)
         tables.include?(table) || tables.include?(nil)
       end
 
@@ -116,7 +100,7 @@ module Castellan
         Source.at(group.busiest).names?(link.name, :"#{link.name}_dataset")
       end
 
-      def models = [*loaded, *walked_to, *looked_up, *streamed].uniq
+      def models = [*loaded, *walked_to].uniq
 
       def loaded
         @loads.map(&:model).uniq.filter_map do |name|
@@ -128,22 +112,6 @@ module Castellan
       end
 
       def walked_to = @groups.filter_map { |group| witnessed(group)&.target }
-
-      # Records of Sequel's `each` arrive one by one and are not reported as loads, so the source line must
-      # name the model.
-      def streamed
-        reads = @groups.select { |group| group.shape.sequel? && group.association.nil? && several?(group.shape) }
-        reads.filter_map { |group| Words.written(group.shape.models, Source.at(group.busiest).constants) }
-      end
-
-      def several?(shape) = !shape.single? && shape.fingerprint.match?(WHOLE_ROWS)
-
-      # Records that were fetched one at a time by primary key.
-      def looked_up
-        @groups.select { |group| group.count > 1 && !group.shape.write? && group.shape.equal.size == 1 }.filter_map do |group|
-          group.shape.models.find { |model| group.shape.library.primary_key(model) == group.shape.equal.first }
-        end
-      end
     end
   end
 end

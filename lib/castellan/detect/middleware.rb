@@ -32,7 +32,7 @@ module Castellan
       # @param min_ms [Numeric] the minimum time from the first to the last of them, in milliseconds
       # @param slow_ms [Numeric, nil] the duration in milliseconds from which a single statement is a finding;
       #   nil disables this
-      # @param evidence [Numeric, Evidence::Sampled, false] the share of requests that record reads of
+      # @param evidence [Numeric, Evidence, false] the share of requests that record reads of
       #   associations, or an object shared with the profiler's page
       # @param environment [String] default: RAILS_ENV, RACK_ENV or "development"
       # @yield [findings, env] replaces the log
@@ -44,7 +44,7 @@ module Castellan
         @json_lines = json_lines
         @verdicts = KnownVerdicts.new(repeats: Integer(repeats), min_ns: (min_ms * 1_000_000).to_i)
         @slow_ns = slow_ms && (slow_ms * 1_000_000).to_i
-        @evidence = evidence.is_a?(Evidence::Sampled) ? evidence : Evidence::Sampled.new(evidence)
+        @evidence = evidence.is_a?(Evidence) ? evidence : Evidence.new(evidence)
         @report = report
         @off = Castellan.off?
         Instrument.subscribe
@@ -94,7 +94,7 @@ module Castellan
       def proven(use, tally, env)
         @evidence.news(@evidence.finish(use, tally))
       rescue StandardError => error
-        log(env, "Castellan could not see what was loaded in vain: #{error.full_message(highlight: false)}")
+        log(env, "Castellan unused eager loads could not be collected: #{error.full_message(highlight: false)}")
         []
       end
 

@@ -39,15 +39,6 @@ module Castellan
         (load.times > 1 && through_group(owner, group, depth)) || here(load, owner, group)
       end
 
-      # @param link [Link] an association of the parent
-      # @return [Boolean] whether the parent's line already loads the whole association
-      def loaded_with?(parent, link)
-        link.through.nil? && @groups.any? do |other|
-          other.association.nil? && other.sites.key?(parent.site) && other.shape.table == link.table && other.shape.listed? &&
-            other.shape.only_by?(link.key)
-        end
-      end
-
       private
 
       # Prefers, in this order: a load that did not preload the association; one before the association was

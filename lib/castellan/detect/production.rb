@@ -18,7 +18,7 @@ module Castellan
     class Production
       REPORTS_A_MINUTE = 10
 
-      # @return [Evidence::Sampled] unused eager loads so far
+      # @return [Evidence] unused eager loads so far
       attr_reader :evidence
       # @return [Integer] the number of observed requests
       attr_reader :requests
@@ -36,12 +36,15 @@ module Castellan
       # @yield [finding, endpoint] called for each new finding
       # @raise [ConfigurationError] for a value outside of these limits
       def initialize(threshold: 5, min_ms: 300, slow_ms: 500, sample: 0.1, evidence: false, logger: nil, &report)
-        check(threshold, min_ms, sample)
+        raise ConfigurationError, "threshold: must be 2 or more, got #{threshold}" if threshold < 2
+        raise ConfigurationError, "min_ms: must not be negative, got #{min_ms}" if min_ms.negative?
+        raise ConfigurationError, "sample: must be above 0 and at most 1, got #{sample}" unless sample.positive? && sample <= 1
+
         @threshold = Integer(threshold)
         @min_ns = (min_ms * 1_000_000).to_i
         @slow_ns = slow_ms && (slow_ms * 1_000_000).to_i
         @sample = Float(sample)
-        @evidence = Evidence::Sampled.new(evidence)
+        @evidence = Evidence.new(evidence)
         @logger = logger
         @report = report
         @entries = Entries.new
@@ -96,48 +99,32 @@ module Castellan
 
       private
 
-      def check(threshold, min_ms, sample)
-        raise ConfigurationError, "threshold: must be 2 or more, got #{threshold}" if threshold < 2
-        raise ConfigurationError, "min_ms: must not be negative, got #{min_ms}" if min_ms.negative?
-        raise ConfigurationError, "sample: must be above 0 and at most 1, got #{sample}" unless sample.positive? && sample <= 1
-      end
-
       def watch(app, env, use = nil)
         @requests += 1 # concurrent increments may lose one
         recording = Tally.recording(@slow_ns)
         WatchedRequest.call(app, env, recording) { finish(recording.observer, use, env) }
       end
 
-      # Called at the end of the body. A request without repetition costs one comparison here.
+      # Called at the end of the body. A request without repetition costs one comparison here; a verdict reads
+      # models and source files (about 1 ms), so it only runs after enough repetition.
       def finish(tally, use, env)
         return if use.nil? && tally.no_repeats?
 
         unread = use ? @evidence.finish(use, tally) : []
         raise tally.failure if tally.failure
 
-        add(found(tally), unread, env)
+        repeated = tally.repeats?(@threshold, @min_ns)
+        found = repeated ? Verdict.new(tally, repeats: @threshold, min_ns: @min_ns).findings : tally.single_findings
+        @evidence.observe([], found)
+        (found + unread).each { |finding| announce(finding, EndpointName.of(env), env) }
       rescue StandardError => error
         log(env, "Castellan's detector failed: #{error.full_message(highlight: false)}")
       end
 
-      # A verdict reads models and source files (about 1 ms), so it only runs after enough repetition.
-      def found(tally)
-        repeated = tally.repeats?(@threshold, @min_ns)
-        repeated ? Verdict.new(tally, repeats: @threshold, min_ns: @min_ns).findings : tally.single_findings
-      end
-
-      def add(found, unread, env)
-        return if found.empty? && unread.empty?
-
-        @evidence.leave_alone(found)
-        endpoint = EndpointName.of(env)
-        (found + unread).each { |finding| announce(finding, endpoint, env) if @entries.add(endpoint, finding) }
-      end
-
       def announce(finding, endpoint, env)
-        held = @lock.synchronize { rate }
-        return if held.nil?
+        return unless @entries.add(endpoint, finding)
 
+        held = @lock.synchronize { rate } or return
         log(env, "#{held} more findings were not logged, at most #{REPORTS_A_MINUTE} are in a minute") if held.positive?
         log(env, "#{endpoint}: #{finding}")
         @report&.call(finding, endpoint)

@@ -18,33 +18,22 @@ module Castellan
       class << self
         # @param link [Link]
         # @return [Selection, nil] the selection of the association as declared
-        def declared(link)
-          read(link) { active_record?(link) ? of_record(link) : of_sequel(link) }
-        end
+        def declared(link) = read(link) { Detect.models(link.model).relation(link) }
 
         # @param code [String] "where(on_behalf: false).order(id: :desc)"
         # @return [Selection, nil] the selection of an association with the same class and key and this scope
-        def scoped(link, code)
-          return of_model(link.target, code, link) unless link.through
-          return if own_scope?(link)
-
-          association = declared(link)
-          further = of_model(link.target, code, link)
-          association.with(further) if association && further
-        end
+        def scoped(link, code) = of_model(link.target, code, link)
 
         # @return [Selection, nil] the records of a model that the code selects
         def of_model(model, code, link = nil)
           read(link) do
-            all = Detect.models(model) == SequelModels ? model.dataset : model.all
+            all = Detect.models(model).all(model)
             code.empty? ? all : all.instance_eval(code, __FILE__, __LINE__)
           end
         end
 
         # @return [Array<String>] columns that the association's scope compares with a value
-        def columns(link)
-          link.target ? declared(link)&.columns.to_a : []
-        end
+        def columns(link) = link.target ? declared(link)&.columns.to_a : []
 
         private
 
@@ -53,30 +42,6 @@ module Castellan
           new(Shape.new(Fingerprint.of(found.respond_to?(:to_sql) ? found.to_sql : found.sql)), link)
         rescue StandardError, ScriptError
           nil
-        end
-
-        def active_record?(link) = Detect.models(link.model) == ActiveRecordModels
-
-        # The scope of a through association depends on a record, so build one.
-        def of_record(link)
-          scope = link.model.reflect_on_association(link.name).scope
-          return owner(link.model).association(link.name).scope if link.through
-          return link.target.all if scope.nil?
-
-          link.target.all.instance_exec(&scope) || link.target.all if scope.arity.zero?
-        end
-
-        def owner(model) = model.instantiate((model.column_names - [model.inheritance_column]).to_h { |name| [name, 1] })
-
-        def of_sequel(link)
-          owner = link.model.call(link.model.columns.to_h { |name| [name, 1] })
-          owner.public_send(link.model.association_reflection(link.name).dataset_method)
-        end
-
-        def own_scope?(link)
-          return !link.model.reflect_on_association(link.name).scope.nil? if active_record?(link)
-
-          link.model.association_reflection(link.name).values_at(:conditions, :block, :order).any?
         end
       end
 
@@ -106,16 +71,6 @@ module Castellan
 
       # @return [Array<String>] columns that are compared by =
       def columns = conditions.filter_map { |condition| condition[EQUATION, 1] }
-
-      # @return [Selection] a copy with the other's conditions added and the other's order
-      def with(other) = dup.tap { |both| both.add(other) }
-
-      protected
-
-      def add(other)
-        @conditions = (@conditions | other.conditions).sort
-        @order = other.order
-      end
 
       private
 

@@ -2,7 +2,7 @@
 
 module Castellan
   module Detect
-    # Reads associations of Sequel models and writes fixes for them.
+    # Reads associations of Sequel models and writes code for them, see {ActiveRecordModels}.
     #
     #   SequelModels.link(User, :roles)      # => a {Link}
     #   SequelModels.preload(employee: {})   # => "eager(:employee)"
@@ -21,64 +21,65 @@ module Castellan
           own.any? ? own : models
         end
 
-        # @return [Link, nil]
         def link(owner, name)
           reflection = owner.association_reflection(name)
           reflection && make(owner, reflection)
         end
 
-        # @return [Array<Link>]
         def links(owner) = owner.all_association_reflections.filter_map { |reflection| make(owner, reflection) }
-
-        # @return [Array<String>] the tables of all associations, including join tables
-        def led_to(owner) = links(owner).flat_map { |link| [link.table, link.through].compact }.uniq
 
         # @return [Array<Symbol>] always empty: Sequel has no polymorphic associations
         def polymorphic(_owner) = []
+
+        def all(model) = model.dataset
+
+        def relation(link)
+          owner = link.model.call(link.model.columns.to_h { |name| [name, 1] })
+          owner.public_send(link.model.association_reflection(link.name).dataset_method)
+        end
 
         def preload(tree) = "eager(#{Preload.arguments(tree)})"
 
         # `each` ignores eager loading; `all` performs it.
         def unlisted = " and .all"
 
-        # Writes the declaration of an association that loads chosen records.
-        def scoped(macro, name, link, scope)
-          reflection = link.model.association_reflection(link.name)
-          names = link.through ? %i[join_table left_key right_key] : %i[key]
-          options = { class: link.target.name, **reflection.slice(*names) }.compact
-          options = options.map { |option, value| "#{option}: #{value.inspect}" }
-          macro = "many_to_many" if link.through
-          "#{macro}(:#{name}, #{options.join(", ")})#{" { |dataset| dataset.#{scope} }" unless scope.empty?}"
+        def scoped(name, link, scope)
+          options = { class: link.target.name, **link.model.association_reflection(link.name).slice(:key) }.compact
+          "one_to_one(:#{name}, #{options.map { |option, value| "#{option}: #{value.inspect}" }.join(", ")}) { |dataset| dataset.#{scope} }"
         end
 
-        def column?(model, name) = model.columns.include?(name.to_sym)
-        def macro(to) = to == :one ? "one_to_one" : "one_to_many"
-        def primary_key(model) = model.primary_key.to_s
+        def records(where, column, unique) = "#{where}.#{unique ? "as_hash" : "to_hash_groups"}(:#{column})"
+        def existing(where, column) = "#{where}.distinct.select_map(:#{column})"
+
+        def calculation(where, column, function, of)
+          return "#{where}.group_and_count(:#{column}).as_hash(:#{column}, :count)" if function == "count" && of.nil?
+
+          "#{where}.group(:#{column}).select_hash(:#{column}, Sequel.function(:#{function}, :#{of}).as(:#{function}))"
+        end
+
+        def insert_many(model) = "#{model.name}.multi_insert(rows)"
 
         def order(columns)
           columns = columns.split(", ").map { |column| column.split(": :") }
           "order(#{columns.map { |name, way| way == "desc" ? "Sequel.desc(:#{name})" : ":#{name}" }.join(", ")})"
         end
 
+        def column?(model, name) = model.columns.include?(name.to_sym)
+        def primary_key(model) = model.primary_key.to_s
+
         # A statement does not name its model, but a subclass adds an IN list of its kinds.
-        # @return [String, nil] see {ActiveRecordModels.kind_column}
         def kind_column(shape)
           model = of_table(shape.table, shape.database).find { |one| one.respond_to?(:sti_key) && one.sti_key } if shape.listed?
           model&.sti_key&.to_s
         end
 
-        # @return [nil] Sequel's statements do not name the model
-        def named(_shape) = nil
-
-        # @return [String, nil] see {ActiveRecordModels.lock_column}
         def lock_column(shape)
           of_table(shape.table, shape.database).find { |one| one.respond_to?(:lock_column) }&.lock_column&.to_s
         end
 
-        def insert_many(model, shape) = "#{model.name}.#{"dataset.insert_conflict(…)." if shape.conflict}multi_insert(rows)"
+        # @return [nil] Sequel's statements do not name the model
+        def named(_shape) = nil
 
-        # @param name [Symbol]
-        # @return [Boolean] whether the model's dataset has a method of its own with this name
         def scope?(model, name) = model.dataset.respond_to?(name) && !Sequel::Dataset.method_defined?(name)
 
         private
@@ -90,7 +91,6 @@ module Castellan
           Link.new(name: reflection[:name], model: owner, declared: reflection[:model], target: reflection.associated_class,
                    table: table_of(reflection.associated_class), keys: keys_of(reflection),
                    to: reflection.returns_array? ? :many : :one, foreign: reflection[:type] != :many_to_one,
-                   held: (reflection[:key].to_s if reflection[:type] == :many_to_one && reflection[:key].is_a?(Symbol)),
                    through: (last_part(join) if join))
         rescue NameError, Sequel::Error
           nil # the class of the association does not exist

@@ -134,13 +134,11 @@ module Castellan
       # @return [Boolean] whether it locks the rows that it reads
       def locks? = fingerprint.match?(/\bfor (?:no key )?(?:update|share)\b/)
 
-      # @return [String, nil] an INSERT's conflict action: "nothing", "ignore", "replace" or "update"
-      def conflict
-        fingerprint[/\Ainsert or (\w+)/, 1] || fingerprint[/\bon (?:conflict|duplicate key)\b.*?\b(nothing|update)\b/, 1]
-      end
+      # @return [Boolean] whether an INSERT says what happens to duplicates
+      def conflict? = fingerprint.match?(/\Ainsert (?:or|ignore) |\bon (?:conflict|duplicate key)\b/)
 
-      # @return [Array<String>] the columns of an INSERT's ON CONFLICT clause
-      def conflict_columns = fingerprint[/\bon conflict \(([\w, ]+)\)/, 1].to_s.split(", ")
+      # @return [Boolean] whether it reads plain columns, as opposed to expressions and distinct values
+      def columns? = fingerprint.match?(/\Aselect (?:\w+\.)?[\w*]+(?:, (?:\w+\.)?[\w*]+)* from /) && !fingerprint.include?(" group by ")
 
       # @return [Boolean] whether it has conditions other than equality
       def compares? = chosen.gsub(EQUAL, "").match?(COMPARISON)

@@ -87,33 +87,21 @@ module Castellan
                         fix_refused: "it is slow by itself, not because it repeats: read its plan with EXPLAIN ANALYZE")
       end
 
+      # A condition on a joined table needs the JOIN, or a subquery, so there is no automatic fix then.
       def wide_finding(single)
         at = CallSite.location(single.site)
         name = single.names.keys.first
+        rows = "#{single.rows} rows came for #{Words.counted(single.records, single.model)}: "
+        preload = Detect.models(single.model).preload(single.names)
+        fix = "#{rows}write .#{preload} instead of the JOIN at #{at}" unless filtered?(single)
+        refused = "#{rows}choose the records by a subquery at #{at} and write .#{preload} instead of the JOIN" unless fix
         finding(single, association: name && "#{single.model.name}##{name}", parent_location: at, parent_count: single.records,
-                        parent_model: single.model.name, fix: wide_fix(single, at))
+                        parent_model: single.model.name, fix: fix, fix_refused: refused)
       end
 
-      def wide_fix(single, at)
-        models = Detect.models(single.model)
-        preload = models.preload(single.names)
-        text = "#{single.rows} rows came for #{Words.counted(single.records, single.model)}: "
-        filter = filtered(single, models)
-        return "#{text}write .#{preload} instead of the JOIN at #{at}" if filter.nil?
-
-        "#{text}at #{at} choose them by .where(#{models.primary_key(single.model)}: #{filter}) and write .#{preload} " \
-          "instead of the JOIN; where only those that were chosen are meant to come along, preload an association that is declared " \
-          "with the condition"
-      end
-
-      # @return [String, nil] code that filters by the joined table; nil if the statement does not
-      def filtered(single, models)
-        link = models.link(single.model, single.names.keys.first)
-        conditions = single.shape.fingerprint[/ where (.*)/m, 1].to_s
-        return unless link&.target && conditions.match?(/\b#{Regexp.escape(link.table)}\./)
-
-        key = link.foreign && link.through.nil? ? ".select(:#{link.key})" : "…"
-        "#{link.target.name}.where(…)#{key}"
+      def filtered?(single)
+        link = Detect.models(single.model).link(single.model, single.names.keys.first)
+        link&.target && single.shape.fingerprint[/ where (.*)/m, 1].to_s.match?(/\b#{Regexp.escape(link.table)}\./)
       end
 
       def finding(single, **more)

@@ -16,10 +16,9 @@ module Castellan
     class Source
       MOST_FILES = 50
       LOCKS = %i[lock lock! with_lock for_update for_share lock_style].freeze
-      RETRY = /\bretr(?:y|ies|iable)\b|Stale|NoExistingObject/
       LIMITS = %i[limit first last take].freeze
       OTHER_ONES = %i[second third fourth fifth forty_two second_to_last third_to_last offset].freeze
-      private_constant :MOST_FILES, :LOCKS, :RETRY, :LIMITS, :OTHER_ONES
+      private_constant :MOST_FILES, :LOCKS, :LIMITS, :OTHER_ONES
 
       @files = {}
       @lock = Mutex.new
@@ -28,9 +27,7 @@ module Castellan
         # @param site [Integer, nil] see {CallSite}
         # @return [Source]
         def at(site)
-          return new(nil, "", 0) if site.nil?
-
-          new(*read(File.expand_path(CallSite.path(site), CallSite.root)), CallSite.line(site))
+          site ? new(read(File.expand_path(CallSite.path(site), CallSite.root)), CallSite.line(site)) : new(nil, 0)
         end
 
         # @return [Module] with `parse(text) → Node`
@@ -52,10 +49,10 @@ module Castellan
           key = [path, stat.mtime, stat.size]
           @lock.synchronize do
             @files.clear if @files.size >= MOST_FILES
-            @files.fetch(key) { @files[key] = File.read(path).scrub.then { |text| [parser.parse(text), text] } }
+            @files.fetch(key) { @files[key] = parser.parse(File.read(path).scrub) }
           end
         rescue SystemCallError
-          [nil, ""]
+          nil
         end
       end
 
@@ -69,11 +66,9 @@ module Castellan
       end
 
       # @param tree [Node, nil] the parsed file
-      # @param text [String] the content of the file
       # @param line [Integer]
-      def initialize(tree, text, line)
+      def initialize(tree, line)
         @tree = tree
-        @text = text
         @line = line
       end
 
@@ -85,9 +80,6 @@ module Castellan
 
       # @return [Boolean] whether one of these methods is called, on any receiver
       def calls?(*names) = calls.any? { |call| names.include?(call.name) }
-
-      # @return [Array<Node>] calls that are not the receiver of another call
-      def outermost = calls.reject { |call| call.parent&.call? && call.parent.receiver.equal?(call) && calls.include?(call.parent) }
 
       # The calls chained to an association, also through a local variable.
       # @param names [Array<Symbol>] the association, or a dataset
@@ -102,10 +94,7 @@ module Castellan
 
       # @param column [String]
       # @return [Node, nil] the value given for the column: `where(column: value)`
-      def value(column) = pairs.find { |pair| pair.name.to_s == column }&.children&.first
-
-      # @return [Array<Node>]
-      def pairs = @pairs ||= reached.select { |node| node.kind == :pair }
+      def value(column) = reached.find { |node| node.kind == :pair && node.name.to_s == column }&.children&.first
 
       # @return [Boolean] whether the line is part of an `or` or `and`, so that not all calls run: `a.first ||
       #   b.first`
@@ -122,10 +111,6 @@ module Castellan
       # @return [Boolean] whether the line locks the rows that it reads
       def locks? = calls?(*LOCKS)
 
-      # Searches a few lines around: `rescue` comes after the line, a retry helper with a block before it.
-      # @return [Boolean] whether the code retries after a conflict of optimistic locking
-      def attempted? = @text.lines[[@line - 6, 0].max..(@line + 9)].to_a.any? { |line| line.match?(RETRY) }
-
       # @return [Boolean] whether the surrounding method calls `loaded?` on the association
       def asks_loaded?(name)
         definition&.each&.any? { |node| node.call? && node.name == :loaded? && node.receiver&.call? && node.receiver.name == name } || false
@@ -139,9 +124,6 @@ module Castellan
           (block ? block.parent : call.receiver).chain.any? { |one| one.name == association }
         end
       end
-
-      # @return [Symbol, nil] the name of the surrounding method
-      def method_name = definition&.name
 
       private
 

@@ -9,7 +9,7 @@ module Castellan
     #   Instrument.record(tally) { User.all.each { |user| user.employee } }
     #   Verdict.new(tally).findings
     #
-    # SQL that was seen before costs two Hash lookups and no allocation. Bounded: past MOST_TEXTS different
+    # SQL that was seen before costs one Hash lookup and no allocation. Bounded: past MOST_TEXTS different
     # SQL texts only known shapes are counted; past MOST_SHAPES no new shape is. Not thread-safe: a thread
     # started meanwhile has its own tally ({#strand}), which is merged afterwards.
     class Tally
@@ -18,21 +18,18 @@ module Castellan
       MOST_LOADS = 500
       MOST_STRANDS = 500
       NONE = [].freeze
+      SLOW_NS = 500_000_000
 
-      # Replaces the texts after an internal error, so that nothing more is counted.
-      UNCOUNTED = Hash.new(Hash.new(false).freeze).freeze
-      private_constant :UNCOUNTED
-
-      # The parsed form of one SQL text: its group, and a number that represents the text in comparisons.
-      Text = Struct.new(:group, :number, :shape, :write)
-
+      # One SQL text: the ORM's name of the statement, its shape (nil if it is not counted), a number that represents
+      # the text in comparisons, and the group that it was last counted in.
+      Text = Struct.new(:name, :shape, :number, :write, :group)
       # The running total of one model's records loaded at one site.
       Sum = Struct.new(:count, :times, :order, :joined) do
         def plus(other) = self.class.new(count + other.count, times + other.times, [order, other.order].min, joined || other.joined)
       end
-      private_constant :Text, :Sum
+      UNCOUNTED = Text.new.freeze
+      private_constant :Text, :Sum, :UNCOUNTED
 
-      SLOW_NS = 500_000_000
       # @param slow_ns [Integer, nil] see {#initialize}
       # @return [Recording] the profiler's recording of this request, which counts the same, else one of a new
       #   tally inside the current recording; call {Recording.resume} with it
@@ -45,14 +42,14 @@ module Castellan
       end
 
       # @return [Boolean] whether a write affects many rows at once
-      def self.bulk?(shape, sql) = shape.bulk? || several_rows?(sql.valid_encoding? ? sql : sql.b)
+      def self.bulk?(shape, sql)
+        return true if shape.bulk?
 
-      # Starts at the first "values", so that each byte is read once: the SQL may contain any user input.
-      def self.several_rows?(text)
+        # Starts at the first "values", so that each byte is read once: the SQL may contain any user input.
+        text = sql.valid_encoding? ? sql : sql.b
         from = text.index(/\bvalues\b/i)
         from ? text.match?(/\)\s*,\s*\(/, from) : false
       end
-      private_class_method :several_rows?
 
       # @param slow_ns [Integer, nil] the duration in nanoseconds from which a statement is slow; nil disables
       #   this
@@ -63,13 +60,13 @@ module Castellan
         @order = order
         @strands = NONE
         @texts = {}
-        @heads = {}
+        @groups = {}
         @loads = {}
         @written = Hash.new(0)
         @around = []
-        @writes = @read = @answered_objects = 0
+        @writes = @answered_objects = 0
         @failed = false
-        @failure = @owner = @association = @text = @answered_ns = nil
+        @failure = @owner = @association = @text = @answered_ns = @singles = nil
       end
 
       # @return [Boolean] whether it observes one request from its start
@@ -77,6 +74,10 @@ module Castellan
 
       # @return [Integer, nil] see {#initialize}
       def slow_ns = @slow_after
+
+      # @return [StandardError, nil] an internal error, which is never raised to the application; counting
+      #   stopped then
+      attr_reader :failure
 
       # @return [Singles] statements that are findings by themselves
       def singles = @singles ||= Singles.new(slow_ns: @slow_after)
@@ -90,19 +91,14 @@ module Castellan
         tally
       end
 
-      # @return [StandardError, nil] an internal error, which is never raised to the application; counting
-      #   stopped then
-      attr_reader :failure
-
       # Called by {Recording#query} after each statement.
       def query(sql, name, started_ns, duration_ns, cached, _rows, binds = nil)
-        known = @texts[name]
-        text = known && known[sql]
-        text = text_of(sql.to_s, name) if text.nil?
+        text = @texts[sql]
+        text = text_of(sql.to_s, name) unless text && text.name == name
         @text = text
         failed = @failed
-        @failed = false
-        return unless text
+        @failed = false if failed
+        return unless text.shape
 
         group = text.group
         group = group_of(text) unless group && group.association == @association && group.owner.equal?(@owner)
@@ -112,10 +108,10 @@ module Castellan
         if group.add(started_ns, duration_ns, failed) then learn(group, text, sql, binds)
         elsif text.write then wrote(text.shape)
         end
-        slow(text.shape, duration_ns) if duration_ns >= @slow_ns
+        singles.slow(text.shape, duration_ns) if duration_ns >= @slow_ns
       rescue StandardError => error
         @failure = error
-        @texts = UNCOUNTED
+        @texts = {}
       end
 
       # Called by {Recording#enter}.
@@ -135,7 +131,7 @@ module Castellan
       def loaded(model, count, site)
         here = @loads[site] || (@loads.size < MOST_LOADS ? @loads[site] = {} : return)
         model = model.to_s # a class may have no name
-        sum = here[model] || (here[model] = Sum.new(0, 0, @order += 1, joined?))
+        sum = here[model] || (here[model] = Sum.new(0, 0, @order += 1, @text&.shape&.joins? || false))
         sum.count += count
         sum.times += 1
       end
@@ -149,8 +145,7 @@ module Castellan
       # Called by {Recording#notify}.
       # @param names [Hash] the tree of joined associations
       def joined(model, rows, records, names)
-        shape = @text&.shape if @text
-        singles.wide(shape, model, rows, records, names) if shape
+        singles.wide(@text.shape, model, rows, records, names) if @text&.shape
       end
 
       # @return [Array<Finding>] findings of single statements, of all threads
@@ -162,7 +157,7 @@ module Castellan
 
       # @return [Array<Group>] in the order of their first statements
       def groups
-        own = own_groups
+        own = @groups.values.flatten
         return own.sort_by(&:order) if @strands.empty?
 
         all = (own + @strands.flat_map(&:groups)).group_by { |group| [group.shape.key, group.owner, group.association] }
@@ -182,16 +177,17 @@ module Castellan
       def no_repeats?
         return false if @failure || @strands.any? || @singles&.any?
 
-        walks = own_groups.select { |group| group.count > 1 || group.cached > 1 || group.shape.write? ? (return false) : group.association }
+        own = @groups.values.flatten
+        return false if own.any? { |group| group.count > 1 || group.cached > 1 || group.shape.write? }
+
+        walks = own.select(&:association)
         walks.size < 2 || walks.uniq { |group| [group.owner, group.association] }.size == walks.size
       end
 
       # @return [Array<Load>]
       def loads
         sums.flat_map do |site, here|
-          here.map do |model, sum|
-            Load.new(model: model, site: site, root: here.keys.first, **sum.to_h)
-          end
+          here.map { |model, sum| Load.new(model: model, site: site, root: here.keys.first, **sum.to_h) }
         end
       end
 
@@ -213,46 +209,31 @@ module Castellan
         @answered_objects = objects
       end
 
-      # @return [Text, false] false for statements that are not counted
+      # Two models, or two ORMs, may send the same SQL; the second has a key of its own.
+      # @return [Text]
       def text_of(sql, name)
-        known = @texts[name] || (@texts.size < MOST_TEXTS ? @texts[name] = {} : {})
-        known.fetch(sql) { read(sql, name, known) } || false
+        return UNCOUNTED if @failure
+
+        key = @texts.key?(sql) ? [sql, name] : sql
+        @texts[key] || read(sql, name).then { |text| text && @texts.size < MOST_TEXTS ? @texts[key] = text : text || UNCOUNTED }
       end
 
-      def joined? = @text ? @text.shape.joins? : false
-
-      def own_groups = @heads.values.flat_map { |head| chain(head) }
-
-      # @return [Text, false, nil] false or nil for statements that are not counted
-      def read(sql, name, known)
+      # A bulk write is what a write loop should become, so it is not counted, and neither is a switch of schemas.
+      # @return [Text, nil]
+      def read(sql, name)
         fingerprint = Fingerprint.of(sql)
         shape = Shape.of(fingerprint, name)
-        return Shape.switches?(fingerprint) ? bulk(Shape.new(fingerprint)) : keep(known, sql, false) if shape.nil?
+        return wrote(Shape.new(fingerprint)) if shape.nil? && Shape.switches?(fingerprint)
+        return wrote(shape) if shape&.write? && Tally.bulk?(shape, sql)
 
-        return bulk(shape) if shape.write? && Tally.bulk?(shape, sql)
-
-        keep(known, sql, Text.new(nil, sql.hash, shape, shape.write?))
+        Text.new(name, shape, sql.hash, shape&.write?)
       end
 
-      # A bulk write is what a write loop should become, so it is not counted.
       # @return [nil]
-      def bulk(shape)
-        wrote(shape)
-        nil
-      end
-
       def wrote(shape)
         @writes += 1
         @written[shape.table] += 1
-      end
-
-      def slow(shape, duration_ns) = singles.slow(shape, duration_ns)
-
-      def keep(known, sql, text)
-        return text if @read >= MOST_TEXTS
-
-        @read += 1
-        known[sql] = text
+        nil
       end
 
       # Values of writes are not compared: a repeated identical write is a write, too.
@@ -269,28 +250,12 @@ module Castellan
         @written[nil] + (tables.size == 1 ? @written[tables.first] : tables.sum { |table| @written[table] })
       end
 
+      # @return [Group, nil] nil past MOST_SHAPES
       def group_of(text)
-        group = text.group ||= head(text.shape, @owner, @association)
-        until group.nil? || group.through?(@owner, @association)
-          group = group.next ||= Group.new(text.shape, @owner, @association, @order += 1)
-        end
-        group
-      end
-
-      def head(shape, owner, association)
-        known = @heads[shape.key]
-        return known if known || @heads.size >= MOST_SHAPES
-
-        @heads[shape.key] = Group.new(shape, owner, association, @order += 1)
-      end
-
-      def chain(group)
-        groups = []
-        while group
-          groups << group
-          group = group.next
-        end
-        groups
+        key = text.shape.key
+        alike = @groups[key] || (@groups.size < MOST_SHAPES ? @groups[key] = [] : return)
+        text.group = alike.find { |group| group.through?(@owner, @association) } ||
+                     Group.new(text.shape, @owner, @association, @order += 1).tap { |group| alike << group }
       end
     end
   end

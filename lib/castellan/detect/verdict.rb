@@ -11,9 +11,8 @@ module Castellan
     # queries of one association, one per loaded record, may come from several lines. Reads source files and
     # models, so call it after the measured work.
     class Verdict
-      # A group that will be reported, with the results of the analysis. `held` is the association that can
-      # replace a lookup.
-      Case = Struct.new(:kind, :group, :site, :link, :held, :parent, :models, :rivals, :there, keyword_init: true) do
+      # A group that will be reported, with the results of the analysis.
+      Case = Struct.new(:kind, :group, :site, :link, :parent, :models, :rivals, keyword_init: true) do
         def count = answers ? answers.count : group.count
         def cached = group.cached
         def total_ns = (answers || group).total_ns
@@ -32,8 +31,6 @@ module Castellan
 
       # @return [Array<Finding>] by descending count
       def repetitions
-        return [] if nothing_repeats?
-
         @parents = Parents.new(@tally)
         @links = Links.new(@tally)
         @batches = Batches.new(@tally, @links)
@@ -44,18 +41,6 @@ module Castellan
       end
 
       private
-
-      # The fast path of most requests. The queries of one association, and writes to one table, may differ in
-      # their SQL.
-      def nothing_repeats?
-        groups = @tally.groups
-        return false if groups.any? { |group| group.count > 1 || group.cached > 1 }
-
-        several = groups.select { |group| group.association || group.shape.write? }
-        several.map { |group| kindred(group) }.uniq.size == several.size
-      end
-
-      def kindred(group) = group.association ? [group.owner, group.association] : [group.shape.verb, group.shape.table]
 
       def suspects
         groups.select { |group| group.count >= @repeats && group.span_ns >= @min_ns }
@@ -104,13 +89,13 @@ module Castellan
           next if answers.nil? || answers.count < @repeats || answers.span_ns < @min_ns
 
           link = @links.of(group) if @links.walk?(group)
-          site = crowded(answers, group.shape, link) or next
+          site = busiest_site(answers, group.shape, link) or next
           new_case(:cached_repeat, group, site, link: link, parent: link && @parents.of(link.model, group, link.name))
         end
       end
 
       def write_loop(group)
-        site = crowded(group, group.shape)
+        site = busiest_site(group, group.shape)
         new_case(:write_loop, group, site) unless site.nil? || some_at_a_time?(group) || attempted_again?(group)
       end
 
@@ -118,17 +103,14 @@ module Castellan
       # other.
       def some_at_a_time?(group) = group.shape.limited? && !varies?(group, group.shape.equal)
 
-      # Whether this is a retry after a conflict of optimistic locking.
+      # Whether one row is written again and again after conflicts of optimistic locking.
       def attempted_again?(group)
         shape = group.shape
         column = shape.library.lock_column(shape)
         return false unless column && shape.equal.include?(column)
 
         key = shape.equal - [column]
-        return false if varies?(group, key) || [group.busiest, *group.stack].compact.none? { |site| Source.at(site).attempted? }
-
-        reads = @tally.groups.select { |other| other.shape.table == shape.table && other.shape.equal == key }
-        reads.any? { |other| other.count >= group.count && other.different == 1 }
+        !varies?(group, key)
       end
 
       # Whether the statements write different rows; without pieces they may.
@@ -137,18 +119,17 @@ module Castellan
       def judge_walk(group, link)
         parent = @parents.of(link.model, group, link.name)
         all = parent&.count && group.count >= parent.count
-        site = crowded(group, group.shape, link) || (group.busiest if all)
+        site = busiest_site(group, group.shape, link) || (group.busiest if all)
         one_owner = group.different == 1 && (parent.nil? || (link.foreign && !all))
         return judge_statement(group, link) if site.nil? || one_owner
 
-        new_case(:n_plus_one, group, site, link: link, parent: parent, rivals: @links.rivals(group, link),
-                                           there: parent && @parents.loaded_with?(parent, link))
+        new_case(:n_plus_one, group, site, link: link, parent: parent, rivals: @links.rivals(group, link))
       end
 
       def judge_statement(group, link = nil)
-        site = crowded(group, group.shape, link)
+        site = busiest_site(group, group.shape, link)
         return if site && group.polling?
-        return look_up(group, site) if site && group.different > 1 && !of_subclasses?(group)
+        return new_case(:n_plus_one, group, site) if site && group.different > 1 && !of_subclasses?(group)
 
         return if group.shape.volatile? || @batches.first?(group) || Source.at(group.busiest).locks?
 
@@ -162,16 +143,9 @@ module Castellan
         column && (shape.only_by?(column) || (group.pieces&.varying == [column] && !shape.compares?))
       end
 
-      # If the keys come from records that were loaded together, the finding includes their load.
-      def look_up(group, site)
-        held = @links.held(group)
-        parent = held && @parents.of(held.model, group, held.name)
-        parent&.site ? new_case(:n_plus_one, group, site, parent: parent, held: held) : new_case(:n_plus_one, group, site)
-      end
-
       # Between two lines a trigger or cascade may have changed the result, so only unchanged repeats count
       # then.
-      def again(group, site) = site ? group.again : group.quietly
+      def again(group, site) = site ? group.again : group.unchanged_repeats
 
       # Each record's second page is part of the finding of its first.
       def first_pages(cases)
@@ -222,7 +196,7 @@ module Castellan
 
       # @return [Integer, nil] the line that alone sent enough statements, and more than it has calls
       # @param counted [Group, CachedAnswers]
-      def crowded(counted, shape, link = nil)
+      def busiest_site(counted, shape, link = nil)
         site, count = counted.sites.max_by { |_site, number| number }
         site if count && count >= @repeats && (count > MOST_WRITTEN || count > mentions(site, shape, link))
       end
@@ -237,11 +211,8 @@ module Castellan
       def mentions(site, shape, link = nil)
         source = site ? Source.at(site) : (return 0)
         times = named(source, CallSite.source(site).to_s, shape, link).map { |words| words.tally.values.max.to_i }.max.to_i
-        times.positive? && link.nil? && !locked_apart?(shape) ? times + source.calls.count { |call| AGAIN.include?(call.name) } : times
+        times.positive? && link.nil? ? times + source.calls.count { |call| AGAIN.include?(call.name) } : times
       end
-
-      # Whether the locking SELECT has its own fingerprint. On SQLite it equals the plain SELECT.
-      def locked_apart?(shape) = @tally.groups.any? { |group| group.shape.table == shape.table && group.shape.locks? }
 
       def named(source, text, shape, link)
         return [source.calls.filter_map { |call| call.name if call.name == link.name && call.receiver }] if link

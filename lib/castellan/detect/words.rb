@@ -39,11 +39,8 @@ module Castellan
       # @param models [Array<Class>]
       # @param constants [Array<String>] see {Source#constants}
       # @return [Class, nil] the model that the constants name, with or without its modules; else the first
-      def named(models, constants) = written(models, constants) || models.first
-
-      # @return [Class, nil] the model that the constants name, or nil
-      def written(models, names)
-        models.find { |model| names.any? { |name| "::#{model.name}".end_with?("::#{name}") } }
+      def named(models, constants)
+        models.find { |model| constants.any? { |name| "::#{model.name}".end_with?("::#{name}") } } || models.first
       end
 
       def last(model) = model.name.to_s[/\w+\z/] || "Record"

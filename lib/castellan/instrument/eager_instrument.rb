@@ -15,25 +15,13 @@ module Castellan
     #
     # - `preloaded(model, association, records)`
     # - `passed(model, association)`: loaded only as the way to another one
-    # - `graphing`, then `graphed(associations, records)`: one JOIN loads associations with their records
-    # - `used(model, association, how)`: :read, or :counted if only `size` or `empty?` was called. Sequel returns
-    #   an Array, so there it is always :read
+    # - `used(model, association)`
     module EagerInstrument
       # Prepended to ActiveRecord::Associations::Preloader::Association.
       module Preloads
         def run
           EagerInstrument.preloaded(@reflection, owners.size) if !run? && @associate
           super
-        end
-      end
-
-      # Prepended to ActiveRecord::Associations::JoinDependency.
-      module Graphs
-        def instantiate(...)
-          EagerInstrument.notify(:graphing)
-          records = super
-        ensure
-          EagerInstrument.notify(:graphed, reflections.map { |one| [one.active_record, one.name] }, records.to_a.size)
         end
       end
 
@@ -69,37 +57,16 @@ module Castellan
 
       # Prepended to ActiveRecord::Associations::CollectionAssociation.
       module Many
-        def load_target
-          EagerInstrument.used(reflection)
-          super
-        end
-
-        def ids_reader
-          EagerInstrument.used(reflection)
-          super
-        end
-
-        def include?(record)
-          EagerInstrument.used(reflection)
-          super
-        end
-
-        def size
-          EagerInstrument.used(reflection, :counted)
-          super
+        %i[load_target ids_reader include? size].each do |name|
+          define_method(name) do |*arguments|
+            EagerInstrument.used(reflection)
+            super(*arguments)
+          end
         end
       end
 
       # Prepended to the datasets of Sequel's models.
       module SequelPreloads
-        def eager_graph_build_associations(hashes)
-          EagerInstrument.notify(:graphing)
-          super
-        ensure
-          reflections = @opts[:eager_graph][:reflections].values
-          EagerInstrument.notify(:graphed, reflections.map { |one| [one[:model], one[:name]] }, hashes.size)
-        end
-
         private
 
         def eager_load(records, associations = @opts[:eager], model = self.model)
@@ -120,7 +87,7 @@ module Castellan
         private
 
         def load_associated_objects(reflection, ...)
-          EagerInstrument.notify(:used, reflection[:model], reflection[:name], :read)
+          EagerInstrument.notify(:used, reflection[:model], reflection[:name])
           super
         end
       end
@@ -153,7 +120,7 @@ module Castellan
         end
 
         # @param reflection [Object] of ActiveRecord
-        def used(reflection, how = :read) = notify(:used, reflection.active_record, reflection.name, how)
+        def used(reflection) = notify(:used, reflection.active_record, reflection.name)
 
         # A read, unless ActiveRecord's own code is the caller's caller.
         def used_directly(reflection)
@@ -172,7 +139,7 @@ module Castellan
           return if !attached? || Recording.current.nil? || library?(caller_locations(2, 1), sequel_folder)
 
           reflections = kept.keys.filter_map { |name| model.association_reflection(name) }
-          reflections.each { |reflection| notify(:used, reflection[:model], reflection[:name], :read) }
+          reflections.each { |reflection| notify(:used, reflection[:model], reflection[:name]) }
         end
 
         private
@@ -191,7 +158,7 @@ module Castellan
 
         def prepend_to_active_record
           associations = ActiveRecord::Associations
-          { associations::Preloader::Association => Preloads, associations::JoinDependency => Graphs, associations::Association => Targets,
+          { associations::Preloader::Association => Preloads, associations::Association => Targets,
             associations::CollectionProxy => ProxyTargets, associations::SingularAssociation => One,
             associations::CollectionAssociation => Many }.each { |type, hook| Instrument.prepend(hook, type) }
         end

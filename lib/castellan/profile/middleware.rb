@@ -45,7 +45,7 @@ module Castellan
       # @param logger [#warn, nil] default the server's rack.logger or rack.errors
       # @param environment [String, nil] default RAILS_ENV or RACK_ENV
       # @param evidence [#findings, nil] unused eager loads across many requests, shown on the page: a
-      #   {Detect::Evidence::Sampled} that {Detect::Middleware} uses too, or
+      #   {Detect::Evidence} that {Detect::Middleware} uses too, or
       #   `Castellan::Detect.production(…).evidence`
       # @param mount [String] mount point of the application for the URL printed at boot: "/api"
       # @param announce [#call, nil] called with the message with the signed URL at boot in development;
@@ -192,7 +192,7 @@ module Castellan
       def checked_evidence(evidence)
         return evidence if evidence.nil? || evidence.respond_to?(:findings)
 
-        raise ConfigurationError, "evidence: must answer findings, as a Castellan::Detect::Evidence::Sampled does, got #{evidence.inspect}"
+        raise ConfigurationError, "evidence: must answer findings, as a Castellan::Detect::Evidence does, got #{evidence.inspect}"
       end
 
       # In development, processes that share a store share its secret, so that each accepts the others' signed

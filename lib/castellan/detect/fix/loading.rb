@@ -3,8 +3,8 @@
 module Castellan
   module Detect
     class Fix
-      # Associations that are loaded where their owners are.
       # Writes the fix that preloads associations where their owners are loaded.
+      #
       #   Loading.new(one, { employee: {} }).fix.text
       #   # => "add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9"
       class Loading
@@ -25,6 +25,7 @@ module Castellan
           reason = refusal
           return Fix.none(reason) if reason
 
+          also = @parent.also.to_a.map { |site| CallSite.location(site) }
           Fix.new("#{before}#{self}#{after}", preload: (@tree if after.empty? || declaration), declaration: declaration, also: also)
         end
 
@@ -49,44 +50,36 @@ module Castellan
           "write .#{@parent.walk} { |dataset| dataset.#{call} } instead of .#{@parent.walk} where the #{parents} are loaded: #{places}"
         end
 
-        # @return [String]
-        def parents = Words.plural(@parent.model)
-
-        # @return [String]
-        def places = [@parent.site, *@parent.also].uniq.map { |site| CallSite.location(site) }.join(" and ")
-
         private
 
         def models = @one.models
         def active_record? = models == ActiveRecordModels
+        def parents = Words.plural(@parent.model)
+        def places = [@parent.site, *@parent.also].uniq.map { |site| CallSite.location(site) }.join(" and ")
         def call = "#{models.preload(@tree)}#{models.unlisted unless @parent.count || @parent.path.any?}"
-        def also = @parent.also.to_a.map { |site| CallSite.location(site) }
-        def source = Source.at(@parent.site)
         def loaded = @parent.loaded || @parent.model
 
         def refusal
           if @parent.site.nil? then "the #{parents} were loaded where no line of the application was running"
-          elsif missing? then of_some
-          elsif active_record? && own_sql? then "the #{parents} are loaded by find_by_sql at #{places}, which preloads nothing"
-          elsif !active_record? && source.calls?(:paged_each)
-            "the #{parents} are loaded by paged_each at #{places}, which loads nothing eagerly"
+          elsif missing?
+            "only the #{Words.plural(@one.link.model)} among the #{Words.plural(loaded)} have #{@one.link.name}: load them apart"
+          elsif lazy? then "the #{parents} are loaded at #{places} by a method that preloads nothing"
           end
         end
 
-        def of_some
-          "only the #{Words.plural(@one.link.model)} among the #{Words.plural(loaded)} have #{@one.link.name}: load them apart"
-        end
-
         # The line may also call find_by_sql of another model.
-        def own_sql?
-          names = [@parent.model, loaded].map { |model| model.name.to_s[/\w+\z/] }
-          source.calls.any? { |call| call.name == :find_by_sql && [nil, *names].include?(call.receiver&.text.to_s[/\w+\z/]) }
+        def lazy?
+          calls = Source.at(@parent.site).calls
+          return calls.any? { |call| call.name == :paged_each } unless active_record?
+
+          names = [nil, *[@parent.model, loaded].map { |model| model.name.to_s[/\w+\z/] }]
+          calls.any? { |call| call.name == :find_by_sql && names.include?(call.receiver&.text.to_s[/\w+\z/]) }
         end
 
         # Sequel's second `eager` replaces nested associations of the first.
         def last
           nested = @tree.any? { |_name, rest| rest.any? }
-          " (behind the .eager that is there, or in its place)" if nested && source.calls?(:eager)
+          " (behind the .eager that is there, or in its place)" if nested && Source.at(@parent.site).calls?(:eager)
         end
 
         # Follows the path from the loaded class. One class of a polymorphic association may lack the next

@@ -3,33 +3,34 @@
 module Castellan
   module Detect
     class Fix
-      # Writes one lookup or one grouped calculation for statements that query value by value, outside of
-      # associations.
+      # Writes one look-up or one grouped calculation for statements that ask value by value.
       #
       #   LookUp.new(one).fix.text
       #   # => "collect the values before the loop at app/jobs/import.rb:7 and ask once: Tag.where(id: values).index_by(&:id)"
       #
-      # With several conditions, the statements or the source line must show which one changes; the others
-      # must be literals.
+      # With several conditions, the statements or the source line must show which one changes, and the line the
+      # values of the others. The code is suggested only if it selects what the statements selected.
       class LookUp
+        CALCULATION = /\Aselect (count|sum|avg|min|max)\((?:\*|\?|(?:\w+\.)?(\w+))\)(?: as [\w?]+)? from \w(?!.* group by )/m
+        private_constant :CALCULATION
+
         # @param one [Verdict::Case]
-        def initialize(one)
+        # @param chain [Chain, nil] the calls on the case's association, if the line names it
+        def initialize(one, chain = nil)
           @one = one
+          @chain = chain
           @shape = one.group.shape
           @models = @shape.library
           @source = Source.at(one.site)
           @kind = @models.kind_column(@shape)
-          @model = asked_of(Words.named(@shape.models, @source.constants))
+          @model = one.link ? one.link.target : asked_of(Words.named(@shape.models, @source.constants))
           @equal = @shape.equal.uniq - [@kind]
         end
 
         # @return [Fix]
         def fix
           reason = refusal
-          return Fix.none(reason) if reason
-          return through_association if @one.held && !@shape.calculation? && !@shape.existence?
-
-          Fix.new("collect the values before the loop at #{at} and ask once#{@model ? ": #{code}" : modelless}")
+          reason ? Fix.none(reason) : Fix.new("collect the values before the loop at #{at} and ask once: #{code}")
         end
 
         private
@@ -43,22 +44,18 @@ module Castellan
 
         def at = CallSite.location(@one.site)
 
-        # Uses an association whose foreign keys the loaded records hold.
-        def through_association
-          preload = Detect.models(@one.held.model).preload(Preload.path([*@one.parent.path, @one.held.name]))
-          Fix.new("add .#{preload} where the #{Words.plural(@one.parent.model)} are loaded: #{CallSite.location(@one.parent.site)} " \
-                  "and read .#{@one.held.name} at #{at}")
-        end
-
         def refusal
-          if @shape.tables.size > 1 then "it reads #{@shape.tables.join(", ")}"
-          elsif @equal.empty? || column.nil? then unclear
+          if @one.link && !keyed? then "no query for all records answers this for each of #{@one.link}"
+          elsif @shape.tables.size > 1 then "it reads #{@shape.tables.join(", ")}"
+          elsif column.nil? then unclear
+          elsif @model.nil? then "ask once, with #{column} IN (…): no model of the table #{@shape.table} is known, so there is no code"
           elsif @shape.locks? || @source.locks? then "each row is locked by itself at #{at}, which holds few locks at a time"
           elsif some? then "it reads a page for each value"
-          elsif @model && !@models.column?(@model, column) then "#{column} is no column of #{@model.name}"
-          elsif @model.nil? ? @shape.conditions.size > 1 : incomplete? then "#{at} does not show all of its conditions"
+          else refused_code
           end
         end
+
+        def keyed? = @one.link.through.nil? && @one.link.type.nil? && !@one.link.composite?
 
         def unclear
           return "it has no condition of the form column = value" if @equal.empty?
@@ -66,44 +63,51 @@ module Castellan
           "it has conditions on #{@equal.join(", ")}, and #{at} does not show which changes"
         end
 
-        # Without a model there is no code to write, but one query still replaces many.
-        def modelless
-          counted = " and GROUP BY #{column}" if @shape.calculation?
-          ", with #{column} IN (…) in place of #{column} = …#{counted} (no model of the table #{@shape.table} is known)"
+        def refused_code
+          if !@models.column?(@model, column) then "#{column} is no column of #{@model.name}"
+          elsif @chain && !@chain.constant? && !steady? then "the conditions on #{@one.link} at #{at} differ from record to record"
+          elsif incomplete? then "#{at} does not show all of its conditions"
+          end
         end
 
         # The column whose value changes.
         def column
+          return @one.link.key if @one.link
+
           @equal.size == 1 ? @equal.first : (changing.first if changing.size == 1)
         end
 
         # Columns that were observed to change, or else columns without a literal at the line.
-        def changing = @changing ||= varying.any? ? @equal & varying : @equal - constant.keys
+        def changing = @changing ||= varying.any? ? @equal & varying : @equal.reject { |name| @source.value(name)&.constant? }
 
         def varying = @one.group.pieces&.varying.to_a
 
-        # @return [Hash{String => String}] columns and the literals that they equal
-        def constant
-          @constant ||= @equal.filter_map { |name| [name, @source.value(name).text] if @source.value(name)&.constant? }.to_h
-        end
+        # Whether conditions that are computed at the line were the same for all records.
+        def steady? = varying.any? && !(@equal - [column]).intersect?(varying)
 
         # Whether the line takes several rows of each value, but not all.
-        def some? = @shape.single? && (@shape.paged? || @source.limits?) && column != @models.primary_key(@model || Object)
+        def some? = @one.link.nil? && @shape.single? && (@shape.paged? || @source.limits?) && column != @models.primary_key(@model)
 
         def code
-          return @code if defined?(@code)
-
-          bulk = Bulk.of(@models)
-          @code = if @shape.calculation? then bulk.calculation(@model, column, @shape.fingerprint, further)
-                  elsif @shape.existence? then bulk.existing(@model, column, further)
-                  else bulk.records(@model, column, [further, order].reject(&:empty?).join("."))
-                  end
+          @code ||= if @shape.calculation? then calculation
+                    elsif @shape.existence? then @models.existing(where, column)
+                    elsif @shape.columns? then @models.records(where(order), column, [column] == Array(@model.primary_key).map(&:to_s))
+                    end
         end
 
-        # Conditions that stayed the same are copied from the source line.
+        def where(*more) = [@model.name, "where(#{column}: values)", further, *more].compact.reject(&:empty?).join(".")
+
+        def calculation
+          name, of = @shape.fingerprint.match(CALCULATION)&.captures
+          @models.calculation(where, column, name, of) if name
+        end
+
+        # The other conditions, copied from the line; nil if it lacks one.
         def further(text = :text)
-          same = (@equal - [column]).filter_map { |name| [name, @source.value(name)] if constant[name] || varying.any? }
-          pairs = same.filter_map { |name, value| "#{name}: #{value.public_send(text)}" if value }
+          return @chain.code(text) if @chain
+
+          pairs = (@equal - [column]).filter_map { |name| [name, @source.value(name)] if steady? || @source.value(name)&.constant? }
+          pairs = pairs.filter_map { |name, value| "#{name}: #{value.public_send(text)}" if value }
           pairs.any? ? "where(#{pairs.join(", ")})" : ""
         end
 

@@ -16,10 +16,6 @@ module Castellan
 
         # The figures of a finding: sum, count and maximum of all its requests, values of the last KEPT.
         Recent = Struct.new(:values, :count, :sum, :max) do
-          def self.empty = new([], 0, 0, 0)
-
-          def copy = self.class.new(values.dup, count, sum, max)
-
           # @param value [Integer]
           def add(value)
             values[count % KEPT] = value
@@ -45,8 +41,7 @@ module Castellan
 
           def initialize_copy(other)
             super
-            self.per_request = per_request.copy
-            self.ns_per_request = ns_per_request.copy
+            %i[per_request ns_per_request].each { |name| self[name] = self[name].dup.tap { |figures| figures.values = figures.values.dup } }
           end
 
           # @return [String] one line for a log
@@ -80,7 +75,12 @@ module Castellan
           key = [endpoint, Report.fix_site(finding), finding.association || finding.fingerprint, finding.repeats? || finding.kind]
           @lock.synchronize do
             known = @entries.delete(key)
-            count_in(@entries[key] = known || begin_entry(endpoint), finding)
+            entry = @entries[key] = known || Entry.new(endpoint: endpoint, per_request: Recent.new([], 0, 0, 0),
+                                                       ns_per_request: Recent.new([], 0, 0, 0), first_seen_at: Clock.now)
+            entry.finding = finding
+            entry.per_request.add(finding.of_many_requests? ? 1 : finding.count)
+            entry.ns_per_request.add(finding.total_ns.to_i)
+            entry.last_seen_at = Clock.now
             @entries.shift if @entries.size > MOST
             known.nil?
           end
@@ -88,19 +88,6 @@ module Castellan
 
         # @return [Array<Entry>] by descending total time
         def all = @lock.synchronize { @entries.values.map(&:dup) }.sort_by { |entry| -entry.total_ns }
-
-        private
-
-        def begin_entry(endpoint)
-          Entry.new(endpoint: endpoint, per_request: Recent.empty, ns_per_request: Recent.empty, first_seen_at: Clock.now)
-        end
-
-        def count_in(entry, finding)
-          entry.finding = finding
-          entry.per_request.add(finding.of_many_requests? ? 1 : finding.count)
-          entry.ns_per_request.add(finding.total_ns.to_i)
-          entry.last_seen_at = Clock.now
-        end
       end
     end
   end

@@ -10,8 +10,9 @@ module Castellan
       #
       #   RipperParser.parse("user.tokens.last")   # => a {Node}
       module RipperParser
-        NONE = [nil, false, [], 0].freeze
-        private_constant :NONE
+        CALLS = %i[call command command_call fcall vcall method_add_arg method_add_block].freeze
+        OR = %i[|| && or and].freeze
+        private_constant :CALLS, :OR
 
         module_function
 
@@ -20,117 +21,88 @@ module Castellan
         def parse(text) = node(Ripper.sexp(text) || []).number
 
         def node(sexp)
-          return call(sexp) if %i[call command command_call fcall vcall method_add_arg method_add_block aref].include?(sexp[0])
+          return call(sexp) if CALLS.include?(sexp[0])
 
           case sexp[0]
           when :paren then sexp[1].is_a?(Array) && sexp[1].one? ? node(sexp[1].first) : other(sexp)
           when :var_ref then variable(sexp)
-          when :const_path_ref, :top_const_ref then make(:constant, sexp, text: words(sexp).join("::"))
+          when :const_path_ref, :top_const_ref then make(:constant, sexp, text: tokens(sexp).map { |token| token[1] }.join("::"))
           when :assign then assign(sexp)
           when :assoc_new then pair(sexp)
-          when :bare_assoc_hash, :hash then hash_of(sexp)
-          when :array, :dot2, :dot3 then list(sexp)
-          when :def then make(:def, sexp, name: sexp[1][1].to_sym, children: nodes(sexp.drop(2)), text: words(sexp).join(" "))
+          when :def then make(:def, sexp, name: sexp[1][1].to_sym, children: nodes(sexp.drop(2)))
           when :@int, :@float then make(:literal, sexp, text: sexp[1])
           when :string_literal, :symbol_literal then literal(sexp)
-          when :binary then make(%i[|| && or and].include?(sexp[2]) ? :or : :other, sexp, children: nodes([sexp[1], sexp[3]]))
+          when :array then list(sexp, sexp[1] ? arguments(sexp[1]).map { |one| node(one) } : [], "[%s]", ", ")
+          when :dot2, :dot3 then list(sexp, nodes(sexp.drop(1).compact), "%s", sexp[0] == :dot2 ? ".." : "...")
+          when :bare_assoc_hash, :hash then list(sexp, nodes(sexp[1].to_a), "{ %s }", ", ", :hash)
+          when :binary then make(OR.include?(sexp[2]) ? :or : :other, sexp, children: nodes([sexp[1], sexp[3]]))
           else other(sexp)
           end
+        end
+
+        def assign(sexp)
+          return other(sexp) unless sexp[1][0] == :var_field && sexp[1][1]
+
+          make(:assign, sexp, name: sexp[1][1][1].to_sym, children: [node(sexp[2])])
         end
 
         # @return [Node] the node of a call in any notation
         def call(sexp)
           receiver, name, arguments, block = parts(sexp)
-          return other(sexp) unless name
+          return other(sexp) unless name.is_a?(Array)
 
           receiver &&= node(receiver)
-          arguments = arguments.flat_map { |one| one[0] == :bare_assoc_hash ? hash_of(one).children : [node(one)] }
-          make(:call, sexp, name: name[1].to_sym, line: name[2][0], receiver: receiver, arguments: arguments,
-                            block: block && make(:block, block, children: nodes(block.drop(1))),
-                            text: block ? "…" : call_text(receiver, name[1], arguments.map(&:text)))
-        end
-
-        def call_text(receiver, name, arguments)
-          return "#{receiver&.text}[#{arguments.join(", ")}]" if name == "[]"
-
-          "#{"#{receiver.text}." if receiver}#{name}#{"(#{arguments.join(", ")})" if arguments.any?}"
+          arguments = arguments.flat_map { |one| one[0] == :bare_assoc_hash ? nodes(one[1]) : [node(one)] }
+          text = "#{"#{receiver.text}." if receiver}#{name[1]}#{"(#{arguments.map(&:text).join(", ")})" if arguments.any?}"
+          make(:call, sexp, name: name[1].to_sym, line: name[2][0], receiver: receiver, arguments: arguments, text: block ? "…" : text,
+                            block: block && make(:block, block, children: nodes(block.drop(1))))
         end
 
         # @return [Array(Array, Array, Array, Array)] receiver, name, arguments, block
         def parts(sexp)
           case sexp[0]
-          when :method_add_arg then parts(sexp[1])[0, 2] + [arguments(sexp[2]), nil]
-          when :method_add_block then parts(sexp[1])[0, 3] + [sexp[2]]
-          when :call then [sexp[1], (sexp[3] if sexp[3].is_a?(Array)), [], nil]
+          when :method_add_arg then [*parts(sexp[1])[0, 2], arguments(sexp[2]), nil]
+          when :method_add_block then [*parts(sexp[1])[0, 3], sexp[2]]
+          when :call then [sexp[1], sexp[3], [], nil]
           when :command_call then [sexp[1], sexp[3], arguments(sexp[4]), nil]
           when :command then [nil, sexp[1], arguments(sexp[2]), nil]
           when :fcall, :vcall then [nil, sexp[1], [], nil]
-          when :aref then [sexp[1], [:@op, "[]", [first_line(sexp), 0]], arguments(sexp[2]), nil]
-          else [nil, nil, [], nil]
-          end
+          end || [nil, nil, [], nil]
         end
 
         def arguments(sexp)
-          sexp = sexp[1] if sexp.is_a?(Array) && sexp[0] == :arg_paren
-          sexp = sexp[1] if sexp.is_a?(Array) && sexp[0] == :args_add_block
-          return [] if NONE.include?(sexp)
+          sexp = sexp[1] while sexp.is_a?(Array) && %i[arg_paren args_add_block].include?(sexp[0])
+          return [] unless sexp.is_a?(Array) && sexp.any?
 
           sexp[0].is_a?(Symbol) ? [sexp] : sexp # a splat or forwarded arguments
         end
 
         def variable(sexp)
           token, text = sexp[1]
-          case token
-          when :@ident then make(:local, sexp, name: text.to_sym, text: text)
-          when :@const then make(:constant, sexp, text: text)
-          when :@kw then make(%w[true false nil].include?(text) ? :literal : :other, sexp, text: text)
-          else make(:other, sexp, text: text.to_s)
-          end
-        end
-
-        def assign(sexp)
-          name = sexp[1][1] if sexp[1][0] == :var_field
-          return other(sexp) unless name.is_a?(Array) && name[0] == :@ident
-
-          make(:assign, sexp, name: name[1].to_sym, children: [node(sexp[2])])
+          kind = { :@ident => :local, :@const => :constant }[token]
+          kind ||= :literal if %w[true false nil].include?(text)
+          make(kind || :other, sexp, name: (text.to_sym if kind == :local), text: text.to_s)
         end
 
         def pair(sexp)
           key, value = sexp.drop(1)
-          name = key[0] == :@label ? key[1].chomp(":") : plain(key)
-          return other(sexp) unless name && value
+          return other(sexp) unless key[0] == :@label && value
 
           value = node(value)
-          make(:pair, sexp, name: name, children: [value], text: "#{name}: #{value.text}")
+          make(:pair, sexp, name: key[1].chomp(":"), children: [value], text: "#{key[1]} #{value.text}")
         end
 
-        def hash_of(sexp)
-          pairs = sexp[1].is_a?(Array) && sexp[1][0] == :assoclist_from_args ? sexp[1][1] : sexp[1]
-          pairs = nodes(pairs.to_a)
-          make(:hash, sexp, children: pairs, text: "{ #{pairs.map(&:text).join(", ")} }")
+        def list(sexp, all, format, separator, kind = :list)
+          make(kind, sexp, children: all, text: format(format, all.map(&:text).join(separator)))
         end
 
-        def list(sexp)
-          all = sexp[0] == :array ? nodes(arguments(sexp[1])) : nodes(sexp.drop(1).compact)
-          texts = all.map(&:text)
-          make(:list, sexp, children: all, text: join(sexp[0], texts))
-        end
-
-        def join(kind, texts) = kind == :array ? "[#{texts.join(", ")}]" : texts.join({ dot2: "..", dot3: "..." }[kind])
-
+        # A string or symbol without interpolation.
         def literal(sexp)
-          text = plain(sexp)
-          return other(sexp) unless text
-
-          make(:literal, sexp, text: sexp[0] == :symbol_literal ? text.to_sym.inspect : text.inspect)
-        end
-
-        # @return [String, nil] the text of a string or symbol without interpolation
-        def plain(sexp)
           parts = sexp[0] == :string_literal ? sexp[1].drop(1) : [sexp.flatten(1).last]
-          return unless %i[string_literal symbol_literal].include?(sexp[0])
+          return other(sexp) unless parts.all? { |part| part.is_a?(Array) && part[1].is_a?(String) }
 
-          parts.map { |part| part[1] }.join if parts.all? { |part| part.is_a?(Array) && part[1].is_a?(String) }
+          text = parts.map { |part| part[1] }.join
+          make(:literal, sexp, text: (sexp[0] == :symbol_literal ? text.to_sym : text).inspect)
         end
 
         def other(sexp) = make(:other, sexp, children: nodes(sexp))
@@ -140,15 +112,11 @@ module Castellan
           all.select { |one| one.is_a?(Array) && one.any? }.flat_map { |one| one[0].is_a?(Symbol) ? [node(one)] : nodes(one) }
         end
 
-        def make(kind, sexp, line: first_line(sexp), **more)
-          Node.new(kind, line: line, last_line: lines(sexp).max || line, **more)
+        def make(kind, sexp, line: nil, **more)
+          lines = tokens(sexp).map { |token| token[2][0] }
+          line ||= lines.min || 0
+          Node.new(kind, line: line, last_line: lines.max || line, **more)
         end
-
-        def first_line(sexp) = lines(sexp).min || 0
-
-        def lines(sexp) = tokens(sexp).map { |token| token[2][0] }
-
-        def words(sexp) = tokens(sexp).map { |token| token[1].to_s }
 
         # @return [Array<Array>] `[:@ident, "name", [line, column]]`
         def tokens(sexp)

@@ -12,7 +12,7 @@ module Castellan
       class FindingGroup
         WORDS = { "n_plus_one" => "the same query for each record (N+1)", "duplicate" => "the same statement again, values included",
                   "write_loop" => "writes one by one", "cached_repeat" => "answered by the query cache again and again",
-                  "unused_eager_load" => "loaded eagerly and never read", "counter_cache" => "counted for each record",
+                  "unused_eager_load" => "loaded eagerly and never read",
                   "slow_query" => "slow statements", "wide_join" => "a join that repeats its rows" }.freeze
         private_constant :WORDS
 

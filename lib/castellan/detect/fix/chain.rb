@@ -1,0 +1,84 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    class Fix
+      # Reads the calls that a line makes on an association: `user.tokens.where(on_behalf: false).last`.
+      #
+      #   chain = Chain.at(source, link, statement)
+      #   chain.code        # => "where(on_behalf: false)"
+      #   chain.finder      # => the node of `last`
+      #   chain.constant?   # => true
+      class Chain
+        CONDITIONS = %i[where not exclude filter rewhere].freeze
+        ORDERS = %i[order reorder reverse_order reverse].freeze
+        FINDERS = /\A(?:find_by|first|last|take|get|any\?|empty\?|count)/
+        BATCHES = %i[find_each find_in_batches in_batches paged_each].freeze
+        KEYWORDS = %i[pair hash].freeze
+        private_constant :CONDITIONS, :ORDERS, :FINDERS, :BATCHES, :KEYWORDS
+
+        # @param source [Source]
+        # @param link [Link]
+        # @param statement [Selection] what the statement selects
+        # @return [Chain, nil] of several at the line the one with the statement's conditions; nil if the line does
+        #   not name the association
+        def self.at(source, link, statement)
+          chains = source.steps(link.name, :"#{link.name}_dataset").map { |steps| new(steps, link) }
+          chains.find { |chain| Selection.scoped(link, chain.code)&.same?(statement, ordered: false) } || chains.first
+        end
+
+        # @return [Array<Source::Node>]
+        attr_reader :steps
+        # @return [Source::Node, nil] the first call after those that filter and sort
+        attr_reader :finder
+
+        def initialize(steps, link)
+          @steps = steps
+          @model = link.target
+          @models = Detect.models(link.model)
+          choosing = steps.take_while { |step| condition?(step) || ORDERS.include?(step.name) || one?(step) }
+          @finder = steps[choosing.size]
+          @conditions = choosing.select { |step| condition?(step) }
+          @conditions << @finder if @finder && chooses?(@finder)
+        end
+
+        # @param text [Symbol] :text, or :evaluable_text for code with 0 in place of computed values
+        # @return [String] the conditions as code
+        def code(text = :text)
+          written = text == :text ? :written : :evaluable
+          @conditions.map { |step| condition?(step) ? step.public_send(written) : where(step, text) }.join(".")
+        end
+
+        # @return [Boolean] whether the conditions are the same for each record
+        def constant? = @conditions.all? { |step| step.arguments.all?(&:constant?) && (step.block.nil? || columns_only?(step.block)) }
+
+        # @return [Boolean] whether a call takes some of the records, see {Source.limit?}, or batches of them
+        def limited? = @steps.any? { |step| Source.limit?(step) || BATCHES.include?(step.name) }
+
+        private
+
+        def condition?(step) = CONDITIONS.include?(step.name) || @models.scope?(@model, step.name)
+        def one?(step) = step.name == :limit && step.arguments.map(&:text) == ["1"]
+
+        # Whether a finder takes conditions. A key or a number of records is none.
+        def chooses?(step)
+          return step.arguments.any? if step.name == :exists?
+
+          step.name.match?(FINDERS) && step.arguments.any? { |one| KEYWORDS.include?(one.kind) }
+        end
+
+        def where(step, text)
+          key = step.name == :exists? && step.arguments.none? { |one| [*KEYWORDS, :list].include?(one.kind) }
+          "where(#{"#{@models.primary_key(@model)}: " if key}#{step.arguments.map(&text).join(", ")})"
+        end
+
+        # Sequel takes conditions as a block in which columns are method calls.
+        def columns_only?(block)
+          block.each.none? do |node|
+            node.kind == :local || (node.call? && node.receiver.nil? && !@models.column?(@model, node.name.to_s))
+          end
+        end
+      end
+    end
+  end
+end

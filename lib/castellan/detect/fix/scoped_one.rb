@@ -1,0 +1,112 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Detect
+    class Fix
+      # Writes the fix for statements that read an association otherwise than it is declared, such as the last
+      # token of each user: a preload where that is enough, a scoped `has_one`, or a {LookUp}.
+      #
+      #   ScopedOne.new(one, {}).fix.text
+      #   # => "declare in User: has_one :last_token, -> { where(on_behalf: false).order(id: :desc) }, …; add .preload(:last_token) where …"
+      #
+      # Copies the code from the source line, and only if it selects what the statement selected.
+      class ScopedOne
+        READ_FROM_LOADED = %i[size length empty? any? none? many? include? pluck ids pick take blank? present? first last cache_key
+                              cache_version cache_key_with_version].freeze
+        COLUMNS = %i[pluck pick include? any?].freeze # these answer from loaded records with arguments, too
+        ONE = %i[first first! last last! take take! find_by find_by!].freeze
+        private_constant :READ_FROM_LOADED, :COLUMNS, :ONE
+
+        # @param one [Verdict::Case] with a link and a parent
+        # @param names [Hash] declarations of other fixes, `[class, name] => code`; this fix adds its own
+        def initialize(one, names)
+          @one = one
+          @names = names
+          @link = one.link
+          @shape = one.group.shape
+          @models = one.models
+          @source = Source.at(one.site)
+          @statement = Selection.new(@shape, @link)
+          @declared = Selection.declared(@link)
+          @chain = Chain.at(@source, @link, @statement)
+        end
+
+        # @return [Fix]
+        def fix
+          return Loading.new(@one).fix if answered?
+          return Fix.none(limit) if limited?
+          return look_up if @shape.calculation? || @shape.existence?
+          return Loading.new(@one).fix(after: read) if whole? && @shape.columns?
+
+          (scoped if scoped?) || look_up
+        end
+
+        private
+
+        def look_up = LookUp.new(@one, @chain).fix
+
+        # Whether the call sends no query once the association is loaded, or the method checks `loaded?` first.
+        def answered?
+          return false unless @models == ActiveRecordModels
+          return true if @source.asks_loaded?(@link.name)
+
+          step = @chain&.steps&.first
+          return whole? && @source.calls.any? { |call| call.name.end_with?("_ids") } if @chain.nil?
+
+          READ_FROM_LOADED.include?(step&.name) && (step.arguments.empty? || COLUMNS.include?(step.name)) &&
+            whole?(ordered: ordered? && !%i[take pick].include?(step.name))
+        end
+
+        def ordered? = !@shape.calculation? && !@shape.existence?
+
+        # Whether the statement reads the association as declared.
+        def whole?(ordered: ordered?) = @statement.same?(@declared, ordered: ordered)
+
+        def limited?
+          return true if @shape.fingerprint.include?(" offset ?")
+
+          @shape.single? && !@shape.existence? && (@chain ? @chain.limited? : @source.limits? || !@source.calls?(*ONE, :get))
+        end
+
+        def limit = "a limit for each record of #{@link} is one for all of them when it is preloaded: rank the rows in the database"
+
+        # Whether the line reads one record of the association by conditions that are the same for all.
+        def scoped?
+          @chain && ONE.include?(@chain.finder&.name) && @shape.single? && @link.through.nil? && !@link.composite? && @chain.constant?
+        end
+
+        # @return [Fix, nil] nil if the line does not show what the statement selects
+        def scoped
+          scope = [@chain.code, (@models.order(@shape.order) if @shape.order)].compact.reject(&:empty?).join(".")
+          return unless Selection.scoped(@link, scope)&.same?(@statement)
+
+          name, code = free(scope)
+          declaration = { in: owner.name, name: name, association: @link.name, scope: scope, single: true }
+          Loading.new(@one, Preload.path([*@one.parent.path, name]))
+                 .fix(before: "declare in #{owner.name}: #{code}; ", declaration: declaration,
+                      after: "; and read .#{name} at #{CallSite.location(@one.site)}")
+        end
+
+        # Adds how to read the preloaded association at a line that queries it again.
+        def read = "; and read .#{@link.name}#{".first" if @shape.single? && @link.to == :many} at #{CallSite.location(@one.site)}"
+
+        # The class that declares the association; the foreign key is named after it.
+        def owner = @link.declared || @link.model
+
+        # Chooses a name that is neither a method of the class nor declared by another fix.
+        # @return [Array(Symbol, String)] the name and its declaration
+        def free(scope)
+          prefix = %i[find_by find_by! take take!].include?(@chain.finder.name) ? "chosen" : first_or_last
+          name = "#{prefix}_#{Words.singular(@link.target)}"
+          [name, "preloaded_#{name}", *(2..20).map { |number| "#{name}_#{number}" }].map(&:to_sym).each do |one|
+            code = @models.scoped(one, @link, scope)
+            next if owner.method_defined?(one) || owner.private_method_defined?(one)
+            return [one, code] if (@names[[owner, one]] ||= code) == code
+          end
+        end
+
+        def first_or_last = @shape.last? ? "last" : "first"
+      end
+    end
+  end
+end
