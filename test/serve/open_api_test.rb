@@ -35,6 +35,19 @@ module OpenApiContract
                  attributes.values_at("title", "rating", "pinned", "published_on", "published_at", "writer_name")
   end
 
+  def test_pages_by_number_and_by_cursor_have_their_own_parameters
+    cursors = Class.new(journal.models::TagResource) { page :cursor, size: 5, max_size: 10 }
+    models = journal.models
+    app = Castellan.app do
+      openapi title: "Journal", version: "2.1"
+      resource models::PostResource
+      resource cursors, at: "cursors"
+    end
+    paths = JSON.parse(Rack::MockRequest.new(app).get("/openapi.json").body)["paths"]
+    pages = %w[/posts /cursors].map { |path| paths[path]["get"]["parameters"].map { |one| one["name"] }.grep(/\Apage/) }
+    assert_equal [%w[page[number] page[size]], %w[page[after] page[before] page[size]]], pages
+  end
+
   def test_a_viewer_sees_what_that_viewer_may_write
     writable = ->(**env) { describe(**env)["components"]["schemas"]["posts.create"]["properties"]["attributes"]["properties"].keys }
     assert_equal %w[slug], writable.call - writable.call("HTTP_AUTHORIZATION" => "2")

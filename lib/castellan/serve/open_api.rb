@@ -226,8 +226,10 @@ module Castellan
         end
 
         def pages(paging)
-          [parameter("page[number]", { "type" => "integer", "minimum" => 1 }),
-           parameter("page[size]", { "type" => "integer", "minimum" => 1, "maximum" => paging.max_size, "default" => paging.size })]
+          places = paging.kind == :cursor ? { "after" => { "type" => "string" }, "before" => { "type" => "string" } } : nil
+          { **(places || { "number" => { "type" => "integer", "minimum" => 1 } }),
+            "size" => { "type" => "integer", "minimum" => 1, "maximum" => paging.max_size, "default" => paging.size } }
+            .map { |name, schema| parameter("page[#{name}]", schema) }
         end
 
         def names_of(name, values)
