@@ -52,6 +52,13 @@ module WritesContract
     assert_refused 403, "/data/id", send_data("POST", "/posts", type: "posts", id: "78", attributes: { title: "Own" })
   end
 
+  def test_the_id_is_no_attribute
+    [nil, 7, "x"].each do |id|
+      assert_refused 400, "/data/attributes/id", send_data("PATCH", "/tags/1", type: "tags", id: "1", attributes: { id: id })
+      assert_refused 400, "/data/attributes/id", send_data("POST", "/tags", type: "tags", attributes: { name: "x", id: id })
+    end
+  end
+
   # --- updating (JSON:API 1.1, "Updating Resources")
 
   def test_patch_changes_only_what_is_sent

@@ -44,7 +44,7 @@ module Castellan
       # Without a response an error is raised, which the middleware around answers with 500.
       def line(env, response, duration_ns)
         { "time" => Clock.now.utc.strftime("%Y-%m-%dT%H:%M:%S.%LZ"), "method" => shown(env["REQUEST_METHOD"]),
-          "path" => shown("#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}"), "query" => @redaction.query(env["QUERY_STRING"]),
+          "path" => shown(env["SCRIPT_NAME"]) + shown(env["PATH_INFO"]), "query" => @redaction.query(env["QUERY_STRING"]),
           "route" => env["castellan.route"], "status" => response ? response[0] : 500,
           "bytes" => response && response[1]["content-length"]&.to_i, "ms" => (duration_ns / 1_000_000.0).round(2),
           "request_id" => env["action_dispatch.request_id"] || env["HTTP_X_REQUEST_ID"]&.then { |id| shown(id) } }.compact

@@ -64,7 +64,7 @@ module Castellan
 
         Rack::Utils.parse_nested_query(text)
       rescue *UNREADABLE => error
-        raise BadRequest.new("the query cannot be read: #{error.message.scrub("?")[0, 200]}", title: "Invalid query")
+        raise BadRequest.new("the query cannot be read: #{ClientText.shown(error.message, 200)}", title: "Invalid query")
       end
 
       private

@@ -121,10 +121,10 @@ module Castellan
         connection.commit_transaction
         result
       rescue Exception # rubocop:disable Lint/RescueException -- rolled back and raised again
-        connection.rollback_transaction(transaction) if finished && transaction && !transaction.state.completed?
+        roll_back(connection, transaction) if finished && transaction && !transaction.state.completed?
         raise
       ensure
-        connection.rollback_transaction if transaction && !finished
+        roll_back(connection, nil) if transaction && !finished && connection.current_transaction.equal?(transaction)
       end
 
       # @return [Boolean] whether a transaction is open that the request did not begin
@@ -138,6 +138,15 @@ module Castellan
         model.connection.indexes(model.table_name).find { |index|
           index.name == constraint
         }.then { |index| Array(index&.columns).map(&:to_s) }
+      end
+
+      private
+
+      # A connection that cannot roll back is lost, and so is its transaction.
+      def roll_back(connection, transaction)
+        connection.rollback_transaction(transaction)
+      rescue ::ActiveRecord::ActiveRecordError
+        connection.throw_away!
       end
     end
   end

@@ -32,7 +32,8 @@ module Castellan
         "PG::CheckViolation" => :refused, "PG::StringDataRightTruncation" => :refused, "PG::NumericValueOutOfRange" => :refused,
         "PG::ExclusionViolation" => :taken, "PG::InvalidTextRepresentation" => :refused, "PG::DatetimeFieldOverflow" => :refused,
         "PG::ConnectionBad" => :away, "PG::AdminShutdown" => :away, "PG::CannotConnectNow" => :away, "PG::UnableToSend" => :away,
-        "SQLite3::ConstraintException" => :refused, "SQLite3::BusyException" => :busy, "SQLite3::LockedException" => :busy
+        "SQLite3::ConstraintException" => :refused, "SQLite3::MismatchException" => :refused,
+        "SQLite3::BusyException" => :busy, "SQLite3::LockedException" => :busy
       }.freeze
       SQLITE_COLUMNS = /constraint failed: ([\w., ]+)/
       private_constant :KINDS, :CAUSES, :SQLITE_COLUMNS

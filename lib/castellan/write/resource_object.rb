@@ -78,7 +78,7 @@ module Castellan
 
       def attributes(data, pointer)
         members(data, "attributes", pointer) do |key, value, at|
-          name = @definition.member_named(key) || (key.to_sym if @writable.include?(key.to_sym))
+          name = @definition.member_named(key) || (key.to_sym if key != "id" && @writable.include?(key.to_sym))
           if name.nil? || @definition.relationships.key?(name)
             refuse_unknown(at, key, "attribute", @definition.attributes.each_value.map(&:key))
           elsif allowed?(name, at)
