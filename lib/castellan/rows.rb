@@ -27,7 +27,6 @@ module Castellan
     autoload :SequelRows, "castellan/rows/sequel_rows"
     autoload :PostgresDriver, "castellan/rows/postgres_driver"
     autoload :PostgresPipeline, "castellan/rows/postgres_pipeline"
-    autoload :PostgresTables, "castellan/rows/postgres_tables"
 
     TABLES = {} # rubocop:disable Style/MutableConstant
     TABLES_LOCK = Mutex.new

@@ -1,24 +1,18 @@
 # frozen_string_literal: true
 
-require "json"
-
 module Castellan
   module Rows
-    # Finds the tables that a statement reads, with the database's help.
+    # Finds the tables that a statement reads, with the database's catalogs.
     # Returns the reason as a String if they are not certain.
     #
     #   StatementTables.new(adapter).call("SELECT * FROM users, roles")         # => ["roles", "users"]
     #   StatementTables.new(adapter).call("SELECT * FROM users WHERE f(id)")    # => "it calls f"
     #
-    # PostgreSQL resolves names in its catalogs and explains the statement; SQLite prepares it with an
-    # authorizer. Results are cached for statements that differ only in literals. Not certain are views,
-    # functions that are not immutable or not built in, tables of other databases, and row-level security.
+    # Results are cached for statements that differ only in literals. Not certain are views, functions that are
+    # not immutable or not built in, tables of other databases, and row-level security.
     class StatementTables
       LIMIT = 500
-      # For other databases: functions that depend only on their arguments, and keywords before a parenthesis.
-      CALLS = %w[in and or not exists values count min max sum avg coalesce lower upper length abs round cast any all select from join
-                 where on as by nullif over partition distinct using when then else case between like is].freeze
-      private_constant :LIMIT, :CALLS
+      private_constant :LIMIT
 
       # @param adapter [ActiveRecordRows, SequelRows]
       def initialize(adapter)
@@ -43,12 +37,12 @@ module Castellan
       private
 
       def find(sql, words)
+        return "the database is neither PostgreSQL nor SQLite" if @adapter.dialect.name == :other
+
         @adapter.catalog_session do |session|
-          case @adapter.dialect.name
-          when :postgres then PostgresTables.new(session).call(sql, words)
-          when :sqlite then session.raw { |raw| Sqlite.new(raw).call(sql, words) }
-          else plain(words)
-          end
+          next Postgres.new(session).call(sql, words) if @adapter.dialect.name == :postgres
+
+          session.raw { |raw| Sqlite.new(raw).call(sql, words) }
         end
       end
 
@@ -57,16 +51,99 @@ module Castellan
           (defined?(::Sequel::Error) && error.is_a?(::Sequel::Error))
       end
 
-      def plain(words)
-        calls = words.calls.map(&:downcase) - CALLS
-        return "it calls #{calls.first}" if calls.any?
+      # Looks every identifier up in PostgreSQL's catalogs. PostgreSQL reads no table that a statement does not
+      # name, but through what is refused. A table too many only invalidates a document too often.
+      #
+      #   Postgres.new(session).call(sql, SqlWords.new(sql))   # => ["billing.invoices", "users"], or the reason
+      class Postgres
+        RELATIONS = <<~SQL
+          SELECT DISTINCT c.relkind::text, c.relrowsecurity::text, pg_table_is_visible(c.oid)::text, n.nspname, c.relname
+          FROM unnest($1::text[]) AS name JOIN pg_catalog.pg_class c ON c.oid = to_regclass(name)
+          JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind NOT IN ('i', 'I', 'c', 't')
+        SQL
+        FUNCTIONS = <<~SQL
+          SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY($1::text[])
+          AND (provolatile <> 'i' OR pronamespace <> 'pg_catalog'::regnamespace) LIMIT 1
+        SQL
+        # A function of one row can be called like a column: users.full_name.
+        ROW_FUNCTIONS = <<~SQL
+          SELECT proname FROM pg_catalog.pg_proc WHERE proname = ANY($1::text[]) AND pronargs = 1
+          AND EXISTS (SELECT 1 FROM pg_catalog.pg_type WHERE oid = proargtypes[0] AND typtype = 'c') LIMIT 1
+        SQL
+        # Those of extensions (citext's =) are immutable.
+        OPERATORS = <<~SQL
+          SELECT oprname FROM pg_catalog.pg_operator JOIN pg_catalog.pg_proc ON pg_proc.oid = oprcode
+          WHERE oprnamespace <> 'pg_catalog'::regnamespace AND provolatile <> 'i'
+          AND EXISTS (SELECT 1 FROM unnest($1::text[]) AS run WHERE position(oprname IN run) > 0) LIMIT 1
+        SQL
+        SYMBOLS = %r{[-+*/<>=~!@#%^&|`?]+}
+        UNWRITTEN = %w[= <> < > <= >= ~~ !~~ ~~* !~~*].freeze # the operators of IN, BETWEEN, ORDER BY and LIKE
+        private_constant :RELATIONS, :FUNCTIONS, :ROW_FUNCTIONS, :OPERATORS, :SYMBOLS, :UNWRITTEN
 
-        mentioned = words.names.map(&:last)
-        views = @adapter.names(:views) & mentioned
-        views.any? ? "it reads the view #{views.first}" : @adapter.names(:tables) & mentioned
+        # @param session [Object] see {Session}
+        def initialize(session)
+          @session = session
+        end
+
+        # @param sql [String]
+        # @param words [SqlWords]
+        # @return [Array<String>, String] the tables, or the reason why they are not certain
+        def call(sql, words)
+          called = called(FUNCTIONS, words.calls) || called(ROW_FUNCTIONS, words.names.map(&:last)) ||
+                   called(OPERATORS, sql.scan(SYMBOLS) | UNWRITTEN)
+          return "it calls #{called}" if called
+
+          @session.raw { |raw| explain(raw, sql) }
+          relations = values(RELATIONS, words.names.map { |name| quoted(name) })
+          relations.filter_map { |relation| refusal(*relation) }.first || relations.map { |relation| table(*relation) }.uniq
+        end
+
+        private
+
+        # Raises an error for a statement that cannot run, because its tables may be created later. In a transaction
+        # the error would abort what the caller does.
+        def explain(raw, sql)
+          inside = raw.transaction_status == PG::PQTRANS_INTRANS
+          raw.exec("SAVEPOINT castellan_explain") if inside
+          raw.exec("EXPLAIN #{sql}")
+        ensure
+          PostgresDriver::InterruptedConnection.uninterrupted { roll_back(raw) } if inside
+        end
+
+        def roll_back(raw)
+          PostgresDriver.recover(raw)
+          raw.exec("ROLLBACK TO SAVEPOINT castellan_explain; RELEASE SAVEPOINT castellan_explain") unless raw.finished?
+        rescue PG::Error # SAVEPOINT itself was interrupted, and the transaction stays aborted
+          nil
+        end
+
+        def called(query, names)
+          values(query, names).flatten.first if names.any?
+        end
+
+        def refusal(kind, guarded, _visible, _schema, name)
+          return "#{name} is no table" unless %w[r p].include?(kind)
+
+          "the rows of #{name} depend on the role (row-level security)" if guarded.start_with?("t")
+        end
+
+        def table(_kind, _guarded, visible, schema, name)
+          visible.start_with?("t") ? name : "#{schema}.#{name}"
+        end
+
+        def values(sql, list)
+          result = @session.rows(sql, list)
+          result.values
+        ensure
+          result&.clear
+        end
+
+        def quoted(name)
+          name.map { |part| "\"#{part.gsub('"', '""')}\"" }.join(".")
+        end
       end
 
-      # Finds the tables that a statement reads, by preparing it on SQLite with an authorizer callback.
+      # Prepares the statement on SQLite with an authorizer callback, which is called for each table and function.
       #
       #   Sqlite.new(raw).call(sql, SqlWords.new(sql, postgres: false))   # => ["users"], or the reason
       class Sqlite
