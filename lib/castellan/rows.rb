@@ -14,7 +14,7 @@
 #    overrides, scopes that take their owner, keys of several columns or of types that do not compare. See
 #    {ModelReasons}.
 #
-# SQLite and PostgreSQL have SQL of their own. Other databases are read through the ORM's plain statements.
+# Rows are read from SQLite and PostgreSQL. Types of other databases are read through models.
 require_relative "errors"
 require_relative "nearest"
 require_relative "plan"
@@ -25,6 +25,7 @@ module Castellan
   module Rows
     autoload :ActiveRecordRows, "castellan/rows/active_record_rows"
     autoload :SequelRows, "castellan/rows/sequel_rows"
+    autoload :Linter, "castellan/rows/linter"
     autoload :PostgresDriver, "castellan/rows/postgres_driver"
     autoload :PostgresPipeline, "castellan/rows/postgres_pipeline"
 
@@ -75,7 +76,6 @@ module Castellan
     end
 
     # @param adapter [Object] the adapter of the declared model
-    # @param records [Array<Object>]
     # @return [Object] the given adapter, or one for the records' own class or for plain objects
     def self.adapter_for(adapter, records)
       return adapter if records.empty? || (adapter.model && adapter.instances.all?(records))
@@ -88,6 +88,12 @@ module Castellan
     def self.scope?(object)
       (defined?(::ActiveRecord::Relation) && object.is_a?(::ActiveRecord::Relation)) ||
         (defined?(::Sequel::Dataset) && object.is_a?(::Sequel::Dataset)) || false
+    end
+
+    # @return [Boolean] whether the error means that no connection could be established
+    def self.unreachable?(error)
+      (defined?(::ActiveRecord::ConnectionNotEstablished) && error.is_a?(::ActiveRecord::ConnectionNotEstablished)) ||
+        (defined?(::Sequel::DatabaseConnectionError) && error.is_a?(::Sequel::DatabaseConnectionError)) || false
     end
 
     def self.table_model(name)
@@ -142,6 +148,8 @@ require_relative "rows/viewer_scopes"
 require_relative "rows/plan_scopes"
 require_relative "rows/compared_column"
 require_relative "rows/keyset"
+require_relative "rows/association"
+require_relative "rows/scopes"
 require_relative "rows/adapter"
 require_relative "rows/first_rows"
 require_relative "rows/joined_paths"

@@ -290,6 +290,6 @@ class DatasetsOfTheCallerTest < Minitest::Test
   def test_a_locked_dataset_is_counted_without_the_lock
     needs :postgres
     tags = SequelWorld.postgres::Tag
-    assert_equal tags.count, Castellan::Rows::SequelRows.for(tags).count(tags.for_update)
+    assert_equal tags.count, Castellan::Rows::SequelRows.for(tags).scopes.count(tags.for_update)
   end
 end

@@ -81,12 +81,12 @@ module ActiveRecordRowsContract
       type "users"
       attributes :email
     }
-    adapter = Castellan::Rows.for(models::User)
+    scopes = Castellan::Rows.for(models::User).scopes
     assert_equal scope.distinct.order(:id).map { |user| user.id.to_s }, rows(resource, scope.order(:id)).map { |row| row["id"] }
-    assert_equal scope.distinct.count, adapter.count(scope)
-    assert_equal scope.distinct.count, adapter.count(scope.distinct)
-    page = adapter.page(adapter.order(scope.distinct, [%i[email desc]]), limit: 2, offset: 1)
-    assert_equal scope.distinct.order(email: :desc).limit(2).offset(1).map { |user| user.id.to_s }, adapter.ids(page)
+    assert_equal scope.distinct.count, scopes.count(scope)
+    assert_equal scope.distinct.count, scopes.count(scope.distinct)
+    page = scopes.page(scopes.order(scope.distinct, [%i[email desc]]), limit: 2, offset: 1)
+    assert_equal scope.distinct.order(email: :desc).limit(2).offset(1).map { |user| user.id.to_s }, scopes.ids(page)
   end
 
   def test_each_level_is_one_statement
@@ -221,24 +221,24 @@ module ActiveRecordRowsContract
       type "roles"
       attributes :title
     }
-    adapter = Castellan::Rows.for(models::User)
+    scopes = Castellan::Rows.for(models::User).scopes
     plan = plan(resource)
-    assert_equal %w[assignments employees roles users], adapter.tables(plan, models::User.all).sort
-    assert_includes adapter.tables(plan, models::User.where(id: models::Post.select(:author_id))), "posts"
+    assert_equal %w[assignments employees roles users], scopes.tables(plan, models::User.all).sort
+    assert_includes scopes.tables(plan, models::User.where(id: models::Post.select(:author_id))), "posts"
   end
 
   def test_the_tables_are_unknown_if_sql_or_ruby_may_read_any_table
-    adapter = Castellan::Rows.for(models::User)
+    scopes = Castellan::Rows.for(models::User).scopes
     plan = plan(resource(models::User) {
       type "users"
       attributes :email
     })
     ["random_thing(id) > 1", "created_at < CURRENT_TIMESTAMP", "id IN (SELECT id FROM elsewhere.users)",
      "id IN (SELECT id FROM no_table)"].each do |sql|
-      assert_nil adapter.tables(plan, models::User.where(sql)), sql
+      assert_nil scopes.tables(plan, models::User.where(sql)), sql
     end
-    assert_equal %w[users], adapter.tables(plan, models::User.where(email: "x(CURRENT_DATE) FROM y"))
-    assert_nil adapter.tables(plan(resource(models::User) {
+    assert_equal %w[users], scopes.tables(plan, models::User.where(email: "x(CURRENT_DATE) FROM y"))
+    assert_nil scopes.tables(plan(resource(models::User) {
       type "users"
       attribute(:loud, preloads: :roles) { |user|
         user.roles.map { |role| role.title.upcase }
@@ -247,10 +247,10 @@ module ActiveRecordRowsContract
   end
 
   def test_the_cache_key_of_a_scope_contains_the_current_association_scopes
-    adapter = Castellan::Rows.for(models::User)
+    scopes = Castellan::Rows.for(models::User).scopes
     plan = plan(user_resource(:visible_roles, to_many: true))
-    assert_includes adapter.scope_key(models::User.all, plan), "hidden"
-    refute_includes adapter.scope_key(models::User.all), "hidden"
+    assert_includes scopes.key(models::User.all, plan), "hidden"
+    refute_includes scopes.key(models::User.all), "hidden"
   end
 
   private
@@ -382,13 +382,13 @@ class ActiveRecordRowsOnPostgresTest < Minitest::Test
 
   def test_the_tables_are_unknown_with_row_level_security
     plan = plan(resource(models::User) { type "users" })
-    assert_equal %w[users], Castellan::Rows.for(models::User).tables(plan, models::User.all)
+    assert_equal %w[users], Castellan::Rows.for(models::User).scopes.tables(plan, models::User.all)
     @connection.execute("ALTER TABLE employees ENABLE ROW LEVEL SECURITY")
-    adapter = Castellan::Rows.for(models::User)
+    scopes = Castellan::Rows.for(models::User).scopes
     linked = plan(user_resource(:employee, to_many: false))
-    assert_nil adapter.tables(linked, models::User.all)
+    assert_nil scopes.tables(linked, models::User.all)
     plan = plan(resource(models::User) { type "users" })
-    assert_nil adapter.tables(plan, models::User.where(id: models::Employee.select(:user_id)))
-    assert_equal %w[users], adapter.tables(plan, models::User.all)
+    assert_nil scopes.tables(plan, models::User.where(id: models::Employee.select(:user_id)))
+    assert_equal %w[users], scopes.tables(plan, models::User.all)
   end
 end

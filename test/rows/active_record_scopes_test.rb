@@ -40,8 +40,8 @@ module ActiveRecordScopesContract
       users = Class.new(Castellan::Resource) { model(models::User) && type("users") && has_many(:posts, resource: posts) }
       users.class_eval(&members)
       given = [models::User.all, models::User.preload(:posts), models::User.includes(:posts)]
-      asked = given.map { |relation| reads_of_posts { users.render(relation, include: "posts") } }
-      assert_equal [1, 1, 1], asked
+      sent = given.map { |relation| reads_of_posts { users.render(relation, include: "posts") } }
+      assert_equal [1, 1, 1], sent
     end
   end
 
@@ -66,7 +66,7 @@ module ActiveRecordScopesContract
      posts.joins(:author).in_order_of("users.last_name", %w[3 4]).order(:id)].each do |relation|
       expected = relation.spawn.map(&:id).uniq
       assert_equal expected, ordered(relation), relation.to_sql
-      assert_equal expected, Castellan::Rows.for(relation.klass).load(relation).map(&:id), relation.to_sql
+      assert_equal expected, Castellan::Rows.for(relation.klass).scopes.load(relation).map(&:id), relation.to_sql
     end
   end
 
@@ -82,78 +82,78 @@ module ActiveRecordScopesContract
   end
 
   def test_pages_in_the_order_of_a_joined_table
-    adapter = Castellan::Rows.for(models::User)
+    scopes = Castellan::Rows.for(models::User).scopes
     relation = models::User.joins(:roles).order("roles.title DESC, users.id")
-    pages = Array.new(3) { |number| ordered(adapter.page(adapter.order(relation, []), limit: 1, offset: number)) }
+    pages = Array.new(3) { |number| ordered(scopes.page(scopes.order(relation, []), limit: 1, offset: number)) }
     assert_equal [[@users[0].id], [@users[3].id], [@users[1].id]], pages
-    assert_equal 3, adapter.count(relation)
+    assert_equal 3, scopes.count(relation)
   end
 
   def test_ids_that_are_not_numbers_find_nothing
-    adapter = Castellan::Rows.for(models::User)
-    assert_empty adapter.ids(adapter.by_ids(models::User.all, ["#{@users[0].id}abc", "abc", "99999999999999999999"]))
-    assert_equal [@users[0].id.to_s], adapter.ids(adapter.by_ids(models::User.all, [@users[0].id.to_s]))
+    scopes = Castellan::Rows.for(models::User).scopes
+    assert_empty scopes.ids(scopes.by_ids(models::User.all, ["#{@users[0].id}abc", "abc", "99999999999999999999"]))
+    assert_equal [@users[0].id.to_s], scopes.ids(scopes.by_ids(models::User.all, [@users[0].id.to_s]))
   end
 
   def test_a_query_by_id_is_the_same_without_a_relation
-    adapter = Castellan::Rows.for(models::User)
+    scopes = Castellan::Rows.for(models::User).scopes
     resource = named_by_email
     wanted = [@users[3].id.to_s, @users[1].id, "#{@users[0].id}abc", 2**40, -1]
-    chosen = adapter.by_ids(models::User.all, wanted)
+    chosen = scopes.by_ids(models::User.all, wanted)
     assert_instance_of Castellan::Rows::Ids::Chosen, chosen
     assert_equal %w[1@example.com 3@example.com], emails(resource, chosen)
-    assert_equal [@users[1].id, @users[3].id].map(&:to_s), adapter.ids(chosen).sort
-    assert_equal [2, chosen.relation.to_sql], [adapter.count(chosen), adapter.scope_key(chosen)]
-    assert_equal [@users[3].id.to_s], adapter.ids(adapter.page(adapter.order(chosen.relation, [%i[email desc]]), limit: 1, offset: 0))
-    assert_equal %w[users], adapter.tables(plan_of(resource), chosen)
+    assert_equal [@users[1].id, @users[3].id].map(&:to_s), scopes.ids(chosen).sort
+    assert_equal [2, chosen.relation.to_sql], [scopes.count(chosen), scopes.key(chosen)]
+    assert_equal [@users[3].id.to_s], scopes.ids(scopes.page(scopes.order(chosen.relation, [%i[email desc]]), limit: 1, offset: 0))
+    assert_equal %w[users], scopes.tables(plan_of(resource), chosen)
   end
 
   def test_an_empty_list_of_ids_sends_no_query
-    adapter = Castellan::Rows.for(models::User)
-    asked = 0
-    ActiveSupport::Notifications.subscribed(->(*) { asked += 1 }, "sql.active_record") do
-      assert_empty emails(named_by_email, adapter.by_ids(models::User.all, %w[abc]))
+    scopes = Castellan::Rows.for(models::User).scopes
+    sent = 0
+    ActiveSupport::Notifications.subscribed(->(*) { sent += 1 }, "sql.active_record") do
+      assert_empty emails(named_by_email, scopes.by_ids(models::User.all, %w[abc]))
     end
-    assert_equal 0, asked
+    assert_equal 0, sent
   end
 
   def test_a_scope_narrows_a_list_of_ids
     users = models::User
     { users.where(email: "1@example.com") => 1, users.none => 0, users.order(:email) => 4, users.joins(:roles) => 3,
       @users[0].reports => 0 }.each do |scope, size|
-      chosen = Castellan::Rows.for(users).by_ids(scope, @users.map(&:id))
+      chosen = Castellan::Rows.for(users).scopes.by_ids(scope, @users.map(&:id))
       refute_instance_of Castellan::Rows::Ids::Chosen, chosen
       assert_equal size, emails(named_by_email, chosen).size
     end
     users.where(email: "1@example.com").scoping do
-      assert_equal 1, emails(named_by_email, Castellan::Rows.for(users).by_ids(users.all, @users.map(&:id))).size
+      assert_equal 1, emails(named_by_email, Castellan::Rows.for(users).scopes.by_ids(users.all, @users.map(&:id))).size
     end
   end
 
   def test_a_query_by_id_for_a_subclass_has_its_type_condition
     car = models::Car.create!(user_id: @users[0].id)
     bike = models::Bike.create!(user_id: @users[0].id)
-    adapter = Castellan::Rows.for(models::Car)
-    assert_equal [car.id.to_s], adapter.ids(adapter.by_ids(models::Car.all, [car.id, bike.id]))
+    scopes = Castellan::Rows.for(models::Car).scopes
+    assert_equal [car.id.to_s], scopes.ids(scopes.by_ids(models::Car.all, [car.id, bike.id]))
   end
 
   def test_ids_may_come_from_another_column_than_the_id_of_the_resource
-    adapter = Castellan::Rows.for(models::User)
+    scopes = Castellan::Rows.for(models::User).scopes
     @users[2].update!(manager: @users[0])
-    assert_equal %w[2@example.com], emails(named_by_email, adapter.by_ids(models::User.all, [@users[0].id], :manager_id))
+    assert_equal %w[2@example.com], emails(named_by_email, scopes.by_ids(models::User.all, [@users[0].id], :manager_id))
   end
 
   def test_a_number_out_of_the_range_of_the_column_finds_nothing
-    adapter = Castellan::Rows.for(models::User)
-    assert_empty emails(named_by_email, adapter.by_ids(models::User.all, [2**40], :manager_id))
-    assert_empty emails(named_by_email, adapter.by_ids(models::User.all, [2**62]))
+    scopes = Castellan::Rows.for(models::User).scopes
+    assert_empty emails(named_by_email, scopes.by_ids(models::User.all, [2**40], :manager_id))
+    assert_empty emails(named_by_email, scopes.by_ids(models::User.all, [2**62]))
   end
 
   def test_the_primary_key_ends_every_order
-    adapter = Castellan::Rows.for(models::User)
-    assert_match(/"id" ASC\z/, adapter.order(models::User.all, [%i[last_name desc]]).to_sql)
-    assert_match(/"id" DESC\z/, adapter.order(models::User.all, [%i[id desc]]).to_sql)
-    assert_match(/"last_name" ASC, "users"."id" ASC\z/, adapter.order(models::User.order(:last_name), []).to_sql)
+    scopes = Castellan::Rows.for(models::User).scopes
+    assert_match(/"id" ASC\z/, scopes.order(models::User.all, [%i[last_name desc]]).to_sql)
+    assert_match(/"id" DESC\z/, scopes.order(models::User.all, [%i[id desc]]).to_sql)
+    assert_match(/"last_name" ASC, "users"."id" ASC\z/, scopes.order(models::User.order(:last_name), []).to_sql)
   end
 
   def test_ordering_works_with_a_column_named_like_that_of_a_subquery
@@ -220,7 +220,7 @@ module ActiveRecordScopesContract
   end
 
   def ordered(relation)
-    Castellan::Rows.for(relation).ids(relation).map(&:to_i)
+    Castellan::Rows.for(relation).scopes.ids(relation).map(&:to_i)
   end
 
   def documents(resource, scope, **options)

@@ -51,8 +51,8 @@ module AssociationKindsContract
 
   def test_a_polymorphic_belongs_to_is_linked_from_its_columns_without_a_query
     resource = remarks
-    asked = statements { @found = links(resource, all(:Remark), :about, kinds: true) }
-    assert_equal 1, asked.size
+    sent = statements { @found = links(resource, all(:Remark), :about, kinds: true) }
+    assert_equal 1, sent.size
     expected = all(:Remark).to_h { |remark| [remark.id.to_s, [["#{remark.about_type.split("::").last.downcase}s", remark.about_id.to_s]]] }
     assert_equal expected, @found
     assert_equal expected, links(resource, all(:Remark).to_a, :about, kinds: true)
@@ -61,8 +61,8 @@ module AssociationKindsContract
 
   def test_a_polymorphic_belongs_to_is_included_with_one_query_per_type
     resource = remarks
-    asked = statements { @document = JSON.parse(resource.render(all(:Remark), include: "about")) }
-    assert_equal 3, asked.size
+    sent = statements { @document = JSON.parse(resource.render(all(:Remark), include: "about")) }
+    assert_equal 3, sent.size
     expected = all(:Remark).map(&:about).uniq.map { |about|
       ["#{about.class.base_class.name[/\w+\z/].downcase}s", about.id.to_s, about.name]
     }

@@ -59,8 +59,8 @@ class JoinedPathsTest < Minitest::Test
     library.run("CREATE INDEX articles_order ON articles (author_id, position)")
     library.run("CREATE UNIQUE INDEX articles_some ON articles (title) WHERE id < 0")
     other = Castellan::Rows::ActiveRecordRows.new(articles)
-    assert_equal([true, false, false], %i[author_id position title].map { |column| other.indexed?(column) })
-    refute other.unique?(:title)
+    assert_equal([true, false, false], %i[author_id position title].map { |column| other.types.indexed?(column) })
+    refute other.types.unique?(:title)
   ensure
     library.run("DROP INDEX IF EXISTS articles_order, articles_some")
   end

@@ -102,13 +102,13 @@ module ActiveRecordManyLinks
 
   def test_only_the_join_table_is_queried_if_the_related_rows_are_read
     filled(3) do
-      asked = []
-      seen = ->(*, payload) { asked << payload[:sql] unless payload[:name] == "SCHEMA" }
+      sent = []
+      seen = ->(*, payload) { sent << payload[:sql] unless payload[:name] == "SCHEMA" }
       ActiveSupport::Notifications.subscribed(seen, "sql.active_record") do
         resource.render(scope, include: "songs")
       end
-      assert_equal 1, asked.grep(/performances/).size
-      assert_empty asked.grep(/JOIN/)
+      assert_equal 1, sent.grep(/performances/).size
+      assert_empty sent.grep(/JOIN/)
     end
   end
 

@@ -34,9 +34,9 @@ class PostgresPipelineTest < Minitest::Test
 
   def test_with_the_pipeline_off_subscribers_may_query_the_database
     ENV["CASTELLAN_PIPELINE"] = "off"
-    asking = ->(*, payload) { base.connection.raw_connection.exec("SELECT 1") if payload[:sql].end_with?("AS asked") }
+    asking = ->(*, payload) { base.connection.raw_connection.exec("SELECT 1") if payload[:sql].end_with?("AS one") }
     ActiveSupport::Notifications.subscribed(asking, "sql.active_record") do
-      assert_equal 0, round_trips { assert_equal [["1"], ["2"]], answers("SELECT 1 AS asked", "SELECT 2 AS asked") }
+      assert_equal 0, round_trips { assert_equal [["1"], ["2"]], answers("SELECT 1 AS one", "SELECT 2 AS one") }
     end
   ensure
     ENV.delete("CASTELLAN_PIPELINE")
@@ -46,26 +46,26 @@ class PostgresPipelineTest < Minitest::Test
     sql = "SELECT n FROM unnest($1::bigint[]) n ORDER BY n"
     3.times do
       queries = [query(sql, ids: [3, 2], kept: true), query(sql, ids: [1], kept: true), query("SELECT 1 = 2", kept: true)]
-      session { |session| session.answer(queries) }
+      session { |session| session.read(queries) }
       assert_equal [[%w[2], %w[3]], [%w[1]], [%w[f]]], queries.map { |one| one.rows.values }
     end
     assert_equal 1, raw.exec("SELECT count(*) FROM pg_prepared_statements WHERE statement = '#{sql}'").getvalue(0, 0).to_i
   end
 
   def test_each_statement_is_notified_once_with_its_row_count
-    told = events { answers("SELECT 1 AS told", "SELECT 2 AS told UNION SELECT 3") }
-    rows = told.map { |payload| payload.values_at(:sql, :row_count) }
-    assert_equal [["SELECT 1 AS told", 1], ["SELECT 2 AS told UNION SELECT 3", 2]], rows
-    assert_equal [adapter.statement_name], told.map { |payload| payload[:name] }.uniq
+    notified = events { answers("SELECT 1 AS one", "SELECT 2 AS one UNION SELECT 3") }
+    rows = notified.map { |payload| payload.values_at(:sql, :row_count) }
+    assert_equal [["SELECT 1 AS one", 1], ["SELECT 2 AS one UNION SELECT 3", 2]], rows
+    assert_equal ["#{adapter.model.name} Castellan"], notified.map { |payload| payload[:name] }.uniq
   end
 
   def test_an_error_names_its_statement_and_ends_the_others
-    told = events do
+    notified = events do
       error = assert_raises(ActiveRecord::StatementInvalid) { answers("SELECT 1", FAILING, "SELECT nextval('users_id_seq')") }
       assert_kind_of PG::DivisionByZero, error.cause
       assert_equal FAILING, error.sql
     end
-    assert_equal ["SELECT 1", FAILING], told.map { |payload| payload[:sql] }
+    assert_equal ["SELECT 1", FAILING], notified.map { |payload| payload[:sql] }
     assert_as_before
   end
 
@@ -181,8 +181,8 @@ class PostgresPipelineTest < Minitest::Test
 
   def test_writes_are_not_pipelined
     ActiveRecord::Base.while_preventing_writes do
-      told = events { assert_raises(ActiveRecord::ReadOnlyError) { answers("SELECT 1", "DELETE FROM users") } }
-      assert_empty told
+      notified = events { assert_raises(ActiveRecord::ReadOnlyError) { answers("SELECT 1", "DELETE FROM users") } }
+      assert_empty notified
     end
     assert_as_before
   end
@@ -193,8 +193,8 @@ class PostgresPipelineTest < Minitest::Test
 
   def test_query_transformers_apply
     ActiveRecord.query_transformers << ->(sql, _connection) { "#{sql} /* tagged */" }
-    told = events { assert_equal 0, round_trips { assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2") } }
-    assert_equal ["SELECT 1 /* tagged */", "SELECT 2 /* tagged */"], told.map { |payload| payload[:sql] }
+    notified = events { assert_equal 0, round_trips { assert_equal [["1"], ["2"]], answers("SELECT 1", "SELECT 2") } }
+    assert_equal ["SELECT 1 /* tagged */", "SELECT 2 /* tagged */"], notified.map { |payload| payload[:sql] }
   ensure
     ActiveRecord.query_transformers.pop
   end
@@ -203,8 +203,8 @@ class PostgresPipelineTest < Minitest::Test
     rolled_back do
       users = people
       2.times { document(world::User.where(id: users), %w[roles posts.comments groups]) }
-      told = events { assert_equal 2, round_trips { document(world::User.where(id: users), %w[roles posts.comments groups]) } }
-      assert_equal 7, told.size
+      notified = events { assert_equal 2, round_trips { document(world::User.where(id: users), %w[roles posts.comments groups]) } }
+      assert_equal 7, notified.size
     end
   end
 
@@ -222,7 +222,7 @@ class PostgresPipelineTest < Minitest::Test
       assert_empty included(users.last)
       adapter = Castellan::Rows.for(world::User)
       document = user_resource.document(world::User.all, include: %w[roles posts groups])
-      row_set = adapter.fetch(document.rendering.plan, adapter.by_ids(world::User.all, users))
+      row_set = adapter.fetch(document.rendering.plan, adapter.scopes.by_ids(world::User.all, users))
       assert_equal(["1"] * 3, row_set.tables.drop(1).map { |table| table.rows.ntuples.to_s })
       row_set.release
     end
@@ -243,7 +243,7 @@ class PostgresPipelineTest < Minitest::Test
   # @return [Array<Array<String>>] the first column of each statement's rows
   def answers(*texts, kept: false)
     queries = texts.map { |sql| query(sql, kept: kept) }
-    session { |session| session.answer(queries) }
+    session { |session| session.read(queries) }
     queries.map { |one| one.rows.column_values(0) }
   end
 
@@ -255,10 +255,10 @@ class PostgresPipelineTest < Minitest::Test
   end
 
   def events(&block)
-    told = []
-    ActiveSupport::Notifications.subscribed(->(*, payload) { told << payload if payload[:name].to_s.end_with?("Castellan") },
+    notified = []
+    ActiveSupport::Notifications.subscribed(->(*, payload) { notified << payload if payload[:name].to_s.end_with?("Castellan") },
                                             "sql.active_record", &block)
-    told
+    notified
   end
 
   def round_trips(&block)

@@ -32,10 +32,10 @@ module RecordsContract
 
   def test_unloaded_associations_take_one_query_per_level
     records = users.to_a
-    asked = statements { user_resource.render(records, fields: { users: %i[email employee_id employee manager last_login_token] }) }
-    assert_equal 1, asked.size
-    asked = statements { user_resource.render(records, include: "posts,roles", fields: { users: %i[posts roles], posts: %i[title] }) }
-    assert_operator asked.size, :<=, 4
+    sent = statements { user_resource.render(records, fields: { users: %i[email employee_id employee manager last_login_token] }) }
+    assert_equal 1, sent.size
+    sent = statements { user_resource.render(records, include: "posts,roles", fields: { users: %i[posts roles], posts: %i[title] }) }
+    assert_operator sent.size, :<=, 4
     assert_equal 0, instantiated { user_resource.render(records, include: "posts,roles") }
   end
 
@@ -110,8 +110,8 @@ module RecordsContract
       attributes :title
     })
     document = nil
-    asked = statements { document = JSON.parse(resource.render(users.to_a, include: "posts")) }
-    assert_operator asked.size, :<=, 3, asked.join("; ")
+    sent = statements { document = JSON.parse(resource.render(users.to_a, include: "posts")) }
+    assert_operator sent.size, :<=, 3, sent.join("; ")
     assert_equal models::Post.order(:author_id, :id).map(&:title).sort, document["included"].map { |post| post["attributes"]["title"] }.sort
     assert_equal users.first.email.upcase, document["data"][0]["attributes"]["loud"]
   end
@@ -122,8 +122,8 @@ module RecordsContract
     resource.attribute(:titles, preloads: :roles) { |user| user.roles.map(&:title).sort }
     { users => 3, users.to_a => 2 }.each do |given, expected|
       document = nil
-      asked = statements { document = JSON.parse(resource.render(given)) }
-      assert_equal expected, asked.size, asked.join("; ")
+      sent = statements { document = JSON.parse(resource.render(given)) }
+      assert_equal expected, sent.size, sent.join("; ")
       assert_equal(users.map { |user| user.roles.map(&:title).sort }, document["data"].map { |object| object["attributes"]["titles"] })
     end
   end
@@ -373,8 +373,8 @@ class ObjectRecordsTest < Minitest::Test
   def test_a_missing_reader_is_named
     broken = Class.new { def id = title }.new
     missing = Struct.new(:id, :title)
-    { { fields: { levels: [:height] } } => "height", { fields: { levels: [:towers] } } => "towers" }.each do |asked, name|
-      error = assert_raises(Castellan::Error) { LevelResource.render([Level.new(1), missing.new(2, "Motte")], **asked) }
+    { { fields: { levels: [:height] } } => "height", { fields: { levels: [:towers] } } => "towers" }.each do |sent, name|
+      error = assert_raises(Castellan::Error) { LevelResource.render([Level.new(1), missing.new(2, "Motte")], **sent) }
       assert_match(/\Aa record of .+ has no #{name} \(it is #<struct .*id=2, title="Motte"/, error.message)
     end
     error = assert_raises(Castellan::Error) { LevelResource.render([Level.new(1, "Keep", 1, nil, [Object.new])], fields: { levels: [:towers] }) }

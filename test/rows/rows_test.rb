@@ -29,8 +29,8 @@ class RowsTest < Minitest::Test
   end
 
   def test_a_list_of_one_id_is_an_equality
-    texts = %i[postgres sqlite other].map { |name| Castellan::Rows::Dialect.for(name) }
-                                     .map { |dialect| dialect.single(dialect.among(%("x"), "uuid")) }
-    assert_equal [%("x" = ($1::uuid[])[1]), %("x" = json_extract(?, '$[0]')), %("x" IN (castellan_ids))], texts
+    texts = %i[postgres sqlite].map { |name| Castellan::Rows::Dialect.for(name) }
+                               .map { |dialect| dialect.single(dialect.among(%("x"), "uuid")) }
+    assert_equal [%("x" = ($1::uuid[])[1]), %("x" = json_extract(?, '$[0]'))], texts
   end
 end

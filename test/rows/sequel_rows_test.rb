@@ -61,25 +61,25 @@ module SequelRowsContract
     end
     assert_equal expected, rows(resource, view.order(:company_id))
     assert_nil Castellan::Rows.for(view).primary_key
-    assert_nil Castellan::Rows.for(view).tables(plan(resource), view)
-    assert_equal [expected.first], rows(resource, Castellan::Rows.for(view).by_ids(view, [expected.first["id"]], :company_id))
+    assert_nil Castellan::Rows.for(view).scopes.tables(plan(resource), view)
+    assert_equal [expected.first], rows(resource, Castellan::Rows.for(view).scopes.by_ids(view, [expected.first["id"]], :company_id))
   end
 
   def test_a_page_has_a_total_order_and_a_count
-    adapter = Castellan::Rows.for(world::MailLog)
-    scope = adapter.scope(world::MailLog)
-    page = adapter.page(adapter.order(scope, [%i[category_id desc]]), limit: 2, offset: 1)
-    assert_equal world::MailLog.order(Sequel.desc(:category_id), :id).limit(2, 1).map { |log| log.id.to_s }, adapter.ids(page)
-    assert_equal world::MailLog.count, adapter.count(scope)
-    assert_equal 2, adapter.count(page)
+    scopes = Castellan::Rows.for(world::MailLog).scopes
+    scope = scopes.from(world::MailLog)
+    page = scopes.page(scopes.order(scope, [%i[category_id desc]]), limit: 2, offset: 1)
+    assert_equal world::MailLog.order(Sequel.desc(:category_id), :id).limit(2, 1).map { |log| log.id.to_s }, scopes.ids(page)
+    assert_equal world::MailLog.count, scopes.count(scope)
+    assert_equal 2, scopes.count(page)
   end
 
   def test_a_join_to_many_never_multiplies
     tagged = world::MailLog.join(:mail_logs_tags, mail_log_id: :id)
-    adapter = Castellan::Rows.for(world::MailLog)
-    assert_operator tagged.count, :>, adapter.count(tagged)
+    scopes = Castellan::Rows.for(world::MailLog).scopes
+    assert_operator tagged.count, :>, scopes.count(tagged)
     resource = resource(world::MailLog) { attributes :number }
-    assert_equal adapter.count(tagged), rows(resource, tagged).size
+    assert_equal scopes.count(tagged), rows(resource, tagged).size
   end
 
   def test_ordering_by_a_joined_table_returns_each_row_once
@@ -91,11 +91,11 @@ module SequelRowsContract
      companies.association_join(:mail_logs).order(Sequel.lit("mail_logs.number DESC"))].each do |dataset|
       expected = dataset.select_map(Sequel[dataset.first_source_alias][:id]).uniq
       refute_empty expected
-      adapter = Castellan::Rows.for(dataset.model)
-      assert_equal expected, adapter.ids(dataset).map(&:to_i), dataset.sql
-      assert_equal expected, adapter.load(dataset).map(&:id), dataset.sql
-      assert_equal expected.first(1), adapter.ids(dataset.limit(1)).map(&:to_i), dataset.sql
-      assert_equal expected.size, adapter.count(dataset)
+      scopes = Castellan::Rows.for(dataset.model).scopes
+      assert_equal expected, scopes.ids(dataset).map(&:to_i), dataset.sql
+      assert_equal expected, scopes.load(dataset).map(&:id), dataset.sql
+      assert_equal expected.first(1), scopes.ids(dataset.limit(1)).map(&:to_i), dataset.sql
+      assert_equal expected.size, scopes.count(dataset)
     end
     assert_equal logs.count, rows(resource, logs.association_left_join(:tags).order(Sequel[:tags][:label])).size
   end
@@ -120,14 +120,14 @@ module SequelRowsContract
   end
 
   def test_ids_that_are_not_numbers_find_nothing
-    adapter = Castellan::Rows.for(world::Company)
-    assert_empty adapter.ids(adapter.by_ids(world::Company.dataset, %w[1abc abc 99999999999999999999]))
+    scopes = Castellan::Rows.for(world::Company).scopes
+    assert_empty scopes.ids(scopes.by_ids(world::Company.dataset, %w[1abc abc 99999999999999999999]))
   end
 
   def test_ids_that_are_not_dates_find_nothing
-    adapter = Castellan::Rows.for(world::MailLog)
+    scopes = Castellan::Rows.for(world::MailLog).scopes
     day = world::MailLog.exclude(received_on: nil).get(:received_on)
-    found = ["abc", "", "2024-13-01", day.iso8601].map { |id| adapter.ids(adapter.by_ids(world::MailLog.dataset, [id], :received_on)) }
+    found = ["abc", "", "2024-13-01", day.iso8601].map { |id| scopes.ids(scopes.by_ids(world::MailLog.dataset, [id], :received_on)) }
     assert_equal [[], [], []], found.first(3)
     refute_empty found.last
   end
@@ -136,12 +136,13 @@ module SequelRowsContract
     adapter = Castellan::Rows.for(world::Company)
     ids = world::Company.order(:id).select_map(:id)
     resource = resource(world::Company) { attributes :name }
-    chosen = adapter.by_ids(world::Company.dataset, [ids[2].to_s, ids[0], 2**40])
+    chosen = adapter.scopes.by_ids(world::Company.dataset, [ids[2].to_s, ids[0], 2**40])
     plan = plan(resource)
     found = RowSetValues.new(plan, adapter.fetch(plan, chosen)).to_a.map { |row| row["name"] }
-    assert_equal [%w[one three], [ids[0], ids[2]].map(&:to_s), 2], [found.sort, adapter.ids(chosen).sort, adapter.count(chosen)]
-    assert_instance_of Castellan::Rows::Ids::Chosen, adapter.by_ids(world::Company.dataset, ids)
-    narrowed = adapter.by_ids(world::Company.where(name: "two"), ids)
+    assert_equal %w[one three], found.sort
+    assert_equal [[ids[0], ids[2]].map(&:to_s), 2], [adapter.scopes.ids(chosen).sort, adapter.scopes.count(chosen)]
+    assert_instance_of Castellan::Rows::Ids::Chosen, adapter.scopes.by_ids(world::Company.dataset, ids)
+    narrowed = adapter.scopes.by_ids(world::Company.where(name: "two"), ids)
     assert_equal(%w[two], RowSetValues.new(plan, adapter.fetch(plan, narrowed)).to_a.map { |row| row["name"] })
   end
 
@@ -167,7 +168,7 @@ module SequelRowsContract
     end
     resource.has_many :tags, resource: resource(world::Tag) { attributes :label }
     assert_equal %w[categories mail_logs mail_logs_tags tags],
-                 Castellan::Rows.for(world::MailLog).tables(plan(resource), world::MailLog.dataset).sort
+                 Castellan::Rows.for(world::MailLog).scopes.tables(plan(resource), world::MailLog.dataset).sort
   end
 
   private
@@ -251,9 +252,9 @@ class SequelRowsOnPostgresTest < Minitest::Test
     world::DB.transaction(rollback: :always) do
       world::DB.run("ALTER TABLE categories ENABLE ROW LEVEL SECURITY")
       resource = resource(world::MailLog) { attribute :category_name, from: "category.name" }
-      assert_nil Castellan::Rows.for(world::MailLog).tables(plan(resource), world::MailLog.dataset)
+      assert_nil Castellan::Rows.for(world::MailLog).scopes.tables(plan(resource), world::MailLog.dataset)
       unguarded = plan(resource(world::Company) { attributes :name })
-      assert_equal %w[companies], Castellan::Rows.for(world::Company).tables(unguarded, world::Company.dataset)
+      assert_equal %w[companies], Castellan::Rows.for(world::Company).scopes.tables(unguarded, world::Company.dataset)
     end
   end
 

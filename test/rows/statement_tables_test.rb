@@ -53,7 +53,7 @@ module StatementTablesContract
 
   private
 
-  def tables(sql) = @rows.statement_tables(sql)
+  def tables(sql) = @rows.scopes.statement_tables(sql)
 end
 
 module StatementTablesOnPostgres

@@ -128,13 +128,13 @@ module RandomScopeGraphs
     query = { "include" => spelled(tree), "fields" => fields.transform_values { |names| names.join(",") } }
     reference = Reference.new(world.rows, relationships: @relationships, paths: @paths, visible: visible(viewer))
     ids = world.rows[table].map { |row| row[:id] }
-    told = "#{place}: #{table} for #{viewer.inspect}, #{query}"
+    message = "#{place}: #{table} for #{viewer.inspect}, #{query}"
     expected = reference.document(table, ids: ids, include: tree, fields: fields)
     ways(table, viewer, query).each do |way, written|
       actual = facts(JSON.parse(written))
-      assert_equal expected, actual, "#{way}, #{told}" unless expected == actual
+      assert_equal expected, actual, "#{way}, #{message}" unless expected == actual
     end
-    one(table, viewer, query, reference, tree, fields, told)
+    one(table, viewer, query, reference, tree, fields, message)
   end
 
   # The same document, however it is asked for.
@@ -162,15 +162,16 @@ module RandomScopeGraphs
     result.value
   end
 
-  def one(table, viewer, query, reference, tree, fields, told)
+  def one(table, viewer, query, reference, tree, fields, message)
     id = @random.rand(1..9)
     expected = reference.document(table, ids: [id], include: tree, fields: fields)
     document = @resources[table].document(id: id, query: query, viewer: viewer)
-    assert_equal expected, facts(JSON.parse(document.to_json)), "one, #{told}"
+    assert_equal expected, facts(JSON.parse(document.to_json)), "one, #{message}"
     assert_equal expected["data"].empty? ? 404 : 200, document.status
     record = world.models[table].where(id: id).first or return
     document = @resources[table].document(record, query: query, viewer: viewer)
-    assert_equal [expected, expected["data"].empty? ? 404 : 200], [facts(JSON.parse(document.to_json)), document.status], "record, #{told}"
+    assert_equal [expected, expected["data"].empty? ? 404 : 200], [facts(JSON.parse(document.to_json)), document.status],
+                 "record, #{message}"
   end
 
   def visible(viewer)

@@ -111,13 +111,13 @@ module ScopeContract
   end
 
   def test_a_batch_for_the_viewer_gets_the_ids_that_the_viewer_may_see
-    asked = []
+    ids_given = []
     resource = resource(:knights, "KnightResource") do
-      per_viewer(:mine) { |ids, _| ids.tap { asked.concat(ids) } }
+      per_viewer(:mine) { |ids, _| ids.tap { ids_given.concat(ids) } }
       scope { |all, viewer| all.where(guild_id: viewer) }
     end
     resource.render(viewer: 2)
-    assert_equal [2, 4], asked.sort
+    assert_equal [2, 4], ids_given.sort
   end
 
   def test_a_scope_that_returns_no_relation_of_the_model_is_refused

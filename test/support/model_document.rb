@@ -162,7 +162,7 @@ module Castellan
 
         kind = edge.relationship.kinds.index { |one| association.type_name(one) == record.public_send(association.type_column) }
         definition = kind && edge.relationship.definitions[kind]
-        definition unless definition.nil? || Rows.for(definition.model).scoped?
+        definition unless definition.nil? || Rows.for(definition.model).scopes.hide_rows?
       end
 
       def related(record, node, edge)

@@ -29,7 +29,7 @@ module Castellan
       def scope
         column = @keyset.keys.one? ? @keyset.keys.first : @keyset.keys
         ids = rows.map { |row| @keyset.keys.one? ? @keyset.key_of(row).first : Rows::Ids.joined(@keyset.key_of(row)) }
-        @adapter.by_ids(@adapter.order(narrowed, @keyset.order), ids, column)
+        @adapter.scopes.by_ids(@adapter.scopes.order(narrowed, @keyset.order), ids, column)
       end
 
       # @param base [String] a path and query that ends with "?" or "&"
@@ -78,8 +78,8 @@ module Castellan
       def read
         return if @rows
 
-        scope = @adapter.page(@adapter.order(within, @keyset.order(reversed: backwards?)), limit: @size + 1, offset: 0)
-        found = @adapter.session { |session| session.rows(@adapter.select_sql(scope, @keyset.list)) }
+        scope = @adapter.scopes.page(@adapter.scopes.order(within, @keyset.order(reversed: backwards?)), limit: @size + 1, offset: 0)
+        found = @adapter.session { |session| session.rows(@adapter.scopes.select_sql(scope, @keyset.list)) }
         found = found.values unless found.is_a?(Array)
         @more = found.size > @size
         @rows = found.first(@size)
@@ -94,15 +94,15 @@ module Castellan
       end
 
       def beyond(scope, cursor, side)
-        @adapter.matching(scope, @keyset.beyond(cursor.values, side, inclusive: cursor.includes_row?(side)))
+        @adapter.scopes.matching(scope, @keyset.beyond(cursor.values, side, inclusive: cursor.includes_row?(side)))
       end
 
       # A scope that groups rows, or orders joined tables, is a condition on the keys.
       def narrowed
         scope = @rendering.narrowed
-        return scope unless @adapter.scope_reason(scope)
+        return scope unless @adapter.scopes.reason(scope)
 
-        Rows::ViewerScopes::ScopedRows.new(@rendering.definition, @adapter, scope).narrow(@adapter.scope)
+        Rows::ViewerScopes::ScopedRows.new(@rendering.definition, @adapter, scope).narrow(@adapter.scopes.all)
       end
 
       # Without rows, the other link leads back over the cursor itself.

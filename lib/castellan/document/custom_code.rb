@@ -98,11 +98,11 @@ module Castellan
         at = adapter_at(adapter, column.path)
         return unless at&.columns&.include?(column.name)
 
-        if !as_stored && at.needs_record?(column.name)
+        if !as_stored && at.types.needs_record?(column.name)
           @any = true
           @records ||= !pure
           obstacle(node, name, "#{at.model} reads #{column.name} by a method or a callback of its own", location, READER) unless pure
-        elsif (type = at.custom_type(column.name))
+        elsif (type = at.types.custom_type(column.name))
           @any = true
           obstacle(node, name, "#{type}, the type of #{column.name}, #{BLOCK}", location, WRITE) unless pure || node.definition.variation
         end
@@ -127,7 +127,7 @@ module Castellan
         at = adapter_at(adapter, column.path)
         return true unless at && column.name.is_a?(Symbol) && at.columns.include?(column.name)
 
-        !ZONELESS.include?(at.coder(column.name))
+        !ZONELESS.include?(at.types.coder(column.name))
       end
 
       # @return [Object, nil] nil where rows cannot follow the path, so that the tables are not known either

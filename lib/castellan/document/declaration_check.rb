@@ -53,7 +53,7 @@ module Castellan
         return if adapter.model.nil? || seen.include?([definition, adapter])
 
         seen << [definition, adapter]
-        by_records = [*definition.id_column].any? { |column| adapter.columns.include?(column) && !adapter.identifies?(column) }
+        by_records = [*definition.id_column].any? { |column| adapter.columns.include?(column) && !adapter.types.identifies?(column) }
         definition.identify_by_records if by_records
         definition.relationships.each_value { |relationship| identify_related(relationship, adapter, seen) }
       end
@@ -154,9 +154,9 @@ module Castellan
 
       def filter!(by)
         adapter = column_path!(by, "filter #{by.name}")
-        return if adapter.kind(by.column)
+        return if adapter.types.kind(by.column)
 
-        refuse("filter #{by.name}: the type of #{adapter.plural_name}.#{by.column} cannot be compared with a client's text; give " \
+        refuse("filter #{by.name}: the type of #{adapter.table}.#{by.column} cannot be compared with a client's text; give " \
                "filter(:#{by.name}) a block", by.location)
       end
 
@@ -172,13 +172,13 @@ module Castellan
 
       def association!(adapter, name, what, location)
         adapter.association(name) ||
-          refuse("#{what}: #{adapter.plural_name} has no association #{name}#{Nearest.hint(name, adapter.associations)}", location)
+          refuse("#{what}: #{adapter.table} has no association #{name}#{Nearest.hint(name, adapter.associations)}", location)
       end
 
       def column!(adapter, name, what, location)
         return if adapter.columns.include?(name)
 
-        refuse("#{what}: #{adapter.plural_name} has no column #{name}#{Nearest.hint(name, adapter.columns)}", location)
+        refuse("#{what}: #{adapter.table} has no column #{name}#{Nearest.hint(name, adapter.columns)}", location)
       end
 
       def refuse(text, location)

@@ -26,14 +26,14 @@ module Castellan
       private
 
       def statement_lines
-        connected { ["statement: #{@adapter.scope_key(@document.paged)}", tables_line, kept_line] }
+        connected { ["statement: #{@adapter.scopes.key(@document.paged)}", tables_line, kept_line] }
       end
 
       # Statements need a connection, which quotes their values.
       def connected(indent = "")
         yield
       rescue StandardError => error
-        raise unless @adapter.unreachable?(error)
+        raise unless Rows.unreachable?(error)
 
         ["#{indent}what is asked of the database is not known, because there is no connection (#{error.class}: #{error.message})"]
       end
@@ -41,7 +41,7 @@ module Castellan
       def node_lines(node, indent)
         type = node.definition.type
         adapter = @adapter.related(node.definition.model)
-        lines = ["#{indent}#{type}: #{columns(node)} from #{adapter.plural_name}"]
+        lines = ["#{indent}#{type}: #{columns(node)} from #{adapter.table}"]
         lines.concat(connected("#{indent}  ") { model_reasons(node, adapter, indent) }).concat(reasons(node, indent))
         lines.concat(connected("#{indent}  ") { scope_lines(node, adapter, indent) })
         node.edges.each { |edge| lines.concat(edge_lines(node, edge, adapter, "#{indent}  ")) }
@@ -84,7 +84,7 @@ module Castellan
 
       def model_reasons(node, adapter, indent)
         found = Rows::ModelReasons.of(node, adapter)
-        reason = adapter.scope_reason(@document.paged) if node.equal?(@document.plan.root) && adapter.model
+        reason = adapter.scopes.reason(@document.paged) if node.equal?(@document.plan.root) && adapter.model
         found += ["the scope: #{reason}"] if reason
         return [] if found.empty?
 

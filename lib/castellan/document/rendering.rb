@@ -49,11 +49,11 @@ module Castellan
           raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
             unless definition.model
 
-          return definition.scope ? scopes.narrow(definition, adapter) : adapter.scope if :all.equal?(given)
+          return definition.scope ? scopes.narrow(definition, adapter) : adapter.scopes.all if :all.equal?(given)
 
           scope = given
-          scope = adapter.scope(scope) if scope.is_a?(Class) || Rows.scope?(scope)
-          adapter.scope?(scope) ? scopes.narrow(definition, adapter, scope) : refuse(definition, "got #{named(scope)}")
+          scope = adapter.scopes.from(scope) if scope.is_a?(Class) || Rows.scope?(scope)
+          adapter.scopes.own?(scope) ? scopes.narrow(definition, adapter, scope) : refuse(definition, "got #{named(scope)}")
         end
 
         def refuse(definition, text)
@@ -172,7 +172,7 @@ module Castellan
       #   in {#values}, so that a hit builds no statement with them.
       def statement
         @statement ||= begin
-          key = adapter.scope_key(narrowed, plan)
+          key = adapter.scopes.key(narrowed, plan)
           scopes_sql.empty? ? key : [key, *scopes_sql].join("\n")
         end
       end
@@ -222,7 +222,7 @@ module Castellan
 
       # @return [Object] the relation or dataset with filters, order and page
       def paged
-        @paged ||= @id ? adapter.by_ids(narrowed, possible_ids, definition.id_column) : window
+        @paged ||= @id ? adapter.scopes.by_ids(narrowed, possible_ids, definition.id_column) : window
       end
 
       # A filter's block may return a relation that it did not make of its argument, so the scope is applied once more.
@@ -250,7 +250,7 @@ module Castellan
 
       # @return [Integer, nil] the number of records of the whole collection, where the resource counts them
       def total
-        @total ||= adapter.count(narrowed) if request.page && definition.paging.count && collection?
+        @total ||= adapter.scopes.count(narrowed) if request.page && definition.paging.count && collection?
       end
 
       # @return [String] the Content-Type of the document (JSON:API 1.1, "Profiles": applied profiles are named)
@@ -267,7 +267,7 @@ module Castellan
 
       # @return [Array<Object>] the records of the primary data, for {Verify}
       def records
-        adapter.load(paged, whole: true)
+        adapter.scopes.load(paged, whole: true)
       end
 
       # @!group For {Stream}, which writes part by part
@@ -319,7 +319,7 @@ module Castellan
 
       def filter(scope, name, values)
         by = definition.filters.fetch(name)
-        by.is_a?(Proc) ? filter_by_block(scope, name, values, by) : adapter.matching(scope, @comparisons.fetch(name))
+        by.is_a?(Proc) ? filter_by_block(scope, name, values, by) : adapter.scopes.matching(scope, @comparisons.fetch(name))
       end
 
       # @return [Hash{String => String}] the conditions of filters on columns, made first because a value may be wrong
@@ -337,8 +337,8 @@ module Castellan
         takes_viewer = block.parameters.count { |kind, _| %i[req opt].include?(kind) } > 2
         values = values.map(&:dup) # the request is shared
         filtered = takes_viewer ? block.call(scope, values, viewer) : block.call(scope, values)
-        filtered = adapter.scope(filtered) if Rows.scope?(filtered)
-        return filtered if adapter.scope?(filtered)
+        filtered = adapter.scopes.from(filtered) if Rows.scope?(filtered)
+        return filtered if adapter.scopes.own?(filtered)
 
         raise ConfigurationError, "filter(:#{name}) of #{definition.name} must return the narrowed scope, got #{filtered.class}"
       end
@@ -368,8 +368,8 @@ module Castellan
         number, size = request.page
         return narrowed if size.nil? && request.sort.empty?
 
-        ordered = adapter.order(narrowed, order, key: plan.root.columns.first.name)
-        size ? adapter.page(ordered, limit: size, offset: (number - 1) * size) : ordered
+        ordered = adapter.scopes.order(narrowed, order, key: plan.root.columns.first.name)
+        size ? adapter.scopes.page(ordered, limit: size, offset: (number - 1) * size) : ordered
       end
 
       # Columns of the table by name, others as SQL.
@@ -384,14 +384,14 @@ module Castellan
 
       # A path's tables are tables of the document.
       def order_sql
-        request.sort.filter_map { |column, _| "SELECT #{compared(column).sql} FROM #{adapter.table_sql}" if column.is_a?(Array) }
+        request.sort.filter_map { |column, _| "SELECT #{compared(column).sql} FROM #{adapter.types.table}" if column.is_a?(Array) }
       end
 
       # Text that is no id of the column matches nothing; PostgreSQL would refuse to compare a uuid with it.
       def possible_ids
         id = Rows::Ids.text(@id) or return []
         column = definition.id_column
-        column.is_a?(Symbol) && adapter.database_type(column) == "uuid" && !UUID.match?(id.to_s) ? [] : [id]
+        column.is_a?(Symbol) && adapter.types.database_type(column) == "uuid" && !UUID.match?(id.to_s) ? [] : [id]
       end
     end
   end

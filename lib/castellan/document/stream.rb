@@ -88,7 +88,7 @@ module Castellan
       def compared?
         verification = Document.verification or return false
         @compared ||= {}.compare_by_identity
-        @compared.fetch(verification) { @compared[verification] = verification.takes?(@adapter.count(@rendering.paged)) }
+        @compared.fetch(verification) { @compared[verification] = verification.takes?(@adapter.scopes.count(@rendering.paged)) }
       end
 
       # Included records are read by their ids, which needs a model and a key of one column.

@@ -47,7 +47,7 @@ module Castellan
       # @return [Hash{String => String}] bytes by id, without records that no longer exist
       def records(ids)
         column = @plan.root.definition.id_column
-        values = @adapter.integer?(column) ? ids.map(&:to_i) : ids
+        values = @adapter.types.integer?(column) ? ids.map(&:to_i) : ids
         written = read(Rows::Ids::Chosen.new(nil, values, column)) do |row_set, template|
           rendering { Serialize.encoder.encode_each(row_set, template) }
         end

@@ -38,7 +38,7 @@ module Castellan
         found = @plan.nodes.flat_map { |node| reasons_of(node) }
         return found unless found.empty? && of(scope, sql).nil?
 
-        ["the tables that a statement reads are not certain: #{@adapter.tables_reason(@plan, scope, @scopes)}"]
+        ["the tables that a statement reads are not certain: #{@adapter.scopes.tables_reason(@plan, scope, @scopes)}"]
       end
 
       private
@@ -51,7 +51,7 @@ module Castellan
       end
 
       def read(scope)
-        @adapter.tables(@plan, scope, @scopes)&.freeze
+        @adapter.scopes.tables(@plan, scope, @scopes)&.freeze
       end
 
       def reasons_of(node)
@@ -64,7 +64,8 @@ module Castellan
 
       # Polymorphic linkage is a column of the row; a scope that hides the related record is in no statement of this document.
       def hidden(edge, adapter)
-        models = edge.relationship.definitions.map { |definition| adapter.related(definition.model) }.select(&:scoped?).map(&:model)
+        targets = edge.relationship.definitions.map { |definition| adapter.related(definition.model) }
+        models = targets.select { |target| target.scopes.hide_rows? }.map(&:model)
         return if models.empty?
 
         "#{edge.relationship.name}: it leads to several types, and a default scope or a type of #{models.join(", ")} may hide records"

@@ -14,7 +14,7 @@ module Castellan
         plan.derive(:viewer_blocks) do
           plan.nodes.flat_map do |node|
             column = node.definition.id_column
-            integers = column.is_a?(Symbol) && adapter.related(node.definition.model).integer?(column)
+            integers = column.is_a?(Symbol) && adapter.related(node.definition.model).types.integer?(column)
             node.members.filter_map { |member| block(member.attribute, integers) if member.attribute.source == :viewer }
           end
         end

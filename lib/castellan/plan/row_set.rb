@@ -52,12 +52,10 @@ module Castellan
       Table = Struct.new(:node, :rows, :coders, :links, :computed, :asides, :retype, keyword_init: true)
 
       # @return [Array<Table>] in the order of plan.nodes; the first is the primary data
-      # @return [Integer, nil] the number of records of the whole collection, where it was counted
-      attr_reader :tables, :total
+      attr_reader :tables
 
-      def initialize(tables, total: nil)
+      def initialize(tables)
         @tables = tables
-        @total = total
         freeze
       end
 

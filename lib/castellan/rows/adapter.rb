@@ -2,9 +2,24 @@
 
 module Castellan
   module Rows
-    # Implements the methods that the adapters of ActiveRecord and Sequel share.
+    # Implements what the adapters of ActiveRecord and Sequel share. {Linter} checks the methods of an adapter:
+    #
+    # | method | returns |
+    # |---|---|
+    # | `model`, `dialect` | the model or dataset, and the {Dialect} of its database |
+    # | `types`, `scopes`, `instances` | a column's SQL and coder; relations or datasets ({Scopes}); records |
+    # | `table`, `columns`, `primary_key`, `associations` | what declarations are checked against |
+    # | `association(name)` | how rows read an association |
+    # | `at(path)`, `related(object)` | the adapter at the end of a path, or of another model |
+    # | `stable_path?(path)`, `loaded_classes(plan)` | whether SQL can be kept, and until which classes are loaded |
+    # | `same_database?(other)` | whether one statement can read both |
+    # | `fetch(plan, scope, viewer:, scopes:)` | {Plan::RowSet} |
+    # | `session(name = nil) {}`, `apart {}`, `snapshot {}` | runs the block with a connection, without keeping one, in one transaction |
+    # | `json(value)` | JSON text |
     module Adapter
-      # @param error [StandardError]
+      NO_CLASSES = [].freeze
+      private_constant :NO_CLASSES
+
       # @return [Boolean] whether the pg or the sqlite3 gem raised it
       def self.driver_error?(error)
         return true if defined?(::PG::Error) && error.is_a?(::PG::Error)
@@ -19,54 +34,36 @@ module Castellan
           error.message.match?(/closed database|connection is closed/i)
       end
 
-      # @return [Array<String>] the ids of the scope's rows as strings, in its order
-      def ids(scope, column = primary_key)
-        scope = narrowed(scope)
-        return instances.read(load(scope), column).map(&:to_s) if scope_reason(scope)
+      # @return [Class, Sequel::Dataset] the model, or the dataset if it has no model
+      # @return [Dialect]
+      # @return [ActiveRecordRows::ColumnTypes, SequelRows::ColumnTypes]
+      # @return [Scopes]
+      # @return [ObjectRows::Instances]
+      attr_reader :model, :dialect, :types, :scopes, :instances
 
-        session { |session| session.column(session.rows(select_sql(scope, qualified(column))), 0).map(&:to_s) }
-      end
-
-      # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
-      # @return [Array<String>, nil] all tables that the plan's statements read; nil if that is not certain
-      def tables(plan, scope, further = [])
-        tables_read(plan).call(scope_key(scope), further)
-      end
-
-      # @return [String, nil] why {#tables} returns nil for a statement
-      def tables_reason(plan, scope, further = [])
-        tables_read(plan).reason(scope_key(scope), further)
-      end
-
-      # @return [Array<String>, String] the statement's tables, or why they are uncertain; see
-      #   {StatementTables}
-      def statement_tables(sql)
-        @memo.fetch([:statement_tables, database_name]) { StatementTables.new(self) }.call(sql)
-      end
-
-      # @return [Boolean] whether both adapters can use the same session
-      def shares?(_other)
-        false
-      end
-
-      # @return [Boolean] whether several SELECTs can be sent to the database in one round trip
-      def overlaps?
-        false
+      # @param scope [ActiveRecord::Relation, Sequel::Dataset, Ids::Chosen, Records]
+      # @param viewer [Object, nil] passed to the blocks that take it
+      # @param scopes [ViewerScopes] which related rows this viewer may see; they do not narrow `scope` itself
+      # @return [Plan::RowSet]
+      # @raise [ActiveRecord::StatementInvalid, Sequel::DatabaseError] as the ORM would
+      def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer))
+        classes = loaded_classes(plan)
+        key = classes.empty? ? @reader : [@reader, *classes]
+        plan.derive(key) { Reader.new(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
       end
 
       # @return [Array<Integer>] changes when a loaded class may change how the plan's columns are read
       def loaded_classes(_plan)
-        [].freeze
+        NO_CLASSES
       end
 
-      # @return [String, nil] the name of the column's type if the application defines its class
-      def custom_type(_column)
-        nil
-      end
+      # @param object [Class, ActiveRecord::Relation, Sequel::Dataset, Symbol, nil] the related model or table
+      # @return [Object] its adapter; nil has one for plain objects
+      def related(object)
+        return ObjectRows.new if object.nil?
 
-      # @return [String, nil] the callback or method that requires an instance, and its location
-      def record_reason(_column)
-        nil
+        other = self.class.model_of(Rows.named(object))
+        other == model ? self : @memo.fetch(other) { self.class.new(other, @memo) }
       end
 
       # @return [Object] the adapter at the end of a path of to-one associations
@@ -82,61 +79,17 @@ module Castellan
         association.stable? && association.adapter.stable_path?(path.drop(1))
       end
 
-      # @return [Symbol, nil] how texts are compared with the column: :integer, :decimal, :float, :boolean, :text, :uuid, :date,
-      #   :datetime; nil if only the application can compare them
-      def kind(column)
-        @types.kind(column_name(column))
-      end
-
-      # @return [Hash{String => Object}, nil] the names of an enum's values, and how they are stored
-      def enum(column)
-        @types.enum(column_name(column))
-      end
-
-      # @return [Boolean] whether the column may be NULL
-      def nullable?(column)
-        @types.nullable?(column_name(column))
-      end
-
-      # @param sql [String] an SQL condition
-      # @return [Object] the relation or dataset, within its own limit
-      def matching(scope, sql)
-        where_sql(limited(scope), sql)
-      end
-
-      # @param text [String] an id
-      # @return [Object, nil] the column's value; nil if the column cannot hold it
-      def typecast(column, text)
-        @types.typecast(column, text)
-      end
-
-      # @return [Boolean] whether values of the column never contain a comma
-      def commaless?(column)
-        integer?(column) || database_type(column) == "uuid"
+      # @return [String] JSON text
+      def json(value)
+        JSONValue.text(value)
       end
 
       private
 
-      # Combines a page's window with the scope's own.
-      # @return [Array(Integer, nil, Integer)] limit and offset
-      def window_within(own_limit, own_offset, limit, offset)
-        offset = offset.to_i
-        left = own_limit && [own_limit.to_i - offset, 0].max
-        [[limit, left].compact.min, own_offset.to_i + offset]
-      end
-
-      # @return [Integer] the number of rows that a limit and an offset leave
-      def within_window(limit, offset, count)
-        [[count - offset.to_i, 0].max, limit&.to_i].compact.min
-      end
-
-      # The relation or dataset of the scope; for {Ids::Chosen} the one narrowed to the ids.
-      def narrowed(scope)
-        scope.is_a?(Ids::Chosen) ? scope.relation : scope
-      end
-
-      def tables_read(plan)
-        plan.derive([:tables_read, model]) { TablesRead.new(self, plan) }
+      def start(model, memo)
+        @model = model
+        @memo = memo
+        @reader = model.is_a?(Class) ? :"reader of #{model.object_id}" : [:reader, model] # a symbol is found faster
       end
     end
   end

@@ -21,7 +21,6 @@ module Castellan
         end
       end
 
-      # @param adapter [Object]
       # @param scope [Object] a relation or dataset of the adapter
       # @param column [Symbol] the resource's id column
       # @param size [Integer] rows per batch
@@ -34,38 +33,42 @@ module Castellan
 
       # @return [Boolean] whether the scope can be split by ids: not if its records must be loaded
       def possible?
-        @adapter.scope?(@scope) && @column == @adapter.primary_key && @adapter.apart { @adapter.scope_reason(@scope).nil? }
+        scopes.own?(@scope) && @column == @adapter.primary_key && @adapter.apart { scopes.reason(@scope).nil? }
       end
 
       # @yieldparam scope [Object] the relation or dataset of the next batch
       # @yieldreturn [End, nil] the end of the batch; nil stops
       def each(&block)
-        direction = @adapter.key_order(@scope)
+        direction = scopes.key_order(@scope)
         direction ? by_key(direction, &block) : listed(&block)
       end
 
       private
 
+      def scopes
+        @adapter.scopes
+      end
+
       # Building a relation may lease a connection too (ActiveRecord before 7.2).
       def by_key(direction)
-        batch = scope = @adapter.apart { @adapter.page(@adapter.order(@scope, [[@column, direction]]), limit: @size, offset: nil) }
+        batch = scope = @adapter.apart { scopes.page(scopes.order(@scope, [[@column, direction]]), limit: @size, offset: nil) }
         loop do
           ended = yield batch
           break if ended.nil? || ended.count < @size
 
-          batch = @adapter.apart { @adapter.after(scope, @adapter.cast(@column, ended.id), direction) }
+          batch = @adapter.apart { scopes.after(scope, @adapter.types.cast(@column, ended.id), direction) }
         end
       end
 
       def listed
-        unlimited = @adapter.unlimited(@scope)
+        unlimited = scopes.unlimited(@scope)
         @adapter.apart { ids }.each_slice(@size) do |some|
-          yield(@adapter.apart { @adapter.by_ids(unlimited, some, @column) }) || break
+          yield(@adapter.apart { scopes.by_ids(unlimited, some, @column) }) || break
         end
       end
 
       def ids
-        statement = @adapter.select_sql(@scope, @adapter.qualified(@column))
+        statement = scopes.select_sql(@scope, @adapter.types.qualified(@column))
         @adapter.session { |session| session.ids(session.rows(statement), 0) }
       end
     end

@@ -30,7 +30,6 @@ module Castellan
 
       module_function
 
-      # @return [Boolean]
       def takes_viewer?(block)
         parameters = block.parameters
         parameters != SYMBOL && parameters.count { |kind, _| %i[req opt].include?(kind) } > 1

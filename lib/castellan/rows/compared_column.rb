@@ -81,13 +81,13 @@ module Castellan
       def sql
         own = by.own? ? nil : correlated
         column = own ? own.key : by.column
-        outer = block_given? ? yield(column) : @adapter.qualified(column)
+        outer = block_given? ? yield(column) : @adapter.types.qualified(column)
         own ? own.within(outer) : outer
       end
 
-      # @return [Symbol, nil] see {Adapter#kind}
+      # @return [Symbol, nil] see the adapter's types
       def kind
-        @kind ||= @end.enum(by.column) ? :enum : @end.kind(by.column)
+        @kind ||= @end.types.enum(by.column) ? :enum : @end.types.kind(by.column)
       end
 
       # @param operator [Symbol]
@@ -107,7 +107,7 @@ module Castellan
       # @param value [Object] of the column's type
       # @return [String] SQL
       def literal(value)
-        @end.literal(value)
+        @end.types.literal(value)
       end
 
       private
@@ -146,7 +146,7 @@ module Castellan
       end
 
       def stored(text, parameter)
-        names = @end.enum(by.column)
+        names = @end.types.enum(by.column)
         names.fetch(text) do
           refuse(parameter, "#{Parameter.shown(text).inspect} is no #{by.name}#{Nearest.hint(Parameter.shown(text), names.keys)}")
         end

@@ -71,7 +71,7 @@ module Castellan
       def column_values(position)
         column = node.columns[position]
         at = adapter.at(column.path)
-        @session.column(@rows, position).map { |value| at.cast(column.name, value) }
+        @session.column(@rows, position).map { |value| at.types.cast(column.name, value) }
       end
     end
   end

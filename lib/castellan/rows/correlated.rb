@@ -39,13 +39,13 @@ module Castellan
       def self.path_sql(association, rest, name, visible)
         target = association.adapter
         seen = visible.first
-        return "(#{association.lazy.sql(target.column_sql(name), single: true)})" if rest.empty? && seen.nil?
+        return "(#{association.lazy.sql(target.types.sql(name), single: true)})" if rest.empty? && seen.nil?
 
         level = "castellan_#{rest.size}"
         inner = path(target, rest, name, visible.drop(1)) unless rest.empty?
         value = inner ? inner.placed("#{level}.castellan_value") : "#{level}.castellan_value"
-        list = ["#{inner ? target.qualified(inner.key) : target.column_sql(name)} AS castellan_value"]
-        seen&.keys&.each_with_index { |key, index| list << "#{target.qualified(key)} AS castellan_key#{index}" }
+        list = ["#{inner ? target.types.qualified(inner.key) : target.types.sql(name)} AS castellan_value"]
+        seen&.keys&.each_with_index { |key, index| list << "#{target.types.qualified(key)} AS castellan_key#{index}" }
         from = association.lazy.sql(list.join(", "), single: true)
         "(SELECT #{value} FROM (#{from}) #{level}#{" WHERE #{condition(level, seen)}" if seen})"
       end

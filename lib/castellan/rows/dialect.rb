@@ -10,10 +10,8 @@ module Castellan
     #   Dialect.for(:sqlite).among(%("comments"."post_id"), "integer")   # => %("comments"."post_id" IN (SELECT value FROM json_each(?)))
     #
     # PostgreSQL and SQLite take all ids as one bound value, so that the SQL is the same for any number of
-    # parents. For other databases the ids are written into the SQL.
+    # parents. Types of other databases are read through models.
     class Dialect
-      # Placeholder for the ids in the SQL of other databases.
-      IDS = "castellan_ids"
       LIST = /= ANY\((\$1::[^()]+)\)/
       JSON_LIST = "IN (SELECT value FROM json_each(?))"
       # Without a length, PostgreSQL reads `character` as one character and `bit` as one bit.
@@ -21,8 +19,11 @@ module Castellan
       private_constant :LIST, :JSON_LIST, :OF_ANY_LENGTH
 
       # @param name [Symbol] :sqlite, :postgres, or another
+      # @param pipelines [Boolean] whether the adapter can send several SELECTs to PostgreSQL in one round trip
       # @return [Dialect]
-      def self.for(name)
+      def self.for(name, pipelines: false)
+        return PIPELINED_POSTGRES if name == :postgres && pipelines
+
         { sqlite: SQLITE, postgres: POSTGRES }.fetch(name, OTHER)
       end
 
@@ -36,31 +37,36 @@ module Castellan
       # @return [Symbol]
       attr_reader :name
 
-      def initialize(name)
+      # @return [String, nil] why rows cannot be read from the database
+      def reason
+        "rows are read from PostgreSQL and SQLite alone" if name == :other
+      end
+
+      def initialize(name, pipelines: false)
         @name = name
+        @pipelines = pipelines
         freeze
+      end
+
+      # @return [Boolean] whether several SELECTs can be sent to the database in one round trip
+      def overlaps?
+        @pipelines && PostgresPipeline.possible?
       end
 
       # @param expression [String] the SQL expression that is compared
       # @param type [String] the column's database type
       # @return [String] a condition that is true for the given ids
       def among(expression, type)
-        case name
-        when :postgres then "#{expression} = ANY($1::#{type}[])"
-        when :sqlite then "#{expression} #{JSON_LIST}"
-        else "#{expression} IN (#{IDS})"
-        end
+        name == :sqlite ? "#{expression} #{JSON_LIST}" : "#{expression} = ANY($1::#{type}[])"
       end
 
       # @param sql [String] a statement with a condition of {#among}
       # @return [String] the same for one id. PostgreSQL can then reuse the plan: it plans short lists anew in
       #   each request, which takes longer than finding the row. SQLite needs no table for the list.
       def single(sql)
-        case name
-        when :postgres then sql.gsub(LIST) { "= (#{Regexp.last_match(1)})[1]" }
-        when :sqlite then sql.gsub(JSON_LIST, "= json_extract(?, '$[0]')")
-        else sql
-        end
+        return sql.gsub(JSON_LIST, "= json_extract(?, '$[0]')") if name == :sqlite
+
+        sql.gsub(LIST) { "= (#{Regexp.last_match(1)})[1]" }
       end
 
       # @return [Boolean] whether links are read fastest as one value in the parent's row
@@ -92,7 +98,6 @@ module Castellan
         "SELECT array_agg(castellan_parent::bigint), array_agg(castellan_related::bigint) FROM (#{sql}) castellan_links"
       end
 
-      # @param ids [Array<Integer, String>, Ids::List]
       # @return [String] the ids as one bound value
       def bind(ids)
         name == :sqlite ? JSON.generate(ids.to_a) : PostgresDriver.bind(ids)
@@ -100,8 +105,9 @@ module Castellan
 
       SQLITE = new(:sqlite)
       POSTGRES = new(:postgres)
+      PIPELINED_POSTGRES = new(:postgres, pipelines: true)
       OTHER = new(:other)
-      private_constant :SQLITE, :POSTGRES, :OTHER
+      private_constant :SQLITE, :POSTGRES, :PIPELINED_POSTGRES, :OTHER
     end
   end
 end

@@ -34,7 +34,7 @@ module Castellan
         @key = OwnerKey.column(statement)
         @place = COLUMN.match(@key.to_s)
         @order = statement[ORDER, 1]
-        @unique = !@place.nil? && own_table? && !@lazy.joins? && @adapter.unique?(@place[:column])
+        @unique = !@place.nil? && own_table? && !@lazy.joins? && @adapter.types.unique?(@place[:column])
         freeze
       end
 
@@ -68,19 +68,19 @@ module Castellan
 
       # Only tables have a place: no views, and no aliases.
       def table?
-        [@place[:name], own_name].all? { |name| @adapter.names(:tables).include?(name) }
+        [@place[:name], own_name].all? { |name| @adapter.types.tables.include?(name) }
       end
 
       # With `through`, the joined table has the key.
       def places
-        [@place[:table], *(@adapter.table_sql unless own_table?)].map { |table| "#{table}.ctid" }.join(", ")
+        [@place[:table], *(@adapter.types.table unless own_table?)].map { |table| "#{table}.ctid" }.join(", ")
       end
 
       def index_in_order?
         return false unless @order && own_table?
 
         first = @order.split(",").first
-        @adapter.indexes_from(@place[:column]).any? { |others| others.any? { |column| first.match?(/\b#{Regexp.escape(column)}\b/) } }
+        @adapter.types.indexes_from(@place[:column]).any? { |others| others.any? { |column| first.match?(/\b#{Regexp.escape(column)}\b/) } }
       end
     end
   end

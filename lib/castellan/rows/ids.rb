@@ -31,7 +31,6 @@ module Castellan
 
       # Drops ids that are no integers: the database would refuse them, and `to_i` would keep their leading
       # digits.
-      # @param ids [Array<String, Integer>]
       # @return [Array<Integer>]
       def integers(ids)
         ids.filter_map do |id|
@@ -40,7 +39,6 @@ module Castellan
         end
       end
 
-      # @param ids [Array<Integer, String>]
       # @param type [String] a PostgreSQL type
       # @return [Boolean] whether the type certainly holds all of them as they are written
       def of_type?(ids, type)
@@ -50,7 +48,6 @@ module Castellan
         !largest.nil? && ids.all? { |id| id.is_a?(Integer) && id.abs <= largest }
       end
 
-      # @param column [Symbol, Array<Symbol>]
       # @return [Array<Object>] nil for a record without an id
       def of(instances, records, column)
         unless column.is_a?(Array)
@@ -78,10 +75,10 @@ module Castellan
       end
 
       # @param ids [Array<String>] joined ids
-      # @param adapter [Object] the adapter of the columns
+      # @param types [Object] see {Adapter#types}
       # @return [Array<Array>] the columns' values for each valid id
-      def divided(ids, columns, adapter)
-        readings = columns.map { |column| reading(column, adapter) }
+      def divided(ids, columns, types)
+        readings = columns.map { |column| reading(column, types) }
         ids.filter_map do |id|
           parts = columns.one? ? [written(id)] : id.to_s.split(DELIMITER, -1)
           next unless parts.size == columns.size
@@ -92,11 +89,11 @@ module Castellan
       end
 
       # @return [#call] parses a part of an id to an array of one value, or none if it is invalid
-      def reading(column, adapter)
-        return ->(part) { integers([part]) } if adapter.integer?(column)
-        return ->(part) { [part] } if adapter.identifies?(column)
+      def reading(column, types)
+        return ->(part) { integers([part]) } if types.integer?(column)
+        return ->(part) { [part] } if types.identifies?(column)
 
-        ->(part) { written_so(adapter.typecast(column, part), part) }
+        ->(part) { written_so(types.typecast(column, part), part) }
       end
 
       # A value matches only if it is written like the id: an enum's number does not, nor does 2.50 for 2.5.
@@ -126,7 +123,6 @@ module Castellan
         attr_reader :scope, :ids, :column
 
         # @yieldparam scope [Object] the relation or dataset of all rows
-        # @yieldparam ids [Array<Integer, String>]
         # @yieldreturn [Object] the relation or dataset narrowed to the ids
         def initialize(scope, ids, column, &narrow)
           @scope = scope
@@ -191,12 +187,10 @@ module Castellan
           freeze
         end
 
-        # @return [Boolean]
         def empty?
           size.zero?
         end
 
-        # @return [Integer]
         def first
           to_s[1..].to_i
         end

@@ -30,7 +30,7 @@ module Castellan
         @columns = {}
         @joins = []
         joined = values.select { |value| joins?(adapter, value.path) }
-        join(adapter, joined) { |key, index| reach == :page ? "castellan_rows.castellan_c#{index}" : adapter.qualified(key) }
+        join(adapter, joined) { |key, index| reach == :page ? "castellan_rows.castellan_c#{index}" : adapter.types.qualified(key) }
         @text = @joins.join(" ").freeze
         @columns.freeze
         freeze
@@ -81,7 +81,7 @@ module Castellan
         first = @first_rows.call(association)
         ends.each { |value| @columns[value.index] = "castellan_j#{number}.castellan_v#{value.index}" }
         list = ["#{first.key} AS castellan_k", *ends.map { |value| "#{value.sql} AS castellan_v#{value.index}" },
-                *keys.map.with_index { |key, index| "#{association.adapter.qualified(key)} AS castellan_o#{index}" }]
+                *keys.map.with_index { |key, index| "#{association.adapter.types.qualified(key)} AS castellan_o#{index}" }]
         first.sql(list.join(", "), (@reach == :page && "SELECT #{owner} FROM castellan_rows") || nil)
       end
     end

@@ -27,7 +27,6 @@ module Castellan
 
       module_function
 
-      # @return [String]
       def text(value)
         return ::ActiveSupport::JSON.encode(in_utc(value)) if defined?(::ActiveSupport::JSON)
 

@@ -22,13 +22,13 @@ module Castellan
       # @param scopes [ViewerScopes]
       def initialize(definition, adapter, sort, scopes)
         @adapter = adapter
-        @keys = adapter.keys || [*definition.id_column]
+        @keys = adapter.scopes.keys || [*definition.id_column]
         direction = sort.empty? ? :asc : sort.last.last
         sort += (@keys - sort.map(&:first)).map { |key| [key, direction] }
         @terms = sort.map do |key, towards|
           by = Resource::ColumnPath.new(key.to_s, Array(key)[0..-2], Array(key).last, nil)
           Term.new(ComparedColumn.new(definition, adapter, by, scopes), by, towards,
-                   !@keys.include?(by.key) && (!by.own? || adapter.nullable?(by.column)))
+                   !@keys.include?(by.key) && (!by.own? || adapter.types.nullable?(by.column)))
         end
       end
 
@@ -102,11 +102,11 @@ module Castellan
       end
 
       def literal(value)
-        @adapter.literal(value)
+        @adapter.types.literal(value)
       end
 
       def stored_kind(term)
-        kind = @adapter.at(term.by.path).kind(term.by.column)
+        kind = @adapter.at(term.by.path).types.kind(term.by.column)
         kind == :decimal ? :float : kind
       end
 

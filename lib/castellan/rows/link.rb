@@ -57,7 +57,6 @@ module Castellan
         new(edge, adapter, id_column, own_rows: own_rows) if edge.data
       end
 
-      # @param edge [Plan::Node::Edge]
       # @return [String, nil] why the edge's links cannot be read as rows; nil for polymorphic links, edges
       #   without linkage and composite keys, which are checked elsewhere
       def self.reason(edge, adapter, id_column)
@@ -92,7 +91,6 @@ module Castellan
         SELECTS.include?(kind)
       end
 
-      # @return [Boolean]
       def stable?
         association.stable?
       end
@@ -129,7 +127,7 @@ module Castellan
 
       def write
         case kind
-        when :foreign_key then @expressions = [Correlated.column(@adapter.qualified(association.owner_key))]
+        when :foreign_key then @expressions = [Correlated.column(@adapter.types.qualified(association.owner_key))]
         when :one then @expressions = [one]
         when :grouped then @expressions = [Correlated.new(association.owner_key, @adapter.dialect.group(ids_sql))]
         when :pairs then write_pairs
@@ -140,7 +138,7 @@ module Castellan
 
       def write_pairs
         @pairs_sql = among(listing("#{@parent_column}, #{@related}"))
-        return unless @adapter.integer?(@id_column) && association.adapter.integer?(@related_id)
+        return unless @adapter.types.integer?(@id_column) && association.adapter.types.integer?(@related_id)
 
         columns = "#{@parent_column} AS castellan_parent, #{@related} AS castellan_related"
         @lists_sql = association.adapter.dialect.lists(among(listing(columns)))
@@ -170,26 +168,30 @@ module Castellan
 
       def groups?
         target = association.adapter
-        @adapter.dialect.groups_links? && target.same_database?(@adapter) && target.commaless?(@related_id)
+        @adapter.dialect.groups_links? && target.same_database?(@adapter) && commaless?(target)
+      end
+
+      def commaless?(target)
+        target.types.integer?(@related_id) || target.types.database_type(@related_id) == "uuid"
       end
 
       def ids_sql
         return listing("#{@related} AS castellan_id") if @statement
 
-        "SELECT #{association.adapter.quote(@related_id)} AS castellan_id FROM (#{@lazy.whole_sql})"
+        "SELECT #{association.adapter.types.quote(@related_id)} AS castellan_id FROM (#{@lazy.whole_sql})"
       end
 
       def among(sql)
-        OwnerKey.replace_comparison(sql) { |column| association.adapter.dialect.among(column, @adapter.database_type(@id_column)) }
+        OwnerKey.replace_comparison(sql) { |column| association.adapter.dialect.among(column, @adapter.types.database_type(@id_column)) }
       end
 
       # Runs the lazy statement for each parent with `LATERAL`, so that its LIMIT applies to each.
       def lateral_sql
-        id = @adapter.quote(@id_column)
-        key = @adapter.quote(association.owner_key)
-        owners = "SELECT #{id} AS castellan_id, #{key} AS castellan_key FROM #{@adapter.table_sql} " \
-                 "WHERE #{@adapter.dialect.among(id, @adapter.database_type(@id_column))}"
-        related = association.adapter.quote(@related_id)
+        id = @adapter.types.quote(@id_column)
+        key = @adapter.types.quote(association.owner_key)
+        owners = "SELECT #{id} AS castellan_id, #{key} AS castellan_key FROM #{@adapter.types.table} " \
+                 "WHERE #{@adapter.dialect.among(id, @adapter.types.database_type(@id_column))}"
+        related = association.adapter.types.quote(@related_id)
         "SELECT castellan_owners.castellan_id, castellan_related.#{related} FROM (#{owners}) castellan_owners " \
           "CROSS JOIN LATERAL (#{OwnerKey.replace(@lazy.whole_sql, "castellan_owners.castellan_key")}) castellan_related"
       end
@@ -212,12 +214,12 @@ module Castellan
           @edge = edge
           @adapter = adapter
           @association = adapter.association(edge.relationship.association_name)
-          @expressions = [association.type_column, association.owner_key].map { |column| Correlated.column(adapter.qualified(column)) }
+          columns = [association.type_column, association.owner_key]
+          @expressions = columns.map { |column| Correlated.column(adapter.types.qualified(column)) }
           @kinds = edge.relationship.kinds.map { |kind| association.type_name(kind) }.freeze
           freeze
         end
 
-        # @return [Symbol]
         def kind
           :polymorphic
         end
@@ -235,7 +237,6 @@ module Castellan
         # @param parents [Array<Object>] the parents' ids
         # @param types [Array<String, nil>] one for each parent
         # @param ids [Array<Object, nil>] one for each parent
-        # @param scopes [ViewerScopes]
         # @return [Array<Array(Object, Object, Integer)>] parent id, related id and type position
         # @raise [ConfigurationError] for a type without a resource
         def rows(parents, types, ids, scopes)
@@ -252,7 +253,7 @@ module Castellan
         end
 
         def scoped?(definition)
-          @adapter.related(definition.model).scoped?
+          @adapter.related(definition.model).scopes.hide_rows?
         end
 
         def hide(rows, kind, found, scopes)
@@ -260,8 +261,8 @@ module Castellan
           return unless scoped?(definition) || scopes.of(definition, @adapter)
 
           related = @adapter.related(definition.model)
-          chosen = related.by_ids(scopes.narrow(definition, related), rows.map { |row| row[1] }.uniq, definition.id_column)
-          there = related.ids(chosen, definition.id_column).to_h { |id| [id, true] }
+          chosen = related.scopes.by_ids(scopes.narrow(definition, related), rows.map { |row| row[1] }.uniq, definition.id_column)
+          there = related.scopes.ids(chosen, definition.id_column).to_h { |id| [id, true] }
           found.reject! { |row| row.last == kind && !there[row[1].to_s] }
         end
       end

@@ -64,13 +64,11 @@ module Castellan
         @links = Array.new(node_reader.links.size)
       end
 
-      # @param ids [Array<Object>, Ids::List]
       def prefetch(ids)
-        @prefetched = ask(ids)
+        @prefetched = query_links(ids)
         @expected = ids.size
       end
 
-      # @param rows [Array<Array>, PG::Result]
       # @return [Array<Object, nil>] one for each edge; nil until its query has run
       def of(rows)
         @rows = rows
@@ -83,17 +81,19 @@ module Castellan
 
       # If some rows are missing, the prefetched links may belong to them: drops these and queries again.
       def missing
-        @prefetched&.each(&:drop)
-        ask(@rows.is_a?(Array) ? ColumnValues.ids(@rows, 0) : Ids::List.of(@rows) || ColumnValues.ids(@rows, 0)) if @node_reader.selects?
+        @prefetched&.each(&:discard)
+        return unless @node_reader.selects?
+
+        query_links((Ids::List.of(@rows) unless @rows.is_a?(Array)) || ColumnValues.ids(@rows, 0))
       end
 
-      def ask(ids)
-        asked = []
+      def query_links(ids)
+        queries = []
         @node_reader.links.each_with_index do |link, index|
           query = query(index, link, ids) if link&.select?
-          asked << query if query
+          queries << query if query
         end
-        asked
+        queries
       end
 
       def query(index, link, ids)
@@ -101,13 +101,13 @@ module Castellan
       end
 
       def pairs(index, link, ids)
-        return nothing { lead(index, link, Plan::RowSet::Pairs.new(NOTHING, 0, 1)) } if ids.empty?
+        return nothing { follow(index, link, Plan::RowSet::Pairs.new(NOTHING, 0, 1)) } if ids.empty?
 
         lists = link.lists_sql(ids.size)
         text = lists || link.pairs_sql(ids.size)
         kept = @reader.kept?(link.edge)
-        @reading.ask(Reading::Query.new(link.association.adapter, text, ids, kept, kept && link.indexed) { |rows|
-          lead(index, link, lists ? Plan::RowSet::Lists.new(rows) : Plan::RowSet::Pairs.new(rows, 0, 1))
+        @reading.add(Reading::Query.new(link.association.adapter, text, ids, kept, kept && link.indexed) { |rows|
+          follow(index, link, lists ? Plan::RowSet::Lists.new(rows) : Plan::RowSet::Pairs.new(rows, 0, 1))
         })
       end
 
@@ -117,7 +117,7 @@ module Castellan
         return nothing { own_links(index, link, child, NOTHING) } if ids.empty?
 
         kept = @reader.kept?(child.node) && @reader.kept?(link.edge)
-        @reading.ask(Reading::Query.new(child.adapter, child.own_rows_sql(link, ids.size), ids, kept, kept && link.indexed) { |rows|
+        @reading.add(Reading::Query.new(child.adapter, child.own_rows_sql(link, ids.size), ids, kept, kept && link.indexed) { |rows|
           own_links(index, link, child, rows)
         })
       end
@@ -128,20 +128,20 @@ module Castellan
       end
 
       def in_row(index, link)
-        return lead(index, link, @node_reader.in_column(index)) unless link.kind == :polymorphic
+        return follow(index, link, @node_reader.in_column(index)) unless link.kind == :polymorphic
 
         columns = [0, *@node_reader.positions(index)].map { |position| ColumnValues.column(@rows, position) }
         found = link.rows(*columns, @reading.scopes)
         @links[index] = @reader.of_several_types(link.edge, found, @reading)
       end
 
-      def lead(index, link, found)
+      def follow(index, link, found)
         @links[index] = found
         visible = visible(link)
         return unless link.edge.node || visible
 
         ids = related_ids(link, found)
-        return ask_visible(index, link, ids, visible) unless link.edge.node
+        return query_visible(index, link, ids, visible) unless link.edge.node
         return @reader.by_ids(link.edge.node, ids, @reading) unless link.may_dangle? || visible
 
         @reader.by_ids(link.edge.node, ids, @reading) { |related| drop(index, link, ids, related.rows) }
@@ -153,14 +153,14 @@ module Castellan
       end
 
       # For related rows that are not included.
-      def ask_visible(index, link, ids, visible)
+      def query_visible(index, link, ids, visible)
         return if ids.empty?
 
         definition = link.edge.relationship.definition
         adapter = link.association.adapter.related(definition.model)
         column = definition.id_column
-        sql = adapter.select_by_ids_sql(adapter.qualified(column), column, nil, visible.condition)
-        @reading.ask(Reading::Query.new(adapter, sql, ids) { |rows| drop(index, link, ids, rows) })
+        sql = adapter.scopes.select_by_ids_sql(adapter.types.qualified(column), column, nil, visible.condition)
+        @reading.add(Reading::Query.new(adapter, sql, ids) { |rows| drop(index, link, ids, rows) })
       end
 
       # With a viewer's scope the number of rows proves nothing, because several rows may have one id.
@@ -184,7 +184,7 @@ module Castellan
       end
 
       def grouped_ids(link, position)
-        return Ids::List.in_column(@rows, position) if link.association.adapter.integer?(link.edge.relationship.definition.id_column)
+        return Ids::List.in_column(@rows, position) if link.association.adapter.types.integer?(link.edge.relationship.definition.id_column)
 
         ColumnValues.ids(@rows, position).uniq.join(",").split(",").uniq
       end

@@ -42,7 +42,7 @@ module Castellan
       # @return [String, nil] why rows cannot read the column; nil if they can
       def self.of_path(adapter, path, column, as_stored: false)
         broken = broken_path(adapter, path) and return broken
-        reason = adapter.at(path).record_reason(column) unless as_stored
+        reason = adapter.at(path).types.record_reason(column) unless as_stored
         "#{reason}; #{AS_STORED}" if reason
       end
 
@@ -58,7 +58,6 @@ module Castellan
         nil
       end
 
-      # @param code [Method, UnboundMethod, Proc, nil]
       # @return [String] its source location, as in " (app/models/user.rb:12)"; empty if Ruby has none
       def self.place(code)
         path, line = code&.source_location
@@ -72,7 +71,8 @@ module Castellan
 
       # @return [Array<String>]
       def to_a
-        [composite_key, *@node.members.map { |member| of_attribute(member.attribute) }, *@node.edges.map { |edge| of_edge(edge) },
+        [@adapter.dialect.reason, composite_key,
+         *@node.members.map { |member| of_attribute(member.attribute) }, *@node.edges.map { |edge| of_edge(edge) },
          *@node.asides.map { |aside| of_aside(aside) }].compact
       end
 
@@ -113,8 +113,8 @@ module Castellan
 
       # A reader that the model overrides applies to the columns of a block too.
       def of_block(label, computed)
-        column = computed.columns.find { |name| @adapter.columns.include?(name) && @adapter.record_reason(name) } or return
-        "#{label}: its block reads #{column}: #{@adapter.record_reason(column)}"
+        column = computed.columns.find { |name| @adapter.columns.include?(name) && @adapter.types.record_reason(name) } or return
+        "#{label}: its block reads #{column}: #{@adapter.types.record_reason(column)}"
       end
 
       def beyond_tables(attribute)
@@ -131,7 +131,7 @@ module Castellan
 
         return if attribute.as_stored
 
-        reason = @adapter.record_reason(column)
+        reason = @adapter.types.record_reason(column)
         "#{attribute.name}: #{reason}; #{AS_STORED}" if reason
       end
 

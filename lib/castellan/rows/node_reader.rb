@@ -74,7 +74,7 @@ module Castellan
         @joined = %i[unique all page].to_h { |reach| [reach, joined(reach)] }.freeze
         @lists = %i[unique all].to_h { |reach| [reach, joined_list(reach)] }.freeze
         @page = page_parts.freeze
-        keep_by_ids if adapter.constant_by_ids?
+        keep_by_ids if adapter.scopes.constant_by_ids?
         @steady = coders.map { |coder| coder unless coder == :datetime }.freeze
         @changing = @steady.each_index.reject { |index| @steady[index] }.freeze
         @kept[node] = self
@@ -160,7 +160,7 @@ module Castellan
       end
 
       def by_ids(condition = nil)
-        sql { |list, joins| adapter.select_by_ids_sql(list, node.definition.id_column, joins, condition) }
+        sql { |list, joins| adapter.scopes.select_by_ids_sql(list, node.definition.id_column, joins, condition) }
       end
 
       def keep_by_ids
@@ -175,11 +175,11 @@ module Castellan
 
       # The coder of a time depends on the time zone.
       def coder(index)
-        @ends[index].coder(node.columns[index].name)
+        @ends[index].types.coder(node.columns[index].name)
       end
 
       def expression(column)
-        return Correlated.column(adapter.column_sql(column.name)) if column.own?
+        return Correlated.column(adapter.types.sql(column.name)) if column.own?
 
         Correlated.path(adapter, column.path, column.name, visible_along(column))
       end
@@ -206,7 +206,7 @@ module Castellan
       # Subqueries get an alias: PostgreSQL would otherwise name the result like the subquery's column, which
       # would hide the row's column of that name in the scope's ORDER BY.
       def listed(expression, index)
-        expression.column? ? expression.text : "#{expression.within(adapter.qualified(expression.key))} AS castellan_c#{index}"
+        expression.column? ? expression.text : "#{expression.within(adapter.types.qualified(expression.key))} AS castellan_c#{index}"
       end
 
       def further(expression)
@@ -220,7 +220,7 @@ module Castellan
       # The values that a join may read: the ends of paths without scopes of resources, and ids of has_one links.
       def joined_values
         columns = node.columns.each_with_index.filter_map do |column, index|
-          JoinedPaths::Value.new(column.path, adapter.at(column.path).column_sql(column.name), index) unless column.own? || along(column)
+          JoinedPaths::Value.new(column.path, adapter.at(column.path).types.sql(column.name), index) unless column.own? || along(column)
         end
         columns + links.each_with_index.filter_map do |link, index|
           JoinedPaths::Value.new([link.association.name], link.related, @positions[index].first) if link && link.kind == :one
@@ -249,7 +249,7 @@ module Castellan
       def joins?(reach)
         columns = joined(reach).columns
         columns.any? && @expressions.each_with_index.none? do |expression, index|
-          columns[index].nil? && expression.hides?(adapter.table_sql)
+          columns[index].nil? && expression.hides?(adapter.types.table)
         end
       end
 
@@ -272,7 +272,7 @@ module Castellan
 
       # @return [Array<String>] the SQL before the statement, the SELECT list, and the SQL after it
       def parts(expressions)
-        return wrapped(expressions) if expressions.any? { |expression| expression.hides?(adapter.table_sql) }
+        return wrapped(expressions) if expressions.any? { |expression| expression.hides?(adapter.types.table) }
 
         ["", expressions.each_with_index.map { |expression, index| listed(expression, index) }.join(", "), ""]
       end
@@ -290,7 +290,7 @@ module Castellan
       # The columns that {#outer} reads.
       def inner(expressions)
         expressions.each_with_index.map { |expression, index|
-          "#{expression.column? ? expression.text : adapter.qualified(expression.key)} AS castellan_c#{index}"
+          "#{expression.column? ? expression.text : adapter.types.qualified(expression.key)} AS castellan_c#{index}"
         }.join(", ")
       end
     end

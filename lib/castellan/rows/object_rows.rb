@@ -23,7 +23,7 @@ module Castellan
       end
 
       # @return [Boolean] whether the object is {Records}
-      def scope?(object)
+      def own?(object)
         object.is_a?(Records)
       end
 
@@ -38,7 +38,7 @@ module Castellan
       end
 
       # @return [nil] records are loaded already
-      def scope_reason(_scope)
+      def reason(_scope)
         nil
       end
 
@@ -47,16 +47,17 @@ module Castellan
         nil
       end
 
-      # @return [Boolean] false, because there is no connection
-      def unreachable?(_error)
-        false
-      end
-
       # @param object [Class, nil] the model of related records
       # @return [Object] an adapter
       def related(object)
         object ? Rows.for(object) : self
       end
+
+      # @return [ObjectRows] itself
+      def types = self
+
+      # @return [ObjectRows] itself
+      def scopes = self
 
       # @return [Boolean] true: the id is what the reader returns
       def identifies?(_column)
@@ -68,8 +69,6 @@ module Castellan
         false
       end
 
-      # @param plan [Plan::FetchPlan]
-      # @param records [Records]
       # @return [Plan::RowSet]
       def fetch(plan, records, viewer: nil, scopes: ViewerScopes.new(viewer))
         plan.derive([:reader, nil]) { Reader.new(plan, self) }.call(records, viewer: viewer, scopes: scopes)
@@ -91,21 +90,17 @@ module Castellan
       #
       # Plain objects need no loading.
       class Instances
-        # @param records [Array<Object>]
-        # @param name [Symbol]
         # @return [Array<Object>] one value for each record
         def read(records, name)
           records.map { |record| value(record, name) }
         end
 
-        # @param records [Array<Object>]
         # @param name [Symbol] a column
         # @return [Array<Object>] the values as stored, without the model's readers, if loaded
         def stored(records, name)
           records.map { |record| stored_value(record, name) }
         end
 
-        # @param records [Array<Object>]
         # @return [#column, nil] reads whole columns of records that are all of one model; nil to read value by value
         def columns(_records)
           nil

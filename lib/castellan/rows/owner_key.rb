@@ -49,7 +49,6 @@ module Castellan
         sql[COMPARISON, 1] if sql.scan(LITERAL).size == 1
       end
 
-      # @return [Boolean]
       def in?(sql)
         LITERAL.match?(sql)
       end

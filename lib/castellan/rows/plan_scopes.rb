@@ -23,7 +23,6 @@ module Castellan
         # up by its name, which loads it if it is autoloaded; a resource of `Employee` with another name must be
         # loaded at boot, or named by a relationship.
         # @param definition [Resource::Definition, nil] a definition of the model where the path begins
-        # @param path [Array<Symbol>]
         # @return [Array<Resource::Definition, nil>] one for each step
         # @raise [DeclarationError] if several resources of one model have scopes and no relationship picks one
         def resources_along(definition, adapter, path, location: nil)
@@ -92,7 +91,6 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean]
       def any?
         @definitions.any?
       end
@@ -104,7 +102,6 @@ module Castellan
       end
 
       # Calls every scope of the plan, so that their errors are raised before any query.
-      # @param scopes [ViewerScopes]
       # @return [Array<String>] their SQL
       def sql(scopes)
         @definitions.map { |definition| scopes.of(definition, @adapter)&.subquery || "all" }

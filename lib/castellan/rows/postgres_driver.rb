@@ -12,7 +12,6 @@ module Castellan
     #
     # A statement takes at most one bound value: the list of ids.
     module PostgresDriver
-      LOOSE_COLLATIONS = "SELECT collname FROM pg_catalog.pg_collation WHERE NOT collisdeterministic"
       TEXTS = PG::TypeMapAllStrings.new.freeze
       INTEGER_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::Integer.new.freeze).freeze
       TEXT_IDS = PG::TextEncoder::Array.new(elements_type: PG::TextEncoder::String.new.freeze).freeze
@@ -28,8 +27,6 @@ module Castellan
 
       module_function
 
-      # @param connection [PG::Connection]
-      # @param ids [Array<Integer, String>, nil]
       # @param prepared [Boolean] whether the SQL is one of few that repeat
       # @param indexed [Boolean] whether an index finds the rows of one id
       # @return [PG::Result]
@@ -53,7 +50,6 @@ module Castellan
         sql.bytesize <= LONGEST && (ids.nil? || ids.size <= (indexed ? MOST_IDS : MANY_IDS))
       end
 
-      # @param result [PG::Result]
       # @return [PG::Result] the same, with all values as strings whatever the connection's type map is
       def texts(result)
         result.type_map = TEXTS
@@ -86,7 +82,6 @@ module Castellan
         # The time limit, in seconds, for cancelling and reading the remaining results together.
         SECONDS = 1.0
 
-        # @param connection [PG::Connection]
         # @yieldparam answers [InterruptedConnection] returns the remaining results
         # @yieldreturn [Boolean] whether all results were read
         def self.recover(connection, &drain)

@@ -42,7 +42,6 @@ module Castellan
         Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
       end
 
-      # @param node [Plan::Node]
       # @return [Object] the node's adapter
       def adapter_of(node)
         @adapters.fetch(node)
@@ -60,7 +59,6 @@ module Castellan
       end
 
       # Queues the query for a node's rows by ids, or loads its records if rows are not sufficient.
-      # @param ids [Array<Object>]
       # @yieldparam table [Plan::RowSet::Table] the table, after its rows were read
       def by_ids(node, ids, reading, &found)
         return by_records(node, ids, reading, &found) if @models[node]
@@ -71,10 +69,10 @@ module Castellan
         linkage = linkage(reader, reading)
         condition = condition(node, reading)
         sql = reader.by_ids_sql(ids.size, condition)
-        reading.ask(Reading::Query.new(reader.adapter, sql, ids, condition.nil? && reader.by_ids_kept?, reader.by_key?) { |rows|
+        reading.add(Reading::Query.new(reader.adapter, sql, ids, condition.nil? && reader.by_ids_kept?, reader.by_key?) { |rows|
           fill(reader, rows, reading, linkage, &found)
         })
-        linkage.prefetch(ids) if reader.by_key? && reader.selects? && reader.adapter.overlaps?
+        linkage.prefetch(ids) if reader.by_key? && reader.selects? && reader.adapter.dialect.overlaps?
       end
 
       # Queues the related rows of a polymorphic relationship.
@@ -94,32 +92,28 @@ module Castellan
 
       # Reads columns and links that records have not loaded, by ids, in one statement.
       # @param node [Plan::Node] a node of these columns and links alone
-      # @yieldparam rows [Array<Array>, PG::Result]
       # @yieldparam links [Array<Object>] see {Plan::RowSet::Table}
       # @yieldparam coders [Array<Symbol, nil>]
       def part(node, adapter, ids, reading)
         reader = NodeReader.new(node, adapter, @kept, @models, @scopes, reading.scopes)
         rows = NOTHING
-        reading.ask(Reading::Query.new(adapter, reader.by_ids_sql(ids.size), ids) { |found| rows = found }) unless ids.empty?
+        reading.add(Reading::Query.new(adapter, reader.by_ids_sql(ids.size), ids) { |found| rows = found }) unless ids.empty?
         reading.run
         links = links(reader, rows, reading)
         reading.run
         yield rows, links, reader.coders
       end
 
-      # @param node [Plan::Node]
       # @return [NodeReader]
       def reader(node, reading)
         @kept[node] || NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes, reading.scopes)
       end
 
-      # @param column [Plan::Column]
       # @return [Array<Resource::Definition, nil>, nil] see {PlanScopes#along}
       def along(column)
         @scopes.along(column)
       end
 
-      # @param part [Plan::Node, Plan::Node::Edge]
       # @return [Boolean] whether its SQL is the same in every request
       def kept?(part)
         @kept.key?(part)
@@ -168,7 +162,7 @@ module Castellan
 
       # Ids of several types are read from one column, which may be a string.
       def key_values(node, ids)
-        adapter_of(node).integer?(node.definition.id_column) ? Ids.integers(ids) : ids.map(&:to_s)
+        adapter_of(node).types.integer?(node.definition.id_column) ? Ids.integers(ids) : ids.map(&:to_s)
       end
 
       def place(node, adapter)
@@ -183,14 +177,14 @@ module Castellan
 
       # Whether the rows need no statement built from the scope.
       def given?(scope)
-        scope.is_a?(Records) || chosen?(scope) || @models[@plan.root] || @adapter.scope_reason(scope)
+        scope.is_a?(Records) || chosen?(scope) || @models[@plan.root] || @adapter.scopes.reason(scope)
       end
 
       def given(scope, reading)
         root = @plan.root
         if scope.is_a?(Records) then records(root, scope.to_a, reading)
         elsif chosen?(scope) then by_ids(root, scope.ids, reading)
-        else records(root, @adapter.load(scope), reading)
+        else records(root, @adapter.scopes.load(scope), reading)
         end
         reading.run
       end
@@ -201,8 +195,8 @@ module Castellan
         scope = scope.relation if scope.is_a?(Ids::Chosen)
         @adapter.session do |session|
           reader = @kept[@plan.root] || reader(@plan.root, reading)
-          statement = reader.sql(@adapter.extent(scope), joinable: @adapter.joinable?(scope)) do |list, joins|
-            @adapter.select_sql(scope, list, joins)
+          statement = reader.sql(@adapter.scopes.extent(scope), joinable: @adapter.scopes.joinable?(scope)) do |list, joins|
+            @adapter.scopes.select_sql(scope, list, joins)
           end
           linkage = linkage(reader, reading) if reader.links.any?
           fill(reader, session.rows(statement, nil, kept: true), reading, linkage)
@@ -211,7 +205,7 @@ module Castellan
       end
 
       def by_records(node, ids, reading)
-        found = ids.empty? ? ids : adapter_of(node).load_by_ids(ids, node.definition.id_column, condition(node, reading))
+        found = ids.empty? ? ids : adapter_of(node).scopes.load_by_ids(ids, node.definition.id_column, condition(node, reading))
         table = records(node, found, reading)
         yield table if block_given?
       end

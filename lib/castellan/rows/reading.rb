@@ -4,7 +4,7 @@ module Castellan
   module Rows
     # Holds the state of one run of a plan: the viewer, the tables read so far and the waiting queries.
     #
-    #   reading.ask(Reading::Query.new(adapter, sql, [1, 2]) { |rows| … })
+    #   reading.add(Reading::Query.new(adapter, sql, [1, 2]) { |rows| … })
     #   reading.run    # sends the waiting queries, and those that their blocks add
     #
     # Queries that wait at the same time are independent, so those of one database share a round trip: a
@@ -19,14 +19,14 @@ module Castellan
         @viewer = viewer
         @scopes = scopes
         @tables = {}.compare_by_identity
-        @asked = []
+        @waiting = []
         @here = {}.compare_by_identity
       end
 
       # @param query [Query] runs in {#run}
       # @return [Query]
-      def ask(query)
-        @asked << query
+      def add(query)
+        @waiting << query
         query
       end
 
@@ -34,41 +34,41 @@ module Castellan
       # @param adapter [Object] the adapter of the session
       # @param session [Object, nil] a session that the caller holds
       def run(adapter = nil, session = nil)
-        return if @asked.empty?
-        return answer if @session
+        return if @waiting.empty?
+        return read_waiting if @session
 
-        @lead = adapter || @asked.first.adapter
+        @first = adapter || @waiting.first.adapter
         @here.clear
-        session ? hold(session) : @lead.session { |leased| hold(leased) }
+        session ? with(session) : @first.session { |leased| with(leased) }
       end
 
       private
 
-      def hold(session)
+      def with(session)
         @session = session
-        answer
+        read_waiting
       ensure
         @session = nil
       end
 
-      def answer
-        until @asked.empty?
-          asked = @asked
-          @asked = []
-          asked.all? { |query| here?(query.adapter) } ? @session.answer(asked) : apart(asked)
-          asked.each(&:use)
+      def read_waiting
+        until @waiting.empty?
+          queries = @waiting
+          @waiting = []
+          queries.all? { |query| here?(query.adapter) } ? @session.read(queries) : read_apart(queries)
+          queries.each(&:deliver)
         end
       end
 
-      def apart(asked)
-        here, elsewhere = asked.partition { |query| here?(query.adapter) }
-        @session.answer(here)
-        elsewhere.each { |query| query.adapter.session { |session| session.answer([query]) } }
+      def read_apart(queries)
+        here, elsewhere = queries.partition { |query| here?(query.adapter) }
+        @session.read(here)
+        elsewhere.each { |query| query.adapter.session { |session| session.read([query]) } }
       end
 
       # Memoized, because a model looks for its connection's name in every superclass.
       def here?(adapter)
-        @here.fetch(adapter) { @here[adapter] = adapter.equal?(@lead) || @lead.shares?(adapter) }
+        @here.fetch(adapter) { @here[adapter] = adapter.equal?(@first) || @first.same_database?(adapter) }
       end
 
       # Holds one SELECT that a {Reading} sends: its SQL, its ids, and the block that receives its rows.
@@ -83,24 +83,23 @@ module Castellan
         # @return [Array<Array>, PG::Result, nil] nil until the query has run
         attr_accessor :rows
 
-        # @yieldparam rows [Array<Array>, PG::Result]
-        def initialize(adapter, sql, ids, kept = false, indexed = false, &use) # rubocop:disable Style/OptionalBooleanParameter -- a Hash less
+        def initialize(adapter, sql, ids, kept = false, indexed = false, &receive) # rubocop:disable Style/OptionalBooleanParameter -- a Hash less
           @adapter = adapter
           @sql = sql
           @ids = ids
           @kept = kept
           @indexed = indexed
-          @use = use
+          @receive = receive
         end
 
         # Calls the block with the rows.
-        def use
-          @use&.call(rows)
+        def deliver
+          @receive&.call(rows)
         end
 
         # Discards the block, so that the rows are ignored.
-        def drop
-          @use = nil
+        def discard
+          @receive = nil
         end
       end
     end

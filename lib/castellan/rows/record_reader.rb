@@ -19,7 +19,7 @@ module Castellan
         @width = node.columns.size
         @rows, @coders = @values.rows(stored_names) || [Array.new(records.size) { Array.new(@width) }, Array.new(@width)]
         @computed = {}
-        @asked = []
+        @unloaded = []
         @retyped = {}
       end
 
@@ -27,7 +27,7 @@ module Castellan
       def table
         read_members
         links = RecordLinks.new(@reader, @node, @records, @values.ids, @reading).to_a
-        ask(links) if @asked.any? || unread(links).any?
+        read_unloaded(links) if @unloaded.any? || unread(links).any?
         Plan::RowSet::Table.new(node: @node, rows: @rows, coders: @coders, links: links, computed: @computed, asides: asides,
                                 retype: method(:retyped))
       end
@@ -81,7 +81,7 @@ module Castellan
 
       def path(attribute, position, index)
         values = walk(attribute, position, load: !rows?(attribute))
-        return @asked << [position, index] unless values
+        return @unloaded << [position, index] unless values
 
         coder = JSONValue.coder(values)
         coder ? fill(position, values, coder) : compute(index, values)
@@ -112,11 +112,11 @@ module Castellan
       end
 
       # Reads by ids what is not loaded: columns at the end of paths, and links.
-      def ask(links)
+      def read_unloaded(links)
         unread = unread(links)
         edges = @node.edges.values_at(*unread)
         part = Plan::Node.new(definition: @node.definition, path: @node.path, members: [], edges: edges,
-                              columns: [@node.columns.first, *@asked.map { |position, _| @node.columns[position] }])
+                              columns: [@node.columns.first, *@unloaded.map { |position, _| @node.columns[position] }])
         @reader.part(part, @adapter, @values.ids.uniq, @reading) do |rows, found, coders|
           take_columns(rows, coders)
           found = found.map { |link| link.is_a?(Plan::RowSet::InColumn) ? in_column(link, rows) : link }
@@ -125,11 +125,11 @@ module Castellan
       end
 
       def take_columns(rows, coders)
-        @asked.each.with_index(1) do |(position, index), asked|
-          values = aligned(rows, asked)
-          next compute(index, typed(position, values)) unless coders[asked]
+        @unloaded.each.with_index(1) do |(position, index), place|
+          values = aligned(rows, place)
+          next compute(index, typed(position, values)) unless coders[place]
 
-          fill(position, values, coders[asked])
+          fill(position, values, coders[place])
           @retyped[position] = -> { typed(position, values) }
         end
       end
@@ -137,7 +137,7 @@ module Castellan
       def typed(position, values)
         column = @node.columns[position]
         at = @adapter.at(column.path)
-        values.map { |value| at.cast(column.name, value) }
+        values.map { |value| at.types.cast(column.name, value) }
       end
 
       def in_column(link, rows)

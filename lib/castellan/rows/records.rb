@@ -34,20 +34,17 @@ module Castellan
       # @return [Array<Object>]
       attr_reader :to_a
 
-      # @param list [Array<Object>]
       # @param single [Boolean] whether the document is of a single resource
       def initialize(list, single: false)
         @to_a = list
         @single = single
       end
 
-      # @param records [Array<Object, nil>]
       # @return [Records] these records, without nil
       def only(records)
         Records.new(records.compact, single: single?)
       end
 
-      # @return [Boolean]
       def single?
         @single
       end

@@ -14,14 +14,12 @@ module Castellan
       LIMIT = 500
       private_constant :LIMIT
 
-      # @param adapter [ActiveRecordRows, SequelRows]
       def initialize(adapter)
         @adapter = adapter
         @kept = BoundedCache.new(limit: LIMIT)
         freeze
       end
 
-      # @param sql [String]
       # @return [Array<String>, String] the tables, or the reason why they are not certain
       def call(sql)
         words = SqlWords.new(sql, postgres: @adapter.dialect.name == :postgres)
@@ -37,9 +35,9 @@ module Castellan
       private
 
       def find(sql, words)
-        return "the database is neither PostgreSQL nor SQLite" if @adapter.dialect.name == :other
+        return @adapter.dialect.reason if @adapter.dialect.reason
 
-        @adapter.catalog_session do |session|
+        @adapter.session("SCHEMA") do |session|
           next Postgres.new(session).call(sql, words) if @adapter.dialect.name == :postgres
 
           session.raw { |raw| Sqlite.new(raw).call(sql, words) }
@@ -85,8 +83,6 @@ module Castellan
           @session = session
         end
 
-        # @param sql [String]
-        # @param words [SqlWords]
         # @return [Array<String>, String] the tables, or the reason why they are not certain
         def call(sql, words)
           called = called(FUNCTIONS, words.calls) || called(ROW_FUNCTIONS, words.names.map(&:last)) ||
@@ -160,15 +156,12 @@ module Castellan
         OWN = %w[json_each json_tree].freeze
         private_constant :READ, :FUNCTION, :KINDS, :UNSAFE, :CLOCK, :OWN
 
-        # @param raw [SQLite3::Database]
         def initialize(raw)
           @raw = raw
           @reads = []
           @functions = []
         end
 
-        # @param sql [String]
-        # @param words [SqlWords]
         # @return [Array<String>, String] the tables, or the reason why they are not certain
         def call(sql, words)
           internal = words.names.flatten.find { |name| name.start_with?("sqlite_") } # also read to find table-valued functions

@@ -19,24 +19,21 @@ module Castellan
         freeze
       end
 
-      # @param scope_sql [String]
       # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
       # @return [Array<String>, nil]
       def call(scope_sql, further = [])
         return unless @known
 
-        found = statements(scope_sql, further).map { |sql| @adapter.statement_tables(sql) }
+        found = statements(scope_sql, further).map { |sql| @adapter.scopes.statement_tables(sql) }
         found.flatten.uniq if found.all?(Array)
       end
 
-      # @param scope_sql [String]
-      # @param further [Array<String>]
       # @return [String, nil] why {#call} returns nil; nil if the statements are certain
       def reason(scope_sql, further = [])
         return @elsewhere if @elsewhere
 
         statements(scope_sql, further).each do |sql|
-          found = @adapter.statement_tables(sql)
+          found = @adapter.scopes.statement_tables(sql)
           return "#{found}: #{sql}" unless found.is_a?(Array)
         end
         nil
@@ -53,7 +50,7 @@ module Castellan
         @known &&= !opaque?(node, adapter) && here?(adapter)
         return unless @known
 
-        @fixed << "SELECT 1 FROM #{adapter.table_sql}"
+        @fixed << "SELECT 1 FROM #{adapter.types.table}"
         node.columns.each { |column| walk(adapter, column.path) }
         node.edges.each { |edge| edge(edge, adapter) }
       end
@@ -65,7 +62,7 @@ module Castellan
       end
 
       def edge_known?(edge, adapter)
-        edge.relationship.definitions.none? { |definition| adapter.related(definition.model).scoped? }
+        edge.relationship.definitions.none? { |definition| adapter.related(definition.model).scopes.hide_rows? }
       end
 
       def walk(adapter, path)

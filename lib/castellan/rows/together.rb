@@ -47,6 +47,15 @@ module Castellan
           raise ConfigurationError, "#{place} must be true or false, got #{value.inspect[0, 60]}"
         end
 
+        # @param back [Boolean] whether a record refers back to one owner, so that owners cannot share it
+        # @return [Hash] the targets by owner, compared by identity
+        def answers(owners, targets, back:)
+          counts = back ? targets.group_by(&:__id__).transform_values(&:size) : {}
+          owners.zip(targets).each_with_object({}.compare_by_identity) do |(owner, target), answers|
+            answers[owner] = target unless target && counts.fetch(target.__id__, 1) > 1
+          end
+        end
+
         # @return [Module] of the record's library
         def source_of(record)
           sources.find { |source| source.record?(record) }
@@ -75,30 +84,24 @@ module Castellan
         @added << records unless records.empty?
       end
 
-      # @param record [Object]
-      # @param question [Object] equal for all siblings
-      # @param keep [Boolean] whether the record may ask again; otherwise its second question is its own
+      # @param query [Object] equal for all siblings
+      # @param keep [Boolean] whether the answer is kept for a second query of the record
       # @yieldparam siblings [Array<Object>] the record and those that were loaded with it
       # @yieldreturn [Hash, nil] answers by record, compared by identity; nil: each must query for itself
       # @return [Object] the answer, or {NONE}
-      def answer(record, question, keep: false)
+      def answer(record, query, keep: false)
         siblings = siblings_of(record)
-        answers = siblings.answers[question]
+        answers = siblings.answers[query]
         unless answers
-          siblings.answers[question] = answers = {}
+          siblings.answers[query] = answers = {}
           found = yield siblings.records if siblings.records.size > 1
-          siblings.answers[question] = answers = found if found
+          siblings.answers[query] = answers = found if found
           @saved -= 1 if found
         end
         return NONE unless answers.key?(record)
 
         @saved += 1
         keep ? answers[record] : answers.delete(record)
-      end
-
-      # @return [Object, nil] an answer that the record may still ask for
-      def held(record, question)
-        siblings_of(record).answers[question]&.fetch(record, nil)
       end
 
       private

@@ -13,7 +13,6 @@ module Castellan
         @found = {}.compare_by_identity
       end
 
-      # @param definition [Resource::Definition]
       # @param adapter [Object] any adapter of the same database
       # @return [ScopedRows, nil] nil without a scope, or if it returns the relation unchanged
       # @raise [DeclarationError] if the scope returns anything but a relation or dataset of the model
@@ -26,7 +25,7 @@ module Castellan
       # @param given [Object, nil] a relation or dataset of the model; nil means all rows
       # @return [Object] the same, restricted to the rows that the viewer may see
       def narrow(definition, adapter, given = nil)
-        visible = of(definition, adapter) or return given || adapter.scope
+        visible = of(definition, adapter) or return given || adapter.scopes.all
         given ? visible.narrow(given) : visible.all
       end
 
@@ -54,12 +53,12 @@ module Castellan
       private
 
       def visible(definition, adapter)
-        all = adapter.scope
+        all = adapter.scopes.all
         found = definition.scope.block.call(all, @viewer)
         return if found.equal?(all) && unchanged?(all, adapter)
 
-        found = adapter.scope(found) if Rows.scope?(found)
-        return ScopedRows.new(definition, adapter, found) if Rows.scope?(found) && adapter.scope?(found)
+        found = adapter.scopes.from(found) if Rows.scope?(found)
+        return ScopedRows.new(definition, adapter, found) if Rows.scope?(found) && adapter.scopes.own?(found)
 
         raise DeclarationError.new("#{definition.name} scope returned #{shown(found)}: return a relation of #{shown(definition.model)}, " \
                                    "made of the block's first argument: relation.where(…), or relation.none where the viewer may see " \
@@ -68,7 +67,7 @@ module Castellan
 
       # `where!` of ActiveRecord changes the relation and returns it; datasets of Sequel are frozen.
       def unchanged?(scope, adapter)
-        scope.frozen? || !scope.respond_to?(:values) || scope.values == adapter.scope.values
+        scope.frozen? || !scope.respond_to?(:values) || scope.values == adapter.scopes.all.values
       end
 
       def shown(found)
@@ -89,9 +88,7 @@ module Castellan
         # @return [Object] the scope's result: a relation or dataset
         attr_reader :relation
 
-        # @param definition [Resource::Definition]
         # @param adapter [Object] the adapter of the resource's model
-        # @param relation [ActiveRecord::Relation, Sequel::Dataset]
         def initialize(definition, adapter, relation)
           @definition = definition
           @adapter = adapter
@@ -100,17 +97,17 @@ module Castellan
 
         # @return [Array<Symbol>] the primary key's columns, otherwise those of the resource's id
         def keys
-          @keys ||= @adapter.keys || [*@definition.id_column]
+          @keys ||= @adapter.scopes.keys || [*@definition.id_column]
         end
 
         # @return [String] a SELECT of the keys
         def subquery
-          @subquery ||= @adapter.subquery_sql(relation, keys)
+          @subquery ||= @adapter.scopes.subquery_sql(relation, keys)
         end
 
         # @return [String] an SQL condition on the resource's table
         def condition
-          within(keys.map { |key| @adapter.qualified(key) })
+          within(keys.map { |key| @adapter.types.qualified(key) })
         end
 
         # @param columns [Array<String>] SQL expressions of {#keys}
@@ -122,12 +119,12 @@ module Castellan
         # @param scope [Object] a relation or dataset of the resource's model
         # @return [Object] the same, restricted to the rows that the viewer may see
         def narrow(scope)
-          @adapter.where_sql(scope, condition)
+          @adapter.scopes.where_sql(scope, condition)
         end
 
         # @return [Object] all rows that the viewer may see, for a collection
         def all
-          @adapter.plain?(relation) ? relation : narrow(@adapter.scope)
+          @adapter.scopes.plain?(relation) ? relation : narrow(@adapter.scopes.all)
         end
 
         # @param ids [Array<Object>] nil is never visible
@@ -137,8 +134,9 @@ module Castellan
           return {} if ids.empty?
 
           column = @definition.id_column
-          chosen = @adapter.by_ids(narrow(@adapter.scope), ids, column)
-          found = column.is_a?(Array) ? Ids.of(@adapter.instances, @adapter.load(chosen), column) : @adapter.ids(chosen, column)
+          chosen = @adapter.scopes.by_ids(narrow(@adapter.scopes.all), ids, column)
+          scopes = @adapter.scopes
+          found = column.is_a?(Array) ? Ids.of(@adapter.instances, scopes.load(chosen), column) : scopes.ids(chosen, column)
           found.to_h { |id| [id.to_s, true] }
         end
       end

@@ -40,7 +40,7 @@ module Castellan
 
       # @return [String] the document's bytes
       def to_json(*)
-        rows = adapter_of(@plan.root).then { |adapter| adapter.fetch(@plan, adapter.scope(@relation.dup), viewer: @options.params) }
+        rows = adapter_of(@plan.root).then { |adapter| adapter.fetch(@plan, adapter.scopes.from(@relation.dup), viewer: @options.params) }
         tail = @options.around.map { |name, value| ",\"#{name}\":#{JsonText.of(value)}" }.join
         Serialize.encoder.encode(rows, layout, tail: tail).body
       end

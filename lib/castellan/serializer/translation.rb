@@ -68,7 +68,7 @@ module Castellan
       # @return [String, nil] why an attribute that is a method needs the record; nil for a column and for a block
       def method_reason(key)
         name = @attributes[key]&.column&.to_sym or return
-        return "#{name} is neither a column nor an association of #{adapter.plural_name}" unless adapter.columns.include?(name)
+        return "#{name} is neither a column nor an association of #{adapter.table}" unless adapter.columns.include?(name)
 
         "#{name} is private" if adapter.model.private_method_defined?(name)
       end
@@ -76,7 +76,7 @@ module Castellan
       private
 
       def identifies?(column)
-        adapter.columns.include?(column) && adapter.identifies?(column)
+        adapter.columns.include?(column) && adapter.types.identifies?(column)
       end
 
       def reason(name)
@@ -96,7 +96,7 @@ module Castellan
 
         name = relationship.object_method_name.to_sym
         association = (adapter.association(name) if adapter.associations.include?(name))
-        return "#{name} is not an association of #{adapter.plural_name}" unless association
+        return "#{name} is not an association of #{adapter.table}" unless association
         return "#{name} is read by a method of the model's own" unless generated?(name)
 
         related_reason(relationship, association)

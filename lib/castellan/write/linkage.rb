@@ -79,7 +79,7 @@ module Castellan
       end
 
       def visible(definition, adapter, ids)
-        adapter.load(adapter.by_ids(@scopes.narrow(definition, adapter), ids, definition.id_column), whole: true)
+        adapter.scopes.load(adapter.scopes.by_ids(@scopes.narrow(definition, adapter), ids, definition.id_column), whole: true)
       end
 
       # The ORMs have a prepared statement for one record by its key.
@@ -88,7 +88,7 @@ module Castellan
       end
 
       def by_key(definition, adapter, id)
-        key = adapter.typecast(definition.id_column, id)
+        key = adapter.types.typecast(definition.id_column, id)
         key.nil? ? [] : [Models.for(definition.model).find(key)].compact
       end
 

@@ -97,7 +97,7 @@ module Castellan
       # @return [Object, nil] a record that the viewer may see
       def visible(id)
         adapter = @resource.checked_rows
-        adapter.load(adapter.by_ids(scope(adapter), Array(Rows::Ids.text(id)), definition.id_column), whole: true).first
+        adapter.scopes.load(adapter.scopes.by_ids(scope(adapter), Array(Rows::Ids.text(id)), definition.id_column), whole: true).first
       end
 
       # @param record [Object]
@@ -145,7 +145,7 @@ module Castellan
       def scope(adapter)
         return @scopes.narrow(definition, adapter) if :all.equal?(@scope)
 
-        @scopes.narrow(definition, adapter, adapter.scope(@scope))
+        @scopes.narrow(definition, adapter, adapter.scopes.from(@scope))
       end
 
       # A viewer cannot create what that viewer may not see, nor move a record out of sight.

@@ -3,26 +3,11 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Describes how rows read one association of a model. Frozen.
-      #
-      #   association = ActiveRecordRows.for(User).association(:roles)
-      #   association.to_many?   # => true
-      #   association.model      # => Role
-      #   association.lazy.sql(%("roles"."id"))
-      #
-      # An association that SQL cannot read (a scope that takes the owner, keys of several columns) has a
-      # {#reason} and is read through models.
-      class Association
+      # Describes how rows read one association of an ActiveRecord model. Frozen.
+      class Association < Rows::Association
         # SQLite stores text in integer columns, and all text sorts after all numbers.
         LARGEST = ::Arel.sql(((2**63) - 1).to_s).freeze
         private_constant :LARGEST
-
-        # @return [Symbol]
-        # @return [Symbol] :has_many, :has_one, :belongs_to, :has_and_belongs_to_many
-        # @return [Class] the related model
-        # @return [Symbol] the owner's column that the association starts from
-        # @return [String, nil] why the association cannot be read as rows
-        attr_reader :name, :macro, :model, :owner_key, :reason
 
         def initialize(owner, reflection)
           @owner = owner
@@ -35,31 +20,13 @@ module Castellan
           freeze
         end
 
-        # @param relationship [Resource::Relationship] a relationship of this association
-        # @return [String, nil] why it cannot be read as rows
+        # (see Rows::Association#reason_for)
         def reason_for(relationship)
-          composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
-          return ModelReasons.of_id(composite) if composite
-          return "a class of its table declares it anew" if declared_anew?
-          return reason unless relationship.polymorphic?
-
-          reason_for_several(relationship)
+          declared_anew? ? "a class of its table declares it anew" : super
         end
 
-        # @param relationship [Resource::Relationship]
-        # @return [Boolean]
-        def rows?(relationship)
-          reason_for(relationship).nil?
-        end
-
-        # @return [Boolean]
         def to_many?
           @reflection.collection?
-        end
-
-        # @return [ActiveRecordRows] of the related model
-        def adapter
-          @owner.related(model)
         end
 
         # @return [LazyStatement]
@@ -72,8 +39,8 @@ module Castellan
         # @return [Array(LazyStatement, String, Boolean)] the statement that holds the links, its SQL
         #   expression of the related id, and whether links may dangle
         def links(id, read: false)
-          joined = joined_links(id, read) if to_many? && @reflection.through_reflection? && @owner.dialect.name != :other
-          joined || [lazy, adapter.qualified(id), false]
+          joined = joined_links(id, read) if to_many? && @reflection.through_reflection?
+          joined || [lazy, adapter.types.qualified(id), false]
         end
 
         # @return [LazyStatement] selects the related rows with a value in the given integer column
@@ -103,7 +70,7 @@ module Castellan
         def indexed?
           found = @reflection.chain.last
           key = found.join_primary_key
-          !key.is_a?(Array) && @owner.related(found.klass).indexed?(key)
+          !key.is_a?(Array) && @owner.related(found.klass).types.indexed?(key)
         end
 
         # @return [Symbol, nil] the type column of a polymorphic belongs_to
@@ -120,7 +87,7 @@ module Castellan
         private
 
         def reason_for_several(relationship)
-          return "its records are of several resources" unless @reflection.polymorphic?
+          return super unless @reflection.polymorphic?
           return "its key has several columns" if owner_key.nil?
           return "its scope takes part" if @reflection.scope
           return "#{type_column} names the class above its types" if relationship.definitions.any? { |one| of_part?(one.model) }
@@ -152,12 +119,12 @@ module Castellan
           return unless source.association_primary_key == id.to_s && ActiveRecordRows.comparable_keys?(join.model, source)
 
           key = source.foreign_key.to_s
-          sure = @owner.dialect.lateral? && join.adapter.references?(key, model.table_name, id.to_s)
-          [join.lazy_where_present(key), join.adapter.qualified(key), !sure] if sure || (read && integers?(join.adapter, key, id))
+          sure = @owner.dialect.lateral? && join.adapter.types.references?(key, model.table_name, id.to_s)
+          [join.lazy_where_present(key), join.adapter.types.qualified(key), !sure] if sure || (read && integers?(join.adapter, key, id))
         end
 
         def integers?(join, key, id)
-          id.to_s == model.primary_key && adapter.integer?(id) && join.integer?(key)
+          id.to_s == model.primary_key && adapter.types.integer?(id) && join.types.integer?(key)
         end
 
         def owner_record
@@ -203,7 +170,8 @@ module Castellan
         end
 
         def find_reason
-          if @reflection.polymorphic? then "a polymorphic belongs_to has no one table"
+          if @owner.dialect.reason then @owner.dialect.reason
+          elsif @reflection.polymorphic? then "a polymorphic belongs_to has no one table"
           elsif keys(@reflection).any?(Array) then "its key has several columns"
           elsif scopes(@reflection).any? { |scope| scope.arity != 0 } then "its scope takes the owner"
           elsif @reflection.options[:disable_joins] then "disable_joins: true makes several statements of it"

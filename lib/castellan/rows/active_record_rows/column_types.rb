@@ -3,13 +3,14 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Chooses how a column's value becomes JSON.
+      # Writes the SQL of a model's columns, and chooses how their values become JSON.
       # Uses a coder if the driver's value is what the model's reader returns, otherwise the attribute's type.
       #
-      #   types = ColumnTypes.new(User, :sqlite)
-      #   types.coder("email")                         # => :text
-      #   types.coder("status")                        # => nil, an enum
-      #   types.cast("status", 1)                      # => "active"
+      #   types = ActiveRecordRows.for(User).types
+      #   types.qualified(:email)    # => %("users"."email")
+      #   types.coder(:email)        # => :text
+      #   types.coder(:status)       # => nil, an enum
+      #   types.cast(:status, 1)     # => "active"
       #
       # The attribute's type must fit the column: `attribute :number, :string` on an integer column has no
       # coder. SQLite's decimals (floats to the driver), its JSON (unchecked text) and times in other zones
@@ -39,18 +40,61 @@ module Castellan
         CLOCK = /\d\d:\d\d:\d\d(\.\d+)?/ # does not match infinity
         private_constant :CLOCK, :IDENTIFYING, :WHOLE, :PLAIN, :DECIMAL, :UNCHECKED_BY_SQLITE, :UTC_NAMES, :MILLISECONDS
 
-        def initialize(model, dialect)
+        # @return [String] the quoted table
+        attr_reader :table
+
+        def initialize(model, connection, dialect)
           @model = model
           @dialect = dialect
+          @table = model.quoted_table_name
+          @catalog = BoundedCache.new(limit: 3)
+          names = { **model.column_names.to_h { |name| [name, name] }, **model.attribute_aliases }
+          @names = names.merge(names.transform_keys(&:to_sym)).freeze
           model.define_attribute_methods unless model.abstract_class?
-          @coders = model.column_names.to_h { |name| [name, plain(name)] }.freeze
-          @zoned = model.column_names.to_h { |name| [name, zone_converter?(model.type_for_attribute(name))] }.freeze
+          @quoted = each_column { |name| connection.quote_column_name(name) }
+          @database_types = each_column { |name| Dialect.without_length(model.columns_hash.fetch(name).sql_type) }
+          @coders = each_column { |name| plain(name) }
+          @zoned = each_column { |name| zone_converter?(model.type_for_attribute(name)) }
           freeze
         end
 
-        # @param name [String] a column
+        # @param name [Symbol, String] a column or an alias
+        # @return [String] the column
+        def name(name)
+          @names[name] || model.attribute_aliases.fetch(name.to_s, name.to_s)
+        end
+
+        def quote(name)
+          @quoted.fetch(name(name))
+        end
+
+        # @return [String] the quoted table and column
+        def qualified(name)
+          "#{table}.#{quote(name)}"
+        end
+
+        # @return [String] the SQL expression that the column's coder reads, in UTC whatever the session's time zone
+        def sql(name)
+          with_zone?(name(name)) ? "timezone('UTC', #{qualified(name)})" : qualified(name)
+        end
+
+        # @return [String] the database type, without a length
+        def database_type(name)
+          @database_types.fetch(name(name))
+        end
+
+        def integer?(name)
+          coder(name) == :integer
+        end
+
+        # @return [String] the value as SQL
+        def literal(value)
+          ActiveRecordRows.lease(@model) { |connection| connection.quote(value) }
+        end
+
         # @return [Symbol, nil] nil if {#cast} or the model must read the value; depends on Time.zone
         def coder(name)
+          name = name(name)
           coder = @coders.fetch(name)
           case coder
           when :date then coder if JSONValue.iso_dates?
@@ -62,6 +106,7 @@ module Castellan
         # Assumes that after_find and after_initialize do not change keys, so that links can be rows.
         # @return [Boolean] whether the driver's value and the reader's value have the same string
         def identifies?(name)
+          name = name(name)
           return false if models.any? { |klass| written_by_hand?(klass, name) || other_type?(klass, name) }
 
           coder = plain(name)
@@ -70,12 +115,15 @@ module Castellan
 
         # @return [Object]
         def cast(name, value)
+          name = name(name)
           value = value.sub(CLOCK, '\\0+00') if value.is_a?(String) && with_zone?(name)
           @model.type_for_attribute(name).deserialize(value)
         end
 
-        # @return [Symbol, nil] see {Adapter#kind}
+        # @return [Symbol, nil] how texts are compared with the column: :integer, :decimal, :float, :boolean, :text, :uuid, :date,
+        #   :datetime; nil if only the application can compare them
         def kind(name)
+          name = name(name)
           column = @model.columns_hash.fetch(name)
           return if column.respond_to?(:array) && column.array
 
@@ -87,49 +135,42 @@ module Castellan
           coder if coder != :json && classes&.include?(type.class.name)
         end
 
-        # @return [Hash{String => Object}, nil] see {Adapter#enum}
+        # @return [Hash{String => Object}, nil] the names of an enum's values, and how they are stored
         def enum(name)
+          name = name(name)
           mapping = @model.defined_enums[name] if @model.respond_to?(:defined_enums)
           mapping && mapping.to_h { |key, value| [key.to_s, @model.type_for_attribute(name).serialize(key) || value] }
         end
 
         # @return [Boolean]
         def nullable?(name)
-          @model.columns_hash.fetch(name).null
+          @model.columns_hash.fetch(name(name)).null
         end
 
         # @param text [String] an id
         # @return [Object, nil] the reader's value for the stored text; for an enum's number, its name
         def typecast(name, text)
-          type = @model.type_for_attribute(name)
+          type = @model.type_for_attribute(name(name))
           value = type.cast(text)
           type.deserialize(type.serialize(value)) if type.serializable?(value)
-        end
-
-        # @return [String] the column's SQL expression, in UTC whatever the session's time zone
-        def sql(name, qualified)
-          with_zone?(name) ? "timezone('UTC', #{qualified})" : qualified
-        end
-
-        # @return [String] the database type, without a length
-        def database_type(name)
-          Dialect.without_length(@model.columns_hash.fetch(name).sql_type)
         end
 
         # A reader method of the application, or an after_find or after_initialize callback, may change the
         # value. With STI, the reader may be a subclass's.
         # @return [Boolean] whether the column can be read only through an instance
-        def reader_of_its_own?(name)
+        def needs_record?(name)
+          name = name(name)
           models.any? { |klass| own_reader?(klass, name) || (klass != @model && other_type?(klass, name)) }
         end
 
         # @return [String, nil] the type's class name if it is the application's (MoneyType, for example)
         def custom_type(name)
-          custom(@model.type_for_attribute(name))&.name
+          custom(@model.type_for_attribute(name(name)))&.name
         end
 
         # @return [String, nil] the callback or method that requires an instance, and its location
         def record_reason(name)
+          name = name(name)
           klass = models.find { |one| own_reader?(one, name) || (one != @model && other_type?(one, name)) } or return
           event, callback = callbacks(klass).first
           return "the callback #{event} #{written_callback(klass, callback)} of #{klass} may set #{name}" if callback
@@ -138,7 +179,49 @@ module Castellan
           "#{klass} reads #{name} by its own method#{ModelReasons.place(klass.instance_method(name))}"
         end
 
+        # @return [Boolean] whether the column is the primary key or has a unique index
+        def unique?(column)
+          column.to_s == model.primary_key || whole_indexes.any? { |index| index.unique && index.columns == [column.to_s] }
+        end
+
+        # @return [Boolean] whether a B-tree index starts with the column
+        def indexed?(column)
+          column.to_s == model.primary_key ||
+            whole_indexes.any? { |index| Array(index.columns).first == column.to_s && index.using == :btree }
+        end
+
+        # @return [Array<Array<String>>] the further columns of each index that begins with the column
+        def indexes_from(column)
+          lists = indexes.map { |index| Array(index.columns) }
+          lists.select { |columns| columns.first == column.to_s }.map { |columns| columns.drop(1) }
+        end
+
+        # @return [Array<String>] the tables of the database
+        def tables
+          @catalog.fetch(:tables) { ActiveRecordRows.lease(model, &:tables) }
+        end
+
+        # @return [Boolean] whether a validated foreign key links the column to that table and key
+        def references?(column, table, key)
+          keys = @catalog.fetch(:keys) { ActiveRecordRows.lease(model) { |connection| connection.foreign_keys(model.table_name) } }
+          keys.any? { |found| found.column == column && found.to_table == table && found.primary_key == key && found.validated? }
+        end
+
         private
+
+        attr_reader :model
+
+        def indexes
+          @catalog.fetch(:indexes) { ActiveRecordRows.lease(model) { |connection| connection.indexes(model.table_name) } }
+        end
+
+        def whole_indexes
+          indexes.select { |index| index.where.nil? }
+        end
+
+        def each_column
+          model.column_names.to_h { |name| [name, yield(name)] }.freeze
+        end
 
         # With single table inheritance, rows may be of a subclass.
         def models

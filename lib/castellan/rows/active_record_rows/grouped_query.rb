@@ -32,7 +32,6 @@ module Castellan
           @owner_key = @reflection.join_foreign_key
         end
 
-        # @return [Boolean]
         def possible?
           return false if [@key, @owner_key, @model.primary_key].any? { |key| !key.is_a?(String) }
 
@@ -43,16 +42,6 @@ module Castellan
         # @return [Hash{ActiveRecord::Base => Integer}]
         def counts
           by_owner(numbers, 0)
-        end
-
-        # @return [Hash{ActiveRecord::Base => Boolean}] whether there are records
-        def presence
-          table = @owners.first.class.arel_table
-          return by_owner(numbers.transform_values(&:positive?), false) if table.name == @model.table_name
-
-          some = scope.except(:order, :preload).where(@model.arel_table[@key].eq(table[@owner_key])).arel.exists
-          found = @owners.first.class.base_class.unscoped.where(@owner_key => keys).where(some).pluck(@owner_key)
-          by_owner(found.to_h { |key| [key, true] }, false)
         end
 
         # @return [Hash{ActiveRecord::Base => Array}] primary keys

@@ -20,7 +20,6 @@ module Castellan
           LoadedColumns.new(@adapter, records) if records.all? { |record| @model.equal?(record.class) } # a decorator delegates instance_of?
         end
 
-        # @return [Boolean]
         def loaded?(record, name)
           return record.new_record? || record.association(name).loaded? if own?(record, name)
 
@@ -36,12 +35,10 @@ module Castellan
           found.is_a?(::ActiveRecord::Base) ? [found] : list(found)
         end
 
-        # @return [Boolean]
         def stored?(records)
           records.all? { |record| record.is_a?(@model) && record.persisted? }
         end
 
-        # @return [Boolean]
         def all?(records)
           records.all?(@model)
         end

@@ -47,10 +47,10 @@ module Castellan
         private
 
         def plain(name)
-          return unless @adapter.columns.include?(name) && !@adapter.needs_record?(name)
+          return unless @adapter.columns.include?(name) && !@adapter.types.needs_record?(name)
 
-          coder = @adapter.coder(name)
-          coder && [@adapter.column_name(name), coder]
+          coder = @adapter.types.coder(name)
+          coder && [@adapter.types.name(name), coder]
         end
 
         # PostgreSQL's driver returns dates as objects.

@@ -5,27 +5,32 @@ module Castellan
     class ActiveRecordRows
       # Narrows, orders, pages, counts and loads the caller's relation, and returns its SQL.
       #
-      #   rows = ActiveRecordRows.for(User)
-      #   rows.page(rows.order(User.where(active: true), [%i[email asc]]), limit: 20, offset: 40)
-      #   rows.select_sql(User.order(:id).limit(2), "id")   # => SELECT id FROM "users" ORDER BY "users"."id" ASC LIMIT 2
-      module Scopes
+      #   scopes = ActiveRecordRows.for(User).scopes
+      #   scopes.page(scopes.order(User.where(active: true), [%i[email asc]]), limit: 20, offset: 40)
+      #   scopes.select_sql(User.order(:id).limit(2), "id")   # => SELECT id FROM "users" ORDER BY "users"."id" ASC LIMIT 2
+      class Scopes < Rows::Scopes
         WHOLE = %i[order references extending select limit].freeze
         private_constant :WHOLE
 
+        def initialize(adapter)
+          super
+          freeze
+        end
+
         # @param object [Class, ActiveRecord::Relation]
         # @return [ActiveRecord::Relation]
-        def scope(object = model)
+        def from(object)
           object.is_a?(Class) ? object.all : object
         end
 
-        # @return [Boolean] whether the object can be passed to {#fetch}
-        def scope?(object)
+        # @return [Boolean] whether the object can be passed to {Adapter#fetch}
+        def own?(object)
           object.is_a?(::ActiveRecord::Relation) && object.klass <= model
         end
 
         # @return [String, nil] why the scope's records must be loaded; nil if rows can be selected
-        def scope_reason(scope)
-          RelationSql.reason(scope) unless scope.is_a?(Ids::Chosen)
+        def reason(scope)
+          dialect.reason || RelationSql.reason(scope) unless scope.is_a?(Ids::Chosen)
         end
 
         # Loads the records of a scope, each once, in one statement through the caller's relation. A limit
@@ -39,18 +44,6 @@ module Castellan
           plain = relation.group_values.empty? && !relation.distinct_value && !expressions
           relation = at_keys(relation) if plain && limited?(relation) && RelationSql.repeats?(relation)
           relation.to_a.uniq
-        end
-
-        # @param ids [Array<String, Integer>]
-        # @return [ActiveRecord::Relation, Ids::Chosen] the latter if the scope adds no conditions to the model
-        def by_ids(scope, ids, column = primary_key)
-          return by_several(limited(scope), ids, column) if column.is_a?(Array)
-
-          coder = coder(column)
-          ids = Ids.integers(ids) if coder == :integer
-          return limited(scope).where(column => ids) unless whole?(scope) && kept_ids?(ids, column, coder)
-
-          Ids::Chosen.new(scope, ids, column.to_sym) { |all, chosen| all.where(column => chosen) }
         end
 
         # @param order [Array<(Symbol, Symbol), (ComparedColumn, Symbol)>] columns with :asc or :desc; if empty, the scope's order
@@ -68,25 +61,9 @@ module Castellan
           order.empty? ? scope.order(*terms) : scope.reorder(*terms)
         end
 
-        # @return [ActiveRecord::Relation] a page within the scope's own limit
-        def page(scope, limit:, offset:)
-          limit, offset = window_within(scope.limit_value, scope.offset_value, limit, offset) if limited?(scope)
-          scope = scope.limit(limit) if limit
-          scope = scope.offset(offset) if offset&.positive?
-          scope
-        end
-
-        # @return [Integer] the number of distinct rows, within the scope's own limit
-        def count(scope)
-          relation = narrowed(scope)
-          all = relation.unscope(:order, :limit, :offset, :lock)
-          count = RelationSql.reason(all) ? count_apart(all) : RelationSql.once(all).count
-          within_window(relation.limit_value, relation.offset_value, count)
-        end
-
         # @param plan [Plan::FetchPlan, nil] adds the scopes of its associations, the time zone and the shard
         # @return [String] the exact SQL of the scope in this request, for use in a cache key
-        def scope_key(scope, plan = nil)
+        def key(scope, plan = nil)
           sql = narrowed(scope).to_sql # the relation memoizes its SQL
           plan ? [sql, *tables_read(plan).scopes, ::Time.zone&.name, model.current_shard].join("\n") : sql
         end
@@ -108,21 +85,20 @@ module Castellan
           relation.klass == model && (relation.values.keys - %i[where order references extending]).empty?
         end
 
-        # @param columns [Array<Symbol>]
         # @return [String] SELECT of these columns for exactly the relation's rows, for use in `IN (…)`
         def subquery_sql(relation, columns)
           limited = limited?(relation)
           relation = RelationSql.joined(relation).except(:includes, :preload, :eager_load, :lock)
           if relation.select_values.any? || (relation.distinct_value && limited)
-            list = columns.map { |column| "castellan_scope.#{quote(column)}" }.join(", ")
+            list = columns.map { |column| "castellan_scope.#{types.quote(column)}" }.join(", ")
             return "SELECT #{list} FROM (#{relation.to_sql}) AS castellan_scope"
           end
 
-          RelationSql.select(limited ? relation : relation.except(:order), columns.map { |column| qualified(column) }.join(", "))
+          RelationSql.select(limited ? relation : relation.except(:order), columns.map { |column| types.qualified(column) }.join(", "))
         end
 
         # @param joins [String, nil] see {JoinedPaths}
-        # @return [String] SELECT of that list for the scope, each row once; only without a {#scope_reason}
+        # @return [String] SELECT of that list for the scope, each row once; only without a {#reason}
         def select_sql(scope, list, joins = nil)
           once = RelationSql.once(scope)
           RelationSql.select(joins ? once.joins(joins) : once, list)
@@ -142,15 +118,6 @@ module Castellan
           :all if (scope.values.keys - WHOLE).empty?
         end
 
-        # @return [Symbol, nil] :asc or :desc if the scope has no order or is ordered by its key
-        def key_order(scope)
-          return if limited?(scope)
-          return :asc if scope.order_values.empty?
-
-          term = scope.order_values.first if scope.order_values.size == 1
-          (term.ascending? ? :asc : :desc) if term.is_a?(Arel::Nodes::Ordering) && key?(term.expr)
-        end
-
         # @return [ActiveRecord::Relation] the rows after this key
         def after(scope, id, direction)
           key = attribute(primary_key)
@@ -162,13 +129,63 @@ module Castellan
           scope.except(:limit, :offset)
         end
 
+        # @param condition [String, nil] an additional SQL condition
+        # @return [String] a SELECT of that list whose ids are one bound value
+        def select_by_ids_sql(list, column, joins = nil, condition = nil)
+          condition = among_ids(column, condition)
+          return "SELECT #{list} FROM #{[types.table, joins].compact.join(" ")} WHERE #{condition}" if constant_by_ids?
+
+          all = joins ? model.unscoped.joins(joins) : model.unscoped
+          RelationSql.select(all.where(Arel.sql(condition)), list)
+        end
+
+        # @return [Boolean] whether {#select_by_ids_sql} is constant; with STI, loading a subclass changes it
+        def constant_by_ids?
+          !model.finder_needs_type_condition?
+        end
+
+        # @return [Boolean] whether a default scope or STI hides rows of the table
+        def hide_rows?
+          model.default_scopes.any? || model.finder_needs_type_condition?
+        end
+
         private
 
-        def by_several(scope, ids, columns)
-          values = Ids.divided(ids, columns, self)
-          return scope.none if values.empty?
+        def everything
+          model.unscoped
+        end
 
-          columns.one? ? scope.where(columns.first => values.flatten(1)) : scope.where(columns.map(&:name) => values)
+        def with_values(relation, column, values)
+          relation.where(column => values)
+        end
+
+        def with_tuples(relation, columns, values)
+          values.empty? ? relation.none : relation.where(columns.map(&:name) => values)
+        end
+
+        def nothing(relation)
+          relation.none
+        end
+
+        def possible(ids, _column)
+          ids
+        end
+
+        def window(relation)
+          [relation.limit_value, relation.offset_value]
+        end
+
+        def terms(relation)
+          relation.order_values
+        end
+
+        def direction(term)
+          (term.ascending? ? :asc : :desc) if term.is_a?(Arel::Nodes::Ordering) && key?(term.expr)
+        end
+
+        def count_of(relation)
+          relation = relation.unscope(:order, :lock)
+          RelationSql.reason(relation) ? count_apart(relation) : RelationSql.once(relation).count
         end
 
         # Conditions on a scope with a limit apply to the rows within the limit.
@@ -177,13 +194,9 @@ module Castellan
 
           keys = RelationSql.keys(model)
           chosen = RelationSql.reason(scope) ? scope : RelationSql.once(scope)
-          columns = keys.map { |key| qualified(key) }
+          columns = keys.map { |key| types.qualified(key) }
           where_sql(scope.unscope(:order, :limit, :offset),
                     "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{subquery_sql(chosen, keys)})")
-        end
-
-        def limited?(relation)
-          !relation.limit_value.nil? || !relation.offset_value.nil?
         end
 
         def key?(expression)
@@ -202,7 +215,7 @@ module Castellan
 
         def count_apart(relation)
           sql = keys ? "SELECT DISTINCT * FROM (#{subquery_sql(relation, keys)}) castellan_rows" : relation.to_sql
-          lease { |connection| connection.select_value("SELECT COUNT(*) FROM (#{sql}) castellan_counted", statement_name) }.to_i
+          ActiveRecordRows.lease(model) { |connection| connection.select_value("SELECT COUNT(*) FROM (#{sql}) castellan_counted") }.to_i
         end
 
         # Default scopes, STI, `none`, `readonly` and `scoping` blocks are values of a relation too.
@@ -210,15 +223,8 @@ module Castellan
           scope.is_a?(::ActiveRecord::Relation) && scope.klass == model && scope.values.empty? && constant_by_ids?
         end
 
-        # Whether the driver and the column's type certainly read an id in the same way.
-        def kept_ids?(ids, column, coder)
-          return coder == :integer if dialect.name == :sqlite
-
-          dialect.name == :postgres && !coder.nil? && Ids.of_type?(ids, database_type(column))
-        end
-
         def attribute(name)
-          model.arel_table[@names[name] || column_name(name)]
+          model.arel_table[types.name(name)]
         end
       end
     end

@@ -18,6 +18,11 @@ module Castellan
         NONE = [].freeze
         private_constant :EVENT, :NONE
 
+        # @return [String] the name of the adapter's statements in the log
+        def self.name_for(adapter)
+          "#{adapter.model.name} Castellan"
+        end
+
         # @param name [String] the statements' name in the log
         def initialize(connection, name, dialect)
           @connection = connection
@@ -28,25 +33,22 @@ module Castellan
         # Sends the queries in one round trip if possible. The duration of each event is then the wait since
         # the previous result, so that the durations of one round trip add up to its total time.
         # @param queries [Array<Query>] each receives its rows
-        def answer(queries)
+        def read(queries)
           @pipeline = pipeline(queries) if queries.size > 1 && pipelines?
           queries.each do |query|
-            @name = query.adapter.statement_name
+            @name = Session.name_for(query.adapter)
             query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
           end
         ensure
           PostgresDriver::InterruptedConnection.uninterrupted { close_pipeline } if @pipeline
         end
 
-        # @param sql [String]
         # @param ids [Array<Integer, String>, nil] the ids for the SQL's one placeholder
         # @param kept [Boolean] whether the SQL is one of few that repeat: then it runs as a prepared
         #   statement if ActiveRecord's would
         # @param indexed [Boolean] whether an index finds the rows of one id
         # @return [Array<Array>, PG::Result] in text format
         def rows(sql, ids = nil, kept: false, indexed: false)
-          return @connection.select_all(ids ? literal(sql, ids) : sql, @name).rows if @dialect.name == :other
-
           text = transformed(sql)
           refuse(text) if @pipeline.nil? && @connection.write_query?(text)
           payload = payload(text)
@@ -57,7 +59,6 @@ module Castellan
           end
         end
 
-        # @yieldparam raw [PG::Connection, SQLite3::Database]
         def raw
           yield @connection.raw_connection
         end
@@ -124,10 +125,6 @@ module Castellan
           return sql if transformers.empty?
 
           transformers.reduce(sql) { |text, transformer| transformer.call(text, @connection) }
-        end
-
-        def literal(sql, ids)
-          sql.gsub(Dialect::IDS) { ids.map { |id| @connection.quote(id) }.join(", ") }
         end
 
         def refuse(sql)

@@ -5,7 +5,7 @@ require_relative "grouped_query"
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Makes the associations of ActiveRecord ask {Together} before they query.
+      # Makes the associations of ActiveRecord look into {Together} before they query.
       #
       #   Siblings.attach    # Together.render does
       #
@@ -37,15 +37,15 @@ module Castellan
         # Prepended to ActiveRecord::Associations::CollectionAssociation.
         module Collections
           def size
-            Siblings.ask(self, :counts) { super }
+            Siblings.answer(self, :counts) { super }
           end
 
           def empty?
-            Siblings.ask(self, :presence) { return super } == false
+            Siblings.answer(self, :counts) { return super }.zero?
           end
 
           def ids_reader
-            Siblings.ask(self, :ids) { super }
+            Siblings.answer(self, :ids) { super }
           end
         end
 
@@ -54,19 +54,19 @@ module Castellan
           def first(limit = nil)
             return super if limit
 
-            Siblings.ask(proxy_association, :firsts, by_key: true) { super }
+            Siblings.answer(proxy_association, :firsts, by_key: true) { super }
           end
 
           def count(column = nil, &block)
             return super if column || block
 
-            Siblings.ask(proxy_association, :counts, queried: true) { super }
+            Siblings.answer(proxy_association, :counts, queried: true) { super }
           end
 
           def exists?(conditions = :none)
             return super unless conditions == :none
 
-            Siblings.ask(proxy_association, :presence, queried: true) { super }
+            Siblings.answer(proxy_association, :counts, queried: true) { return super }.positive?
           end
         end
 
@@ -83,13 +83,11 @@ module Castellan
             @attached = true
           end
 
-          # @return [Boolean]
           def record?(object)
             object.class < ::ActiveRecord::Base
           end
 
           # @yieldparam name [Symbol] an association that is loaded
-          # @yieldparam related [Array<Object>]
           def each_loaded(record)
             record.instance_variable_get(:@association_cache)&.each do |name, association|
               yield name, Array(association.target) if association.loaded?
@@ -107,67 +105,48 @@ module Castellan
             yield.tap { |found| together.add(Array(found)) }
           end
 
-          # Answers a question about an association that is not loaded, and does not load it.
-          # @param question [Symbol] a method of {GroupedQuery}
+          # Answers a query about an association that is not loaded, and does not load it.
+          # @param query [Symbol] a method of {GroupedQuery}
           # @yield queries, for this record alone
-          # @param queried [Boolean] whether the question is a query even if the association is loaded
-          def ask(association, question, queried: false, **options)
+          # @param queried [Boolean] whether the method queries even if the association is loaded
+          def answer(association, query, queried: false, **options)
             together = (Together.current if queried || !association.loaded?) or return yield
             return yield unless !association.null_scope? && shared?(association) &&
-                                (queried || (association.target.empty? && !counted?(association, question)))
+                                (queried || (association.target.empty? && !counted?(association, query)))
 
-            held = together.held(association.owner, [association.reflection.name, association.klass])
-            return of_records(association, question, held) if held && question != :firsts
-
-            found = together.answer(association.owner, [association.reflection.name, question], keep: true) do |siblings|
-              grouped(association, siblings, question, together, **options)
+            found = together.answer(association.owner, [association.reflection.name, query], keep: true) do |siblings|
+              grouped(association, siblings, query, together, **options)
             end
-            found = ids(association, together) if Together::NONE.equal?(found) && question == :ids
             return yield if Together::NONE.equal?(found)
 
-            association.set_inverse_instance(found) if found && question == :firsts
+            association.set_inverse_instance(found) if found && query == :firsts
             found
           end
 
           private
 
           # Whether a counter cache answers without a query.
-          def counted?(association, question)
-            %i[counts presence].include?(question) && association.reflection.has_cached_counter?
+          def counted?(association, query)
+            query == :counts && association.reflection.has_cached_counter?
           end
 
-          def grouped(association, siblings, question, together, **options)
+          def grouped(association, siblings, query, together, **options)
             owners = owners(association, siblings)
             return if owners.size < 2 || !same?(association)
 
-            answers = GroupedQuery.for(association, owners)&.public_send(question, **options) or return
-            together.add(answers.values.compact) if question == :firsts
+            answers = GroupedQuery.for(association, owners)&.public_send(query, **options) or return
+            together.add(answers.values.compact) if query == :firsts
             answers
           end
 
-          # Ids that no statement of their own can read are those of the records.
-          def ids(association, together)
-            found = targets(association, together, keep: true)
-            Together::NONE.equal?(found) ? found : of_records(association, :ids, found)
-          end
-
-          # @param records [Array<ActiveRecord::Base>] loaded for siblings, and not walked by this record yet
-          def of_records(association, question, records)
-            case question
-            when :counts then records.size
-            when :presence then records.any?
-            when :ids then records.pluck(*association.reflection.association_primary_key)
-            end
-          end
-
-          def targets(association, together, **keep)
-            together.answer(association.owner, [association.reflection.name, association.klass], **keep) do |siblings|
+          def targets(association, together)
+            together.answer(association.owner, [association.reflection.name, association.klass]) do |siblings|
               load(association, siblings, together)
             end
           end
 
           # Whether siblings may have an answer. A strict record raises as before; inside of `scoping` or
-          # `unscoped` the same question has another answer.
+          # `unscoped` the same query has another answer.
           def shared?(association)
             owner = association.owner
             reflection = association.reflection
@@ -207,7 +186,7 @@ module Castellan
             ::ActiveRecord::Associations::Preloader.new(records: copies, associations: [name]).call
             targets = copies.map { |copy| copy.association(name).target }
             together.add(targets.flat_map { |target| Array(target) })
-            answers(association, owners, targets)
+            Together.answers(owners, targets, back: back?(association))
           end
 
           # Those whose answer the same query may contain.
@@ -263,14 +242,6 @@ module Castellan
           # A copy shares the attributes, and has no association loaded.
           def copy(record)
             record.clone.tap { |copy| copy.instance_variable_set(:@association_cache, {}) }
-          end
-
-          # Where records refer back to one owner, owners cannot share a record.
-          def answers(association, owners, targets)
-            counts = back?(association) ? targets.group_by(&:__id__).transform_values(&:size) : {}
-            owners.zip(targets).each_with_object({}.compare_by_identity) do |(owner, target), answers|
-              answers[owner] = target unless target && counts.fetch(target.__id__, 1) > 1
-            end
           end
 
           def back?(association)

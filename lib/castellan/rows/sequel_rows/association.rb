@@ -4,14 +4,7 @@ module Castellan
   module Rows
     class SequelRows
       # Describes how rows read one association of a Sequel model. Frozen.
-      #
-      #   association = SequelRows.for(MailLog).association(:category)
-      #   association.macro     # => :belongs_to
-      #   association.model     # => Category
-      #
-      # An association that SQL cannot read (a block or `dataset:` that depends on its owner, keys of several
-      # columns) has a {#reason} and is read through models.
-      class Association
+      class Association < Rows::Association
         MACROS = { many_to_one: :belongs_to, one_to_one: :has_one, one_through_one: :has_one, one_to_many: :has_many,
                    many_to_many: :has_many, many_through_many: :has_many, one_through_many: :has_one }.freeze
         # Values for the owner's other columns. If they change the SQL, the dataset depends on its owner.
@@ -19,13 +12,6 @@ module Castellan
         # Values for the owner's primary key, if the association starts from another column.
         KEY_PROBES = { integer: 1_846_000_001, string: "castellan key", uuid: "c0de0000-0000-4000-8000-000000000000" }.freeze
         private_constant :MACROS, :PROBES, :KEY_PROBES
-
-        # @return [Symbol]
-        # @return [Symbol] :has_many, :has_one or :belongs_to
-        # @return [Class] the related model
-        # @return [Symbol] the owner's column that the association starts from
-        # @return [String, nil] why the association cannot be read as rows
-        attr_reader :name, :macro, :model, :owner_key, :reason
 
         def initialize(owner, reflection)
           @owner = owner
@@ -38,30 +24,8 @@ module Castellan
           freeze
         end
 
-        # @param relationship [Resource::Relationship] a relationship of this association
-        # @return [String, nil] why it cannot be read as rows
-        def reason_for(relationship)
-          composite = relationship.definitions.find { |definition| definition.id_column.is_a?(Array) }
-          return ModelReasons.of_id(composite) if composite
-          return reason unless relationship.polymorphic?
-
-          reason_for_several(relationship)
-        end
-
-        # @param relationship [Resource::Relationship]
-        # @return [Boolean]
-        def rows?(relationship)
-          reason_for(relationship).nil?
-        end
-
-        # @return [Boolean]
         def to_many?
           macro == :has_many
-        end
-
-        # @return [SequelRows] of the related model
-        def adapter
-          @owner.related(model)
         end
 
         # @return [LazyStatement]
@@ -69,10 +33,9 @@ module Castellan
           LazyStatement.new(dataset_of({ owner_key => key_value }), fallback_order: fallback_order)
         end
 
-        # @param id [Symbol] the related resource's id column
-        # @return [Array(LazyStatement, String, Boolean)] see {ActiveRecordRows::Association#links}
+        # (see ActiveRecordRows::Association#links)
         def links(id, read: false) # rubocop:disable Lint/UnusedMethodArgument
-          [lazy, adapter.qualified(id), false]
+          [lazy, adapter.types.qualified(id), false]
         end
 
         # @return [Boolean] whether the SQL is constant
@@ -90,8 +53,7 @@ module Castellan
           @reflection[:type] == :one_to_many
         end
 
-        # @param id [Symbol] the related resource's id column
-        # @return [Boolean] whether the owner's foreign key is that id; false for a filtered model
+        # (see ActiveRecordRows::Association#foreign_key_of?)
         def foreign_key_of?(id)
           @reflection[:type] == :many_to_one && stable? && @reflection.primary_keys == [id]
         end
@@ -99,7 +61,7 @@ module Castellan
         # Sequel's eager loading compares keys with Ruby's equality, where 7 is not "7".
         # @return [Boolean] whether the owner's key is compared with a column of another type
         def mixed_types?
-          own = @owner.type(owner_key)
+          own = @owner.types.type(owner_key)
           other = type_of_compared
           !own.nil? && !other.nil? && own != other
         end
@@ -109,30 +71,26 @@ module Castellan
         # nil if the type is unknown.
         def type_of_compared
           case @reflection[:type]
-          when :many_to_one then adapter.type(@reflection.primary_key)
-          when :one_to_many, :one_to_one then adapter.type(@reflection[:key])
-          when :many_to_many, :one_through_one then @owner.type_in(@reflection[:join_table], @reflection[:left_key])
-          when :many_through_many, :one_through_many then @owner.type_in(*@reflection[:through].first.values_at(:table, :left))
+          when :many_to_one then adapter.types.type(@reflection.primary_key)
+          when :one_to_many, :one_to_one then adapter.types.type(@reflection[:key])
+          when :many_to_many, :one_through_one then @owner.types.type_in(@reflection[:join_table], @reflection[:left_key])
+          when :many_through_many, :one_through_many then @owner.types.type_in(*@reflection[:through].first.values_at(:table, :left))
           end
-        end
-
-        def reason_for_several(_relationship)
-          "its records are of several resources"
         end
 
         # Sequel returns no associations for an object without a primary key.
         def dataset_of(values)
-          keys = Array(@owner.model.primary_key).to_h { |column| [column, KEY_PROBES[@owner.type(column)]] }
+          keys = Array(@owner.model.primary_key).to_h { |column| [column, KEY_PROBES[@owner.types.type(column)]] }
           @owner.model.call(keys.merge(values)).public_send(@reflection.dataset_method)
         end
 
         def key_value
-          OwnerKey.value(@owner.type(owner_key))
+          OwnerKey.value(@owner.types.type(owner_key))
         end
 
         def fallback_order
           joined = [@reflection[:join_table]].compact
-          keys = joined.filter_map { |table| (key = @owner.key_of(table)) && ::Sequel.qualify(table, key) }
+          keys = joined.filter_map { |table| (key = @owner.types.key_of(table)) && ::Sequel.qualify(table, key) }
           target = model.primary_key
           target.is_a?(Symbol) ? keys << ::Sequel.qualify(model.dataset.first_source_alias, target) : keys
         end
@@ -147,9 +105,10 @@ module Castellan
         end
 
         def find_reason
-          if model.nil? then "it is a #{@reflection[:type]} association"
+          if @owner.dialect.reason then @owner.dialect.reason
+          elsif model.nil? then "it is a #{@reflection[:type]} association"
           elsif owner_key.nil? then "its key has several columns"
-          elsif key_value.nil? then "the type of #{owner_key} (#{@owner.type(owner_key)}) cannot be a key here"
+          elsif key_value.nil? then "the type of #{owner_key} (#{@owner.types.type(owner_key)}) cannot be a key here"
           elsif mixed_types? then "#{owner_key} and the column that is compared with it are of different types"
           elsif @reflection[:no_dataset_method] then "it has no dataset method"
           else reason_of_dataset
@@ -164,7 +123,7 @@ module Castellan
         end
 
         def probe
-          @owner.columns.to_h { |column| [column, PROBES[@owner.type(column)]] }.merge(owner_key => key_value)
+          @owner.columns.to_h { |column| [column, PROBES[@owner.types.type(column)]] }.merge(owner_key => key_value)
         end
 
         # Builds the SQL of an association's dataset, for the owner of {OwnerKey}.
@@ -180,14 +139,12 @@ module Castellan
             freeze
           end
 
-          # @param list [String] the SELECT list
-          # @param single [Boolean] whether the association is to-one
-          # @return [String]
+          # (see ActiveRecordRows::Association#sql)
           def sql(list, single: false)
             (single ? first : ordered).select(::Sequel.lit(list)).sql
           end
 
-          # @return [String] SELECT of all related columns, with the dataset's limit, DISTINCT and order
+          # (see ActiveRecordRows::Association#whole_sql)
           def whole_sql
             ordered.sql
           end
@@ -213,7 +170,7 @@ module Castellan
             @dataset.joined_dataset?
           end
 
-          # @return [Boolean] whether it can read many owners at once (no LIMIT, DISTINCT, GROUP BY or UNION)
+          # (see ActiveRecordRows::Association#plain?)
           def plain?
             @dataset.opts.values_at(:limit, :offset, :distinct, :group, :having, :compounds).none?
           end

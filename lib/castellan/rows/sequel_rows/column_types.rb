@@ -3,7 +3,7 @@
 module Castellan
   module Rows
     class SequelRows
-      # Chooses how a column's value becomes JSON.
+      # Writes the SQL of a dataset's columns, and chooses how their values become JSON.
       # Uses a coder if the driver's value is what Sequel returns, otherwise Sequel's conversion for the type.
       #
       #   types = ColumnTypes.new(MailLog.dataset.naked, MailLog, :sqlite)
@@ -32,14 +32,15 @@ module Castellan
         end
 
         # @return [Symbol, nil] the table's primary key; nil if it has none, or one of several columns
-        attr_reader :primary_key
+        # @return [String] the quoted table, or its alias
+        attr_reader :primary_key, :table
 
-        # @param dataset [Sequel::Dataset]
-        # @param model [Class, nil]
-        # @param dialect [Symbol]
         def initialize(dataset, model, dialect)
           @model = model
           @database = dataset.db
+          @table = dataset.literal(dataset.first_source_alias)
+          @dataset = dataset
+          @catalog = BoundedCache.new(limit: 2)
           @postgres = dialect == :postgres
           @sqlite = dialect == :sqlite
           @schema = schema(dataset)
@@ -49,7 +50,35 @@ module Castellan
           freeze
         end
 
-        # @return [Symbol, nil] nil if {#cast} or the model must read the value
+        def quote(name)
+          @dataset.literal(::Sequel.identifier(name))
+        end
+
+        # @return [String] the quoted table and column
+        def qualified(name)
+          @dataset.literal(::Sequel.qualify(@dataset.first_source_alias, name))
+        end
+
+        # (see ActiveRecordRows::ColumnTypes#sql)
+        def sql(name)
+          zoned?(name) ? "timezone('UTC', #{qualified(name)})" : qualified(name)
+        end
+
+        def integer?(name)
+          type(name) == :integer
+        end
+
+        # @return [nil] Sequel has no types of the application
+        def custom_type(_name)
+          nil
+        end
+
+        # @return [String] the value as SQL
+        def literal(value)
+          @dataset.literal(value)
+        end
+
+        # (see ActiveRecordRows::ColumnTypes#coder)
         def coder(name)
           coder = @coders.fetch(name)
           case coder
@@ -59,9 +88,9 @@ module Castellan
           end
         end
 
-        # @return [Boolean] whether the driver's value and the reader's value have the same string
+        # (see ActiveRecordRows::ColumnTypes#identifies?)
         def identifies?(name)
-          return false if reader_of_its_own?(name)
+          return false if needs_record?(name)
 
           coder = @coders.fetch(name)
           coder ? IDENTIFYING.include?(coder) : [nil, :uuid].include?(type(name))
@@ -74,7 +103,7 @@ module Castellan
           value.nil? || conversion.nil? ? value : conversion.call(value)
         end
 
-        # @return [Symbol, nil] see {Adapter#kind}
+        # (see ActiveRecordRows::ColumnTypes#kind)
         def kind(name)
           column = @schema[name] or return
           type = ColumnTypes.type(column)
@@ -84,7 +113,7 @@ module Castellan
           KINDS[type]
         end
 
-        # @return [Hash{String => String}, nil] see {Adapter#enum}
+        # (see ActiveRecordRows::ColumnTypes#enum)
         def enum(name)
           @schema.dig(name, :enum_values)&.to_h { |value| [value, value] }
         end
@@ -94,20 +123,14 @@ module Castellan
           @schema.dig(name, :allow_null) != false
         end
 
-        # @param text [String] an id
-        # @return [Object, nil] the column's value; nil if the column cannot hold it
+        # (see ActiveRecordRows::ColumnTypes#typecast)
         def typecast(name, text)
           @database.typecast_value(type(name), text)
         rescue ::Sequel::InvalidValue
           nil
         end
 
-        # @return [String] the column's SQL expression, in UTC whatever the session's time zone
-        def sql(name, qualified)
-          zoned?(name) ? "timezone('UTC', #{qualified})" : qualified
-        end
-
-        # @return [String] the database type, without a length
+        # (see ActiveRecordRows::ColumnTypes#database_type)
         def database_type(name)
           Dialect.without_length(@schema.dig(name, :db_type).to_s)
         end
@@ -117,13 +140,43 @@ module Castellan
           @schema[name] && ColumnTypes.type(@schema[name])
         end
 
+        # (see ActiveRecordRows::ColumnTypes#unique?)
+        def unique?(column)
+          column.to_s == primary_key.to_s || indexes.any? { |index| index[:unique] && index[:columns] == [column.to_sym] }
+        end
+
+        # (see ActiveRecordRows::ColumnTypes#indexes_from)
+        def indexes_from(column)
+          lists = indexes.map { |index| index[:columns].map(&:to_s) }
+          lists.select { |columns| columns.first == column.to_s }.map { |columns| columns.drop(1) }
+        end
+
+        # (see ActiveRecordRows::ColumnTypes#tables)
+        def tables
+          @catalog.fetch(:tables) { @database.tables.map(&:to_s) }
+        end
+
+        # @param table [Symbol, Object] a table, such as a join table
+        # @return [Symbol, nil] its primary key; nil if it has none, or one of several columns
+        def key_of(table)
+          keys = schema_of(table).select { |_, column| column[:primary_key] }
+          keys.first.first if keys.size == 1
+        end
+
+        # @param table [Symbol, Object]
+        # @return [Symbol, nil] the column's type; nil if it is unknown; see {#type}
+        def type_in(table, column)
+          found = schema_of(table).to_h[column]
+          found && ColumnTypes.type(found)
+        end
+
         # A reader method of the application or a plugin, or an after_initialize hook, may change the value.
         # @return [Boolean] whether the column can be read only through an instance
-        def reader_of_its_own?(name)
+        def needs_record?(name)
           classes.any? { |model| own_reader?(model, name) }
         end
 
-        # @return [String, nil] the hook or method that requires an instance, and its location
+        # (see ActiveRecordRows::ColumnTypes#record_reason)
         def record_reason(name)
           model = classes.find { |one| own_reader?(one, name) } or return
           hook = model.instance_method(:after_initialize) if model.method_defined?(:after_initialize)
@@ -133,6 +186,16 @@ module Castellan
         end
 
         private
+
+        def indexes
+          @catalog.fetch(:indexes) { @database.indexes(@dataset.first_source_table).values }
+        end
+
+        def schema_of(table)
+          @database.schema(table)
+        rescue ::Sequel::Error
+          []
+        end
 
         def classes
           @model ? [@model, *(subclasses(@model) if @model.respond_to?(:sti_key))] : []

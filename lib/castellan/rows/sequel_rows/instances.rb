@@ -14,12 +14,10 @@ module Castellan
           super()
         end
 
-        # @return [Boolean]
         def loaded?(record, name)
           !record.is_a?(::Sequel::Model) || record.new? || record.class.association_reflection(name).nil? || record.associations.key?(name)
         end
 
-        # @return [Boolean]
         def all?(records)
           records.all? { |record| @model.is_a?(Class) ? record.is_a?(@model) : record.is_a?(Hash) }
         end
@@ -40,10 +38,12 @@ module Castellan
 
         # (see ObjectRows::Instances#preload_where_same)
         def preload_where_same(records, name)
-          preload(records, [name]) if loads_at_once?(name)
+          records.group_by(&:class).each do |model, some|
+            instances = model == @model ? self : @adapter.related(model).instances
+            instances.preload(some, [name]) if instances.loads_at_once?(name)
+          end
         end
 
-        # @return [Boolean]
         def stored?(records)
           records.all? { |record| record.is_a?(::Sequel::Model) ? record.is_a?(@model) && !record.new? : !@model.is_a?(Class) }
         end

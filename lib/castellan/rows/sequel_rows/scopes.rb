@@ -5,33 +5,45 @@ module Castellan
     class SequelRows
       # Narrows, orders, pages, counts and loads the caller's dataset, and returns its SQL.
       #
-      #   rows = SequelRows.for(MailLog)
-      #   rows.page(rows.order(MailLog.where(in_or_out: "in"), [%i[number desc]]), limit: 20, offset: 40)
-      #   rows.select_sql(MailLog.limit(2), "id")   # => SELECT id FROM `mail_logs` LIMIT 2
-      module Scopes
+      #   scopes = SequelRows.for(MailLog).scopes
+      #   scopes.page(scopes.order(MailLog.where(in_or_out: "in"), [%i[number desc]]), limit: 20, offset: 40)
+      #   scopes.select_sql(MailLog.limit(2), "id")   # => SELECT id FROM `mail_logs` LIMIT 2
+      class Scopes < Rows::Scopes
+        # @return [Array<Symbol>, nil] the primary key's columns
+        attr_reader :keys
+
+        # @param dataset [Sequel::Dataset] all rows, as hashes
+        def initialize(adapter, dataset)
+          super(adapter)
+          @dataset = dataset
+          @keys = Array(model? ? model.primary_key : primary_key)
+          @keys = nil if @keys.empty?
+          freeze
+        end
+
         # @param object [Class, Sequel::Dataset]
         # @return [Sequel::Dataset] custom SQL and a compound (a union without from_self) become a subquery. A
         #   database keeps the order of a subquery if the statement adds none
-        def scope(object = model)
+        def from(object)
           return object.dataset if object.is_a?(Class)
           return object unless object.is_a?(::Sequel::Dataset) && (object.opts[:sql] || object.opts[:compounds])
 
           object.from_self(alias: @dataset.first_source_alias)
         end
 
-        # @return [Boolean] whether the object can be passed to {#fetch}
+        # @return [Boolean] whether the object can be passed to {Adapter#fetch}
         # @raise [ConfigurationError] for a dataset with a server: related rows would come from another
-        def scope?(object)
-          return false unless object.is_a?(::Sequel::Dataset) && object.opts[:from] && !object.opts[:sql] && own?(object)
+        def own?(object)
+          return false unless object.is_a?(::Sequel::Dataset) && object.opts[:from] && !object.opts[:sql] && rows_of_model?(object)
           return true if [nil, :default, :read_only].include?(object.opts[:server])
 
           raise ConfigurationError, "a dataset of server #{object.opts[:server].inspect} cannot be read as rows: write the document " \
                                     "inside DB.with_server(#{object.opts[:server].inspect}) { … } (Sequel's extension server_block)"
         end
 
-        # @return [String, nil] why the scope's records must be loaded; nil if rows can be selected
-        def scope_reason(scope)
-          DatasetSql.reason(scope, @dataset.opts, keys) unless scope.is_a?(Ids::Chosen)
+        # (see ActiveRecordRows::Scopes#reason)
+        def reason(scope)
+          dialect.reason || DatasetSql.reason(scope, @dataset.opts, keys) unless scope.is_a?(Ids::Chosen)
         end
 
         # Loads the records of a scope (of a dataset: hashes), each once, in one statement through the caller's
@@ -48,19 +60,6 @@ module Castellan
           dataset.all.uniq
         end
 
-        # @param ids [Array<String, Integer>]
-        # @return [Sequel::Dataset, Ids::Chosen] the latter if the scope adds no conditions to the model
-        def by_ids(scope, ids, column = primary_key)
-          scope = limited(scope)
-          return by_several(scope, ids, column) if column.is_a?(Array)
-          return scope.where(qualify(column, scope) => possible(ids, column)) unless integer?(column)
-
-          ids = Ids.integers(ids)
-          return scope.where(qualify(column, scope) => ids) unless whole?(scope) && kept_ids?(ids, column)
-
-          Ids::Chosen.new(scope, ids, column) { |all, chosen| all.where(qualify(column) => chosen) }
-        end
-
         # @param order [Array<(Symbol, Symbol), (ComparedColumn, Symbol)>] columns with :asc or :desc; if empty, the scope's order
         # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
         # @return [Sequel::Dataset] ordered by the primary key last, so that pages never overlap; a subquery
@@ -74,64 +73,39 @@ module Castellan
           terms.empty? || (subquery?(scope) && scope.opts[:order].nil?) ? scope : scope.order_append(*terms)
         end
 
-        # @return [Sequel::Dataset] a page within the scope's own limit
-        def page(scope, limit:, offset:)
-          limit, offset = window_within(scope.opts[:limit], scope.opts[:offset], limit, offset) if limited?(scope)
-          return scope.where(false) if limit&.zero?
-
-          scope = scope.limit(limit) if limit
-          scope = scope.offset(offset) if offset&.positive?
-          scope
-        end
-
-        # @return [Integer] the number of distinct rows, within the scope's own limit
-        def count(scope)
+        # (see ActiveRecordRows::Scopes#key)
+        def key(scope, plan = nil)
           dataset = narrowed(scope)
-          all = dataset.unordered.unlimited.clone(lock: nil)
-          count = scope_reason(all) && keys ? distinct_keys(all).count : DatasetSql.once(all, keys).count
-          within_window(*dataset.opts.values_at(:limit, :offset), count)
-        end
-
-        # @param plan [Plan::FetchPlan, nil] adds the scopes of its associations and the server
-        # @return [String] the exact SQL of the scope in this request, for use in a cache key
-        def scope_key(scope, plan = nil)
-          dataset = narrowed(scope)
-          sql = (scope_reason(dataset) ? dataset : DatasetSql.once(dataset, keys)).sql
+          sql = (reason(dataset) ? dataset : DatasetSql.once(dataset, keys)).sql
           plan ? [sql, *tables_read(plan).scopes, server].join("\n") : sql
         end
 
-        # @return [String] SELECT of that list for the scope, each row once; only without a {#scope_reason}
-        # @param joins [String, nil] see {JoinedPaths}
+        # (see ActiveRecordRows::Scopes#select_sql)
         def select_sql(scope, list, joins = nil)
           DatasetSql.select(DatasetSql.once(scope, keys), list, joins)
         end
 
-        # @return [Array<Symbol>, nil] the primary key's columns
-        attr_reader :keys
-
-        # @param sql [String] an SQL condition on the model's table
-        # @return [Sequel::Dataset]
+        # (see ActiveRecordRows::Scopes#where_sql)
         def where_sql(scope, sql)
           return scope.where(::Sequel.lit(sql)) unless keys && subquery?(scope)
 
           where_keys(scope, @dataset.where(::Sequel.lit(sql)).select(*keys.map { |key| qualify(key) }))
         end
 
-        # @return [Boolean] whether the dataset adds only conditions and an order to the model
+        # (see ActiveRecordRows::Scopes#plain?)
         def plain?(dataset)
-          own = scope.opts
+          own = all.opts
           dataset.opts.keys.union(own.keys).all? { |key| %i[where order].include?(key) || dataset.opts[key] == own[key] }
         end
 
-        # @param columns [Array<Symbol>]
-        # @return [String] SELECT of these columns for exactly the dataset's rows, for use in `IN (…)`
+        # (see ActiveRecordRows::Scopes#subquery_sql)
         def subquery_sql(dataset, columns)
           dataset = dataset.clone(lock: nil)
-          list = columns.map { |column| "castellan_scope.#{quote(column)}" }.join(", ")
+          list = columns.map { |column| "castellan_scope.#{types.quote(column)}" }.join(", ")
           return "SELECT #{list} FROM (#{dataset.sql}) AS castellan_scope" if apart?(dataset)
 
           dataset = dataset.unordered unless limited?(dataset) || dataset.opts[:distinct]
-          DatasetSql.select(dataset, columns.map { |column| qualified(column) }.join(", "))
+          DatasetSql.select(dataset, columns.map { |column| types.qualified(column) }.join(", "))
         end
 
         # (see ActiveRecordRows::Scopes#joinable?)
@@ -149,16 +123,6 @@ module Castellan
           :all if opts.values_at(:where, :join, :offset).none?
         end
 
-        # @return [Symbol, nil] :asc or :desc if the scope has no order or is ordered by its key
-        def key_order(scope)
-          return if limited?(scope)
-
-          order = scope.opts[:order] || []
-          return :asc if order.empty?
-
-          direction(order.first) if order.size == 1
-        end
-
         # @return [Sequel::Dataset] the rows after this key
         def after(scope, id, direction)
           key = qualify(primary_key)
@@ -170,7 +134,37 @@ module Castellan
           scope.unlimited
         end
 
+        # (see ActiveRecordRows::Scopes#select_by_ids_sql)
+        def select_by_ids_sql(list, column, joins = nil, condition = nil)
+          condition = among_ids(column, condition)
+          return "SELECT #{list} FROM #{[types.table, joins].compact.join(" ")} WHERE #{condition}" if constant_by_ids?
+
+          DatasetSql.select(@dataset.where(::Sequel.lit(condition)), list, joins)
+        end
+
+        # @return [Boolean] whether {#select_by_ids_sql} is constant; a filtered model's is not
+        def constant_by_ids?
+          model? && model.simple_table ? true : false
+        end
+
+        # @return [Boolean] false: polymorphic associations, which need it, are read through models
+        def hide_rows?
+          false
+        end
+
         private
+
+        alias everything all
+
+        def with_values(dataset, column, values)
+          dataset.where(qualify(column, dataset) => values)
+        end
+
+        def model?
+          model.is_a?(Class)
+        end
+
+        def database = @dataset.db
 
         # The server of reads; `with_server` changes it for a block.
         def server
@@ -180,7 +174,7 @@ module Castellan
 
         # Drops ids that are no date or time, because PostgreSQL would refuse the comparison.
         def possible(ids, column)
-          type = type(column)
+          type = types.type(column)
           return ids unless %i[date datetime time].include?(type)
 
           ids.select do |id|
@@ -191,7 +185,7 @@ module Castellan
         end
 
         # Whether the dataset selects rows of the model, perhaps as a subquery.
-        def own?(dataset)
+        def rows_of_model?(dataset)
           return true if dataset.first_source_alias == @dataset.first_source_alias
 
           model? && subquery?(dataset) && dataset.respond_to?(:model) && dataset.model <= model
@@ -216,11 +210,25 @@ module Castellan
           ::Sequel.qualify(dataset.first_source_alias, column)
         end
 
-        def by_several(dataset, ids, columns)
-          values = Ids.divided(ids, columns, self)
-          return dataset.where(qualify(columns.first, dataset) => values.flatten(1)) if columns.one?
-
+        def with_tuples(dataset, columns, values)
           dataset.where(columns.map { |column| qualify(column, dataset) } => values)
+        end
+
+        def nothing(dataset)
+          dataset.where(false)
+        end
+
+        def window(dataset)
+          dataset.opts.values_at(:limit, :offset)
+        end
+
+        def terms(dataset)
+          dataset.opts[:order] || []
+        end
+
+        def count_of(dataset)
+          all = dataset.unordered.clone(lock: nil)
+          reason(all) && keys ? distinct_keys(all).count : DatasetSql.once(all, keys).count
         end
 
         # Conditions on a dataset with a limit apply to the rows within the limit.
@@ -228,11 +236,7 @@ module Castellan
           return scope unless scope.is_a?(::Sequel::Dataset) && limited?(scope)
 
           keys or raise DeclarationError, "#{scope.first_source_alias}: a dataset with LIMIT needs a primary key (a view has none)"
-          where_keys(scope.unordered.unlimited, distinct_keys(scope_reason(scope) ? scope : DatasetSql.once(scope, keys)))
-        end
-
-        def limited?(dataset)
-          !dataset.opts[:limit].nil? || !dataset.opts[:offset].nil?
+          where_keys(scope.unordered.unlimited, distinct_keys(reason(scope) ? scope : DatasetSql.once(scope, keys)))
         end
 
         def distinct_keys(dataset)
@@ -248,7 +252,7 @@ module Castellan
 
         # The dataset without its limit, for the keys that are within it.
         def at_keys(dataset)
-          limit, offset = dataset.opts.values_at(:limit, :offset)
+          limit, offset = window(dataset)
           all = dataset.unlimited.clone(distinct: nil)
           columns = keys.map { |key| qualify(key, dataset) }
           found = all.naked.select(*columns).map(keys.one? ? keys.first : keys).uniq.drop(offset.to_i)
@@ -265,10 +269,6 @@ module Castellan
           return expression == primary_key unless expression.is_a?(::Sequel::SQL::QualifiedIdentifier)
 
           expression.column.to_s == primary_key.to_s && expression.table.to_s == @dataset.first_source_alias.to_s
-        end
-
-        def kept_ids?(ids, column)
-          dialect.name == :sqlite || Ids.of_type?(ids, database_type(column))
         end
 
         def whole?(scope)

@@ -21,21 +21,15 @@ module Castellan
           @prepares = prepares
         end
 
-        # @param queries [Array<Query>] each receives its rows
-        def answer(queries)
+        # (see ActiveRecordRows::Session#read)
+        def read(queries)
           queries.each do |query|
             query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
           end
         end
 
-        # @param sql [String]
-        # @param ids [Array<Integer, String>, nil] the ids for the SQL's one placeholder
-        # @param kept [Boolean] whether the SQL is one of few that repeat
-        # @param indexed [Boolean] whether an index finds the rows of one id
-        # @return [Array<Array>, PG::Result] in text format
+        # (see ActiveRecordRows::Session#rows)
         def rows(sql, ids = nil, kept: false, indexed: false)
-          return plain(sql, ids) if @dialect.name == :other
-
           interrupt = nil
           @database.synchronize(SERVER) do |connection|
             @database.log_connection_yield(sql, connection) { run(connection, sql, ids, kept, indexed) }
@@ -54,7 +48,6 @@ module Castellan
           raise ::Sequel.convert_exception_class(error, Adapter.connection_lost?(error) ? ::Sequel::DatabaseDisconnectError : ::Sequel::DatabaseError)
         end
 
-        # @yieldparam raw [PG::Connection, SQLite3::Database]
         def raw(&block)
           @database.synchronize(SERVER, &block)
         end
@@ -73,11 +66,6 @@ module Castellan
           return SqliteStatements.for(connection).rows(sql, ids && @dialect.bind(ids), kept: kept) if @dialect.name == :sqlite
 
           PostgresDriver.rows(connection, sql, ids, prepared: kept && @prepares, indexed: indexed)
-        end
-
-        def plain(sql, ids)
-          sql = sql.gsub(Dialect::IDS) { ids.map { |id| @database.literal(id) }.join(", ") } if ids
-          @database.fetch(sql).map(&:values)
         end
       end
     end

@@ -3,7 +3,7 @@
 module Castellan
   module Rows
     class SequelRows
-      # Makes the associations of Sequel's models ask {Together} before they query.
+      # Makes the associations of Sequel's models look into {Together} before they query.
       #
       #   Siblings.attach    # Together.render does
       #
@@ -22,18 +22,16 @@ module Castellan
         end
 
         class << self
-          # Prepends the module once, for the life of the process. Without a document it reads a fiber-local variable.
+          # (see ActiveRecordRows::Siblings#attach)
           def attach
             ::Sequel::Model.prepend(Targets) unless ::Sequel::Model < Targets
           end
 
-          # @return [Boolean]
           def record?(object)
             object.class < ::Sequel::Model
           end
 
-          # @yieldparam name [Symbol] an association that is loaded
-          # @yieldparam related [Array<Object>]
+          # (see ActiveRecordRows::Siblings#each_loaded)
           def each_loaded(record)
             record.associations.each { |name, related| yield name, list(related) }
           end
@@ -65,16 +63,7 @@ module Castellan
             record.class.dataset.send(:eager_load, copies, { name => {} }, record.class)
             targets = copies.map { |copy| copy.associations[name] }
             together.add(targets.flat_map { |target| list(target) })
-            answers(reflection, owners, targets)
-          end
-
-          # Where records refer back to one owner, owners cannot share a record.
-          def answers(reflection, owners, targets)
-            back = reflection[:type] == :many_to_one && reflection.set_reciprocal_to_self?
-            counts = back ? targets.group_by(&:__id__).transform_values(&:size) : {}
-            owners.zip(targets).each_with_object({}.compare_by_identity) do |(owner, target), answers|
-              answers[owner] = target unless target && counts.fetch(target.__id__, 1) > 1
-            end
+            Together.answers(owners, targets, back: reflection[:type] == :many_to_one && reflection.set_reciprocal_to_self?)
           end
 
           def owner?(record, reflection)
