@@ -49,7 +49,10 @@ module Castellan
       # Declares the JSON:API type.
       # @param name [Symbol, String] default: the model's plural name
       def type(name)
-        Declaring.declare(self) { |declarations, _| declarations.type = name.to_s }
+        Declaring.declare(self) do |declarations, location|
+          declarations.type = name.to_s
+          declarations.locations[:type] = location
+        end
       end
 
       # Declares the id. A record's reader must return the same text, so enums, times, decimals and custom

@@ -161,6 +161,7 @@ class DeclarationTest < Minitest::Test
     "key_transform :dashed is not known (did you mean dash?)" => -> { key_transform :dashed },
     ":id cannot be an attribute or a relationship" => -> { attributes :id },
     ":type cannot be an attribute or a relationship" => -> { has_many :type },
+    "type \"the articles\": write letters and digits" => -> { type "the articles" },
     "\"title!\" cannot be the name of a member" => -> { attribute(:title!, columns: :title) { |row| row } },
     ":first_name and :\"first-name\" would both be written as \"first-name\"" => lambda {
       key_transform :dash

@@ -5,9 +5,12 @@ require "rack"
 require "rack/lint"
 require "rack/mock_request"
 require "document/library"
+require "support/conformance"
 
 # The JSON:API server on real databases, between two layers of Rack::Lint. Tests are named after the standard.
 module AppContract
+  extend Castellan::Conformance::Covers
+
   def setup
     library.fill
     @app = build
@@ -15,6 +18,7 @@ module AppContract
 
   # --- fetching (JSON:API 1.1, "Fetching Data")
 
+  covers "response-content-type", "fetch-response-code", "fetch-primary-data-collection", "sorting-default"
   def test_a_collection_is_an_array_of_resource_objects
     response, document = get("/articles")
     assert_equal [200, "application/vnd.api+json"], [response.status, response["content-type"]]
@@ -25,6 +29,7 @@ module AppContract
     assert_equal response.body.bytesize.to_s, response["content-length"]
   end
 
+  covers "logical-collection", "meta-object-members"
   def test_an_empty_collection_is_an_empty_array
     library.run("DELETE FROM articles")
     response, document = get("/articles")
@@ -32,6 +37,7 @@ module AppContract
     assert_equal document["links"]["first"], document["links"]["last"]
   end
 
+  covers "fetch-primary-data-single"
   def test_one_resource_is_one_object
     response, document = get("/articles/3")
     assert_equal [200, "3", %w[1]], [response.status, document["data"]["id"], document["data"]["relationships"]["tags"]["data"].map { |tag|
@@ -39,6 +45,7 @@ module AppContract
     }]
   end
 
+  covers "fetch-responses-404", "fetch-responses-error-details", "error-object-key"
   def test_a_missing_resource_is_404_with_an_error_document
     %w[/articles/99 /articles/abc /articles/1%20 /articles/7abc /articles/99999999999999999999999 /articles/-1 /articles/1.5 /articles//
        /nothing /articles/1/headline /articles/%00 /articles/%ff /articles/%e2%82%ac /articles/a%2Fb /articles/%zz /stamps/abc /stamps/7
@@ -65,6 +72,7 @@ module AppContract
     assert_equal stamp, get("/stamps/#{stamp.sub("-", "%2D")}").last["data"]["id"]
   end
 
+  covers "fetch-responses-http-semantics"
   def test_head_is_get_without_the_body
     %w[/articles /articles/1 /articles/99 /nothing /articles?include=nope].each do |path|
       get, head = [get(path).first, request("HEAD", path)]
@@ -81,6 +89,7 @@ module AppContract
 
   # --- content negotiation
 
+  covers "response-not-acceptable"
   def test_the_media_type_with_other_parameters_alone_is_406
     assert_equal 406, get("/articles", "HTTP_ACCEPT" => "application/vnd.api+json; charset=utf-8").first.status
     assert_equal 406, get("/articles", "HTTP_ACCEPT" => 'application/vnd.api+json; ext="https://example.org/ext"').first.status
@@ -89,6 +98,7 @@ module AppContract
     assert_equal 200, get("/articles", "HTTP_ACCEPT" => 'application/vnd.api+json; profile="https://example.org/p"').first.status
   end
 
+  covers "response-unsupported-media-type"
   def test_a_content_type_with_other_parameters_is_415
     assert_equal 415, get("/articles", "CONTENT_TYPE" => "application/vnd.api+json; charset=utf-8").first.status
     assert_equal 200, get("/articles", "CONTENT_TYPE" => "application/vnd.api+json").first.status
@@ -97,6 +107,7 @@ module AppContract
 
   # --- include
 
+  covers "compound-documents-allow", "compound-documents-full-linkage", "compound-documents-duplicates", "resource-unique"
   def test_included_resources_are_linked_and_unique
     _, document = get("/articles?include=author,tags&page[size]=5&page[number]=2")
     linked = document["data"].flat_map { |article|
@@ -110,12 +121,14 @@ module AppContract
     assert_includes included, { "type" => "tags", "id" => "2" }
   end
 
+  covers "inclusion-include-parameter", "inclusion-include-parameter-value"
   def test_an_include_path_includes_each_step
     _, document = get("/articles/2?include=author.mentor")
     assert_equal %w[1 3], document["included"].map { |object| object["id"] }.sort
     assert_equal %w[authors], document["included"].map { |object| object["type"] }.uniq
   end
 
+  covers "inclusion-unrequested"
   def test_included_is_present_only_with_a_non_empty_include
     assert_nil get("/articles?include=").last["included"]
     assert_nil get("/articles").last["included"]
@@ -125,6 +138,7 @@ module AppContract
 
   # --- sparse fieldsets
 
+  covers "sparse-fieldsets-parameter", "sparse-fieldsets-parameter-value", "sparse-fieldsets-additional-fields"
   def test_only_the_requested_fields_are_written
     _, document = get("/articles?fields[articles]=title,author&fields[authors]=name&include=author")
     assert_equal [%w[title], %w[author]], [document["data"][0]["attributes"].keys, document["data"][0]["relationships"].keys]
@@ -143,12 +157,16 @@ module AppContract
 
   # --- sort, page, filter
 
+  covers "sorting-option", "sorting-parameter", "sorting-parameter-value", "sorting-multiple-fields",
+         "sorting-multiple-fields-order", "sorting-order", "sorting-specified-order"
   def test_sort_is_in_the_order_of_the_fields_ascending_unless_minus
     assert_equal %w[1 2 3], ids(get("/articles?sort=title").last)
     assert_equal %w[7 6 5], ids(get("/articles?sort=-title,position").last)
     assert_equal %w[1 2 3], ids(get("/articles?sort=-position,position,-position").last)
   end
 
+  covers "pagination", "pagination-links", "pagination-links-object", "pagination-keys", "pagination-order",
+         "pagination-page-parameter", "fetch-url-support"
   def test_pages_link_to_their_neighbours_and_keep_the_query
     _, document = get("/articles?page[number]=2&sort=title&include=author&fields[articles]=title")
     rest = "include=author&fields%5Barticles%5D=title"
@@ -164,6 +182,7 @@ module AppContract
     assert_equal %w[1 2 3], ids(get(links["prev"]).last)
   end
 
+  covers "pagination-unavailable-link"
   def test_links_to_missing_pages_are_null
     assert_nil get("/articles").last["links"]["prev"]
     assert_nil get("/articles?page[number]=3").last["links"]["next"]
@@ -177,6 +196,7 @@ module AppContract
     assert_equal "/api/articles?page%5Bnumber%5D=1&page%5Bsize%5D=3", JSON.parse(response.body)["links"]["first"]
   end
 
+  covers "filtering"
   def test_filters_narrow_and_are_counted
     _, document = get("/articles?filter[title]=Title 1,Title 5")
     assert_equal [%w[5 1], 2], [ids(document), document["meta"]["total"]]
@@ -208,6 +228,7 @@ module AppContract
     "nope=1" => "nope", "Include=author" => "Include", "inclde=author" => "inclde", "camelCase=1" => "camelCase"
   }.freeze
 
+  covers "inclusion-bad-request", "sorting-not-supported", "query-parameters-bad-request"
   def test_a_bad_parameter_is_400_that_names_it_before_any_query
     BAD.each do |query, parameter|
       sent = library.queries do
@@ -283,6 +304,7 @@ module AppContract
 
   # --- authentication and viewers
 
+  covers "fetch-responses-other-status-codes"
   def test_without_a_viewer_it_is_401_with_a_challenge
     @app = authenticated
     response = request("GET", "/articles")

@@ -1,9 +1,11 @@
 # frozen_string_literal: true
 
 require "serve/journal_requests"
+require "support/conformance"
 
 # The Cursor Pagination profile over HTTP (the text of ethanresnick/cursor-pagination).
 module CursorsContract
+  extend Castellan::Conformance::Covers
   include JournalRequests
 
   PROFILE = "https://jsonapi.org/profiles/ethanresnick/cursor-pagination"
@@ -39,6 +41,7 @@ module CursorsContract
 
   # --- pages
 
+  covers "cursor-1", "cursor-12", "cursor-14", "cursor-18", "cursor-29"
   def test_next_links_walk_through_the_whole_list_in_its_order
     ORDERS.each do |order|
       pages = walk("/posts?sort=#{order}", "next")
@@ -49,6 +52,7 @@ module CursorsContract
     end
   end
 
+  covers "cursor-16", "cursor-17"
   def test_prev_links_walk_back
     ORDERS.each do |order|
       forth = walk("/posts?sort=#{order}&page[size]=5", "next").flatten
@@ -57,6 +61,7 @@ module CursorsContract
     end
   end
 
+  covers "cursor-2"
   def test_a_walk_is_the_same_list_in_ruby
     rows = journal.rows("SELECT id, rating FROM posts WHERE rating IS NOT NULL")
     expected = rows.sort_by { |row| [row["rating"], row["id"]] }.map { |row| row["id"].to_s }
@@ -64,6 +69,7 @@ module CursorsContract
     assert_equal expected.reverse, walk("/posts?sort=-rating&filter[rating][null]=false", "next").flatten
   end
 
+  covers "cursor-5"
   def test_rows_that_are_written_meanwhile_move_nothing
     _, first = get("/posts?sort=title&filter[title][like]=Title*&page[size]=3")
     read = first["data"].map { |post| post["id"] }
@@ -76,6 +82,7 @@ module CursorsContract
     assert_equal [true, false], [seen.include?("91"), seen.include?("90")]
   end
 
+  covers "cursor-28", "cursor-30", "cursor-31", "cursor-10", "cursor-11"
   def test_the_first_page_has_no_prev_and_the_last_no_next
     _, document = get("/posts?sort=id")
     assert_nil document["links"]["prev"]
@@ -87,6 +94,7 @@ module CursorsContract
     assert_equal "22", last["data"].last["id"]
   end
 
+  covers "cursor-31"
   def test_backwards_prev_is_null_at_the_beginning
     _, document = get("/posts?sort=id&page[size]=3")
     _, second = get(document["links"]["next"])
@@ -96,6 +104,7 @@ module CursorsContract
     assert_equal %w[10 11 12], ids(back["links"]["next"])
   end
 
+  covers "cursor-15", "cursor-33"
   def test_an_empty_page_leads_back
     _, last = get("/posts?sort=-id&page[size]=9")
     _, last = get(last["links"]["next"])
@@ -110,6 +119,7 @@ module CursorsContract
     assert_equal 7, last["data"].size
   end
 
+  covers "cursor-19", "cursor-32"
   def test_an_empty_list_is_an_empty_array
     _, document = get("/posts?filter[rating][gt]=99")
     assert_equal [[], nil, nil], [document["data"], *document["links"].values_at("prev", "next")]
@@ -135,6 +145,7 @@ module CursorsContract
 
   # --- ranges
 
+  covers "cursor-20", "cursor-23", "cursor-24", "cursor-25"
   def test_a_range_has_what_is_between_two_cursors
     after = cursor_after("/posts?sort=id&page[size]=2")
     before = cursor_after("/posts?sort=id&page[size]=6")
@@ -145,12 +156,14 @@ module CursorsContract
     assert_equal %w[11 12], ids(document["links"]["next"])
   end
 
+  covers "cursor-22"
   def test_a_range_may_have_as_many_records_as_a_page
     after = cursor_after("/posts?sort=id&page[size]=1")
     before = cursor_after("/posts?sort=id&page[size]=8")
     assert_equal 6, ids("/posts?sort=id&page[after]=#{after}&page[before]=#{before}").size
   end
 
+  covers "cursor-34"
   def test_the_total_is_in_the_metadata_of_the_page
     _, document = get("/counted?filter[rating][gte]=1")
     assert_equal journal.rows("SELECT id FROM posts WHERE rating >= 1").size, document["meta"]["page"]["total"]
@@ -171,6 +184,7 @@ module CursorsContract
 
   # --- mistakes
 
+  covers "cursor-7", "cursor-8", "cursor-9", "cursor-41", "cursor-42", "cursor-46"
   def test_wrong_sizes_are_refused
     %w[0 -1 x 1.5 1e2].each { |size| assert_bad_parameter "page[size]", "/posts?page[size]=#{size}" }
     _, document = get("/posts?page[size]=10")
@@ -180,6 +194,7 @@ module CursorsContract
     assert_equal 9, ids("/posts?page[size]=009").size
   end
 
+  covers "cursor-13", "cursor-43"
   def test_cursors_of_other_lists_and_mutated_cursors_are_refused
     cursor = cursor_after("/posts?sort=id")
     ["", "abcde", "!", "a" * 5_000, cursor.swapcase, cursor[0..-2], "#{cursor}A", cursor.reverse].each do |text|
@@ -204,6 +219,7 @@ module CursorsContract
     assert_equal 16, journal.rows("SELECT id FROM posts").size
   end
 
+  covers "cursor-3", "cursor-4", "cursor-39", "cursor-40"
   def test_an_order_without_comparable_values_is_refused_as_the_profile_says
     postgres = self.class.name.include?("Postgres")
     journal.run("CREATE TABLE IF NOT EXISTS things (id integer PRIMARY KEY, extra #{postgres ? "jsonb" : "blob"})")

@@ -1,9 +1,11 @@
 # frozen_string_literal: true
 
 require "serve/journal_requests"
+require "support/conformance"
 
 # What surrounds the data: the jsonapi object, links of the document and of resources, and the application's own parameters.
 module FrameContract
+  extend Castellan::Conformance::Covers
   include JournalRequests
 
   def build(&options)
@@ -24,6 +26,8 @@ module FrameContract
     end
   end
 
+  covers "optional-top-level", "top-level-links", "top-level-json-api-member", "json-api-type", "json-api-version",
+         "json-api-meta"
   def test_documents_have_the_jsonapi_object_and_links
     _, document = get("/posts/1?fields[posts]=title")
     assert_equal({ "version" => "1.1", "meta" => { "implementation" => "journal" } }, document["jsonapi"])
@@ -49,6 +53,7 @@ module FrameContract
     assert_equal %w[data], get("/posts/1").last.keys
   end
 
+  covers "resource-links", "resource-link-response", "resource-related-resource-link", "fetch-url-support", "fetch-relationships"
   def test_every_link_of_a_resource_leads_to_an_answer
     post = get("/posts/1").last["data"]
     assert_equal({ "self" => "/posts/1" }, post["links"])
@@ -59,6 +64,7 @@ module FrameContract
     assert_equal "/v1/writers/1", get("/writers/1").last["data"]["links"]["self"]
   end
 
+  covers "create-responses-201-self", "create-responses-201-location"
   def test_the_location_of_a_new_resource_is_its_self_link
     response, document = send_data("POST", "/posts", type: "posts", attributes: { title: "Fourth" })
     assert_equal 201, response.status, response.body
@@ -71,6 +77,7 @@ module FrameContract
     assert_equal "https://api.example.org/v1/tags/#{document["data"]["id"]}", response["location"]
   end
 
+  covers "query-parameters-bad-request"
   def test_declared_parameters_are_accepted_and_stay_in_links
     assert_includes get("/posts?locale=de&x-trace=7&page[size]=1").last["links"]["next"], "locale=de"
     assert_bad_parameter "locale", "/posts?locale=fr", "(there is: de, en)"

@@ -5,9 +5,12 @@ require "rack"
 require "rack/lint"
 require "rack/mock_request"
 require "serve/journal"
+require "support/conformance"
 
 # The Atomic Operations extension over HTTP, on real databases.
 module OperationsContract
+  extend Castellan::Conformance::Covers
+
   MEDIA_TYPE = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"'
 
   def setup
@@ -21,6 +24,9 @@ module OperationsContract
     end))
   end
 
+  covers "atomic-4", "atomic-5", "atomic-7", "atomic-8", "atomic-9", "atomic-11", "atomic-13", "atomic-14", "atomic-15",
+         "atomic-23", "atomic-26", "atomic-29", "atomic-30", "atomic-31", "atomic-34", "atomic-35", "atomic-38", "atomic-39",
+         "atomic-42", "atomic-43", "atomic-44", "atomic-45"
   def test_operations_are_performed_in_their_order
     response, document = operate(
       { op: "add", data: { type: "posts", lid: "a", attributes: { title: "Third" }, relationships: {
@@ -45,6 +51,7 @@ module OperationsContract
     assert_equal [2, 1], [count("taggings WHERE post_id = #{id}"), count("taggings WHERE post_id = 1")]
   end
 
+  covers "atomic-3", "atomic-12", "atomic-17", "atomic-18", "atomic-21", "atomic-32"
   def test_a_failure_undoes_everything
     response, document = operate({ op: "add", data: { type: "tags", attributes: { name: "new" } } },
                                  { op: "remove", ref: { type: "comments", id: "1" } },
@@ -54,12 +61,14 @@ module OperationsContract
     assert_equal [3, 3], [count("tags"), count("comments")]
   end
 
+  covers "atomic-16", "atomic-33"
   def test_operations_without_results_are_204
     response, = operate({ op: "remove", ref: { type: "comments", id: "1" } })
     assert_equal [204, ""], [response.status, response.body]
     assert_equal 2, count("comments")
   end
 
+  covers "atomic-6", "atomic-22", "atomic-28", "atomic-37", "atomic-41"
   def test_a_target_may_be_an_href
     operate({ op: "update", href: "/posts/1", data: { type: "posts", id: "1", attributes: { rating: 1 } } },
             { op: "add", href: "https://example.org/tags", data: { type: "tags", attributes: { name: "new" } } },
@@ -68,6 +77,7 @@ module OperationsContract
                  [journal.rows("SELECT rating FROM posts WHERE id = 1").first["rating"], count("tags"), count("taggings WHERE post_id = 1")]
   end
 
+  covers "atomic-19", "atomic-20", "atomic-24", "atomic-27", "atomic-36", "atomic-40", "atomic-46"
   def test_each_mistake_has_its_pointer
     post = { type: "posts", id: "1" }
     {
@@ -88,12 +98,14 @@ module OperationsContract
     end
   end
 
+  covers "atomic-1", "atomic-2"
   def test_documents_that_have_no_operations_are_400
     [{}, { "atomic:operations" => {} }, { "atomic:operations" => [] }, { "atomic:operations" => [{}], "data" => nil }].each do |document|
       assert_equal 400, request(document).status, document.inspect
     end
   end
 
+  covers "atomic-10"
   def test_the_extension_is_negotiated
     document = { "atomic:operations" => [{ op: "remove", ref: { type: "comments", id: "1" } }] }
     assert_equal 415, request(document, "CONTENT_TYPE" => "application/vnd.api+json").status

@@ -5,9 +5,12 @@ require "rack"
 require "rack/lint"
 require "rack/mock_request"
 require "serve/journal"
+require "support/conformance"
 
 # Creating, updating and deleting over HTTP, on real databases, between two layers of Rack::Lint.
 module WritesContract
+  extend Castellan::Conformance::Covers
+
   JSON_API = "application/vnd.api+json"
   WRITER = { writer: { data: { type: "writers", id: "2" } } }.freeze
 
@@ -18,6 +21,7 @@ module WritesContract
 
   # --- creating (JSON:API 1.1, "Creating Resources")
 
+  covers "create-support", "create-responses-201-status", "create-responses-201-location", "create-responses-201-document"
   def test_post_creates_a_record_and_returns_201_with_location
     response, document = send_data("POST", "/posts", type: "posts", attributes: { title: "Third", rating: 3, slug: "third" },
                                                      relationships: { writer: { data: { type: "writers", id: "2" } },
@@ -44,6 +48,8 @@ module WritesContract
     assert_equal %w[writers], document["included"].map { |object| object["type"] }
   end
 
+  covers "create-accept-client-generated-ids", "create-client-generated-ids-key", "create-client-generated-ids-forbidden",
+         "create-responses-204", "create-responses-409-exists", "create-responses-409-error-details"
   def test_a_client_id_is_accepted_where_id_is_writable
     assert_equal 201, send_data("POST", "/tags", type: "tags", id: "77", attributes: { name: "own" }).first.status
     assert_equal "own", get("/tags/77").last["data"]["attributes"]["name"]
@@ -61,12 +67,15 @@ module WritesContract
 
   # --- updating (JSON:API 1.1, "Updating Resources")
 
+  covers "modify-delete-support", "update-resource-attributes", "update-interpret-resource-attributes",
+         "update-interpret-resource-relationships", "update-resource-204-status"
   def test_patch_changes_only_what_is_sent
     response, document = send_data("PATCH", "/posts/1", type: "posts", id: "1", attributes: { rating: 2 })
     assert_equal [200, "First", 2], [response.status, *document["data"]["attributes"].values_at("title", "rating")]
     assert_equal document, get("/posts/1").last
   end
 
+  covers "update-resource-relationships", "update-resource-relationship-value"
   def test_patch_replaces_relationships
     _, document = send_data("PATCH", "/posts/1", type: "posts", id: "1",
                                                  relationships: { writer: { data: nil }, tags: { data: [{ type: "tags", id: "3" }] } })
@@ -102,6 +111,7 @@ module WritesContract
 
   # --- deleting (JSON:API 1.1, "Deleting Resources")
 
+  covers "delete-204-status", "delete-404-status", "deleting-http-semantics"
   def test_delete_is_204_and_then_404
     response = request("DELETE", "/posts/1")
     assert_equal [204, ""], [response.status, response.body]
@@ -109,6 +119,7 @@ module WritesContract
     assert_equal 404, request("DELETE", "/posts/1").status
   end
 
+  covers "deleting-other-status"
   def test_delete_is_refused_by_a_block_a_callback_and_a_foreign_key
     assert_equal 403, request("DELETE", "/comments/2", "HTTP_AUTHORIZATION" => "1").status
     journal.run("UPDATE posts SET title = 'Kept' WHERE id = 1")
@@ -127,6 +138,7 @@ module WritesContract
     assert_equal 404, get("/posts/99/relationships/tags").first.status
   end
 
+  covers "fetch-primary-data-single", "fetch-url-support"
   def test_related_resources_are_read_at_their_own_url
     assert_equal "Ada", get("/posts/1/writer").last["data"]["attributes"]["name"]
     _, document = get("/posts/1/tags?fields[tags]=name")
@@ -137,6 +149,8 @@ module WritesContract
     assert_equal 404, get("/posts/99/writer").first.status
   end
 
+  covers "respond-patch-to-one-relationship-link", "patch-to-one-data-member", "patch-to-one-response",
+         "updating-relationship-204-status"
   def test_patch_of_a_to_one_relationship
     assert_equal 204, send_data("PATCH", "/posts/1/relationships/writer", type: "writers", id: "2").first.status
     assert_equal "2", get("/posts/1/relationships/writer").last["data"]["id"]
@@ -145,6 +159,9 @@ module WritesContract
     assert_equal 405, send_data("POST", "/posts/1/relationships/writer", nil).first.status
   end
 
+  covers "respond-patch-post-delete-to-many-relationship-link", "patch-post-delete-to-many-data-member",
+         "patch-to-many-complete-replace", "post-to-many-add", "post-to-many-add-again", "post-to-many-response",
+         "delete-to-many", "delete-to-many-success", "updating-relationship-204-status"
   def test_to_many_relationships_are_replaced_extended_and_reduced
     tags = ->(*ids) { ids.map { |id| { type: "tags", id: id } } }
     path = "/posts/1/relationships/tags"
@@ -171,6 +188,7 @@ module WritesContract
 
   # --- who may
 
+  covers "update-resource-404-status", "update-resource-404-related", "create-responses-404-related"
   def test_what_the_viewer_may_not_see_cannot_be_written
     team = { "HTTP_AUTHORIZATION" => "1" }
     assert_equal 404, send_data("PATCH", "/posts/3", { type: "posts", id: "3", attributes: { rating: 1 } }, **team).first.status
@@ -193,6 +211,7 @@ module WritesContract
     assert_equal [before, "1"], [journal.rows("SELECT id FROM posts").size, get("/posts/1/relationships/writer").last["data"]["id"]]
   end
 
+  covers "create-responses-403", "update-resource-403-status"
   def test_writable_may_depend_on_the_viewer
     attributes = { title: "Third", slug: "third" }
     writer = { writer: { data: { type: "writers", id: "3" } } }
@@ -200,6 +219,7 @@ module WritesContract
     assert_refused 403, "/data/attributes/slug", refused
   end
 
+  covers "update-resource-403-status", "updating-relationship-403-status"
   def test_authorize_decides_for_the_record
     journal.run("UPDATE posts SET title = 'Locked' WHERE id = 1")
     assert_equal 403, send_data("PATCH", "/posts/1", type: "posts", id: "1", attributes: { rating: 1 }).first.status
@@ -207,6 +227,7 @@ module WritesContract
     assert_equal 5, journal.rows("SELECT rating FROM posts WHERE id = 1").first["rating"]
   end
 
+  covers "update-relationship-http-semantics", "updating-relationship-other-status"
   def test_methods_that_are_not_declared_are_405_with_allow
     { ["PUT", "/posts"] => "GET, HEAD, POST", ["POST", "/posts/1"] => "GET, HEAD, PATCH, DELETE",
       ["DELETE", "/writers/1"] => "GET, HEAD, PATCH", ["POST", "/posts/1/writer"] => "GET, HEAD",
@@ -218,6 +239,8 @@ module WritesContract
 
   # --- what is wrong in a document
 
+  covers "create-single-resource", "create-type-member", "create-relationships-member", "create-responses-409-bad-type",
+         "create-responses-other-status", "create-responses-other-error-details", "create-responses-404-related"
   def test_each_mistake_of_a_document_has_its_pointer
     {
       { type: "tags", attributes: { title: "Third" } } => [409, "/data/type"],
@@ -249,12 +272,14 @@ module WritesContract
     assert_equal 3, journal.rows("SELECT id FROM posts").size
   end
 
+  covers "error-stop-processing"
   def test_all_mistakes_are_named_at_once
     _, document = send_data("POST", "/posts", type: "posts", attributes: { titel: "x", rating: "many", pinned: 3 })
     assert_equal %w[/data/attributes/titel /data/attributes/rating /data/attributes/pinned],
                  document["errors"].map { |error| error["source"]["pointer"] }
   end
 
+  covers "create-responses-409-error-details", "update-resource-other-status"
   def test_constraints_of_the_database_name_the_member
     assert_refused 409, "/data/attributes/slug", send_data("POST", "/posts", type: "posts", attributes: { title: "Third", slug: "first" })
     response, = send_data("POST", "/posts", type: "posts", attributes: { title: "Third", rating: 9 })
@@ -263,12 +288,15 @@ module WritesContract
     assert_equal 3, journal.rows("SELECT id FROM posts").size
   end
 
+  covers "update-patch-resource", "update-patch-resource-members", "update-resource-409-no-match", "update-resource-404-status",
+         "update-resource-409-details"
   def test_the_id_of_the_document_is_that_of_the_url
     assert_refused 409, "/data/id", send_data("PATCH", "/posts/1", type: "posts", id: "2", attributes: { rating: 1 })
     assert_refused 400, "/data/id", send_data("PATCH", "/posts/1", type: "posts", attributes: { rating: 1 })
     assert_equal 404, send_data("PATCH", "/posts/99", type: "posts", id: "99", attributes: { rating: 1 }).first.status
   end
 
+  covers "json-object", "required-top-level"
   def test_bodies_that_are_no_document_are_400
     ["", "{", "[]", "null", "7", '{"data":{"type":"posts","type":"tags"}}', "[" * 50, '{"data":NaN}', "\xFF\xFE", "{}",
      '{"data":{"type":"posts"', '{"meta":{}}'].each do |body|
@@ -283,6 +311,7 @@ module WritesContract
     assert_equal 413, response.status
   end
 
+  covers "response-unsupported-media-type", "create-http-semantics"
   def test_other_media_types_are_415_and_406
     body = JSON.generate(data: { type: "posts", attributes: { title: "Third" } })
     ["application/json", nil, "#{JSON_API}; charset=utf-8", "text/plain"].each do |type|
@@ -294,6 +323,7 @@ module WritesContract
 
   # --- preconditions (RFC 9110, section 13; RFC 6585)
 
+  covers "update-resource-http-semantics"
   def test_if_match_prevents_a_lost_update
     etag = get("/posts/1").first["etag"]
     change = { type: "posts", id: "1", attributes: { rating: 1 } }
@@ -325,6 +355,7 @@ module WritesContract
 
   # --- faults
 
+  covers "crud-atomic"
   def test_a_throw_rolls_everything_back
     journal = self.journal
     loud = Class.new(journal.models::PostResource) do

@@ -238,7 +238,8 @@ module Castellan
       def cursor_size(page, paging)
         return page.key?("after") && page.key?("before") ? paging.max_size : paging.size unless page.key?("size")
 
-        size = integer("page[size]", page["size"])
+        size = page["size"]
+        size = size.is_a?(String) && size.match?(/\A\d+\z/) ? size.to_i : integer("page[size]", size)
         refuse("page[size]", "page[size] must be at least 1, got #{size}") unless size.positive?
         return size if size <= paging.max_size
 

@@ -56,6 +56,7 @@ module Castellan
         @relationships = declarations.relationships.to_h { |name, options| [name, relationship(name, **options)] }.freeze
         @members = (@attributes.keys + @relationships.keys).freeze
         copy_policies(declarations)
+        check_type(declarations.locations[:type])
         check_names
         check_representations(declarations.locations)
         check_default_sort(declarations.locations[:sort])
@@ -205,6 +206,13 @@ module Castellan
           refuse("representation #{representation.inspect} names #{wrong.inspect}, which is not declared#{Nearest.hint(wrong, @members)}",
                  locations[[:representation, representation]])
         end
+      end
+
+      # JSON:API 1.1, "Identification": a type is written like a member name.
+      def check_type(location)
+        return if location.nil? || NAME.match?(type)
+
+        refuse("type #{type.inspect}: write letters and digits, - and _ between", location)
       end
 
       # JSON:API 1.1, "Member Names" and "Fields".
