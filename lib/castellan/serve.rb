@@ -25,6 +25,8 @@ module Castellan
     autoload :Health, "castellan/serve/health"
     autoload :Idempotency, "castellan/serve/idempotency"
     autoload :OpenApi, "castellan/serve/open_api"
+    autoload :Page, "castellan/serve/page"
+    autoload :Pages, "castellan/serve/pages"
     autoload :Schemas, "castellan/serve/schemas"
     autoload :Tracing, "castellan/serve/tracing"
     autoload :Jwt, "castellan/serve/jwt"

@@ -79,6 +79,7 @@ module Castellan
         @description = builder.description
         @frame = builder.frame
         @probes = builder.probes
+        @pages = builder.html
         @tracing = builder.tracing
         @around = [builder.log, builder.tracing].compact.freeze
         @endpoints = builder.resources.to_h do |path, (resource, scope, asked)|
@@ -94,7 +95,7 @@ module Castellan
       # @param env [Hash] Rack's environment
       # @return [Array] Rack's response; a client's mistake is answered with 4xx and a JSON:API error document
       def call(env)
-        response = @around.empty? ? respond(env) : observed(env)
+        response = @pages&.wanted?(env) ? @pages.call(env, self) { |asked| answered(asked) } : answered(env)
         response[2] = [] if env["REQUEST_METHOD"] == "HEAD"
         response
       end
@@ -160,6 +161,10 @@ module Castellan
         ErrorDocument.of(Write::DatabaseError.unavailable)
       end
 
+      def answered(env)
+        @around.empty? ? respond(env) : observed(env)
+      end
+
       def observed(env)
         @around.reverse.inject(-> { respond(env) }) { |inner, around| -> { around.call(env, &inner) } }.call
       end
@@ -180,6 +185,7 @@ module Castellan
       # @return [String] the path with names in place of values: "/posts/{id}/relationships/author"
       def named_route(endpoint, id, rest)
         return @operations_path if endpoint.equal?(@operations)
+        return "/" if endpoint.equal?(@pages)
         return endpoint.path unless id
 
         known = rest.last && endpoint.resource.definition.member_named(rest.last)
@@ -190,6 +196,8 @@ module Castellan
         return @operations if path == @operations_path
         return @probes if @probes&.at?(path)
 
+        return @pages if @pages&.at?(path)
+
         @description if path == @description&.path
       end
 
@@ -197,6 +205,7 @@ module Castellan
         return @operations.call(env, viewer) if endpoint.equal?(@operations)
         return @description.call(env, viewer, @endpoints, operations_path: @operations_path, authenticated: !@authentication.nil?) \
           if endpoint.equal?(@description)
+        return @pages.start(env, @endpoints.keys) if endpoint.equal?(@pages)
         return endpoint.call(env, viewer, id) if rest.empty? && ALLOWED.include?(env["REQUEST_METHOD"])
 
         @routes.fetch(endpoint).call(env, viewer, id, *rest)

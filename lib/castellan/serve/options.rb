@@ -14,7 +14,8 @@ module Castellan
       # @return [Health, nil]
       # @return [AccessLog, nil]
       # @return [Tracing, nil]
-      attr_reader :once, :description, :probes, :log, :tracing
+      # @return [Pages, nil]
+      attr_reader :once, :description, :probes, :log, :tracing, :html
 
       # Lets links begin with a URL in place of the path where the application is mounted.
       # @param url [String] such as "https://api.example.org/v1"
@@ -67,6 +68,12 @@ module Castellan
       # @param options `title:`, `version:` of the API, `at:`, the path
       def openapi(**options)
         @description = OpenApi.new(**options)
+      end
+
+      # Shows documents to browsers, see {Pages}.
+      # @param options `title:` of the API
+      def pages(**options)
+        @html = Pages.new(**options)
       end
 
       # Answers `/up` and `/ready`, see {Health}.

@@ -1,0 +1,178 @@
+# frozen_string_literal: true
+
+require "json"
+require "rack/utils"
+
+module Castellan
+  module Serve
+    # One document as HTML; see {Pages}. Every value is escaped by the template.
+    class Page
+      STYLE = File.read(File.join(__dir__, "page.css")).freeze
+      # More identifiers of one relationship are counted.
+      MOST = 10
+      LONGEST = 400 # characters of a value
+      SLASHES = %r{\A/+}
+      private_constant :MOST, :LONGEST, :SLASHES
+
+      Profile::Page::Template.new(File.read(File.join(__dir__, "page.html.erb"))).def_method(self, "html", "page.html.erb")
+
+      # @param document [Hash] parsed
+      # @param status [Integer]
+      # @param env [Hash] Rack's environment
+      # @param app [App] finds the endpoint of a path or a type
+      def initialize(title, document, status, env, app)
+        @title = title
+        @document = document
+        @status = status
+        @app = app
+        @path = ClientText.shown(env["PATH_INFO"].to_s, LONGEST)
+        @base = ClientText.shown(env["SCRIPT_NAME"].to_s, LONGEST).sub(SLASHES, "/")
+        @query = query(env["QUERY_STRING"].to_s)
+        @endpoint, @id, *@rest = app.route(ClientText.utf8(env["PATH_INFO"].to_s))
+      end
+
+      # @return [String] UTF-8
+      def to_html
+        html
+      end
+
+      private
+
+      def style
+        markup(STYLE)
+      end
+
+      def heading
+        return "#{@status} #{@document["errors"].first["title"]}" if errors.any?
+
+        @endpoint ? @path.delete_prefix("/") : "Collections"
+      end
+
+      # @return [Array<Array(String, String)>] the steps of the path, and where they lead
+      def crumbs
+        steps = @path.split("/").reject(&:empty?)
+        steps.each_with_index.filter_map do |step, index|
+          [step, "#{@base}/#{steps[0..index].map { |one| Rack::Utils.escape_path(Rack::Utils.unescape_path(one)) }.join("/")}"] \
+            unless step == "relationships"
+        end
+      end
+
+      def errors = @document["errors"] || []
+
+      # The primary data as resource objects or identifiers.
+      def objects = [@document["data"]].flatten.compact
+
+      def list? = @document["data"].is_a?(Array)
+
+      def included = (@document["included"] || []).group_by { |object| object["type"] }
+
+      def total = @document["meta"]&.find { |_, value| value.is_a?(Integer) }
+
+      def links
+        (@document["links"] || {}).filter_map { |name, link|
+          href = link.is_a?(Hash) ? link["href"] : link
+          [name, href] if href.is_a?(String) && href.match?(%r{\A(?:/|https?://)}) && name != "self"
+        }
+      end
+
+      # @return [Array<String>] the attributes of a table's rows
+      def columns(objects)
+        objects.flat_map { |object| (object["attributes"] || {}).keys }.uniq
+      end
+
+      def relationship_names(objects)
+        objects.flat_map { |object| (object["relationships"] || {}).keys }.uniq
+      end
+
+      # @return [String, nil] the path of a resource; nil if its type has no collection
+      def href(object)
+        endpoint = @app.endpoint_of(object["type"]) or return
+        "#{@base}#{endpoint.path}/#{Rack::Utils.escape_path(object["id"].to_s)}"
+      end
+
+      def related_href(object, name)
+        own = href(object)
+        "#{own}/#{Rack::Utils.escape_path(name)}" if own
+      end
+
+      # @return [Array(Array<Hash>, Integer)] the first identifiers, and the number of the others
+      def identifiers(member)
+        all = [member["data"]].flatten.compact
+        [all.first(MOST), [all.size - MOST, 0].max]
+      end
+
+      # @return [Profile::Page::Markup] a cell
+      def attribute(object, name)
+        return markup("") unless object["attributes"]&.key?(name)
+
+        found = object["attributes"][name]
+        found.nil? ? markup('<span class="none">null</span>') : escaped(value(found))
+      end
+
+      # @return [Profile::Page::Markup] the linked identifiers, or a link to the related resources
+      def relationship(object, name)
+        member = object.dig("relationships", name) or return markup("")
+        related = related_href(object, name)
+        return link(name, related) unless member.key?("data")
+
+        some, others = identifiers(member)
+        links = some.map { |one| link("#{one["type"]} #{one["id"]}", href(one)) }
+        links << link("and #{others} more", related) if others.positive?
+        links.empty? ? markup('<span class="none">none</span>') : markup(links.join(", "))
+      end
+
+      # @return [Profile::Page::Markup] a resource object
+      def resource(object)
+        title = link("#{object["type"]} #{object["id"]}", href(object))
+        attributes = columns([object]).map { |name| [escaped(name), attribute(object, name)] }
+        relationships = relationship_names([object]).map { |name| [link(name, related_href(object, name)), relationship(object, name)] }
+        markup("<h3>#{title}</h3>#{pairs(attributes)}#{pairs(relationships)}")
+      end
+
+      def pairs(pairs)
+        pairs.empty? ? "" : "<dl>#{pairs.map { |name, value| "<dt>#{name}</dt><dd>#{value}</dd>" }.join}</dl>"
+      end
+
+      def link(text, href)
+        href ? markup(%(<a href="#{escaped(href)}">#{escaped(text)}</a>)) : escaped(text)
+      end
+
+      def markup(html) = Profile::Page::Markup.new(html)
+      def escaped(text) = Profile::Page::Markup.of(text)
+
+      def value(value)
+        text = value.is_a?(String) ? value : JSON.generate(value)
+        text.size > LONGEST ? "#{text[0, LONGEST]}…" : text
+      end
+
+      # --- the form
+
+      def definition
+        return unless @endpoint && list? && @rest.first != "relationships"
+        return @endpoint.resource.definition if @rest.empty?
+
+        owner = @endpoint.resource.definition
+        owner.relationships[owner.member_named(@rest.last)]&.definition
+      end
+
+      # What is for some viewers only is not offered.
+      def offered(definition, names)
+        names.reject { |name| definition.attributes[name.to_sym]&.condition&.by_viewer }
+      end
+
+      def filters(definition) = offered(definition, definition.filters.keys)
+      def sorts(definition) = offered(definition, definition.sorts.keys).flat_map { |name| [name, "-#{name}"] }
+
+      def asked(*names)
+        found = names.inject(@query) { |query, name| query.is_a?(Hash) ? query[name] : nil }
+        found if found.is_a?(String)
+      end
+
+      def query(text)
+        Rack::Utils.parse_nested_query(text)
+      rescue StandardError
+        {}
+      end
+    end
+  end
+end

@@ -1,0 +1,85 @@
+# frozen_string_literal: true
+
+require "digest"
+require "json"
+require "rack/utils"
+
+module Castellan
+  module Serve
+    # Shows documents to people: a browser that prefers `text/html` gets a page with links to follow and a form for filter and sort.
+    #
+    #   Castellan.app {
+    #     pages title: "Library"
+    #     resource PostResource
+    #   }
+    #
+    # A page is made of the document that the same request would get, so it shows nothing else. It has no script, and its
+    # Content-Security-Policy allows none. Frozen.
+    class Pages
+      HTML = "text/html"
+      ROOT = ["", "/"].freeze
+      # Left out by a form's empty fields: `filter[title]=` would ask for empty titles.
+      EMPTY = /=\z/
+      CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MATCH].freeze
+      POLICY = "default-src 'none'; style-src 'sha256-%s'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+      private_constant :HTML, :ROOT, :EMPTY, :CONDITIONS, :POLICY
+
+      # @param title [String] of the API
+      def initialize(title: "API")
+        @title = title
+        @negotiation = HTTP::Negotiation.new(types: [HTTP::Negotiation::JSON_API, HTML])
+        @headers = { "content-type" => "text/html; charset=utf-8", "x-content-type-options" => "nosniff",
+                     "referrer-policy" => "same-origin",
+                     "content-security-policy" => format(POLICY, Digest::SHA256.base64digest(Page::STYLE)) }.freeze
+        freeze
+      end
+
+      # @return [Boolean] whether the client prefers a page
+      def wanted?(env)
+        App::ALLOWED.include?(env["REQUEST_METHOD"]) && env["HTTP_ACCEPT"].to_s.include?(HTML) &&
+          @negotiation.response_type(env["HTTP_ACCEPT"]) == HTML
+      end
+
+      # @return [Boolean] whether the path is that of the list of collections
+      def at?(path)
+        ROOT.include?(path)
+      end
+
+      # @param env [Hash] Rack's environment
+      # @param app [App]
+      # @yieldparam env [Hash] of the same request for JSON:API
+      # @yieldreturn [Array] Rack's response
+      # @return [Array] Rack's response with a page
+      def call(env, app)
+        query = env["QUERY_STRING"].to_s.split("&").grep_v(EMPTY).join("&")
+        asked = env.merge("HTTP_ACCEPT" => HTTP::Negotiation::JSON_API, "QUERY_STRING" => query).except(*CONDITIONS)
+        status, headers, body = response = yield(asked)
+        return response unless headers["content-type"] == HTTP::Negotiation::JSON_API
+
+        page = Page.new(@title, document(body), status, asked, app).to_html
+        kept = headers.slice("www-authenticate", "retry-after", "cache-control", "allow")
+        [status, { **kept, **@headers, "vary" => "accept, authorization", "content-length" => page.bytesize.to_s }, [page]]
+      end
+
+      # @param env [Hash] Rack's environment
+      # @param paths [Array<String>] of the collections
+      # @return [Array] Rack's response: a document with links to the collections
+      def start(env, paths)
+        return ErrorDocument.response(405, "only GET, HEAD are answered here", "allow" => "GET, HEAD") \
+          unless App::ALLOWED.include?(env["REQUEST_METHOD"])
+
+        body = JSON.generate("meta" => {}, "links" => paths.to_h { |path| [path.delete_prefix("/"), "#{env["SCRIPT_NAME"]}#{path}"] })
+        headers = { "content-type" => HTTP::Negotiation::JSON_API, "content-length" => body.bytesize.to_s, "vary" => "accept" }
+        [200, { **headers, "cache-control" => "no-cache" }, [body]]
+      end
+
+      private
+
+      def document(body)
+        text = +""
+        body.each { |part| text << part }
+        JSON.parse(text)
+      end
+    end
+  end
+end
