@@ -112,6 +112,17 @@ class ContractTest < Minitest::Test
     assert Sequel::Model::Associations::DatasetMethods.private_method_defined?(:eager_load)
   end
 
+  def test_action_controller_calls_a_renderer_by_this_name
+    require "action_controller"
+    assert_equal "_render_with_renderer_jsonapi", ActionController::Renderers._render_with_renderer_method_name(:jsonapi)
+    assert_includes ActionController::API._renderers, :json
+  end
+
+  def test_active_record_ends_a_transaction_in_these_methods
+    required = %i[begin_transaction commit_transaction rollback_transaction current_transaction throw_away!]
+    assert_empty(required.reject { |name| ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(name) })
+  end
+
   def test_active_record_loads_where_a_trial_preloads
     assert_empty(%i[load calculate exists? find_each pluck ids scheduled?].reject { |name| ActiveRecord::Relation.method_defined?(name) })
     assert ActiveRecord::Relation.protected_method_defined?(:load_records)

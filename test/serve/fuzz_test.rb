@@ -71,6 +71,7 @@ module FuzzContract
         access_log ->(_line) {}
         health
         openapi
+        pages
         resource posts, at: "posts"
         resource models::CarefulPostResource, at: "careful-posts"
         %w[Writer Tag Comment].each { |name| resource models.const_get("#{name}Resource") }

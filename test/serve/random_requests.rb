@@ -14,7 +14,7 @@ class RandomRequests
   METHODS = %w[GET GET GET HEAD POST POST PATCH PATCH DELETE].freeze
   ODD_METHODS = %w[PUT OPTIONS TRACE CONNECT get X].freeze
   COLLECTIONS = %w[posts posts posts posts posts posts careful-posts writers tags tags tags comments comments operations operations].freeze
-  ODD_COLLECTIONS = %w[openapi.json up ready nothing].freeze
+  ODD_COLLECTIONS = ["openapi.json", "up", "ready", "nothing", ""].freeze
   TYPES = %w[posts writers tags comments nothing].freeze
   IDS = ["1", "2", "3", "99", "0", "-1", "1.5", "abc", "1e3", "9" * 30, "%00", "%ff", "%E2%82%AC", "..", "1%0A", "'", "1;2", ""].freeze
   ATTRIBUTES = %w[title slug body rating price pinned published_on published_at name lock_version writer_name id type secret].freeze
@@ -24,7 +24,7 @@ class RandomRequests
            "NaN", "9" * 40, "'; DROP TABLE posts; --", "%", "_", "*", "\\", "\u0000", "\u{1F600}", "\xFF", "x" * 300,
            "[]", "{}", "é", "\u202E", "0x1F", " 1 ", "1_000"].freeze
   HEADERS = {
-    "HTTP_ACCEPT" => [JSON_API, ATOMIC, "*/*", "text/html", "#{JSON_API}; charset=utf-8", "application/*;q=0.5", "", "a/b/c",
+    "HTTP_ACCEPT" => [JSON_API, ATOMIC, "*/*", "text/html", "text/html", "#{JSON_API}; charset=utf-8", "application/*;q=0.5", "", "a/b/c",
                       "#{JSON_API};profile=\"x y\""],
     "CONTENT_TYPE" => [JSON_API, JSON_API, ATOMIC, ATOMIC, "application/json", "#{JSON_API}; ext=\"nope\"", "", "x", "#{JSON_API};"],
     "HTTP_IF_MATCH" => ["*", '"x"', 'W/"x"', "x", '"a", "b"', ""], "HTTP_IF_NONE_MATCH" => ["*", '"x"', ",,,", "\"\xFF\""],
