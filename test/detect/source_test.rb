@@ -23,12 +23,6 @@ class DetectSourceTest < Minitest::Test
     end
   end
 
-  def test_an_association_in_a_variable_is_found
-    each_line("def a(user)\n  keys = user.tokens.where(lost: true)\n  keys.last\nend", 3) do |line|
-      assert_equal ["where(lost: true)", "last"], line.steps(:tokens).first.map(&:written)
-    end
-  end
-
   def test_each_position_on_a_line_has_its_steps
     each_line("[user.tokens.where(a: 1).count, user.tokens.count]", 1) do |line|
       assert_equal [["where(a: 1)", "count"], ["count"]], line.steps(:tokens).map { |steps| steps.map(&:written) }

@@ -66,9 +66,8 @@ class RawInstrumentsTest < Minitest::Test
       database.query("SELECT 5", &:to_a)
       database.execute2("SELECT 6")
       database.prepare("SELECT ?") { |statement| statement.execute(7).to_a && statement.execute!(8) }
-      database.execute_batch("SELECT 9; SELECT 10")
     end
-    assert_equal %w[1 ? 3 4 5 6 ? ?].map { |value| "SELECT #{value}" } << "SELECT 9; SELECT 10", sent.all
+    assert_equal %w[1 ? 3 4 5 6 ? ?].map { |value| "SELECT #{value}" }, sent.all
     assert_equal [2, 7, 8], sent.binds.flatten.compact
   ensure
     database&.close

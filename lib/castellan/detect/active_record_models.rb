@@ -100,12 +100,6 @@ module Castellan
           model.inheritance_column if model && !model.base_class?
         end
 
-        # @return [String, nil] the column of optimistic locking
-        def lock_column(shape)
-          model = of_table(shape.table).first
-          model.locking_column if model && asked { model.locking_enabled? }
-        end
-
         # @return [Class, nil] the model that the statement's label names
         def named(shape)
           model = shape.model && Object.const_get(shape.model)

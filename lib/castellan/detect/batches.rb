@@ -47,8 +47,8 @@ module Castellan
 
       # Whether the group reads a tree level by level.
       def levels?(group)
-        keyed?(group.shape) && group.shape.listed? && group.pieces&.apart? && @links.preloads?(group, group) && rooted?(group) &&
-          upwards?(group) && !siblings(group).intersect?([group.count, group.count + singly(group).sum(&:count)])
+        keyed?(group.shape) && group.shape.listed? && group.pieces && @links.preloads?(group, group) && rooted?(group) &&
+          !siblings(group).intersect?([group.count, group.count + singly(group).sum(&:count)])
       end
 
       # Whether an earlier statement read records of the table by another column, i.e. the roots of the tree.
@@ -59,14 +59,6 @@ module Castellan
           other.order < group.order && shape.table == group.shape.table && !shape.write? && !shape.existence? &&
             shape.list_column != column && !shape.equal.include?(column)
         end
-      end
-
-      # Lists of primary keys go from children to parents, and no level has more parents than the level
-      # before.
-      def upwards?(group)
-        shape = group.shape
-        key = shape.models.first && shape.library.primary_key(shape.models.first)
-        shape.list_column != key || group.pieces.narrowing?
       end
 
       # The same statement with a single value in place of the list.

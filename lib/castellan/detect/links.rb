@@ -63,17 +63,7 @@ module Castellan
       def witnessed(group) = group.association && Detect.models(group.owner)&.link(group.owner, group.association)
 
       def fitting(group)
-        candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) && kin?(link, group.shape) }
-      end
-
-      # With single-table inheritance, the statement may query another subclass than the association's.
-      def kin?(link, shape)
-        model = shape.model && Object.const_get(shape.model)
-        return true unless Detect.models(model) && link.target
-
-        model <= link.target || link.target <= model || model.table_name != link.target.table_name
-      rescue NameError
-        true
+        candidates.select { |link| link.asked_by?(group.shape) && asked_anew?(link, group) }
       end
 
       def rank(link, group)
@@ -111,7 +101,10 @@ module Castellan
         end
       end
 
-      def walked_to = @groups.filter_map { |group| witnessed(group)&.target }
+      # The statement of a polymorphic association names the table of its target.
+      def walked_to
+        @groups.flat_map { |group| (link = witnessed(group)) ? [link.target || group.shape.models].flatten : [] }
+      end
     end
   end
 end

@@ -94,7 +94,7 @@ module Castellan
       def proven(use, tally, env)
         @evidence.news(@evidence.finish(use, tally))
       rescue StandardError => error
-        log(env, "Castellan unused eager loads could not be collected: #{error.full_message(highlight: false)}")
+        log(env, "Castellan could not collect unused eager loads: #{error.full_message(highlight: false)}")
         []
       end
 

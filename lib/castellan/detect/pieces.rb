@@ -17,16 +17,12 @@ module Castellan
       NAME = /["`\[]?(\w+)["`\]]?/
       VALUE = /\?\d*|\$\d+|'(?:[^']|'')*'|-?\d[\d.]*|true\b|false\b/i
       CONDITION = /(?:#{NAME}\s*\.\s*)?#{NAME}\s*(=|>=?|<=?|\bbetween\b)\s*\(?(#{VALUE})/i
-      # (placed_on, id) > ('2026-01-31', 7)
-      ROW = /\(((?:\s*#{NAME}\s*\.)?\s*#{NAME}\s*(?:,[^()]*)?)\)\s*(>=?|<=?)\s*\(([^()]*)\)/
       # Assignments in the SET clause are not conditions.
       SET = %r{\A(?:\s|/\*.*?\*/)*update\b.*?\bset\b.*?\bwhere\b}im
       LIMIT = /\blimit\s+(#{VALUE})/i
       LIST = /\b(?:in|any)\s*\(\s*(?!select\b)([^()]*)\)/i
 
       MOST = 12
-      # A shorter list may belong to one record.
-      SHORT = 5
 
       # @return [Array<String>] columns whose compared value changes
       attr_reader :varying
@@ -34,7 +30,6 @@ module Castellan
       def initialize
         @varying = []
         @widths = []
-        @short = []
         @steady = true
         @ones = true
         @read = 0
@@ -52,15 +47,6 @@ module Castellan
         read(@sql, @binds) if @read.zero?
         read(sql, binds)
       end
-
-      # @return [Boolean] whether short lists share values; batches of one set share none
-      def shared? = @short.uniq.size < @short.size
-
-      # @return [Boolean] whether lists of several values share none
-      def apart? = !shared? && @widths.any? { |width| width > 1 }
-
-      # @return [Boolean] whether each list is at most as long as the one before
-      def narrowing? = @widths.each_cons(2).all? { |before, width| width <= before }
 
       # @return [Pieces] these statements and those of another thread
       def merge(other) = dup.tap { |pieces| pieces.take(other) }
@@ -81,12 +67,11 @@ module Castellan
 
       protected
 
-      attr_reader :sql, :binds, :widths, :short, :steady, :ones
+      attr_reader :sql, :binds, :widths, :steady, :ones
 
       def take(other)
         @varying |= other.varying
         @widths += other.widths
-        @short += other.short
         @steady &&= other.steady
         @ones &&= other.ones
         add(other.sql, other.binds) if other.sql
@@ -118,13 +103,7 @@ module Castellan
         list = sql[LIST, 1]
         offset = sql.index(LIST) + sql[LIST].rindex(list)
         list = value(list.strip, sql, binds, offset).to_s if list.strip.match?(/\A\$\d+\z/) # a bound array
-        width = list.count(",") + 1
-        @widths += [width]
-        @short += values(list, sql, binds, offset) if width < SHORT
-      end
-
-      def values(list, sql, binds, offset)
-        list.to_enum(:scan, VALUE).map { value(Regexp.last_match[0], sql, binds, offset + Regexp.last_match.begin(0)) }
+        @widths += [list.count(",") + 1]
       end
 
       def limit(sql, binds)
@@ -138,16 +117,6 @@ module Castellan
         sql.scan(CONDITION) do |_table, column, operator, literal|
           match = Regexp.last_match
           found << [column.downcase, operator, value(literal, sql, binds, match.begin(4))] if match.begin(0) >= set
-        end
-        sql.include?(",") ? found + rows(sql, binds) : found
-      end
-
-      # A row comparison is decided by its first unequal value, so compare the values as one array.
-      def rows(sql, binds)
-        found = []
-        sql.scan(ROW) do
-          match = Regexp.last_match
-          found << [match[1].downcase, match[4], values(match[5], sql, binds, match.begin(5))]
         end
         found
       end

@@ -73,10 +73,6 @@ module Castellan
           model&.sti_key&.to_s
         end
 
-        def lock_column(shape)
-          of_table(shape.table, shape.database).find { |one| one.respond_to?(:lock_column) }&.lock_column&.to_s
-        end
-
         # @return [nil] Sequel's statements do not name the model
         def named(_shape) = nil
 

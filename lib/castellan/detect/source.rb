@@ -81,12 +81,11 @@ module Castellan
       # @return [Boolean] whether one of these methods is called, on any receiver
       def calls?(*names) = calls.any? { |call| names.include?(call.name) }
 
-      # The calls chained to an association, also through a local variable.
+      # The calls chained to an association.
       # @param names [Array<Symbol>] the association, or a dataset
       # @return [Array<Array<Node>>] for each mention, the calls that follow, the innermost first
       def steps(*names)
-        starts = calls.select { |call| names.include?(call.name) }
-        starts.map { |call| following(call) } + through_variables(names)
+        calls.select { |call| names.include?(call.name) }.map { |call| following(call) }
       end
 
       # @return [Array<String>] constants as they are written
@@ -149,20 +148,6 @@ module Castellan
           steps << call
         end
         steps
-      end
-
-      def through_variables(names)
-        reached.select { |node| node.kind == :local && node.parent&.call? }.filter_map do |read|
-          value = assigned(read) or next
-          start = value.chain.find { |call| names.include?(call.name) } or next
-          following(start) + following(read)
-        end
-      end
-
-      # The last value that the method assigns to the variable before the read.
-      def assigned(read)
-        scope = definition || @tree
-        scope.each.select { |node| node.kind == :assign && node.name == read.name && node.order < read.order }.last&.children&.first
       end
 
       def definition

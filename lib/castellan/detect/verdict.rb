@@ -103,15 +103,9 @@ module Castellan
       # other.
       def some_at_a_time?(group) = group.shape.limited? && !varies?(group, group.shape.equal)
 
-      # Whether one row is written again and again after conflicts of optimistic locking.
-      def attempted_again?(group)
-        shape = group.shape
-        column = shape.library.lock_column(shape)
-        return false unless column && shape.equal.include?(column)
-
-        key = shape.equal - [column]
-        !varies?(group, key)
-      end
+      # Whether one row is written again and again by other compared values, as after conflicts of optimistic
+      # locking.
+      def attempted_again?(group) = group.shape.equal.include?("id") && group.pieces&.varying.to_a.any? && !varies?(group, ["id"])
 
       # Whether the statements write different rows; without pieces they may.
       def varies?(group, columns) = group.pieces.nil? || group.pieces.varies?(columns)
@@ -161,17 +155,10 @@ module Castellan
       # then the first.
       def loops(cases)
         writes = cases.select { |one| one.kind == :write_loop }
-        told = writes.group_by(&:site).transform_values { |same| leading(same) }
-        cases.select { |one| one.kind == :write_loop ? told[one.site].equal?(one) : writes.none? { |write| part_of?(one, write) } }
-      end
-
-      # A destroy includes its dependents, even if they outnumber the destroyed records.
-      def leading(writes)
-        destroyed = writes.all? { |one| one.group.shape.verb == "delete" }
-        writes.min_by do |one|
-          named = named?(one) ? 0 : 1
-          [*(destroyed ? [named, -one.count] : [-one.count, named]), one.group.order]
+        leads = writes.group_by(&:site).transform_values do |same|
+          same.min_by { |one| [-one.count, mentions(one.site, one.group.shape).positive? ? 0 : 1, one.group.order] }
         end
+        cases.select { |one| one.kind == :write_loop ? leads[one.site].equal?(one) : writes.none? { |write| part_of?(one, write) } }
       end
 
       # Sequel's validations have a line of their own, in the model. The lookup of a new record's owner only
@@ -187,8 +174,6 @@ module Castellan
       end
 
       def model_of(write) = write.group.shape.models.first&.name
-
-      def named?(one) = mentions(one.site, one.group.shape).positive?
 
       def new_case(kind, group, site, link: nil, **more)
         Case.new(kind: kind, group: group, site: site, link: link, models: Detect.models(link&.model), rivals: [], **more)

@@ -4,9 +4,9 @@ require_relative "databases"
 
 module Castellan
   module Instrument
-    # Prepended to the sqlite3 gem by {Drivers}: `SQLite3::Database.new(path).execute(…)`. A prepared statement
-    # that is only stepped through is not seen. Of rows that are read one by one, the time is that of the first,
-    # and their number is unknown.
+    # Prepended to the sqlite3 gem by {Drivers}: `SQLite3::Database.new(path).execute(…)`. `execute_batch` and a
+    # prepared statement that is only stepped through are not seen. Of rows that are read one by one, the time is
+    # that of the first, and their number is unknown.
     module Sqlite3Instrument
       NAME = "SQLite3"
       private_constant :NAME
@@ -24,19 +24,6 @@ module Castellan
               yield row
             end
           end
-        end
-
-        # Returns one row of the last statement.
-        def execute_batch(sql, *binds)
-          return super unless Drivers.observe?
-
-          Sqlite3Instrument.statement(self, sql, binds.first, RowCount::UNKNOWN) { super }
-        end
-
-        def execute_batch2(sql, &)
-          return super unless Drivers.observe?
-
-          Sqlite3Instrument.statement(self, sql, nil) { super }
         end
       end
 
@@ -60,16 +47,6 @@ module Castellan
         end
       end
 
-      # Prepended to SQLite3::Statement before version 2, which does not keep the SQL.
-      module Text
-        attr_reader :sql
-
-        def initialize(database, sql)
-          @sql = sql
-          super
-        end
-      end
-
       class << self
         # Prepends, if the driver is loaded.
         def prepend_to_driver
@@ -77,7 +54,6 @@ module Castellan
 
           Instrument.prepend(Statements, SQLite3::Database)
           Instrument.prepend(Prepared, SQLite3::Statement)
-          SQLite3::Statement.prepend(Text) unless SQLite3::Statement.method_defined?(:sql)
         end
 
         # Public for the modules above. Each database in memory is one of its own.
@@ -93,8 +69,8 @@ module Castellan
           statement.instance_variable_get(:@castellan_bound)&.values || [Clock.monotonic_ns]
         end
 
-        # @return [String] the SQL; unknown if it was prepared before the subscription
-        def text(statement) = statement.sql || "EXECUTE #{statement.object_id}"
+        # @return [String] the SQL; sqlite3 before version 2 does not keep it
+        def text(statement) = (statement.sql if statement.respond_to?(:sql)) || "EXECUTE #{statement.object_id}"
       end
     end
   end

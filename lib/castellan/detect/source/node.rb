@@ -11,7 +11,7 @@ module Castellan
       #   node.arguments  # => [the pair `on_behalf: false`]
       #   node.written    # => "where(on_behalf: false)"
       #
-      # `kind` is one of :call, :constant, :literal, :pair, :list, :hash, :local, :assign, :block, :def, :or,
+      # `kind` is one of :call, :constant, :literal, :pair, :list, :hash, :local, :block, :def, :or,
       # :other. `line` is the line of a call's name, or the first line of other nodes. `text` is the source,
       # or "…" if the parser omits it.
       class Node

@@ -25,7 +25,6 @@ module Castellan
           when Prism::StatementsNode then prism.body.one? ? node(prism.body.first) : other(prism)
           when Prism::ConstantReadNode, Prism::ConstantPathNode then make(:constant, prism)
           when Prism::LocalVariableReadNode then make(:local, prism, name: prism.name)
-          when Prism::LocalVariableWriteNode then make(:assign, prism, name: prism.name, children: [node(prism.value)])
           when Prism::AssocNode then pair(prism)
           when Prism::HashNode, Prism::KeywordHashNode then make(:hash, prism, children: nodes(prism.elements))
           when Prism::ArrayNode then make(:list, prism, children: nodes(prism.elements))

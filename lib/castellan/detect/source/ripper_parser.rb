@@ -27,7 +27,6 @@ module Castellan
           when :paren then sexp[1].is_a?(Array) && sexp[1].one? ? node(sexp[1].first) : other(sexp)
           when :var_ref then variable(sexp)
           when :const_path_ref, :top_const_ref then make(:constant, sexp, text: tokens(sexp).map { |token| token[1] }.join("::"))
-          when :assign then assign(sexp)
           when :assoc_new then pair(sexp)
           when :def then make(:def, sexp, name: sexp[1][1].to_sym, children: nodes(sexp.drop(2)))
           when :@int, :@float then make(:literal, sexp, text: sexp[1])
@@ -38,12 +37,6 @@ module Castellan
           when :binary then make(OR.include?(sexp[2]) ? :or : :other, sexp, children: nodes([sexp[1], sexp[3]]))
           else other(sexp)
           end
-        end
-
-        def assign(sexp)
-          return other(sexp) unless sexp[1][0] == :var_field && sexp[1][1]
-
-          make(:assign, sexp, name: sexp[1][1][1].to_sym, children: [node(sexp[2])])
         end
 
         # @return [Node] the node of a call in any notation

@@ -130,7 +130,7 @@ module Accuracy
           Category.where(id: list).all #=> n_plus_one 5
         end
       end
-      sample "children of each" do
+      sample "children of each", wrong: "missed: lists that change are batches" do
         Category.select_map(:id).each do |id|
           Category.where(parent_id: [id]).all #=> n_plus_one 7
         end
