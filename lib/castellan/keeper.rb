@@ -61,8 +61,10 @@ module Castellan
     end
 
     # @param key [String]
+    # @param further [Array, nil] what else the bytes depend on
     # @return [String] an entity tag
-    def etag(key)
+    def etag(key, further = nil)
+      key = Cache::Key.for([key, further]) if further
       %("#{key.delete_prefix(Cache::Key::PREFIX)}")
     end
 
@@ -93,34 +95,31 @@ module Castellan
       @of_one_database && !@versions.of?(rendering.adapter.model)
     end
 
-    # Memoized by SQL statement, which is the same in each request with a fixed scope.
+    # Memoized by the scope's shape, which most requests of one endpoint have in common.
     def kept_statement(rendering, source, tables)
-      statement = rendering.statement
+      shape = rendering.shape
       plan = rendering.plan
       revision = @revision.to_s
-      make = -> { KeptStatement.new(tables, [VERSION, revision, source, statement, rendering.definition.name, plan.signature]) }
-      kept = plan.derive([:kept_statements, revision]) { BoundedCache.new }.fetch(statement, &make)
+      make = -> { KeptStatement.new(tables, [VERSION, revision, source, shape, rendering.definition.name, plan.signature]) }
+      kept = plan.derive([:kept_statements, revision]) { BoundedCache.new }.fetch(shape, &make)
       kept.of?(tables) ? kept : make.call
     end
 
     # @return [String, nil] nil where an id contains a NUL, which separates the ids
     def dump(written)
-      return if written.output.holes.each_slice(3).any? { |_, _, id| id.include?("\0") }
+      blanks = written.blanks
+      return Cache::Envelope.new(body: written.body, found: written.found).dump unless blanks
 
-      holes = written.output.holes.each_slice(3).map { |offset, hole, id| [offset, "#{hole} #{id}"] }
-      Cache::Envelope.new(body: written.output.body, found: written.found, holes: holes).dump
+      Cache::Envelope.new(body: written.body, found: written.found, cuts: blanks.cuts, numbers: blanks.numbers, ids: blanks.ids).dump
     end
 
-    # What no process wrote so is a miss, also in the names of the holes.
+    # What no process wrote so is a miss, also in the numbers of the holes.
     def load(bytes, count)
-      envelope = Cache::Envelope.load(bytes) or return
-      holes = envelope.offsets.zip(envelope.ids).flat_map do |offset, text|
-        hole, blank, id = text.force_encoding(Encoding::UTF_8).scrub.partition(" ")
-        return nil unless blank == " " && !id.empty? && hole.match?(/\A\d+\z/) && hole.to_i < count
+      kept = Cache::Envelope.load(bytes) or return
+      return Document::Rendering::Written.new(kept.body, nil, kept.found) unless kept.cuts
+      return if kept.numbers.max >= count
 
-        [offset, hole.to_i, id]
-      end
-      Document::Rendering::Written.new(Serialize::Output.new(envelope.body.force_encoding(Encoding::UTF_8), holes), envelope.found)
+      Document::Rendering::Written.new(kept.body, Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids), kept.found)
     end
 
     def layer(expires_in)

@@ -149,15 +149,21 @@ module Castellan
 
       # Declares an attribute that differs per viewer. The block runs once per document. Cached documents have
       # placeholders for the values, so all viewers share one cached document.
+      #
+      #   per_viewer(:read, version: ->(viewer) { viewer.readings_changed_at }) { |ids, viewer| viewer.read_ids(ids) }
+      # @param version [#call, nil] called with the viewer, returns what changes with every change of the viewer's
+      #   values: then a conditional request of a cached document runs no block. The viewer needs an `id`
       # @yieldparam ids [Array<Integer, String>] the ids of the document's records of this type
       # @yieldparam viewer [Object, nil]
       # @yieldreturn [Array, Hash] the ids for which it is true, or a Hash from id to value
       # @raise [DeclarationError] without a block
-      def per_viewer(name, &block)
+      def per_viewer(name, version: nil, &block)
         Declaring.declare(self) do |declarations, location|
           Declaring.refuse("per_viewer(#{name.inspect}) needs a block: { |ids, viewer| ids that are true }", location) unless block
+          callable = version.nil? || version.respond_to?(:call)
+          Declaring.refuse("per_viewer(#{name.inspect}): version: must be callable with the viewer", location) unless callable
 
-          declarations.attribute(name, viewer: true, block: block, location: location)
+          declarations.attribute(name, viewer: true, block: block, version: version, location: location)
         end
       end
 

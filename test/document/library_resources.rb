@@ -56,6 +56,11 @@ class PersonalArticleResource < ArticleResource
   per_viewer(:read) { |ids, viewer| viewer.call(ids) }
 end
 
+class VersionedArticleResource < ArticleResource
+  cache :exact
+  per_viewer(:read, version: :version.to_proc) { |ids, viewer| viewer.call(ids) }
+end
+
 # Has no pagination.
 class LongArticleResource < Castellan::Resource
   model Article

@@ -74,6 +74,8 @@ class ActiveRecordJournal < Journal
 
   def rows(sql) = @models::Base.connection.select_all(sql).to_a
 
+  def versions = Castellan::Versions::ExactVersions.new(@models::Base)
+
   private
 
   def connect
@@ -103,6 +105,8 @@ class SequelJournal < Journal
   def run(sql) = @db.run(sql)
 
   def rows(sql) = @db.fetch(sql).all.map { |row| row.transform_keys(&:to_s) }
+
+  def versions = Castellan::Versions::ExactVersions.new(@db)
 
   private
 

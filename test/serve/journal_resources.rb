@@ -55,6 +55,10 @@ class OverridingPostResource < PostResource
   end
 end
 
+class KeptPostResource < PostResource
+  cache :exact
+end
+
 class CarefulPostResource < PostResource
   require_if_match
 end

@@ -341,6 +341,18 @@ module WritesContract
     assert_equal 200, send_data("PATCH", "/posts/1", change, "HTTP_IF_MATCH" => get("/posts/1").first["etag"]).first.status
   end
 
+  def test_the_etag_of_a_kept_record_outlives_changes_of_others
+    kept do |get, patch|
+      response, etag = get.call
+      assert_equal 200, patch.call("2", "HTTP_IF_MATCH" => get.call("2").last).first.status
+      assert_equal [response.body, etag], [get.call.first.body, get.call.last]
+      assert_equal 304, request("GET", "/posts/1", "HTTP_IF_NONE_MATCH" => etag).status
+      changed, = patch.call("1", "HTTP_IF_MATCH" => etag)
+      assert_equal [200, get.call.last], [changed.status, changed["etag"]]
+      assert_equal 412, patch.call("1", "HTTP_IF_MATCH" => etag).first.status
+    end
+  end
+
   def test_of_two_writers_with_one_etag_one_wins
     etag = get("/posts/1").first["etag"]
     statuses = Array.new(6) { |index|
@@ -380,6 +392,19 @@ module WritesContract
   end
 
   private
+
+  # Posts that are kept, with a GET that is answered twice, and a PATCH.
+  def kept
+    versions = journal.versions
+    versions.install(%w[posts writers tags taggings comments])
+    Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: versions)
+    @app = build { |models| resource models::KeptPostResource, at: "posts" }
+    yield ->(id = "1") { 2.times.map { get("/posts/#{id}").first }.last.then { |response| [response, response["etag"]] } },
+      ->(id, **headers) { send_data("PATCH", "/posts/#{id}", { type: "posts", id: id, attributes: { body: headers.to_s } }, **headers) }
+  ensure
+    Castellan.keeper = nil
+    versions&.uninstall(%w[posts writers tags taggings comments])
+  end
 
   def build(&block)
     models = journal.models

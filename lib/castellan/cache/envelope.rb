@@ -4,39 +4,44 @@ module Castellan
   module Cache
     # The kept form of a document: its bytes, where the viewer's values go, and whether the requested record exists. Frozen.
     #
-    #   envelope = Envelope.new(body: "{\"read\":}", holes: [[8, "7"]])
+    #   envelope = Envelope.new(body: "{\"read\":}", cuts: "a8a*", numbers: [0], ids: ["7"])
     #   bytes = envelope.dump
     #   Envelope.load(bytes).body      # the same bytes, not copied
     #   Envelope.load("anything else") # => nil, a miss
     #
-    # A binary format rather than Marshal, because a shared store is input: nothing can be read from it but a String and offsets
-    # inside it. Bytes of another version or length are nil.
+    # A binary format rather than Marshal, because a shared store is input: nothing can be read from it but parts of the body, small
+    # numbers and ids. Bytes of another version or length are nil.
     class Envelope
-      # "CE", the format, a zero | 1 where the record exists, else 0 | holes | size of their ids | size of the body
-      HEADER = "a4CL>L>Q>"
-      HEADER_BYTESIZE = 21
-      MAGIC = "CE\x02\x00".b.freeze
-      SEPARATOR = "\0".b.freeze # of ids
-      private_constant :SEPARATOR, :HEADER, :HEADER_BYTESIZE, :MAGIC
+      # "CE", the format, a zero | 1 where the record exists, else 0 | sizes of the cuts, the numbers, the ids and the body
+      HEADER = "a4CL>L>L>Q>"
+      HEADER_BYTESIZE = 25
+      MAGIC = "CE\x03\x00".b.freeze
+      SEPARATOR = "\0" # of ids
+      CUTS = /\A(?:a\d{1,9})+a\*\z/
+      NONE = [].freeze
+      private_constant :SEPARATOR, :HEADER, :HEADER_BYTESIZE, :MAGIC, :CUTS, :NONE
 
-      # @return [String] binary, without the viewer's values
+      # @return [String] without the viewer's values
       attr_reader :body
-      # @return [Array<Integer>] where in the body a value goes, in bytes, ascending
-      attr_reader :offsets
-      # @return [Array<String>] whose value that is, as many as there are offsets
+      # @return [String, nil] a format of String#unpack that cuts the body at its holes; nil without holes
+      attr_reader :cuts
+      # @return [Array<Integer>] which value goes into each hole
+      attr_reader :numbers
+      # @return [Array<String>] whose value that is, as many as there are numbers
       attr_reader :ids
 
       # @return [Boolean]
       attr_reader :found
 
       # @param found [Boolean] false for the document of a single record that does not exist
-      # @param holes [Array<Array(Integer, String)>] offset and id; ascending; an id is not empty and has no NUL
-      def initialize(body:, found: true, holes: [])
-        @body = body.encoding == Encoding::BINARY ? body : body.b
+      # @param numbers [Array<Integer>] below 65,536
+      # @param ids [Array<String>] not empty and without a NUL
+      def initialize(body:, found: true, cuts: nil, numbers: NONE, ids: NONE)
+        @body = body
         @found = found
-        @offsets = holes.map(&:first).freeze
-        @ids = holes.map { |_, id| id.b }.freeze
-        check
+        @cuts = cuts
+        @numbers = numbers
+        @ids = ids
         freeze
       end
 
@@ -45,43 +50,32 @@ module Castellan
       def self.load(bytes)
         return unless bytes.is_a?(String) && bytes.bytesize >= HEADER_BYTESIZE
 
-        magic, found, count, ids_size, body_size = bytes.unpack(HEADER)
-        start = HEADER_BYTESIZE + (count * 4) + ids_size
+        magic, found, *sizes, body_size = bytes.unpack(HEADER)
+        start = HEADER_BYTESIZE + sizes.sum
         return if magic != MAGIC || start + body_size != bytes.bytesize
 
-        new(body: bytes.byteslice(start, body_size), found: found == 1, holes: load_holes(bytes, count, ids_size))
-      rescue ArgumentError # offsets that do not fit
-        nil
+        body = bytes.byteslice(start, body_size).force_encoding(Encoding::UTF_8)
+        start == HEADER_BYTESIZE ? new(body: body, found: found == 1) : with_holes(bytes, sizes, body, found == 1)
       end
 
-      def self.load_holes(bytes, count, ids_size)
-        return [] if count.zero?
+      def self.with_holes(bytes, sizes, body, found)
+        cuts, numbers, ids = bytes.unpack("@#{HEADER_BYTESIZE}a#{sizes[0]}a#{sizes[1]}a#{sizes[2]}")
+        return unless CUTS.match?(cuts) && ids.force_encoding(Encoding::UTF_8).valid_encoding?
 
-        ids = bytes.byteslice(HEADER_BYTESIZE + (count * 4), ids_size).split(SEPARATOR)
-        raise ArgumentError, "ids" if ids.size != count
+        numbers = numbers.unpack("n*")
+        ids = ids.split(SEPARATOR, -1)
+        return if numbers.size != ids.size || cuts.count("a") != ids.size + 1 || ids.include?("")
 
-        bytes.byteslice(HEADER_BYTESIZE, count * 4).unpack("L>*").zip(ids)
+        new(body: body, found: found, cuts: cuts, numbers: numbers, ids: ids)
       end
-      private_class_method :load_holes
+      private_class_method :with_holes
 
-      # @return [String] binary
+      # @return [String, nil] binary; nil if an id or a number cannot be written
       def dump
-        ids = @ids.join(SEPARATOR)
-        header = [MAGIC, @found ? 1 : 0, @offsets.size, ids.bytesize, @body.bytesize].pack(HEADER)
-        header << @offsets.pack("L>*") << ids << @body
-      end
+        return if @ids.any? { |id| id.empty? || id.include?(SEPARATOR) } || @numbers.any? { |number| number > 0xffff }
 
-      private
-
-      def check
-        return if @offsets.empty?
-
-        unless @offsets.sort == @offsets && @offsets.first >= 0 && @offsets.last <= @body.bytesize
-          raise ArgumentError, "holes must be ascending offsets into the body's #{@body.bytesize} bytes"
-        end
-        return unless @ids.any? { |id| id.empty? || id.include?(SEPARATOR) }
-
-        raise ArgumentError, "the id of a hole must not be empty or contain a NUL: #{@ids.inspect[0, 200]}"
+        parts = [@cuts.to_s, @numbers.pack("n*"), @ids.join(SEPARATOR), @body]
+        parts.unshift([MAGIC, @found ? 1 : 0, *parts.map(&:bytesize)].pack(HEADER)).map(&:b).join
       end
     end
   end

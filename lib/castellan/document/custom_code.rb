@@ -21,6 +21,28 @@ module Castellan
       ZONELESS = %i[integer text boolean float decimal date json].freeze
       private_constant :BLOCK, :WRITE, :RECORD, :READER, :VIEWER, :ZONELESS
 
+      # A value that is no part of a key.
+      class Refused < StandardError
+      end
+
+      # Marks every value but nil, booleans and integers with its kind, so that :a, "a" and ["a"] stay apart.
+      # @return [Object] the value as a part of a key
+      # @raise [Refused] for a value that may have the text of another one
+      def self.part(value)
+        case value
+        when nil, true, false, Integer then value
+        when String then ["text", value]
+        when Symbol then ["symbol", value.name]
+        when Float, Rational then [value.class.name, value.to_s]
+        when Time then ["time", value.to_r.to_s]
+        when Array then ["list", value.map { |inner| part(inner) }]
+        else
+          raise Refused, "#{value.class}: #{value.inspect[0, 60]}" unless defined?(::BigDecimal) && value.is_a?(::BigDecimal)
+
+          ["BigDecimal", value.to_s]
+        end
+      end
+
       # @return [Array<String>] for each member whose code forbids keeping: which it is, where, and what to write
       attr_reader :obstacles
 
@@ -146,30 +168,10 @@ module Castellan
 
       def variation(definition, viewer)
         block = definition.variation
-        part(block.arity.zero? ? block.call : block.call(viewer))
+        CustomCode.part(block.arity.zero? ? block.call : block.call(viewer))
       rescue Refused => error
-        raise ConfigurationError, "vary_on of #{definition.name} must return strings, symbols, numbers, booleans, nil or arrays of them, " \
-                                  "got #{error.message} (#{block.source_location&.join(":")})"
-      end
-
-      # A value of which no two that differ have one text.
-      class Refused < StandardError
-      end
-      private_constant :Refused
-
-      # Every value but nil, booleans and integers is marked with its kind, so that :a, "a" and ["a"] stay apart.
-      def part(value)
-        case value
-        when nil, true, false, Integer then value
-        when String then ["text", value]
-        when Symbol then ["symbol", value.name]
-        when Float, Rational then [value.class.name, value.to_s]
-        when Array then ["list", value.map { |inner| part(inner) }]
-        else
-          raise Refused, "#{value.class}: #{value.inspect[0, 60]}" unless defined?(::BigDecimal) && value.is_a?(::BigDecimal)
-
-          ["BigDecimal", value.to_s]
-        end
+        raise ConfigurationError, "vary_on of #{definition.name} must return strings, symbols, numbers, times, booleans, nil or arrays " \
+                                  "of them, got #{error.message} (#{block.source_location&.join(":")})"
       end
     end
   end

@@ -14,12 +14,13 @@ module Castellan
     #
     # The version is read before the rows, and every statement is built when it is needed. Not thread-safe.
     class Rendering
-      # Bytes without the viewer's values, and whether the requested record exists.
-      Written = Struct.new(:output, :found)
+      # Bytes without the viewer's values, where those go (nil: nowhere), and whether the requested record exists.
+      Written = Struct.new(:body, :blanks, :found)
 
       UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       NO_BYTES = ""
-      private_constant :UUID, :NO_BYTES
+      NO_VALUES = [].freeze
+      private_constant :UUID, :NO_BYTES, :NO_VALUES
 
       class << self
         # @param given [Object] what `Resource.document` was given: a scope, records, `:all` or nil
@@ -105,7 +106,7 @@ module Castellan
       # @return [String] UTF-8
       # @raise [EncodingError] naming the record and member that cannot be written
       def body
-        @body ||= plan.holes.empty? ? written.output.body : written.output.fill(ViewerBlocks.for(plan, adapter), viewer)
+        @body ||= written.blanks ? written.blanks.fill(written.body, viewer_values) : written.body
       end
 
       # @return [Boolean] whether {#body} has been written
@@ -118,9 +119,15 @@ module Castellan
         written.found
       end
 
-      # @return [String] an entity tag, of the key where the document is kept and equal for every viewer, else of the bytes
+      # The tag of a kept document is that of its key, and of its per-viewer values or what they depend on. It is that of the bytes
+      # where nothing is kept, and for a record that clients may change: other rows of the table must not change its tag.
+      # @return [String] an entity tag
       def etag
-        @etag ||= plan.holes.empty? && key ? @keeper.etag(key) : digest
+        @etag ||=
+          if key.nil? || (@id && definition.writing.changes?) then digest
+          elsif plan.holes.empty? then @keeper.etag(key)
+          else @keeper.etag(key, ViewerBlocks.versions(plan, viewer) || (written.blanks ? viewer_values : NO_VALUES))
+          end
       end
 
       # Adds links that depend on the rows.
@@ -150,7 +157,7 @@ module Castellan
 
       # @return [Array<String>, nil] the tables the document is made of; nil when they are not known
       def tables
-        @tables ||= (Tables.new(plan, adapter, scopes_sql).of(narrowed, statement) unless custom_code.reads_records?)
+        @tables ||= (Tables.new(plan, adapter).of(narrowed, shape) { scopes_sql } unless custom_code.reads_records?)
       end
 
       # @return [CustomCode] the application's Ruby code that runs while the document is written
@@ -161,20 +168,17 @@ module Castellan
         end
       end
 
-      # @return [Array] order, page, id, what surrounds the data, and what Ruby code reads besides its columns
-      def values
-        around = json("meta and links", [@meta, @links, @jsonapi]) if @meta || @links || @jsonapi
-        [request.sort, request.cursor ? request.cursor.key : request.page, @id&.to_s, around, @link_base, Serialize.escape,
-         custom_code.surroundings(viewer)]
+      # @return [String] the shape of the filtered scope and of the resources' scopes, see {Rows::Scopes#identity}
+      def shape
+        identity.first
       end
 
-      # @return [String] the SQL of the filtered scope, of the association scopes and of the resources' scopes. Order, page and id are
-      #   in {#values}, so that a hit builds no statement with them.
-      def statement
-        @statement ||= begin
-          key = adapter.scopes.key(narrowed, plan)
-          scopes_sql.empty? ? key : [key, *scopes_sql].join("\n")
-        end
+      # @return [Array] what is bound to the shape, order, page, id, what surrounds the data, and what Ruby code reads besides its
+      #   columns
+      def values
+        around = json("meta and links", [@meta, @links, @jsonapi]) if @meta || @links || @jsonapi
+        [identity.last, request.sort, request.cursor ? request.cursor.key : request.page, @id&.to_s, around, @link_base, Serialize.escape,
+         custom_code.surroundings(viewer)]
       end
 
       # @!endgroup
@@ -194,7 +198,7 @@ module Castellan
 
       # @return [Array<String>] why the document can never be kept, whatever the store and the versions are
       def unkeepable
-        custom_code.obstacles + Tables.new(plan, adapter, scopes_sql).reasons(narrowed, statement)
+        custom_code.obstacles + Tables.new(plan, adapter).reasons(narrowed, shape) { scopes_sql }
       end
 
       # Writes the document anew; inside `Castellan.verify` from the models, where those differ from the rows.
@@ -202,7 +206,8 @@ module Castellan
       def write
         output = write_rows
         verification = Document.verifier&.current
-        Written.new(verification ? verification.check(self, output) : output, @found)
+        output = verification.check(self, output) if verification
+        Written.new(output.body, (output.blanks unless output.holes.empty?), @found)
       end
 
       # @return [Serialize::Output]
@@ -294,8 +299,21 @@ module Castellan
         @written ||= key ? @keeper.fetch(self, key) : write
       end
 
+      # Order, page and id are no part of it, so that a hit builds no statement with them.
+      def identity
+        @identity ||= begin
+          own = adapter.scopes.identity(narrowed, plan)
+          further = Rows::PlanScopes.of(plan, adapter).identities(scopes) + order_sql.map { |sql| [sql, NO_VALUES] }
+          further.empty? ? own : [[own, *further].map(&:first).join("\n"), [own, *further].map(&:last)]
+        end
+      end
+
+      def viewer_values
+        @viewer_values ||= written.blanks.values(ViewerBlocks.for(plan, adapter), viewer)
+      end
+
       def scopes_sql
-        @scopes_sql ||= Rows::PlanScopes.of(plan, adapter).sql(scopes) + order_sql
+        Rows::PlanScopes.of(plan, adapter).sql(scopes) + order_sql
       end
 
       # OpenSSL's SHA-256 is faster, and is used if the application has loaded it.

@@ -2,43 +2,42 @@
 
 module Castellan
   class Document
-    # Finds the tables that a document is made of, once per statement.
+    # Finds the tables that a document is made of, once per shape of its scope.
     #
-    #   tables = Tables.new(plan, adapter, scopes)
-    #   tables.of(scope, scope_sql)   # => ["roles", "users"]; nil: not known
+    #   tables = Tables.new(plan, adapter)
+    #   tables.of(scope, shape) { scopes_sql }   # => ["roles", "users"]; nil: not known
     #
     # The result is cached only where no association has a scope, because a scope may choose other tables in each request.
     class Tables
-      # A statement longer than this is not worth keeping.
+      # A shape longer than this is not worth keeping.
       MAX_BYTESIZE = 4_096
       UNKNOWN = [].freeze
       private_constant :MAX_BYTESIZE, :UNKNOWN
 
-      # @param scopes [Array<String>] SQL of the scopes of the resources in the plan
-      def initialize(plan, adapter, scopes)
+      def initialize(plan, adapter)
         @plan = plan
         @adapter = adapter
-        @scopes = scopes
       end
 
       # @param scope [Object] the caller's relation or dataset
-      # @param sql [String] its statement
+      # @param shape [String] see {Rows::Scopes#identity}
+      # @yieldreturn [Array<String>] SQL of the scopes of the resources in the plan
       # @return [Array<String>, nil]
-      def of(scope, sql)
+      def of(scope, shape, &scopes)
         known = @plan.derive(:tables_known) { knowledge }
         return if known == :never
-        return read(scope) if known == :changing || sql.bytesize > MAX_BYTESIZE
+        return read(scope, &scopes) if known == :changing || shape.bytesize > MAX_BYTESIZE
 
-        found = @plan.derive(:tables_of_statements) { BoundedCache.new }.fetch(sql) { read(scope) || UNKNOWN }
+        found = @plan.derive(:tables_of_shapes) { BoundedCache.new }.fetch(shape) { read(scope, &scopes) || UNKNOWN }
         found unless found.equal?(UNKNOWN)
       end
 
       # @return [Array<String>] why {#of} returns nil
-      def reasons(scope, sql)
+      def reasons(scope, shape, &scopes)
         found = @plan.nodes.flat_map { |node| reasons_of(node) }
-        return found unless found.empty? && of(scope, sql).nil?
+        return found unless found.empty? && of(scope, shape, &scopes).nil?
 
-        ["the tables that a statement reads are not certain: #{@adapter.scopes.tables_reason(@plan, scope, @scopes)}"]
+        ["the tables that a statement reads are not certain: #{@adapter.scopes.tables_reason(@plan, scope, yield)}"]
       end
 
       private
@@ -51,7 +50,7 @@ module Castellan
       end
 
       def read(scope)
-        @adapter.scopes.tables(@plan, scope, @scopes)&.freeze
+        @adapter.scopes.tables(@plan, scope, yield)&.freeze
       end
 
       def reasons_of(node)

@@ -14,8 +14,9 @@ module Castellan
     #
     # `path` are the associations to walk (empty for own columns), `columns` the columns at its end (nil for a block of the record),
     # `preloads` the associations that such a block walks. `pure` declares that its code (block or reader) reads nothing but its columns.
-    # `as_stored` writes the column as it is in the table, whatever methods and callbacks the model has.
-    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :preloads, :condition, :pure, :as_stored, :location,
+    # `as_stored` writes the column as it is in the table, whatever methods and callbacks the model has. `version` returns what the
+    # values of a viewer depend on.
+    Attribute = Struct.new(:name, :key, :source, :path, :columns, :block, :preloads, :condition, :pure, :as_stored, :version, :location,
                            keyword_init: true) do
       def initialize(**)
         super

@@ -49,7 +49,7 @@ module Castellan
       end
 
       def attribute(name, location:, from: nil, columns: nil, viewer: false, block: nil, preloads: nil, condition: nil, pure: nil,
-                    as_stored: false)
+                    as_stored: false, version: nil)
         if from && (columns || block)
           refuse("attribute #{name.inspect}: from: is read as it is; leave out columns: and the block", location)
         end
@@ -60,7 +60,7 @@ module Castellan
         @relationships.delete(name.to_sym)
         preloads = preloads.is_a?(Hash) ? [preloads] : Array(preloads)
         @attributes[name.to_sym] = { from: from, columns: columns, viewer: viewer, block: block, preloads: preloads.freeze,
-                                     condition: condition, pure: pure, as_stored: as_stored, location: location }
+                                     condition: condition, pure: pure, as_stored: as_stored, version: version, location: location }
       end
 
       def relationship(name, location:, **options)

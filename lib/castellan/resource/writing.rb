@@ -68,6 +68,11 @@ module Castellan
         action == :delete ? !@deletable.nil? : @rules.any? { |rule| rule.actions.include?(action) }
       end
 
+      # @return [Boolean] whether some viewer may change or delete a record
+      def changes?
+        any?(:update) || any?(:delete)
+      end
+
       # @return [Boolean]
       def creates?(viewer)
         names(:create, viewer).any?

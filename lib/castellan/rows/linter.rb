@@ -14,7 +14,7 @@ module Castellan
       TYPES = %i[table quote qualified sql database_type integer? coder cast typecast literal kind enum nullable? identifies? unique?
                  indexes_from tables
                  needs_record? record_reason custom_type].freeze
-      SCOPES = %i[all from own? reason load load_by_ids by_ids ids order page count key keys select_sql select_by_ids_sql
+      SCOPES = %i[all from own? reason load load_by_ids by_ids ids order page count key identity keys select_sql select_by_ids_sql
                   constant_by_ids? where_sql matching plain? subquery_sql joinable? key_order extent after unlimited hide_rows? tables
                   tables_reason statement_tables].freeze
       INSTANCES = %i[read stored loaded? related stored? all? preload loads_at_once? preload_where_same].freeze

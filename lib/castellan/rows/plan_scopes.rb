@@ -10,7 +10,8 @@ module Castellan
     #   scopes.along(column)    # => [Definition, nil], the scoped resource of each step of the column's path
     class PlanScopes
       LIBRARY = /\A(?:ActiveRecord|Sequel)::/
-      private_constant :LIBRARY
+      ALL = ["all", [].freeze].freeze
+      private_constant :LIBRARY, :ALL
 
       class << self
         # @return [PlanScopes]
@@ -105,6 +106,12 @@ module Castellan
       # @return [Array<String>] their SQL
       def sql(scopes)
         @definitions.map { |definition| scopes.of(definition, @adapter)&.subquery || "all" }
+      end
+
+      # @param scopes [ViewerScopes]
+      # @return [Array<Array(String, Array)>] see {Scopes#identity}
+      def identities(scopes)
+        @definitions.map { |definition| scopes.of(definition, @adapter)&.identity || ALL }
       end
 
       private

@@ -8,6 +8,9 @@ module Castellan
     #   scopes = Rows.for(User).scopes
     #   scopes.page(scopes.order(User.where(active: true), [%i[email asc]]), limit: 20, offset: 40)
     class Scopes
+      NO_VALUES = [].freeze
+      private_constant :NO_VALUES
+
       def initialize(adapter)
         @adapter = adapter
         @model = adapter.model
@@ -81,6 +84,14 @@ module Castellan
       # @return [Array<String>, nil] all tables that the plan's statements read; nil if that is not certain
       def tables(plan, scope, further = [])
         tables_read(plan).call(key(scope), further)
+      end
+
+      # Everything that determines the rows of the scope in this request, for use in a cache key.
+      # @param plan [Plan::FetchPlan, nil] adds what `key` adds
+      # @return [Array(String, Array)] a shape, with which the statement always reads the same tables unless an
+      #   association's scope changes, and values
+      def identity(scope, plan = nil)
+        [key(scope, plan), NO_VALUES]
       end
 
       # @return [String, nil] why {#tables} returns nil for a statement

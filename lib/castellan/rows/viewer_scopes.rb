@@ -105,6 +105,11 @@ module Castellan
           @subquery ||= @adapter.scopes.subquery_sql(relation, keys)
         end
 
+        # @return [Array(String, Array)] see {Scopes#identity}
+        def identity
+          @adapter.scopes.identity(relation)
+        end
+
         # @return [String] an SQL condition on the resource's table
         def condition
           within(keys.map { |key| @adapter.types.qualified(key) })

@@ -62,6 +62,7 @@ module Castellan
         @vary = authenticated ? "accept, authorization" : "accept"
         format = asked[:format] || resource.definition.document_format
         @json_api = format == :json_api
+        @framed = @json_api && frame.any?
         @type = @json_api ? HTTP::Negotiation::JSON_API : "application/json"
         @negotiation = HTTP::Negotiation.new(types: [@type])
         @parameters = BoundedCache.new
@@ -96,7 +97,7 @@ module Castellan
       def call(env, viewer, id)
         negotiate(env)
         document = document(env, viewer, id)
-        headers = { "etag" => document.rendering.etag, "cache-control" => document.cache_control, "vary" => @vary }
+        headers = { "etag" => document.rendering.etag, "cache-control" => cache_control(document), "vary" => @vary }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then not_modified(headers)
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
@@ -112,9 +113,7 @@ module Castellan
       # @return [Array] Rack's response
       def written(document, status, headers = {})
         body = document.to_json
-        kept = @resource.definition.caching && Castellan.keeper
-        headers = { "content-type" => document.rendering.media_type, "cache-control" => "no-store", **headers }
-        headers["etag"] = document.etag unless kept # the tag of a kept document is made of its version
+        headers = { "content-type" => document.rendering.media_type, "cache-control" => "no-store", **headers, "etag" => document.etag }
         [status, headers.merge("content-length" => body.bytesize.to_s), [body]]
       end
 
@@ -147,13 +146,17 @@ module Castellan
         request = parameters.request
         scope = @scope ? scope(viewer) : :all
         document = @resource.document(scope, viewer: viewer, id: id || :all, query: request, keeper: keeper, **@around)
-        document.public! unless @authenticated
-        frame(document, env, id) if @frame.any? && @json_api
+        frame(document, env, id) if @framed
         link(document, env, parameters) if id.nil? && @json_api && request.page
         document
       end
 
       private
+
+      # Per-viewer values are private, also where nobody is authenticated.
+      def cache_control(document)
+        @authenticated || document.rendering.plan.holes.any? ? "private, no-cache" : "public, no-cache"
+      end
 
       # A wrong fixed parameter is the developer's mistake.
       def check

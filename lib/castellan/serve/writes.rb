@@ -114,7 +114,7 @@ module Castellan
                                                                                             title: "Precondition required")
         end
 
-        etag = @endpoint.document(env, viewer, id).etag
+        etag = @endpoint.document(env, viewer, id, keeper: nil).etag
         return record if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :proceed
 
         raise BadRequest.new("the record is not the one that the request names; read it again", status: 412, title: "Precondition failed")

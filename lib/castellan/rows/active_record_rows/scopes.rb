@@ -68,6 +68,12 @@ module Castellan
           plan ? [sql, *tables_read(plan).scopes, ::Time.zone&.name, model.current_shard].join("\n") : sql
         end
 
+        # (see Rows::Scopes#identity)
+        def identity(scope, plan = nil)
+          found = ScopeIdentity.of(narrowed(scope)) or return super
+          plan ? [found.first, [found.last, tables_read(plan).scopes, ::Time.zone&.name, model.current_shard]] : found
+        end
+
         # @return [Array<Symbol>, nil] the primary key's columns
         def keys
           keys = Array(model.primary_key).map(&:to_sym)

@@ -1,0 +1,73 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serialize
+    # The holes of a body, in the form in which they are kept and filled. Frozen.
+    #
+    #   blanks = Blanks.of([76, 0, "7"])
+    #   blanks.cuts                           # => "a76a*", a format of String#unpack that cuts the body at its holes
+    #   values = blanks.values(batches, ada)  # => ["true"]
+    #   blanks.fill(body, values)             # => '{"data":[{"type":"posts", … "read_before":true}}]}'
+    Blanks = Struct.new(:cuts, :numbers, :ids) do
+      # @param holes [Array] see {Output}
+      def self.of(holes)
+        cuts = +""
+        position = 0
+        holes.each_slice(3) do |offset, _, _|
+          cuts << "a#{offset - position}"
+          position = offset
+        end
+        numbers, ids = holes.each_slice(3).map { |_, number, id| [number, id] }.transpose
+        new((cuts << "a*").freeze, numbers || [], ids || [])
+      end
+
+      def initialize(*)
+        super
+        freeze
+      end
+
+      # @param batches [Array<#call>] one per position in plan.holes; called with the ids (Strings) of the document's records and
+      #   the viewer; returns the ids for which the attribute is true, or a Hash from id to value
+      # @param viewer [Object, nil]
+      # @return [Array<String>] JSON text for each hole
+      def values(batches, viewer)
+        return answers(batches.first, ids, viewer) if batches.size == 1
+
+        found = batches.each_with_index.map do |batch, number|
+          own = ids.select.with_index { |_, index| numbers[index] == number }.uniq
+          own.zip(answers(batch, own, viewer)).to_h
+        end
+        ids.each_with_index.map { |id, index| found[numbers[index]].fetch(id) }
+      end
+
+      # @param values [Array<String>] see {#values}
+      # @return [String]
+      def fill(body, values)
+        body.unpack(cuts).zip(values).join.force_encoding(Encoding::UTF_8)
+      end
+
+      private
+
+      def answers(batch, ids, viewer)
+        return [] if ids.empty?
+
+        answer = batch.call(ids.uniq, viewer)
+        return ids.map { |id| text(answer[id]) } if answer.is_a?(Hash)
+
+        truths = Hash.new("false")
+        answer.each { |id| truths[id.to_s] = "true" }
+        truths.values_at(*ids)
+      end
+
+      # Binary, as the parts of the body are.
+      def text(value)
+        case value
+        when true then "true"
+        when false then "false"
+        when nil then "null"
+        else JSON.generate(value).b
+        end
+      end
+    end
+  end
+end
