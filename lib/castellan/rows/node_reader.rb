@@ -41,6 +41,7 @@ module Castellan
         @width = @expressions.size
         @own_rows_sql = @single_own_rows_sql = NONE
         @values = adapter.dialect.joins_paths? ? joined_values : NOTHING
+        @joinable = !@values.empty?
         @joined = { unique: kept.fetch(node.columns) { join(@values.select { |value| adapter.stable_path?(value.path) }, :unique) } }
         @computes = node.asides.any? || node.members.any? { |member| member.attribute.source == :computed }
         @by_key = node.definition.id_column == adapter.primary_key
@@ -79,6 +80,10 @@ module Castellan
         @changing = @steady.each_index.reject { |index| @steady[index] }.freeze
         @kept[node] = self
       end
+
+      # @return [Boolean] whether paths may be joined, so that {#sql} needs the statement's extent
+      attr_reader :joinable
+      alias joinable? joinable
 
       # @param extent [Symbol, Integer, nil] which rows the statement reads: :all of the table, at most that many, or
       #   nil if neither is known

@@ -37,8 +37,9 @@ module Castellan
         return by_ids_alone(scope.ids, viewer) if @alone && chosen?(scope) && !scope.ids.empty?
 
         @scopes.sql(scopes) if @scoped
+        given = given?(scope)
         reading = Reading.new(viewer, scopes)
-        given?(scope) ? given(scope, reading) : by_statement(scope, reading)
+        given ? given(scope, reading) : by_statement(scope, reading)
         Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
       end
 
@@ -195,9 +196,10 @@ module Castellan
         scope = scope.relation if scope.is_a?(Ids::Chosen)
         @adapter.session do |session|
           reader = @kept[@plan.root] || reader(@plan.root, reading)
-          statement = reader.sql(@adapter.scopes.extent(scope), joinable: @adapter.scopes.joinable?(scope)) do |list, joins|
-            @adapter.scopes.select_sql(scope, list, joins)
-          end
+          scopes = @adapter.scopes
+          extent = scopes.extent(scope) if reader.joinable?
+          joinable = reader.joinable? && scopes.joinable?(scope)
+          statement = reader.sql(extent, joinable: joinable) { |list, joins| scopes.select_sql(scope, list, joins) }
           linkage = linkage(reader, reading) if reader.links.any?
           fill(reader, session.rows(statement, nil, kept: true), reading, linkage)
           reading.run(@adapter, session) if linkage

@@ -14,12 +14,10 @@ module Castellan
       def initialize(adapter)
         @adapter = adapter
         @model = adapter.model
+        @types = adapter.types
+        @dialect = adapter.dialect
+        @unreadable = dialect.reason
         @statements = StatementTables.new(adapter)
-      end
-
-      # @return [Object] a relation or dataset of all rows
-      def all
-        from(model)
       end
 
       # @return [Array<String>] the ids of the scope's rows as strings, in its order
@@ -39,15 +37,6 @@ module Castellan
         return with_values(limited(scope), column, ids) unless whole?(scope) && kept_ids?(ids, column)
 
         Ids::Chosen.new(scope, ids, column.to_sym) { |all, chosen| with_values(all, column, chosen) }
-      end
-
-      # @return [Object] a page within the scope's own limit
-      def page(scope, limit:, offset:)
-        limit, offset = window_within(*window(scope), limit, offset) if limited?(scope)
-        return nothing(scope) if limit&.zero?
-
-        scope = scope.limit(limit) if limit
-        offset&.positive? ? scope.offset(offset) : scope
       end
 
       # @return [Integer] the number of distinct rows, within the scope's own limit
@@ -106,11 +95,7 @@ module Castellan
 
       private
 
-      attr_reader :adapter, :model
-
-      def types = adapter.types
-
-      def dialect = adapter.dialect
+      attr_reader :adapter, :model, :types, :dialect
 
       def primary_key = adapter.primary_key
 

@@ -23,6 +23,11 @@ module Castellan
           object.is_a?(Class) ? object.all : object
         end
 
+        # @return [ActiveRecord::Relation] all rows
+        def all
+          model.all
+        end
+
         # @return [Boolean] whether the object can be passed to {Adapter#fetch}
         def own?(object)
           object.is_a?(::ActiveRecord::Relation) && object.klass <= model
@@ -30,7 +35,7 @@ module Castellan
 
         # @return [String, nil] why the scope's records must be loaded; nil if rows can be selected
         def reason(scope)
-          dialect.reason || RelationSql.reason(scope) unless scope.is_a?(Ids::Chosen)
+          @unreadable || RelationSql.reason(scope) unless scope.is_a?(Ids::Chosen)
         end
 
         # Loads the records of a scope, each once, in one statement through the caller's relation. A limit
@@ -59,6 +64,14 @@ module Castellan
           return scope if terms.empty?
 
           order.empty? ? scope.order(*terms) : scope.reorder(*terms)
+        end
+
+        # @return [ActiveRecord::Relation] a page within the scope's own limit
+        def page(scope, limit:, offset:)
+          own = window(scope)
+          limit, offset = window_within(*own, limit, offset) if own.any?
+          scope = scope.limit(limit) if limit
+          offset&.positive? ? scope.offset(offset) : scope
         end
 
         # @param plan [Plan::FetchPlan, nil] adds the scopes of its associations, the time zone and the shard
@@ -169,10 +182,6 @@ module Castellan
           values.empty? ? relation.none : relation.where(columns.map(&:name) => values)
         end
 
-        def nothing(relation)
-          relation.none
-        end
-
         def possible(ids, _column)
           ids
         end
@@ -196,7 +205,7 @@ module Castellan
 
         # Conditions on a scope with a limit apply to the rows within the limit.
         def limited(scope)
-          return scope unless scope.is_a?(::ActiveRecord::Relation) && limited?(scope)
+          return scope unless scope.is_a?(::ActiveRecord::Relation) && window(scope).any?
 
           keys = RelationSql.keys(model)
           chosen = RelationSql.reason(scope) ? scope : RelationSql.once(scope)

@@ -31,6 +31,11 @@ module Castellan
           object.from_self(alias: @dataset.first_source_alias)
         end
 
+        # @return [Sequel::Dataset] all rows
+        def all
+          from(model)
+        end
+
         # @return [Boolean] whether the object can be passed to {Adapter#fetch}
         # @raise [ConfigurationError] for a dataset with a server: related rows would come from another
         def own?(object)
@@ -43,7 +48,7 @@ module Castellan
 
         # (see ActiveRecordRows::Scopes#reason)
         def reason(scope)
-          dialect.reason || DatasetSql.reason(scope, @dataset.opts, keys) unless scope.is_a?(Ids::Chosen)
+          @unreadable || DatasetSql.reason(scope, @dataset.opts, keys) unless scope.is_a?(Ids::Chosen)
         end
 
         # Loads the records of a scope (of a dataset: hashes), each once, in one statement through the caller's
@@ -71,6 +76,16 @@ module Castellan
           return scope.order(*terms) if order.any?
 
           terms.empty? || (subquery?(scope) && scope.opts[:order].nil?) ? scope : scope.order_append(*terms)
+        end
+
+        # (see ActiveRecordRows::Scopes#page)
+        def page(scope, limit:, offset:)
+          own = window(scope)
+          limit, offset = window_within(*own, limit, offset) if own.any?
+          return scope.where(false) if limit&.zero?
+
+          scope = scope.limit(limit) if limit
+          offset&.positive? ? scope.offset(offset) : scope
         end
 
         # (see ActiveRecordRows::Scopes#key)
@@ -214,10 +229,6 @@ module Castellan
           dataset.where(columns.map { |column| qualify(column, dataset) } => values)
         end
 
-        def nothing(dataset)
-          dataset.where(false)
-        end
-
         def window(dataset)
           dataset.opts.values_at(:limit, :offset)
         end
@@ -233,7 +244,7 @@ module Castellan
 
         # Conditions on a dataset with a limit apply to the rows within the limit.
         def limited(scope)
-          return scope unless scope.is_a?(::Sequel::Dataset) && limited?(scope)
+          return scope unless scope.is_a?(::Sequel::Dataset) && window(scope).any?
 
           keys or raise DeclarationError, "#{scope.first_source_alias}: a dataset with LIMIT needs a primary key (a view has none)"
           where_keys(scope.unordered.unlimited, distinct_keys(reason(scope) ? scope : DatasetSql.once(scope, keys)))
