@@ -28,6 +28,13 @@ module OpenApiContract
     assert_equal([200], answered.map { |path| call(path).status }.uniq)
   end
 
+  def test_parameters_are_those_that_are_declared
+    found = describe["paths"]["/posts"]["get"]["parameters"].to_h { |one| [one["name"], one["schema"]] }
+    assert_equal ["locale", "fields[posts]", "include", "sort", "filter[secret]", "page[number]", "page[size]"], found.keys
+    assert_equal [%w[de en], %w[title -title], 50],
+                 [found["locale"]["enum"], found["sort"]["items"]["enum"], found["page[size]"]["maximum"]]
+  end
+
   def test_types_are_those_of_the_columns
     attributes = describe["components"]["schemas"]["posts"]["properties"]["attributes"]["properties"]
     assert_equal [{ "type" => %w[string null] }, { "type" => %w[integer null] }, { "type" => %w[boolean null] },
@@ -116,6 +123,7 @@ module OpenApiContract
       Rack::Lint.new(Castellan.app do
         authenticate { |env| env.fetch("HTTP_AUTHORIZATION", "0").then { |text| text == "none" ? nil : text.to_i } }
         openapi title: "Journal", version: "2.1"
+        param :locale, in: %w[de en]
         resource posts
         %w[Writer Tag].each { |name| resource models.const_get("#{name}Resource") }
         operations

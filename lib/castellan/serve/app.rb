@@ -95,7 +95,7 @@ module Castellan
       # @param env [Hash] Rack's environment
       # @return [Array] Rack's response; a client's mistake is answered with 4xx and a JSON:API error document
       def call(env)
-        response = @pages&.wanted?(env) ? @pages.call(env, self) { |asked| answered(asked) } : answered(env)
+        response = @pages&.wanted?(env) ? @pages.call(env, self, @frame.prefix(env)) { |asked| answered(asked) } : answered(env)
         response[2] = [] if env["REQUEST_METHOD"] == "HEAD"
         response
       end
@@ -203,12 +203,15 @@ module Castellan
 
       def perform(env, viewer, endpoint, id, rest)
         return @operations.call(env, viewer) if endpoint.equal?(@operations)
-        return @description.call(env, viewer, @endpoints, operations_path: @operations_path, authenticated: !@authentication.nil?) \
-          if endpoint.equal?(@description)
-        return @pages.start(env, @endpoints.keys) if endpoint.equal?(@pages)
+        return describe(env, viewer) if endpoint.equal?(@description)
+        return @pages.start(env, @endpoints.each_key.to_h { |path| [path, "#{@frame.prefix(env)}#{path}"] }) if endpoint.equal?(@pages)
         return endpoint.call(env, viewer, id) if rest.empty? && ALLOWED.include?(env["REQUEST_METHOD"])
 
         @routes.fetch(endpoint).call(env, viewer, id, *rest)
+      end
+
+      def describe(env, viewer)
+        @description.call(env, viewer, @endpoints, operations_path: @operations_path, authenticated: !@authentication.nil?, frame: @frame)
       end
 
       # Pagination links contain it.

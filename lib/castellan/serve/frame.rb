@@ -38,7 +38,7 @@ module Castellan
         return base_url if base_url
 
         name = env["SCRIPT_NAME"]
-        ClientText.utf8(name).sub(%r{\A/+}, "/") unless name.nil? || name.empty? # two slashes would name another host
+        ClientText.utf8(name)&.sub(%r{\A/+}, "/") unless name.nil? || name.empty? # two slashes would name another host
       end
 
       # @param path [String] that was asked for

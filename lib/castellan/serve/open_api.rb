@@ -53,13 +53,14 @@ module Castellan
       # @param endpoints [Hash{String => Endpoint}] by path
       # @param operations_path [String, nil] of the Atomic Operations extension
       # @param authenticated [Boolean]
+      # @param frame [Frame] what links begin with, and the parameters of the application's own
       # @return [Array] Rack's response
-      def call(env, viewer, endpoints, operations_path:, authenticated:)
+      def call(env, viewer, endpoints, operations_path:, authenticated:, frame:)
         return ErrorDocument.response(405, "only GET, HEAD are answered here", "allow" => "GET, HEAD") \
           unless App::ALLOWED.include?(env["REQUEST_METHOD"])
 
-        described = describe(env["SCRIPT_NAME"].to_s, viewer, endpoints, operations_path: operations_path, authenticated: authenticated)
-        body = JSON.generate(described)
+        description = Description.new(viewer, endpoints, operations_path, authenticated, frame.own)
+        body = JSON.generate(description.to_h(@title, @version, frame.prefix(env).to_s))
         etag = %("#{Digest::SHA256.hexdigest(body)[0, 32]}")
         headers = { "etag" => etag, "cache-control" => authenticated ? "private, no-cache" : "public, no-cache" }
         headers["vary"] = "authorization" if authenticated
@@ -68,19 +69,14 @@ module Castellan
         [200, headers.merge("content-type" => "application/json", "content-length" => body.bytesize.to_s), [body]]
       end
 
-      # @param prefix [String] the path that the application is mounted at
-      # @return [Hash] the OpenAPI document
-      def describe(prefix, viewer, endpoints, operations_path: nil, authenticated: false)
-        Description.new(viewer, endpoints, operations_path, authenticated).to_h(@title, @version, prefix)
-      end
-
       # The document for one viewer.
       class Description
-        def initialize(viewer, endpoints, operations_path, authenticated)
+        def initialize(viewer, endpoints, operations_path, authenticated, own)
           @viewer = viewer
           @schemas = Schemas.new(viewer: viewer)
           @operations_path = operations_path
           @authenticated = authenticated
+          @own = own.map { |name, values| parameter(name, { "type" => "string", "enum" => values }.compact) }
           @mounted = endpoints.map do |path, endpoint|
             Mounted.new(path, endpoint.resource, endpoint.resource.definition, Writes.new(endpoint, path))
           end
@@ -214,15 +210,20 @@ module Castellan
           include = @schemas.visible(definition, definition.relationships).select(&:includable?).map(&:key)
           members = [*@schemas.visible(definition, definition.attributes),
                      *@schemas.visible(definition, definition.relationships)].map(&:key)
-          found = [names_of("fields[#{definition.type}]", members)]
+          found = [*@own, names_of("fields[#{definition.type}]", members)]
           found << parameter("include", { "type" => "string" }, "Paths of #{include.join(", ")}") if include.any?
           return found unless list
 
           sorts = (definition.sorts.keys - hidden).flat_map { |name| [name, "-#{name}"] }
           found << names_of("sort", sorts) if sorts.any?
-          found.concat((definition.filters.keys - hidden).map { |name| parameter("filter[#{name}]", { "type" => "string" }) })
+          found.concat(definition.filters.except(*hidden).map { |name, by| filter(name, by) })
           found.concat(pages(definition.paging)) if definition.paging
           found
+        end
+
+        def filter(name, by)
+          operators = "Values divided by commas, or an operator: filter[#{name}][gte]" unless by.is_a?(Proc)
+          parameter("filter[#{name}]", { "type" => "string" }, operators)
         end
 
         def pages(paging)

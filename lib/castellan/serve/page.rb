@@ -11,8 +11,7 @@ module Castellan
       # More identifiers of one relationship are counted.
       MOST = 10
       LONGEST = 400 # characters of a value
-      SLASHES = %r{\A/+}
-      private_constant :MOST, :LONGEST, :SLASHES
+      private_constant :MOST, :LONGEST
 
       Profile::Page::Template.new(File.read(File.join(__dir__, "page.html.erb"))).def_method(self, "html", "page.html.erb")
 
@@ -20,13 +19,14 @@ module Castellan
       # @param status [Integer]
       # @param env [Hash] Rack's environment
       # @param app [App] finds the endpoint of a path or a type
-      def initialize(title, document, status, env, app)
+      # @param prefix [String, nil] what links begin with
+      def initialize(title, document, status, env, app, prefix)
         @title = title
         @document = document
         @status = status
         @app = app
         @path = ClientText.shown(env["PATH_INFO"].to_s, LONGEST)
-        @base = ClientText.shown(env["SCRIPT_NAME"].to_s, LONGEST).sub(SLASHES, "/")
+        @base = prefix.to_s
         @query = query(env["QUERY_STRING"].to_s)
         @endpoint, @id, *@rest = app.route(ClientText.utf8(env["PATH_INFO"].to_s))
       end

@@ -47,28 +47,29 @@ module Castellan
 
       # @param env [Hash] Rack's environment
       # @param app [App]
+      # @param prefix [String, nil] what links begin with
       # @yieldparam env [Hash] of the same request for JSON:API
       # @yieldreturn [Array] Rack's response
       # @return [Array] Rack's response with a page
-      def call(env, app)
+      def call(env, app, prefix)
         query = env["QUERY_STRING"].to_s.split("&").grep_v(EMPTY).join("&")
         asked = env.merge("HTTP_ACCEPT" => HTTP::Negotiation::JSON_API, "QUERY_STRING" => query).except(*CONDITIONS)
         status, headers, body = response = yield(asked)
         return response unless headers["content-type"] == HTTP::Negotiation::JSON_API
 
-        page = Page.new(@title, document(body), status, asked, app).to_html
+        page = Page.new(@title, document(body), status, asked, app, prefix).to_html
         kept = headers.slice("www-authenticate", "retry-after", "cache-control", "allow")
         [status, { **kept, **@headers, "vary" => "accept, authorization", "content-length" => page.bytesize.to_s }, [page]]
       end
 
       # @param env [Hash] Rack's environment
-      # @param paths [Array<String>] of the collections
+      # @param links [Hash{String => String}] of the collections, by path
       # @return [Array] Rack's response: a document with links to the collections
-      def start(env, paths)
+      def start(env, links)
         return ErrorDocument.response(405, "only GET, HEAD are answered here", "allow" => "GET, HEAD") \
           unless App::ALLOWED.include?(env["REQUEST_METHOD"])
 
-        body = JSON.generate("meta" => {}, "links" => paths.to_h { |path| [path.delete_prefix("/"), "#{env["SCRIPT_NAME"]}#{path}"] })
+        body = JSON.generate("meta" => {}, "links" => links.transform_keys { |path| path.delete_prefix("/") })
         headers = { "content-type" => HTTP::Negotiation::JSON_API, "content-length" => body.bytesize.to_s, "vary" => "accept" }
         [200, { **headers, "cache-control" => "no-cache" }, [body]]
       end
