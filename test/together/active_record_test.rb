@@ -35,6 +35,12 @@ module TogetherOfActiveRecordContract
     end
   end
 
+  # Builds the tables before the first test counts queries.
+  def setup
+    super
+    world
+  end
+
   def test_blocks_that_walk_three_associations_take_one_query_for_each
     store = serializer(:Store) do
       attribute(:tree) { |one| one.products.map { |product| product.variants.map { |variant| variant.prices.map(&:cents) } } }
