@@ -51,10 +51,8 @@ module Castellan
       # @return [Array<Array(String, String)>] the steps of the path, and where they lead
       def crumbs
         steps = @path.split("/").reject(&:empty?)
-        steps.each_with_index.filter_map do |step, index|
-          [step, "#{@base}/#{steps[0..index].map { |one| Rack::Utils.escape_path(Rack::Utils.unescape_path(one)) }.join("/")}"] \
-            unless step == "relationships"
-        end
+        hrefs = steps.map { |step| Rack::Utils.escape_path(step).gsub("%25", "%") } # they are percent-encoded
+        steps.each_with_index.filter_map { |step, index| [step, "#{@base}/#{hrefs[0..index].join("/")}"] unless step == "relationships" }
       end
 
       def errors = @document["errors"] || []
