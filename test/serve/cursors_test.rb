@@ -169,6 +169,23 @@ module CursorsContract
     assert_equal journal.rows("SELECT id FROM posts WHERE rating >= 1").size, document["meta"]["page"]["total"]
   end
 
+  # --- related resources
+
+  def test_related_resources_are_paged_filtered_and_sorted
+    tags = resource_of("TagResource") do
+      page :cursor, size: 2
+      filter :name
+      sort :name
+    end
+    posts = resource_of("PostResource") { has_many :tags, resource: tags }
+    @app = serve { resource posts }
+    journal.run("INSERT INTO taggings (post_id, tag_id) VALUES (1, 3)")
+    assert_equal [%w[3 1], %w[2]], walk("/posts/1/tags?sort=name", "next")
+    assert_equal [%w[2 1], %w[3]], walk("/posts/1/tags?sort=-name", "next")
+    assert_equal [%w[3 1]], walk("/posts/1/tags?sort=name&filter[name][not]=sql", "next")
+    assert_includes get("/posts/1/tags?sort=name").last["links"]["next"], "/posts/1/tags?sort=name&page%5Bafter%5D="
+  end
+
   # --- negotiation, headers
 
   def test_the_profile_is_named_in_the_content_type
