@@ -90,6 +90,8 @@ module FiltersContract
     assert_equal %w[5], ids("/posts?filter[title][like]=A_b")
     assert_equal %w[5], ids("/posts?filter[slug][like]=first_*")
     assert_equal [], ids("/posts?filter[title][like]=!*")
+    assert_equal 5, ids("/posts?filter[title][like]=*****").size
+    assert_bad_parameter "filter[title][like]", "/posts?filter[title][like]=#{"*a" * 6}", "5 * at most"
   end
 
   def test_a_path_is_filtered_at_its_end

@@ -23,6 +23,7 @@ module Castellan
       TIME = /\A\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?\z/
       YEARS = (1..9999)
       ESCAPED = /[!%_]/
+      MOST_STARS = 5 # the time that LIKE takes grows with their number
       ORDERED = { gt: ">", gte: ">=", lt: "<", lte: "<=" }.freeze
       UNORDERED = %i[boolean uuid enum].freeze
 
@@ -39,7 +40,7 @@ module Castellan
         date: ["a date such as 2026-01-31", ->(text) { ComparedColumn.date(text) }],
         datetime: ["a time such as 2026-01-31T12:00:00Z", ->(text) { ComparedColumn.time(text) }]
       }.freeze
-      private_constant :Parameter, :WHOLE, :NUMBER, :FLOAT, :UUID, :DATE, :TIME, :YEARS, :ESCAPED, :ORDERED, :UNORDERED, :KINDS
+      private_constant :Parameter, :WHOLE, :NUMBER, :FLOAT, :UUID, :DATE, :TIME, :YEARS, :ESCAPED, :MOST_STARS, :ORDERED, :UNORDERED, :KINDS
 
       # @return [Date, nil]
       def self.date(text)
@@ -137,6 +138,7 @@ module Castellan
 
       def like(text, parameter)
         refuse(parameter, "#{parameter} cannot be asked for: #{by.name} is not text") unless kind == :text
+        refuse(parameter, "#{parameter} may have #{MOST_STARS} * at most") if text.count("*") > MOST_STARS
         pattern = text.gsub(ESCAPED) { |character| "!#{character}" }.gsub("*", "%")
         "(#{sql} LIKE #{literal(pattern)} ESCAPE '!')"
       end
