@@ -37,7 +37,7 @@ module Castellan
     end
 
     # @param value [String, nil] the value for the SQL's one placeholder
-    # @param kept [Boolean] whether the SQL is one of few that repeat
+    # @param kept [Boolean] false compiles the SQL anew
     # @return [Array<Array>]
     # @raise [SQLite3::Exception]
     def rows(sql, value = nil, kept: true)

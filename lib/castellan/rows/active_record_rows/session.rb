@@ -53,7 +53,7 @@ module Castellan
           refuse(text) if @pipeline.nil? && @connection.write_query?(text)
           payload = payload(text)
           ::ActiveSupport::Notifications.instrumenter.instrument(EVENT, payload) do
-            rows = run(text, ids, kept && text == sql, indexed)
+            rows = run(text, ids, text == sql && (kept || @dialect.name == :sqlite), indexed)
             payload[:row_count] = count(rows)
             rows
           end
@@ -95,6 +95,7 @@ module Castellan
           PostgresPipeline.new(@connection.raw_connection, queries)
         end
 
+        # SQL that repeats is compiled once, whether or not its scope is constant.
         def sqlite(sql, ids, kept)
           value = @dialect.bind(ids) if ids
           SqliteStatements.for(@connection.raw_connection).rows(sql, value, kept: kept && @connection.prepared_statements)

@@ -63,7 +63,7 @@ module Castellan
         end
 
         def run(connection, sql, ids, kept, indexed)
-          return SqliteStatements.for(connection).rows(sql, ids && @dialect.bind(ids), kept: kept) if @dialect.name == :sqlite
+          return SqliteStatements.for(connection).rows(sql, ids && @dialect.bind(ids)) if @dialect.name == :sqlite
 
           PostgresDriver.rows(connection, sql, ids, prepared: kept && @prepares, indexed: indexed)
         end
