@@ -215,6 +215,21 @@ class PostgresPipelineTest < Minitest::Test
     end
   end
 
+  def test_a_page_and_its_count_are_one_round_trip
+    rolled_back do
+      users = people
+      all = world::User.where(id: users)
+      joined = all.joins(:assignments).order(:id)
+      { all => 2, all.where(email: "1@example.com") => 1, joined => 2, all.none => 0, all.order(:id).limit(1) => 1 }.each do |scope, total|
+        document = nil
+        assert_equal 1, round_trips { document = JSON.parse(counted_resource.render(scope, query: { page: { size: "1" } })) }
+        assert_equal [{ "total" => total }, [total, 1].min], [document["meta"], document["data"].size]
+      end
+      grouped = all.group(:id) # its records are loaded, and ActiveRecord counts them
+      assert_equal 2, JSON.parse(counted_resource.render(grouped, query: { page: { size: "1" } }))["meta"]["total"]
+    end
+  end
+
   def test_records_linked_to_a_missing_record_are_left_out
     rolled_back do
       users = people
@@ -305,6 +320,11 @@ class PostgresPipelineTest < Minitest::Test
       world::Comment.create!(post: world::Post.create!(author: user, title: "t"), body: "b")
       user.id
     end
+  end
+
+  def counted_resource
+    models = world
+    @counted_resource ||= Class.new(Castellan::Resource) { model(models::User) && type("users") && attributes(:email) && page(size: 1, count: true) }
   end
 
   def user_resource

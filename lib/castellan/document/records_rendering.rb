@@ -78,6 +78,12 @@ module Castellan
         "#{@scope.to_a.size} #{definition.type} that were given as records: nothing is read that they have loaded, and what they have " \
           "not is read as rows#{"; the scope of #{definition.name} leaves out what the viewer may not see" if definition.scope}"
       end
+
+      private
+
+      def counting_query
+        nil
+      end
     end
   end
 end

@@ -212,7 +212,9 @@ module Castellan
 
       # @return [Serialize::Output]
       def write_rows
-        row_set = rows_of(plan, adapter, paged)
+        counting = counting_query if request.page && definition.paging.count && @total.nil?
+        row_set = rows_of(plan, adapter, paged, counting)
+        @total ||= adapter.scopes.counted(narrowed, Rows::ColumnValues.column(counting.rows, 0).first.to_i) if counting&.rows
         rows = row_set.tables.first.rows
         count = rows.is_a?(Array) ? rows.size : rows.ntuples
         single = !collection?
@@ -278,15 +280,21 @@ module Castellan
       # @!group For {Stream}, which writes part by part
 
       # @return [Plan::RowSet]
-      def rows_of(part, adapter, scope)
-        return adapter.fetch(part, scope, viewer: viewer, scopes: scopes) if @together.nil?
+      def rows_of(part, adapter, scope, beside = nil)
+        return adapter.fetch(part, scope, viewer: viewer, scopes: scopes, beside: beside) if @together.nil?
 
-        Rows::Together.render(@together) { adapter.fetch(part, scope, viewer: viewer, scopes: scopes) }
+        Rows::Together.render(@together) { adapter.fetch(part, scope, viewer: viewer, scopes: scopes, beside: beside) }
       end
 
       # @!endgroup
 
       private
+
+      # @return [Rows::Reading::Query, nil] counts the records in the round trip that reads the page
+      def counting_query
+        sql = adapter.scopes.count_sql(narrowed) if collection? && adapter.dialect.overlaps?
+        Rows::Reading::Query.new(adapter, sql, nil, true) if sql
+      end
 
       # The key of the kept bytes, read once and before anything else; nil when nothing is kept.
       def key

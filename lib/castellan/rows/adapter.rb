@@ -13,7 +13,7 @@ module Castellan
     # | `at(path)`, `related(object)` | the adapter at the end of a path, or of another model |
     # | `stable_path?(path)`, `loaded_classes(plan)` | whether SQL can be kept, and until which classes are loaded |
     # | `same_database?(other)` | whether one statement can read both |
-    # | `fetch(plan, scope, viewer:, scopes:)` | {Plan::RowSet} |
+    # | `fetch(plan, scope, viewer:, scopes:, beside:)` | {Plan::RowSet} |
     # | `session(name = nil) {}`, `apart {}`, `snapshot {}` | runs the block with a connection, without keeping one, in one transaction |
     # | `json(value)` | JSON text |
     module Adapter
@@ -44,12 +44,14 @@ module Castellan
       # @param scope [ActiveRecord::Relation, Sequel::Dataset, Ids::Chosen, Records]
       # @param viewer [Object, nil] passed to the blocks that take it
       # @param scopes [ViewerScopes] which related rows this viewer may see; they do not narrow `scope` itself
+      # @param beside [Reading::Query, nil] sent in the same round trip where the scope's rows are selected; has no rows
+      #   otherwise
       # @return [Plan::RowSet]
       # @raise [ActiveRecord::StatementInvalid, Sequel::DatabaseError] as the ORM would
-      def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer))
+      def fetch(plan, scope, viewer: nil, scopes: ViewerScopes.new(viewer), beside: nil)
         classes = loaded_classes(plan)
         key = classes.empty? ? @reader : [@reader, *classes]
-        plan.derive(key) { Reader.new(plan, self) }.call(scope, viewer: viewer, scopes: scopes)
+        plan.derive(key) { Reader.new(plan, self) }.call(scope, viewer: viewer, scopes: scopes, beside: beside)
       end
 
       # @return [Array<Integer>] changes when a loaded class may change how the plan's columns are read

@@ -58,9 +58,8 @@ module Castellan
       end
 
       # @return [Boolean] whether a block computes a member, a link or a meta object
-      def computes?
-        @computes
-      end
+      attr_reader :computes
+      alias computes? computes
 
       # Stores links and columns that are the same in every request, and the reader itself if all of them are.
       # Call it for related nodes first.

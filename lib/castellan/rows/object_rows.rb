@@ -70,8 +70,8 @@ module Castellan
       end
 
       # @return [Plan::RowSet]
-      def fetch(plan, records, viewer: nil, scopes: ViewerScopes.new(viewer))
-        plan.derive([:reader, nil]) { Reader.new(plan, self) }.call(records, viewer: viewer, scopes: scopes)
+      def fetch(plan, records, viewer: nil, scopes: ViewerScopes.new(viewer), beside: nil)
+        plan.derive([:reader, nil]) { Reader.new(plan, self) }.call(records, viewer: viewer, scopes: scopes, beside: beside)
       end
 
       # @yieldparam session [nil] there is no connection

@@ -32,14 +32,15 @@ module Castellan
       # @param scope [Object] the caller's relation or dataset, {Ids::Chosen} or {Records}
       # @param viewer [Object, nil] passed to the blocks that take it
       # @param scopes [ViewerScopes] which rows this viewer may see
+      # @param beside [Reading::Query, nil] sent together with the statement of the scope, if it has one
       # @return [Plan::RowSet]
-      def call(scope, viewer: nil, scopes: ViewerScopes.new(viewer))
+      def call(scope, viewer: nil, scopes: ViewerScopes.new(viewer), beside: nil)
         return by_ids_alone(scope.ids, viewer) if @alone && chosen?(scope) && !scope.ids.empty?
 
         @scopes.sql(scopes) if @scoped
         given = given?(scope)
         reading = Reading.new(viewer, scopes)
-        given ? given(scope, reading) : by_statement(scope, reading)
+        given ? given(scope, reading) : by_statement(scope, reading, beside)
         Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
       end
 
@@ -192,7 +193,7 @@ module Castellan
 
       # Leases one connection before the SQL is generated: returning it to the pool in between costs as much
       # as a short SELECT.
-      def by_statement(scope, reading)
+      def by_statement(scope, reading, beside)
         scope = scope.relation if scope.is_a?(Ids::Chosen)
         @adapter.session do |session|
           reader = @kept[@plan.root] || reader(@plan.root, reading)
@@ -201,9 +202,16 @@ module Castellan
           joinable = reader.joinable? && scopes.joinable?(scope)
           statement = reader.sql(extent, joinable: joinable) { |list, joins| scopes.select_sql(scope, list, joins) }
           linkage = linkage(reader, reading) if reader.links.any?
-          fill(reader, session.rows(statement, nil, kept: true), reading, linkage)
+          rows = beside ? rows(session, statement, beside) : session.rows(statement, nil, kept: true)
+          fill(reader, rows, reading, linkage)
           reading.run(@adapter, session) if linkage
         end
+      end
+
+      def rows(session, statement, beside)
+        query = Reading::Query.new(@adapter, statement, nil, true)
+        session.read([query, beside])
+        query.rows
       end
 
       def by_records(node, ids, reading)

@@ -42,7 +42,13 @@ module Castellan
       # @return [Integer] the number of distinct rows, within the scope's own limit
       def count(scope)
         scope = narrowed(scope)
-        within_window(*window(scope), count_of(unlimited(scope)))
+        counted(scope, count_of(unlimited(scope)))
+      end
+
+      # @param count [Integer] the result of `count_sql`, which ignores the scope's own limit
+      # @return [Integer] what {#count} returns
+      def counted(scope, count)
+        within_window(*window(narrowed(scope)), count)
       end
 
       # @return [Symbol, nil] :asc or :desc if the scope has no order or is ordered by its key

@@ -74,6 +74,13 @@ module Castellan
           offset&.positive? ? scope.offset(offset) : scope
         end
 
+        # @return [String, nil] a SELECT that counts; nil if only {#count} can tell
+        def count_sql(scope)
+          all = narrowed(scope).unscope(:order, :limit, :offset, :lock)
+          once = RelationSql.once(all) unless reason(all)
+          RelationSql.select(once, "COUNT(*)") unless once.nil? || once.distinct_value
+        end
+
         # @param plan [Plan::FetchPlan, nil] adds the scopes of its associations, the time zone and the shard
         # @return [String] the exact SQL of the scope in this request, for use in a cache key
         def key(scope, plan = nil)

@@ -88,6 +88,12 @@ module Castellan
           offset&.positive? ? scope.offset(offset) : scope
         end
 
+        # (see ActiveRecordRows::Scopes#count_sql)
+        def count_sql(scope)
+          all = narrowed(scope).unordered.unlimited.clone(lock: nil)
+          DatasetSql.select(DatasetSql.once(all, keys), "COUNT(*)") unless reason(all) || (keys.nil? && DatasetSql.repeats?(all))
+        end
+
         # (see ActiveRecordRows::Scopes#key)
         def key(scope, plan = nil)
           dataset = narrowed(scope)
