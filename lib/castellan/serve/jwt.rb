@@ -52,11 +52,12 @@ module Castellan
       # @raise [BadRequest] 503 if no keys can be fetched
       def call(env)
         field = env["HTTP_AUTHORIZATION"] or return
-        field = field.b
-        return unless SCHEME.match?(field)
+        now = Clock.now.to_i
+        key = Digest::SHA256.digest(field) << (now / REMEMBERED).to_s if field.bytesize <= LONGEST
+        claims = (key && @verified[key]) || verify(field, key) or return
+        refuse("the token has expired") if claims["exp"].to_i + @leeway <= now
 
-        token = field[BEARER, 1] if field.bytesize <= LONGEST
-        @viewer.call(claims(token || refuse("the token is not valid"))) || refuse("the token is not valid")
+        @viewer.call(claims) || refuse("the token is not valid")
       end
 
       private
@@ -67,10 +68,13 @@ module Castellan
         raise ConfigurationError, %(authenticate jwt: needs the jwt gem; add gem "jwt" to the Gemfile)
       end
 
-      def claims(token)
-        now = Clock.now.to_i
-        claims = @verified.fetch(Digest::SHA256.digest(token) << (now / REMEMBERED).to_s) { decode(token) }
-        claims["exp"].to_i + @leeway > now ? claims : refuse("the token has expired")
+      # @return [Hash, nil] the claims; nil of another scheme
+      def verify(field, key)
+        field = field.b
+        return unless SCHEME.match?(field)
+
+        token = field[BEARER, 1] if key
+        token ? @verified.fetch(key) { decode(token) } : refuse("the token is not valid")
       end
 
       # The gem raises other errors than its own for claims of unexpected types, so every error is a refusal.
