@@ -77,10 +77,7 @@ module Castellan
         !shape.calculation? || shape.listed? || before(group).any? { |other| other.shape.table == shape.table && other.shape.paged? }
       end
 
-      # Earlier reads with as many statements, or one less, because the first page is a statement of its own.
-      def before(group)
-        @groups.select { |other| other.order < group.order && other.count + 1 >= group.count && !other.shape.write? }
-      end
+      def before(group) = @groups.select { |other| other.order < group.order && !other.shape.write? }
 
       def siblings(group) = @loads.select { |load| load.order < group.order }.map(&:count)
 

@@ -134,7 +134,7 @@ module Castellan
       # @return [Boolean] whether it locks the rows that it reads
       def locks? = fingerprint.match?(/\bfor (?:no key )?(?:update|share)\b/)
 
-      # @return [Boolean] whether an INSERT says what happens to duplicates
+      # @return [Boolean] whether an INSERT has a conflict clause
       def conflict? = fingerprint.match?(/\Ainsert (?:or|ignore) |\bon (?:conflict|duplicate key)\b/)
 
       # @return [Boolean] whether it reads plain columns, as opposed to expressions and distinct values
