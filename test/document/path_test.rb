@@ -48,19 +48,33 @@ class PathTest < Minitest::Test
     assert_walk(get, calls: 120, files: 25, changes: 50)
   end
 
-  def test_a_render_of_a_relation
+  def test_a_render_json_of_a_relation_in_a_controller_of_rails
+    require "action_controller"
+    resource = users
+    controller = Class.new(ActionController::API) do
+      define_method(:index) { render json: resource.document(resource.definition.model.all) }
+    end
+    controller.define_singleton_method(:name) { "PathTest::UsersController" }
+    action = controller.action(:index)
+    get = lambda {
+      env = Rack::MockRequest.env_for("/users")
+      -> { action.call(env).last.each { |bytes| assert_includes bytes, "ada@example.com" } }
+    }
+    assert_walk(get, calls: 120, files: 25, changes: 50)
+  end
+
+  private
+
+  def users
     user = Class.new(@connection) { self.table_name = "users" }
     user.define_singleton_method(:name) { "PathTest::User" }
     user.create!(email: "ada@example.com")
-    resource = Class.new(Castellan::Resource) do
+    Class.new(Castellan::Resource) do
       model user
       type "users"
       attributes :email
     end
-    assert_walk(-> { -> { resource.document(user.all).to_json } }, calls: 120, files: 25, changes: 50)
   end
-
-  private
 
   # @param request [#call] prepares a request and returns a callable that runs it
   def assert_walk(request, **most)

@@ -177,7 +177,8 @@ module Castellan
       end
 
       def link(document, env, parameters)
-        base = "#{@frame.prefix(env)}#{@path}#{parameters.rest}"
+        prefix = @frame.prefix(env) unless @frame.base_url.nil? && env["SCRIPT_NAME"].to_s.empty?
+        base = "#{prefix}#{@path}#{parameters.rest}"
         document.rendering.link(base) { |total, full| parameters.links(base, total, full) }
       end
 
