@@ -205,11 +205,11 @@ module Castellan
           end
         end
 
-        # Whether the dataset selects rows of the model, perhaps as a subquery.
+        # Whether the dataset selects rows of the model, perhaps as a subquery. A subquery of no model returns hashes.
         def rows_of_model?(dataset)
-          return true if dataset.first_source_alias == @dataset.first_source_alias
+          return dataset.first_source_alias == @dataset.first_source_alias unless model? && subquery?(dataset)
 
-          model? && subquery?(dataset) && dataset.respond_to?(:model) && dataset.model <= model
+          dataset.respond_to?(:model) && dataset.model <= model
         end
 
         def subquery?(dataset)
