@@ -1,9 +1,6 @@
 # frozen_string_literal: true
 
 require "optparse"
-require_relative "../doctor"
-require_relative "../serve"
-require_relative "type_script"
 
 module Castellan
   module CLI
@@ -31,7 +28,8 @@ module Castellan
 
         Doctor::Application.boot(files.first, environment: @environment)
         Rails.application.eager_load! if defined?(Rails) && Rails.respond_to?(:application) && Rails.application
-        definitions = Resource.descendants.select(&:name).sort_by(&:name).map(&:definition)
+        resources = Resource.subclasses.flat_map { |resource| [resource, *resource.descendants] } # the first subclass loads its methods
+        definitions = resources.select(&:name).sort_by(&:name).map(&:definition)
         return wrong("the application has no resources", 1) if definitions.empty?
 
         @out.puts TypeScript.new(definitions).to_s
