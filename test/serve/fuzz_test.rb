@@ -10,7 +10,7 @@ require "stringio"
 # Random and mutated requests: none may raise or be answered with a status of the server's, and every body is what its media type
 # says. `bin/test --all` sends 100,000.
 module FuzzContract
-  COUNT = Castellan::TestHelpers.all? ? 25_000 : 500
+  COUNT = Castellan::TestHelpers.all? ? 25_000 : 300
   REFILLED = 500 # requests after which the rows are written anew
   REFUSED = [403, 404, 405, 406, 409, 412, 413, 414, 415, 422, 428].freeze
 
