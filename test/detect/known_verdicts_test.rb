@@ -80,6 +80,7 @@ class DetectKnownVerdictsTest < Minitest::Test
   end
 
   def test_reused_verdicts_equal_new_ones_on_every_sample
+    large_runs_only
     worlds.each do |world, samples|
       samples.each do |sample|
         2.times do

@@ -11,6 +11,7 @@ class PostgresAccuracyTest < Minitest::Test
   private
 
   def assert_right(orm)
+    large_runs_only
     needs :postgres
     command = [RbConfig.ruby, "-w", "-I#{ROOT}/lib", File.join(__dir__, "on_postgres.rb"), orm, Castellan::TestServers.postgres_url]
     output, errors, status = Open3.capture3(*command)
