@@ -3,6 +3,7 @@
 require "test_helper"
 require "sqlite3"
 require "active_record"
+require "sequel"
 Castellan::Resource && Castellan::Rows
 
 class SqliteStatementsTest < Minitest::Test
@@ -56,6 +57,25 @@ class SqliteStatementsTest < Minitest::Test
       assert_equal kept, Castellan::SqliteStatements.for(base.connection.raw_connection).size
       forget(base)
     end
+  end
+
+  def test_associations_with_blocks_are_compiled_by_their_sql
+    database = Sequel.sqlite
+    database.create_table(:things) do
+      primary_key :id
+      Integer :owner_id
+    end
+    things = Class.new(Sequel::Model(database[:things]))
+    things.one_to_many(:parts, class: things, key: :owner_id) { |parts| parts.reverse(:id) }
+    3.times { |id| things.insert(id: id + 1, owner_id: 1) }
+    resource = Class.new(Castellan::Resource) { model(things) && type("things") && has_many(:parts, resource: self) }
+    3.times { resource.render(things.order(:id), include: %w[parts]) }
+    database.synchronize do |connection|
+      @connection = connection
+      assert_equal(keeps? ? 0 : 2, compiling { resource.render(things.order(:id), include: %w[parts]) })
+    end
+  ensure
+    forget(database)
   end
 
   private
