@@ -106,7 +106,7 @@ module Castellan
       def primary_key = adapter.primary_key
 
       def tables_read(plan)
-        plan.derive([:tables_read, model]) { TablesRead.new(adapter, plan) }
+        TablesRead.for(plan, adapter)
       end
 
       # The relation or dataset of the scope; for {Ids::Chosen} the one narrowed to the ids.

@@ -5,14 +5,24 @@ module Castellan
     # Lists all tables that a plan's statements read, or returns nil if they are not certain.
     # Frozen, one for each plan.
     #
-    #   TablesRead.new(adapter, plan).call(User.where(active: true).to_sql)   # => ["users", "roles", "assignments"]
-    #   TablesRead.new(adapter, plan).scopes                                  # => SQL of associations whose scopes may change
+    #   tables = TablesRead.for(plan, adapter)
+    #   tables.call(User.where(active: true).to_sql)   # => ["users", "roles", "assignments"]
+    #   tables.reasons                                 # => ["users, label: …"], why they can never be known
+    #   tables.scopes                                  # => SQL of associations whose scopes may change
     #
     # Uses {StatementTables}. Returns nil for plans with blocks that take a record: Ruby may read any table.
     class TablesRead
-      def initialize(adapter, plan)
+      # @return [TablesRead]
+      def self.for(plan, adapter)
+        plan.derive([:tables_read, adapter.model]) { new(plan, adapter) }
+      end
+
+      # @return [Array<String>] for each type whose tables can never be known, what reads others
+      attr_reader :reasons
+
+      def initialize(plan, adapter)
         @adapter = adapter
-        @known = true
+        @reasons = []
         @fixed = []
         @scoped = []
         visit(plan.root, adapter)
@@ -22,13 +32,13 @@ module Castellan
       # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
       # @return [Array<String>, nil]
       def call(scope_sql, further = [])
-        return unless @known
+        return if reasons.any? || @elsewhere
 
         found = statements(scope_sql, further).map { |sql| @adapter.scopes.statement_tables(sql) }
         found.flatten.uniq if found.all?(Array)
       end
 
-      # @return [String, nil] why {#call} returns nil; nil if the statements are certain
+      # @return [String, nil] why {#call} returns nil without {#reasons}; nil if the statements are certain
       def reason(scope_sql, further = [])
         return @elsewhere if @elsewhere
 
@@ -39,6 +49,11 @@ module Castellan
         nil
       end
 
+      # @return [Boolean] whether the scope of an association may choose other tables in each request
+      def changing?
+        @scoped.any?
+      end
+
       # @return [Array<String>] the SQL, in this request, of the associations whose scopes may change
       def scopes
         @scoped.map { |association| association.lazy.whole_sql }
@@ -47,43 +62,48 @@ module Castellan
       private
 
       def visit(node, adapter)
-        @known &&= !opaque?(node, adapter) && here?(adapter)
-        return unless @known
+        found = reasons_of(node, adapter)
+        found.empty? ? read(node, adapter) : @reasons.concat(found)
+        node.edges.each { |edge| edge.nodes.each { |below| visit(below, adapter.related(below.definition.model)) } }
+      end
 
+      def reasons_of(node, adapter)
+        return ["#{node.definition.type}: it has no model, so a change of its objects cannot be noticed"] if adapter.model.nil?
+
+        reasons = ModelReasons.of_tables(node, adapter) + node.edges.filter_map { |edge| hidden(edge, adapter) if edge.alternatives }
+        reasons.map { |reason| "#{node.definition.type}, #{reason}" }
+      end
+
+      # Polymorphic links are in the row itself; a scope that hides the related record is in no statement.
+      def hidden(edge, adapter)
+        targets = edge.relationship.definitions.map { |definition| adapter.related(definition.model) }
+        models = targets.select { |target| target.scopes.hide_rows? }.map(&:model)
+        return if models.empty?
+
+        "#{edge.relationship.name}: it leads to several types, and a default scope or a type of #{models.join(", ")} may hide records"
+      end
+
+      def read(node, adapter)
+        here(adapter)
         @fixed << "SELECT 1 FROM #{adapter.types.table}"
         node.columns.each { |column| walk(adapter, column.path) }
-        node.edges.each { |edge| edge(edge, adapter) }
-      end
-
-      # Polymorphic links are in the row itself; a default scope of a target makes the plan uncertain.
-      def edge(edge, adapter)
-        edge.alternatives ? @known &&= edge_known?(edge, adapter) : walk(adapter, [edge.relationship.association_name])
-        edge.nodes.each { |node| visit(node, adapter.related(node.definition.model)) }
-      end
-
-      def edge_known?(edge, adapter)
-        edge.relationship.definitions.none? { |definition| adapter.related(definition.model).scopes.hide_rows? }
+        node.edges.each { |edge| walk(adapter, [edge.relationship.association_name]) unless edge.alternatives }
       end
 
       def walk(adapter, path)
         path.reduce(adapter) do |level, name|
           association = level.association(name)
           association.stable? ? @fixed << association.lazy.whole_sql : @scoped << association
-          @known &&= here?(association.adapter)
+          here(association.adapter)
           association.adapter
         end
       end
 
       # Another database may have a table of the same name.
-      def here?(adapter)
-        return true if adapter.same_database?(@adapter)
+      def here(adapter)
+        return if adapter.same_database?(@adapter)
 
-        @elsewhere = "#{adapter.table} is in another database than #{@adapter.table}"
-        false
-      end
-
-      def opaque?(node, adapter)
-        adapter.model.nil? || ModelReasons.of_tables(node, adapter).any?
+        @elsewhere ||= "#{adapter.table} is in another database than #{@adapter.table}"
       end
 
       # {PlanScopes#sql} writes "all" for a scope that hides nothing from the viewer.
