@@ -66,7 +66,7 @@ module Castellan
       # @return [Array<Object>] records; associations link to rows that a default scope hides, so it does not apply
       def load_by_ids(ids, column = primary_key, condition = nil)
         all = condition ? where_sql(everything, condition) : everything
-        (column.is_a?(Array) ? by_several(all, ids, column) : with_values(all, column, ids)).to_a
+        records(column.is_a?(Array) ? by_several(all, ids, column) : with_values(all, column, ids))
       end
 
       # @param sql [String] an SQL condition

@@ -181,6 +181,10 @@ module Castellan
           model.unscoped
         end
 
+        def records(relation)
+          relation.to_a
+        end
+
         def with_values(relation, column, values)
           relation.where(column => values)
         end

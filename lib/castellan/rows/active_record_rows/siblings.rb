@@ -117,6 +117,7 @@ module Castellan
             found = together.answer(association.owner, [association.reflection.name, query], keep: true) do |siblings|
               grouped(association, siblings, query, together, **options)
             end
+            found = ids_of_records(association, together) if Together::NONE.equal?(found) && query == :ids
             return yield if Together::NONE.equal?(found)
 
             association.set_inverse_instance(found) if found && query == :firsts
@@ -139,8 +140,14 @@ module Castellan
             answers
           end
 
-          def targets(association, together)
-            together.answer(association.owner, [association.reflection.name, association.klass]) do |siblings|
+          # The ids of a through association, which no statement of their own reads.
+          def ids_of_records(association, together)
+            found = targets(association, together, keep: true)
+            Together::NONE.equal?(found) ? found : found.pluck(*association.reflection.association_primary_key)
+          end
+
+          def targets(association, together, **keep)
+            together.answer(association.owner, [association.reflection.name, association.klass], **keep) do |siblings|
               load(association, siblings, together)
             end
           end

@@ -177,6 +177,11 @@ module Castellan
 
         alias everything all
 
+        # Unlike `to_a`, it loads what the dataset loads eagerly.
+        def records(dataset)
+          dataset.all
+        end
+
         def with_values(dataset, column, values)
           dataset.where(qualify(column, dataset) => values)
         end
