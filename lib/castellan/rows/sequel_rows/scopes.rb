@@ -9,6 +9,9 @@ module Castellan
       #   scopes.page(scopes.order(MailLog.where(in_or_out: "in"), [%i[number desc]]), limit: 20, offset: 40)
       #   scopes.select_sql(MailLog.limit(2), "id")   # => SELECT id FROM `mail_logs` LIMIT 2
       class Scopes < Rows::Scopes
+        USUAL = %i[from model row_proc where order limit offset].freeze # options that never change which columns are read
+        private_constant :USUAL
+
         # @return [Array<Symbol>, nil] the primary key's columns
         attr_reader :keys
 
@@ -16,6 +19,7 @@ module Castellan
         def initialize(adapter, dataset)
           super(adapter)
           @dataset = dataset
+          @own = dataset.opts[:from] if (dataset.opts.keys - USUAL).empty?
           @keys = Array(model? ? model.primary_key : primary_key)
           @keys = nil if @keys.empty?
           freeze
@@ -48,7 +52,9 @@ module Castellan
 
         # (see ActiveRecordRows::Scopes#reason)
         def reason(scope)
-          @unreadable || DatasetSql.reason(scope, @dataset.opts, keys) unless scope.is_a?(Ids::Chosen)
+          return if scope.is_a?(Ids::Chosen)
+
+          @unreadable || (DatasetSql.reason(scope, @dataset.opts, keys) unless usual?(scope))
         end
 
         # Loads the records of a scope (of a dataset: hashes), each once, in one statement through the caller's
@@ -176,6 +182,10 @@ module Castellan
         private
 
         alias everything all
+
+        def usual?(dataset)
+          @own && dataset.opts[:from] == @own && (dataset.opts.keys - USUAL).empty?
+        end
 
         # Unlike `to_a`, it loads what the dataset loads eagerly.
         def records(dataset)
