@@ -32,7 +32,7 @@ class ContractTest < Minitest::Test
     Castellan::Instrument.unsubscribe
   end
 
-  def test_active_record_says_of_an_association_what_rows_ask
+  def test_active_record_has_the_reflection_methods_that_rows_need
     owner = Class.new(ActiveRecord::Base) { has_many :things, -> { order(:id) }, class_name: "ContractTest", foreign_key: :owner_id }
     missing = REFLECTION.reject { |name| owner.reflect_on_association(:things).respond_to?(name) }
     assert_empty missing
@@ -63,7 +63,7 @@ class ContractTest < Minitest::Test
     %i[things thing_ids].each { |name| assert owner.instance_method(name).owner.name.end_with?("::GeneratedAssociationMethods") }
   end
 
-  def test_active_record_tells_a_write_from_a_read
+  def test_active_record_distinguishes_writes_from_reads
     assert ActiveRecord::ConnectionAdapters::AbstractAdapter.method_defined?(:write_query?)
     assert_respond_to ActiveRecord, :query_transformers
   end
@@ -200,7 +200,7 @@ class ContractTest < Minitest::Test
     assert Sequel::Model.method_defined?(:associations)
   end
 
-  def test_sequel_says_of_an_eager_graph_what_it_joins
+  def test_sequel_lists_the_joins_of_an_eager_graph
     database = Sequel.sqlite(test: false, keep_reference: false)
     database.create_table(:things) { primary_key :id }
     model = Class.new(Sequel::Model(database[:things])) { one_to_many :parts, class: self, key: :id }
@@ -210,7 +210,7 @@ class ContractTest < Minitest::Test
     database&.disconnect
   end
 
-  def test_sequel_says_what_a_prepared_statement_was_prepared_from
+  def test_sequel_returns_the_sql_of_a_prepared_statement
     database = Sequel.sqlite(test: false, keep_reference: false)
     assert_equal "SELECT 1 AS 'one'", database.select(Sequel.as(1, :one)).prepare(:all, :contract).prepared_sql.tr("`", "'")
     assert_respond_to database.prepared_statement(:contract), :prepared_sql
@@ -224,7 +224,7 @@ class ContractTest < Minitest::Test
     assert Sequel::Model.private_method_defined?(:_load_associated_objects)
   end
 
-  def test_memory_profiler_is_started_and_stopped_and_says_totals_and_lists
+  def test_memory_profiler_starts_stops_and_returns_totals_and_lists
     reporter = MemoryProfiler::Reporter.new(top: 5, ignore_files: /nothing/)
     reporter.start
     text = "a" * 100
@@ -273,7 +273,7 @@ class ContractTest < Minitest::Test
     database&.close
   end
 
-  def test_sequel_says_which_server_a_block_reads
+  def test_sequel_returns_the_server_that_a_block_reads
     database = Sequel.connect("sqlite:/", servers: { two: {} }, test: false, keep_reference: false)
     database.extension(:server_block)
     server = -> { database.pool.send(:pick_server, :read_only) }

@@ -9,7 +9,7 @@ module DocumentContract
     library.fill
   end
 
-  def test_nothing_is_read_until_bytes_are_asked_for
+  def test_nothing_is_read_until_bytes_are_requested
     document = nil
     assert_empty(library.queries { document = articles.document(include: "author,tags", viewer: 1) })
     assert_equal 1, library.queries {
@@ -21,7 +21,7 @@ module DocumentContract
   end
 
   # `document(user.posts)`: whatever compares such a relation loads it.
-  def test_an_association_is_read_as_rows_and_not_before_bytes_are_asked_for
+  def test_an_association_is_read_as_rows_once_bytes_are_requested
     author = library.models::Author.first
     scopes = author.is_a?(ActiveRecord::Base) ? [author.articles, author.articles.where("id > 0")] : [author.articles_dataset]
     scopes.each do |scope|
@@ -64,7 +64,7 @@ module DocumentContract
     assert_includes written, %("links":{"self":{"href":"/a?b\\u0026c","meta":#{expected}}})
   end
 
-  def test_meta_and_links_that_cannot_be_written_are_told
+  def test_meta_and_links_that_cannot_be_written_raise_an_error
     error = assert_raises(Castellan::EncodingError) { articles.render(meta: { a: "\xFF" }) }
     assert_match(/\Aarticles, meta of the document: /, error.message)
     { meta: 5, links: ["/articles"] }.each do |member, value|
@@ -94,7 +94,7 @@ module DocumentContract
     assert_equal "1", JSON.parse(articles.render(tag, fields: { articles: "" }))["data"]["id"]
   end
 
-  def test_a_document_is_private_unless_it_is_said_to_be_for_everybody
+  def test_a_document_is_private_unless_it_is_declared_public
     assert_equal "private, no-cache", articles.document.cache_control
     assert_equal "public, no-cache", articles.document.public!.cache_control
     assert_equal "private, no-cache", articles.document(viewer: 1).public!.cache_control
@@ -119,7 +119,7 @@ module DocumentContract
     assert_includes assert_raises(Castellan::ConfigurationError) { articles.document(format: :xml) }.message, "write :json_api or :nested"
   end
 
-  def test_explain_says_what_will_be_read_and_reads_nothing
+  def test_explain_lists_the_reads_and_reads_nothing
     text = nil
     assert_empty(library.queries { text = articles.document(include: "author", sort: "-title").explain })
     assert_includes text, "articles: id, title, position, author.name from"
@@ -129,7 +129,7 @@ module DocumentContract
     assert_match(/tables: .*articles, authors/, text)
   end
 
-  def test_explain_says_why_models_are_loaded_and_why_nothing_is_kept
+  def test_explain_prints_why_models_are_loaded_and_nothing_is_kept
     text = Class.new(articles) {
       cache :exact
       attribute(:shout) { |record| record.title.upcase }
@@ -179,7 +179,7 @@ class DocumentWithoutAConnectionTest < Minitest::Test
     Letter.remove_connection
   end
 
-  def test_explain_says_what_would_be_read
+  def test_explain_lists_the_reads
     Letter.remove_connection
     lines = LetterResource.document(include: "answered").explain.lines(chomp: true)
     unknown = /\Awhat is asked of the database is not known, because there is no connection \(ActiveRecord::Connection/

@@ -17,7 +17,7 @@ class EndpointNameTest < Minitest::Test
     assert_equal "GET /shop/users/:id", of("SCRIPT_NAME" => "/shop", "PATH_INFO" => "/users/7")
   end
 
-  def test_a_router_knows_better
+  def test_a_routers_name_is_preferred
     rails = { controller: "users", action: "show" }
     assert_equal "GET users#show", of("PATH_INFO" => "/users/jane", "action_dispatch.request.path_parameters" => rails)
     assert_equal "GET /users/:name", of("PATH_INFO" => "/users/jane", "sinatra.route" => "GET /users/:name")

@@ -181,7 +181,7 @@ class RailtieTest < Minitest::Test
     assert_equal [":api", "nil", '{"own"=>"x"}'], output.lines(chomp: true)
   end
 
-  def test_what_a_client_asked_for_wrongly_is_no_error_of_the_server
+  def test_a_clients_mistake_is_not_a_server_error
     output = run_app(<<~RUBY, "RAILS_ENV" => "production")
       table; boot
       class PlainController < ActionController::API

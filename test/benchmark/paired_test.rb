@@ -36,7 +36,7 @@ class PairedTest < Minitest::Test
     assert_operator ratio.median, :<=, ratio.greatest
   end
 
-  def test_a_ratio_says_how_far_it_varied
+  def test_a_ratio_prints_its_range
     assert_equal "44.7 (41.2..47.9)", Paired::Ratio.new(44.72, 41.2, 47.93).to_s
     assert_equal "0.89 (0.85..1.02)", Paired::Ratio.new(0.891, 0.85, 1.021).to_s
   end

@@ -199,7 +199,7 @@ class CompatTest < Minitest::Test
     assert_equal({ "employee_id" => 9, "badge_id" => 41 }, JSON.parse(ours.lines.last)["data"]["attributes"])
   end
 
-  def test_documents_are_told_to_who_listens
+  def test_subscribers_are_notified_of_documents
     assert_equal '["UserSerializer", UserSerializer]', run_with("jsonapi_serializer", <<~RUBY, "active_support/notifications")
       #{SERIALIZER}
       UserSerializer.include(JSONAPI::Serializer::Instrumentation)

@@ -4,7 +4,7 @@ require "test_helper"
 require_relative "../../examples/support/demo"
 
 class BudgetTest < Minitest::Test
-  def test_each_step_gets_what_was_asked_for_while_there_is_time
+  def test_each_step_gets_its_seconds_while_the_budget_lasts
     assert_equal [5, 5], budget(seconds: 5, steps: 2, elapsed: 100).then { |budget| [budget.take, budget.take] }
   end
 

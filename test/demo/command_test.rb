@@ -35,7 +35,7 @@ class DemoCommandTest < Minitest::Test
     end
   end
 
-  def test_wrong_arguments_are_said
+  def test_wrong_arguments_are_errors
     { ["--only", "userz"] => "there is no story userz", ["--seconds", "0"] => "--seconds 0.0: more than 0",
       ["--runs", "0"] => "--runs 0: at least 1", ["again"] => "again", ["--fast"] => "--fast" }.each do |arguments, said|
       status, _, err = called(*arguments)
@@ -44,7 +44,7 @@ class DemoCommandTest < Minitest::Test
     end
   end
 
-  def test_a_report_that_cannot_be_written_is_said_before_anything_is_measured
+  def test_an_unwritable_report_is_an_error_before_anything_is_measured
     Dir.mktmpdir do |dir|
       File.write(File.join(dir, "file"), "")
       status, out, err = called("--no-open", "--report", File.join(dir, "file/report"))

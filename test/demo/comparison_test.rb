@@ -42,7 +42,7 @@ class ComparisonTest < Minitest::Test
     assert_operator difference({ "a" => "x" * 500 }, { "a" => 1 }).size, :<, 120
   end
 
-  def test_text_that_is_no_json_is_said_and_not_raised
+  def test_invalid_json_is_a_difference_and_not_an_error
     assert_match(/\Athe answer is not JSON: /, Castellan::Demo::Comparison.new("{}", '{"a":1},{"b":2}').difference)
     assert_match(/\Athe answer is not JSON: /, Castellan::Demo::Comparison.new("{}", "").difference)
   end

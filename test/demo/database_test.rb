@@ -14,7 +14,7 @@ class DatabaseTest < Minitest::Test
     end
   end
 
-  def test_without_a_server_it_says_how_to_get_one_and_goes_on_with_sqlite
+  def test_without_a_server_it_prints_how_to_install_one_and_uses_sqlite
     out = StringIO.new
     database = Database.chosen("postgres://ada:secret@127.0.0.1:#{free_port}/x", out)
     assert_nil database.environment.fetch("DATABASE_URL")
@@ -23,7 +23,7 @@ class DatabaseTest < Minitest::Test
     refute_includes out.string, "secret"
   end
 
-  def test_what_is_told_of_it_has_no_password
+  def test_messages_do_not_contain_the_password
     { "postgres://ada:s@cret@db.example/x" => "postgres://db.example/x", "postgres:///x?user=ada&password=secret&a=b" =>
       "postgres:///x?user=ada&password=…&a=b" }.each { |url, told| assert_equal told, Database.new(url).to_s }
   end

@@ -50,7 +50,7 @@ class ExampleTest < Minitest::Test
     end
   end
 
-  def test_the_doctor_says_a_row_for_each_request_with_its_body
+  def test_the_doctor_prints_a_row_for_each_request_with_its_body
     with_example do |example|
       rows = []
       example.with("NAME" => "Ada").doctor([["/a", true], ["/b", false]], memory: false) { |row|
@@ -89,7 +89,7 @@ class ExampleTest < Minitest::Test
     end
   end
 
-  def test_a_setup_that_fails_says_why
+  def test_a_failed_setup_prints_the_reason
     with_example("bin/setup" => "#!/bin/sh\necho no room\nexit 1\n") do |example|
       assert_includes assert_raises(Castellan::Error) { example.setup }.message, "bin/setup: no room"
     end

@@ -41,7 +41,7 @@ class DetectSequelTest < Minitest::Test
     assert_includes finding.fix, "eager(posts: { comments: :author }) where the users are loaded"
   end
 
-  def test_a_fix_uses_the_models_of_the_database_that_was_asked
+  def test_a_fix_uses_the_models_of_the_queried_database
     [World::User, World::Archive::User].each do |users|
       finding = only { users.eager(posts: :comments).all.each { |user| user.posts.each { |post| post.comments.each(&:author) } } }
       assert_includes finding.fix, "eager(posts: { comments: :author }) where the users are loaded"

@@ -72,7 +72,7 @@ class DetectTallyTest < Minitest::Test
     assert_empty tally.groups
   end
 
-  def test_several_rows_are_told_from_what_a_user_wrote
+  def test_inserts_of_several_rows_differ_from_written_values
     shape = Castellan::Detect::Shape.new("insert into posts (title) values (?)")
     texts = { "INSERT INTO posts (title) VALUES (1), (2)" => true, "INSERT INTO posts (title) VALUES (1)" => false,
               "INSERT INTO posts (a), (b) SELECT 1" => false, "INSERT INTO posts (title) VALUES ('#{"values " * 20_000}')" => false }
@@ -85,7 +85,7 @@ class DetectTallyTest < Minitest::Test
     known.each { |tally| assert_empty findings(tally) }
   end
 
-  def test_what_is_asked_twice_written_or_slow_is_not_once
+  def test_repeated_written_or_slow_statements_are_not_single
     assert_predicate Tally.new.tap { |tally| READS[0, 2].each { |sql| here(tally, sql, 0, 1, false, [1]) } }, :no_repeats?
     refute_predicate Tally.new.tap { |tally| 2.times { here(tally, READS[0], 0, 1, false, [1]) } }, :no_repeats?
     refute_predicate Tally.new.tap { |tally| here(tally, WRITES[0], 0, 1, false, [1]) }, :no_repeats?
@@ -135,7 +135,7 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
-  def test_what_is_told_in_the_middle_of_being_told
+  def test_a_notification_within_a_notification_counts
     tallies.each do |tally|
       value = Object.new
       value.define_singleton_method(:hash) { tally.query("SELECT * FROM posts", nil, 0, 1, false, 1).then { 7 } }
@@ -145,7 +145,7 @@ class DetectTallyTest < Minitest::Test
   end
 
   # The room for values is full when the statement that was begun first is compared.
-  def test_more_values_than_are_kept_are_told_in_the_middle_of_being_told
+  def test_a_nested_notification_may_exceed_the_kept_values
     tallies.each do |tally|
       value = Object.new
       value.define_singleton_method(:hash) { 40.times { |id| tally.query(READS[0], nil, 0, 1, false, 1, [id]) }.hash }

@@ -49,7 +49,7 @@ class DetectUsersExampleTest < Minitest::Test
                     "add .preload(:direct_roles, :employee, :assignments, :roles, :group_assignments, :groups) where the users are loaded"
   end
 
-  def test_the_told_query_counts_users_and_not_the_rows_of_its_join
+  def test_the_reported_query_counts_users_and_not_joined_rows
     assert_equal [162], of("includes_told").map { |finding| finding["parent_count"] }.uniq
   end
 

@@ -38,7 +38,7 @@ module PostsExampleTests
     assert_equal "304", get("not_modified_told", "If-Modified-Since" => get("not_modified_told")["Last-Modified"]).code
   end
 
-  def test_the_validator_as_told_misses_an_author_s_new_name
+  def test_the_published_validator_misses_an_author_s_new_name
     told = get("not_modified_told")
     correct = get("not_modified")
     rename do
@@ -48,7 +48,7 @@ module PostsExampleTests
     end
   end
 
-  def test_the_validator_as_told_misses_a_deleted_post
+  def test_the_published_validator_misses_a_deleted_post
     headers = viewer(2)
     told = example.get(path("not_modified_told"), headers)
     correct = example.get(path("not_modified"), headers)
@@ -69,7 +69,7 @@ module PostsExampleTests
     end
   end
 
-  def test_the_error_of_a_told_step_can_be_replayed_from_its_entry
+  def test_the_error_of_a_published_step_can_be_replayed_from_its_entry
     example.steps.select { |step| step["wrong_after"] }.each do |step|
       change = step["wrong_after"]
       assert step["told"]
@@ -79,7 +79,7 @@ module PostsExampleTests
     end
   end
 
-  def test_the_fragment_as_told_is_an_array_of_booleans
+  def test_the_published_fragment_is_an_array_of_booleans
     told = example.json(path("fragment_told"))
     assert_equal [false, true], told.uniq.sort_by(&:to_s)
     assert_equal example.json(path("fragment")).map { |post| post["read_before"] }, told

@@ -33,21 +33,21 @@ module UsersExampleTests
     assert(users("baseline").any? { |user| (FILTERED - role_ids(user)).empty? })
   end
 
-  def test_the_eager_load_as_told_narrows_the_roles
+  def test_the_published_eager_load_narrows_the_roles
     told = users("includes_told")
     assert_equal users("baseline").map { |user| user["id"] }, told.map { |user| user["id"] }
     assert(told.all? { |user| (role_ids(user) - FILTERED).empty? })
     assert(users("includes").any? { |user| (role_ids(user) - FILTERED).any? })
   end
 
-  def test_the_last_login_as_told_is_the_oldest
+  def test_the_published_last_login_is_the_oldest
     told, correct = %w[last_login_told last_login].map { |id| users(id).map { |user| user.dig("attributes", "last_login_at") } }
     refute_equal correct, told
     told.zip(correct) { |old, new| assert(old.nil? == new.nil? && (old.nil? || old <= new), "#{old} #{new}") }
     assert_includes correct, nil
   end
 
-  def test_the_record_cache_as_told_is_not_json
+  def test_the_published_record_cache_is_not_json
     response = example.get(path("record_cache_told"))
     assert_equal "200", response.code
     assert_raises(JSON::ParserError) { JSON.parse(response.body) }

@@ -78,7 +78,7 @@ class ResourceGeneratorTest < Minitest::Test
     assert_includes file, "\n  belongs_to :team\n"
   end
 
-  def test_what_is_polymorphic_is_said_to_be
+  def test_polymorphic_associations_are_marked
     _, file = generated("Badge")
     assert_includes file, "# belongs_to :subject   # is polymorphic: name its resources, resource: [PostResource, UserResource]"
     assert_includes file, "  attributes :label\n"

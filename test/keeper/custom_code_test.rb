@@ -342,7 +342,7 @@ class CustomCodeOnActiveRecordTest < Minitest::Test
     refute_kept(posters)
   end
 
-  def test_explain_says_why_the_tables_of_a_polymorphic_relationship_are_not_known
+  def test_explain_prints_why_the_tables_of_a_polymorphic_relationship_are_unknown
     library.run("CREATE TABLE IF NOT EXISTS likes (id integer PRIMARY KEY, subject_type varchar(80), subject_id integer)")
     visible = models.const_set(:VisibleArticle, Class.new(models::Base) {
       self.table_name = "articles"

@@ -175,7 +175,7 @@ module KeeperContract
     assert_empty @store.written
   end
 
-  def test_explain_says_whether_the_versions_are_there
+  def test_explain_prints_whether_the_versions_are_installed
     assert_includes document.explain, "kept: the document, while"
     assert_includes document(id: 1).explain, "kept: the document, while"
     @versions.uninstall(%w[authors])
@@ -185,7 +185,7 @@ module KeeperContract
     refute_includes models::ArticleResource.document(keeper: @keeper).explain, "kept: "
   end
 
-  def test_explain_says_why_nothing_is_kept_whatever_the_tables_versions_are
+  def test_explain_prints_why_nothing_is_kept_with_any_version
     with_env("CASTELLAN" => "off") { assert_includes document.explain, "kept: not now: CASTELLAN=off" }
     nameless = Class.new(models::KeptArticleResource)
     assert_includes nameless.document(keeper: @keeper).explain, "kept: not now: a class without a name"
@@ -286,7 +286,7 @@ module KeeperContract
     assert_equal(["today", nil, nil], document["data"].map { |article| article["attributes"]["read"] })
   end
 
-  def test_a_viewers_values_that_are_neither_are_an_error_that_says_so
+  def test_per_viewer_values_of_another_kind_raise_an_error
     error = assert_raises(Castellan::ConfigurationError) { models::PersonalArticleResource.render(keeper: @keeper, viewer: ->(_) { true }) }
     assert_match(/per_viewer :read must return ids or a Hash.*TrueClass.*library_resources\.rb:\d+/, error.message)
   end

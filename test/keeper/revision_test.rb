@@ -53,7 +53,7 @@ class RevisionTest < Minitest::Test
     assert_other("helper.rb", "text.upcase", "text.downcase") { |_, after| assert_equal '{"status":"draft","loud":"one"}', after }
   end
 
-  def test_a_revision_of_the_deployment_stands_for_the_source
+  def test_a_revision_of_the_deployment_replaces_the_digest_of_the_source
     { "KAMAL_VERSION" => %w[one two], "HEROKU_SLUG_COMMIT" => %w[a b] }.each do |name, (one, two)|
       in_application do
         first = run_program(name => one)

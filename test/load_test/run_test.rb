@@ -54,7 +54,7 @@ class LoadTestRunTest < Minitest::Test
     end
   end
 
-  def test_it_reconnects_when_the_server_says_close
+  def test_it_reconnects_after_connection_close
     closing = ["HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", :close]
     against(closing, repetitions: 3) { |result, _| assert_equal [3, 0, 3], [result.successful, result.failed, result.connections] }
   end

@@ -123,7 +123,7 @@ class ProfileDepthsTest < Minitest::Test
     other&.join
   end
 
-  def test_the_second_of_two_at_once_records_sql_and_says_so
+  def test_the_second_of_two_simultaneous_profiles_records_only_sql
     inside = Queue.new
     leave = Queue.new
     profiled(lambda do |env|

@@ -82,7 +82,7 @@ class ProfileLayersTest < Minitest::Test
     assert_equal 8, Castellan::Recording.span(:render, "x") { 8 }
   end
 
-  def test_time_in_a_cache_is_not_the_time_of_what_it_is_asked_by
+  def test_time_in_a_cache_is_not_counted_for_its_caller
     recorder = Castellan::Profile::Recorder.new
     recorder.cache(:document, :hit, 20, 10)
     recorder.span(:render, "a", 10, 50)

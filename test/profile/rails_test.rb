@@ -85,7 +85,7 @@ class ProfileRailsTest < Minitest::Test
     assert_equal "RuntimeError at app/controllers/articles_controller.rb:4", output["exception"]
   end
 
-  def test_only_development_has_it_unless_it_is_asked_for
+  def test_only_development_has_it_by_default
     code = "boot; puts JSON.generate(there: Rails.application.middleware.first.name == 'Castellan::Profile::Middleware', " \
            "timing: get('/articles')['server-timing'].to_s.include?('db;dur'), page: get('/castellan').status, " \
            "file: File.exist?('tmp/castellan'))"

@@ -44,7 +44,7 @@ module ScopeContract
     assert_equal([[nil, nil], [nil, "Bors"]], [1, 2].map { |viewer| liege_names(viewer) })
   end
 
-  def test_records_that_are_given_are_asked_for_again
+  def test_given_records_are_queried_again
     all = world.models[:knights].order(:id).all.to_a
     assert_equal %w[1 3], ids(knights, all, viewer: 1)
     assert_equal [200, 404, 404],
@@ -53,7 +53,7 @@ module ScopeContract
     assert_equal 1, queries { knights.render(all, viewer: 1, fields: { knights: "name" }) }.size
   end
 
-  def test_associations_that_are_loaded_are_asked_for_again
+  def test_loaded_associations_are_queried_again
     guild = preloaded(:guilds, :knights)
     document = JSON.parse(guilds.render(guild, viewer: 1, include: "knights"))
     assert_equal([%w[1 3], []], document["data"].map { |one| one.dig("relationships", "knights", "data").map { |link| link["id"] } })

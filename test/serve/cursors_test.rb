@@ -237,7 +237,7 @@ module CursorsContract
   end
 
   covers "cursor-3", "cursor-4", "cursor-39", "cursor-40"
-  def test_an_order_without_comparable_values_is_refused_as_the_profile_says
+  def test_an_order_without_comparable_values_is_the_profiles_error
     postgres = self.class.name.include?("Postgres")
     journal.run("CREATE TABLE IF NOT EXISTS things (id integer PRIMARY KEY, extra #{postgres ? "jsonb" : "blob"})")
     model = things

@@ -187,7 +187,7 @@ class IdempotencyInMemoryTest < Minitest::Test
     assert_refused 409, post(TAG)
   end
 
-  def test_viewers_are_told_apart_by_a_block
+  def test_a_block_distinguishes_viewers
     models = Journal.active_record(:sqlite).models
     by_claims = lambda do |&block|
       Castellan.app do

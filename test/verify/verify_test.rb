@@ -33,7 +33,7 @@ module VerifyContract
     end
   end
 
-  def test_a_difference_is_told_and_the_models_answer_is_served
+  def test_a_difference_is_reported_and_the_models_document_is_served
     result = reading(:Article, :title, ->(title) { title.sub("5", "five") }) { Castellan.verify { long.render(include: "author") } }
     assert_equal [["articles", "5", "title", "Title 5", "Title five"]], result.differences.map(&:to_a)
     assert_equal 'articles 5: title is "Title 5" by rows, "Title five" by the models', result.differences.first.to_s
@@ -53,7 +53,7 @@ module VerifyContract
   end
 
   # An article that is asked for its author becomes that author's only one, to both ORMs.
-  def test_a_record_does_not_know_who_came_to_it
+  def test_a_record_is_compared_the_same_on_every_path
     articles = model_of_first_articles
     result = Castellan.verify { articles.render(include: "author", sort: "-id") }
     assert_predicate result, :same?, result.to_s
@@ -135,7 +135,7 @@ module VerifyContract
     assert_equal [body, 1, true], [result.value, result.documents, result.same?]
   end
 
-  def test_conditions_links_and_meta_objects_are_asked_for_with_the_models_values
+  def test_conditions_links_and_meta_objects_receive_the_models_values
     [{}, { include: "author" }, { include: "author,tags", format: :nested }, { fields: { articles: "title" } },
      { viewer: 2 }].each do |asked|
       result = Castellan.verify { adorned.render(**asked) }
@@ -144,7 +144,7 @@ module VerifyContract
     end
   end
 
-  def test_a_condition_a_link_or_a_meta_object_that_differs_is_told
+  def test_a_different_condition_link_or_meta_object_is_reported
     render = -> { adorned.render(include: "author") }
     result = reading(:Article, :position, ->(position) { position && (position + 1) }, render) { Castellan.verify(&render) }
     assert_equal ["author meta", "links", "meta", "position", "title"], result.differences.map(&:attribute).compact.uniq.sort

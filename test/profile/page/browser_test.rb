@@ -82,7 +82,7 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
-  def test_the_list_says_at_once_what_is_slow
+  def test_the_list_shows_slow_requests_immediately
     visit("") do |page|
       row = page.at_css("tr.slowest")
       assert_equal "slow", row.attribute("data-id"), "and not what memory_profiler made slow"
@@ -95,7 +95,7 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
-  def test_the_list_is_filtered_without_leaving_it_and_the_address_says_so
+  def test_filtering_the_list_changes_the_url_and_stays_on_the_page
     visit("", others: [Profiles.fast(id: "lost", status: 404, endpoint: "GET /users/:id")]) do |page|
       page.evaluate("window.stayed = true")
       choose(page, "status", "4xx")
@@ -197,7 +197,7 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
-  def test_the_timeline_has_a_mark_for_each_query_that_can_be_told_apart
+  def test_the_timeline_has_a_mark_for_each_distinguishable_query
     visit("/requests/slow") do |page|
       counts = page.evaluate("[...document.querySelectorAll('.lanes [role=img]')].map((svg) => svg.querySelectorAll('rect').length)")
       assert_equal [162, 162, 1, 1, 1], counts
@@ -219,7 +219,7 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
-  def test_memory_stands_by_file_line_gem_and_class
+  def test_memory_is_listed_by_file_line_gem_and_class
     visit("/requests/deep") do |page|
       headings = page.css("#memory ~ .tables h3").map(&:text)
       assert_equal ["By line", "By file", "By gem", "By class"], headings

@@ -54,7 +54,7 @@ class ProfilePageHostileTextsTest < Minitest::Test
     end
   end
 
-  def test_the_list_that_is_asked_for_again_is_as_harmless
+  def test_the_refreshed_list_is_escaped_too
     visit(bypass: true) do |page, base, results|
       page.go_to("#{base}/castellan")
       results.add(hostile("newcomer"))

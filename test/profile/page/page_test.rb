@@ -214,7 +214,7 @@ class ProfilePageTest < Minitest::Test
     refute_includes get("", Profiles.kept(Profiles.fast)).body, '<option value="none">'
   end
 
-  def test_where_nothing_was_answered_there_is_no_size_and_the_page_says_why
+  def test_a_request_without_a_response_has_a_reason_instead_of_a_size
     body = get("/requests/broken", Profiles.kept(Profiles.fast(id: "broken", status: nil, exception: "KeyError", response_bytes: 0))).body
     assert_match(%r{Response</dt><dd>–</dd><dd class="small">nothing was answered}, body)
     body = get("/requests/taken", Profiles.kept(Profiles.fast(id: "taken", status: nil, response_bytes: nil))).body

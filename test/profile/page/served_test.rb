@@ -64,7 +64,7 @@ class ProfilePageServedTest < Minitest::Test
     end
   end
 
-  def test_a_depth_that_nobody_knows_is_said_on_the_page
+  def test_the_page_shows_an_error_for_an_unknown_depth
     serve do |base|
       browse("#{base}/users?profile=everything") do |page|
         page.go_to("#{base}/castellan?status=200")
@@ -162,7 +162,7 @@ class ProfilePageServedTest < Minitest::Test
     end
   end
 
-  def test_there_is_no_badge_for_those_who_are_not_authorised
+  def test_unauthorised_clients_get_no_badge
     @allowed = false
     serve do |base|
       browse do |page|

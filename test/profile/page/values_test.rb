@@ -16,7 +16,7 @@ class ProfilePageValuesTest < Minitest::Test
     assert_equal "SELECT authentication_tokens", group.label
   end
 
-  def test_rows_that_no_driver_told_are_not_none
+  def test_an_unknown_number_of_rows_is_not_zero
     untold, none = [nil, 0].map do |rows|
       Profiles.fast(queries: [Profiles.query("select 1", 0, 1_000, nil, rows: rows)], totals: { queries: 1, cached_queries: 0, rows: 0 })
     end
@@ -31,7 +31,7 @@ class ProfilePageValuesTest < Minitest::Test
                  statements.map { |sql| Page::QueryGroup.new([{ fingerprint: sql }]).label }
   end
 
-  def test_the_timeline_joins_what_cannot_be_told_apart_and_loses_nothing
+  def test_the_timeline_joins_indistinguishable_queries_and_loses_none
     queries = Array.new(10_000) { |n| Profiles.query("select 1", n * 20_000, 10_000, nil) }
     lane = Page::Timeline.new(Profiles.slow(queries: queries, spans: [], cache: [])).lanes.first
     assert_operator lane.marks.size, :<, 1_000
