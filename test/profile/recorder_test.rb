@@ -49,6 +49,8 @@ class ProfileRecorderTest < Minitest::Test
     2.times { get("/books") }
     assert_equal 3, logged.string.scan("GET /books: 1 finding").size
     assert_equal BOOKS, result.findings.first[:count]
+  ensure
+    Castellan::Instrument.unsubscribe # the detector stays subscribed
   end
 
   def test_transactions_are_no_queries_and_a_write_of_many_rows_is_one
