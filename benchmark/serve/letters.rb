@@ -117,6 +117,10 @@ module Benchmarks
         format :nested
         per_viewer(:read) { |ids, viewer| viewer.readings.where(letter_id: ids).pluck(:letter_id) }
       end)
+      @versioned = self.class.const_set(:VersionedResource, Class.new(letters) do
+        format :nested
+        per_viewer(:read, version: :readings_version.to_proc) { |ids, viewer| viewer.readings.where(letter_id: ids).pluck(:letter_id) }
+      end)
     end
 
     def app(resource, private: true, **options)
@@ -161,13 +165,18 @@ module Benchmarks
     end
 
     def not_modified_flagged
-      Contest.new("304 of 100 letters with a flag of the viewer", unchanged(app(@flagged), flagged_path), status: 304)
+      versioned = entry(VERSIONED, app(@versioned), flagged_path, "If-None-Match" => etag_of(app(@versioned), flagged_path))
+      Contest.new("304 of 100 letters with a flag of the viewer", [*unchanged(app(@flagged), flagged_path), versioned], status: 304)
     end
 
     def unchanged(app, path)
-      etag = Contest::Entry.new("", app, path, headers).then { |one| app.call(one.env)[1].fetch("etag") }
+      etag = etag_of(app, path)
       lambda_304 = ->(env) { [304, { "etag" => etag, "cache-control" => "private, no-cache" }, []] if Viewer.of(env) }
       [entry(CASTELLAN, app, path, "If-None-Match" => etag), entry(LOOK_UP_304, lambda_304, path, "If-None-Match" => etag)]
+    end
+
+    def etag_of(app, path)
+      app.call(Contest::Entry.new("", app, path, headers).env)[1].fetch("etag")
     end
 
     # Sends the bytes that the application answered once.

@@ -16,7 +16,8 @@ module Benchmarks
       ["20 letters, kept for their viewer", Letters::CASTELLAN, 0.6, Letters::LOOK_UP, :rate],
       ["100 letters with a flag of the viewer", Letters::CASTELLAN, 1.5, Letters::ALBA, :rate],
       ["304 of 20 letters", Letters::CASTELLAN, 0.9, Letters::LOOK_UP_304, :rate],
-      ["304 of 100 letters with a flag of the viewer", Letters::CASTELLAN, 0.6, Letters::LOOK_UP_304, :rate]
+      ["304 of 100 letters with a flag of the viewer", Letters::CASTELLAN, 0.6, Letters::LOOK_UP_304, :rate],
+      ["304 of 100 letters with a flag of the viewer", Letters::VERSIONED, 0.6, Letters::LOOK_UP_304, :rate]
     ].freeze
     FIGURES = { rate: "by rate", cpu_us: "by processor time" }.freeze
     private_constant :GOALS, :FIGURES
