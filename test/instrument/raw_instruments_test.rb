@@ -67,7 +67,10 @@ class RawInstrumentsTest < Minitest::Test
       database.execute2("SELECT 6")
       database.prepare("SELECT ?") { |statement| statement.execute(7).to_a && statement.execute!(8) }
     end
-    assert_equal %w[1 ? 3 4 5 6 ? ?].map { |value| "SELECT #{value}" }, sent.all
+    assert_equal 8, sent.all.size
+    # Before version 2, a statement of sqlite3 does not keep its text.
+    texts = %w[1 ? 3 4 5 6 ? ?].map { |value| "SELECT #{value}" }
+    assert_equal texts, sent.all if Gem::Version.new(SQLite3::VERSION) >= Gem::Version.new("2")
     assert_equal [2, 7, 8], sent.binds.flatten.compact
   ensure
     database&.close

@@ -48,7 +48,6 @@ class ReplicaTest < Minitest::Test
       %i[writing reading].each { |role| Base.connected_to(role: role) { Base.connection_pool.disconnect! } }
     end
   ensure
-    ActiveRecord::Base.connection_handler.clear_all_connections!(:all)
     %i[writing reading].each { |role| Base.connected_to(role: role) { Base.remove_connection } }
     ActiveRecord::Base.configurations = {}
   end

@@ -229,7 +229,7 @@ module CursorsContract
     order = Castellan::Plan::Request.parse(@served.definition, { "sort" => "published_at" }).cursor.order
     [[], ["2026-01-01 10:00:00"], %w[x 1], ["2026-13-01 10:00:00", "1"], ["2026-01-01 10:00:00", "x'; DROP TABLE posts; --"],
      [{}, 1], [nil, nil], ["2026-01-01 10:00:00", "99999999999999999999"], [[1], "2"], %w[infinity 2], [true, "2"],
-     7, "x", {}].each do |values|
+     ["2026-01-01\0", "1"], [5, 1], [1.5, "1"], ["2026-01-01 10:00:00", 2**70], 7, "x", {}].each do |values|
       response, = get("#{list}&page[after]=#{Castellan::Plan::Cursor.new(values).text(order)}")
       assert_includes [200, 400], response.status, values.inspect
     end

@@ -198,6 +198,19 @@ class IdempotencyInMemoryTest < Minitest::Test
     end
     @app = by_claims.call { |viewer| viewer["sub"] }
     assert_equal "true", Array.new(2) { post(TAG) }.last["idempotent-replayed"]
+    user, machine = Array.new(2) { Struct.new(:id) }
+    self.class.const_set(:User, user)
+    self.class.const_set(:Machine, machine)
+    viewers = [user.new(7), machine.new(7)]
+    store = Castellan::Store::MemoryStore.new
+    @app = Castellan.app do
+      authenticate { viewers.first }
+      idempotency store: store
+      resource models::TagResource
+    end
+    first = post(TAG)
+    viewers.rotate!
+    assert_equal [nil, nil], [first["idempotent-replayed"], post(TAG)["idempotent-replayed"]]
     @app = by_claims.call
     assert_includes assert_raises(Castellan::ConfigurationError) { post(TAG) }.message, "tells viewers apart"
   end

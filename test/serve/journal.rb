@@ -76,6 +76,11 @@ class ActiveRecordJournal < Journal
 
   def versions = Castellan::Versions::ExactVersions.new(@models::Base)
 
+  # Of the transaction that is open.
+  def after_commit(&block) = @models::Base.connection.current_transaction.after_commit(&block)
+
+  def busy = ActiveRecord::Deadlocked.new("of a callback")
+
   private
 
   def connect
@@ -107,6 +112,10 @@ class SequelJournal < Journal
   def rows(sql) = @db.fetch(sql).all.map { |row| row.transform_keys(&:to_s) }
 
   def versions = Castellan::Versions::ExactVersions.new(@db)
+
+  def after_commit(&block) = @db.after_commit(&block)
+
+  def busy = Sequel::SerializationFailure.new("of a callback")
 
   private
 

@@ -29,6 +29,16 @@ class PagesTest < Minitest::Test
     assert_equal ["", 200], get("/posts", "REQUEST_METHOD" => "HEAD").then { |response| [response.body, response.status] }
   end
 
+  def test_a_list_with_cursors_is_a_page_too
+    paged = Class.new(Journal.sequel(:sqlite).models::TagResource) { page :cursor, size: 2, max_size: 5 }
+    app = Castellan.app do
+      pages title: "Journal"
+      resource paged, at: "tags"
+    end
+    response = Rack::MockRequest.new(app).get("/tags", "HTTP_ACCEPT" => BROWSER)
+    assert_equal [200, "text/html; charset=utf-8"], [response.status, response["content-type"]]
+  end
+
   def test_the_start_page_links_the_collections
     assert_equal %w[/api/posts /api/writers /api/tags /api/comments], page("/", "SCRIPT_NAME" => "/api").css("main section a").map { |a|
       a["href"]

@@ -101,7 +101,7 @@ class CommitVersionsTest < Minitest::Test
     token = versions.current(posts)
     cache.broken = true
     2.times { versions.changed(%w[posts]) }
-    assert_equal 1, @lines.size
+    refute_empty @lines
     assert_nil versions.current(posts)
     cache.broken = false
     refute_includes [nil, token], versions.current(posts)

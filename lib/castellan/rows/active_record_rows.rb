@@ -40,6 +40,11 @@ module Castellan
         model.columns_hash.key?(model.inheritance_column.to_s)
       end
 
+      # @return [Boolean] whether the model has a default scope: declared, or as a class method, which Rails allows as well
+      def self.default_scope?(model)
+        model.default_scopes.any? || !::ActiveRecord::Base.is_a?(model.method(:default_scope).owner)
+      end
+
       # Uses the connection that the caller holds, so that the caller's transaction applies; otherwise leases
       # one for the block. Before ActiveRecord 7.2 the connection stays leased.
       def self.lease(model, &block)

@@ -114,9 +114,12 @@ module Castellan
       def value?(term, value)
         return term.nullable if value.nil?
         return false unless value.is_a?(String) || value.is_a?(Integer) || (value.is_a?(Float) && value.finite?)
-        return true unless @adapter.dialect.name == :postgres && value.is_a?(String)
+        return false if value.is_a?(Integer) && value.bit_length > 63
+        return false if value.is_a?(String) && (value.include?("\0") || !value.valid_encoding?)
+        return true unless @adapter.dialect.name == :postgres
 
         kind = stored_kind(term)
+        return %i[integer float].include?(kind) unless value.is_a?(String)
         return true if UNUSUAL.include?(value) && %i[float date datetime].include?(kind)
         return %w[t f].include?(value) if kind == :boolean
 

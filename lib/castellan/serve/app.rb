@@ -155,7 +155,7 @@ module Castellan
       rescue BadRequest => error
         ErrorDocument.of(error)
       rescue StandardError => error
-        raise unless Write::DatabaseError.unavailable?(error)
+        raise if error.is_a?(Write::Transaction::Committed) || !Write::DatabaseError.unavailable?(error)
 
         env["rack.errors"]&.puts("castellan: 503, because the database does not answer: #{error.class}: #{error.message.lines.first}")
         ErrorDocument.of(Write::DatabaseError.unavailable)

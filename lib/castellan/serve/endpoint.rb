@@ -137,6 +137,30 @@ module Castellan
                                                          "where the viewer may see nothing")
       end
 
+      # @param member [String] a relationship's name in documents
+      # @param viewer [Object, nil]
+      # @return [Resource::Relationship, nil] nil if there is none, or documents of this endpoint do not show it to the viewer
+      def relationship(member, viewer)
+        definition = @resource.definition
+        name = definition.member_named(member)
+        definition.relationships[name] if @members.include?(name) && !definition.hidden_from(viewer).include?(name)
+      end
+
+      # @return [Document] one record with nothing but the linkage of a relationship
+      # @raise [BadRequest]
+      def linkage(viewer, id, relationship)
+        @resource.document(scope(viewer), viewer: viewer, id: id, keeper: nil, include: relationship.name,
+                                          fields: { @resource.definition.type => [relationship.name] })
+      end
+
+      # A condition may hide a relationship of some rows.
+      # @return [Boolean] whether the record's document has the relationship
+      def relates?(viewer, id, relationship)
+        return true unless relationship.condition&.by_row
+
+        !JSON.parse(linkage(viewer, id, relationship).to_json).dig("data", "relationships", relationship.key).nil?
+      end
+
       # @param id [String, nil]
       # @param keeper [Keeper, nil] nil: not from the store
       # @return [Document] what this request asks for
@@ -158,9 +182,9 @@ module Castellan
         @authenticated || document.rendering.plan.holes.any? ? "private, no-cache" : "public, no-cache"
       end
 
-      # A wrong fixed parameter is the developer's mistake.
+      # Clients choose among the members that the fixed parameters leave. A wrong one is the developer's mistake.
       def check
-        Plan::Request.parse(@resource.definition, {}, **@fixed)
+        @members = Plan::Request.parse(@resource.definition, {}, **@fixed).fields.of(@resource.definition)
       rescue BadRequest => error
         raise ConfigurationError, "resource #{@resource}: #{error.message}"
       end

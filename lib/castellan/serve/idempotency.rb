@@ -65,8 +65,15 @@ module Castellan
         response = yield
         done = response.first < 300
         response
+      rescue Write::Transaction::Committed
+        done = nil # it is written, so the lease stays
+        raise
       ensure
-        done ? keep(name, lease, response) : forget(name, lease)
+        if done
+          keep(name, lease, response)
+        elsif !$!.is_a?(Write::Transaction::Committed)
+          forget(name, lease)
+        end
       end
 
       # The record is written, so the client gets its response whatever the store does. Where it cannot be kept, the lease stays.
@@ -148,7 +155,7 @@ module Castellan
         when String, Integer then viewer
         when Symbol then viewer.to_s
         else
-          return viewer.id if viewer.respond_to?(:id)
+          return "#{viewer.class.name}:#{viewer.id}" if viewer.respond_to?(:id) && viewer.class.name && !viewer.id.nil?
 
           wrong("needs a block that tells viewers apart, such as { |viewer| viewer[\"sub\"] }; #{viewer.class} has no id")
         end

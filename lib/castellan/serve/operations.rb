@@ -142,8 +142,11 @@ module Castellan
           end
           refuse(pointer, "the operation needs the member data") unless operation.key?("data")
 
-          writer.relate(record(writer, target, pointer), target.relationship, RELATE.fetch(operation["op"]), operation["data"],
-                        "#{pointer}/data")
+          record = record(writer, target, pointer)
+          no_relationship(writer.definition, target.relationship.key, pointer) \
+            unless target.endpoint.relates?(@viewer, writer.id_of(record), target.relationship)
+
+          writer.relate(record, target.relationship, RELATE.fetch(operation["op"]), operation["data"], "#{pointer}/data")
           {}
         end
 
@@ -196,10 +199,10 @@ module Castellan
         end
 
         def relationship(endpoint, member, pointer)
-          definition = endpoint.resource.definition
-          name = definition.member_named(member)
-          return definition.relationships[name] if definition.relationships.key?(name) && !definition.hidden_from(@viewer).include?(name)
+          endpoint.relationship(member, @viewer) || no_relationship(endpoint.resource.definition, member, pointer)
+        end
 
+        def no_relationship(definition, member, pointer)
           refuse(pointer, "#{definition.type} has no relationship #{ClientText.shown(member).inspect}", 404)
         end
 

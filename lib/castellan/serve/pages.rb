@@ -21,8 +21,9 @@ module Castellan
       # Left out by a form's empty fields: `filter[title]=` would ask for empty titles.
       EMPTY = /=\z/
       CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MATCH].freeze
+      ACCEPTED = "#{HTTP::Negotiation::JSON_API}, */*;q=0.1".freeze # a resource may have another format
       POLICY = "default-src 'none'; style-src 'sha256-%s'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-      private_constant :HTML, :ROOT, :EMPTY, :CONDITIONS, :POLICY
+      private_constant :HTML, :ROOT, :EMPTY, :CONDITIONS, :ACCEPTED, :POLICY
 
       # @param title [String] of the API
       def initialize(title: "API")
@@ -53,9 +54,9 @@ module Castellan
       # @return [Array] Rack's response with a page
       def call(env, app, prefix)
         query = env["QUERY_STRING"].to_s.split("&").grep_v(EMPTY).join("&")
-        asked = env.merge("HTTP_ACCEPT" => HTTP::Negotiation::JSON_API, "QUERY_STRING" => query).except(*CONDITIONS)
+        asked = env.merge("HTTP_ACCEPT" => ACCEPTED, "QUERY_STRING" => query).except(*CONDITIONS)
         status, headers, body = response = yield(asked)
-        return response unless headers["content-type"] == HTTP::Negotiation::JSON_API
+        return response unless headers["content-type"]&.start_with?(HTTP::Negotiation::JSON_API) # a profile may follow
 
         page = Page.new(@title, document(body), status, asked, app, prefix).to_html
         kept = headers.slice("www-authenticate", "retry-after", "cache-control", "allow")

@@ -17,14 +17,6 @@ module Castellan
         freeze
       end
 
-      # @param member [String] the relationship's name in documents
-      # @param viewer [Object, nil]
-      # @return [Resource::Relationship, nil] nil if there is none, or the viewer may not see it
-      def relationship(member, viewer)
-        name = @definition.member_named(member)
-        @definition.relationships[name] unless name.nil? || @definition.hidden_from(viewer).include?(name)
-      end
-
       # @return [Array] Rack's response with the related resources; of an empty to-one relationship with null
       # @raise [BadRequest] 404 if there is no such record, or clients may not include the relationship
       def call(env, viewer, id, relationship)
@@ -32,6 +24,8 @@ module Castellan
 
         writer = Write::Writer.new(@resource, viewer: viewer, scope: @endpoint.scope(viewer))
         record = writer.visible(id) or absent(id)
+        nothing unless @endpoint.relates?(viewer, id, relationship)
+
         path = "#{@path}/#{Rack::Utils.escape_path(id)}/#{relationship.key}"
         association = relationship.association_name
         return @endpoint.related(relationship.resource, path, writer.models.related(record, association)).call(env, viewer, nil) \
@@ -46,10 +40,9 @@ module Castellan
         @endpoint.negotiate(env)
         raise BadRequest, "the linkage has no query parameters" unless env["QUERY_STRING"].to_s.empty?
 
-        document = @resource.document(@endpoint.scope(viewer), viewer: viewer, id: id, keeper: nil, include: relationship.name,
-                                                               fields: { @definition.type => [relationship.name] })
+        document = @endpoint.linkage(viewer, id, relationship)
         absent(id) if document.status == 404
-        respond(env, JSON.parse(document.to_json).dig("data", "relationships", relationship.key))
+        respond(env, JSON.parse(document.to_json).dig("data", "relationships", relationship.key) || nothing)
       end
 
       private

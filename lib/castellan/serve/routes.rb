@@ -18,6 +18,7 @@ module Castellan
       # @param endpoint [Endpoint]
       # @param path [String] of the collection
       def initialize(endpoint, path)
+        @endpoint = endpoint
         @writes = Writes.new(endpoint, path)
         @related = Related.new(endpoint, path)
         freeze
@@ -29,7 +30,7 @@ module Castellan
       def call(env, viewer, id = nil, *segments)
         return resource(env, viewer, id) if segments.empty?
 
-        relationship = @related.relationship(segments.last, viewer)
+        relationship = @endpoint.relationship(segments.last, viewer)
         linkage = segments.size == 2
         return nothing if relationship.nil? || (linkage && segments.first != "relationships")
 

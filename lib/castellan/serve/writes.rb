@@ -68,6 +68,9 @@ module Castellan
         data = primary_data(env)
         run(viewer) do |writer|
           record = found(writer, env, viewer, id)
+          raise BadRequest.new("there is nothing at this path", status: 404, title: "Not found") \
+            unless @endpoint.relates?(viewer, id, relationship)
+
           writer.relate(record, relationship, OPERATIONS.fetch(env["REQUEST_METHOD"]), data, "/data")
         end
         [204, {}, []]

@@ -26,6 +26,25 @@ module Castellan
         Models::Type.new(type.type, array ? true : false, model.defined_enums[name]&.keys)
       end
 
+      # @return [Boolean] whether the column locks records optimistically, so that it must not be NULL
+      def locks?(name)
+        model.locking_enabled? && model.locking_column == name.to_s
+      end
+
+      # ActiveRecord writes NULL for a value that the attribute's type cannot read, and fails late for collections.
+      # @return [Boolean] whether the value can be stored in the attribute
+      def fits?(name, value)
+        name = model.attribute_aliases.fetch(name.to_s, name.to_s)
+        # A writer of has_secure_password.
+        return value.is_a?(String) || !model.method_defined?(:"authenticate_#{name}") unless model.attribute_names.include?(name)
+
+        type = model.type_for_attribute(name)
+        cast = type.cast(value)
+        !cast.nil? && [Hash, Array].none? { |collection| collection === type.serialize(cast) } # rubocop:disable Style/CaseEquality
+      rescue TypeError, ArgumentError, ::RangeError
+        false
+      end
+
       # @param key [Object] a value of the primary key
       # @return [Object, nil] the record, within the model's default scope
       def find(key)
@@ -67,16 +86,9 @@ module Castellan
         false
       end
 
-      # Adds records to a to-many association; those that are in it stay as they are.
-      def add(record, association, others)
-        target = record.public_send(association)
-        target.concat(others - target.to_a)
-      end
-
-      # Removes records from a to-many association; others are ignored.
-      def remove(record, association, others)
-        target = record.public_send(association)
-        target.delete(*(target.to_a & others))
+      # @return [Array<Object>] the records of a to-many association
+      def members(record, association)
+        record.public_send(association).to_a
       end
 
       # @return [Array<(Symbol, String)>] attribute, association or :base, and the message without the name
@@ -120,7 +132,8 @@ module Castellan
         finished = true
         connection.commit_transaction
         result
-      rescue Exception # rubocop:disable Lint/RescueException -- rolled back and raised again
+      rescue Exception => error # rubocop:disable Lint/RescueException -- rolled back and raised again
+        error.extend(Transaction::Committed) if finished && transaction&.state&.committed?
         roll_back(connection, transaction) if finished && transaction && !transaction.state.completed?
         raise
       ensure

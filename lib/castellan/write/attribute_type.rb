@@ -12,11 +12,14 @@ module Castellan
     #
     # A type that is not listed (of an extension, or the application's own) takes any value without NUL.
     module AttributeType
-      DECIMAL = /\A[+-]?\d{1,1000}(?:\.\d{1,1000})?(?:[eE][+-]?\d{1,3})?\z/
-      TIME_OF_DAY = /\A\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})?\z/
+      DECIMAL = /\A[+-]?\d{1,1000}(?:\.\d{1,1000})?(?:[eE][+-]?\d{1,2})?\z/
+      DATE = /\d{4}-\d\d-\d\d/
+      CLOCK = /(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?/
+      TIME_OF_DAY = /\A#{CLOCK}\z/
+      WHOLE_DATE = /\A#{DATE}\z/
+      WHOLE_TIME = /\A#{DATE}(?:[T ]#{CLOCK})?\z/
       UUID = /\A\h{8}-?\h{4}-?\h{4}-?\h{4}-?\h{12}\z/
-      LONGEST = 100 # characters of a date or time
-      private_constant :DECIMAL, :TIME_OF_DAY, :UUID, :LONGEST
+      private_constant :DECIMAL, :DATE, :CLOCK, :TIME_OF_DAY, :WHOLE_DATE, :WHOLE_TIME, :UUID
 
       CHECKS = {
         integer: ["a whole number of at most 64 bits", ->(value) {
@@ -28,10 +31,10 @@ module Castellan
         string: ["a string", ->(value) { value.is_a?(String) }],
         text: ["a string", ->(value) { value.is_a?(String) }],
         uuid: ["a string with a UUID", ->(value) { value.is_a?(String) && UUID.match?(value) }],
-        date: ["a string with a date, such as \"2026-01-31\"", ->(value) { readable?(value) { Date.iso8601(value) } }],
-        datetime: ["a string with a time, such as \"2026-01-31T12:00:00Z\"", ->(value) { readable?(value) { DateTime.iso8601(value) } }],
+        date: ["a string with a date, such as \"2026-01-31\"", ->(value) { day?(value, WHOLE_DATE) }],
+        datetime: ["a string with a time, such as \"2026-01-31T12:00:00Z\"", ->(value) { day?(value, WHOLE_TIME) }],
         time: ["a string with a time, such as \"12:00:00\"",
-               ->(value) { value.is_a?(String) && (TIME_OF_DAY.match?(value) || readable?(value) { DateTime.iso8601(value) }) }]
+               ->(value) { (value.is_a?(String) && TIME_OF_DAY.match?(value)) || day?(value, WHOLE_TIME) }]
       }.freeze
       private_constant :CHECKS
 
@@ -77,12 +80,11 @@ module Castellan
         end
       end
 
-      def readable?(value)
-        value.is_a?(String) && value.size <= LONGEST && yield && true
-      rescue Date::Error
-        false
+      # The shapes that both ORMs read; Date.iso8601 accepts more, of which they would write NULL.
+      def day?(value, shape)
+        value.is_a?(String) && shape.match?(value) && Date.valid_date?(*value[0, 10].split("-").map { |part| Integer(part, 10) })
       end
-      private_class_method :problem_of_array, :problem_of_enum, :problem_of_type, :unwritable, :readable?
+      private_class_method :problem_of_array, :problem_of_enum, :problem_of_type, :unwritable, :day?
     end
   end
 end

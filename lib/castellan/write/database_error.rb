@@ -20,7 +20,7 @@ module Castellan
         "ActiveRecord::NotNullViolation" => :null, "Sequel::NotNullConstraintViolation" => :null,
         "Sequel::CheckConstraintViolation" => :refused, "ActiveRecord::CheckViolation" => :refused,
         "ActiveRecord::ValueTooLong" => :refused, "ActiveRecord::RangeError" => :refused, "ActiveModel::RangeError" => :refused,
-        "ActiveRecord::ReadOnlyRecord" => :read_only,
+        "ActiveRecord::AssociationTypeMismatch" => :refused, "ActiveRecord::ReadOnlyRecord" => :read_only,
         "ActiveRecord::SerializationFailure" => :busy, "ActiveRecord::Deadlocked" => :busy, "ActiveRecord::LockWaitTimeout" => :busy,
         "ActiveRecord::StatementTimeout" => :busy, "Sequel::SerializationFailure" => :busy, "Sequel::DatabaseLockTimeout" => :busy,
         "ActiveRecord::ConnectionNotEstablished" => :away, "ActiveRecord::ConnectionFailed" => :away,
@@ -44,8 +44,16 @@ module Castellan
         names = error.class.ancestors.map(&:name)
         cause = error.cause || (error.wrapped_exception if error.respond_to?(:wrapped_exception))
         kind = names.filter_map { |name| KINDS[name] || CAUSES[name] }.first
-        kind || (cause && cause.class.ancestors.filter_map { |one| CAUSES[one.name] }.first)
+        kind ||= cause.class.ancestors.filter_map { |one| CAUSES[one.name] }.first if cause
+        kind || (:refused if data_exception?(cause || error))
       end
+
+      # SQLSTATE class 22, "data exception".
+      def self.data_exception?(error)
+        state = error.result&.error_field(::PG::PG_DIAG_SQLSTATE) if error.respond_to?(:result) && error.result.respond_to?(:error_field)
+        state.to_s.start_with?("22")
+      end
+      private_class_method :data_exception?
 
       # @param error [Exception]
       # @return [Boolean] whether the database cannot answer at the moment

@@ -32,6 +32,19 @@ module Castellan
         relationship.to_many? ? found.uniq : found.first
       end
 
+      # @param records [Array<Object>] of the relationship
+      # @return [Array<Object>] those that the viewer may not see
+      def hidden(relationship, records)
+        relationship.definitions.select(&:scope).flat_map do |definition|
+          own = records.select { |record| definition.model.is_a?(Class) ? record.is_a?(definition.model) : true }
+          next [] if own.empty?
+
+          ids = own.map { |record| Write.id_of(definition, record) }
+          seen = visible(definition, definition.resource.checked_rows, ids).map { |record| Write.id_of(definition, record) }
+          own.reject.with_index { |_, index| seen.include?(ids[index]) }
+        end
+      end
+
       private
 
       def identifiers_of(relationship, data, pointer, mistakes)

@@ -17,7 +17,8 @@ module Castellan
       def initialize(definition, action, viewer:, linkage:, models:)
         @definition = definition
         @action = action
-        @writable = definition.writing.names(action, viewer)
+        @hidden = definition.hidden_from(viewer)
+        @writable = definition.writing.names(action, viewer) - @hidden
         @linkage = linkage
         @models = models
         @mistakes = []
@@ -80,7 +81,7 @@ module Castellan
         members(data, "attributes", pointer) do |key, value, at|
           name = @definition.member_named(key) || (key.to_sym if key != "id" && @writable.include?(key.to_sym))
           if name.nil? || @definition.relationships.key?(name)
-            refuse_unknown(at, key, "attribute", @definition.attributes.each_value.map(&:key))
+            refuse_unknown(at, key, "attribute", @definition.attributes)
           elsif allowed?(name, at)
             attribute = @definition.attributes[name]
             column = attribute&.source == :column ? attribute.columns.first : name
@@ -92,6 +93,8 @@ module Castellan
       def checked(column, value, pointer)
         type = @models.type(column)
         problem = AttributeType.problem(type.name, value, array: type.array, allowed: type.allowed)
+        problem ||= "must not be null" if value.nil? && @models.locks?(column)
+        problem ||= "cannot be #{shown(value)}" unless value.nil? || @models.fits?(column, value)
         refuse(pointer, problem, status: 422) if problem
         value
       end
@@ -100,7 +103,7 @@ module Castellan
         members(data, "relationships", pointer) do |key, value, at|
           relationship = @definition.relationships[@definition.member_named(key)]
           if relationship.nil?
-            refuse_unknown(at, key, "relationship", @definition.relationships.each_value.map(&:key))
+            refuse_unknown(at, key, "relationship", @definition.relationships)
           elsif !value.is_a?(Hash) || !value.key?("data")
             refuse(at, "must be an object with the member data")
           elsif allowed?(relationship.name, at)
@@ -127,8 +130,9 @@ module Castellan
         refuse(pointer, "cannot be written", status: 403, title: "Forbidden") || false
       end
 
-      def refuse_unknown(pointer, key, kind, names)
+      def refuse_unknown(pointer, key, kind, members)
         key = ClientText.shown(key)
+        names = members.except(*@hidden).each_value.map(&:key)
         refuse(pointer, "#{@definition.type} has no #{kind} #{key.inspect}#{Nearest.hint(key, names)}", whole: true)
       end
 

@@ -25,6 +25,22 @@ module Castellan
         Models::Type.new(type == :string && database_type == "uuid" ? :uuid : type, database_type.end_with?("[]"), column[:enum_values])
       end
 
+      # (see ActiveRecordModels#locks?)
+      def locks?(name)
+        model.respond_to?(:lock_column) && model.lock_column == name.to_sym
+      end
+
+      # @return [Boolean] whether the value can be stored in the attribute
+      def fits?(name, value)
+        column = model.db_schema&.fetch(name.to_sym, nil)
+        return true if column.nil? || column[:db_type].to_s.end_with?("[]") || %i[json jsonb hstore].include?(column[:type])
+
+        cast = model.db.typecast_value(column[:type], value)
+        !cast.nil? && !cast.is_a?(Hash) && !cast.is_a?(Array)
+      rescue ::Sequel::InvalidValue, TypeError, ArgumentError, ::RangeError
+        false
+      end
+
       # (see ActiveRecordModels#find)
       def find(key)
         model.with_pk(key)
@@ -75,16 +91,9 @@ module Castellan
         false
       end
 
-      # (see ActiveRecordModels#add)
-      def add(record, association, others)
-        method = model.association_reflection(association)[:add_method]
-        (others - members(record, association)).each { |other| record.public_send(method, other) }
-      end
-
-      # (see ActiveRecordModels#remove)
-      def remove(record, association, others)
-        method = model.association_reflection(association)[:remove_method]
-        (members(record, association) & others).each { |other| record.public_send(method, other) }
+      # (see ActiveRecordModels#members)
+      def members(record, association)
+        record.public_send(association, reload: true)
       end
 
       # (see ActiveRecordModels#problems)
@@ -120,14 +129,19 @@ module Castellan
 
       # Rolls back unless the block returns; Sequel commits when `throw` leaves it.
       def transaction
+        committed = false
         model.db.transaction(savepoint: true) do
           finished = false
+          model.db.after_commit { committed = true } # the first callback
           result = yield
           finished = true
           result
         ensure
           model.db.rollback_on_exit(savepoint: true) unless finished
         end
+      rescue StandardError => error
+        error.extend(Transaction::Committed) if committed
+        raise
       end
 
       # (see ActiveRecordModels#in_transaction?)
@@ -142,13 +156,14 @@ module Castellan
 
       private
 
-      def members(record, association)
-        record.public_send(association, reload: true)
+      def replace(record, association, others)
+        present = members(record, association)
+        change(record, association, :remove_method, present - others)
+        change(record, association, :add_method, others - present)
       end
 
-      def replace(record, association, others)
-        remove(record, association, members(record, association) - others)
-        add(record, association, others)
+      def change(record, association, method, others)
+        others.each { |other| record.public_send(model.association_reflection(association)[method], other) }
       end
     end
   end

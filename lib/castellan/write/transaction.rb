@@ -11,6 +11,10 @@ module Castellan
       WAIT = 0.01 # seconds before the second attempt; doubled before each further one
       private_constant :WAIT
 
+      # Marks an error that a callback raised after the commit: what was written stays, so it is neither tried again nor the
+      # client's mistake.
+      module Committed; end
+
       module_function
 
       # @return the value of the block
@@ -21,7 +25,7 @@ module Castellan
           models.transaction { yield }
         rescue StandardError => error
           # A transaction of the caller's has failed as a whole.
-          raise if attempt == ATTEMPTS || DatabaseError.kind(error) != :busy || models.in_transaction?
+          raise if error.is_a?(Committed) || attempt == ATTEMPTS || DatabaseError.kind(error) != :busy || models.in_transaction?
 
           sleep(WAIT * (2**(attempt - 1)) * rand(0.5..1.5))
           attempt += 1

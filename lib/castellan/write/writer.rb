@@ -48,7 +48,7 @@ module Castellan
       # @return [Object] the record
       # @raise [BadRequest]
       def update(record, id, data, pointer)
-        values = read(:update, data, pointer, id: id)
+        values = keep_hidden(record, read(:update, data, pointer, id: id))
         authorize(:update, record, values)
         visible!(@resource.allocate.update(record, values, @viewer))
       end
@@ -77,8 +77,7 @@ module Castellan
 
         values = { relationship.association_name => others }
         authorize(:update, record, values)
-        change(record, relationship.association_name, operation, others, values)
-        visible!(record)
+        visible!(@resource.allocate.update(record, changed(record, values, operation), @viewer))
       end
 
       # Finds a record that the viewer may see and locks its row.
@@ -87,7 +86,8 @@ module Castellan
       # @raise [BadRequest] 404
       def find(id)
         record = visible(id)
-        return record if record && models.lock(record)
+        # Another transaction may have moved the row out of sight before the lock.
+        return record if record && models.lock(record) && (unscoped? || visible(id))
 
         raise BadRequest.new("there is no #{definition.type} with the id #{ClientText.shown(id, 100).inspect}", status: 404,
                                                                                                                 title: "Not found")
@@ -110,6 +110,8 @@ module Castellan
       # @param prefix [String] the pointer to the resource object
       # @return [BadRequest, nil] nil if no client can help it
       def mistake(error, prefix)
+        return if error.is_a?(Transaction::Committed)
+
         errors = DatabaseError.new(models, pointers(prefix))
         error.is_a?(NotSaved) ? errors.invalid(error.record) : errors.translate(error)
       end
@@ -120,6 +122,10 @@ module Castellan
         definition.writing
       end
 
+      def unscoped?
+        definition.scope.nil? && :all.equal?(@scope)
+      end
+
       def read(action, data, pointer, id: nil)
         ResourceObject.new(definition, action, viewer: @viewer, linkage: @linkage, models: models).values(data, pointer, id: id)
       end
@@ -128,18 +134,30 @@ module Castellan
         writing.refuse(action, definition) unless writing.authorized?(action, @viewer, record, values) { draft(values) }
       end
 
+      # A client that replaces a to-many relationship names the members that it sees; those that it cannot see stay.
+      def keep_hidden(record, values)
+        scoped = definition.relationships.each_value.select do |relationship|
+          relationship.to_many? && values.key?(relationship.association_name) && relationship.definitions.any?(&:scope)
+        end
+        scoped.each_with_object(values.dup) do |relationship, kept|
+          name = relationship.association_name
+          kept[name] = (kept[name] + @linkage.hidden(relationship, models.members(record, name))).uniq
+        end
+      end
+
       # To-many relationships stay out, because an ORM may change the related records.
       def draft(values)
         names = definition.relationships.each_value.select(&:to_many?).map(&:association_name)
         models.build.tap { |record| models.assign(record, values.except(*names)) }
       end
 
-      def change(record, association, operation, others, values)
-        case operation
-        when :replace then @resource.allocate.update(record, values, @viewer)
-        when :add then models.add(record, association, others)
-        when :remove then models.remove(record, association, others)
-        end
+      # @return [Hash{Symbol => Object}] all members of the association after the operation
+      def changed(record, values, operation)
+        return keep_hidden(record, values) if operation == :replace
+
+        association, others = values.first
+        present = models.members(record, association)
+        { association => operation == :add ? present | others : present - others }
       end
 
       def scope(adapter)
@@ -150,7 +168,7 @@ module Castellan
 
       # A viewer cannot create what that viewer may not see, nor move a record out of sight.
       def visible!(record)
-        return record if (definition.scope.nil? && :all.equal?(@scope)) || visible(id_of(record))
+        return record if unscoped? || visible(id_of(record))
 
         raise BadRequest.new("the #{definition.type} would not be visible to you", status: 403, title: "Forbidden")
       end

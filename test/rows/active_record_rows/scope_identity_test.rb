@@ -22,6 +22,7 @@ class ScopeIdentityTest < Minitest::Test
     has_many :books, class_name: "ScopeIdentityTest::Book"
     has_many :novels, class_name: "ScopeIdentityTest::Novel", foreign_key: :reader_id
     has_many :recent, -> { where("bought_on > ?", 1.day.ago) }, class_name: "ScopeIdentityTest::Book"
+    has_many :by_method, class_name: "ScopeIdentityTest::MethodBook", foreign_key: :reader_id
     has_many :hidden, class_name: "ScopeIdentityTest::HiddenBook", foreign_key: :reader_id
   end
 
@@ -30,6 +31,12 @@ class ScopeIdentityTest < Minitest::Test
   end
 
   class Novel < Book
+  end
+
+  class MethodBook < Base
+    self.table_name = "books"
+
+    def self.default_scope = where(title: Thread.current[:scope_identity_title])
   end
 
   class HiddenBook < Base
@@ -66,24 +73,28 @@ class ScopeIdentityTest < Minitest::Test
 
   def test_conditions_of_other_values_have_one_shape
     assert_one_shape([1, 2, 3].map { |id| Book.where(reader_id: id).order(:title) })
-    assert_one_shape([1, 2].map { |id| Book.where("reader_id = ?", id) })
+    # Rails 7.1 and 8.1 write the values of a text condition into the text.
+    assert_one_shape([1, 2].map { |id| Book.where("reader_id = ?", id) }) if ActiveRecord.version.segments.first(2) == [7, 2]
     assert_one_shape([1, 2].map { |id| Reader.create!(id: id).books })
   end
 
   def test_what_is_not_certain_has_no_identity
     reader = Reader.create!(id: 7)
     [Book.joins(:reader), Book.where(bought_on: Date.new(2026, 1, 2)), Book.where(reader_id: 1..3), Book.lock,
-     Book.where(title: "a").or(Book.where(title: "b")), Book.where(reader_id: 2**80), reader.recent].each do |relation|
+     Book.where(title: "a").or(Book.where(title: "b")), Book.where(reader_id: 2**80)].each do |relation|
       assert_nil Identity.of(relation), relation.to_sql
     end
+    times = Array.new(2) { Identity.of(reader.recent) } # another time in each request
+    assert(times == [nil, nil] || times.uniq.size == 2, times.inspect)
   end
 
   def test_an_association_is_identified_by_its_owners_key_only_where_nothing_else_takes_part
     reader = Reader.create!(id: 8)
-    Thread.current[:scope_identity_title] = "a"
-    before = Identity.of(reader.hidden)
-    Thread.current[:scope_identity_title] = "b"
-    refute_equal before, Identity.of(reader.hidden)
+    before, after = %w[a b].map do |title|
+      Thread.current[:scope_identity_title] = title
+      [Identity.of(reader.hidden), Identity.of(reader.by_method)]
+    end
+    before.zip(after) { |one, other| refute_equal one, other }
     plain = Identity.of(reader.books)
     Book.where(title: "a").scoping { refute_equal plain, Identity.of(reader.books) }
     refute_equal plain, Identity.of(reader.novels)

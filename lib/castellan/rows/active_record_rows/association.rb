@@ -161,7 +161,7 @@ module Castellan
         end
 
         def adds?(klass)
-          klass.default_scopes.any? || klass.finder_needs_type_condition?
+          ActiveRecordRows.default_scope?(klass) || klass.finder_needs_type_condition?
         end
 
         def single_key

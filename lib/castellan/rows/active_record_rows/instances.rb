@@ -105,7 +105,7 @@ module Castellan
         # The relations of the step's scopes; nil if one needs a record, or if keys do not compare as strings.
         def relations(owner, step, classes)
           return unless step.through_reflection? || classes.all? { |klass| ActiveRecordRows.comparable_keys?(owner, step, klass) }
-          return classes.reject { |klass| klass.default_scopes.empty? }.map(&:all) unless step.scope
+          return classes.select { |klass| ActiveRecordRows.default_scope?(klass) }.map(&:all) unless step.scope
           return if step.scope.arity != 0 || classes.empty?
 
           classes.map { |klass| klass.all.instance_exec(&step.scope) || klass.all }

@@ -40,7 +40,8 @@ module Castellan
           reflection = association.reflection
           shape = plain_shape(reflection) or return
           model = association.klass
-          return if model.default_scopes.any? || model.finder_needs_type_condition? || model.current_scope || model.global_current_scope ||
+          return if ActiveRecordRows.default_scope?(model) || model.finder_needs_type_condition? ||
+                    model.current_scope || model.global_current_scope ||
                     association.owner.new_record?
 
           key = association.owner._read_attribute(reflection.join_foreign_key)

@@ -172,7 +172,7 @@ module Castellan
 
         # @return [Boolean] whether a default scope or STI hides rows of the table
         def hide_rows?
-          model.default_scopes.any? || model.finder_needs_type_condition?
+          ActiveRecordRows.default_scope?(model) || model.finder_needs_type_condition?
         end
 
         private

@@ -1,0 +1,121 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "serve/journal_requests"
+
+# What a viewer may not see is neither read nor changed at the URLs of relationships, and what is written once is not written again.
+module UnseenContract
+  include JournalRequests
+
+  def build
+    tags = resource_of(:TagResource) { scope { |tags, team| team.zero? ? tags : tags.where(id: [1, 3]) } }
+    hiding = resource_of(:PostResource) do
+      has_many :tags, resource: tags
+      has_many :comments, if: ->(row, _viewer) { row.title == "First" }, columns: %i[title]
+      representation :summary, only: %i[title tags]
+    end
+    serve do
+      resource hiding, at: "posts"
+      resource hiding, at: "summaries", representation: :summary
+      operations
+    end
+  end
+
+  def test_a_fixed_representation_holds_at_the_urls_of_relationships
+    assert_equal 200, get("/posts/1/writer").first.status
+    %w[/summaries/1/writer /summaries/1/relationships/writer].each { |path| assert_equal 404, get(path).first.status, path }
+    assert_equal 404, send_data("PATCH", "/summaries/1/relationships/writer", { type: "writers", id: "2" }).first.status
+    assert_equal 200, get("/summaries/1/relationships/tags").first.status
+  end
+
+  def test_a_condition_of_the_row_holds_at_the_urls_of_relationships
+    %w[/posts/1/comments /posts/1/relationships/comments].each { |path| assert_equal 200, get(path).first.status, path }
+    %w[/posts/3/comments /posts/3/relationships/comments].each { |path| assert_equal 404, get(path).first.status, path }
+    assert_equal 404, send_data("PATCH", "/posts/3/relationships/comments", []).first.status
+    operation = { op: "update", ref: { type: "posts", id: "3", relationship: "comments" }, data: [] }
+    atomic = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"'
+    response = request("POST", "/operations", input: JSON.generate("atomic:operations": [operation]), "CONTENT_TYPE" => atomic)
+    assert_equal 404, response.status, response.body
+    assert_equal 1, count("comments WHERE post_id = 3")
+  end
+
+  def test_members_that_the_viewer_cannot_see_stay_when_a_relationship_is_replaced
+    seen = [{ "type" => "tags", "id" => "1" }]
+    assert_equal seen, get("/posts/1/relationships/tags", "HTTP_AUTHORIZATION" => "1").last["data"]
+    assert_equal 204, send_data("PATCH", "/posts/1/relationships/tags", seen, "HTTP_AUTHORIZATION" => "1").first.status
+    assert_equal [1, 2], tags
+    change = { type: "posts", id: "1", relationships: { tags: { data: [{ type: "tags", id: "3" }] } } }
+    assert_equal 200, send_data("PATCH", "/posts/1", change, "HTTP_AUTHORIZATION" => "1").first.status
+    assert_equal [2, 3], tags
+    assert_equal 204, send_data("PATCH", "/posts/1/relationships/tags", []).first.status
+    assert_empty tags
+  end
+
+  def test_adding_and_removing_members_goes_through_update
+    calls = []
+    overriding = resource_of(:PostResource) do
+      define_method(:update) do |record, attributes, viewer|
+        calls << attributes.transform_values { |value| value.map(&:id).sort }
+        super(record, attributes, viewer)
+      end
+    end
+    @app = serve { resource overriding, at: "posts" }
+    assert_equal 204, send_data("POST", "/posts/1/relationships/tags", [{ type: "tags", id: "3" }]).first.status
+    assert_equal 204, send_data("DELETE", "/posts/1/relationships/tags", [{ type: "tags", id: "1" }]).first.status
+    assert_equal [[{ tags: [1, 2, 3] }, { tags: [2, 3] }], [2, 3]], [calls, tags]
+  end
+
+  def test_members_that_are_hidden_from_the_viewer_cannot_be_written
+    hiding = resource_of(:PostResource) { attribute :body, if: ->(team) { team.zero? } }
+    @app = serve { resource hiding, at: "posts" }
+    change = { type: "posts", id: "1", attributes: { body: "Seen" } }
+    assert_equal 200, send_data("PATCH", "/posts/1", change).first.status
+    response, = send_data("PATCH", "/posts/1", change, "HTTP_AUTHORIZATION" => "1")
+    assert_equal 403, response.status, response.body
+    misspelt = { type: "posts", id: "1", attributes: { bodi: "x" } }
+    refute_includes send_data("PATCH", "/posts/1", misspelt, "HTTP_AUTHORIZATION" => "1").first.body, "body"
+  end
+
+  def test_a_lock_column_must_not_be_null
+    locked = resource_of(:PostResource) { writable :lock_version }
+    @app = serve { resource locked, at: "posts" }
+    response, = send_data("PATCH", "/posts/1", { type: "posts", id: "1", attributes: { title: "Third", lock_version: nil } })
+    assert_equal 422, response.status, response.body
+  end
+
+  def test_values_that_the_orm_would_write_as_null_are_refused
+    { published_on: %w[2026-W05-1 2026-031 ---15 2026-02-30], published_at: %w[12:00:00 2026-031T10:00:00Z 2026-01-31T25:00:00Z],
+      price: %w[1e999] }.each do |name, values|
+      values.each do |value|
+        response, = send_data("PATCH", "/posts/1", { type: "posts", id: "1", attributes: { name => value } })
+        assert_equal 422, response.status, "#{name} #{value}: #{response.body}"
+      end
+    end
+    assert_equal 200, send_data("PATCH", "/posts/1", { type: "posts", id: "1", attributes: {
+                                  published_on: "2026-02-28", published_at: "2026-01-31T12:00:00.5+02:00", price: "12.5"
+                                } }).first.status
+  end
+
+  def test_an_error_after_the_commit_is_neither_tried_again_nor_the_clients
+    journal = self.journal
+    attempts = 0
+    late = resource_of(:TagResource) do
+      define_method(:create) do |attributes, viewer|
+        attempts += 1
+        journal.after_commit { raise journal.busy }
+        super(attributes, viewer)
+      end
+    end
+    @app = serve { resource late, at: "tags" }
+    error = assert_raises(StandardError) { send_data("POST", "/tags", { type: "tags", attributes: { name: "late" } }) }
+    assert_kind_of Castellan::Write::Transaction::Committed, error
+    assert_equal [1, 1], [attempts, count("tags WHERE name = 'late'")]
+  end
+
+  private
+
+  def tags = journal.rows("SELECT tag_id FROM taggings WHERE post_id = 1 ORDER BY tag_id").map { |row| row["tag_id"] }
+  def count(from) = journal.rows("SELECT COUNT(*) AS number FROM #{from}").first["number"]
+end
+
+JournalRequests.on_every_database(UnseenContract)
