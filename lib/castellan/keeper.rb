@@ -13,6 +13,10 @@ module Castellan
   # The key contains the version, which is read before the data, so cached bytes are never older than their
   # key and need no invalidation. If a document's tables or their version are unknown, it is not cached.
   class Keeper
+    # Statements of longer shapes are not kept in memory, in bytes; clients write filters.
+    LONGEST_SHAPE = 4_096
+    private_constant :LONGEST_SHAPE
+
     # @param store [Object] see {Store}
     # @param versions [#current] see {Versions}
     # @param revision [String, nil] the revision of the application's code, part of every key; default: see
@@ -101,6 +105,8 @@ module Castellan
       plan = rendering.plan
       revision = @revision.to_s
       make = -> { KeptStatement.new(tables, [VERSION, revision, source, shape, rendering.definition.name, plan.signature]) }
+      return make.call if shape && shape.bytesize > LONGEST_SHAPE
+
       kept = plan.derive([:kept_statements, revision]) { BoundedCache.new }.fetch(shape, &make)
       kept.of?(tables) ? kept : make.call
     end

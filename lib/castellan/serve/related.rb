@@ -48,7 +48,7 @@ module Castellan
       private
 
       def one(env, viewer, relationship, path, record)
-        definition = relationship.definitions.find { |one| one.model.nil? || record.is_a?(one.model) } if record
+        definition = definition_of(relationship, record) if record
         if definition
           endpoint = @endpoint.related(definition.resource, path, :all)
           response = endpoint.call(env, viewer, Write.id_of(definition, record))
@@ -56,6 +56,13 @@ module Castellan
         end
         @endpoint.negotiate(env)
         respond(env, "data" => nil)
+      end
+
+      # As in linkage: the resource of the record's class, else of its nearest superclass.
+      def definition_of(relationship, record)
+        definitions = relationship.definitions
+        found = record.class.ancestors.lazy.filter_map { |one| definitions.find { |definition| definition.model.equal?(one) } }.first
+        found || definitions.find { |definition| !definition.model.is_a?(Class) }
       end
 
       def respond(env, document)
