@@ -45,7 +45,7 @@ class PathTest < Minitest::Test
       env = Rack::MockRequest.env_for("/letters?sort=number&page[size]=2")
       -> { app.call(env).last.each { |bytes| refute_empty bytes } }
     }
-    assert_walk(get, calls: 120, files: 25, changes: RUBY_VERSION < "3.2" ? 50 : 52)
+    assert_walk(get, calls: 120, files: 25, changes: 50)
   end
 
   def test_a_render_json_of_a_relation_in_a_controller_of_rails
@@ -86,7 +86,10 @@ class PathTest < Minitest::Test
   def walk(&block)
     files = []
     here = Thread.current
-    trace = TracePoint.new(:call) { |call| files << call.path if Thread.current == here && call.path.start_with?(LIBRARY) }
+    # Observers that another test has prepended are not on the path.
+    trace = TracePoint.new(:call) do |call|
+      files << call.path if Thread.current == here && call.path.start_with?(LIBRARY) && !call.path.include?("/instrument/")
+    end
     trace.enable(&block)
     WALK.new(files.size, files.uniq.size, files.each_cons(2).count { |one, other| one != other })
   end
