@@ -122,8 +122,7 @@ class WritesBenchmark
 
   def verdict(title, way, least, other)
     ratio = @measured.fetch(title).times(way, other)
-    found = ratio.median >= least ? "reached" : "**not reached**"
-    "#{title}: #{way} ≥ #{least} × #{other} | #{ratio} × | #{found}"
+    "#{title}: #{way} ≥ #{least} × #{other} | #{ratio} × | #{ratio.verdict(least)}"
   end
 
   def table(paired)

@@ -52,7 +52,7 @@ module Benchmarks
 
       ratio = paired.times(way, other)
       text = "#{measured.title(work, database)}, #{database}: #{way} ≥ #{least} × #{other}"
-      Goal.new(text, "#{ratio} ×", verdict(ratio.median >= least))
+      Goal.new(text, "#{ratio} ×", ratio.verdict(least))
     end
 
     def others(measured, database)
@@ -64,7 +64,7 @@ module Benchmarks
     def slower(paired, database)
       ratio = paired.times(LIMIT, "Castellan")
       text = "#{database}: the users in ≤ #{SLOWER_THAN_LIMIT} × the time of the SELECTs alone"
-      Goal.new(text, "#{ratio} ×", verdict(ratio.median <= SLOWER_THAN_LIMIT))
+      Goal.new(text, "#{ratio} ×", ratio.verdict(SLOWER_THAN_LIMIT, at_most: true))
     end
 
     def objects(measured, paired, database)

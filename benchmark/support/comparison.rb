@@ -59,7 +59,7 @@ module Benchmarks
 
     def goal(work, other, least)
       ratio = work.paired.times(@ours, other)
-      "| #{work.title}: ≥ #{least} × #{other} | #{ratio} × | #{ratio.median >= least ? "reached" : "**not reached**"} |"
+      "| #{work.title}: ≥ #{least} × #{other} | #{ratio} × | #{ratio.verdict(least)} |"
     end
 
     def table(work)

@@ -15,6 +15,15 @@ module Benchmarks
   class Paired
     # How many times as fast one way is as another: the ratio of the medians, and the smallest and largest of a round.
     Ratio = Struct.new(:median, :least, :greatest) do
+      # @param goal [Numeric] at least this many times; with `at_most`, at most
+      # @return [String] "reached" or "not reached" only where every round agrees
+      def verdict(goal, at_most: false)
+        agree = [least, greatest].map { |value| at_most ? value <= goal : value >= goal }
+        return "not shown" if agree.uniq.size > 1
+
+        agree.first ? "reached" : "**not reached**"
+      end
+
       def to_s
         format("%s (%s..%s)", *to_a.map { |value| value < 10 ? value.round(2) : value.round(1) })
       end

@@ -40,4 +40,10 @@ class PairedTest < Minitest::Test
     assert_equal "44.7 (41.2..47.9)", Paired::Ratio.new(44.72, 41.2, 47.93).to_s
     assert_equal "0.89 (0.85..1.02)", Paired::Ratio.new(0.891, 0.85, 1.021).to_s
   end
+
+  def test_a_goal_within_the_range_of_a_ratio_is_not_shown
+    ratio = Paired::Ratio.new(2, 1.5, 2.5)
+    assert_equal ["reached", "not shown", "**not reached**"], [1, 2.2, 3].map { |goal| ratio.verdict(goal) }
+    assert_equal ["**not reached**", "not shown", "reached"], [1, 2.2, 3].map { |goal| ratio.verdict(goal, at_most: true) }
+  end
 end
