@@ -6,7 +6,7 @@ require "sequel"
 require "pg"
 require "sqlite3"
 require "memory_profiler"
-require "stackprof" if RUBY_VERSION < "3.2"
+require "stackprof"
 require "castellan/serialize"
 
 # Everything of other libraries that Castellan uses and that is not their public interface. A new version that changes one of these

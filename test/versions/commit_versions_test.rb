@@ -94,6 +94,8 @@ class CommitVersionsTest < Minitest::Test
     cache = Class.new(ActiveSupport::Cache::MemoryStore) do
       attr_accessor :broken
 
+      # Rails 8.1 needs one
+      def self.name = "HidingStore"
       def write_entry(...) = broken ? false : super
     end.new
     versions = Castellan::Versions::CommitVersions.new(Castellan::Store::ActiveSupportStore.new(cache), log: ->(line) { @lines << line })
@@ -101,7 +103,7 @@ class CommitVersionsTest < Minitest::Test
     token = versions.current(posts)
     cache.broken = true
     2.times { versions.changed(%w[posts]) }
-    refute_empty @lines
+    assert_equal 1, @lines.size
     assert_nil versions.current(posts)
     cache.broken = false
     refute_includes [nil, token], versions.current(posts)
