@@ -76,17 +76,6 @@ module UnseenContract
     refute_includes send_data("PATCH", "/posts/1", misspelt, "HTTP_AUTHORIZATION" => "1").first.body, "body"
   end
 
-  def test_sorting_and_filtering_by_what_is_hidden_in_some_rows_is_refused_at_boot
-    [proc { sort :rating }, proc { filter :rating }].each do |asking|
-      revealing = resource_of(:PostResource) do
-        attribute :rating, if: ->(row, team) { row.writer_id == team }, if_columns: %i[writer_id]
-        class_exec(&asking)
-      end
-      error = assert_raises(Castellan::DeclarationError) { serve { resource revealing, at: "posts" } }
-      assert_includes error.message, "hidden in some rows"
-    end
-  end
-
   def test_a_lock_column_must_not_be_null
     locked = resource_of(:PostResource) { writable :lock_version }
     @app = serve { resource locked, at: "posts" }

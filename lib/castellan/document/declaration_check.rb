@@ -40,7 +40,7 @@ module Castellan
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
         @definition.links.each { |name, link| computed!(link, "link #{name.inspect}") }
         computed!(@definition.meta, "meta")
-        @definition.sorts.each_value { |by| sort!(by) }
+        @definition.sorts.each_value { |by| column_path!(by, "sort #{by.name}") }
         @definition.filters.each_value { |by| filter!(by) unless by.is_a?(Proc) }
         identify(@definition, @adapter, [])
       end
@@ -62,20 +62,6 @@ module Castellan
         relationship.definitions.each { |definition| identify(definition, Rows.related(adapter, relationship, definition), seen) }
       rescue DeclarationError
         nil
-      end
-
-      def sort!(by)
-        revealing!(by, "sort #{by.name}")
-        column_path!(by, "sort #{by.name}")
-      end
-
-      # A column that is hidden in some rows could be found out by sorting or filtering.
-      def revealing!(by, what)
-        shown = @definition.attributes.each_value.select { |one| one.columns && [*one.path, *one.columns] == [*by.path, by.column] }
-        return if shown.empty? || shown.any? { |attribute| attribute.condition&.by_row.nil? }
-
-        refuse("#{what}: #{shown.first.name} is hidden in some rows (its if: takes the row), and this would reveal its values; " \
-               "give filter(:#{by.name}) a block that leaves those rows out, or declare no #{what.split.first}", by.location)
       end
 
       def attribute!(attribute)
@@ -167,7 +153,6 @@ module Castellan
       end
 
       def filter!(by)
-        revealing!(by, "filter #{by.name}")
         adapter = column_path!(by, "filter #{by.name}")
         return if adapter.types.kind(by.column)
 
