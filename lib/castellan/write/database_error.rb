@@ -22,7 +22,8 @@ module Castellan
         "ActiveRecord::ValueTooLong" => :refused, "ActiveRecord::RangeError" => :refused, "ActiveModel::RangeError" => :refused,
         "ActiveRecord::AssociationTypeMismatch" => :refused, "ActiveRecord::ReadOnlyRecord" => :read_only,
         "ActiveRecord::SerializationFailure" => :busy, "ActiveRecord::Deadlocked" => :busy, "ActiveRecord::LockWaitTimeout" => :busy,
-        "ActiveRecord::StatementTimeout" => :busy, "Sequel::SerializationFailure" => :busy, "Sequel::DatabaseLockTimeout" => :busy,
+        "ActiveRecord::StatementTimeout" => :busy,
+        "ActiveRecord::PreparedStatementCacheExpired" => :busy, "Sequel::SerializationFailure" => :busy, "Sequel::DatabaseLockTimeout" => :busy,
         "ActiveRecord::ConnectionNotEstablished" => :away, "ActiveRecord::ConnectionFailed" => :away,
         "ActiveRecord::QueryCanceled" => :away, "Sequel::DatabaseConnectionError" => :away, "Sequel::DatabaseDisconnectError" => :away,
         "Sequel::PoolTimeout" => :away
@@ -31,6 +32,7 @@ module Castellan
       CAUSES = {
         "PG::CheckViolation" => :refused, "PG::StringDataRightTruncation" => :refused, "PG::NumericValueOutOfRange" => :refused,
         "PG::ExclusionViolation" => :taken, "PG::InvalidTextRepresentation" => :refused, "PG::DatetimeFieldOverflow" => :refused,
+        "PG::InvalidSqlStatementName" => :busy, # the session was reset, and has no prepared statements
         "PG::ConnectionBad" => :away, "PG::AdminShutdown" => :away, "PG::CannotConnectNow" => :away, "PG::UnableToSend" => :away,
         "SQLite3::ConstraintException" => :refused, "SQLite3::MismatchException" => :refused,
         "SQLite3::BusyException" => :busy, "SQLite3::LockedException" => :busy
