@@ -23,7 +23,8 @@ module Castellan
         "ActiveRecord::AssociationTypeMismatch" => :refused, "ActiveRecord::ReadOnlyRecord" => :read_only,
         "ActiveRecord::SerializationFailure" => :busy, "ActiveRecord::Deadlocked" => :busy, "ActiveRecord::LockWaitTimeout" => :busy,
         "ActiveRecord::StatementTimeout" => :busy,
-        "ActiveRecord::PreparedStatementCacheExpired" => :busy, "Sequel::SerializationFailure" => :busy, "Sequel::DatabaseLockTimeout" => :busy,
+        "ActiveRecord::PreparedStatementCacheExpired" => :busy,
+        "Sequel::SerializationFailure" => :busy, "Sequel::DatabaseLockTimeout" => :busy,
         "ActiveRecord::ConnectionNotEstablished" => :away, "ActiveRecord::ConnectionFailed" => :away,
         "ActiveRecord::QueryCanceled" => :away, "Sequel::DatabaseConnectionError" => :away, "Sequel::DatabaseDisconnectError" => :away,
         "Sequel::PoolTimeout" => :away
