@@ -18,7 +18,7 @@ module Benchmarks
   # Puma runs in this process and the clients in a forked one, which asks every entry in turns. The processor time of
   # a request is that of Puma's process.
   class Contest
-    # How an application is asked. `links` of a document contain the host, and are not compared.
+    # A request to an application. `links` of a document contain the host, and are not compared.
     Entry = Struct.new(:name, :app, :path, :headers) do
       def env
         @env ||= Rack::MockRequest.env_for(path, headers.to_h { |name, value| ["HTTP_#{name.upcase.tr("-", "_")}", value] })

@@ -401,7 +401,7 @@ struct link_range {
     long at, end;
 };
 
-/* Goes through the ids of a column "1,2,3": up to `at` they have been read. Whoever may have called Ruby says that the column has to be
+/* Goes through the ids of a column "1,2,3": up to `at` they have been read. A caller that may have called Ruby passes the column to be
  * read anew. */
 struct column_walk {
     size_t at;

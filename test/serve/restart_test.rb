@@ -10,7 +10,8 @@ module RestartContract
   JSON_API = "application/vnd.api+json"
   THREADS = 4
   TABLES = %w[entries copies].map { |name| "CREATE TABLE #{name} (id bigserial PRIMARY KEY, note text NOT NULL)" }.freeze
-  PHASE = 1.5 # seconds of load before, during and after the restart
+  ENOUGH = 100 # responses before the restart, and after it
+  PATIENCE = 60 # seconds
 
   def setup
     large_runs_only
@@ -57,17 +58,23 @@ module RestartContract
   end
 
   def load_on(url)
-    responses = Queue.new
+    responses = @responses = Queue.new
     stopping = false
     threads = Array.new(THREADS) do |number|
       Thread.new { responses << send_one(url, "#{number}-#{responses.size}-#{rand(1_000_000)}") until stopping }
     end
-    sleep PHASE
+    more(ENOUGH)
     yield
-    sleep PHASE
+    more(ENOUGH)
     stopping = true
     threads.each(&:join)
     Array.new(responses.size) { responses.pop }
+  end
+
+  # Waits for further responses.
+  def more(number)
+    wanted = @responses.size + number
+    Timeout.timeout(PATIENCE) { Thread.pass until @responses.size >= wanted }
   end
 
   def send_one(url, note)
@@ -83,7 +90,7 @@ module RestartContract
   def restart
     Process.kill(:INT, @server.pid)
     Process.wait(@server.pid)
-    sleep PHASE
+    more(THREADS * 4)
     @started = true
     control("start", "-w", "-l", File.join(@server.dir, "data", "restarted.log"), "-o", "-p #{@server.port} -h 127.0.0.1 -k #{@server.dir}")
   end

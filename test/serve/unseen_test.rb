@@ -3,7 +3,7 @@
 require "test_helper"
 require "serve/journal_requests"
 
-# What a viewer may not see is neither read nor changed at the URLs of relationships, and what is written once is not written again.
+# The URLs of relationships neither show nor change hidden resources, and a committed request is not performed again.
 module UnseenContract
   include JournalRequests
 

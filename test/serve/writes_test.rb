@@ -4,20 +4,15 @@ require "test_helper"
 require "rack"
 require "rack/lint"
 require "rack/mock_request"
-require "serve/journal"
+require "serve/journal_requests"
 require "support/conformance"
 
 # Creating, updating and deleting over HTTP, on real databases, between two layers of Rack::Lint.
 module WritesContract
   extend Castellan::Conformance::Covers
+  include JournalRequests
 
-  JSON_API = "application/vnd.api+json"
   WRITER = { writer: { data: { type: "writers", id: "2" } } }.freeze
-
-  def setup
-    journal.fill
-    @app = build
-  end
 
   # --- creating (JSON:API 1.1, "Creating Resources")
 
@@ -407,31 +402,8 @@ module WritesContract
   end
 
   def build(&block)
-    models = journal.models
-    Rack::Lint.new(Rack::Lint.new(Castellan.app do
-      authenticate { |env| env.fetch("HTTP_AUTHORIZATION", "0").to_i }
-      block ? instance_exec(models, &block) : %w[Post Writer Tag Comment].each { |name| resource models.const_get("#{name}Resource") }
-    end))
-  end
-
-  def request(method, path, input: nil, **headers)
-    env = Rack::MockRequest.env_for("/", method: method, **(input ? { input: input } : {}))
-    env.delete("CONTENT_TYPE")
-    path, query = path.split("?", 2)
-    env = env.merge(headers.transform_keys(&:to_s).compact, "PATH_INFO" => path, "QUERY_STRING" => query.to_s)
-    Rack::MockResponse[*@app.call(env)]
-  end
-
-  def get(path, **headers)
-    response = request("GET", path, **headers)
-    [response, response.body.empty? ? nil : JSON.parse(response.body)]
-  end
-
-  # Keywords are the data, or after the data the header fields.
-  def send_data(method, path, *data, **pairs)
-    data, headers = data.empty? ? [pairs, {}] : [data.first, pairs]
-    response = request(method, path, input: JSON.generate(data: data), "CONTENT_TYPE" => JSON_API, **headers)
-    [response, response.body.empty? ? nil : JSON.parse(response.body)]
+    block ||= ->(models) { %w[Post Writer Tag Comment].each { |name| resource models.const_get("#{name}Resource") } }
+    serve { |models| instance_exec(models, &block) }
   end
 
   def assert_refused(status, pointer, (response, document))
@@ -447,36 +419,4 @@ module WritesContract
   end
 end
 
-class WritesOnActiveRecordTest < Minitest::Test
-  include WritesContract
-
-  def journal = Journal.active_record(:sqlite)
-end
-
-class WritesOnActiveRecordAndPostgresTest < Minitest::Test
-  include WritesContract
-
-  def setup
-    needs :postgres
-    super
-  end
-
-  def journal = Journal.active_record(:postgres)
-end
-
-class WritesOnSequelTest < Minitest::Test
-  include WritesContract
-
-  def journal = Journal.sequel(:sqlite)
-end
-
-class WritesOnSequelAndPostgresTest < Minitest::Test
-  include WritesContract
-
-  def setup
-    needs :postgres
-    super
-  end
-
-  def journal = Journal.sequel(:postgres)
-end
+JournalRequests.on_every_database(WritesContract)

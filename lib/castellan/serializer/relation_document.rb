@@ -12,7 +12,7 @@ module Castellan
     #   document.to_json
     class RelationDocument
       ADVICE = "write `from:` for a column, `preloads:` for associations that a block reads"
-      # What a plan is compiled from, with members in the order of the options.
+      # The request that a plan is compiled from, with members in the order of the options.
       Shape = Struct.new(:include, :members, :format, :signature) do
         # @return [Shape] as the fields of a request
         def fields = self

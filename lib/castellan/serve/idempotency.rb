@@ -63,16 +63,16 @@ module Castellan
 
       def perform(name, lease)
         response = yield
-        done = response.first < 300
+        outcome = response.first < 300 ? :done : :refused
         response
       rescue Write::Transaction::Committed
-        done = nil # it is written, so the lease stays
+        outcome = :committed # it is written, so the lease stays
         raise
       ensure
-        if done
-          keep(name, lease, response)
-        elsif !$!.is_a?(Write::Transaction::Committed)
-          forget(name, lease)
+        case outcome
+        when :done then keep(name, lease, response)
+        when :committed then nil
+        else forget(name, lease)
         end
       end
 

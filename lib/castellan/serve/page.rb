@@ -153,7 +153,7 @@ module Castellan
         owner.relationships[owner.member_named(@rest.last)]&.definition
       end
 
-      # What is for some viewers only is not offered.
+      # Leaves out names of attributes that some viewers may not see.
       def offered(definition, names)
         names.reject { |name| definition.attributes[name.to_sym]&.condition&.by_viewer }
       end
@@ -167,9 +167,9 @@ module Castellan
       end
 
       def query(text)
-        Rack::Utils.parse_nested_query(text)
-      rescue StandardError
-        {}
+        Parameters.read(text)
+      rescue BadRequest
+        {} # the page shows the error document
       end
     end
   end

@@ -28,7 +28,7 @@ module Castellan
         identifiers = identifiers_of(relationship, data, pointer, mistakes)
         return unless mistakes.size == before
 
-        found = find(relationship, identifiers, mistakes)
+        found = find(identifiers, mistakes)
         relationship.to_many? ? found.uniq : found.first
       end
 
@@ -75,7 +75,7 @@ module Castellan
         refuse(mistakes, "#{pointer}/type", "must be #{types}, got #{ClientText.shown(data["type"]).inspect}", status: 422)
       end
 
-      def find(_relationship, identifiers, mistakes)
+      def find(identifiers, mistakes)
         stored = identifiers.reject { |_, _, key, _| key == :lid }.group_by(&:first)
         stored = stored.to_h { |definition, all| [definition, by_id(definition, all.map { |one| one[1] })] }
         identifiers.map do |definition, id, key, pointer|
