@@ -46,7 +46,7 @@ module Castellan
   end
 end
 
-require_relative "doctor/output"
+require_relative "doctor/standard_output"
 require_relative "doctor/progress"
 require_relative "doctor/application"
 require_relative "doctor/rack_request"

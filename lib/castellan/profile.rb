@@ -23,7 +23,7 @@ module Castellan
   # With `CASTELLAN=off` nothing is recorded.
   module Profile
     autoload :Authorization, "castellan/profile/authorization"
-    autoload :Body, "castellan/profile/body"
+    autoload :BodyProxy, "castellan/profile/body_proxy"
     autoload :Depth, "castellan/profile/depth"
     autoload :Exchange, "castellan/profile/exchange"
     autoload :MemoryDepth, "castellan/profile/memory_depth"
@@ -38,7 +38,7 @@ module Castellan
     autoload :Session, "castellan/profile/session"
     autoload :Speedscope, "castellan/profile/speedscope"
     autoload :StackprofDepth, "castellan/profile/stackprof_depth"
-    autoload :Text, "castellan/profile/text"
+    autoload :TextReport, "castellan/profile/text_report"
     autoload :Token, "castellan/profile/token"
     autoload :Traffic, "castellan/profile/traffic"
     autoload :ViewEvents, "castellan/profile/view_events"
@@ -70,5 +70,5 @@ module Castellan
 end
 
 require_relative "profile/result"
-require_relative "profile/summary"
+require_relative "profile/result_summary"
 require_relative "profile/results"

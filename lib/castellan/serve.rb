@@ -25,7 +25,7 @@ module Castellan
     autoload :Health, "castellan/serve/health"
     autoload :Idempotency, "castellan/serve/idempotency"
     autoload :OpenApi, "castellan/serve/open_api"
-    autoload :Page, "castellan/serve/page"
+    autoload :DocumentPage, "castellan/serve/document_page"
     autoload :Pages, "castellan/serve/pages"
     autoload :Schemas, "castellan/serve/schemas"
     autoload :Tracing, "castellan/serve/tracing"

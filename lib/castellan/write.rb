@@ -44,7 +44,7 @@ end
 
 require_relative "write/body"
 require_relative "write/attribute_type"
-require_relative "write/linkage"
+require_relative "write/linked_records"
 require_relative "write/resource_object"
 require_relative "write/database_error"
 require_relative "write/not_saved"

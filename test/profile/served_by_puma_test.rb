@@ -46,7 +46,7 @@ class ProfileServedByPumaTest < Minitest::Test
 
   def results = Castellan::Profile::Results.new(Castellan::Store::DirectoryStore.new(File.join(@directory, "profiles")))
 
-  # @return [Array<Castellan::Profile::Summary>] once there are as many: a server closes a body when the client has it
+  # @return [Array<Castellan::Profile::ResultSummary>] once there are as many: a server closes a body when the client has it
   def latest(count)
     deadline = Castellan::Clock.monotonic_ns + 20_000_000_000
     until (found = results.latest(limit: 100)).size >= count

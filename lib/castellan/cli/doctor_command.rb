@@ -102,7 +102,7 @@ module Castellan
       end
 
       def examine(file, requests)
-        @output = Doctor::Output.new(@out)
+        @output = Doctor::StandardOutput.new(@out)
         booting = Doctor::Progress.during(@err) do |progress|
           progress.step = "booting the application"
           [Doctor::Application.boot(file, environment: @options[:environment]), Doctor::Safety.engage]

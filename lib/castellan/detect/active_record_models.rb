@@ -4,7 +4,7 @@ module Castellan
   module Detect
     # Reads associations of ActiveRecord models by public reflection and writes code for them.
     #
-    #   ActiveRecordModels.link(User, :roles)        # => a {Link}
+    #   ActiveRecordModels.link(User, :roles)        # => a {ModelAssociation}
     #   ActiveRecordModels.preload(employee: {})     # => "preload(:employee)"
     module ActiveRecordModels
       # The name of the join model that ActiveRecord generates for has_and_belongs_to_many.
@@ -27,13 +27,13 @@ module Castellan
           end
         end
 
-        # @return [Link, nil]
+        # @return [ModelAssociation, nil]
         def link(owner, name)
           reflection = owner.reflect_on_association(name)
           reflection && make(owner, reflection)
         end
 
-        # @return [Array<Link>] all associations except polymorphic ones
+        # @return [Array<ModelAssociation>] all associations except polymorphic ones
         def links(owner)
           owner.reflect_on_all_associations.filter_map { |reflection| make(owner, reflection) unless reflection.polymorphic? }
         end
@@ -124,13 +124,14 @@ module Castellan
         end
 
         def make(owner, reflection)
-          return Link.new(name: reflection.name, model: owner, declared: reflection.active_record, to: :one) if reflection.polymorphic?
+          common = { name: reflection.name, model: owner, declared: reflection.active_record }
+          return ModelAssociation.new(**common, to: :one) if reflection.polymorphic?
 
           root = reflection
           root = root.through_reflection while root.through_reflection?
-          Link.new(name: reflection.name, model: owner, declared: reflection.active_record, target: reflection.klass,
-                   table: last_part(reflection.klass.table_name), keys: keys_of(root), type: root.type,
-                   to: reflection.collection? ? :many : :one, foreign: !root.belongs_to?, through: through(reflection, root))
+          ModelAssociation.new(**common, target: reflection.klass, table: last_part(reflection.klass.table_name),
+                                         keys: keys_of(root), type: root.type, to: reflection.collection? ? :many : :one,
+                                         foreign: !root.belongs_to?, through: through(reflection, root))
         rescue NameError, ArgumentError, ActiveRecord::ActiveRecordError
           nil # the class of the association does not exist
         end

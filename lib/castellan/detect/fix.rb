@@ -34,7 +34,7 @@ module Castellan
         freeze
       end
 
-      # @param rivals [Array<Link>] other associations that would send the same statement
+      # @param rivals [Array<ModelAssociation>] other associations that would send the same statement
       # @return [Fix]
       def ambiguous(rivals)
         return self if rivals.empty?

@@ -7,7 +7,7 @@ module Castellan
     #
     #   links = Links.new(tally)
     #   links.walk?(group)   # => true if the group's association was loaded as declared
-    #   links.of(group)      # => a {Link}, or nil
+    #   links.of(group)      # => a {ModelAssociation}, or nil
     #
     # Considers only models that were part of the work: loaded, or reached by an association. Of
     # several candidates it prefers the one that the source line names, then the one whose scope covers the
@@ -25,15 +25,15 @@ module Castellan
         link ? link.target.nil? || group.shape.tables.intersect?([link.table, link.through]) : false
       end
 
-      # @return [Link, nil] the group's association
+      # @return [ModelAssociation, nil] the group's association
       def of(group)
         return (witnessed(group) if walk?(group)) if group.association
 
         fitting(group).min_by { |link| rank(link, group) }
       end
 
-      # @param link [Link] the group's association
-      # @return [Array<Link>] other associations of the same model that fit equally well; empty for an
+      # @param link [ModelAssociation] the group's association
+      # @return [Array<ModelAssociation>] other associations of the same model that fit equally well; empty for an
       #   observed association
       def rivals(group, link)
         return [] if group.association || link.nil?

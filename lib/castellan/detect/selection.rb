@@ -16,7 +16,7 @@ module Castellan
       private_constant :EQUATION
 
       class << self
-        # @param link [Link]
+        # @param link [ModelAssociation]
         # @return [Selection, nil] the selection of the association as declared
         def declared(link) = read(link) { Detect.models(link.model).relation(link) }
 
@@ -54,7 +54,7 @@ module Castellan
       attr_reader :tables, :conditions, :order
 
       # @param shape [Shape]
-      # @param link [Link, nil] the association whose key is ignored
+      # @param link [ModelAssociation, nil] the association whose key is ignored
       # @param without [Array<String>] further ignored columns
       def initialize(shape, link = nil, without: [])
         @tables = shape.tables.sort

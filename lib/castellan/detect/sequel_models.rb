@@ -4,7 +4,7 @@ module Castellan
   module Detect
     # Reads associations of Sequel models and writes code for them, see {ActiveRecordModels}.
     #
-    #   SequelModels.link(User, :roles)      # => a {Link}
+    #   SequelModels.link(User, :roles)      # => a {ModelAssociation}
     #   SequelModels.preload(employee: {})   # => "eager(:employee)"
     module SequelModels
       class << self
@@ -84,10 +84,10 @@ module Castellan
 
         def make(owner, reflection)
           join = reflection[:join_table]
-          Link.new(name: reflection[:name], model: owner, declared: reflection[:model], target: reflection.associated_class,
-                   table: table_of(reflection.associated_class), keys: keys_of(reflection),
-                   to: reflection.returns_array? ? :many : :one, foreign: reflection[:type] != :many_to_one,
-                   through: (last_part(join) if join))
+          target = reflection.associated_class
+          ModelAssociation.new(name: reflection[:name], model: owner, declared: reflection[:model], target: target,
+                               table: table_of(target), keys: keys_of(reflection), to: reflection.returns_array? ? :many : :one,
+                               foreign: reflection[:type] != :many_to_one, through: (last_part(join) if join))
         rescue NameError, Sequel::Error
           nil # the class of the association does not exist
         end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require_relative "source/node"
+require_relative "source/syntax_node"
 
 module Castellan
   module Detect
@@ -8,7 +8,7 @@ module Castellan
     #
     #   line = Source.at(site)   # user.tokens.where(on_behalf: false).last
     #   line.calls.map(&:name)   # => [:user, :tokens, :where, :last]
-    #   line.steps(:tokens)      # => [where(on_behalf: false), last], each a {Node}
+    #   line.steps(:tokens)      # => [where(on_behalf: false), last], each a {SyntaxNode}
     #   line.value("on_behalf")  # => the node of false
     #
     # Parses the file with Prism, or with Ripper on Rubies without Prism. An unreadable or invalid file has no
@@ -30,7 +30,7 @@ module Castellan
           site ? new(read(File.expand_path(CallSite.path(site), CallSite.root)), CallSite.line(site)) : new(nil, 0)
         end
 
-        # @return [Module] with `parse(text) → Node`
+        # @return [Module] with `parse(text) → SyntaxNode`
         def parser
           @parser ||= begin
             require "prism"
@@ -56,7 +56,7 @@ module Castellan
         end
       end
 
-      # @param call [Node]
+      # @param call [SyntaxNode]
       # @return [Boolean] whether the call takes several records, or one other than the first or last
       def self.limit?(call)
         return true if OTHER_ONES.include?(call.name)
@@ -65,7 +65,7 @@ module Castellan
           call.arguments.map(&:text) != ["1"]
       end
 
-      # @param tree [Node, nil] the parsed file
+      # @param tree [SyntaxNode, nil] the parsed file
       # @param line [Integer]
       def initialize(tree, line)
         @tree = tree
@@ -73,7 +73,7 @@ module Castellan
       end
 
       # The calls named at the line, with receivers and arguments, which may be on other lines.
-      # @return [Array<Node>] in the order of the source
+      # @return [Array<SyntaxNode>] in the order of the source
       def calls
         @calls ||= reached.select(&:call?)
       end
@@ -83,7 +83,7 @@ module Castellan
 
       # The calls chained to an association.
       # @param names [Array<Symbol>] the association, or a dataset
-      # @return [Array<Array<Node>>] for each mention, the calls that follow, the innermost first
+      # @return [Array<Array<SyntaxNode>>] for each mention, the calls that follow, the innermost first
       def steps(*names)
         calls.select { |call| names.include?(call.name) }.map { |call| following(call) }
       end
@@ -92,7 +92,7 @@ module Castellan
       def constants = @constants ||= reached.select { |node| node.kind == :constant }.map(&:text)
 
       # @param column [String]
-      # @return [Node, nil] the value given for the column: `where(column: value)`
+      # @return [SyntaxNode, nil] the value given for the column: `where(column: value)`
       def value(column) = reached.find { |node| node.kind == :pair && node.name.to_s == column }&.children&.first
 
       # @return [Boolean] whether the line is part of an `or` or `and`, so that not all calls run: `a.first ||

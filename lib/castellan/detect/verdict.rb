@@ -33,7 +33,7 @@ module Castellan
       def repetitions
         @parents = Parents.new(@tally)
         @links = Links.new(@tally)
-        @batches = Batches.new(@tally, @links)
+        @batches = BatchReads.new(@tally, @links)
         cases = loops(first_pages(suspects.filter_map { |group| judge(group) }))
         cases += cached_repeats(cases.map(&:group))
         fixes = Fixes.new(cases)

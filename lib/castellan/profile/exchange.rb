@@ -103,7 +103,7 @@ module Castellan
       # An Array stays an Array: some servers check the body's class.
       def followed(body)
         @file = body.to_path if body.respond_to?(:to_path)
-        return Body.new(body, self) unless body.instance_of?(Array)
+        return BodyProxy.new(body, self) unless body.instance_of?(Array)
 
         body.each { |chunk| sent(chunk) }
         sent_all

@@ -188,7 +188,7 @@ module Castellan
 end
 
 require_relative "page/markup"
-require_relative "page/template"
+require_relative "page/html_template"
 require_relative "page/policy"
 require_relative "page/assets"
 require_relative "page/parts"

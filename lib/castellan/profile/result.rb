@@ -92,7 +92,7 @@ module Castellan
       def to_stored = { **to_h, queries: QueryTable.pack(queries) }
 
       # @return [String] for a terminal
-      def to_text = Text.new(self).to_s
+      def to_text = TextReport.new(self).to_s
 
       # @return [String] JSON
       def to_json(*arguments) = to_h.to_json(*arguments)
@@ -114,8 +114,8 @@ module Castellan
                            notes: [*notes, "it was too large for the store: the flame graph and all but #{LIGHT} queries are left out"])
       end
 
-      # @return [Summary] row for the list of profiles
-      def summary = Summary.of(self)
+      # @return [ResultSummary] row for the list of profiles
+      def summary = ResultSummary.of(self)
 
       def inspect = "#<#{self.class} #{id} #{endpoint} #{status} #{(duration_ns / 1e6).round(1)} ms>"
     end

@@ -8,7 +8,7 @@ module Castellan
     #
     #   results = Results.new(Store::MemoryStore.new(max_bytesize: 64_000_000), ttl: 86_400)
     #   results.add(result)           # => true if it was stored
-    #   results.latest(limit: 20)     # => [Summary], newest first
+    #   results.latest(limit: 20)     # => [ResultSummary], newest first
     #   results.find(id)              # => Result or nil
     #
     # A result and its summary are two entries, numbered by a counter, so the store's own limits of bytes and
@@ -54,7 +54,7 @@ module Castellan
       # @param after [Integer, nil] only summaries with a greater number
       # @param endpoint [String, nil] as in {Result#endpoint}
       # @param status [Integer, String, nil] 404, "4xx", or "none" for requests without a response
-      # @return [Array<Summary>] newest first, from the last MOST_LOOKED_AT results
+      # @return [Array<ResultSummary>] newest first, from the last MOST_LOOKED_AT results
       def latest(limit: 50, after: nil, endpoint: nil, status: nil)
         rescuing([]) do
           found = summaries(after.to_i).select { |one| (endpoint.nil? || one.endpoint == endpoint) && status?(one, status) }
@@ -88,7 +88,7 @@ module Castellan
       end
 
       def summary(bytes, number)
-        readable(bytes) { |hash| Summary.new(**hash.transform_keys(&:to_sym).slice(*Summary.members), number: number) }
+        readable(bytes) { |hash| ResultSummary.new(**hash.transform_keys(&:to_sym).slice(*ResultSummary.members), number: number) }
       end
 
       # Entries of another version of this gem, or overwritten ones, count as absent.

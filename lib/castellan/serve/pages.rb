@@ -31,7 +31,7 @@ module Castellan
         @negotiation = HTTP::Negotiation.new(types: [HTTP::Negotiation::JSON_API, HTML])
         @headers = { "content-type" => "text/html; charset=utf-8", "x-content-type-options" => "nosniff",
                      "referrer-policy" => "same-origin",
-                     "content-security-policy" => format(POLICY, Digest::SHA256.base64digest(Page::STYLE)) }.freeze
+                     "content-security-policy" => format(POLICY, Digest::SHA256.base64digest(DocumentPage::STYLE)) }.freeze
         freeze
       end
 
@@ -58,7 +58,7 @@ module Castellan
         status, headers, body = response = yield(asked)
         return response unless headers["content-type"]&.start_with?(HTTP::Negotiation::JSON_API) # a profile may follow
 
-        page = Page.new(@title, document(body), status, asked, app, prefix).to_html
+        page = DocumentPage.new(@title, document(body), status, asked, app, prefix).to_html
         kept = headers.slice("www-authenticate", "retry-after", "cache-control", "allow")
         [status, { **kept, **@headers, "vary" => "accept, authorization", "content-length" => page.bytesize.to_s }, [page]]
       end

@@ -12,7 +12,7 @@ module Castellan
     class ResourceObject
       # @param definition [Resource::Definition]
       # @param action [Symbol] :create or :update
-      # @param linkage [Linkage]
+      # @param linkage [LinkedRecords]
       # @param models [ActiveRecordModels, SequelModels]
       def initialize(definition, action, viewer:, linkage:, models:)
         @definition = definition

@@ -26,7 +26,7 @@ module Castellan
         @local = local
         @models = Models.for(definition.model)
         @scopes = Rows::ViewerScopes.new(viewer)
-        @linkage = Linkage.new(@scopes, local)
+        @linkage = LinkedRecords.new(@scopes, local)
       end
 
       # @param data [Object] a parsed resource object

@@ -134,7 +134,7 @@ class ProfilePageValuesTest < Minitest::Test
     assert_equal "&lt;b&gt;&#39;&quot;&amp;", Page::Markup.of("<b>'\"&")
     assert_equal "<b>", Page::Markup.of(Page::Markup.new("<b>"))
     assert_equal "\uFFFDa\uFFFD", Page::Markup.of("\x00a\xFF".b)
-    assert_equal "<p>&lt;i&gt;</p>", Page::Template.new("<p><%= '<i>' %></p>").result
+    assert_equal "<p>&lt;i&gt;</p>", Page::HtmlTemplate.new("<p><%= '<i>' %></p>").result
   end
 
   private

@@ -18,7 +18,7 @@ module Castellan
         private_constant :CONDITIONS, :ORDERS, :FINDERS, :BATCHES, :KEYWORDS
 
         # @param source [Source]
-        # @param link [Link]
+        # @param link [ModelAssociation]
         # @param statement [Selection] what the statement selects
         # @return [Chain, nil] of several at the line the one with the statement's conditions; nil if the line does
         #   not name the association
@@ -27,9 +27,9 @@ module Castellan
           chains.find { |chain| Selection.scoped(link, chain.code)&.same?(statement, ordered: false) } || chains.first
         end
 
-        # @return [Array<Source::Node>]
+        # @return [Array<Source::SyntaxNode>]
         attr_reader :steps
-        # @return [Source::Node, nil] the first call after those that filter and sort
+        # @return [Source::SyntaxNode, nil] the first call after those that filter and sort
         attr_reader :finder
 
         def initialize(steps, link)

@@ -5,7 +5,7 @@ module Castellan
     class Source
       # Parses Ruby source with Prism.
       #
-      #   PrismParser.parse("user.tokens.last")   # => a {Node}
+      #   PrismParser.parse("user.tokens.last")   # => a {SyntaxNode}
       module PrismParser
         LITERALS = [Prism::IntegerNode, Prism::FloatNode, Prism::StringNode, Prism::SymbolNode, Prism::TrueNode, Prism::FalseNode,
                     Prism::NilNode].freeze
@@ -14,7 +14,7 @@ module Castellan
         module_function
 
         # @param text [String]
-        # @return [Node] the parts that Prism could parse
+        # @return [SyntaxNode] the parts that Prism could parse
         def parse(text) = node(Prism.parse(text).value).number
 
         def node(prism)
@@ -61,7 +61,7 @@ module Castellan
         def nodes(all) = all.map { |one| node(one) }
 
         def make(kind, prism, line: prism.location.start_line, **more)
-          Node.new(kind, line: line, last_line: prism.location.end_line, text: prism.slice.gsub(/\s*\n\s*/, " "), **more)
+          SyntaxNode.new(kind, line: line, last_line: prism.location.end_line, text: prism.slice.gsub(/\s*\n\s*/, " "), **more)
         end
         private_class_method :node, :call, :arguments, :pair, :other, :nodes, :make
       end

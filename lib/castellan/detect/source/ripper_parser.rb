@@ -8,7 +8,7 @@ module Castellan
       # Parses Ruby source with Ripper, on Rubies without Prism. Blocks and computed values have the text "…",
       # so that no fix repeats them.
       #
-      #   RipperParser.parse("user.tokens.last")   # => a {Node}
+      #   RipperParser.parse("user.tokens.last")   # => a {SyntaxNode}
       module RipperParser
         CALLS = %i[call command command_call fcall vcall method_add_arg method_add_block].freeze
         OR = %i[|| && or and].freeze
@@ -17,7 +17,7 @@ module Castellan
         module_function
 
         # @param text [String]
-        # @return [Node] the parsed source; an empty node after a syntax error
+        # @return [SyntaxNode] the parsed source; an empty node after a syntax error
         def parse(text) = node(Ripper.sexp(text) || []).number
 
         def node(sexp)
@@ -39,7 +39,7 @@ module Castellan
           end
         end
 
-        # @return [Node] the node of a call in any notation
+        # @return [SyntaxNode] the node of a call in any notation
         def call(sexp)
           receiver, name, arguments, block = parts(sexp)
           return other(sexp) unless name.is_a?(Array)
@@ -108,7 +108,7 @@ module Castellan
         def make(kind, sexp, line: nil, **more)
           lines = tokens(sexp).map { |token| token[2][0] }
           line ||= lines.min || 0
-          Node.new(kind, line: line, last_line: lines.max || line, **more)
+          SyntaxNode.new(kind, line: line, last_line: lines.max || line, **more)
         end
 
         # @return [Array<Array>] `[:@ident, "name", [line, column]]`

@@ -17,7 +17,7 @@ module Castellan
         # Row of the table of endpoints.
         Endpoint = Struct.new(:name, :requests, :median_ns, :queries, :findings)
 
-        # @param summaries [Array<Summary>] newest first
+        # @param summaries [Array<ResultSummary>] newest first
         # @param endpoints [Array<String>] choices of the filter
         # @param filter [Hash] `endpoint` and `status` of the query string, or nil
         # @param limit [Integer] maximal number of listed requests

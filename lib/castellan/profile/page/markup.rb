@@ -5,7 +5,7 @@ require "erb"
 module Castellan
   module Profile
     class Page
-      # Marks a String as HTML. {Template} escapes all other values.
+      # Marks a String as HTML. {HtmlTemplate} escapes all other values.
       #
       #   Markup.of("a < b")              # => "a &lt; b"
       #   Markup.of(Markup.new("<b>"))    # => "<b>"

@@ -18,7 +18,7 @@ module Castellan
 
         # @param result [Result]
         # @param origin [String] scheme and host of the application
-        # @param others [Array<Summary>] recent requests, for "Compare with"
+        # @param others [Array<ResultSummary>] recent requests, for "Compare with"
         # @param shared [Boolean] whether signed links are available
         def initialize(result, origin:, others: [], shared: false, **options)
           super(**options)

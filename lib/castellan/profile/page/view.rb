@@ -7,7 +7,7 @@ module Castellan
     class Page
       # Base class of the views: templates, layout, links and small drawings.
       #
-      # {Template} escapes inserted values; create HTML only with templates or {#tag}.
+      # {HtmlTemplate} escapes inserted values; create HTML only with templates or {#tag}.
       #
       #   class HelloView < View
       #     template "hello"          # hello.html.erb, as the method `hello`
@@ -22,7 +22,7 @@ module Castellan
         def self.template(*names, takes: "")
           names.each do |name|
             path = File.join(__dir__, "#{name}.html.erb")
-            source = Template.new(File.read(path, encoding: "UTF-8")).src
+            source = HtmlTemplate.new(File.read(path, encoding: "UTF-8")).src
             # ERB#def_method would not resolve the view's constants.
             class_eval("def #{name}_source(#{takes})\n#{source}\nend", path, -1) # rubocop:disable Style/EvalWithLocation
             define_method(name) { |*arguments| Markup.new(send("#{name}_source", *arguments)) }
@@ -57,8 +57,8 @@ module Castellan
         # Requests of another endpoint or status do other work, so they are not proposed for comparison.
         def comparable?(one, other) = one.endpoint == other.endpoint && one.status == other.status
 
-        # @param earlier [Array<Summary>] newest first
-        # @return [Summary, nil] the latest with the same endpoint and status, preferably the same depth
+        # @param earlier [Array<ResultSummary>] newest first
+        # @return [ResultSummary, nil] the latest with the same endpoint and status, preferably the same depth
         def previous(one, earlier)
           alike = earlier.select { |other| comparable?(one, other) }
           alike.find { |other| other.depth == one.depth } || alike.first

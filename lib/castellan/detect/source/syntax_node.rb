@@ -14,10 +14,10 @@ module Castellan
       # `kind` is one of :call, :constant, :literal, :pair, :list, :hash, :local, :block, :def, :or,
       # :other. `line` is the line of a call's name, or the first line of other nodes. `text` is the source,
       # or "…" if the parser omits it.
-      class Node
+      class SyntaxNode
         attr_reader :kind, :name, :receiver, :arguments, :block, :line, :last_line, :text, :children
         # @!attribute parent
-        #   @return [Node, nil]
+        #   @return [SyntaxNode, nil]
         # @!attribute order
         #   @return [Integer] the index among all nodes of the file, in the order of the source
         attr_accessor :parent, :order
@@ -35,14 +35,14 @@ module Castellan
           parts.each { |part| part.parent = self }
         end
 
-        # @return [Node] itself, after it numbered all nodes below
+        # @return [SyntaxNode] itself, after it numbered all nodes below
         def number
           each.with_index { |node, order| node.order = order }
           self
         end
 
         # A receiver comes before the call.
-        # @return [Enumerator<Node>] this node and all nodes below
+        # @return [Enumerator<SyntaxNode>] this node and all nodes below
         def each(&block)
           return enum_for(:each) unless block
 
@@ -51,15 +51,15 @@ module Castellan
           (parts - [receiver]).each { |part| part.each(&block) }
         end
 
-        # @return [Array<Node>] the direct children
+        # @return [Array<SyntaxNode>] the direct children
         def parts = [receiver, *arguments, block, *children].compact
 
         def call? = kind == :call
 
-        # @return [Array<Node>] the calls from the first receiver to this one
+        # @return [Array<SyntaxNode>] the calls from the first receiver to this one
         def chain = call? ? [*receiver&.chain, self] : []
 
-        # @return [Array<Node>] nearest first
+        # @return [Array<SyntaxNode>] nearest first
         def ancestors = parent ? [parent, *parent.ancestors] : []
 
         # @return [Boolean] whether the value is the same on each evaluation

@@ -6,14 +6,14 @@ require "rack/utils"
 module Castellan
   module Serve
     # One document as HTML; see {Pages}. Every value is escaped by the template.
-    class Page
+    class DocumentPage
       STYLE = File.read(File.join(__dir__, "page.css")).freeze
       # More identifiers of one relationship are counted.
       MOST = 10
       LONGEST = 400 # characters of a value
       private_constant :MOST, :LONGEST
 
-      Profile::Page::Template.new(File.read(File.join(__dir__, "page.html.erb"))).def_method(self, "html", "page.html.erb")
+      Profile::Page::HtmlTemplate.new(File.read(File.join(__dir__, "page.html.erb"))).def_method(self, "html", "page.html.erb")
 
       # @param document [Hash] parsed
       # @param status [Integer]

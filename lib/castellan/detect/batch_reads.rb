@@ -5,10 +5,10 @@ module Castellan
     # Recognizes batch reads of a large set and the preloads of each batch, so that they are not reported as
     # N+1.
     #
-    #   batches = Batches.new(tally, links)
+    #   batches = BatchReads.new(tally, links)
     #   batches.piece?(group)     # => true for find_each, in_batches, slices of ids, and for their preloads
     #   batches.first?(group)     # => true for the first page of a set that is read twice
-    class Batches
+    class BatchReads
       # @param tally [Tally]
       # @param links [Links]
       def initialize(tally, links)

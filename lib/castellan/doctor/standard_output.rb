@@ -6,13 +6,13 @@ module Castellan
   module Doctor
     # Separates the doctor's output from the application's, which may log to standard output.
     #
-    #   output = Output.new($stdout)   # from here on standard output goes to a temporary file
+    #   output = StandardOutput.new($stdout)   # from here on standard output goes to a temporary file
     #   output.puts "a report"         # to the original standard output
     #   output.last_lines              # => the last lines that the application printed
     #   output.close                   # restores standard output
     #
     # Redirects nothing for an output that is not the process' standard output.
-    class Output
+    class StandardOutput
       LINES = 12
       private_constant :LINES
 

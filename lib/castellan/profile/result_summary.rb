@@ -8,10 +8,10 @@ module Castellan
     #
     # `number` counts the stored results, nil before the result is stored. `queries` and `findings` are
     # counts.
-    Summary = Struct.new(:number, :id, :at, :method, :path, :query, :endpoint, :status, :duration_ns, :sql_ns, :queries, :findings,
-                         :objects, :response_bytes, :depth, :exception, keyword_init: true) do
+    ResultSummary = Struct.new(:number, :id, :at, :method, :path, :query, :endpoint, :status, :duration_ns, :sql_ns, :queries, :findings,
+                               :objects, :response_bytes, :depth, :exception, keyword_init: true) do
       # @param result [Result]
-      # @return [Summary]
+      # @return [ResultSummary]
       def self.of(result)
         same = %i[id at method path query endpoint status duration_ns response_bytes depth exception]
         new(**same.to_h { |name| [name, result.public_send(name)] },

@@ -4,9 +4,9 @@ module Castellan
   module Write
     # Finds the records that resource linkage names. A record that the viewer may not see does not exist.
     #
-    #   linkage = Linkage.new(scopes, local)
+    #   linkage = LinkedRecords.new(scopes, local)
     #   linkage.records(relationship, [{ "type" => "tags", "id" => "1" }], "/data", mistakes)   # => [#<Tag id: 1>]
-    class Linkage
+    class LinkedRecords
       # More identifiers in one relationship are refused.
       MOST = 1_000
 

@@ -4,7 +4,8 @@ module Castellan
   module Detect
     # Describes an association of ActiveRecord or Sequel. Frozen.
     #
-    #   Link.new(name: :roles, model: User, target: Role, table: "roles", key: "user_id", to: :many, through: "assignments")
+    #   ModelAssociation.new(name: :roles, model: User, target: Role, table: "roles", key: "user_id", to: :many,
+    #                        through: "assignments")
     #
     # - `key`: the column that a query for one owner's records compares, in the target's table or in the
     #   `through` table; `keys` are all columns of a composite key.
@@ -12,7 +13,8 @@ module Castellan
     # - `type`: the column with the class name of a polymorphic owner.
     # - `declared`: the class whose source declares the association; for a subclass it is the superclass.
     # - `foreign`: whether the other table holds the key; false for belongs_to.
-    Link = Struct.new(:name, :model, :declared, :target, :table, :key, :keys, :to, :through, :foreign, :type, keyword_init: true) do
+    ModelAssociation = Struct.new(:name, :model, :declared, :target, :table, :key, :keys, :to, :through, :foreign, :type,
+                                  keyword_init: true) do
       def initialize(key: nil, keys: [key].compact, **rest)
         super(key: key || keys.first, keys: keys, **rest)
         freeze

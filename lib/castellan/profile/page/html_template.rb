@@ -7,10 +7,10 @@ module Castellan
     class Page
       # ERB template that escapes every inserted value except {Markup}.
       #
-      #   Template.new("<p><%= 'a < b' %></p>").result # => "<p>a &lt; b</p>"
+      #   HtmlTemplate.new("<p><%= 'a < b' %></p>").result # => "<p>a &lt; b</p>"
       #
       # {View.template} compiles it to a method when the class is loaded.
-      class Template < ERB
+      class HtmlTemplate < ERB
         # @param source [String]
         def initialize(source)
           super(source, trim_mode: "-")

@@ -6,10 +6,10 @@ module Castellan
   module Profile
     # Wraps the body of a profiled response: records the work done while it is sent, and counts its bytes.
     #
-    #   Body.new(body, exchange)   # responds to each, call, to_ary and to_path if the body does
+    #   BodyProxy.new(body, exchange)   # responds to each, call, to_ary and to_path if the body does
     #
     # Chunks are yielded unchanged.
-    class Body < SimpleDelegator
+    class BodyProxy < SimpleDelegator
       ASKED = %i[each call to_ary to_path].freeze
       private_constant :ASKED
 

@@ -4,8 +4,8 @@ module Castellan
   module Profile
     # Formats a result for a terminal: time by part, queries grouped by shape, findings with fixes, memory.
     #
-    #   puts Text.new(result).to_s
-    class Text
+    #   puts TextReport.new(result).to_s
+    class TextReport
       MOST = 10 # of each list
 
       # @param result [Result]
