@@ -5,10 +5,10 @@ require_relative "errors"
 require_relative "document"
 require_relative "serializer/errors"
 require_relative "serializer/member"
-require_relative "serializer/relationship"
+require_relative "serializer/declared_relationship"
 require_relative "serializer/class_methods"
-require_relative "serializer/options"
-require_relative "serializer/resource_object"
+require_relative "serializer/document_options"
+require_relative "serializer/record_objects"
 require_relative "serializer/record_cache"
 require_relative "serializer/json_text"
 
@@ -38,7 +38,7 @@ module Castellan
     autoload :Instrumentation, "castellan/serializer/instrumentation"
     autoload :RelationDocument, "castellan/serializer/relation_document"
     autoload :Translation, "castellan/serializer/translation"
-    autoload :Writing, "castellan/serializer/writing"
+    autoload :RecordDocument, "castellan/serializer/record_document"
 
     # Extends a module that includes {Serializer}, so that classes including that module become serializers.
     module Passed
@@ -110,7 +110,7 @@ module Castellan
     def initialize(resource, options = {})
       self.class.record_type!
       @resource = resource
-      @castellan = Writing.new(self, resource, Options.new(self.class, options || {}))
+      @castellan = RecordDocument.new(self, resource, DocumentOptions.new(self.class, options || {}))
     end
 
     # @return [Hash] with Symbol keys and Ruby values

@@ -54,18 +54,18 @@ class SerializerTest < Minitest::Test
   end
 
   def test_overriding_an_internal_of_jsonapi_serializer_raises
-    error = assert_raises(Castellan::ConfigurationError) { define { define_singleton_method(:record_hash) { |*| {} } } }
+    error = assert_raises(Castellan::ConfigurationError) { define { define_singleton_method(:record_hash) { |*| {} } }.new(ada) }
     assert_includes error.message, "UserSerializer defines record_hash, which jsonapi-serializer calls and Castellan does not"
   end
 
   def test_overriding_an_internal_of_jsonapi_serializer_in_a_module_raises
     helper = Module.new { def attributes_hash(*) = {} }
-    error = assert_raises(Castellan::ConfigurationError) { define { extend helper } }
+    error = assert_raises(Castellan::ConfigurationError) { define { extend helper }.new(ada) }
     assert_includes error.message, "UserSerializer defines attributes_hash"
   end
 
   def test_overriding_process_options_raises
-    error = assert_raises(Castellan::ConfigurationError) { define { define_method(:process_options) { |options| options } } }
+    error = assert_raises(Castellan::ConfigurationError) { define { define_method(:process_options) { |options| options } }.new(ada) }
     assert_includes error.message, "UserSerializer defines process_options"
   end
 

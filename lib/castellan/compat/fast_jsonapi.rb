@@ -21,7 +21,7 @@ Castellan::Compat.claim("FastJsonapi::ObjectSerializer", "fast_jsonapi", nil) un
 module FastJsonapi
   MandatoryField = Castellan::Serializer::MandatoryField
   # What `relationships_to_serialize`, `attributes_to_serialize` and `data_links` hold, for who asks for their classes.
-  Relationship = Castellan::Serializer::Relationship
+  Relationship = Castellan::Serializer::DeclaredRelationship
   Scalar = Attribute = Link = Castellan::Serializer::Member
 
   # {Castellan::Serializer}, with the method that fast_jsonapi has besides.

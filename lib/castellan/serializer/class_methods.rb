@@ -21,8 +21,7 @@ module Castellan
       private_constant :INHERITED, :UNUSED
 
       # @return [Hash{Symbol => Member}, nil] by key
-      # @return [Hash{Symbol => Relationship}, nil] by name
-      # @return [Symbol, nil] the type
+      # @return [Hash{Symbol => DeclaredRelationship}, nil] by name
       # @return [Symbol, Proc, nil] what returns the id
       # @return [Boolean, nil] see {#together}
       attr_accessor :record_type, *INHERITED
@@ -37,35 +36,20 @@ module Castellan
         type ? subclass.set_type(type) : subclass.record_type = record_type
       end
 
-      # @api private
-      # @raise [ConfigurationError] for a class method that jsonapi-serializer calls and Castellan does not
-      def singleton_method_added(name)
-        super
-        castellan_refuse([name] & UNUSED)
-      end
-
-      # Checks the methods of a module, because a concern's `class_methods` are extended.
-      # @api private
-      # @raise [ConfigurationError]
-      def extend(*modules)
-        super.tap { castellan_refuse((modules - [ClassMethods]).flat_map(&:instance_methods) & UNUSED) }
-      end
-
-      # @api private
-      # @raise [ConfigurationError] for the method by which jsonapi-serializer reads its options
-      def method_added(name)
-        super
-        castellan_refuse([name] & [:process_options])
-      end
-
       # @return [Symbol, nil] :movie for MovieSerializer
       def reflected_record_type
         Inflector.underscore(name.split("::").last.delete_suffix("Serializer")).to_sym if name&.end_with?("Serializer")
       end
 
       # @return [Symbol]
-      # @raise [ConfigurationError]
+      # @raise [ConfigurationError] without a type, and for a method that jsonapi-serializer calls and Castellan does not
       def record_type!
+        unused = UNUSED.find { |method| respond_to?(method, true) }
+        unused ||= :process_options if method_defined?(:process_options) || private_method_defined?(:process_options)
+        if unused
+          raise ConfigurationError, "#{name || "a serializer"} defines #{unused}, which jsonapi-serializer calls and Castellan does " \
+                                    "not: declare what it adds with attribute, link or meta"
+        end
         record_type or raise ConfigurationError, "#{name || "a serializer without a name"} has no type: write `set_type :user`"
       end
 
@@ -89,8 +73,7 @@ module Castellan
         set_type(type) if type
       end
 
-      # A name of early versions of fast_jsonapi.
-      # @see #set_key_transform
+      # The name of `set_key_transform :dash` in early versions of fast_jsonapi.
       def use_hyphen
         set_key_transform :dash
       end
@@ -101,41 +84,27 @@ module Castellan
         names = names.first.dup if names.first.is_a?(Array)
         options = names.last.is_a?(Hash) ? names.pop : {}
         block = names.pop if names.last.is_a?(Proc)
-        castellan_changed
         self.attributes_to_serialize ||= {}
-        names.each do |name|
-          key = run_key_transform(name)
-          attributes_to_serialize[key] = Member.new(key: key, method: block || name, options: options)
-        end
+        names.each { |name| castellan_member(attributes_to_serialize, name, block || name, options) }
       end
       alias attribute attributes
 
-      # @param name [Symbol] of the relationship; its method on the record unless `object_method_name:` or a block says another
-      # @param options [Hash] key, id_method_name, object_method_name, serializer, record_type, polymorphic, if, links, meta,
-      #   lazy_load_data
-      def has_many(name, options = {}, &block)
-        add_relationship(name, :has_many, options, block)
-      end
-
-      # (see #has_many)
-      def has_one(name, options = {}, &block)
-        add_relationship(name, :has_one, options, block)
-      end
-
-      # (see #has_many)
-      def belongs_to(name, options = {}, &block)
-        add_relationship(name, :belongs_to, options, block)
-      end
+      # @!macro [attach] relationship
+      #   @param name [Symbol] also its method on the record, without `object_method_name:` and a block
+      #   @param options [Hash] key, id_method_name, object_method_name, serializer, record_type, polymorphic, if, links, meta,
+      #     lazy_load_data
+      #   @yield [record, params] or what returns the related records
+      def has_many(name, options = {}, &block) = castellan_relationship(name, :has_many, options, block)
+      def has_one(name, options = {}, &block) = castellan_relationship(name, :has_one, options, block)
+      def belongs_to(name, options = {}, &block) = castellan_relationship(name, :belongs_to, options, block)
 
       # @param name [Symbol] of the link
       # @param method [Symbol] of the record; default: the name
       # @yield [record, params] or what returns the link
       def link(name, method = name, options = {}, &block)
         options, method = method, name if method.is_a?(Hash)
-        castellan_changed
-        key = run_key_transform(name)
         self.data_links ||= {}
-        data_links[key] = Member.new(key: key, method: block || method, options: options)
+        castellan_member(data_links, name, block || method, options)
       end
 
       # @param value [Hash, Symbol, nil] what is written with each record, or its method
@@ -224,30 +193,29 @@ module Castellan
 
       # The names of private methods begin with castellan_, because applications define class methods too.
 
-      def castellan_refuse(names)
-        return if names.empty?
-
-        raise ConfigurationError, "#{name || "a serializer"} defines #{names.first}, which jsonapi-serializer calls and Castellan does " \
-                                  "not: declare what it adds with attribute, link or meta"
-      end
-
       # Drops what {Translation} built from the declarations so far.
       def castellan_changed
         @castellan_translations = nil
+      end
+
+      def castellan_member(members, name, method, options)
+        castellan_changed
+        key = run_key_transform(name)
+        members[key] = Member.new(key: key, method: method, options: options)
+      end
+
+      def castellan_relationship(name, type, options, block)
+        castellan_changed
+        self.relationships_to_serialize ||= {}
+        relationships_to_serialize[name.to_sym] =
+          DeclaredRelationship.new(owner: self, name: name.to_sym, key: options[:key] || run_key_transform(name), relationship_type: type,
+                                   transform_method: transform_method, object_block: block, options: options)
       end
 
       def castellan_rails_cache
         return ::Rails.cache if defined?(::Rails) && ::Rails.respond_to?(:cache) && ::Rails.cache
 
         raise ConfigurationError, "cache_options enabled: true means Rails.cache, which is not there; write cache_options store: …"
-      end
-
-      def add_relationship(name, type, options, block)
-        castellan_changed
-        self.relationships_to_serialize ||= {}
-        relationships_to_serialize[name.to_sym] =
-          Relationship.new(owner: self, name: name.to_sym, key: options[:key] || run_key_transform(name), relationship_type: type,
-                           transform_method: transform_method, object_block: block, options: options)
       end
     end
   end

@@ -18,22 +18,19 @@ module Castellan
 
       def initialize(key:, method:, options: {})
         @key = key
-        @conditional_proc = options[:if]
+        @conditional_proc, @preloads = options.values_at(:if, :preloads)
         @from = path(options[:from]) if options[:from]
-        @preloads = options[:preloads]
         @as_stored = options[:as_stored] ? true : false
-        @column = method unless @from || method.is_a?(Proc)
+        @column = method unless from || method.is_a?(Proc)
         if as_stored && method.is_a?(Proc)
           raise ConfigurationError, "attribute #{key.inspect}: as_stored: writes a column as it is; leave out the block"
         end
 
-        @method = @from || as_stored ? ->(record) { walk(record) } : method
-        @reader = conditional_proc || @method.is_a?(Proc) ? nil : @method
+        @method = from || as_stored ? ->(record) { walk(record) } : method
       end
 
       # Writes the member into the hash, unless its condition is false.
       def serialize(record, params, hash)
-        return hash[key] = record.public_send(@reader) if @reader
         return if conditional_proc && !Serializer.call_proc(conditional_proc, record, params)
 
         hash[key] = value(record, params)

@@ -19,11 +19,14 @@ module Castellan
       class << self
         # @return [Hash, nil] nil if nothing may be cached
         def options(serializer, options, fieldset, included, params)
-          reads_params = reads_params?(serializer)
+          cached = (serializer.relationships_to_serialize || {}).each_value.select(&:cached)
+          reads_params = reads_params?(serializer, cached)
           return if serializer.name.nil? || (reads_params && !plain?(params))
 
-          parts = [fieldset && "fieldset:#{fieldset.join(",")}", lazy(serializer, included), ("params:#{params.inspect}" if reads_params)]
-          text = parts.compact.join("-")
+          # Of the cached relationships, only lazy ones look different when their records are included.
+          lazy = included & cached.select(&:lazy_load_data).map(&:name)
+          text = [("fieldset:#{fieldset.join(",")}" if fieldset), ("included:#{lazy.join(",")}" if lazy.any?),
+                  ("params:#{params.inspect}" if reads_params)].compact.join("-")
           text = Digest::SHA256.hexdigest(text) if text.bytesize > LONGEST
           { **options, namespace: [namespace(serializer, options), serializer.name, *(text unless text.empty?)].join("-") }
         end
@@ -38,20 +41,9 @@ module Castellan
           given.respond_to?(:call) ? given.call : given
         end
 
-        # Of the cached relationships, only lazy ones look different when their records are included.
-        def lazy(serializer, included)
-          names = included & cached(serializer).select(&:lazy_load_data).map(&:name)
-          "included:#{names.join(",")}" if names.any?
-        end
-
-        def cached(serializer)
-          (serializer.relationships_to_serialize || {}).values.select(&:cached)
-        end
-
-        def reads_params?(serializer)
-          members = [*serializer.attributes_to_serialize&.values, *serializer.data_links&.values, *cached(serializer)]
-          members.any?(&:params?) || Serializer.takes_params?(serializer.record_id) ||
-            serializer.method(:id_from_record).owner != ClassMethods
+        def reads_params?(serializer, cached)
+          [*serializer.attributes_to_serialize&.values, *serializer.data_links&.values, *cached].any?(&:params?) ||
+            Serializer.takes_params?(serializer.record_id) || serializer.method(:id_from_record).owner != ClassMethods
         end
 
         def plain?(value)

@@ -7,7 +7,7 @@ module Castellan
   module Serializer
     # Writes the document of a relation or dataset, which is read as rows by the resources of {Translation}.
     #
-    #   document = RelationDocument.new(UserSerializer, User.active, Options.new(UserSerializer, include: [:roles]))
+    #   document = RelationDocument.new(UserSerializer, User.active, DocumentOptions.new(UserSerializer, include: [:roles]))
     #   document.refusal    # => nil, or why the document is written from records
     #   document.to_json
     class RelationDocument
@@ -26,7 +26,7 @@ module Castellan
       attr_reader :refusal
 
       # @param relation [Object] a relation or dataset that was not read
-      # @param options [Options]
+      # @param options [DocumentOptions]
       def initialize(serializer, relation, options)
         @relation = relation
         @options = options

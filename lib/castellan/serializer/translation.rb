@@ -84,7 +84,7 @@ module Castellan
           member = @relationships[name] || @attributes.fetch(name)
           next @reasons[name] = "its condition takes the record" if member.conditional_proc
 
-          @reasons[name] = (relationship_reason(member) if member.is_a?(Relationship))
+          @reasons[name] = (relationship_reason(member) if member.is_a?(DeclaredRelationship))
         end
       rescue DeclarationError, NameError => error # a serializer is missing: records raise the error of jsonapi-serializer
         @reasons[name] = error.message

@@ -9,10 +9,9 @@ module Castellan
     #   relationship.related(user, {})   # => [#<Role>], for `included`
     #
     # The serializer is looked up when it is first needed, because two may name each other.
-    class Relationship
+    class DeclaredRelationship
       # @return [Class] the serializer that declares it
-      # @return [Symbol] its name, and :has_many, :has_one or :belongs_to
-      # @return [Symbol] the member's name in the document
+      # @return [Symbol] its name, the member's name in the document, and :has_many, :has_one or :belongs_to
       attr_reader :owner, :name, :key, :relationship_type, :id_method_name, :record_type, :object_method_name, :object_block, :serializer,
                   :polymorphic, :conditional_proc, :transform_method, :links, :meta, :lazy_load_data, :cached
 
@@ -57,7 +56,7 @@ module Castellan
       # Writes the relationship into the hash, unless its condition is false.
       # @param included [Boolean] whether the related records are included: then even lazy linkage is written
       def serialize(record, included, params, hash)
-        return if conditional_proc && !include_relationship?(record, params)
+        return unless include_relationship?(record, params)
 
         hash[key] = written = {}
         written[:data] = linkage(record, params) || (to_many? ? [] : nil) unless lazy_load_data && !included
@@ -98,12 +97,10 @@ module Castellan
 
       # @return [Class] the serializer of one related record
       def serializer_for(record, params)
-        static = @static_serializer || static_serializer
-        return static if static
-        return by_name((polymorphic[record.class] if polymorphic.is_a?(Hash)) || record.class.name) if polymorphic
-        return Serializer.call_proc(serializer, record, params) if serializer.is_a?(Proc)
+        return static_serializer if static_serializer
+        return Serializer.call_proc(serializer, record, params) if serializer.is_a?(Proc) && !polymorphic
 
-        by_name(record.class.name)
+        by_name((polymorphic[record.class] if polymorphic) || record.class.name)
       end
 
       # @return [Class, nil] nil if it depends on the record
@@ -113,7 +110,9 @@ module Castellan
 
       # @return [Symbol, nil]
       def static_record_type
-        @static_record_type ||= find_type
+        return if polymorphic
+
+        @static_record_type ||= (record_type || static_serializer&.record_type)&.then { |type| Serializer.transform(type, transform_method) }
       end
 
       # @return [Boolean] whether its bytes depend on `params`
@@ -169,13 +168,6 @@ module Castellan
         return by_name(serializer) if serializer.is_a?(Symbol) || serializer.is_a?(String)
 
         serializer || (by_name(to_many? ? Inflector.singularize(name.to_s) : name) unless object_block)
-      end
-
-      def find_type
-        return if polymorphic
-
-        type = record_type || static_serializer&.record_type
-        type && Serializer.transform(type, transform_method)
       end
 
       def by_name(name)

@@ -2,15 +2,15 @@
 
 module Castellan
   module Serializer
-    # Writes what one instance of a serializer was given. A separate object, so that no method of an application's serializer
-    # (`records`, `source`, `document`) replaces one of these.
+    # Writes what one instance of a serializer was given: a relation by {RelationDocument}, anything else as records. A separate
+    # object, so that no method of an application's serializer (`records`, `source`) replaces one of these.
     #
-    #   writing = Writing.new(serializer, User.active, options)
-    #   writing.collection   # => { data: [{ id: "1", type: :user, … }] }
-    #   writing.json         # => '{"data":[{"id":"1","type":"user",…}]}'
-    class Writing
+    #   document = RecordDocument.new(serializer, User.active, options)
+    #   document.collection   # => { data: [{ id: "1", type: :user, … }] }
+    #   document.json         # => '{"data":[{"id":"1","type":"user",…}]}'
+    class RecordDocument
       # @param serializer [Serializer] whose public methods its class may override
-      # @param options [Options]
+      # @param options [DocumentOptions]
       def initialize(serializer, resource, options)
         @serializer = serializer
         @class = serializer.class
@@ -42,9 +42,9 @@ module Castellan
 
       # @return [String]
       def json
-        document = self.document or return together { JsonText.of(hash_for_json) }
-        verification = Document.verification or return written(document)
-        verification.check_serialized(@class.record_type.to_s, -> { written(self.document) }, -> { JsonText.of(@serializer.to_hash) })
+        relation = relation_document or return json_of_records
+        verification = Document.verification or return written(relation)
+        verification.check_serialized(@class.record_type.to_s, -> { written(relation_document) }, -> { json_of_records })
       end
 
       # @return [String]
@@ -57,7 +57,7 @@ module Castellan
       private
 
       def objects(records)
-        objects = ResourceObject.new(@class, @options)
+        objects = RecordObjects.new(@class, @options)
         document = { data: yield(records.map { |record| objects.call(record) }) }
         document[:included] = objects.included(records) if @options.tree.any?
         document
@@ -74,44 +74,41 @@ module Castellan
         return @resource.respond_to?(:model) if defined?(::Sequel::Dataset) && @resource.is_a?(::Sequel::Dataset)
         return false unless defined?(::ActiveRecord::Relation) && @resource.is_a?(::ActiveRecord::Relation) && !@resource.loaded?
 
-        !association? || (!@inside && @resource.proxy_association.owner.persisted? && @resource.proxy_association.target.empty?)
+        association = association_of_resource
+        association.nil? || (!@inside && association.owner.persisted? && association.target.empty?)
       end
 
-      # A relation that was made from an association (`posts.published`) is none.
-      def association?
-        @resource.is_a?(::ActiveRecord::Associations::CollectionProxy)
+      # A relation that was made from an association (`posts.published`) has none.
+      def association_of_resource
+        @resource.proxy_association if defined?(::ActiveRecord) && @resource.is_a?(::ActiveRecord::Associations::CollectionProxy)
       end
 
       def relation
-        @resource.respond_to?(:proxy_association) && association? ? @resource.scope : @resource
+        association_of_resource ? @resource.scope : @resource
       end
 
-      # Whether the class overrides none of the methods that write a document.
-      def generic?
-        %i[hash_for_collection to_hash].all? { |name| @serializer.method(name).owner.equal?(Serializer) } && !own_json?
-      end
-
-      def own_json?
-        @serializer.respond_to?(:as_json) && !@serializer.method(:as_json).owner.equal?(Object)
-      end
-
-      def hash_for_json
-        own_json? ? @serializer.as_json : @serializer.to_hash
-      end
-
-      # @return [RelationDocument, nil]
-      def document
-        return unless relation? && generic?
+      # @return [RelationDocument, nil] nil for records, and for a class that overrides a method that writes a document
+      def relation_document
+        overridden = %i[hash_for_collection to_hash].any? { |name| @serializer.method(name).owner != Serializer } || own_json?
+        return if !relation? || overridden
 
         document = RelationDocument.new(@class, relation, @options)
         document unless document.refusal
+      end
+
+      def own_json?
+        @serializer.respond_to?(:as_json) && @serializer.method(:as_json).owner != Object
       end
 
       # A value that rows cannot write (an id that is nil, NaN) is written from records.
       def written(document)
         @options.together.nil? ? document.to_json : together { document.to_json }
       rescue EncodingError, DeclarationError
-        together { JsonText.of(hash_for_json) }
+        json_of_records
+      end
+
+      def json_of_records
+        together { JsonText.of(own_json? ? @serializer.as_json : @serializer.to_hash) }
       end
 
       def records

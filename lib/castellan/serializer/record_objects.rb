@@ -4,15 +4,15 @@ module Castellan
   module Serializer
     # Writes records as Hashes: the resource objects of one serializer.
     #
-    #   objects = ResourceObject.new(UserSerializer, options)
+    #   objects = RecordObjects.new(UserSerializer, options)
     #   objects.call(user)         # => { id: "1", type: :user, attributes: { email: "ada@example.com" } }
     #   objects.included([user])   # => [{ id: "3", type: :role, … }]
-    class ResourceObject
+    class RecordObjects
       # One step of the include, for the records of one serializer.
       Place = Struct.new(:serializer, :type, :tree)
       private_constant :Place
 
-      # @param options [Options]
+      # @param options [DocumentOptions]
       # @param type [Symbol] whose fields are written
       # @param included [Array<Symbol>] the relationships whose records are included
       def initialize(serializer, options, type: serializer.record_type, included: options.tree.keys)
@@ -111,7 +111,7 @@ module Castellan
       def writer(places)
         serializer, type = places.first.deconstruct
         names = places.flat_map { |place| place.tree.keys }.uniq
-        @writers[[serializer, type, names]] ||= ResourceObject.new(serializer, @options, type: type, included: names)
+        @writers[[serializer, type, names]] ||= RecordObjects.new(serializer, @options, type: type, included: names)
       end
     end
   end
