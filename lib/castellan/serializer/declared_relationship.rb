@@ -112,7 +112,8 @@ module Castellan
       def static_record_type
         return if polymorphic
 
-        @static_record_type ||= (record_type || static_serializer&.record_type)&.then { |type| Serializer.transform(type, transform_method) }
+        @static_record_type ||=
+          (record_type || static_serializer&.record_type)&.then { |type| Serializer.transform(type, transform_method) }
       end
 
       # @return [Boolean] whether its bytes depend on `params`

@@ -19,7 +19,7 @@ module Castellan
         # @raise [EncodingError] with the record and the member that cannot be written
         def of(value)
           Serialize::Text.for(Serialize.escape).append_json(String.new(encoding: Encoding::UTF_8), json(value))
-        rescue JSON::GeneratorError => error
+        rescue JSON::GeneratorError, Serialize::Unwritable => error
           raise EncodingError, "#{place(value)}#{error.message}"
         end
 
@@ -27,7 +27,7 @@ module Castellan
         # @api private
         def known(value)
           case value
-          when String then utf8(value)
+          when String then String.new(Serialize::Text.utf8(value))
           when Hash then {}.update(value)
           when Array then Array.new(value)
           else
@@ -37,12 +37,6 @@ module Castellan
         end
 
         private
-
-        def utf8(text)
-          String.new(Serialize::Text.utf8(text))
-        rescue Serialize::Unwritable => error
-          raise JSON::GeneratorError.new(error.message, text)
-        end
 
         def json(value)
           return JSON.generate(value) unless defined?(ActiveSupport::JSON::Encoding)
@@ -60,7 +54,7 @@ module Castellan
 
         def writable?(value)
           json([value]) ? true : false
-        rescue JSON::GeneratorError
+        rescue JSON::GeneratorError, Serialize::Unwritable
           false
         end
       end

@@ -18,43 +18,37 @@ module Castellan
 
       private
 
+      # `@pending` holds the bytes since the last value.
       def parts(node, index)
-        translation = node.definition.resource.translation
+        serializer = node.definition.resource.translation.serializer
         @pending = ",\"type\":#{quoted(node.definition.type)}"
-        members = members(node, translation.serializer)
-        written = relationships(node, translation)
-        @pending << "}"
-        NodeParts.new(index, node.definition.type.to_s, '{"id":', members, in_order(node, written), take, true, false).each(&:freeze).freeze
-      end
-
-      # @return [String] the bytes since the last value
-      def take
-        pending, @pending = @pending, +""
-        pending.freeze
-      end
-
-      def members(node, serializer)
-        return [] if Serializer.blank?(serializer.attributes_to_serialize)
-
-        @pending << ',"attributes":{'
-        members = node.members.each_with_index.map do |member, position|
-          @pending << "#{"," if position.positive?}#{quoted(member.attribute.key)}:"
-          MemberParts.new(member.attribute.key, take, member.positions.first, nil, name(member.attribute)).freeze
+        members = group("attributes", serializer.attributes_to_serialize, node.members.each_with_index) do |member, position|
+          key = member.attribute.key
+          @pending << "#{"," if position.positive?}#{quoted(key)}:"
+          MemberParts.new(key, take, member.positions.first, nil, name(member.attribute)).freeze
         end
-        @pending << "}"
-        members
-      end
-
-      def relationships(node, translation)
-        return [] if Serializer.blank?(translation.serializer.relationships_to_serialize)
-
-        @pending << ',"relationships":{'
-        written = @shown.fetch(translation).each_with_index.filter_map do |key, position|
+        edges = group("relationships", serializer.relationships_to_serialize, shown(node).each_with_index) do |key, position|
           @pending << "#{"," if position.positive?}#{quoted(key)}:{"
           edge(node, key).tap { @pending << "}" }
         end
         @pending << "}"
-        written
+        NodeParts.new(index, node.definition.type.to_s, '{"id":', members, in_order(node, edges), take, true, false).each(&:freeze).freeze
+      end
+
+      def group(name, declared, shown, &block)
+        return [] if Serializer.blank?(declared)
+
+        @pending << ",\"#{name}\":{"
+        shown.filter_map(&block).tap { @pending << "}" }
+      end
+
+      def shown(node)
+        @shown.fetch(node.definition.resource.translation)
+      end
+
+      def take
+        pending, @pending = @pending, +""
+        pending.freeze
       end
 
       def edge(node, key)

@@ -40,7 +40,10 @@ module Castellan
 
       # @return [String] the document's bytes
       def to_json(*)
-        rows = adapter_of(@plan.root).then { |adapter| adapter.fetch(@plan, adapter.scopes.from(@relation.dup), viewer: @options.params) }
+        adapter = adapter_of(@plan.root)
+        rows = adapter.fetch(@plan, adapter.scopes.from(@relation.dup), viewer: @options.params)
+        escape = Serialize.escape
+        layout = @plan.derive([:layout, escape]) { Layout.new(@plan, @tree, @shown, escape: escape) }
         tail = @options.around.map { |name, value| ",\"#{name}\":#{JsonText.of(value)}" }.join
         Serialize.encoder.encode(rows, layout, tail: tail).body
       end
@@ -116,18 +119,12 @@ module Castellan
       # @return [Array<String>] why the records of a node are loaded
       def reasons(node)
         @plan.derive([:model_reasons, node.path]) do
-          translation = node.definition.resource.translation
           Rows::ModelReasons.of(node, adapter_of(node)).map do |reason|
             key = reason[/\A(\S+): its block takes the record\z/, 1]
-            method = translation.method_reason(key.to_sym) if key
+            method = node.definition.resource.translation.method_reason(key.to_sym) if key
             method ? "#{key}: #{method}" : reason
           end
         end
-      end
-
-      def layout
-        escape = Serialize.escape
-        @plan.derive([:layout, escape]) { Layout.new(@plan, @tree, @shown, escape: escape) }
       end
 
       def explain_type(node, reasons)

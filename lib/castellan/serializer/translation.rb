@@ -80,26 +80,22 @@ module Castellan
       end
 
       def reason(name)
-        @reasons.fetch(name) do
-          member = @relationships[name] || @attributes.fetch(name)
-          next @reasons[name] = "its condition takes the record" if member.conditional_proc
-
-          @reasons[name] = (relationship_reason(member) if member.is_a?(DeclaredRelationship))
-        end
+        @reasons.fetch(name) { @reasons[name] = find_reason(@relationships[name] || @attributes.fetch(name)) }
       rescue DeclarationError, NameError => error # a serializer is missing: records raise the error of jsonapi-serializer
         @reasons[name] = error.message
       end
 
-      def relationship_reason(relationship)
-        return "its block takes the record" if relationship.object_block
-        return "its links or meta are made of the record" if relationship.linked_by_record?
+      def find_reason(member)
+        return "its condition takes the record" if member.conditional_proc
+        return if member.is_a?(Member)
+        return "its block takes the record" if member.object_block
+        return "its links or meta are made of the record" if member.linked_by_record?
 
-        name = relationship.object_method_name.to_sym
-        association = (adapter.association(name) if adapter.associations.include?(name))
-        return "#{name} is not an association of #{adapter.table}" unless association
+        name = member.object_method_name.to_sym
+        return "#{name} is not an association of #{adapter.table}" unless adapter.associations.include?(name)
         return "#{name} is read by a method of the model's own" unless generated?(name)
 
-        related_reason(relationship, association)
+        related_reason(member, adapter.association(name))
       end
 
       def related_reason(relationship, association)
@@ -137,25 +133,22 @@ module Castellan
 
       def declare
         translation = self
-        Class.new(Castellan::Resource) do
+        resource = Class.new(Castellan::Resource) do
           define_singleton_method(:name) { translation.serializer.name }
           define_singleton_method(:translation) { translation }
           model translation.adapter.model
           type translation.serializer.record_type
           id translation.id_column
           key_transform :none
-        end.tap { |resource| declare_members(resource) }
+        end
+        @attributes.each_value { |attribute| declare_attribute(resource, attribute) unless reason(attribute.key) }
+        @relationships.each_value { |relationship| declare_relationship(resource, relationship) unless reason(relationship.name) }
+        resource
       end
 
-      def declare_members(resource)
-        @attributes.each_value { |attribute| declare_attribute(resource, attribute) unless reason(attribute.key) }
-        @relationships.each_value do |relationship|
-          next if reason(relationship.name)
-
-          related = -> { related(relationship.name).resource }
-          from = relationship.object_method_name
-          resource.public_send(relationship.relationship_type, relationship.key.to_sym, from: from, resource: related)
-        end
+      def declare_relationship(resource, relationship)
+        resource.public_send(relationship.relationship_type, relationship.key.to_sym, from: relationship.object_method_name,
+                                                                                      resource: -> { related(relationship.name).resource })
       end
 
       def declare_attribute(resource, attribute)
