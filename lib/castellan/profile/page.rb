@@ -117,11 +117,11 @@ module Castellan
       def summaries(visit) = @results.latest(limit: LISTED, **visit.filter)
 
       def latest(visit)
-        return [304, Policy.page.headers.merge("etag" => visit.validator), ""] if unchanged?(visit)
+        return [304, Policy::PAGE.merge("etag" => visit.validator), ""] if unchanged?(visit)
 
         found = summaries(visit)
         headers = { "content-type" => "text/html; charset=utf-8", "etag" => "\"#{found.first&.number.to_i}.#{found.first&.id}\"" }
-        [200, Policy.page.headers.merge(headers), index(visit, found).rows]
+        [200, Policy::PAGE.merge(headers), index(visit, found).rows]
       end
 
       # Browsers poll every two seconds while this process is measured, so this reads one summary instead of
@@ -152,7 +152,7 @@ module Castellan
       # The browser requests the link only on sharing, so that no token is written into the page itself.
       def link(visit, id)
         link = @share&.call(visit.env, "#{visit.root}/requests/#{id}")
-        [200, Policy.page.headers.merge("content-type" => "text/plain"), link] if link
+        [200, Policy::PAGE.merge("content-type" => "text/plain"), link] if link
       end
 
       def export(result, visit)
@@ -164,24 +164,24 @@ module Castellan
         before, after = %w[a b].map { |side| visit[side] && @results.find(visit[side]) }
         return missing(visit, CHOOSE) unless before && after
 
-        html(ComparisonView.new(Comparison.new(before, after), root: visit.root).to_s)
+        html(Comparison.new(before, after, root: visit.root).to_s)
       end
 
       def asset(asset)
         return unless asset
 
-        policy = asset.speedscope? ? Policy.speedscope : Policy.page
-        [200, policy.headers.merge("content-type" => asset.content_type), asset.content]
+        policy = asset.speedscope? ? Policy::SPEEDSCOPE : Policy::PAGE
+        [200, policy.merge("content-type" => asset.content_type), asset.content]
       end
 
-      def html(body, status = 200) = [status, Policy.page.headers.merge("content-type" => "text/html; charset=utf-8"), body]
+      def html(body, status = 200) = [status, Policy::PAGE.merge("content-type" => "text/html; charset=utf-8"), body]
 
-      def json(value) = [200, Policy.page.headers.merge("content-type" => "application/json"), JSON.generate(value)]
+      def json(value) = [200, Policy::PAGE.merge("content-type" => "application/json"), JSON.generate(value)]
 
-      def missing(visit, text) = html(MissingView.new(text, root: visit.root).to_s, 404)
+      def missing(visit, text) = html(View.new(root: visit.root).missing(text), 404)
 
       def not_allowed
-        [405, Policy.page.headers.merge("allow" => "GET, HEAD", "content-type" => "text/plain"), ["GET and HEAD only"]]
+        [405, Policy::PAGE.merge("allow" => "GET, HEAD", "content-type" => "text/plain"), ["GET and HEAD only"]]
       end
     end
   end
@@ -191,16 +191,13 @@ require_relative "page/markup"
 require_relative "page/html_template"
 require_relative "page/policy"
 require_relative "page/assets"
-require_relative "page/parts"
 require_relative "page/query_group"
 require_relative "page/finding_group"
 require_relative "page/timeline"
 require_relative "page/headline"
 require_relative "page/curl"
-require_relative "page/comparison"
 require_relative "page/view"
-require_relative "page/missing_view"
 require_relative "page/index_view"
 require_relative "page/result_view"
-require_relative "page/comparison_view"
+require_relative "page/comparison"
 require_relative "page/export"

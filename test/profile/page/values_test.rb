@@ -77,7 +77,7 @@ class ProfilePageValuesTest < Minitest::Test
     time, sql = comparison.figures
     assert_equal ["Time", "better", 17], [time.name, time.verdict, time.factor.round]
     assert_equal %w[SQL better], [sql.name, sql.verdict]
-    assert_equal [["gone", 162, 0], ["gone", 162, 0]], comparison.statements.map { |one| [one.kind, one.before_count, one.after_count] }
+    assert_equal [["gone", 162, 0], ["gone", 162, 0]], comparison.statements.map { |one| [one.kind, one.before, one.after] }
     assert_equal [2, 0, 0], [comparison.solved, comparison.remaining, comparison.added].map(&:size)
     assert_equal [], comparison.remarks
   end

@@ -3,13 +3,15 @@
 module Castellan
   module Profile
     class Page
-      # Compares two requests: figures, statements, findings and memory.
+      # Compares two requests: figures, statements, findings and memory; renders the page that shows them.
       #
-      #   comparison = Comparison.new(before, after)
+      #   comparison = Comparison.new(before, after, root: "/castellan")
       #   comparison.figures.first      # => the duration: before, after, verdict
-      #   comparison.statements         # => [Statement], only those that differ
       #   comparison.solved             # => [FindingGroup] that only the first request has
-      class Comparison
+      #   comparison.to_s               # => "<!DOCTYPE html>…"
+      class Comparison < View
+        template "comparison_page"
+
         # Smaller relative differences of durations are noise; counts are compared exactly.
         SAME = 0.05
         FIGURES = {
@@ -26,7 +28,9 @@ module Castellan
           "Retained" => [:bytes, ->(result) { result.memory&.fetch(:total_retained_bytes) }],
           "Response" => [:bytes, :response_bytes.to_proc]
         }.freeze
-        private_constant :SAME, :FIGURES
+        MARKS = { "better" => "↓", "worse" => "↑", "same" => "=" }.freeze
+        MOST_ROWS = 25
+        private_constant :SAME, :FIGURES, :MARKS, :MOST_ROWS
 
         # `unit` is :duration, :count or :bytes; `before` and `after` are nil if not measured.
         Figure = Struct.new(:name, :unit, :before, :after) do
@@ -45,35 +49,31 @@ module Castellan
           end
         end
 
-        # Counts and total times of one fingerprint; a time is nil if the request did not send it.
-        Statement = Struct.new(:fingerprint, :before_count, :after_count, :before_ns, :after_ns) do
+        # A statement (its number and nanoseconds in each request, nil if it was not sent) or a file (its bytes).
+        Row = Struct.new(:name, :before, :after, :before_ns, :after_ns) do
           # @return [String] "gone", "new", "fewer", "more"
           def kind
-            return "gone" if after_count.zero?
-            return "new" if before_count.zero?
+            return "gone" if after.zero?
+            return "new" if before.zero?
 
-            after_count < before_count ? "fewer" : "more"
+            difference.negative? ? "fewer" : "more"
           end
 
           # @return [Integer]
-          def difference = after_count - before_count
+          def difference = after - before
         end
-
-        # Allocated bytes of one file, gem, line or class.
-        Allocation = Struct.new(:name, :before_bytes, :after_bytes) do
-          # @return [Integer]
-          def difference = after_bytes - before_bytes
-        end
-
-        # @return [Result]
-        attr_reader :before, :after
 
         # @param before [Result]
         # @param after [Result]
-        def initialize(before, after)
+        # @param root [String] see {View}
+        def initialize(before, after, root: "")
+          super(root: root)
           @before = before
           @after = after
         end
+
+        # @return [String] the whole page
+        def to_s = layout("#{duration(@before.duration_ns)} and #{duration(@after.duration_ns)}", comparison_page)
 
         # @return [Array<Figure>] duration first, without figures that are zero or nil in both
         def figures
@@ -81,13 +81,17 @@ module Castellan
           all.reject { |figure| [figure.before, figure.after].all? { |value| value.nil? || value.zero? } }
         end
 
-        # @return [Array<Statement>] with different counts, largest difference first
+        # @return [Array<Row>] statements with different counts, largest difference first
         def statements
-          before, after = [@before, @after].map { |result| QueryGroup.all(result.queries).to_h { |group| [group.fingerprint, group] } }
-          differing(before.keys | after.keys) do |fingerprint|
-            one, other = before[fingerprint], after[fingerprint]
-            Statement.new(fingerprint, one&.count.to_i, other&.count.to_i, one&.total_ns, other&.total_ns)
-          end
+          differing { |result| QueryGroup.all(result.queries).to_h { |group| [group.fingerprint, [group.count, group.total_ns]] } }
+        end
+
+        # @param table [Symbol] e.g. :by_file
+        # @return [Array<Row>] largest difference first; empty unless both profiles have memory
+        def memory(table)
+          return [] unless @before.memory && @after.memory
+
+          differing { |result| result.memory[table].to_h { |row| [row[:name], [row[:allocated_bytes]]] } }
         end
 
         # @return [Array<FindingGroup>]
@@ -98,15 +102,6 @@ module Castellan
 
         # @return [Array<FindingGroup>]
         def added = groups(@after).except(*groups(@before).keys).values
-
-        # @param table [Symbol] e.g. :by_file
-        # @return [Array<Allocation>] largest difference first; empty unless both profiles have memory
-        def memory(table)
-          return [] unless @before.memory && @after.memory
-
-          before, after = [@before, @after].map { |result| result.memory[table].to_h { |row| [row[:name], row[:allocated_bytes]] } }
-          differing(before.keys | after.keys) { |name| Allocation.new(name, before.fetch(name, 0), after.fetch(name, 0)) }
-        end
 
         # @return [Array<String>] reasons why the figures are hard to compare
         def remarks
@@ -124,11 +119,67 @@ module Castellan
 
         def any? = [@before, @after].any? { |result| yield(result).to_i.positive? }
 
-        def differing(names, &block)
-          names.map(&block).reject { |one| one.difference.zero? }.sort_by { |one| -one.difference.abs }
+        # @yieldreturn [Hash{String => Array}] number, and nanoseconds, by name
+        def differing(&block)
+          before, after = [@before, @after].map(&block)
+          rows = (before.keys | after.keys).map do |name|
+            (one, one_ns), (other, other_ns) = before[name], after[name]
+            Row.new(name, one.to_i, other.to_i, one_ns, other_ns)
+          end
+          rows.reject { |row| row.difference.zero? }.sort_by { |row| -row.difference.abs }
         end
 
         def groups(result) = FindingGroup.by_key(result.findings)
+
+        def sides = { "before" => @before, "after" => @after }
+
+        # @return [String] the change in one sentence
+        def headline
+          time = figures.find { |figure| figure.name == "Time" } or return "Neither took any time."
+          [speed(time), fewer_queries, finding_changes].compact.join(", ").then { |text| "#{text[0].upcase}#{text[1..]}." }
+        end
+
+        def speed(time)
+          return "as fast as before" if time.verdict == "same"
+
+          "#{Figures.times(time.factor)} #{time.verdict == "better" ? "faster" : "slower"}"
+        end
+
+        def fewer_queries
+          difference = @after.totals[:queries].to_i - @before.totals[:queries].to_i
+          counted(difference.abs, difference.negative? ? "fewer query" : "more query") unless difference.zero?
+        end
+
+        def finding_changes
+          changes = { "solved" => solved.size, "new" => added.size }.reject { |_, number| number.zero? }
+          changes.map { |word, number| "#{counted(number, "finding")} #{word}" }.join(", ") if changes.any?
+        end
+
+        def verdict_of_time = figures.first&.verdict || "same"
+
+        def verdict(figure)
+          verdict = figure.verdict and
+            tag(:span, Markup.new("#{MARKS.fetch(verdict)} #{change(figure)}"), class: "verdict #{verdict}")
+        end
+
+        # On a phone the arrow replaces "less" and "more".
+        def change(figure)
+          if figure.verdict == "same" then "same"
+          elsif figure.after.zero? then "gone"
+          elsif figure.before.zero? then "new"
+          else "#{Figures.times(figure.factor)}#{tag(:span, figure.verdict == "better" ? " less" : " more", class: "wide")}"
+          end
+        end
+
+        def amount(figure, value) = send(figure.unit, value)
+
+        def timeline_of(result) = Timeline.new(result, whole_ns: sides.values.map(&:duration_ns).max)
+
+        def signed_bytes(number) = "#{number.positive? ? "+" : "−"}#{bytes(number.abs)}"
+
+        def finding_lists
+          { "solved" => solved, "new" => added, "still there" => remaining }.reject { |_, groups| groups.empty? }
+        end
       end
     end
   end

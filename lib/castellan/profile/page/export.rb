@@ -32,17 +32,13 @@ module Castellan
         end
 
         # @return [Hash{String => String}] response headers for serving the file
-        def headers
-          Policy.page.headers.merge("content-type" => "text/html; charset=utf-8",
-                                    "content-security-policy" => "#{policy}; frame-ancestors 'none'")
-        end
+        def headers = Policy.headers(policy).merge("content-type" => "text/html; charset=utf-8")
 
         # @return [String] the Content-Security-Policy in the file
         def policy
-          scripts = [UNFRAMED, *%w[theme.js page.js].map { |name| text(name) }]
-          return Policy.sources(scripts: scripts, styles: [text("page.css")], speedscope: false) unless result.flame
-
-          Policy.sources(scripts: [*scripts, speedscope, HAND_OVER], styles: [text("page.css"), speedscope_style], speedscope: true)
+          flame = !result.flame.nil?
+          Policy.of_file(scripts: [UNFRAMED, text("theme.js"), text("page.js"), *([speedscope, HAND_OVER] if flame)],
+                         styles: [text("page.css"), *(speedscope_style if flame)], speedscope: flame)
         end
 
         private

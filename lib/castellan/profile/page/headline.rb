@@ -3,20 +3,32 @@
 module Castellan
   module Profile
     class Page
-      # Summarizes the main problem of a result in one sentence.
+      # Summarizes the main problem of a result in one sentence, and splits its duration into parts.
       #
       #   headline = Headline.new(result)
       #   headline.text   # => "324 of 329 queries repeat: 16.2 ms of 213 ms."
+      #   headline.parts.map(&:name) # => ["SQL", "rendering", "caches", "application code"]
       #   headline.next_step # => "add .preload(:employee) where the users are loaded: app/…/users_controller.rb:9"
       class Headline
         MOST = 0.5
         SLOW_NS = 5_000_000
-        private_constant :MOST, :SLOW_NS
+        PARTS = { sql_ns: "SQL", render_ns: "rendering", cache_ns: "caches", outside_ns: "application code" }.freeze
+        private_constant :MOST, :SLOW_NS, :PARTS
+
+        # `kind` is a CSS class of page.css.
+        Part = Struct.new(:kind, :name, :duration_ns)
 
         # @param result [Result]
         def initialize(result)
           @result = result
           @groups = FindingGroup.all(result.findings)
+        end
+
+        # Garbage collection runs within these parts, so it is not one of them.
+        # @return [Array<Part>] the parts of the duration that are not zero
+        def parts
+          all = PARTS.map { |key, name| Part.new(key.to_s.delete_suffix("_ns"), name, @result.parts[key].to_i) }
+          all.select { |part| part.duration_ns.positive? }
         end
 
         # @return [String]
@@ -64,7 +76,7 @@ module Castellan
 
         def others(groups) = groups.any? ? " And #{Figures.counted(groups.size, "other finding")}." : ""
 
-        def part = Parts.of(@result).max_by(&:duration_ns)
+        def part = parts.max_by(&:duration_ns)
 
         def largest_part
           largest = part or return "Nothing was recorded of where the time went."

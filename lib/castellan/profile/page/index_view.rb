@@ -31,16 +31,15 @@ module Castellan
           @filter = filter
         end
 
+        # @return [String] the whole page
+        def to_s = layout("Latest requests", index_page)
+
         # @return [String] the part of the page that is polled
         def rows = latest
 
         private
 
         attr_reader :summaries
-
-        def title = "Latest requests"
-
-        def content = index_page
 
         def filtered? = @filter.values.any?
 

@@ -28,22 +28,19 @@ module Castellan
           @others = others.select { |other| other.id != result.id && comparable?(result, other) }
         end
 
+        # @return [String] the whole page
+        def to_s = layout("#{duration(result.duration_ns)} #{name}", result_page)
+
         private
 
         attr_reader :result
-
-        def title = "#{duration(result.duration_ns)} #{name}"
 
         def name = block? ? "A block of code" : (result.endpoint || request_line(result))
 
         # {Profile.run} records a block without a request.
         def block? = result.method.nil?
 
-        def content = result_page
-
         def headline = @headline ||= Headline.new(result)
-
-        def parts = @parts ||= Parts.of(result)
 
         def finding_groups = @finding_groups ||= FindingGroup.all(result.findings)
 

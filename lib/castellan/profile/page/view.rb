@@ -12,8 +12,7 @@ module Castellan
       #   class HelloView < View
       #     template "hello"          # hello.html.erb, as the method `hello`
       #
-      #     def title = "Hello"
-      #     def content = hello
+      #     def to_s = layout("Hello", hello)
       #   end
       #   HelloView.new(root: "/castellan").to_s # => "<!DOCTYPE html>…"
       class View
@@ -30,7 +29,8 @@ module Castellan
           end
         end
 
-        template "layout"
+        template "layout", takes: "title, content"
+        template "missing_page", takes: "text"
         template "lanes", takes: "timeline"
 
         # @param root [String] path of the page, with the mount point
@@ -38,8 +38,9 @@ module Castellan
           @root = root
         end
 
-        # @return [String] the whole page
-        def to_s = layout
+        # @param text [String]
+        # @return [String] the page for a 404
+        def missing(text) = layout("Not there", missing_page(text))
 
         private
 
