@@ -27,7 +27,7 @@ module Castellan
         @rows = rows
         @trials = trials
         @reached = reached
-        @groups = Trials.groups(examination.findings)
+        @groups = Profile::Page::FindingGroup.all(examination.findings)
       end
 
       # @return [String]
@@ -99,27 +99,25 @@ module Castellan
       end
 
       def lines_of(group, number)
-        first = group.first
-        ["#{number}. #{Figures.counted(group.sum(&:count), "query")}, #{cost(group)}: #{Profile::Page::FindingGroup.words(first.kind)}",
-         *loads(group), *places(group), labelled("fix", first.fix || "none: #{first.fix_refused}"),
-         *(labelled("tried", @trials[first].to_s) if @trials[first])]
+        ["#{number}. #{Figures.counted(group.count, "query")}, #{cost(group)}: #{group.words}", *loads(group), *places(group),
+         labelled("fix", group.fix || "none: #{group.fix_refused}"),
+         *(labelled("tried", @trials[group.first].to_s) if @trials[group.first])]
       end
 
       # The figures of :cached_repeat are the most that the answers of the query cache cost.
       def cost(group)
-        total = Figures.duration(group.sum { |finding| finding.total_ns.to_i })
-        group.first.objects ? "at most #{total} and #{Figures.counted(group.sum(&:objects), "object")}" : total
+        total = Figures.duration(group.total_ns)
+        group.first.objects ? "at most #{total} and #{Figures.counted(group.findings.sum(&:objects), "object")}" : total
       end
 
       def loads(group)
-        known = group.select(&:parent_location).map { |finding| [finding.parent_count, finding.parent_location] }
-        known.uniq.map { |count, place| labelled("loaded", "#{count ? Figures.count(count) : "the"} records at #{place}") }
+        group.loaded.map { |count, place| labelled("loaded", "#{count ? Figures.count(count) : "the"} records at #{place}") }
       end
 
       def places(group)
-        group.group_by(&:location).flat_map do |place, same|
-          source = same.first.source&.strip
-          [labelled("sent", "at #{place || "an unknown place"}"), *(labelled("", cut(source)) if source && !source.empty?),
+        group.places.flat_map do |place, same|
+          source = same.first.source.to_s.strip
+          [labelled("sent", "at #{place}"), *(labelled("", cut(source)) unless source.empty?),
            *same.map { |finding| labelled("", "#{Figures.count(finding.count)} × #{cut(finding.fingerprint.to_s)}") }]
         end
       end
@@ -140,8 +138,7 @@ module Castellan
         return best if best
         return "nothing worth doing: the changes that were tried do not help, or save less time than two runs differ" if with_fix.any?
 
-        first = @groups.first.first
-        return first.fix_refused if @groups.none? { |group| group.first.repeats? }
+        return @groups.first.fix_refused if @groups.none?(&:repeats?)
 
         "no preload removes the repetition; the findings above name what to query at once instead"
       end

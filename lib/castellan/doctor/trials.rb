@@ -11,22 +11,14 @@ module Castellan
     # Findings with the same fix are one trial. Each trial takes four to six requests; the longest total time
     # comes first.
     class Trials
-      # @param findings [Array<Finding>]
-      # @return [Array<Array<Finding>>] findings with the same fix; the longest total time comes first, in
-      #   each group and of the groups
-      def self.groups(findings)
-        same = findings.group_by { |finding| [finding.kind, finding.fix || finding] }.values
-        same.map { |group| group.sort_by { |finding| -finding.total_ns.to_i } }
-            .sort_by { |group| -group.sum { |finding| finding.total_ns.to_i } }
-      end
-
       # @param application [#call]
       # @param request [RackRequest]
       # @param findings [Array<Finding>]
       # @param progress [Progress]
       # @return [Hash{Finding, Symbol => Trial}] by finding with a fix, and `:together`
       def self.of(application, request, findings, progress: Progress.new)
-        new(groups(findings).select { |group| group.first.fix }, request, progress) { Answer.to(application, request.env) }.call
+        groups = Profile::Page::FindingGroup.all(findings).select(&:fix).map(&:findings)
+        new(groups, request, progress) { Answer.to(application, request.env) }.call
       end
 
       # @param groups [Array<Array<Finding>>] findings with a fix

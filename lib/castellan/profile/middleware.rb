@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "securerandom"
-require "stringio"
 
 module Castellan
   module Profile
@@ -16,15 +15,13 @@ module Castellan
     # `wall` or `objects`, or the header `Castellan-Profile`, records more than SQL ({Depth}). The response
     # gets one additional header, Server-Timing.
     #
-    # Unauthorised requests are passed through unchanged, and the page's path returns 404: the application's
-    # own if it has one. The application is called for it with GET, because another verb might change data.
-    # Insert the middleware before the middlewares to measure; `CASTELLAN=off` disables it.
+    # Unauthorised requests are passed through unchanged, also those of the page's path. Insert the middleware
+    # before the middlewares to measure; `CASTELLAN=off` disables it.
     class Middleware
       LINK_SECONDS = 8 * 3_600
       BROKEN = [500, { "content-type" => "text/plain", "cache-control" => "no-store" }.freeze,
                 ["The page of profiles failed; the log says why.\n"].freeze].freeze
-      NOT_FOUND = [404, { "content-type" => "text/plain", "cache-control" => "no-store" }.freeze, ["Not Found\n"].freeze].freeze
-      private_constant :BROKEN, :NOT_FOUND
+      private_constant :BROKEN
 
       # @return [Results]
       attr_reader :results
@@ -75,9 +72,14 @@ module Castellan
       # @return [Array] Rack response of the application or of the page
       def call(env)
         path = env["PATH_INFO"].to_s
-        return page(env) if path.start_with?(@path) && (path.size == @path.size || path.start_with?(@inside)) && !Castellan.off?
+        inside = path.start_with?(@path) && (path.size == @path.size || path.start_with?(@inside)) && !Castellan.off?
+        token = @authorization.linked(env) if inside
+        return let_in(env, token) if token
 
-        @traffic.during { authorized?(env) ? profile(env) : @app.call(env) }
+        allowed = authorized?(env)
+        return shown(env) if inside && allowed
+
+        @traffic.during { allowed ? profile(env) : @app.call(env) }
       end
 
       # @param path [String] {path} or a path below it
@@ -114,36 +116,6 @@ module Castellan
       rescue StandardError => error
         log(env, "Castellan's profiler could not begin: #{error.full_message(highlight: false)}")
         nil
-      end
-
-      def page(env)
-        token = @authorization.linked(env)
-        return let_in(env, token) if token
-
-        authorized?(env) ? shown(env) : closed(env)
-      end
-
-      # Hides the page: returns the application's own 404 for the path. Counts as traffic, so that concurrent
-      # profiles report it as overlapping.
-      def closed(env)
-        status, _headers, body = response = @traffic.during { @app.call(harmless(env)) }
-        return response if status.to_i == 404
-
-        body.close if body.respond_to?(:close)
-        not_found(env)
-      end
-
-      # Turns the request into a GET without a body.
-      def harmless(env)
-        return env if %w[GET HEAD].include?(env["REQUEST_METHOD"])
-
-        env.merge("REQUEST_METHOD" => "GET", "rack.input" => StringIO.new.set_encoding(Encoding::BINARY))
-           .except("CONTENT_LENGTH", "CONTENT_TYPE", "HTTP_TRANSFER_ENCODING")
-      end
-
-      def not_found(env)
-        status, headers, body = NOT_FOUND
-        [status, headers.dup, env["REQUEST_METHOD"] == "HEAD" ? [] : body.dup]
       end
 
       def shown(env)

@@ -16,23 +16,20 @@ module Castellan
                   "slow_query" => "slow statements", "wide_join" => "a join that repeats its rows" }.freeze
         private_constant :WORDS
 
-        # @param kind [Symbol, String] of a {Finding}
-        # @return [String] readable name of the kind
-        def self.words(kind) = WORDS.fetch(kind.to_s) { kind.to_s.tr("_", " ") }
-
         # @return [Array<Integer>]
         attr_reader :indexes
-        # @return [Array<Hash>] each as `Finding#to_h`
+        # @return [Array<Finding, Hash>]
         attr_reader :findings
 
-        # @param findings [Array<Hash>]
-        # @return [Array<FindingGroup>]
+        # @param findings [Array<Finding, Hash>] each a finding or its `to_h`
+        # @return [Array<FindingGroup>] the longest total time comes first, in each group and of the groups
         def self.all(findings)
-          groups = findings.each_with_index.group_by { |finding, index| [finding[:kind].to_s, finding[:fix] || index] }
-          groups.each_value.map { |pairs| new(*pairs.transpose) }.sort_by { |group| -group.total_ns }
+          pairs = findings.each_with_index.sort_by { |finding, index| [-finding[:total_ns].to_i, index] }
+          groups = pairs.group_by { |finding, index| [finding[:kind].to_s, finding[:fix] || index] }.values
+          groups.map { |same| new(*same.transpose) }.sort_by.with_index { |group, index| [-group.total_ns, index] }
         end
 
-        # @param findings [Array<Hash>]
+        # @param findings [Array<Finding, Hash>]
         # @return [Hash{Array => FindingGroup}] by kind and association or fingerprint, which stay equal when
         #   lines move
         def self.by_key(findings)
@@ -40,21 +37,21 @@ module Castellan
           groups.transform_values { |pairs| new(*pairs.transpose) }
         end
 
-        # @param findings [Array<Hash>]
+        # @param findings [Array<Finding, Hash>]
         # @param indexes [Array<Integer>]
         def initialize(findings, indexes)
           @findings = findings
           @indexes = indexes
         end
 
-        # @return [String]
-        def words = self.class.words(kind)
+        # @return [Finding, Hash]
+        def first = @findings.first
 
-        # @return [String]
-        def kind = first[:kind].to_s
+        # @return [String] readable name of the kind
+        def words = WORDS.fetch(first[:kind].to_s) { |kind| kind.tr("_", " ") }
 
         # @return [Boolean] see {Finding#repeats?}
-        def repeats? = Finding.new(kind: kind.to_sym).repeats?
+        def repeats? = Finding.new(kind: first[:kind].to_sym).repeats?
 
         # @return [Integer] number of statements
         def count = @findings.sum { |finding| finding[:count].to_i }
@@ -81,15 +78,11 @@ module Castellan
         # @return [Array<(Integer, String)>] number of parent records, or nil, and the call site that loaded
         #   them
         def loaded
-          @findings.filter_map { |finding| finding.values_at(:parent_count, :parent_location) if finding[:parent_location] }.uniq
+          @findings.select { |one| one[:parent_location] }.map { |one| [one[:parent_count], one[:parent_location]] }.uniq
         end
 
-        # @return [Hash{String => Array<Hash>}] findings by call site
+        # @return [Hash{String => Array<Finding, Hash>}] findings by call site
         def places = @findings.group_by { |finding| finding[:location] || "an unknown place" }
-
-        private
-
-        def first = @findings.first
       end
     end
   end
