@@ -2,6 +2,7 @@
 
 require_relative "errors"
 require_relative "clock"
+require_relative "figures"
 
 module Castellan
   # Runs a closed-loop load test: each client waits for its whole response before it sends the next request.
@@ -28,7 +29,6 @@ module Castellan
   end
 end
 
-require_relative "load_test/histogram"
 require_relative "load_test/prepared_request"
 require_relative "load_test/connection"
 require_relative "load_test/counts"

@@ -9,18 +9,18 @@ module Castellan
     #   counts.failure("connection refused")
     #   counts.attempts # => 2
     class Counts
-      # @return [Histogram] durations of successful requests in nanoseconds
-      attr_reader :histogram
-      # @return [Integer] complete responses; those with an expected status; failed attempts
-      attr_reader :transactions, :successful, :failed
+      # @return [Array<Integer>] duration of each successful request in nanoseconds
+      attr_reader :durations
+      # @return [Integer] complete responses; failed attempts
+      attr_reader :transactions, :failed
       # @return [Integer] bytes of bodies; opened connections
       attr_reader :bytes, :connections
       # @return [Hash{String => Integer}] number of failures by reason
       attr_reader :reasons
 
       def initialize
-        @histogram = Histogram.new
-        @transactions = @successful = @failed = @bytes = @connections = 0
+        @durations = []
+        @transactions = @failed = @bytes = @connections = 0
         @reasons = Hash.new(0)
       end
 
@@ -28,9 +28,8 @@ module Castellan
       # @param bytes [Integer] size of the body
       def success(duration_ns, bytes)
         @transactions += 1
-        @successful += 1
         @bytes += bytes
-        @histogram.record(duration_ns)
+        @durations << duration_ns
       end
 
       # @param reason [String]
@@ -47,15 +46,17 @@ module Castellan
         @connections += times
       end
 
+      # @return [Integer] responses with an expected status
+      def successful = @durations.size
+
       # @return [Integer]
       def attempts = successful + failed
 
       # @param other [Counts] added to this one
       # @return [self]
       def merge(other)
-        @histogram.merge(other.histogram)
+        @durations.concat(other.durations)
         @transactions += other.transactions
-        @successful += other.successful
         @failed += other.failed
         @bytes += other.bytes
         @connections += other.connections

@@ -22,6 +22,7 @@ module Castellan
         @request = request
         @clients = clients
         @counts = counts
+        @durations = counts.durations.sort.freeze
         @elapsed_ns = elapsed_ns
         @interrupted = interrupted
         @given_up = given_up
@@ -69,20 +70,27 @@ module Castellan
       # @return [Float] megabytes (10^6 bytes) per second
       def throughput = per_second(transferred_bytes) / 1e6
       # @return [Float] average number of concurrent requests
-      def concurrency = per_second(@counts.histogram.sum / 1e9)
+      def concurrency = per_second(@durations.sum / 1e9)
       # @return [Float, nil] seconds; nil if no request succeeded
-      def response_time = seconds(@counts.histogram.mean)
-      def longest = seconds(@counts.histogram.max)
-      def shortest = seconds(@counts.histogram.min)
+      def response_time = seconds(mean_ns)
+      def longest = seconds(@durations.last)
+      def shortest = seconds(@durations.first)
 
-      # @return [Integer, nil] nanoseconds, see {Histogram#percentile}
-      def percentile(percent) = @counts.histogram.percentile(percent)
+      # @param percent [Numeric] above 0, at most 100
+      # @return [Integer, nil] nanoseconds by nearest rank: the ceil(p / 100 × n)-th smallest; nil if no request
+      #   succeeded
+      # @raise [ArgumentError] for other percentages
+      def percentile(percent)
+        raise ArgumentError, "percentile: must be above 0 and at most 100, got #{percent}" unless percent.positive? && percent <= 100
+
+        rank = (percent.rationalize(Rational(1, 1_000_000)) * @durations.size / 100).ceil # 99.9 is inexact
+        @durations[rank - 1] if rank.positive?
+      end
 
       # @return [Hash{Symbol => Numeric, nil}] rounded figures
       def to_h
         {
-          requests_per_s: rate.round(2), mean_ms: ms(@counts.histogram.mean), min_ms: ms(@counts.histogram.min),
-          max_ms: ms(@counts.histogram.max), p50_ms: ms(percentile(50)), p95_ms: ms(percentile(95)), p99_ms: ms(percentile(99)),
+          requests_per_s: rate.round(2), mean_ms: ms(mean_ns), min_ms: ms(@durations.first), max_ms: ms(@durations.last), p50_ms: ms(percentile(50)), p95_ms: ms(percentile(95)), p99_ms: ms(percentile(99)),
           availability: availability.round(3), concurrency: concurrency.round(2), transferred_bytes: transferred_bytes
         }
       end
@@ -103,35 +111,29 @@ module Castellan
         elapsed_ns.zero? ? 0.0 : amount / elapsed
       end
 
-      def seconds(value_ns)
-        value_ns && (value_ns / 1e9)
-      end
+      def mean_ns = (@durations.sum.fdiv(@durations.size) if @durations.any?)
 
-      def ms(value_ns)
-        value_ns && (value_ns / 1e6).round(3)
-      end
+      def seconds(value_ns) = value_ns && (value_ns / 1e9)
+
+      def ms(value_ns) = Figures.milliseconds(value_ns)
 
       def heading
-        "#{"Interrupted; measured so far: " if interrupted?}#{url}, #{counted(clients, "client")}, " \
-          "keep-alive #{@request.keep_alive? ? "on" : "off"}, #{counted(connections, "connection")}"
+        "#{"Interrupted; measured so far: " if interrupted?}#{url}, #{Figures.counted(clients, "client")}, " \
+          "keep-alive #{@request.keep_alive? ? "on" : "off"}, #{Figures.counted(connections, "connection")}"
       end
-
-      def counted(number, noun) = "#{number} #{noun}#{"s" unless number == 1}"
 
       def lines
         {
           "Transactions" => "#{transactions} hits", "Availability" => format("%.2f %%", availability),
           "Elapsed time" => format("%.2f secs", elapsed), "Data transferred" => format("%.2f MB", transferred_bytes / 1e6),
-          "Response time" => in_ms(@counts.histogram.mean), "Transaction rate" => format("%.2f trans/sec", rate),
+          "Response time" => in_ms(mean_ns), "Transaction rate" => format("%.2f trans/sec", rate),
           "Throughput" => format("%.2f MB/sec", throughput), "Concurrency" => format("%.2f", concurrency),
           "Successful transactions" => successful, "Failed transactions" => failed,
-          "Longest transaction" => in_ms(@counts.histogram.max), "Shortest transaction" => in_ms(@counts.histogram.min)
+          "Longest transaction" => in_ms(@durations.last), "Shortest transaction" => in_ms(@durations.first)
         }.merge(PERCENTILES.to_h { |percent| ["p#{percent}", in_ms(percentile(percent))] })
       end
 
-      def in_ms(value_ns)
-        value_ns ? format("%.2f ms", value_ns / 1e6) : "-"
-      end
+      def in_ms(value_ns) = value_ns ? format("%.2f ms", value_ns / 1e6) : "-"
 
       def failures
         shown = reasons.sort_by { |reason, times| [-times, reason] }
