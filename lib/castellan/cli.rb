@@ -7,6 +7,7 @@ module Castellan
   #
   #   Castellan::CLI.call(%w[load http://127.0.0.1:3000/posts -c 10 -t 5])  # => 0
   module CLI
+    autoload :Command, "castellan/cli/command"
     autoload :DoctorCommand, "castellan/cli/doctor_command"
     autoload :LoadCommand, "castellan/cli/load_command"
     autoload :NewCommand, "castellan/cli/new_command"

@@ -2,13 +2,13 @@
 
 require "fileutils"
 require "json"
-require "optparse"
 
 module Castellan
   module CLI
     # Runs `castellan doctor [config.ru | app.rb] --get PATH -H 'Name: value'`.
-    class DoctorCommand
+    class DoctorCommand < Command
       DEFAULTS = { environment: "production", memory: true, try: true, runs: 5, limit: 120, json: false, bodies: nil, verb: "GET" }.freeze
+      USAGE = "castellan doctor [config.ru | app.rb] --get PATH [-H 'Name: value'] [--env production]"
       private_constant :DEFAULTS
 
       # @return [String]
@@ -16,40 +16,23 @@ module Castellan
         "what is slow at an endpoint of an application, and why"
       end
 
-      def initialize(argv, out: $stdout, err: $stderr)
-        @argv = argv
-        @out = out
-        @err = err
-        @targets = []
-        @commands = []
-        @headers = {}
-        @options = DEFAULTS.dup
-      end
-
       # @return [Integer] 0; 1 if a request cannot be measured; 2 for wrong arguments; 130 after Ctrl-C
       def call
-        load_room
-        catch(:helped) { run(*parser.parse(@argv)) } || 0
-      rescue OptionParser::ParseError => error
-        @err.puts "castellan doctor: #{error.message}; see castellan doctor --help"
-        2
-      rescue Castellan::Error => error # Doctor::Error, or rack is missing
-        @err.puts "castellan doctor: #{error.message}"
-        1
+        super
       rescue Interrupt
-        @err.puts "castellan doctor: interrupted; nothing was kept, all transactions are rolled back"
-        130
+        failed("interrupted; nothing was kept, all transactions are rolled back", 130)
       end
 
       private
 
       def run(file = nil, *others)
-        raise OptionParser::NeedlessArgument, others.join(" ") if others.any?
-        raise OptionParser::InvalidArgument, "--runs #{@options[:runs]}: at least 1" unless @options[:runs].positive?
-        raise OptionParser::InvalidArgument, "--limit #{@options[:limit]}: more than 0 seconds" unless @options[:limit].positive?
-        return usage if @targets.empty? && @commands.empty?
+        raise WrongArguments, "needless argument: #{others.join(" ")}" if others.any?
+        raise WrongArguments, "--runs #{@options[:runs]}: at least 1" unless @options[:runs].positive?
+        raise WrongArguments, "--limit #{@options[:limit]}: more than 0 seconds" unless @options[:limit].positive?
+        raise WrongArguments, "name a request: castellan doctor --get /users" if @targets.empty? && @commands.empty?
         raise Castellan::Error, "CASTELLAN=off is set, so no query would be seen; unset it" if Castellan.off?
 
+        load_room
         FileUtils.mkdir_p(@options[:bodies]) if @options[:bodies]
         examine(file, requested)
         0
@@ -64,35 +47,20 @@ module Castellan
         raise Castellan::Error, "rack is not here; run it in the application's folder and bundle: bundle exec castellan doctor --get /path"
       end
 
-      def parser
-        OptionParser.new do |options|
-          options.banner = "castellan doctor [config.ru | app.rb] --get PATH [-H 'Name: value'] [--env production]"
-          options.on("--get PATH", "the request; may be given several times") { |path| @targets << [path, true] }
-          options.on("--check PATH", "a request that must succeed and is not measured; for --bodies") { |path| @targets << [path, false] }
-          options.on("--curl COMMAND", "the request, as a browser copies it as cURL") { |command| @commands << command }
-          options.on("-H", "--header LINE", "a header, 'Name: value'") { |line| header(line) }
-          options.on("-X", "--request VERB", "GET or HEAD (GET)") { |verb| @options[:verb] = verb }
-          options.on("--env NAME", "the environment to boot in (production)") { |name| @options[:environment] = name }
-          options.on("--runs N", Integer, "measured runs at the most (5)") { |runs| @options[:runs] = runs }
-          options.on("--limit SECONDS", Float, "seconds for all requests and trials together (120)") { |limit| @options[:limit] = limit }
-          options.on("--no-memory", "leave out the run that counts bytes, which is slow") { @options[:memory] = false }
-          options.on("--no-try", "leave out the requests that try each fix") { @options[:try] = false }
-          options.on("--json", "one JSON object a request, a line each") { @options[:json] = true }
-          options.on("--bodies DIR", "write each response's body there, as 1.body, 2.body …") { |dir| @options[:bodies] = dir }
-          options.on("-h", "--help") { @out.puts(options) || throw(:helped) }
-        end
-      end
-
-      def header(line)
-        name, value = line.split(":", 2)
-        raise OptionParser::InvalidArgument, "#{line.inspect} is not of the form 'Name: value'" unless value && !name.strip.empty?
-
-        @headers[name.strip] = value.strip
-      end
-
-      def usage
-        @err.puts "castellan doctor: name a request: castellan doctor --get /users"
-        2
+      def options(options)
+        @targets, @commands, @headers, @options = [], [], {}, DEFAULTS.dup
+        options.on("--get PATH", "the request; may be given several times") { |path| @targets << [path, true] }
+        options.on("--check PATH", "a request that must succeed and is not measured; for --bodies") { |path| @targets << [path, false] }
+        options.on("--curl COMMAND", "the request, as a browser copies it as cURL") { |command| @commands << command }
+        header_option(options, @headers)
+        options.on("-X", "--request VERB", "GET or HEAD (GET)") { |verb| @options[:verb] = verb }
+        options.on("--env NAME", "the environment to boot in (production)") { |name| @options[:environment] = name }
+        options.on("--runs N", Integer, "measured runs at the most (5)") { |runs| @options[:runs] = runs }
+        options.on("--limit SECONDS", Float, "seconds for all requests and trials together (120)") { |limit| @options[:limit] = limit }
+        options.on("--no-memory", "leave out the run that counts bytes, which is slow") { @options[:memory] = false }
+        options.on("--no-try", "leave out the requests that try each fix") { @options[:try] = false }
+        options.on("--json", "one JSON object a request, a line each") { @options[:json] = true }
+        options.on("--bodies DIR", "write each response's body there, as 1.body, 2.body …") { |dir| @options[:bodies] = dir }
       end
 
       # @return [Array<Array(Doctor::RackRequest, Boolean)>] requests, and whether each is measured

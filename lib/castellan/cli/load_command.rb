@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "optparse"
 require_relative "../load_test"
 
 module Castellan
@@ -11,40 +10,22 @@ module Castellan
     #
     # Exit status 0 if every request succeeded; 1 if one failed, nothing was measured or the URL is invalid; 2
     # for an invalid option; 130 after Ctrl-C, which prints the figures so far.
-    class LoadCommand
+    class LoadCommand < Command
       INTERRUPTED = 130
+      USAGE = "castellan load URL [options]"
 
       # @return [String]
       def self.summary = "puts load on a URL and prints rates, response times and percentiles"
 
-      def initialize(argv, out: $stdout, err: $stderr)
-        @argv = argv
-        @out = out
-        @err = err
-        @options = { headers: {} }
-      end
-
-      # @return [Integer] exit status
-      def call
-        urls = parser.parse(@argv)
-        return 0 if @help
-        return wrong("give one URL, got #{urls.size}\n\n#{parser}", 2) unless urls.size == 1
-
-        report(run(LoadTest::Run.new(urls.first, progress: progress, **@options)))
-      rescue OptionParser::ParseError => error
-        wrong("#{error.message}; castellan load --help lists the options", 2)
-      rescue ConfigurationError => error
-        wrong(error.message, 1)
-      end
-
       private
 
-      def wrong(message, status)
-        @err.puts "castellan load: #{message}"
-        status
+      def run(*urls)
+        raise WrongArguments, "give one URL, got #{urls.size}" unless urls.size == 1
+
+        report(measure(LoadTest::Run.new(urls.first, progress: progress, **@options)))
       end
 
-      def run(test)
+      def measure(test)
         previous = trap("INT") { test.stop }
         test.call
       ensure
@@ -73,12 +54,11 @@ module Castellan
         @progress ||= ->(seconds, requests) { @err.print format("\r%5.1f s %8d requests", seconds, requests) }
       end
 
-      def parser
-        @parser ||= OptionParser.new("Usage: castellan load URL [options]") do |options|
-          amounts(options)
-          what_is_sent(options)
-          what_comes_back(options)
-        end
+      def options(parser)
+        @options = { headers: {} }
+        amounts(parser)
+        what_is_sent(parser)
+        what_comes_back(parser)
       end
 
       def amounts(options)
@@ -91,7 +71,7 @@ module Castellan
 
       def what_is_sent(options)
         options.separator "\nWhat is sent"
-        options.on("-H", "--header 'NAME: VALUE'", "a header; may be given again") { |line| header(line) }
+        header_option(options, @options[:headers])
         options.on("-I", "--head", "HEAD instead of GET") { @options[:http_method] = "HEAD" }
         options.on("--[no-]keep-alive", "use connections again (default: yes)") { |value| @options[:keep_alive] = value }
         options.on("-k", "--insecure", "do not verify the TLS certificate") { @options[:verify] = false }
@@ -104,14 +84,6 @@ module Castellan
         end
         options.on("--timeout N", Float, "seconds for one answer (default: 30)") { |number| @options[:timeout] = number }
         options.on("--json", "print JSON") { @json = true }
-        options.on("-h", "--help", "print this") { @help = @out.puts(options) || true }
-      end
-
-      def header(line)
-        name, value = line.split(":", 2)
-        raise OptionParser::InvalidArgument, "#{line.inspect}: write 'Name: value'" unless value
-
-        @options[:headers][name.strip] = value.strip
       end
 
       def statuses(list)

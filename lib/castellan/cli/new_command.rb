@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require "fileutils"
-require "optparse"
 
 module Castellan
   module CLI
@@ -10,45 +9,27 @@ module Castellan
     #   Castellan::CLI::NewCommand.new(%w[api library]).call # => 0
     #
     # Exit status 0; 1 if the folder exists; 2 for wrong arguments. Existing files are never changed.
-    class NewCommand
+    class NewCommand < Command
       TEMPLATES = File.join(__dir__, "new_command")
       NAME = /\A[a-z][a-z0-9_-]{0,62}\z/
-      USAGE = "Usage: castellan new api NAME"
-      private_constant :TEMPLATES, :NAME, :USAGE
+      USAGE = "castellan new api NAME"
+      private_constant :TEMPLATES, :NAME
 
       # @return [String]
       def self.summary = "writes a new JSON:API application: castellan new api NAME"
 
-      def initialize(argv, out: $stdout, err: $stderr)
-        @argv = argv
-        @out = out
-        @err = err
-      end
+      private
 
-      # @return [Integer] exit status
-      def call
-        kind, name, *rest = parser.parse(@argv)
-        return 0 if @help
-        return wrong("write: castellan new api NAME", 2) unless kind == "api" && name && rest.empty?
-        return wrong("the name #{name.inspect} must be lower-case letters, digits, - and _, such as library", 2) unless NAME.match?(name)
-        return wrong("#{name} exists already", 1) if File.exist?(name)
+      def run(kind = nil, name = nil, *rest)
+        raise WrongArguments, "write: castellan new api NAME" unless kind == "api" && name && rest.empty?
+        unless NAME.match?(name)
+          raise WrongArguments, "the name #{name.inspect} must be lower-case letters, digits, - and _, such as library"
+        end
+        raise Castellan::Error, "#{name} exists already" if File.exist?(name)
 
         write(name)
         @out.puts "", "cd #{name} && bundle install && bundle exec rake migrate test && bundle exec puma"
         0
-      rescue OptionParser::ParseError => error
-        wrong("#{error.message}; #{USAGE}", 2)
-      end
-
-      private
-
-      def parser
-        OptionParser.new(USAGE) { |options| options.on("-h", "--help", "print this") { @help = @out.puts(options) || true } }
-      end
-
-      def wrong(message, status)
-        @err.puts "castellan new: #{message}"
-        status
       end
 
       def write(name)

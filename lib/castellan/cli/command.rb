@@ -1,0 +1,74 @@
+# frozen_string_literal: true
+
+require "optparse"
+
+module Castellan
+  module CLI
+    # Base class of the commands: reads the options, and turns errors into messages and exit statuses.
+    #
+    #   class HelloCommand < Command
+    #     USAGE = "castellan hello NAME"
+    #
+    #     def self.summary = "greets"
+    #
+    #     private
+    #
+    #     def options(parser) = parser.on("--loud", "in capitals") { @loud = true }
+    #     def run(name) = @out.puts(@loud ? name.upcase : name) || 0
+    #   end
+    class Command
+      # Raised for arguments that cannot be used: exit status 2.
+      class WrongArguments < Castellan::Error; end
+
+      # @return [String] name on the command line
+      def self.title = name[/(\w+)Command\z/, 1].downcase
+
+      # @param argv [Array<String>]
+      # @param out [IO]
+      # @param err [IO]
+      def initialize(argv, out: $stdout, err: $stderr)
+        @argv = argv
+        @out = out
+        @err = err
+      end
+
+      # @return [Integer] exit status: that of {#run}; 1 for an error of Castellan, 2 for wrong arguments
+      def call
+        catch(:helped) { run(*parser.parse(@argv)) }
+      rescue OptionParser::ParseError, WrongArguments => error
+        failed("#{error.message}\n#{self.class::USAGE}; castellan #{self.class.title} --help lists the options", 2)
+      rescue Castellan::Error => error
+        failed(error.message, 1)
+      end
+
+      private
+
+      def parser
+        OptionParser.new("Usage: #{self.class::USAGE}") do |parser|
+          options(parser)
+          parser.on("-h", "--help", "print this") { @out.puts(parser) || throw(:helped, 0) }
+        end
+      end
+
+      # Defines the command's own options.
+      def options(parser); end
+
+      # Defines -H; the values of one name replace each other.
+      # @param headers [Hash{String => String}]
+      def header_option(parser, headers)
+        parser.on("-H", "--header 'NAME: VALUE'", "a header; may be given again") do |line|
+          name, value = line.split(":", 2)
+          raise OptionParser::InvalidArgument, "#{line.inspect} is not of the form 'Name: value'" unless value && !name.strip.empty?
+
+          headers[name.strip] = value.strip
+        end
+      end
+
+      # @return [Integer] the status
+      def failed(message, status)
+        @err.puts "castellan #{self.class.title}: #{message}"
+        status
+      end
+    end
+  end
+end
