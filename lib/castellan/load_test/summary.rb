@@ -90,7 +90,8 @@ module Castellan
       # @return [Hash{Symbol => Numeric, nil}] rounded figures
       def to_h
         {
-          requests_per_s: rate.round(2), mean_ms: ms(mean_ns), min_ms: ms(@durations.first), max_ms: ms(@durations.last), p50_ms: ms(percentile(50)), p95_ms: ms(percentile(95)), p99_ms: ms(percentile(99)),
+          requests_per_s: rate.round(2), mean_ms: ms(mean_ns), min_ms: ms(@durations.first), max_ms: ms(@durations.last),
+          p50_ms: ms(percentile(50)), p95_ms: ms(percentile(95)), p99_ms: ms(percentile(99)),
           availability: availability.round(3), concurrency: concurrency.round(2), transferred_bytes: transferred_bytes
         }
       end
