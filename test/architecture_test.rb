@@ -51,7 +51,7 @@ class ArchitectureTest < Minitest::Test
     contents: %w[active_support],
     store: %w[redis-client redis_client dalli active_support],
     instrument: %w[active_support active_record sequel pg redis-client redis_client],
-    detect: %w[active_support active_record sequel prism],
+    detect: %w[active_support active_record sequel],
     profile: %w[stackprof memory_profiler],
     rows: %w[active_record sequel sqlite3 pg],
     serializer: %w[active_support],

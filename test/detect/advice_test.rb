@@ -63,9 +63,13 @@ class DetectAdviceTest < Minitest::Test
   def test_arguments_end_where_their_line_does
     # rubocop:disable-next Style/SingleLineDoEndBlock
     works = [-> { World::User.all.each do |user| user.tokens.first end },
-             -> { World::User.all.each do |user| user.tokens.where(on_behalf: false).exists? end },
-             -> { World::User.all.each { |user| user.tokens.find_by secret: "a#{user.class}" } }]
+             -> { World::User.all.each do |user| user.tokens.where(on_behalf: false).exists? end }]
     works.each { |work| assert only(&work).fix, only(&work).fix_refused }
+  end
+
+  def test_a_text_that_is_computed_for_each_record_is_not_copied_out_of_the_loop
+    finding = only { World::User.all.each { |user| user.tokens.find_by secret: "a#{user.class}" } }
+    assert_nil finding.fix
   end
 
   def test_a_position_on_the_line_is_no_association

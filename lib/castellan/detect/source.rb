@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "source/syntax_node"
+require_relative "source/parser"
 
 module Castellan
   module Detect
@@ -11,8 +12,7 @@ module Castellan
     #   line.steps(:tokens)      # => [where(on_behalf: false), last], each a {SyntaxNode}
     #   line.value("on_behalf")  # => the node of false
     #
-    # Parses the file with Prism, or with Ripper on Rubies without Prism. An unreadable or invalid file has no
-    # calls.
+    # An unreadable or invalid file has no calls.
     class Source
       MOST_FILES = 50
       LOCKS = %i[lock lock! with_lock for_update for_share lock_style].freeze
@@ -30,18 +30,6 @@ module Castellan
           site ? new(read(File.expand_path(CallSite.path(site), CallSite.root)), CallSite.line(site)) : new(nil, 0)
         end
 
-        # @return [Module] with `parse(text) → SyntaxNode`
-        def parser
-          @parser ||= begin
-            require "prism"
-            require_relative "source/prism_parser"
-            PrismParser
-          rescue LoadError
-            require_relative "source/ripper_parser"
-            RipperParser
-          end
-        end
-
         private
 
         def read(path)
@@ -49,7 +37,7 @@ module Castellan
           key = [path, stat.mtime, stat.size]
           @lock.synchronize do
             @files.clear if @files.size >= MOST_FILES
-            @files.fetch(key) { @files[key] = parser.parse(File.read(path).scrub) }
+            @files.fetch(key) { @files[key] = Parser.parse(File.read(path).scrub).all }
           end
         rescue SystemCallError
           nil
@@ -65,10 +53,10 @@ module Castellan
           call.arguments.map(&:text) != ["1"]
       end
 
-      # @param tree [SyntaxNode, nil] the parsed file
+      # @param all [Array<SyntaxNode>, nil] the nodes of the file
       # @param line [Integer]
-      def initialize(tree, line)
-        @tree = tree
+      def initialize(all, line)
+        @all = all.to_a
         @line = line
       end
 
@@ -97,7 +85,9 @@ module Castellan
 
       # @return [Boolean] whether the line is part of an `or` or `and`, so that not all calls run: `a.first ||
       #   b.first`
-      def alternatives? = reached.any? { |node| node.kind == :or } || enclosing.any? { |node| node.kind == :or }
+      def alternatives?
+        reached.any? { |node| [node, *node.ancestors.select { |one| one.line >= @line }].any? { |one| one.kind == :or } }
+      end
 
       # @return [Boolean] whether a call at the line takes several records, see {.limit?}
       def limits? = calls.any? { |call| Source.limit?(call) }
@@ -112,7 +102,7 @@ module Castellan
 
       # @return [Boolean] whether the surrounding method calls `loaded?` on the association
       def asks_loaded?(name)
-        definition&.each&.any? { |node| node.call? && node.name == :loaded? && node.receiver&.call? && node.receiver.name == name } || false
+        definition&.all&.any? { |node| node.call? && node.name == :loaded? && node.receiver&.call? && node.receiver.name == name } || false
       end
 
       # @return [Boolean] whether the method is called on the association's result: `node.parent.author`, or
@@ -127,19 +117,14 @@ module Castellan
       private
 
       def reached
-        @reached ||= all.select { |node| node.line == @line }.flat_map { |node| [node, *below(node)] }.uniq(&:object_id)
-                        .sort_by { |node| [node.order] }
+        @reached ||= @all & @all.select { |node| node.line == @line }.flat_map { |node| [node, *below(node)] }
       end
-
-      def all = @tree ? @tree.each.to_a : []
 
       # Receivers and arguments; a block of several lines is separate code.
       def below(node)
         parts = node.parts.reject { |part| part.kind == :block && part.last_line > @line }
         parts.flat_map { |part| [part, *below(part)] }
       end
-
-      def enclosing = reached.flat_map { |node| [node, *node.ancestors] }.uniq(&:object_id).select { |node| node.line >= @line }
 
       def following(call)
         steps = []
@@ -151,7 +136,7 @@ module Castellan
       end
 
       def definition
-        @definition ||= all.select { |node| node.kind == :def && node.covers?(@line) }.max_by(&:line)
+        @definition ||= @all.select { |node| node.kind == :def && @line.between?(node.line, node.last_line) }.max_by(&:line)
       end
     end
   end

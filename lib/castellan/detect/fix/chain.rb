@@ -50,7 +50,7 @@ module Castellan
         end
 
         # @return [Boolean] whether the conditions are the same for each record
-        def constant? = @conditions.all? { |step| step.arguments.all?(&:constant?) && (step.block.nil? || columns_only?(step.block)) }
+        def constant? = @conditions.all? { |step| step.arguments.all?(&:constant?) }
 
         # @return [Boolean] whether a call takes some of the records, see {Source.limit?}, or batches of them
         def limited? = @steps.any? { |step| Source.limit?(step) || BATCHES.include?(step.name) }
@@ -70,13 +70,6 @@ module Castellan
         def where(step, text)
           key = step.name == :exists? && step.arguments.none? { |one| [*KEYWORDS, :list].include?(one.kind) }
           "where(#{"#{@models.primary_key(@model)}: " if key}#{step.arguments.map(&text).join(", ")})"
-        end
-
-        # Sequel takes conditions as a block in which columns are method calls.
-        def columns_only?(block)
-          block.each.none? do |node|
-            node.kind == :local || (node.call? && node.receiver.nil? && !@models.column?(@model, node.name.to_s))
-          end
         end
       end
     end

@@ -3,7 +3,7 @@
 module Castellan
   module Detect
     class Source
-      # Represents a piece of Ruby source, independent of the parser.
+      # Represents a piece of Ruby source.
       #
       #   node.kind       # => :call
       #   node.name       # => :where
@@ -11,16 +11,12 @@ module Castellan
       #   node.arguments  # => [the pair `on_behalf: false`]
       #   node.written    # => "where(on_behalf: false)"
       #
-      # `kind` is one of :call, :constant, :literal, :pair, :list, :hash, :local, :block, :def, :or,
-      # :other. `line` is the line of a call's name, or the first line of other nodes. `text` is the source,
-      # or "…" if the parser omits it.
+      # `kind` is one of :call, :constant, :literal, :pair, :list, :hash, :local, :block, :def, :or, :other. `line` is the
+      # line of a call's name, or the first line of other nodes. `text` is the source, or "…" if the parser omits it.
       class SyntaxNode
         attr_reader :kind, :name, :receiver, :arguments, :block, :line, :last_line, :text, :children
-        # @!attribute parent
-        #   @return [SyntaxNode, nil]
-        # @!attribute order
-        #   @return [Integer] the index among all nodes of the file, in the order of the source
-        attr_accessor :parent, :order
+        # @return [SyntaxNode, nil]
+        attr_accessor :parent
 
         def initialize(kind, line:, last_line: line, name: nil, receiver: nil, arguments: [], block: nil, children: [], text: "…")
           @kind = kind
@@ -35,21 +31,8 @@ module Castellan
           parts.each { |part| part.parent = self }
         end
 
-        # @return [SyntaxNode] itself, after it numbered all nodes below
-        def number
-          each.with_index { |node, order| node.order = order }
-          self
-        end
-
-        # A receiver comes before the call.
-        # @return [Enumerator<SyntaxNode>] this node and all nodes below
-        def each(&block)
-          return enum_for(:each) unless block
-
-          receiver&.each(&block)
-          yield self
-          (parts - [receiver]).each { |part| part.each(&block) }
-        end
+        # @return [Array<SyntaxNode>] this node and all nodes below in the order of the source: a receiver precedes its call
+        def all = [*receiver&.all, self, *(parts - [receiver]).flat_map(&:all)]
 
         # @return [Array<SyntaxNode>] the direct children
         def parts = [receiver, *arguments, block, *children].compact
@@ -74,14 +57,11 @@ module Castellan
           false
         end
 
-        # @return [Boolean] whether the node covers the line
-        def covers?(line) = line.between?(self.line, last_line)
-
         # @return [String] the call without its receiver, with parentheses
-        def written = "#{name}#{"(#{arguments.map(&:text).join(", ")})" if arguments.any?}#{" #{block.text}" if block}"
+        def written = call_with(arguments.map(&:text))
 
         # @return [String] the call with 0 in place of each value that is not constant, ready for evaluation
-        def evaluable = "#{name}#{"(#{arguments.map(&:evaluable_text).join(", ")})" if arguments.any?}#{" #{block.text}" if block}"
+        def evaluable = call_with(arguments.map(&:evaluable_text))
 
         # @return [String]
         def evaluable_text
@@ -91,6 +71,10 @@ module Castellan
           else constant? ? text : "0"
           end
         end
+
+        private
+
+        def call_with(texts) = "#{name}#{"(#{texts.join(", ")})" if texts.any?}#{" #{block.text}" if block}"
       end
     end
   end

@@ -5,25 +5,27 @@ require "ripper"
 module Castellan
   module Detect
     class Source
-      # Parses Ruby source with Ripper, on Rubies without Prism. Blocks and computed values have the text "…",
-      # so that no fix repeats them.
+      # Parses Ruby source with Ripper, which every Ruby has. Blocks and interpolated strings have the text "…", so that
+      # no fix repeats them.
       #
-      #   RipperParser.parse("user.tokens.last")   # => a {SyntaxNode}
-      module RipperParser
-        CALLS = %i[call command command_call fcall vcall method_add_arg method_add_block].freeze
+      #   Parser.parse("user.tokens.last")   # => a {SyntaxNode}
+      class Parser
         OR = %i[|| && or and].freeze
-        private_constant :CALLS, :OR
-
-        module_function
+        private_constant :OR
 
         # @param text [String]
         # @return [SyntaxNode] the parsed source; an empty node after a syntax error
-        def parse(text) = node(Ripper.sexp(text) || []).number
+        def self.parse(text) = new.node(Ripper.sexp(text) || [])
 
+        def initialize
+          @lines = {}.compare_by_identity
+        end
+
+        # @param sexp [Array] of Ripper
+        # @return [SyntaxNode]
         def node(sexp)
-          return call(sexp) if CALLS.include?(sexp[0])
-
           case sexp[0]
+          when :call, :command, :command_call, :fcall, :vcall, :aref, :method_add_arg, :method_add_block then call(sexp)
           when :paren then sexp[1].is_a?(Array) && sexp[1].one? ? node(sexp[1].first) : other(sexp)
           when :var_ref then variable(sexp)
           when :const_path_ref, :top_const_ref then make(:constant, sexp, text: tokens(sexp).map { |token| token[1] }.join("::"))
@@ -39,6 +41,8 @@ module Castellan
           end
         end
 
+        private
+
         # @return [SyntaxNode] the node of a call in any notation
         def call(sexp)
           receiver, name, arguments, block = parts(sexp)
@@ -46,19 +50,26 @@ module Castellan
 
           receiver &&= node(receiver)
           arguments = arguments.flat_map { |one| one[0] == :bare_assoc_hash ? nodes(one[1]) : [node(one)] }
-          text = "#{"#{receiver.text}." if receiver}#{name[1]}#{"(#{arguments.map(&:text).join(", ")})" if arguments.any?}"
-          make(:call, sexp, name: name[1].to_sym, line: name[2][0], receiver: receiver, arguments: arguments, text: block ? "…" : text,
-                            block: block && make(:block, block, children: nodes(block.drop(1))))
+          make(:call, sexp, name: name[1].to_sym, line: name.dig(2, 0), receiver: receiver, arguments: arguments,
+                            text: block ? "…" : written(receiver, name[1], arguments.map(&:text).join(", ")),
+                            block: block && make(:block, block, children: nodes(block[0].is_a?(Symbol) ? block.drop(1) : block)))
+        end
+
+        def written(receiver, name, arguments)
+          return "#{receiver.text}[#{arguments}]" if name == "[]"
+
+          "#{"#{receiver.text}." if receiver}#{name}#{"(#{arguments})" unless arguments.empty?}"
         end
 
         # @return [Array(Array, Array, Array, Array)] receiver, name, arguments, block
         def parts(sexp)
           case sexp[0]
-          when :method_add_arg then [*parts(sexp[1])[0, 2], arguments(sexp[2]), nil]
+          when :method_add_arg then [*parts(sexp[1])[0, 2], arguments(sexp[2]), passed(sexp[2])]
           when :method_add_block then [*parts(sexp[1])[0, 3], sexp[2]]
           when :call then [sexp[1], sexp[3], [], nil]
-          when :command_call then [sexp[1], sexp[3], arguments(sexp[4]), nil]
-          when :command then [nil, sexp[1], arguments(sexp[2]), nil]
+          when :command_call then [sexp[1], sexp[3], arguments(sexp[4]), passed(sexp[4])]
+          when :command then [nil, sexp[1], arguments(sexp[2]), passed(sexp[2])]
+          when :aref then [sexp[1], [:@op, "[]", tokens(sexp[1]).dig(-1, 2)], arguments(sexp[2]), nil]
           when :fcall, :vcall then [nil, sexp[1], [], nil]
           end || [nil, nil, [], nil]
         end
@@ -68,6 +79,12 @@ module Castellan
           return [] unless sexp.is_a?(Array) && sexp.any?
 
           sexp[0].is_a?(Symbol) ? [sexp] : sexp # a splat or forwarded arguments
+        end
+
+        # A block that is passed as an argument: `map(&:name)`.
+        def passed(sexp)
+          sexp = sexp[1] if sexp.is_a?(Array) && sexp[0] == :arg_paren
+          [sexp[2]] if sexp.is_a?(Array) && sexp[0] == :args_add_block && sexp[2]
         end
 
         def variable(sexp)
@@ -89,10 +106,10 @@ module Castellan
           make(kind, sexp, children: all, text: format(format, all.map(&:text).join(separator)))
         end
 
-        # A string or symbol without interpolation.
+        # A string or symbol without interpolation and escapes.
         def literal(sexp)
           parts = sexp[0] == :string_literal ? sexp[1].drop(1) : [sexp.flatten(1).last]
-          return other(sexp) unless parts.all? { |part| part.is_a?(Array) && part[1].is_a?(String) }
+          return other(sexp) unless parts.all? { |part| part.is_a?(Array) && part[1].is_a?(String) && !part[1].include?("\\") }
 
           text = parts.map { |part| part[1] }.join
           make(:literal, sexp, text: (sexp[0] == :symbol_literal ? text.to_sym : text).inspect)
@@ -106,19 +123,26 @@ module Castellan
         end
 
         def make(kind, sexp, line: nil, **more)
-          lines = tokens(sexp).map { |token| token[2][0] }
-          line ||= lines.min || 0
-          SyntaxNode.new(kind, line: line, last_line: lines.max || line, **more)
+          first, last = lines(sexp)
+          line ||= first || 0
+          SyntaxNode.new(kind, line: line, last_line: last || line, **more)
+        end
+
+        # @return [Array(Integer, Integer), Array] the first and the last line of the tokens
+        def lines(sexp)
+          return [] unless sexp.is_a?(Array)
+
+          @lines[sexp] ||= token?(sexp) ? [sexp[2][0]] * 2 : sexp.flat_map { |part| lines(part) }.minmax.compact
         end
 
         # @return [Array<Array>] `[:@ident, "name", [line, column]]`
         def tokens(sexp)
           return [] unless sexp.is_a?(Array)
-          return [sexp] if sexp[0].is_a?(Symbol) && sexp[0].start_with?("@") && sexp[2].is_a?(Array)
 
-          sexp.flat_map { |part| tokens(part) }
+          token?(sexp) ? [sexp] : sexp.flat_map { |part| tokens(part) }
         end
-        private_class_method(*singleton_methods(false) - [:parse])
+
+        def token?(sexp) = sexp[0].is_a?(Symbol) && sexp[0].start_with?("@") && sexp[2].is_a?(Array)
       end
     end
   end
