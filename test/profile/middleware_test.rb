@@ -108,15 +108,6 @@ class ProfileMiddlewareTest < Minitest::Test
                   "no-store", %(public, x="a, no-store, b", #{names})], given
   end
 
-  def test_an_equal_request_reuses_the_verdict
-    profiled { careless }
-    judged = 0
-    trace = TracePoint.new(:call) { |point| judged += 1 if point.method_id == :repetitions }
-    both = trace.enable { Array.new(2) { get("/books") && result.findings.map { |finding| finding.except(:total_ns) } } }
-    assert_equal both.first, both.last
-    assert_equal [1, ["n_plus_one"]], [judged, both.last.map { |finding| finding[:kind] }]
-  end
-
   def test_many_layers_and_long_names_fit_into_the_header
     parts = { sql_ns: 1, render_ns: 1, cache_ns: 1, gc_ns: 1, outside_ns: 1 }
     looks = Array.new(500) { |number| ["layer\"\\\r\n#{number}", :hit] }

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require "castellan/detect/known_verdicts"
-
 module Castellan
   module Detect
     # Reports repeated queries of each request, in the log, the response header `castellan-findings` and
@@ -42,7 +40,7 @@ module Castellan
         @authorize = authorize || ->(_env) { environment != "production" }
         @logger = logger
         @json_lines = json_lines
-        @verdicts = KnownVerdicts.new(repeats: Integer(repeats), min_ns: (min_ms * 1_000_000).to_i)
+        @limits = { repeats: Integer(repeats), min_ns: (min_ms * 1_000_000).to_i }
         @slow_ns = slow_ms && (slow_ms * 1_000_000).to_i
         @evidence = evidence.is_a?(Evidence) ? evidence : Evidence.new(evidence)
         @report = report
@@ -84,7 +82,7 @@ module Castellan
         return NONE if tally.no_repeats?
         raise tally.failure if tally.failure
 
-        @verdicts.findings(tally)
+        Verdict.new(tally, **@limits).findings
       rescue StandardError => error
         log(env, "Castellan's detector failed and is silent for this request: #{error.full_message(highlight: false)}")
         []

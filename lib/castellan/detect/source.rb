@@ -25,22 +25,24 @@ module Castellan
 
       class << self
         # @param site [Integer, nil] see {CallSite}
-        # @return [Source]
+        # @return [Source] the same while the file does not change
         def at(site)
-          site ? new(read(File.expand_path(CallSite.path(site), CallSite.root)), CallSite.line(site)) : new(nil, 0)
+          return new([], 0) unless site
+
+          @lock.synchronize { file(File.expand_path(CallSite.path(site), CallSite.root))[CallSite.line(site)] }
+        rescue SystemCallError
+          new([], 0)
         end
 
         private
 
-        def read(path)
+        def file(path)
           stat = File.stat(path)
-          key = [path, stat.mtime, stat.size]
-          @lock.synchronize do
-            @files.clear if @files.size >= MOST_FILES
-            @files.fetch(key) { @files[key] = Parser.parse(File.read(path).scrub).all }
+          @files.clear if @files.size >= MOST_FILES
+          @files[[path, stat.mtime, stat.size]] ||= begin
+            nodes = Parser.parse(File.read(path).scrub).all
+            Hash.new { |lines, number| lines[number] = new(nodes, number) }
           end
-        rescue SystemCallError
-          nil
         end
       end
 
@@ -53,10 +55,10 @@ module Castellan
           call.arguments.map(&:text) != ["1"]
       end
 
-      # @param all [Array<SyntaxNode>, nil] the nodes of the file
+      # @param all [Array<SyntaxNode>] the nodes of the file
       # @param line [Integer]
       def initialize(all, line)
-        @all = all.to_a
+        @all = all
         @line = line
       end
 

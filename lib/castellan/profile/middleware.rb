@@ -62,7 +62,6 @@ module Castellan
         @traffic = Traffic.new
         @aliases = aliases
         @literals = literals
-        @verdicts = Detect::KnownVerdicts.new
         @evidence = checked_evidence(evidence)
         @settings = Exchange::Settings.new(results: @results, redaction: Redaction.new(filter: filter), log: method(:log))
         announce_link(announce, mount) if environment == "development" && announce && !Castellan.off?
@@ -111,8 +110,7 @@ module Castellan
         depth = Depth.of(env, aliases: @aliases)
         return unless depth.name
 
-        Session.new(depth: depth.name, notes: depth.notes, traffic: @traffic, literals: @literals, request: true,
-                    verdicts: @verdicts)
+        Session.new(depth: depth.name, notes: depth.notes, traffic: @traffic, literals: @literals, request: true)
       rescue StandardError => error
         log(env, "Castellan's profiler could not begin: #{error.full_message(highlight: false)}")
         nil

@@ -23,16 +23,13 @@ module Castellan
       # @param traffic [Traffic, nil] counts the requests of this process
       # @param literals [Boolean] true keeps the SQL with its literal values
       # @param request [Boolean] whether it records one request of a Rack application
-      # @param verdicts [Detect::KnownVerdicts] cached verdicts of repeated requests
-      def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, request: false,
-                     verdicts: Detect::KnownVerdicts.new)
+      def initialize(depth: Depth::DEFAULT, notes: [], traffic: nil, literals: false, request: false)
         @depth = depth
         @notes = notes.dup
         @traffic = traffic
         @literals = literals
         @recorder = Recorder.new(literals: literals, hold_texts: depth != "memory", request: request)
         @gc_ns = @objects = 0
-        @verdicts = verdicts
         start
       ensure
         close unless @started_ns # if it could not start or was interrupted, no caller can finish it
@@ -63,7 +60,7 @@ module Castellan
       end
 
       # @return [Array<Finding>] findings of all that was recorded; call it after the recording
-      def findings = @findings ||= @verdicts.findings(@recorder)
+      def findings = @findings ||= Detect::Verdict.new(@recorder).findings
 
       # @return [Integer] nanoseconds from start to end, or until now
       def duration_ns = (@ended_ns || Clock.monotonic_ns) - @started_ns
