@@ -11,13 +11,10 @@ module Castellan
     # In production it observes only requests that `authorize` allows; use {Detect.production} to sample
     # traffic. Findings of a lazy body are only logged, because the header is already sent, and so are
     # findings of a request that raises or times out. Internal errors are logged and never change a response.
-    #
-    # With `evidence: 0.1` a tenth of the requests also record unused eager loads; 20 of them make a finding
-    # ({Evidence}).
     class Middleware
+      include WatchedRequest
+
       HEADER = "castellan-findings"
-      NONE = [].freeze
-      private_constant :NONE
       EVIDENCE = false
 
       # @param app [#call]
@@ -30,8 +27,8 @@ module Castellan
       # @param min_ms [Numeric] the minimum time from the first to the last of them, in milliseconds
       # @param slow_ms [Numeric, nil] the duration in milliseconds from which a single statement is a finding;
       #   nil disables this
-      # @param evidence [Numeric, Evidence, false] the share of requests that record reads of
-      #   associations, or an object shared with the profiler's page
+      # @param evidence [Numeric, Evidence, false] the share of requests that record reads of associations, to find
+      #   unused eager loads, or an object shared with the profiler's page
       # @param environment [String] default: RAILS_ENV, RACK_ENV or "development"
       # @yield [findings, env] replaces the log
       def initialize(app, authorize: nil, logger: nil, json_lines: nil, repeats: 2, min_ms: 0, slow_ms: 500, evidence: EVIDENCE,
@@ -53,51 +50,23 @@ module Castellan
       def call(env)
         return @app.call(env) if @off || !@authorize.call(env)
 
-        watch(env)
+        findings = nil
+        (status, headers, body), tally = watch(@app, env) { |all, use| report(findings = findings_of(all, use, env), env) }
+        findings ||= findings_of(tally, nil, env)
+        [status, findings.empty? ? headers : headers.merge(HEADER => Report.header(findings)), body]
       end
 
       private
 
-      def watch(env)
-        Instrument.attach
-        use = @evidence.begin
-        tally = findings = nil
-        status, headers, body = within(use) do
-          recording = Tally.recording(@slow_ns)
-          tally = recording.observer
-          WatchedRequest.call(@app, env, recording) { report(findings = all_findings(tally, use, env), env) }
-        end
-        [status, with_header(headers, findings || findings_of(tally, env)), body]
-      end
-
-      # Calls the block in a recording with the observer, or directly without one.
-      def within(use, &block) = use ? Recording.open(use, &block) : yield
-
-      def all_findings(tally, use, env)
-        findings = findings_of(tally, env)
-        use ? findings + proven(use, tally, env) : findings
-      end
-
-      def findings_of(tally, env)
-        return NONE if tally.no_repeats?
+      def findings_of(tally, use, env)
+        unread = use ? @evidence.news(@evidence.finish(use, tally)) : []
+        return unread if tally.no_repeats?
         raise tally.failure if tally.failure
 
-        Verdict.new(tally, **@limits).findings
+        Verdict.new(tally, **@limits).findings + unread
       rescue StandardError => error
         log(env, "Castellan's detector failed and is silent for this request: #{error.full_message(highlight: false)}")
         []
-      end
-
-      # @return [Array<Finding>] findings that this request completed
-      def proven(use, tally, env)
-        @evidence.news(@evidence.finish(use, tally))
-      rescue StandardError => error
-        log(env, "Castellan could not collect unused eager loads: #{error.full_message(highlight: false)}")
-        []
-      end
-
-      def with_header(headers, findings)
-        findings.empty? ? headers : headers.merge(HEADER => Report.header(findings))
       end
 
       def report(findings, env)
@@ -115,11 +84,6 @@ module Castellan
       def write_lines(findings, env)
         lines = Report.json_lines(findings, method: env["REQUEST_METHOD"], path: env["PATH_INFO"])
         File.open(@json_lines, "a") { |file| file.write(lines) }
-      end
-
-      def log(env, text)
-        logger = @logger || env["rack.logger"]
-        logger ? logger.warn(text) : env["rack.errors"]&.puts(text)
       end
     end
   end

@@ -16,6 +16,8 @@ module Castellan
     # block receive each new finding once, at most REPORTS_A_MINUTE per minute; {#findings} returns the last
     # 200. Responses stay unchanged. Thread-safe.
     class Production
+      include WatchedRequest
+
       REPORTS_A_MINUTE = 10
 
       # @return [Evidence] unused eager loads so far
@@ -79,9 +81,8 @@ module Castellan
       def call(app, env)
         return app.call(env) if @stopped || (@sample < 1 && rand >= @sample)
 
-        Instrument.attach
-        use = @evidence.begin
-        use ? Recording.open(use) { watch(app, env, use) } : watch(app, env)
+        @requests += 1 # concurrent increments may lose one
+        watch(app, env) { |tally, use| finish(tally, use, env) }.first
       end
 
       # @return [Array<Entries::Entry>] by descending total time; an eager load only while it stays unused
@@ -98,12 +99,6 @@ module Castellan
       end
 
       private
-
-      def watch(app, env, use = nil)
-        @requests += 1 # concurrent increments may lose one
-        recording = Tally.recording(@slow_ns)
-        WatchedRequest.call(app, env, recording) { finish(recording.observer, use, env) }
-      end
 
       # Called at the end of the body. A request without repetition costs one comparison here; a verdict reads
       # models and source files (about 1 ms), so it only runs after enough repetition.
@@ -140,13 +135,6 @@ module Castellan
 
         @reported += 1
         held
-      end
-
-      def log(env, text)
-        return if @logger == false
-
-        logger = @logger || env["rack.logger"]
-        logger ? logger.warn(text) : env["rack.errors"]&.puts(text)
       end
     end
   end

@@ -4,52 +4,47 @@ require "delegate"
 
 module Castellan
   module Detect
-    # Runs one request of a Rack application in a recording that lasts to the end of its body.
-    #
-    #   recording = Tally.recording(nil)
-    #   WatchedRequest.call(app, env, recording) { puts Verdict.new(recording.observer).findings }   # => the response of the application
-    #
-    # Calls the block once, at the end of the request and after the recording: immediately for an Array or
-    # file body, on `close` for a lazy body, and also if the application raises, throws or times out.
+    # Runs a request of a Rack application in a recording that lasts to the end of its body. Included by {Middleware} and
+    # {Production}, which have an evidence, a logger and a threshold for slow statements.
     module WatchedRequest
-      class << self
-        # @param app [#call]
-        # @param env [Hash] the Rack environment
-        # @param recording [Recording]
-        # @yield called at the end of the request
-        # @return [Array] the response
-        def call(app, env, recording, &over)
-          answered = false
-          response = Recording.resume(recording) { app.call(env) }
-          answered = true
-          answer(response, recording, &over)
-        ensure
-          over.call unless answered
-        end
+      private
 
-        # Finishes {call} after the application returned.
-        def answer(response, recording, &over)
-          status, headers, body = response
-          return [status, headers, Body.new(body, recording, &over)] unless complete?(body)
+      # Calls the block once, at the end of the request and after the recording: immediately for an Array or file body, on
+      # `close` for a lazy body, and also if the application raises, throws or times out.
+      # @yield [tally, use] what the request did, and which associations it read ({EagerUse}) if this is sampled
+      # @return [Array(Array, Tally)] the response, and what the request did until it was returned
+      def watch(app, env, &over)
+        Instrument.attach
+        use = @evidence.begin
+        use ? Recording.open(use) { record(app, env, use, &over) } : record(app, env, nil, &over)
+      end
 
-          over.call
-          response
-        end
+      def record(app, env, use)
+        recording = Tally.recording(@slow_ns)
+        over = -> { yield recording.observer, use }
+        status, headers, body = Recording.resume(recording) { app.call(env) }
+        answered = true
+        body.respond_to?(:to_ary) || body.respond_to?(:to_path) ? over.call : body = Body.new(body, recording, over)
+        [[status, headers, body], recording.observer]
+      ensure
+        over&.call unless answered
+      end
 
-        private
+      def log(env, text)
+        logger = @logger.nil? ? env["rack.logger"] : @logger
+        return logger.warn(text) if logger
 
-        # Whether the whole body is available.
-        def complete?(body) = body.respond_to?(:to_ary) || body.respond_to?(:to_path)
+        env["rack.errors"]&.puts(text) unless logger == false
       end
 
       # Wraps a lazy body, so that its queries belong to its request.
       class Body < SimpleDelegator
-        ASKED = %i[each call to_ary to_path].freeze
+        ASKED = %i[each call].freeze
 
-        def initialize(body, recording, &closed)
+        def initialize(body, recording, over)
           super(body)
           @recording = recording
-          @closed = closed
+          @over = over
         end
 
         # Responds to these methods only if the wrapped body does.
@@ -74,9 +69,9 @@ module Castellan
         private
 
         def done
-          closed = @closed
-          @closed = nil
-          closed&.call
+          over = @over
+          @over = nil
+          over&.call
         end
       end
       private_constant :Body
