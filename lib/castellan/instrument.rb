@@ -110,6 +110,17 @@ module Castellan
         end
       end
 
+      # Counts the rows that a statement returned. Rows that a write changed do not count, as in ActiveRecord's
+      # `row_count`; rows of its RETURNING do.
+      # @param result [Object] of a driver, or of ActiveRecord
+      # @return [Integer, nil] nil if the rows are read later
+      def rows(result)
+        return result.size if result.is_a?(Array)
+        return result.length if defined?(ActiveRecord::Result) && result.is_a?(ActiveRecord::Result)
+
+        result.ntuples if defined?(PG::Result) && result.is_a?(PG::Result) && !result.cleared?
+      end
+
       private
 
       def fits?(method, type, name)

@@ -68,12 +68,11 @@ class DatabasesTest < Minitest::Test
   end
 
   def test_the_numbers_start_again_after_many_databases
-    library = "databases test"
-    names = Array.new(Databases::MOST + 2) { |number| Databases.name(library, Object.new) { number } }
-    assert_equal [library, "#{library} 2", "#{library} 1000", library, "#{library} 2"], [*names.first(2), *names.last(3)]
-    assert_equal [1, 2, 1, 1], [library, "#{library} 2", "User Load", nil].map { |name| Databases.number(name) }
-    assert_equal [true, true, false, false], [library, "#{library} 2", "User Load", nil].map { |name| Databases.of?(library, name) }
-    assert_same names.last, Databases.name(library, Object.new) { Databases::MOST + 1 }
+    first = Array.new(Databases::MOST) { |number| Databases.name("pg", Object.new) { [:one, number] } }
+    names = Array.new(Databases::MOST + 2) { |number| Databases.name("pg", Object.new) { [:other, number] } }
+    assert_equal Databases::MOST, first.uniq.size
+    assert_equal names.last, Databases.name("pg", Object.new) { [:other, Databases::MOST + 1] }
+    assert_equal [1, 2, 1, 1], ["pg", "pg 2", "User 2", nil].map { |name| Databases.number(name) }
   end
 
   private

@@ -85,7 +85,7 @@ module Castellan
         @text = fingerprint.gsub(SIGN, ' \1 ').freeze
         @database = Instrument::Databases.number(name)
         @key = @database == 1 ? fingerprint : "#{fingerprint} (#{@database})".freeze
-        @sequel = Instrument::Databases.of?(Instrument::SequelInstrument::NAME, name)
+        @sequel = name.to_s.match?(/\A#{Instrument::SequelInstrument::NAME}(?: \d+)?\z/)
         @model = name[/\A[A-Z]\S*(?= )/] if !@sequel && @database == 1 && name.is_a?(String)
         @verb = fingerprint[/\A\(*(\w+)/, 1]
         @tables = Instrument::Counter.tables(fingerprint).map { |table| table[/\w+\z/] }.uniq.freeze

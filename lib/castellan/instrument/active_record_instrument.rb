@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "row_count"
-
 module Castellan
   module Instrument
     # Notifies recordings of the statements, records and association reads of ActiveRecord 7.1 and later.
@@ -76,7 +74,7 @@ module Castellan
 
           super do |payload|
             result = yield payload
-            payload[:row_count] = RowCount.call(result)
+            payload[:row_count] = Instrument.rows(result)
             result
           end
         end

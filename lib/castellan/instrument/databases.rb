@@ -12,48 +12,28 @@ module Castellan
     # After MOST databases of a library the numbers start again.
     module Databases
       MOST = 1_000
-      NONE = [nil, 1].freeze
-      private_constant :NONE
+      NUMBERED = /\A(?:Sequel|pg|SQLite3) (\d+)\z/
+      private_constant :NUMBERED
       @names = {} # by object_id of a connection, which is never reused
       @places = Hash.new { |places, library| places[library] = {} }
-      @numbered = {}
       @lock = Mutex.new
 
       class << self
-        # @param library [String] frozen
+        # @param library [String] "Sequel", "pg" or "SQLite3"
         # @param connection [Object]
         # @yieldreturn [Object] equal for connections to one database; called once per connection
         # @return [String]
         def name(library, connection)
-          id = connection.object_id
-          @names[id] || @lock.synchronize do
-            @names.clear if @names.size >= MOST
-            @names[id] = name_of(library, yield)
+          @names[connection.object_id] || @lock.synchronize do
+            [@names, @places[library]].each { |kept| kept.clear if kept.size >= MOST }
+            number = @places[library][yield] ||= @places[library].size + 1
+            @names[connection.object_id] = number == 1 ? library : -"#{library} #{number}"
           end
         end
 
         # @param name [String, nil] the name of a statement
         # @return [Integer] the number of its database; 1 if the library has only one
-        def number(name) = @numbered.fetch(name, NONE).last
-
-        # @return [Boolean] whether the library sent a statement of this name
-        def of?(library, name) = name == library || @numbered.fetch(name, NONE).first == library
-
-        private
-
-        def name_of(library, place)
-          places = @places[library]
-          places.clear if places.size >= MOST
-          places[place] ||= numbered(library, places.size + 1)
-        end
-
-        def numbered(library, number)
-          return library if number == 1
-
-          name = "#{library} #{number}".freeze
-          @numbered[name] ||= [library, number].freeze
-          name
-        end
+        def number(name) = Integer(name.to_s[NUMBERED, 1] || 1)
       end
     end
   end

@@ -1,8 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "../instrument"
-require_relative "pg_instrument"
-require_relative "sqlite3_instrument"
+require_relative "databases"
 
 module Castellan
   module Instrument
@@ -12,13 +11,86 @@ module Castellan
     #   require "castellan/instrument/drivers"
     #
     # Prepended at the first subscription. During a recording, each statement reads ten frames of the stack: the
-    # ORMs' statements also come through here, and their own instruments notify of them.
+    # ORMs' statements also come through here, and their own instruments notify of them. Not seen: pg's `send_query` and
+    # COPY, sqlite3's `execute_batch` and prepared statements that are only stepped through.
     module Drivers
-      ALL = [PgInstrument, Sqlite3Instrument].freeze
       OURS = Regexp.escape(File.dirname(__dir__))
       ORM = %r{/active_record/connection_adapters/|/sequel/(?:adapters|database|connection_pool)\b|\A#{OURS}/(?!instrument/)}
       DRIVER = %r{/sqlite3/(?:database|statement|resultset)\.rb\z|/pg/connection\.rb\z|\A#{OURS}/instrument/}
-      private_constant :ALL, :OURS, :ORM, :DRIVER
+      MOST_TEXTS = 1_000
+      UNKNOWN = ->(_result) {}
+      private_constant :OURS, :ORM, :DRIVER
+
+      # Prepended to PG::Connection. Each name is a method of its own in the driver; none calls another. The result that a
+      # block receives is not what the method returns.
+      module Postgres
+        %i[exec async_exec sync_exec query async_query exec_params async_exec_params sync_exec_params].each do |method|
+          define_method(method) do |sql, *rest, &block|
+            next super(sql, *rest, &block) unless Drivers.observe?
+
+            Drivers.pg(self, sql, rest.first, block) { super(sql, *rest, &block) }
+          end
+        end
+
+        %i[exec_prepared async_exec_prepared sync_exec_prepared].each do |method|
+          define_method(method) do |name, *rest, &block|
+            next super(name, *rest, &block) unless Drivers.observe?
+
+            sql = @castellan_texts&.fetch(name, nil) || "EXECUTE #{name}" # prepared before the subscription
+            Drivers.pg(self, sql, rest.first, block) { super(name, *rest, &block) }
+          end
+        end
+
+        %i[prepare async_prepare sync_prepare].each do |method|
+          define_method(method) do |name, sql, *rest|
+            if Drivers.attached? && !frozen?
+              @castellan_texts ||= {}
+              @castellan_texts[name] = sql if @castellan_texts.size < MOST_TEXTS
+            end
+            super(name, sql, *rest)
+          end
+        end
+      end
+
+      # Prepended to SQLite3::Database. Of rows that are read one by one, the time is that of the first.
+      module Sqlite
+        def execute(sql, *binds)
+          return super unless Drivers.observe?
+          return Drivers.sqlite(self, sql, binds.first) { super } unless block_given?
+
+          rows = 0
+          Drivers.sqlite(self, sql, binds.first, ->(_result) { rows }) do
+            super do |row|
+              rows += 1
+              yield row
+            end
+          end
+        end
+      end
+
+      # Prepended to SQLite3::Statement: prepared ones, and those of `query`, `execute2` and `get_first_value`.
+      module SqliteStatement
+        # Keeps the values that are bound before the execution. `bind_params` calls it, too.
+        def bind_param(key, value)
+          (@castellan_bound ||= {})[key] = value if Drivers.attached?
+          super
+        end
+
+        def clear_bindings!
+          @castellan_bound = nil
+          super
+        end
+
+        # Version 1 does not keep the SQL. Values that were bound before the subscription count as different each time.
+        def execute(*binds)
+          return super unless Drivers.observe?
+
+          sql = (self.sql if respond_to?(:sql)) || "EXECUTE #{object_id}"
+          given = binds.flatten(1)
+          given = @castellan_bound&.values || [Clock.monotonic_ns] if given.empty? && bind_parameter_count.positive?
+          Drivers.sqlite(@connection, sql, given) { super }
+        end
+      end
 
       class << self
         # @return [Boolean] whether it notifies recordings
@@ -26,7 +98,11 @@ module Castellan
 
         # Prepends to the drivers that are loaded.
         def attach
-          ALL.each(&:prepend_to_driver)
+          Instrument.prepend(Postgres, PG::Connection) if defined?(PG::Connection)
+          if defined?(SQLite3::Database)
+            Instrument.prepend(Sqlite, SQLite3::Database)
+            Instrument.prepend(SqliteStatement, SQLite3::Statement)
+          end
           @attached = true
         end
 
@@ -38,14 +114,22 @@ module Castellan
         # @return [Boolean] whether a recording must be notified of the statement that is being sent
         def observe? = attached? && !Recording.current.nil? && !sender.match?(ORM)
 
-        # Notifies the recording of a statement.
-        # @param sql [String]
-        # @param name [String] its name, see {Databases}
-        # @param binds [Array, nil]
+        # Public for the modules above, like {sqlite}.
+        def pg(connection, sql, binds, block, &send)
+          name = Databases.name("pg", connection) { [connection.host, connection.port, connection.db] }
+          statement(sql, name, binds, block ? UNKNOWN : Instrument.method(:rows), &send)
+        end
+
+        # Each database in memory is one of its own.
+        def sqlite(database, sql, binds, rows = Instrument.method(:rows), &send)
+          name = Databases.name("SQLite3", database) { database.filename.to_s.empty? ? database.object_id : database.filename }
+          statement(sql, name, binds, rows, &send)
+        end
+
+        private
+
         # @param rows [#call] counts the rows of the driver's result
-        # @yield sends it
-        # @return what the block returns
-        def statement(sql, name, binds, rows = RowCount)
+        def statement(sql, name, binds, rows)
           recording = Recording.current
           started = Clock.monotonic_ns
           begin
@@ -58,8 +142,6 @@ module Castellan
                                      binds.is_a?(Hash) ? binds.values : binds)
           end
         end
-
-        private
 
         # The drivers' errors; a block that reads the rows may raise others.
         def errors = [(PG::Error if defined?(PG::Error)), (SQLite3::Exception if defined?(SQLite3::Exception))].compact

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
 require_relative "databases"
-require_relative "row_count"
 
 module Castellan
   module Instrument
@@ -30,7 +29,7 @@ module Castellan
           ensure
             # An Array is one row of one of several statements.
             recording.listener.query(SequelInstrument.text(self, sql), SequelInstrument.name_of(self), started,
-                                     Clock.monotonic_ns - started, false, (RowCount.call(result) unless result.is_a?(Array)),
+                                     Clock.monotonic_ns - started, false, (Instrument.rows(result) unless result.is_a?(Array)),
                                      args.is_a?(Hash) ? args.values : args)
           end
         end
