@@ -45,7 +45,8 @@ class DetectSourceTest < Minitest::Test
   end
 
   def test_texts_that_the_parser_would_change_are_not_repeated
-    { "'a b'" => '"a b"', ":a" => ":a", "params[:id]" => "params[:id]", "'a\\n'" => "…", '"a\\n"' => "…", "\"\#{x}\"" => "…" }.each do |code, text|
+    texts = { "'a b'" => '"a b"', ":a" => ":a", "params[:id]" => "params[:id]", "'a\\n'" => "…", '"a\\n"' => "…", "\"\#{x}\"" => "…" }
+    texts.each do |code, text|
       each_line("a.where(b: #{code})", 1) { |line| assert_equal text, line.value("b").text, code }
     end
   end

@@ -24,10 +24,11 @@ module Castellan
         # @yieldreturn [Object] equal for connections to one database; called once per connection
         # @return [String]
         def name(library, connection)
-          @names[connection.object_id] || @lock.synchronize do
+          id = connection.object_id
+          @names[id] || @lock.synchronize do
             [@names, @places[library]].each { |kept| kept.clear if kept.size >= MOST }
             number = @places[library][yield] ||= @places[library].size + 1
-            @names[connection.object_id] = number == 1 ? library : -"#{library} #{number}"
+            @names[id] = number == 1 ? library : -"#{library} #{number}"
           end
         end
 
