@@ -14,14 +14,14 @@ module Castellan
   # {Middleware} verifies a sample of an application's requests. The models load associations lazily, one
   # query per record and relationship. The block's documents bypass the cache, and {Serializer} documents are
   # compared, too. A {Document::Stream} is compared as a whole; streams of more than 10,000 records are
-  # skipped and counted in {Result#passed_over}.
+  # skipped and counted in {Verification#passed_over}.
   module Verify
     # @yieldreturn [Object] a document, its bytes, or an object built from rendered documents
-    # @return [Result]
+    # @return [Verification] with the value of the block
     def self.call
       verification = Verification.new
-      value = Recording.open(verification) { rendered(yield) }
-      Result.new(value, verification.documents, verification.differences.freeze, verification.passed_over)
+      verification.value = Recording.open(verification) { rendered(yield) }
+      verification
     end
 
     # @return [Verification, nil] the innermost open verification
@@ -45,15 +45,9 @@ module Castellan
 end
 
 require_relative "verify/difference"
-require_relative "verify/result"
 require_relative "verify/loaded_records"
 require_relative "verify/facts"
 require_relative "verify/verification"
+require_relative "verify/middleware"
 
 Castellan::Document.verifier = Castellan::Verify
-
-module Castellan
-  module Verify
-    autoload :Middleware, "castellan/verify/middleware"
-  end
-end

@@ -17,7 +17,7 @@ module Castellan
         models = new(document)
         facts = Verify::Facts.new(document.rendering.plan, models.unordered, models.ordered?)
         rows = facts.of(JSON.parse(document.to_json))
-        Verify::Verification.differences(rows, facts.of(JSON.parse(JSON.generate(models.tree))))
+        Verify::Facts.differences(rows, facts.of(JSON.parse(JSON.generate(models.tree))), &:itself)
       end
 
       # A placeholder for the value of a per-viewer attribute, which models do not have.

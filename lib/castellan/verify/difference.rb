@@ -11,14 +11,8 @@ module Castellan
     Difference = Struct.new(:resource, :id, :attribute, :rows, :models) do
       # @return [String]
       def to_s
-        place = id ? "#{resource} #{id}" : resource
-        "#{place}: #{attribute || "the record"} is #{shown(rows)} by rows, #{shown(models)} by the models"
-      end
-
-      private
-
-      def shown(value)
-        value == Facts::ABSENT ? "not there" : value.inspect
+        shown = [rows, models].map { |value| value == Facts::ABSENT ? "not there" : value.inspect }
+        "#{resource}#{" #{id}" if id}: #{attribute || "the record"} is #{shown[0]} by rows, #{shown[1]} by the models"
       end
     end
   end

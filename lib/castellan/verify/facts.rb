@@ -4,30 +4,28 @@ module Castellan
   module Verify
     # Splits a document into facts, so that two can be compared whatever the order of lists that have none.
     #
-    #   Facts.new(plan, unordered).of(tree)
+    #   Facts.new(plan, unordered, true).of(tree)
     #   # => { ["users", "7", "email"] => "ada@example.com", ["users", "7", "roles"] => [["roles", "1"]], … }
     #
     # In the nested format a record has its facts at each place where it is written.
     class Facts
       ABSENT = :castellan_absent
-      # What identifies a resource.
-      KEYS = %w[type id].freeze
-      private_constant :KEYS
 
-      # Takes every list as one without an order.
-      module Every
-        def self.include?(_place) = true
-      end
-      private_constant :Every
-
-      # @param tree [Hash] a document of {Serializer}, which has no plan
-      # @return [Hash{Array(String, String, String) => Object}]
-      def self.of_serialized(tree)
-        new(nil, Every, false).of(tree)
+      # @yield one of the documents
+      # @yieldreturn [Hash] its facts
+      # @return [Array<Difference>] a record that only one of them has is one difference, not one for each of its members
+      def self.differences(*documents)
+        rows, models = documents.map { |document| yield(document) }
+        (rows.keys | models.keys).filter_map do |fact|
+          values = [rows, models].map { |facts| facts.fetch(fact, ABSENT) }
+          type, id, member = fact
+          missing = member && id && [rows, models].any? { |facts| !facts.key?([type, id, nil]) }
+          Difference.new(type, id, member, *values) unless missing || values[0] == values[1]
+        end
       end
 
-      # @param plan [Plan::FetchPlan, nil]
-      # @param unordered [Array<Array(String, String)>] types and members
+      # @param plan [Plan::FetchPlan, nil] nil for a document of {Serializer}
+      # @param unordered [Array<Array(String, String)>, nil] types and members of lists without an order; nil for all
       # @param ordered [Boolean] whether the primary data has an order
       def initialize(plan, unordered, ordered)
         @plan = plan
@@ -39,31 +37,30 @@ module Castellan
       # @return [Hash{Array(String, String, String) => Object}]
       def of(tree)
         @found = {}
-        @plan&.format == :nested ? nested(tree) : json_api(tree)
+        nested = @plan&.format == :nested
+        data = nested ? tree : tree["data"]
+        data = [data].compact unless data.is_a?(Array)
+        @found[[@plan.root.definition.type.to_s, nil, "order"]] = ids(data, @ordered) if @plan
+        if nested
+          data.each { |object| nested_object(object, @plan.root, @plan.root.definition.type.to_s) }
+        else
+          data.each { |object| object(object, object["type"]) }
+          tree["included"]&.each { |object| object(object, "included #{object["type"]}") }
+        end
         @found
       end
 
       private
 
-      def json_api(tree)
-        data = tree["data"].is_a?(Array) ? tree["data"] : [tree["data"]].compact
-        order(data) if @plan
-        data.each { |object| object(object, "") }
-        (tree["included"] || []).each { |object| object(object, "included ") }
-      end
-
-      def object(object, where)
-        type, id = object.values_at("type", "id")
-        @found[["#{where}#{type}", id, nil]] = true
-        (object["attributes"] || {}).each { |key, value| @found[["#{where}#{type}", id, key]] = value }
-        (object["relationships"] || {}).each { |key, value| relationship("#{where}#{type}", id, key, value, type) }
-        around("#{where}#{type}", id, "", object)
-      end
-
-      # A link and a relationship may have one name: the parts of a relationship have its name in front.
-      def relationship(place, id, key, value, type)
-        @found[[place, id, key]] = value.key?("data") ? linkage(type, key, value["data"]) : ABSENT
-        around(place, id, "#{key} ", value)
+      def object(object, place)
+        id = object["id"]
+        @found[[place, id, nil]] = true
+        object["attributes"]&.each { |key, value| @found[[place, id, key]] = value }
+        object["relationships"]&.each do |key, value|
+          @found[[place, id, key]] = value.key?("data") ? linkage(object["type"], key, value["data"]) : ABSENT
+          around(place, id, "#{key} ", value) # a link and a relationship may have one name
+        end
+        around(place, id, "", object)
       end
 
       def around(place, id, owner, object)
@@ -73,40 +70,35 @@ module Castellan
       def linkage(type, key, data)
         return data unless data.is_a?(Array)
 
-        links = data.map { |link| link.values_at(*KEYS) }
-        @unordered.include?([type, key]) ? links.sort : links
-      end
-
-      def nested(tree)
-        data = tree.is_a?(Array) ? tree : [tree].compact
-        order(data)
-        data.each { |object| nested_object(object, @plan.root, @plan.root.definition.type.to_s) }
+        links = data.map { |link| link.values_at("type", "id") }
+        ordered?(type, key) ? links : links.sort
       end
 
       def nested_object(object, node, place)
         id = object["id"].to_s
         @found[[place, id, nil]] = true
         node.members.each { |member| @found[[place, id, member.attribute.key]] = object.fetch(member.attribute.key, ABSENT) }
-        node.edges.select { |edge| edge.included? && edge.written && object.key?(edge.relationship.key) }.each do |edge|
-          below(object, node, edge, "#{place} #{id} #{edge.relationship.key}")
+        node.edges.each do |edge|
+          key = edge.relationship.key
+          below(object[key], node, edge, "#{place} #{id} #{key}") if edge.included? && edge.written && object.key?(key)
         end
       end
 
-      def below(object, node, edge, place)
-        key = edge.relationship.key
-        value = object[key]
+      def below(value, node, edge, place)
         objects = value.is_a?(Array) ? value : [value].compact
-        ids = objects.map { |inner| inner["id"].to_s }
-        ids = ids.sort if @unordered.include?([node.definition.type.to_s, key])
-        @found[[place, nil, key]] = value.is_a?(Array) ? ids : ids.first
+        @found[[place, nil, edge.relationship.key]] = value && ids(objects, ordered?(node.definition.type.to_s, edge.relationship.key))
         return objects.each { |inner| nested_object(inner, edge.node, place) } if edge.node
 
         @found[[place, nil, "records"]] = objects.sort_by { |inner| inner["id"].to_s } # the nested format has no types
       end
 
-      def order(data)
-        ids = data.map { |object| object["id"].to_s }
-        @found[[@plan.root.definition.type.to_s, nil, "order"]] = @ordered ? ids : ids.sort
+      def ids(objects, ordered)
+        ids = objects.map { |object| object["id"].to_s }
+        ordered ? ids : ids.sort
+      end
+
+      def ordered?(type, key)
+        !@unordered.nil? && !@unordered.include?([type, key])
       end
     end
   end

@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "../verify"
-
 module Castellan
   module Verify
     # Verifies a sample of requests: writes their documents from rows and from models, and serves the models' where the two differ.

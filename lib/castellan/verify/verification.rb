@@ -4,9 +4,10 @@ require "json"
 
 module Castellan
   module Verify
-    # Compares every document that is written while {Verify.call} runs, and collects the differences.
+    # The result of {Castellan.verify}: compares every document that is written while its block runs, and collects the differences.
     #
     #   verification.check(document, output)   # => the output, or the records' where the two differ
+    #   verification.differences               # => [#<Difference users 7: …>]
     #
     # Rows may change between the two readings, so a difference counts when a second comparison finds it again. An error of the models
     # is a difference too; then the document of the rows is served.
@@ -14,28 +15,29 @@ module Castellan
       # The most records of a stream that is compared: it is whole in memory then, with the models of all its records.
       MOST_STREAMED = 10_000
 
-      # @param rows [Hash{Array => Object}] see {Facts}
-      # @param models [Hash{Array => Object}]
-      # @return [Array<Difference>] a record that only one of them has is one difference, not one for each of its members
-      def self.differences(rows, models)
-        (rows.keys | models.keys).filter_map do |fact|
-          values = [rows, models].map { |facts| facts.fetch(fact, Facts::ABSENT) }
-          type, id, member = fact
-          missing = member && id && [rows, models].any? { |facts| !facts.key?([type, id, nil]) }
-          Difference.new(type, id, member, *values) unless missing || values[0] == values[1]
-        end
-      end
-
       # @return [Array<Difference>]
       # @return [Integer] how many documents were compared
       # @return [Integer] how many streams were too long to be compared
       attr_reader :differences, :documents, :passed_over
+      # @return [Object] the value of the block
+      attr_accessor :value
 
       def initialize
         @differences = []
         @documents = 0
         @passed_over = 0
         @comparing = false
+      end
+
+      # @return [Boolean] whether something was compared and nothing differed
+      def same?
+        documents.positive? && differences.empty?
+      end
+
+      # @return [String]
+      def to_s
+        not_compared = "#{passed_over} not compared (streams of more than #{MOST_STREAMED} records)" if passed_over.positive?
+        ["#{documents} document#{"s" if documents != 1} written from rows and from models", not_compared, *differences].compact.join("\n")
       end
 
       # Called for each statement by {Recording}.
@@ -48,7 +50,8 @@ module Castellan
         loaded = nil
         models = -> { (loaded = LoadedRecords.new(document)).output }
         compare(document.definition.type.to_s, output, document.method(:write_rows), models) do |one|
-          Facts.new(document.plan, loaded.unordered, loaded.ordered?).of(JSON.parse(filled(one)))
+          body = one.fill(document.plan.holes.map { ->(ids, _) { ids.to_h { |id| [id, nil] } } }, nil)
+          Facts.new(document.plan, loaded.unordered, loaded.ordered?).of(JSON.parse(body))
         end
       end
 
@@ -57,7 +60,7 @@ module Castellan
       # @param models [#call] and from records
       # @return [String] the document
       def check_serialized(type, rows, models)
-        compare(type, rows.call, rows, models) { |text| Facts.of_serialized(JSON.parse(text)) }
+        compare(type, rows.call, rows, models) { |text| Facts.new(nil, nil, false).of(JSON.parse(text)) }
       end
 
       # @param count [Integer] of the primary records of a stream
@@ -88,22 +91,15 @@ module Castellan
         end
       end
 
-      def twice(written, rows, models)
+      def twice(written, rows, models, &facts)
         answer = models.call
-        first = Verification.differences(*[answer, written].map { |one| yield(one) }.reverse)
+        first = Facts.differences(written, answer, &facts)
         return written if first.empty?
 
         answer = models.call
-        found = Verification.differences(*[answer, rows.call].map { |one| yield(one) }.reverse) & first
+        found = Facts.differences(rows.call, answer, &facts) & first
         @differences.concat(found)
         found.empty? ? written : answer
-      end
-
-      # Holes are filled with the viewer's values, the same for both: null will do.
-      def filled(output)
-        body = output.body.b
-        output.holes.each_slice(3).reverse_each { |offset, _, _| body.insert(offset, "null") }
-        body.force_encoding(Encoding::UTF_8)
       end
     end
   end
