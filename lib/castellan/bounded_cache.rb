@@ -40,6 +40,11 @@ module Castellan
       @recent[key] || keep(key, @older[key])
     end
 
+    # @return [Array<Object>] the values, least recently read first
+    def values
+      @lock.synchronize { @older.reject { |key, _| @recent.key?(key) }.values + @recent.values }
+    end
+
     # @return [Integer] the number of keys
     def size
       @lock.synchronize { @recent.merge(@older).size }

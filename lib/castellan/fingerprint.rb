@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require_relative "bounded_cache"
+
 module Castellan
   # Normalizes SQL to a fingerprint: lower case, without literals, comments, query tags and list lengths.
   #
@@ -42,28 +44,21 @@ module Castellan
     NUMBERED = /((?:\A(?:prepare|execute|deallocate|declare|close) |\b(?:savepoint |pg_temp_|te?mp_|temporary_|cursor_))\w*?)\d+\b/
     LONGEST = 1 << 20
     KEPT = 2_000
-    @texts = {}
-    @plain = {}
+    @texts = BoundedCache.new(limit: KEPT)
+    @plain = BoundedCache.new(limit: KEPT)
 
     class << self
       # @param sql [String]
       # @return [String] frozen; the same object for recently seen SQL
       def of(sql)
-        @texts[sql] || keep(sql, read(sql))
+        @texts.fetch(sql) { read(sql) }
       end
 
       private
 
-      # Clears the whole cache when full: frequent statements return within one request.
-      def keep(sql, fingerprint)
-        @texts = {} if @texts.size >= KEPT
-        @texts[sql] = fingerprint
-      end
-
       def read(sql)
         plain = plain(sql) or return compute(sql)
-        @plain = {} if @plain.size >= KEPT
-        @plain[plain] ||= compute(plain)
+        @plain.fetch(plain) { compute(plain) }
       rescue ArgumentError, ::EncodingError, NoMethodError, TypeError, RegexpError
         compute(sql)
       end

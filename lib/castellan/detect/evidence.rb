@@ -30,7 +30,7 @@ module Castellan
         raise ConfigurationError, "evidence: must be a share from 0 to 1, or false, got #{share}" unless @share.between?(0, 1)
         raise ConfigurationError, "requests: must be 2 or more, because one proves nothing; got #{@requests}" if @requests < 2
 
-        @entries = {}
+        @entries = BoundedCache.new(limit: 2 * MOST)
         @repeated = {}
         @announced = {}
         @lock = Mutex.new
@@ -99,7 +99,7 @@ module Castellan
 
       # @return [Array<Finding>] the most frequent loads first
       def findings
-        enough = @lock.synchronize { @entries.values.select { |entry| proven?(entry) }.map(&:dup) }
+        enough = @lock.synchronize { @entries.values.last(MOST).select { |entry| proven?(entry) }.map(&:dup) }
         enough.sort_by { |entry| -entry.times }.filter_map { |entry| finding(entry) }
       end
 
@@ -109,8 +109,7 @@ module Castellan
       def add(key, records, read)
         return if key[1].nil?
 
-        entry = @entries[key] = @entries.delete(key) || Entry.new(*key, 0, 0, false)
-        @entries.shift if @entries.size > MOST
+        entry = @entries.fetch(key) { Entry.new(*key, 0, 0, false) }
         entry.times += 1
         entry.records += records
         entry.read ||= read

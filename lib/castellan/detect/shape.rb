@@ -13,8 +13,8 @@ module Castellan
     # Parses fingerprints with regular expressions and does not split subqueries and unions. A statement that
     # it cannot parse counts as a read of an unknown table.
     class Shape
-      KEPT = 2_000 # per statement name
-      NAMES = 500
+      KEPT = 10_000
+      NOT_COUNTED = :not_counted
       EQUAL = /(?:\b(\w+)\.)?\b(\w+)\)? = \(?\?/
       PAGED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
       PAGED_BY_SEVERAL = /\((?:\w+\.)?(\w+)(?:, (?:\w+\.)?\w+)+\) (?:>|>=|<|<=) \(\?.* order by (?:\w+\.)?\1\b.* limit \?/
@@ -38,29 +38,20 @@ module Castellan
                   \bcurrent_(?:timestamp|time|date)\b|\bfor\ (?:no\ key\ )?(?:update|share)\b/x
       # Reads of a cursor are paged, so only the query of its declaration counts.
       CURSOR = /\Adeclare \w+ .*?\bcursor\b.*? for (?=\(*(?:select|with|values)\b)/
-      @shapes = {}
+      @shapes = BoundedCache.new(limit: KEPT)
 
       # @param fingerprint [String] see {Fingerprint.of}
       # @param name [String, nil] the ORM's name of the statement, e.g. "Post Load"
       # @return [Shape, nil] nil for transactions, schema queries and connection commands
       def self.of(fingerprint, name = nil)
         fingerprint = fingerprint.sub(CURSOR, "") if fingerprint.start_with?("declare ")
-        named = @shapes[name] || remember(name)
-        named.fetch(fingerprint) do
-          named = remember(name) if named.size >= KEPT
-          named[fingerprint] = counted?(fingerprint, name) ? new(fingerprint, name) : nil
-        end
+        # Two models, or two ORMs, may send the same SQL.
+        shape = @shapes.fetch([fingerprint, name]) { counted?(fingerprint, name) ? new(fingerprint, name) : NOT_COUNTED }
+        shape unless NOT_COUNTED.equal?(shape)
       end
 
       # @return [Boolean] whether later queries read another schema or run as another role
       def self.switches?(fingerprint) = fingerprint.match?(SWITCH)
-
-      # Cached by name first: two models, or two ORMs, may send the same SQL.
-      def self.remember(name)
-        @shapes = {} if @shapes.size >= NAMES
-        @shapes[name] = {}
-      end
-      private_class_method :remember
 
       def self.counted?(fingerprint, name)
         Instrument::Counter.work?(fingerprint, name) && !fingerprint.match?(NOT_REPEATABLE)

@@ -20,7 +20,7 @@ module Castellan
       OTHER_ONES = %i[second third fourth fifth forty_two second_to_last third_to_last offset].freeze
       private_constant :MOST_FILES, :LOCKS, :LIMITS, :OTHER_ONES
 
-      @files = {}
+      @files = BoundedCache.new(limit: MOST_FILES)
       @lock = Mutex.new
 
       class << self
@@ -38,8 +38,7 @@ module Castellan
 
         def file(path)
           stat = File.stat(path)
-          @files.clear if @files.size >= MOST_FILES
-          @files[[path, stat.mtime, stat.size]] ||= begin
+          @files.fetch([path, stat.mtime, stat.size]) do
             nodes = Parser.parse(File.read(path).scrub).all
             Hash.new { |lines, number| lines[number] = new(nodes, number) }
           end

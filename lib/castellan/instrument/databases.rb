@@ -14,8 +14,9 @@ module Castellan
       MOST = 1_000
       NUMBERED = /\A(?:Sequel|pg|SQLite3) (\d+)\z/
       private_constant :NUMBERED
-      @names = {} # by object_id of a connection, which is never reused
-      @places = Hash.new { |places, library| places[library] = {} }
+      @names = BoundedCache.new(limit: MOST) # by object_id of a connection, which is never reused
+      @places = BoundedCache.new(limit: MOST)
+      @counts = Hash.new(0)
       @lock = Mutex.new
 
       class << self
@@ -25,10 +26,10 @@ module Castellan
         # @return [String]
         def name(library, connection)
           id = connection.object_id
-          @names[id] || @lock.synchronize do
-            [@names, @places[library]].each { |kept| kept.clear if kept.size >= MOST }
-            number = @places[library][yield] ||= @places[library].size + 1
-            @names[id] = number == 1 ? library : -"#{library} #{number}"
+          @names.fetch(id) do
+            place = [library, yield]
+            number = @lock.synchronize { @places.fetch(place) { @counts[library] = (@counts[library] % MOST) + 1 } }
+            number == 1 ? library : -"#{library} #{number}"
           end
         end
 

@@ -64,7 +64,7 @@ module Castellan
         end
 
         def initialize
-          @entries = {}
+          @entries = BoundedCache.new(limit: 2 * MOST)
           @lock = Mutex.new
         end
 
@@ -74,20 +74,20 @@ module Castellan
         def add(endpoint, finding)
           key = [endpoint, Report.fix_site(finding), finding.association || finding.fingerprint, finding.repeats? || finding.kind]
           @lock.synchronize do
-            known = @entries.delete(key)
-            entry = @entries[key] = known || Entry.new(endpoint: endpoint, per_request: Recent.new([], 0, 0, 0),
-                                                       ns_per_request: Recent.new([], 0, 0, 0), first_seen_at: Clock.now)
+            entry = @entries.fetch(key) do
+              Entry.new(endpoint: endpoint, per_request: Recent.new([], 0, 0, 0), ns_per_request: Recent.new([], 0, 0, 0),
+                        first_seen_at: Clock.now)
+            end
             entry.finding = finding
             entry.per_request.add(finding.of_many_requests? ? 1 : finding.count)
             entry.ns_per_request.add(finding.total_ns.to_i)
             entry.last_seen_at = Clock.now
-            @entries.shift if @entries.size > MOST
-            known.nil?
+            entry.times == 1
           end
         end
 
         # @return [Array<Entry>] by descending total time
-        def all = @lock.synchronize { @entries.values.map(&:dup) }.sort_by { |entry| -entry.total_ns }
+        def all = @lock.synchronize { @entries.values.last(MOST).map(&:dup) }.sort_by { |entry| -entry.total_ns }
       end
     end
   end
