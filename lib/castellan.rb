@@ -66,7 +66,7 @@ module Castellan
   #
   #   Castellan.verify { UserResource.render(include: "roles") }.differences   # => []
   #
-  # @return [Verify::Result]
+  # @return [Verify::Verification]
   def self.verify(&block)
     Verify.call(&block)
   end

@@ -87,7 +87,23 @@ class ArchitectureTest < Minitest::Test
                                                        FastJsonapi::Relationship FastJsonapi::Scalar FastJsonapi::Attribute
                                                        FastJsonapi::Link] }.freeze
 
+  # Adapters and their parts, which are named by role and vendor.
+  ADAPTER = %r{\A(?:.*_rows/|.*/(?:active_record|sequel)_\w+\.rb)}
+  # Roles that an application names together with their room, as in `use Castellan::Detect::Middleware`.
+  ROLES = %w[middleware linter].freeze
+
+  # Methods that Castellan defines, and objects of others may have too: those of Ruby, Rack and the ORMs, and the optional
+  # methods of what an application gives (an observer, a store, versions, evidence, an authorizer).
+  OPTIONAL = %w[array body cache call close coder each empty? enter findings id keys klass loaded loaded? log_connection_yield model of?
+                options primary_key record result size span sql status strand supports? to_a to_ary to_h values write zone].freeze
+
+  # The bounded cache, and collections that are none: a store counts bytes, a statement is closed when it leaves, a queue ends.
+  SHRINKING = %w[castellan/bounded_cache.rb castellan/store/memory_store.rb castellan/postgres_statements.rb
+                 castellan/sqlite_statements.rb castellan/rows/together.rb].freeze
+  SHRINKS = /@\w+\.shift\b|\.clear\b.*\bif\b.*\.size|\{\} if .*\.size/
+
   TREE = Castellan::SourceTree.new(File.join(ROOT, "lib"))
+  LINES = TREE.files.to_h { |file| [file, File.readlines(File.join(ROOT, "lib", file)).grep_v(/\A\s*#/)] }
 
   # Rails looks for generators in places of its own.
   GENERATORS = TREE.files.select { |file| file.start_with?("generators/") }
@@ -144,6 +160,39 @@ class ArchitectureTest < Minitest::Test
     assert_empty offences
   end
 
+  def test_no_two_files_define_classes_of_one_name
+    files = (TREE.files - SEVERAL_CONSTANTS - GENERATORS - SHIMS).grep_v(ADAPTER)
+    same = files.group_by { |file| File.basename(file, ".rb") }.except(*ROLES).select { |_, some| some.size > 1 }
+    assert_empty same
+  end
+
+  # The other way is `require_relative`. The extension is built outside of lib, and Rails finds generators by itself.
+  def test_only_castellan_rb_autoloads_except_for_files_that_need_a_library
+    libraries = [*LIBRARIES.values.flatten, "openssl"]
+    offences = scan(/^\s*autoload :\w+, "([^"]+)"/).reject do |file, feature|
+      file == "castellan.rb" || TREE.requires["#{feature}.rb"].keys.any? { |one| libraries.include?(one.split("/").first) }
+    end
+    assert_empty offences
+    required = scan(/^\s*require "(castellan[^"]*)"/).reject { |file, _| GENERATORS.include?(file) }
+    assert_equal %w[castellan/castellan_ext], required.map(&:last).uniq
+  end
+
+  def test_constants_are_neither_removed_nor_probed
+    assert_empty scan(/remove_const|(?<!Rack\.)autoload\?/)
+  end
+
+  def test_respond_to_asks_objects_of_others_only
+    definitions = scan(/\bdef (?:self\.)?(\w+[?!]?)|\battr_(?:reader|accessor) (.*)/)
+    defined = definitions.flat_map { |_, *names| names.compact.join.scan(/\w+[?!]?/) }
+    asked = scan(/respond_to\?\(:(\w+[?!]?)/)
+    assert_operator asked.size, :>, 50
+    assert_empty(asked.select { |_, name| defined.include?(name) && !OPTIONAL.include?(name) })
+  end
+
+  def test_there_is_one_kind_of_bounded_cache
+    assert_equal SHRINKING.sort, scan(SHRINKS).map(&:first).uniq.sort
+  end
+
   def test_requiring_castellan_loads_nothing_heavy
     loaded = loaded_by("castellan").fetch("castellan")
     assert_includes loaded, File.join(ROOT, "lib/castellan.rb")
@@ -178,6 +227,11 @@ class ArchitectureTest < Minitest::Test
   end
 
   private
+
+  # @return [Array<Array(String, String)>] the file and the groups of each line of code that matches
+  def scan(pattern)
+    LINES.flat_map { |file, lines| lines.filter_map { |line| [file, *line.match(pattern)&.captures] if line.match?(pattern) } }
+  end
 
   def allowed?(from, to)
     return true if from == to || from == :contents || to == :contents # it only autoloads

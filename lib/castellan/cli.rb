@@ -7,13 +7,6 @@ module Castellan
   #
   #   Castellan::CLI.call(%w[load http://127.0.0.1:3000/posts -c 10 -t 5])  # => 0
   module CLI
-    autoload :Command, "castellan/cli/command"
-    autoload :DoctorCommand, "castellan/cli/doctor_command"
-    autoload :LoadCommand, "castellan/cli/load_command"
-    autoload :NewCommand, "castellan/cli/new_command"
-    autoload :TypeScript, "castellan/cli/type_script"
-    autoload :TypesCommand, "castellan/cli/types_command"
-
     COMMANDS = { "doctor" => :DoctorCommand, "load" => :LoadCommand, "new" => :NewCommand, "types" => :TypesCommand }.freeze
     ALIASES = { "siege" => "load" }.freeze
     private_constant :COMMANDS, :ALIASES
@@ -54,3 +47,10 @@ module Castellan
     end
   end
 end
+
+require_relative "cli/command"
+require_relative "cli/doctor_command"
+require_relative "cli/load_command"
+require_relative "cli/new_command"
+require_relative "cli/type_script"
+require_relative "cli/types_command"

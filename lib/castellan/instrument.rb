@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-require "castellan"
-require "castellan/recording"
-require "castellan/call_site"
-require "castellan/fingerprint"
-require "castellan/instrument/active_record_instrument"
-require "castellan/instrument/sequel_instrument"
-require "castellan/instrument/counter"
+require_relative "../castellan"
+require_relative "recording"
+require_relative "call_site"
+require_relative "fingerprint"
+require_relative "instrument/active_record_instrument"
+require_relative "instrument/sequel_instrument"
+require_relative "instrument/counter"
 
 module Castellan
   # Notifies recordings of the statements of ActiveRecord and Sequel, their row counts and their associations.
@@ -23,8 +23,6 @@ module Castellan
   # inside a recording, `require "castellan/instrument/drivers"` for statements sent through pg or sqlite3
   # directly. {EagerInstrument} is subscribed by `evidence:`.
   module Instrument
-    autoload :EagerInstrument, "castellan/instrument/eager_instrument"
-
     LOCK = Mutex.new
     private_constant :LOCK
     # The owner passed to {Recording.read} while an ORM preloads (`preload`, `includes`, `eager`).
@@ -136,3 +134,5 @@ module Castellan
     end
   end
 end
+
+require_relative "instrument/eager_instrument"

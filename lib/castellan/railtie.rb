@@ -23,8 +23,6 @@ module Castellan
   class Railtie < Rails::Railtie
     config.castellan = Configuration.new
 
-    autoload :TestHelper, "castellan/railtie/test_helper"
-
     BAD_REQUESTS = %w[Castellan::BadRequest Castellan::Serializer::Error Castellan::Serializer::UnsupportedIncludeError
                       JSONAPI::Serializer::Error JSONAPI::Serializer::UnsupportedIncludeError].freeze
     MEDIA_TYPE = "application/vnd.api+json"
@@ -201,3 +199,5 @@ module Castellan
     end
   end
 end
+
+require_relative "railtie/test_helper"

@@ -25,7 +25,6 @@ module Castellan
   module Rows
     autoload :ActiveRecordRows, "castellan/rows/active_record_rows"
     autoload :SequelRows, "castellan/rows/sequel_rows"
-    autoload :Linter, "castellan/rows/linter"
     autoload :PostgresDriver, "castellan/rows/postgres_driver"
     autoload :PostgresPipeline, "castellan/rows/postgres_pipeline"
 
@@ -158,3 +157,4 @@ require_relative "rows/reader"
 require_relative "rows/sql_words"
 require_relative "rows/statement_tables"
 require_relative "rows/tables_read"
+require_relative "rows/linter"

@@ -11,6 +11,10 @@ require_relative "serializer/document_options"
 require_relative "serializer/record_objects"
 require_relative "serializer/record_cache"
 require_relative "serializer/json_text"
+require_relative "serializer/translation"
+require_relative "serializer/layout"
+require_relative "serializer/relation_document"
+require_relative "serializer/record_document"
 
 module Castellan
   # Replaces `include JSONAPI::Serializer` (jsonapi-serializer 2.2): same class methods, same documents. An
@@ -36,9 +40,6 @@ module Castellan
   # column as stored) and `preloads:` (the associations that a block reads).
   module Serializer
     autoload :Instrumentation, "castellan/serializer/instrumentation"
-    autoload :RelationDocument, "castellan/serializer/relation_document"
-    autoload :Translation, "castellan/serializer/translation"
-    autoload :RecordDocument, "castellan/serializer/record_document"
 
     # Extends a module that includes {Serializer}, so that classes including that module become serializers.
     module Passed

@@ -21,14 +21,15 @@ require_relative "serve/app"
 module Castellan
   module Serve
     # Autoloaded, because few applications use them, or they need a gem.
-    autoload :AccessLog, "castellan/serve/access_log"
-    autoload :Health, "castellan/serve/health"
-    autoload :Idempotency, "castellan/serve/idempotency"
-    autoload :OpenApi, "castellan/serve/open_api"
     autoload :DocumentPage, "castellan/serve/document_page"
     autoload :Pages, "castellan/serve/pages"
-    autoload :Schemas, "castellan/serve/schemas"
-    autoload :Tracing, "castellan/serve/tracing"
     autoload :Jwt, "castellan/serve/jwt"
   end
 end
+
+require_relative "serve/access_log"
+require_relative "serve/health"
+require_relative "serve/idempotency"
+require_relative "serve/open_api"
+require_relative "serve/schemas"
+require_relative "serve/tracing"

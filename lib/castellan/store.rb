@@ -46,6 +46,7 @@ end
 
 require_relative "store/memory_store"
 require_relative "store/null_store"
+require_relative "store/directory_store"
 require_relative "store/fail_safe"
 require_relative "store/linter"
 
@@ -53,7 +54,6 @@ module Castellan
   module Store
     # Autoloaded, because each needs a client library.
     autoload :ActiveSupportStore, "castellan/store/active_support_store"
-    autoload :DirectoryStore, "castellan/store/directory_store"
     autoload :MemcachedStore, "castellan/store/memcached_store"
     autoload :RedisStore, "castellan/store/redis_store"
   end

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-require "castellan/detect"
+require_relative "../detect"
 
 module Castellan
   module Detect

@@ -16,8 +16,6 @@ module Castellan
     #
     # The result equals what lazy loading of each association returns. Frozen.
     class ActiveRecordRows
-      autoload :Siblings, "castellan/rows/active_record_rows/siblings"
-
       include Adapter
 
       # @param object [Class, ActiveRecord::Relation]
@@ -193,3 +191,4 @@ require_relative "active_record_rows/constant_scope"
 require_relative "active_record_rows/scopes"
 require_relative "active_record_rows/scope_identity"
 require_relative "active_record_rows/association"
+require_relative "active_record_rows/siblings"

@@ -116,7 +116,7 @@ module Castellan
       def some = @ids.first(3)
 
       def limited
-        scopes.by_ids(all, some).then { |scope| scope.respond_to?(:relation) ? scope.relation : scope }
+        scopes.by_ids(all, some).then { |scope| scope.is_a?(Ids::Chosen) ? scope.relation : scope }
       end
 
       def expect(name, expected, found, what, part = @adapter)

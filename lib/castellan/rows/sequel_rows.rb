@@ -14,8 +14,6 @@ module Castellan
     # The result equals what each association's dataset returns. A dataset has no associations. Works with
     # frozen databases and models. Frozen.
     class SequelRows
-      autoload :Siblings, "castellan/rows/sequel_rows/siblings"
-
       include Adapter
 
       # @param object [Class, Sequel::Dataset]
@@ -126,3 +124,4 @@ require_relative "sequel_rows/column_types"
 require_relative "sequel_rows/dataset_sql"
 require_relative "sequel_rows/scopes"
 require_relative "sequel_rows/association"
+require_relative "sequel_rows/siblings"

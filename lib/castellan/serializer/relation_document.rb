@@ -1,8 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "translation"
-require_relative "layout"
-
 module Castellan
   module Serializer
     # Writes the document of a relation or dataset, which is read as rows by the resources of {Translation}.

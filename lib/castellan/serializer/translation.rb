@@ -100,7 +100,7 @@ module Castellan
 
       def related_reason(relationship, association)
         target = relationship.static_serializer
-        return "its records are of several types" unless association.model && target.respond_to?(:relationships_to_serialize)
+        return "its records are of several types" unless association.model && target.is_a?(ClassMethods)
         return "#{association.name} is a #{association.macro}" unless association.to_many? == relationship.to_many?
         return "its linkage has the type #{relationship.static_record_type}" unless relationship.static_record_type == target.record_type
 
