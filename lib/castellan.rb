@@ -33,6 +33,7 @@ module Castellan
   autoload :Plan, "castellan/plan"
   autoload :PostgresStatements, "castellan/postgres_statements"
   autoload :Profile, "castellan/profile"
+  autoload :Purge, "castellan/purge"
   autoload :Recording, "castellan/recording"
   autoload :Rows, "castellan/rows"
   autoload :Serialize, "castellan/serialize"

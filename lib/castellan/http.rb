@@ -9,6 +9,7 @@ module Castellan
   #
   #   Castellan::HTTP::Preconditions.evaluate(method: "GET", headers: env, etag: '"v17"')   # => :not_modified
   #   Castellan::HTTP::Negotiation.new.response_type(env["HTTP_ACCEPT"])                    # => "application/vnd.api+json"
+  #   Castellan::HTTP::CacheControl.new(max_age: 60).shared      # => { "cache-control" => "public, max-age=60" }
   module HTTP
   end
 end
@@ -16,3 +17,4 @@ end
 require_relative "http/preconditions"
 require_relative "http/media_type"
 require_relative "http/negotiation"
+require_relative "http/cache_control"

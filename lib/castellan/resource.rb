@@ -353,6 +353,19 @@ module Castellan
         Declaring.declare(self) { |declarations, location| declarations.cache(kind, expires_in, layer, location: location) }
       end
 
+      # Declares how long browsers, proxies and CDNs may answer with a document of {Castellan.app} without asking. By default they must
+      # ask each time ("no-cache"). A document of an authenticated viewer, or with per-viewer attributes, is "private": `s_maxage` and
+      # `cdn` do not apply to it.
+      #
+      #   cache_control s_maxage: 600, stale_while_revalidate: 30, stale_if_error: 86_400   # proxies that {Purge} empties
+      #   cache_control max_age: 60, cdn: { max_age: 3600 }
+      # @param directives [Hash] `max_age:`, `s_maxage:`, `stale_while_revalidate:`, `stale_if_error:` in seconds, `immutable: true`,
+      #   and `cdn:`, a Hash of the same seconds for CDN-Cache-Control; see {HTTP::CacheControl}
+      # @raise [ConfigurationError] when the application is built, for another directive
+      def cache_control(**directives)
+        Declaring.declare(self) { |declarations, _| declarations.cache_control = directives.freeze }
+      end
+
       # Declares that the resource's Ruby code (blocks of attributes, links, meta and `if:`, the model's own
       # readers) always returns the same for the same columns, locale and time zone. `cache :exact` caches
       # documents with such code only if it is pure. Blocks with a viewer are never pure; see {.vary_on}.

@@ -74,7 +74,11 @@ class ActiveRecordJournal < Journal
 
   def rows(sql) = @models::Base.connection.select_all(sql).to_a
 
-  def versions = Castellan::Versions::ExactVersions.new(@models::Base)
+  def source = @models::Base
+
+  def transaction(&block) = @models::Base.transaction(&block)
+
+  def versions = Castellan::Versions::ExactVersions.new(source)
 
   # Of the transaction that is open.
   def after_commit(&block) = @models::Base.connection.current_transaction.after_commit(&block)
@@ -111,7 +115,11 @@ class SequelJournal < Journal
 
   def rows(sql) = @db.fetch(sql).all.map { |row| row.transform_keys(&:to_s) }
 
-  def versions = Castellan::Versions::ExactVersions.new(@db)
+  def source = @db
+
+  def transaction(&block) = @db.transaction(&block)
+
+  def versions = Castellan::Versions::ExactVersions.new(source)
 
   def after_commit(&block) = @db.after_commit(&block)
 

@@ -160,6 +160,17 @@ module Castellan
         @tables ||= (Tables.new(plan, adapter).of(narrowed, shape) { scopes_sql } unless custom_code.reads_records?)
       end
 
+      # @return [Array<String>] SQL of the scopes that choose rows, with the order of a collection
+      def choosing_sql
+        scope = collection? ? paged : narrowed
+        [scope.respond_to?(:to_sql) ? scope.to_sql : scope.sql, *scopes_sql]
+      end
+
+      # @return [Array<String>] SQL of the associations that link and include rows
+      def associations_sql
+        Rows::TablesRead.for(plan, adapter).associations
+      end
+
       # @return [CustomCode] the application's Ruby code that runs while the document is written
       def custom_code
         @custom_code ||= begin

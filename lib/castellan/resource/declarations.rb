@@ -18,7 +18,7 @@ module Castellan
       DEPTHS = (1..10)
       private_constant :DEPTHS
 
-      attr_accessor :model, :type, :meta, :pure, :variation, :scope, :writing, :together, :self_links
+      attr_accessor :model, :type, :meta, :pure, :variation, :scope, :writing, :together, :self_links, :cache_control
       attr_reader :id_column, :attributes, :relationships, :representations, :filters, :sorts, :default_sort, :paging, :caching,
                   :document_format, :transform, :locations, :links, :include_depth
 

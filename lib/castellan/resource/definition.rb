@@ -37,9 +37,10 @@ module Castellan
       # @return [String, nil] "path:line" of the last `writable`
       # @return [BoundedCache] the compiled plans, see {Plan.compile}
       # @return [Boolean, nil] see {Resource.together}
+      # @return [Hash, nil] see {Resource.cache_control}
       attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations, :filters,
                   :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope,
-                  :include_depth, :writing, :writing_location, :plans, :together
+                  :include_depth, :writing, :writing_location, :plans, :together, :cache_control
 
       def initialize(resource, declarations)
         @resource = resource
@@ -140,6 +141,7 @@ module Castellan
         @pure = declarations.pure ? true : false
         @variation = declarations.variation
         @together = declarations.together
+        @cache_control = declarations.cache_control
         @names = (@attributes.values + @relationships.values).to_h { |member| [member.key, member.name] }.freeze
       end
 

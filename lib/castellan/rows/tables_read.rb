@@ -59,6 +59,11 @@ module Castellan
         @scoped.map { |association| association.lazy.whole_sql }
       end
 
+      # @return [Array<String>] SQL, in this request, of the associations that the plan reads
+      def associations
+        @fixed + scopes
+      end
+
       private
 
       def visit(node, adapter)
@@ -106,9 +111,10 @@ module Castellan
         @elsewhere ||= "#{adapter.table} is in another database than #{@adapter.table}"
       end
 
+
       # {PlanScopes#sql} writes "all" for a scope that hides nothing from the viewer.
       def statements(scope_sql, further)
-        [*@fixed, scope_sql, *scopes, *(further - ["all"])].uniq
+        [*associations, scope_sql, *(further - ["all"])].uniq
       end
     end
   end

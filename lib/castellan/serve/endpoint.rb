@@ -38,7 +38,8 @@ module Castellan
       JSON_API = %r{\A\s*application/vnd\.api\+json}i
       # Longer query strings are parsed each time, in bytes.
       LONGEST = 1_000
-      private_constant :JSON_API, :LONGEST
+      ALWAYS_ASK = HTTP::CacheControl.new
+      private_constant :JSON_API, :LONGEST, :ALWAYS_ASK
 
       # @return [Class]
       # @return [String] of the collection
@@ -59,6 +60,7 @@ module Castellan
         @around = asked.slice(:meta, :links)
         @fixed = asked.except(:meta, :links).freeze
         @authenticated = authenticated
+        @cache_control = HTTP::CacheControl.new(**(resource.definition.cache_control || {}))
         @vary = authenticated ? "accept, authorization" : "accept"
         format = asked[:format] || resource.definition.document_format
         @json_api = format == :json_api
@@ -84,9 +86,9 @@ module Castellan
         "#{@frame.prefix(env)}#{@path}#{"/#{Rack::Utils.escape_path(id)}" if id}"
       end
 
-      # @return [Hash{String => String}] the header fields about caches
+      # @return [Hash{String => String}] the header fields about caches, of linkage
       def policy
-        { "cache-control" => @authenticated ? "private, no-cache" : "public, no-cache", "vary" => @vary }
+        (@authenticated ? ALWAYS_ASK.private : ALWAYS_ASK.shared).merge("vary" => @vary)
       end
 
       # @param env [Hash] Rack's environment
@@ -97,12 +99,12 @@ module Castellan
       def call(env, viewer, id)
         negotiate(env)
         document = document(env, viewer, id)
-        headers = { "etag" => document.rendering.etag, "cache-control" => cache_control(document), "vary" => @vary }
+        headers = { "etag" => document.rendering.etag, "vary" => @vary, **cache_control(document) }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then not_modified(headers)
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
         when :absent then absent(id)
-        else answer(document, id, headers)
+        else answer(document, id, headers, env)
         end
       end
 
@@ -179,7 +181,14 @@ module Castellan
 
       # Per-viewer values are private, also where nobody is authenticated.
       def cache_control(document)
-        @authenticated || document.rendering.plan.holes.any? ? "private, no-cache" : "public, no-cache"
+        return @cache_control.private if @authenticated || document.rendering.plan.holes.any?
+
+        @frame.purge.nil? || purged?(document) ? @cache_control.shared : ALWAYS_ASK.shared
+      end
+
+      # Proxies may not keep a document whose changes would not be noticed.
+      def purged?(document)
+        !@authenticated && document.rendering.plan.holes.empty? && @frame.purge.covers?(document.rendering)
       end
 
       # Clients choose among the members that the fixed parameters leave. A wrong one is the developer's mistake.
@@ -218,11 +227,12 @@ module Castellan
         exact || document.status == 200 ? outcome : :absent
       end
 
-      def answer(document, id, headers)
+      def answer(document, id, headers, env)
         return absent(id) if id && document.status == 404
 
         rendering = document.rendering
         headers["content-type"] = rendering.media_type
+        headers.merge!(@frame.purge.headers(rendering, env, @vary)) if @frame.purge && purged?(document)
         body = rendering.body
         headers["content-length"] = body.bytesize.to_s
         [200, headers, Body.of(body)]

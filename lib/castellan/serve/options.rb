@@ -64,6 +64,12 @@ module Castellan
         @once = Idempotency.new(**options, &namespace)
       end
 
+      # Names the records of each public document in Surrogate-Key and Cache-Tag, so that proxies remove it when one of them changes.
+      # @param purge [Purge]
+      def purge(purge)
+        surroundings[:purge] = purge
+      end
+
       # Describes the application in OpenAPI 3.1 at `/openapi.json`, see {OpenApi}.
       # @param options `title:`, `version:` of the API, `at:`, the path
       def openapi(**options)

@@ -1,0 +1,71 @@
+# frozen_string_literal: true
+
+module Castellan
+  module HTTP
+    # The header fields of one declaration about caches outside of the application (RFC 9111, section 5.2.2; RFC 5861; RFC 8246;
+    # RFC 9213). Frozen.
+    #
+    #   policy = CacheControl.new(max_age: 60, s_maxage: 600, stale_while_revalidate: 30)
+    #   policy.shared    # => { "cache-control" => "public, max-age=60, s-maxage=600, stale-while-revalidate=30" }
+    #   policy.private   # => { "cache-control" => "private, max-age=60, stale-while-revalidate=30" }
+    #   CacheControl.new.shared   # => { "cache-control" => "public, no-cache" }
+    class CacheControl
+      # Option => directive, in the order in which they are written.
+      SECONDS = { max_age: "max-age", s_maxage: "s-maxage", stale_while_revalidate: "stale-while-revalidate",
+                  stale_if_error: "stale-if-error" }.freeze
+      CDN = %i[max_age stale_while_revalidate stale_if_error].freeze
+      private_constant :SECONDS, :CDN
+
+      # @return [Hash{String => String}] the fields of a response that shared caches may store
+      # @return [Hash{String => String}] the fields of a response to one viewer
+      attr_reader :shared, :private
+
+      # @param immutable [Boolean] whether clients need not ask again while the response is fresh (RFC 8246)
+      # @param cdn [Hash, nil] `max_age:`, `stale_while_revalidate:`, `stale_if_error:` of the field CDN-Cache-Control (RFC 9213)
+      # @param seconds [Hash{Symbol => Numeric}] `max_age:`, `s_maxage:`, `stale_while_revalidate:`, `stale_if_error:`
+      # @raise [ConfigurationError] for another directive, or seconds that are not a number from 0
+      def initialize(immutable: false, cdn: nil, **seconds)
+        SECONDS.keys.&(seconds.keys).size == seconds.size or refuse(seconds.keys - SECONDS.keys)
+        seconds = checked(seconds)
+        own = seconds.except(:s_maxage)
+        @shared = { "cache-control" => text("public", shared_seconds(seconds), immutable) }
+        @shared["cdn-cache-control"] = text(nil, checked(only(cdn)), false) if cdn
+        @private = { "cache-control" => text("private", own.key?(:max_age) ? own : {}, immutable) }
+        @shared.freeze
+        @private.freeze
+        freeze
+      end
+
+      private
+
+      # Without max-age of its own a client would keep the response for s-maxage seconds by its own estimate.
+      def shared_seconds(seconds)
+        seconds.key?(:s_maxage) && !seconds.key?(:max_age) ? { max_age: 0, **seconds } : seconds
+      end
+
+      def text(scope, seconds, immutable)
+        fresh = seconds.key?(:max_age) || seconds.key?(:s_maxage)
+        directives = SECONDS.filter_map { |name, directive| "#{directive}=#{seconds[name]}" if seconds.key?(name) }
+        [scope, ("no-cache" unless fresh), *directives, ("immutable" if immutable && fresh)].compact.join(", ").freeze
+      end
+
+      def only(cdn)
+        wrong = cdn.is_a?(Hash) ? cdn.keys - CDN : [cdn]
+        wrong.empty? ? cdn : refuse(wrong, "cdn: ", CDN)
+      end
+
+      def checked(seconds)
+        seconds.to_h do |name, value|
+          raise ConfigurationError, "cache_control: #{name}: must be seconds, 0 or more, got #{value.inspect}" \
+            unless value.respond_to?(:to_i) && !value.is_a?(String) && !value.nil? && value.to_i >= 0
+
+          [name, value.to_i]
+        end
+      end
+
+      def refuse(names, where = "", known = SECONDS.keys + %i[immutable cdn])
+        raise ConfigurationError, "cache_control: #{where}#{names.map(&:inspect).join(", ")} is not known; write #{known.join(", ")}"
+      end
+    end
+  end
+end

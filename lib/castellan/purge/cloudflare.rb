@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "requests"
+
+module Castellan
+  class Purge
+    # Purges documents from Cloudflare by the tags of Cache-Tag
+    # (https://developers.cloudflare.com/cache/how-to/purge-cache/purge-by-tags/).
+    #
+    #   Cloudflare.new(zone: "023e105f4ecef8ad9ca31a8372d0c353", token: ENV.fetch("CLOUDFLARE_TOKEN")).purge(%w[posts/7])
+    class Cloudflare
+      MOST_TAGS = 30 # in one request
+      private_constant :MOST_TAGS
+
+      # @param zone [String] the id of the zone
+      # @param token [String] an API token with the permission Cache Purge
+      # @param url [String] of the API
+      def initialize(zone:, token:, url: "https://api.cloudflare.com", timeout: 5)
+        @path = "/client/v4/zones/#{zone}/purge_cache"
+        @fields = { "authorization" => "Bearer #{token}", "content-type" => "application/json" }
+        @requests = Requests.new(url, seconds: timeout)
+      end
+
+      # @param tags [Array<String>]
+      # @raise [Error]
+      def purge(tags)
+        @requests.call(tags.each_slice(MOST_TAGS).map { |slice|
+          Net::HTTP::Post.new(@path, @fields).tap { |request| request.body = JSON.generate(tags: slice) }
+        })
+      end
+    end
+  end
+end

@@ -1,0 +1,35 @@
+# frozen_string_literal: true
+
+require "json"
+require_relative "requests"
+
+module Castellan
+  class Purge
+    # Purges documents from Fastly by the tags of Surrogate-Key (https://www.fastly.com/documentation/reference/api/purging/).
+    #
+    #   Fastly.new(service: "SU1Z0isxPaozGVKXdv0eY", token: ENV.fetch("FASTLY_TOKEN")).purge(%w[posts/7])
+    class Fastly
+      MOST_KEYS = 256 # in one request
+      private_constant :MOST_KEYS
+
+      # @param service [String] the id of the service
+      # @param token [String] an API token that may purge
+      # @param soft [Boolean] whether documents become stale, and may be sent while a new one is fetched
+      # @param url [String] of the API
+      def initialize(service:, token:, soft: false, url: "https://api.fastly.com", timeout: 5)
+        @path = "/service/#{service}/purge"
+        @fields = { "fastly-key" => token, "content-type" => "application/json", "accept" => "application/json" }
+        @fields["fastly-soft-purge"] = "1" if soft
+        @requests = Requests.new(url, seconds: timeout)
+      end
+
+      # @param tags [Array<String>]
+      # @raise [Error]
+      def purge(tags)
+        @requests.call(tags.each_slice(MOST_KEYS).map { |slice|
+          Net::HTTP::Post.new(@path, @fields).tap { |request| request.body = JSON.generate(surrogate_keys: slice) }
+        })
+      end
+    end
+  end
+end

@@ -1,0 +1,103 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Purge
+    # The table `castellan_purges` with the notes of the triggers, and `castellan_urls` with the URLs of documents, for proxies that
+    # cannot purge by tags. Thread-safe.
+    class Outbox
+      BATCH = 500
+      LONGEST = 30 * 86_400 # seconds
+      private_constant :BATCH, :LONGEST
+
+      # @param source [Class, Object] ActiveRecord::Base or a Sequel::Database
+      def initialize(source)
+        @connections = Versions::RawConnections.for(source)
+      end
+
+      # @param tables [Hash{String => Array<Array<String>>}] table => the columns of each id
+      def install(tables)
+        tables.each { |table, ids| @connections.execute(triggers.install(table, ids, columns(table))) }
+        @installed = nil
+      end
+
+      # @param tables [Array<String>]
+      def uninstall(tables)
+        tables.each { |table| @connections.execute(triggers.uninstall(table)) }
+        @connections.execute(%w[castellan_purges castellan_urls].map { |table| "DROP TABLE IF EXISTS #{table}" })
+        @installed = nil
+      end
+
+      # @return [Boolean] whether every change of the tables is noted
+      def notes?(tables)
+        return true if @installed && (tables - @installed).empty?
+
+        found = @connections.with { |raw| rows(raw, triggers.installed) }
+        @installed = found.flat_map { |name, schema| [name, ("#{schema}.#{name}" if schema)] }
+        (tables - @installed).empty?
+      end
+
+      # @return [Array<Array(Integer, String)>] ids and tags of the oldest notes
+      def read
+        found = @connections.with { |raw| rows(raw, "SELECT id, tags FROM castellan_purges ORDER BY id LIMIT #{BATCH}") }
+        found.map { |id, tags| [Integer(id), tags] }
+      end
+
+      # @param ids [Array<Integer>]
+      def delete(ids)
+        @connections.execute(["DELETE FROM castellan_purges WHERE id IN (#{ids.join(", ")})"]) if ids.any?
+      end
+
+      # Waits until there may be a note: on PostgreSQL for a notification, on SQLite for `poll` seconds.
+      # @yield when listening has begun
+      def wait(seconds, poll: 0.02)
+        return sleep(poll) unless postgres?
+
+        @connections.with do |raw|
+          raw.exec("LISTEN #{Triggers::CHANNEL}")
+          yield
+          raw.wait_for_notify(seconds)
+          raw.exec("UNLISTEN #{Triggers::CHANNEL}")
+        end
+      end
+
+      # @param tags [Array<String>]
+      # @param url [String]
+      # @param fields [String] the header fields that the response varies by
+      def remember(tags, url, fields)
+        now = Time.now.to_i
+        values = tags.map { |tag| "(#{[tag, url, fields].map { |text| Triggers.literal(text) }.join(", ")}, #{now})" }
+        @connections.execute(["INSERT INTO castellan_urls (tag, url, fields, at) VALUES #{values.join(", ")} " \
+                              "ON CONFLICT (tag, url, fields) DO UPDATE SET at = excluded.at"])
+      end
+
+      # Forgets the URLs that were not answered for a long time; no proxy keeps a document for so long.
+      def forget_urls
+        @connections.execute(["DELETE FROM castellan_urls WHERE at < #{Time.now.to_i - LONGEST}"])
+      end
+
+      # @param tags [Array<String>]
+      # @return [Array<Array(String, String)>] URLs and fields of documents with one of the tags
+      def urls(tags)
+        list = tags.map { |tag| Triggers.literal(tag) }.join(", ")
+        @connections.with { |raw| rows(raw, "SELECT DISTINCT url, fields FROM castellan_urls WHERE tag IN (#{list})") }
+      end
+
+      private
+
+      def triggers = Triggers.for(@connections.dialect)
+      def postgres? = @connections.dialect == :postgres
+
+      def rows(raw, sql)
+        return raw.exec(sql).values if postgres?
+
+        raw.execute(sql).map { |row| row.is_a?(Hash) ? row.values : row.to_a }
+      end
+
+      def columns(table)
+        return [] if postgres?
+
+        @connections.with { |raw| rows(raw, "SELECT name FROM pragma_table_info(#{Triggers.literal(table)})").flatten }
+      end
+    end
+  end
+end

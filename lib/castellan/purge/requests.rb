@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+require "net/http"
+require "uri"
+
+module Castellan
+  class Purge
+    # Sends a proxy's requests over one connection at a time.
+    #
+    #   Requests.new("http://127.0.0.1:6081", seconds: 2).call([Net::HTTP::Get.new("/")])
+    class Requests
+      # @param url [String] of the proxy
+      # @param seconds [Numeric] after which a request has failed
+      # @raise [ConfigurationError]
+      def initialize(url, seconds:)
+        @uri = URI.parse(url)
+        @seconds = seconds
+        raise ConfigurationError, "a proxy's URL is such as \"http://127.0.0.1:6081\", got #{url.inspect}" unless @uri.is_a?(URI::HTTP)
+      end
+
+      # @param requests [Array<Net::HTTPRequest>]
+      # @param missing [Boolean] whether 4xx is a success: what is not there need not be purged
+      # @raise [Error] unless every answer is 2xx
+      def call(requests, missing: false)
+        return if requests.empty?
+
+        options = { use_ssl: @uri.scheme == "https", open_timeout: @seconds, read_timeout: @seconds, write_timeout: @seconds }
+        Net::HTTP.start(@uri.host, @uri.port, nil, **options) do |http|
+          requests.each { |request| check(request, http.request(request), missing) }
+        end
+      rescue SystemCallError, IOError, Timeout::Error, Net::ProtocolError, OpenSSL::SSL::SSLError, SocketError => error
+        raise Error, "#{@uri.host}:#{@uri.port} does not answer (#{error.class}: #{error.message})"
+      end
+
+      private
+
+      def check(request, response, missing)
+        return if response.is_a?(Net::HTTPSuccess) || (missing && response.is_a?(Net::HTTPClientError))
+
+        raise Error, "#{@uri.host}:#{@uri.port} answered #{request.method} #{request.path} with #{response.code}"
+      end
+    end
+  end
+end

@@ -1,0 +1,118 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Castellan
+  class Purge
+    # Names what a document was made of, as the triggers name what has changed ({Triggers}):
+    #
+    #   posts/7       this row changed
+    #   posts+        a row was added or removed
+    #   posts.title   the column of some row changed, and this document filters, sorts or joins by it
+    #   posts~        any row changed, where the document reads values of the table without its ids
+    #   posts*        all rows may have changed
+    #
+    # So a page of posts is purged when one of its posts changes, when a post is added, and when a post may move into it.
+    class Tags
+      # Longer lists are shortened to the tables: proxies limit the size of header fields.
+      MOST_BYTES = 8_000
+      ESCAPED = /[^!-+\--~]|%/
+      private_constant :MOST_BYTES, :ESCAPED
+
+      # @param id [String]
+      # @return [String] printable, without spaces and commas
+      def self.escape(id)
+        id.gsub(ESCAPED) { |character| character.bytes.map { |byte| format("%%%02X", byte) }.join }
+      end
+
+      # @param definitions [Array<Resource::Definition>]
+      # @return [Hash{String => Array<Array<String>>}] table => the columns of the ids that documents show; of the resources' tables, and
+      #   those that their relationships and paths read
+      def self.tables(definitions)
+        definitions.each_with_object(Hash.new { |all, table| all[table] = [] }) do |definition, found|
+          adapter = Rows.for(definition.model)
+          found[adapter.table] |= [Array(definition.id_column || adapter.primary_key).map(&:to_s)]
+          related = definition.relationships.each_value.reject(&:polymorphic?).map(&:name)
+          plan = Plan.compile(definition, Plan::Request.parse(definition, {}, include: related))
+          Rows::TablesRead.for(plan, adapter).call("SELECT 1 FROM #{adapter.types.table}")&.each { |table| found[table] }
+        end
+      end
+
+      # @param rendering [Document::Rendering] a kept or written document whose tables are known
+      def initialize(rendering)
+        @rendering = rendering
+        @nodes = rendering.plan.nodes
+        @table_of = @nodes.to_h { |node| [node.definition.type, adapter(node).table] }
+        @edges = @nodes.flat_map { |node| node.edges.map { |edge| [edge.relationship, node] } }
+      end
+
+      # @return [Array<String>]
+      def to_a
+        ids = ids()
+        return whole unless ids.keys.all? { |type| @table_of.key?(type) }
+
+        exact = sets + ids.flat_map { |type, found| found.map { |id| "#{@table_of[type]}/#{Tags.escape(id)}" } }
+        exact.sum { |tag| tag.bytesize + 1 } <= MOST_BYTES ? exact.uniq : whole
+      end
+
+      private
+
+      def adapter(node)
+        Rows.for(node.definition.model)
+      end
+
+      def whole
+        @rendering.tables.flat_map { |table| ["#{table}*", "#{table}~"] }
+      end
+
+      def sets
+        known = adapters.keys
+        @rendering.tables.map { |table| "#{table}*" } + (@rendering.tables - known + ends_of_paths).map { |table| "#{table}~" } +
+          growing.map { |table| "#{table}+" } + columns
+      end
+
+      # @return [Hash{String => String}] type => ids of the resource objects
+      def ids
+        return { nil => [] } unless @rendering.plan.format == :json_api
+
+        document = JSON.parse(@rendering.body)
+        [*(document["data"].is_a?(Hash) ? [document["data"]] : document["data"]), *document["included"]]
+          .group_by { |object| object["type"] }.transform_values { |objects| objects.map { |object| object["id"] } }
+      end
+
+      # @return [Hash{String => Object}] table => adapter, of the resources that the document shows or links to
+      def adapters
+        @adapters ||= (@nodes.map { |node| adapter(node) } + @edges.flat_map { |relationship, node| targets(relationship, node) })
+                      .to_h { |adapter| [adapter.table, adapter] }
+      end
+
+      def targets(relationship, node)
+        relationship.definitions.map { |definition| Rows.related(adapter(node), relationship, definition) }
+      end
+
+      # @return [Array<String>] the tables whose new rows the document may show or link to. A record that the document's own column names is
+      #   none
+      def growing
+        words = @rendering.choosing_sql.join(" ").scan(/\w+/).uniq
+        root = @table_of.fetch(@rendering.definition.type)
+        chosen = adapters.keys & words - (@rendering.collection? ? [] : [root])
+        linked = @edges.reject { |relationship, _| relationship.macro == :belongs_to }
+        (chosen + linked.flat_map { |relationship, node| targets(relationship, node).map(&:table) }).uniq
+      end
+
+      # Columns that the document's statements name: what it filters, sorts and joins by.
+      def columns
+        words = (@rendering.choosing_sql + @rendering.associations_sql).join(" ").scan(/\w+/).uniq
+        adapters.flat_map { |table, adapter| (adapter.columns.map(&:to_s) & words).map { |column| "#{table}.#{column}" } }
+      end
+
+      # A value at the end of a path has no id in the document.
+      def ends_of_paths
+        @nodes.flat_map do |node|
+          paths = node.columns.map(&:path).reject(&:empty?)
+          paths.flat_map { |path| (1..path.size).map { |length| adapter(node).at(path.first(length)).table } }
+        end
+      end
+    end
+  end
+end

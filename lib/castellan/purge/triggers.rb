@@ -1,0 +1,164 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Purge
+    # Generates the SQL that notes changed rows in `castellan_purges`, see {Tags} for the words.
+    #
+    #   Triggers.for(:postgres).install("posts", [["id"]], %w[id title])   # => statements
+    #
+    # One note a changed row: "posts~ posts.title posts/7". PostgreSQL's TRUNCATE is "posts*"; SQLite's DELETE without WHERE runs the
+    # triggers of each row.
+    module Triggers
+      NAME = "castellan_purge"
+      CHANNEL = "castellan_purges"
+
+      # @param dialect [Symbol] :postgres or :sqlite
+      # @return [Module]
+      def self.for(dialect)
+        dialect == :postgres ? Postgres : SQLite
+      end
+
+      module_function
+
+      def quote(name)
+        name.split(".").map { |part| %("#{part.gsub('"', '""')}") }.join(".")
+      end
+
+      def literal(text)
+        "'#{text.gsub("'", "''")}'"
+      end
+
+      # One trigger a table, whose arguments are the name of the table and the columns of each id.
+      module Postgres
+        SCHEMA = [
+          "CREATE TABLE IF NOT EXISTS castellan_purges (id bigserial PRIMARY KEY, tags text NOT NULL)",
+          "CREATE TABLE IF NOT EXISTS castellan_urls (tag text NOT NULL, url text NOT NULL, fields text NOT NULL, " \
+          "at bigint NOT NULL, PRIMARY KEY (tag, url, fields))",
+          <<~SQL
+            CREATE OR REPLACE FUNCTION castellan_note_purge() RETURNS trigger LANGUAGE plpgsql AS $f$
+            DECLARE
+              name text := TG_ARGV[0];
+              was jsonb;
+              is_now jsonb;
+              tags text;
+            BEGIN
+              IF TG_OP = 'TRUNCATE' THEN
+                tags := name || '*';
+              ELSE
+                tags := name || '~';
+                IF TG_OP <> 'INSERT' THEN was := to_jsonb(OLD); END IF;
+                IF TG_OP <> 'DELETE' THEN is_now := to_jsonb(NEW); END IF;
+                IF TG_OP = 'UPDATE' THEN
+                  IF OLD IS NOT DISTINCT FROM NEW THEN RETURN NULL; END IF;
+                  SELECT tags || coalesce(string_agg(' ' || name || '.' || key, ''), '') INTO tags
+                    FROM jsonb_each(is_now) WHERE was->key IS DISTINCT FROM value;
+                ELSE
+                  tags := tags || ' ' || name || '+';
+                END IF;
+                SELECT tags || coalesce(string_agg(DISTINCT ' ' || name || '/' || replace(replace(replace(one, '%%', '%%25'), ' ', '%%20'), ',', '%%2C'), ''), '')
+                  INTO tags
+                  FROM (SELECT (SELECT string_agg(version->>part, '_' ORDER BY place) FROM unnest(string_to_array(columns, ',')) WITH ORDINALITY AS p(part, place)) AS one
+                        FROM unnest(TG_ARGV[1:]) AS columns, unnest(ARRAY[was, is_now]) AS version WHERE version IS NOT NULL) AS ids;
+              END IF;
+              INSERT INTO %1$I.castellan_purges (tags) VALUES (tags);
+              PERFORM pg_notify('#{CHANNEL}', '');
+              RETURN NULL;
+            END $f$
+          SQL
+        ].freeze
+        private_constant :SCHEMA
+
+        module_function
+
+        # @param table [String]
+        # @param ids [Array<Array<String>>] the columns of each id
+        # @return [Array<String>] SQL statements
+        def install(table, ids, _columns)
+          arguments = [table, *ids.map { |columns| columns.join(",") }].map { |text| Triggers.literal(text) }.join(", ")
+          [*SCHEMA.map { |sql| sql.include?("%1$I") ? "DO $do$ BEGIN EXECUTE format($sql$#{sql}$sql$, current_schema()); END $do$" : sql },
+           *uninstall(table),
+           trigger(NAME, "INSERT OR UPDATE OR DELETE", table, "ROW", arguments),
+           trigger("#{NAME}_all", "TRUNCATE", table, "STATEMENT", arguments)]
+        end
+
+        # @return [Array<String>] SQL statements
+        def uninstall(table)
+          [NAME, "#{NAME}_all"].map { |name| "DROP TRIGGER IF EXISTS #{name} ON #{Triggers.quote(table)}" }
+        end
+
+        # @return [String] SELECT of the tables that have the trigger
+        def installed
+          "SELECT c.relname, n.nspname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid " \
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE t.tgname = '#{NAME}' AND t.tgenabled = 'A'"
+        end
+
+        # Also runs under `session_replication_role = replica`.
+        def trigger(name, events, table, each, arguments)
+          "CREATE TRIGGER #{name} AFTER #{events} ON #{Triggers.quote(table)} FOR EACH #{each} " \
+            "EXECUTE FUNCTION castellan_note_purge(#{arguments}); ALTER TABLE #{Triggers.quote(table)} ENABLE ALWAYS TRIGGER #{name}"
+        end
+        private_class_method :trigger
+      end
+
+      # Three triggers a table, which name its columns: install them again after a column was added.
+      module SQLite
+        EVENTS = %w[insert update delete].freeze
+        SCHEMA = [
+          "CREATE TABLE IF NOT EXISTS castellan_purges (id INTEGER PRIMARY KEY AUTOINCREMENT, tags TEXT NOT NULL)",
+          "CREATE TABLE IF NOT EXISTS castellan_urls (tag TEXT NOT NULL, url TEXT NOT NULL, fields TEXT NOT NULL, " \
+          "at INTEGER NOT NULL, PRIMARY KEY (tag, url, fields)) WITHOUT ROWID"
+        ].freeze
+        private_constant :EVENTS, :SCHEMA
+
+        module_function
+
+        # @param table [String]
+        # @param ids [Array<Array<String>>]
+        # @param columns [Array<String>] all columns of the table
+        # @return [Array<String>] SQL statements
+        def install(table, ids, columns)
+          [*SCHEMA, *uninstall(table),
+           trigger(table, "insert", text(table, "+"), ids_of(table, ids, "NEW")),
+           trigger(table, "update", changed(table, columns), ids_of(table, ids, "OLD"), ids_of(table, ids, "NEW")),
+           trigger(table, "delete", text(table, "+"), ids_of(table, ids, "OLD"))]
+        end
+
+        # @return [Array<String>] SQL statements
+        def uninstall(table)
+          EVENTS.map { |event| "DROP TRIGGER IF EXISTS #{Triggers.quote("#{NAME}_#{event}_#{table}")}" }
+        end
+
+        # @return [String] SELECT of the tables that have the triggers
+        def installed
+          "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger' AND name = '#{NAME}_update_' || tbl_name"
+        end
+
+        def trigger(table, event, *parts)
+          tags = [Triggers.literal("#{table}~"), *parts.flatten].join(" || ")
+          name = Triggers.quote("#{NAME}_#{event}_#{table}")
+          "CREATE TRIGGER #{name} AFTER #{event.upcase} ON #{Triggers.quote(table)} FOR EACH ROW BEGIN " \
+            "INSERT INTO castellan_purges (tags) VALUES (#{tags}); END"
+        end
+
+        def text(table, sign)
+          Triggers.literal(" #{table}#{sign}")
+        end
+
+        def changed(table, columns)
+          columns.map do |column|
+            name = Triggers.quote(column)
+            "CASE WHEN OLD.#{name} IS NOT NEW.#{name} THEN #{text(table, ".#{column}")} ELSE '' END"
+          end
+        end
+
+        def ids_of(table, ids, row)
+          ids.map do |columns|
+            id = columns.map { |column| "#{row}.#{Triggers.quote(column)}" }.join(" || '_' || ")
+            "#{text(table, "/")} || replace(replace(replace(coalesce(#{id}, ''), '%', '%25'), ' ', '%20'), ',', '%2C')"
+          end
+        end
+        private_class_method :trigger, :text, :changed, :ids_of
+      end
+    end
+  end
+end

@@ -1,0 +1,40 @@
+# frozen_string_literal: true
+
+require_relative "requests"
+
+module Castellan
+  class Purge
+    # Bans documents in Varnish by their tags. Needs the configuration that `castellan proxy varnish` prints.
+    #
+    #   Varnish.new("http://127.0.0.1:6081").purge(%w[posts/7 posts.title])
+    class Varnish
+      MOST_BYTES = 4_000 # of one header field
+      private_constant :MOST_BYTES
+
+      # @param url [String] of Varnish, as this process reaches it
+      # @param timeout [Numeric] seconds
+      def initialize(url, timeout: 2)
+        @requests = Requests.new(url, seconds: timeout)
+      end
+
+      # @param tags [Array<String>]
+      # @raise [Error]
+      def purge(tags)
+        @requests.call(patterns(tags).map { |pattern|
+          Net::HTTPGenericRequest.new("PURGE", false, true, "/", { "castellan-purge" => pattern })
+        })
+      end
+
+      private
+
+      # @return [Array<String>] regular expressions of the field Surrogate-Key
+      def patterns(tags)
+        chunks = tags.map { |tag| Regexp.escape(tag) }.each_with_object([[]]) do |part, all|
+          all << [] if all.last.sum { |one| one.bytesize + 1 } + part.bytesize > MOST_BYTES
+          all.last << part
+        end
+        chunks.map { |chunk| "(^| )(#{chunk.join("|")})( |$)" }
+      end
+    end
+  end
+end

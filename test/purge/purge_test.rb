@@ -1,0 +1,150 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "serve/journal_requests"
+
+# What is purged after a write: every document whose bytes changed, and few others, on both ORMs and databases.
+module PurgeContract
+  include JournalRequests
+
+  PATHS = %w[/posts /posts/1 /posts/2 /posts?include=comments,writer /posts/1?include=tags /posts?page[size]=1&page[number]=2 /posts?sort=-title
+             /posts?filter[rating][gte]=4 /writers /writers/2 /comments?filter[body]=Yes /posts/1/comments /posts?fields[posts]=title /tags/3].freeze
+  WRITES = [
+    "UPDATE posts SET title = 'Changed' WHERE id = 1", "UPDATE posts SET rating = 1 WHERE id = 2", "UPDATE posts SET title = 'Aaa' WHERE id = 3",
+    "INSERT INTO posts (id, title, lock_version) VALUES (50, 'New', 0)", "DELETE FROM comments WHERE id = 2",
+    "UPDATE comments SET post_id = 2 WHERE id = 1", "UPDATE comments SET body = 'Yes' WHERE id = 3", "UPDATE writers SET name = 'Ann' WHERE id = 2",
+    "INSERT INTO taggings (post_id, tag_id) VALUES (2, 3)", "UPDATE tags SET name = 'web' WHERE id = 3", "DELETE FROM taggings WHERE tag_id = 2",
+    "UPDATE writers SET team = 2 WHERE id = 1", "DELETE FROM taggings", "UPDATE tags SET id = 60 WHERE id = 3"
+  ].freeze
+
+  # Keeps what it was asked to purge; fails while it is away.
+  class Proxy
+    attr_reader :purged
+    attr_accessor :away
+
+    def initialize = @purged = []
+
+    def purge(tags)
+      raise "away" if away
+
+      @purged.concat(tags)
+    end
+  end
+
+  def setup
+    journal.fill
+    @proxy = Proxy.new
+    @purge = Castellan::Purge.new(journal.source, [@proxy], again_after: nil, log: ->(line) { (@log ||= []) << line })
+    @app = build
+    @purge.install(*@resources)
+  end
+
+  def teardown
+    @purge.stop
+    @purge.uninstall(*@resources)
+  end
+
+  def build
+    models = journal.models
+    names = %w[Post Writer Comment Tag].to_h { |name| [name, Class.new(models.const_get("#{name}Resource")) { cache_control s_maxage: 600 }] }
+    @resources = names.values
+    names.each { |name, resource| models.const_set(:"Purged#{name}Resource", resource) unless models.const_defined?(:"Purged#{name}Resource") }
+    names["Post"].filter(:rating)
+    names["Comment"].filter(:body)
+    purge = @purge
+    Rack::Lint.new(Castellan.app do
+      names.each_value { |resource| resource resource }
+      purge purge
+    end)
+  end
+
+  def test_every_document_whose_bytes_changed_is_purged
+    WRITES.each do |sql|
+      before = answers
+      journal.run(sql)
+      tags = noted
+      after = answers
+      PATHS.each do |path|
+        purged = (before[path].first & tags).any?
+        assert purged, "#{sql}\nchanged #{path}, which had #{before[path].first}; purged: #{tags}" if before[path].last != after[path].last
+      end
+    end
+  end
+
+  def test_documents_without_the_record_are_kept
+    shown = PATHS.grep(%r{\A/posts}) - %w[/posts/2 /posts?page[size]=1&page[number]=2 /posts/1/comments]
+    assert_equal shown, purged_by("UPDATE posts SET price = 3 WHERE id = 1")
+    assert_equal %w[/posts?include=comments,writer /comments?filter[body]=Yes /posts/1/comments], purged_by("UPDATE comments SET body = 'Oh' WHERE id = 1")
+    assert_equal %w[/tags/3], purged_by("UPDATE tags SET name = 'web' WHERE id = 3")
+    assert_empty purged_by("UPDATE posts SET body = body")
+    assert_empty PATHS.grep(%r{/\d\z}) & purged_by("INSERT INTO posts (id, title, lock_version) VALUES (50, 'New', 0)")
+  end
+
+  def test_a_rolled_back_write_purges_nothing
+    journal.transaction do
+      journal.run("UPDATE posts SET title = 'Changed' WHERE id = 1")
+      raise "back"
+    end
+  rescue RuntimeError
+    assert_empty noted
+  end
+
+  def test_nothing_is_lost_while_the_proxy_is_away
+    @proxy.away = true
+    journal.run("UPDATE tags SET name = 'web' WHERE id = 3")
+    assert_raises(Castellan::Purge::Error) { @purge.call }
+    @proxy.away = false
+    @purge.call
+    assert_includes @proxy.purged, "tags/3"
+    assert_equal 0, @purge.call
+  end
+
+  def test_the_thread_sends_what_is_committed
+    @purge.start
+    journal.run("UPDATE tags SET name = 'web' WHERE id = 3")
+    eventually { @proxy.purged.include?("tags/3") }
+    @proxy.away = true
+    journal.run("UPDATE tags SET name = 'net' WHERE id = 2")
+    eventually { @log&.any? }
+    @proxy.away = false
+    eventually { @proxy.purged.include?("tags/2") }
+  end
+
+  def test_a_document_of_a_table_without_triggers_is_not_stored_by_proxies
+    assert_equal "public, max-age=0, s-maxage=600", get("/tags/3").first["cache-control"]
+    @purge.uninstall(*@resources)
+    response, = get("/tags/3")
+    assert_equal ["public, no-cache", nil], [response["cache-control"], response["surrogate-key"]]
+  end
+
+  private
+
+  def answers
+    PATHS.to_h do |path|
+      response = request("GET", path)
+      assert_equal 200, response.status, "#{path} #{response.body}" unless response.status == 404
+      [path, [response["surrogate-key"].to_s.split, response.body]]
+    end
+  end
+
+  def noted
+    @proxy.purged.clear
+    @purge.call
+    @proxy.purged.dup
+  end
+
+  def purged_by(sql)
+    before = answers
+    journal.run(sql)
+    tags = noted
+    PATHS.select { |path| (before[path].first & tags).any? }
+  end
+
+  def eventually
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 10
+    Thread.pass until yield || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+    assert yield, "not within 10 s"
+  end
+end
+
+JournalRequests.on_every_database(PurgeContract)
