@@ -34,6 +34,7 @@ module Castellan
   autoload :PostgresStatements, "castellan/postgres_statements"
   autoload :Profile, "castellan/profile"
   autoload :Purge, "castellan/purge"
+  autoload :RateLimit, "castellan/rate_limit"
   autoload :Recording, "castellan/recording"
   autoload :Rows, "castellan/rows"
   autoload :Serialize, "castellan/serialize"

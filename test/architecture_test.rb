@@ -34,7 +34,9 @@ class ArchitectureTest < Minitest::Test
     write: %i[core resource plan rows],
     http: CORE,
     http_cache: %i[core store cache http],
-    serve: ALL_BUT_OUTER | %i[write],
+    purge: RENDER | KEEP,
+    rate_limit: %i[core store],
+    serve: ALL_BUT_OUTER | %i[write purge],
     load_test: CORE,
     doctor: :anything,
     cli: :anything,
@@ -57,6 +59,7 @@ class ArchitectureTest < Minitest::Test
     serializer: %w[active_support],
     versions: %w[active_record sequel pg sqlite3],
     write: %w[active_record sequel pundit action_policy],
+    rate_limit: %w[rack active_support/version],
     serve: %w[rack jwt],
     doctor: %w[rack active_record active_job action_mailer sequel sidekiq stackprof memory_profiler],
     cli: %w[tty-progressbar tty-table],
@@ -65,7 +68,7 @@ class ArchitectureTest < Minitest::Test
   }.freeze
 
   STANDARD_LIBRARY = %w[
-    benchmark bigdecimal cgi/escape cgi/util date delegate did_you_mean digest English erb etc fileutils forwardable io/console io/wait json
+    benchmark bigdecimal cgi/escape cgi/util date delegate did_you_mean digest English erb etc fileutils forwardable io/console io/wait ipaddr json
     monitor net/http net/protocol open3 optparse pathname rbconfig securerandom set shellwords singleton socket stringio strscan
     tempfile time timeout tmpdir uri weakref yaml zlib objspace ripper openssl
   ].freeze

@@ -21,7 +21,7 @@ module Castellan
                .reject { |path| path.include?("/vendor/") || path.end_with?("rails_8_1.gemfile") }.freeze # NewestRuby installs that one
     PROGRAMS = {
       "postgresql" => %w[postgres /usr/lib/postgresql/*/bin/postgres], "redis-server" => %w[redis-server], "memcached" => %w[memcached],
-      "varnish" => %w[varnishd], "nginx" => %w[nginx], "chromium" => %w[chromium], "sqlite3" => %w[sqlite3]
+      "varnish" => %w[varnishd], "nginx" => %w[nginx], "haproxy" => %w[haproxy], "chromium" => %w[chromium], "sqlite3" => %w[sqlite3]
     }.freeze
     POLICY = "/usr/sbin/policy-rc.d"
     RETRIES = 3

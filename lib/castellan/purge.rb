@@ -22,11 +22,6 @@ module Castellan
     # A proxy did not take a purge.
     class Error < Castellan::Error; end
 
-    autoload :Cloudflare, "castellan/purge/cloudflare"
-    autoload :Fastly, "castellan/purge/fastly"
-    autoload :Refresh, "castellan/purge/refresh"
-    autoload :Varnish, "castellan/purge/varnish"
-
     # @return [Array<#purge>]
     attr_reader :proxies
 
@@ -104,3 +99,7 @@ require_relative "purge/tags"
 require_relative "purge/triggers"
 require_relative "purge/outbox"
 require_relative "purge/worker"
+require_relative "purge/varnish"
+require_relative "purge/refresh"
+require_relative "purge/fastly"
+require_relative "purge/cloudflare"

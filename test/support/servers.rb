@@ -31,10 +31,12 @@ module Castellan
     BOOT_SECONDS = 60
     ATTEMPTS = 3
     BINARIES = {
-      postgres: "postgres", redis: "redis-server", memcached: "memcached", varnish: "varnishd", nginx: "nginx", chromium: "chromium"
+      postgres: "postgres", redis: "redis-server", memcached: "memcached", varnish: "varnishd", nginx: "nginx", haproxy: "haproxy",
+      chromium: "chromium"
     }.freeze
     PACKAGES = {
-      postgres: "postgresql", redis: "redis-server", memcached: "memcached", varnish: "varnish", nginx: "nginx", chromium: "chromium"
+      postgres: "postgresql", redis: "redis-server", memcached: "memcached", varnish: "varnish", nginx: "nginx", haproxy: "haproxy",
+      chromium: "chromium"
     }.freeze
     CHROMIUM_SWITCHES = %w[
       no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync
@@ -205,6 +207,16 @@ module Castellan
       # @return [Server] without a block; with one, what the block returns
       def nginx(backend_port, conf = "location / { proxy_pass http://backend; }", http: "", &block)
         lend(start(:nginx) { |port, dir| nginx_command(backend_port, port, dir, conf, http) }, &block)
+      end
+
+      # @yieldparam port [Integer]
+      # @yieldreturn [String] the configuration
+      # @return [Server]
+      def haproxy
+        start(:haproxy) do |port, dir|
+          File.write(file = File.join(dir, "haproxy.cfg"), yield(port))
+          [binary(:haproxy), "-f", file, "-db"]
+        end
       end
 
       # @return [Hash] arguments for Ferrum::Browser.new: headless, no sandbox, no traffic of its own, a new profile

@@ -28,7 +28,7 @@ module Castellan
         SECONDS.keys.&(seconds.keys).size == seconds.size or refuse(seconds.keys - SECONDS.keys)
         seconds = checked(seconds)
         own = seconds.except(:s_maxage)
-        @shared = { "cache-control" => text("public", shared_seconds(seconds), immutable) }
+        @shared = { "cache-control" => text("public", seconds, immutable) }
         @shared["cdn-cache-control"] = text(nil, checked(only(cdn)), false) if cdn
         @private = { "cache-control" => text("private", own.key?(:max_age) ? own : {}, immutable) }
         @shared.freeze
@@ -37,11 +37,6 @@ module Castellan
       end
 
       private
-
-      # Without max-age of its own a client would keep the response for s-maxage seconds by its own estimate.
-      def shared_seconds(seconds)
-        seconds.key?(:s_maxage) && !seconds.key?(:max_age) ? { max_age: 0, **seconds } : seconds
-      end
 
       def text(scope, seconds, immutable)
         fresh = seconds.key?(:max_age) || seconds.key?(:s_maxage)

@@ -6,7 +6,7 @@ module Castellan
   class Purge
     # Names what a document was made of, as the triggers name what has changed ({Triggers}):
     #
-    #   posts/7       this row changed
+    #   posts/7       this row changed; posts/? where the id has other characters than letters, digits, ".", ":", "_" and "-"
     #   posts+        a row was added or removed
     #   posts.title   the column of some row changed, and this document filters, sorts or joins by it
     #   posts~        any row changed, where the document reads values of the table without its ids
@@ -15,15 +15,9 @@ module Castellan
     # So a page of posts is purged when one of its posts changes, when a post is added, and when a post may move into it.
     class Tags
       # Longer lists are shortened to the tables: proxies limit the size of header fields.
-      MOST_BYTES = 8_000
-      ESCAPED = /[^!-+\--~]|%/
-      private_constant :MOST_BYTES, :ESCAPED
-
-      # @param id [String]
-      # @return [String] printable, without spaces and commas
-      def self.escape(id)
-        id.gsub(ESCAPED) { |character| character.bytes.map { |byte| format("%%%02X", byte) }.join }
-      end
+      MOST_BYTES = 4_000
+      USUAL = /\A[A-Za-z0-9_.:-]+\z/
+      private_constant :MOST_BYTES, :USUAL
 
       # @param definitions [Array<Resource::Definition>]
       # @return [Hash{String => Array<Array<String>>}] table => the columns of the ids that documents show; of the resources' tables, and
@@ -51,7 +45,7 @@ module Castellan
         ids = ids()
         return whole unless ids.keys.all? { |type| @table_of.key?(type) }
 
-        exact = sets + ids.flat_map { |type, found| found.map { |id| "#{@table_of[type]}/#{Tags.escape(id)}" } }
+        exact = sets + ids.flat_map { |type, found| found.map { |id| "#{@table_of[type]}/#{USUAL.match?(id) ? id : "?"}" } }
         exact.sum { |tag| tag.bytesize + 1 } <= MOST_BYTES ? exact.uniq : whole
       end
 

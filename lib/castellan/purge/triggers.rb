@@ -55,7 +55,7 @@ module Castellan
                 ELSE
                   tags := tags || ' ' || name || '+';
                 END IF;
-                SELECT tags || coalesce(string_agg(DISTINCT ' ' || name || '/' || replace(replace(replace(one, '%%', '%%25'), ' ', '%%20'), ',', '%%2C'), ''), '')
+                SELECT tags || coalesce(string_agg(DISTINCT ' ' || name || '/' || CASE WHEN one ~ '^[A-Za-z0-9_.:-]+$' THEN one ELSE '?' END, ''), '')
                   INTO tags
                   FROM (SELECT (SELECT string_agg(version->>part, '_' ORDER BY place) FROM unnest(string_to_array(columns, ',')) WITH ORDINALITY AS p(part, place)) AS one
                         FROM unnest(TG_ARGV[1:]) AS columns, unnest(ARRAY[was, is_now]) AS version WHERE version IS NOT NULL) AS ids;
@@ -119,7 +119,8 @@ module Castellan
         def install(table, ids, columns)
           [*SCHEMA, *uninstall(table),
            trigger(table, "insert", text(table, "+"), ids_of(table, ids, "NEW")),
-           trigger(table, "update", changed(table, columns), ids_of(table, ids, "OLD"), ids_of(table, ids, "NEW")),
+           trigger(table, "update", changed(table, columns), ids_of(table, ids, "OLD"), ids_of(table, ids, "NEW"),
+                   only: columns.map { |column| "OLD.#{Triggers.quote(column)} IS NOT NEW.#{Triggers.quote(column)}" }.join(" OR ")),
            trigger(table, "delete", text(table, "+"), ids_of(table, ids, "OLD"))]
         end
 
@@ -133,10 +134,10 @@ module Castellan
           "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger' AND name = '#{NAME}_update_' || tbl_name"
         end
 
-        def trigger(table, event, *parts)
+        def trigger(table, event, *parts, only: nil)
           tags = [Triggers.literal("#{table}~"), *parts.flatten].join(" || ")
           name = Triggers.quote("#{NAME}_#{event}_#{table}")
-          "CREATE TRIGGER #{name} AFTER #{event.upcase} ON #{Triggers.quote(table)} FOR EACH ROW BEGIN " \
+          "CREATE TRIGGER #{name} AFTER #{event.upcase} ON #{Triggers.quote(table)} FOR EACH ROW #{"WHEN #{only}" if only} BEGIN " \
             "INSERT INTO castellan_purges (tags) VALUES (#{tags}); END"
         end
 
@@ -154,7 +155,8 @@ module Castellan
         def ids_of(table, ids, row)
           ids.map do |columns|
             id = columns.map { |column| "#{row}.#{Triggers.quote(column)}" }.join(" || '_' || ")
-            "#{text(table, "/")} || replace(replace(replace(coalesce(#{id}, ''), '%', '%25'), ' ', '%20'), ',', '%2C')"
+            usual = "coalesce(#{id}, '') NOT GLOB '*[^A-Za-z0-9_.:-]*' AND coalesce(#{id}, '') <> ''"
+            "#{text(table, "/")} || CASE WHEN #{usual} THEN #{id} ELSE '?' END"
           end
         end
         private_class_method :trigger, :text, :changed, :ids_of

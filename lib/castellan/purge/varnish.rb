@@ -27,13 +27,13 @@ module Castellan
 
       private
 
-      # @return [Array<String>] regular expressions of the field Surrogate-Key
+      # @return [Array<String>] regular expressions of tags between commas
       def patterns(tags)
-        chunks = tags.map { |tag| Regexp.escape(tag) }.each_with_object([[]]) do |part, all|
+        chunks = tags.map { |tag| tag.gsub(%r{[^\w/:~-]}) { |character| "[#{character}]" } }.each_with_object([[]]) do |part, all|
           all << [] if all.last.sum { |one| one.bytesize + 1 } + part.bytesize > MOST_BYTES
           all.last << part
         end
-        chunks.map { |chunk| "(^| )(#{chunk.join("|")})( |$)" }
+        chunks.map { |chunk| ",(#{chunk.join("|")})," }
       end
     end
   end

@@ -1,0 +1,161 @@
+# frozen_string_literal: true
+
+require "digest"
+require "ipaddr"
+require "json"
+require_relative "errors"
+require_relative "client_text"
+require_relative "store"
+
+begin
+  require "active_support/version" if defined?(ActiveSupport) # rack-attack reads it
+  require "rack/attack"
+rescue LoadError => error
+  raise unless error.path == "rack/attack"
+
+  raise Castellan::ConfigurationError, "Castellan::RateLimit needs rack-attack: write gem \"rack-attack\" into the Gemfile"
+end
+
+module Castellan
+  # Limits the requests of each client, by rack-attack, and tells clients what is left. A Rack middleware.
+  #
+  #   use Castellan::RateLimit, limit: 300, period: 60, store: Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"])
+  #
+  # Above the limit the answer is a 429 with Retry-After and a JSON:API error document. Every answer has RateLimit-Policy and RateLimit
+  # (draft-ietf-httpapi-ratelimit-headers). A store that fails lets requests pass.
+  class RateLimit
+    MOST_COST = 100
+    private_constant :MOST_COST
+
+    # What {RateLimit} counts a request of {Castellan.app} as by default: one, and one more for each included path, and for each hundred
+    # records of the page.
+    COST = lambda do |request|
+      include = request.params["include"]
+      page = request.params["page"]
+      size = page.is_a?(Hash) ? page["size"].to_i : 0
+      1 + (include.is_a?(String) ? include.count(",") + 1 : 0) + (size / 100)
+    rescue StandardError # parameters that cannot be read are answered with 400 by the application
+      1
+    end
+
+    # The counters of rack-attack in a {Store}.
+    class Counters
+      # @param store [Object] see {Store}
+      def initialize(store, log)
+        @store = store
+        @log = log
+      end
+
+      # @return [Integer] 0 if the store fails
+      def increment(key, amount = 1, expires_in: nil)
+        @store.write_multi({ key => "0" }, ttl: expires_in, if_absent: true)
+        value = 0
+        amount.times { value = @store.increment(key) }
+        @failed = false
+        value
+      rescue StoreError => error
+        @log.call("castellan: requests are not counted, because the store fails: #{error.message}") unless @failed
+        @failed = true
+        0
+      end
+
+      # @return [String, nil]
+      def read(key)
+        @store.read_multi([key])[key]
+      rescue StoreError
+        nil
+      end
+
+      def write(key, value, expires_in: nil)
+        @store.write_multi({ key => value.to_s }, ttl: expires_in)
+      rescue StoreError
+        nil
+      end
+
+      def delete(key)
+        @store.delete_multi([key])
+      rescue StoreError
+        nil
+      end
+    end
+
+    # @param app [#call]
+    # @param limit [Integer] the cost of the requests that a client may send in a period
+    # @param period [Integer] seconds
+    # @param by [Symbol, #call] `:token` (the Authorization field, or the address without one), `:address` (an IPv6 address counts by its
+    #   /64; `Rack::Request.ip_filter` names trusted proxies), or called with a Rack::Request, returns what tells clients apart; nil: not
+    #   limited
+    # @param cost [Integer, #call] of a request, 1 to 100; called with a Rack::Request; default: {COST}
+    # @param store [Object, nil] see {Store}; nil: what `Rack::Attack.cache.store` is, in Rails its cache
+    # @param name [String] tells several limits apart
+    # @raise [ConfigurationError]
+    def initialize(app, limit:, period:, by: :token, cost: COST, store: nil, name: "default", log: nil)
+      [limit, period].each { |number| whole!(number) }
+      @app = app
+      @limit = limit
+      @period = period
+      @by = %i[token address].include?(by) ? method(by) : by
+      @cost = cost
+      refuse("by: must be :token, :address or callable, got #{by.inspect}") unless @by.respond_to?(:call)
+
+      @cache = store ? Rack::Attack::Cache.new(store: Counters.new(store, log || ->(line) { warn(line) })) : Rack::Attack.cache
+      @name = "castellan #{name}"
+      @policy = %("#{name}";q=#{limit};w=#{period})
+      @label = %("#{name}")
+    end
+
+    # @param env [Hash] Rack's environment
+    # @return [Array] Rack's response
+    def call(env)
+      counted = count(Rack::Request.new(env)) or return @app.call(env)
+      response = counted > @limit ? refused : @app.call(env)
+      response[1].merge!("ratelimit-policy" => @policy, "ratelimit" => %(#{@label};r=#{[@limit - counted, 0].max};t=#{rest})) \
+        unless response[1].frozen?
+      response
+    end
+
+    private
+
+    # @return [Integer, nil] the cost of the client's requests in this period
+    def count(request)
+      client = @by.call(request) or return
+      cost = (@cost.respond_to?(:call) ? @cost.call(request) : @cost).to_i.clamp(1, MOST_COST)
+      counted = 0
+      cost.times { counted = @cache.count("#{@name}:#{client}", @period) }
+      counted
+    end
+
+    def token(request)
+      field = request.get_header("HTTP_AUTHORIZATION")
+      field.nil? || field.empty? ? address(request) : Digest::SHA256.hexdigest(field)
+    end
+
+    def address(request)
+      address = IPAddr.new(request.ip.to_s)
+      address = address.native if address.ipv6?
+      (address.ipv6? ? address.mask(64) : address).to_s
+    rescue IPAddr::Error
+      "unknown"
+    end
+
+    # Rack::Attack counts in periods that begin at multiples of their length.
+    def rest
+      @period - (Time.now.to_i % @period)
+    end
+
+    def refused
+      body = JSON.generate(errors: [{ status: "429", title: "Too many requests",
+                                      detail: "at most #{@limit} requests in #{@period} seconds; try again in #{rest} seconds" }])
+      [429, { "content-type" => "application/vnd.api+json", "content-length" => body.bytesize.to_s, "retry-after" => rest.to_s,
+              "cache-control" => "no-store" }, [body]]
+    end
+
+    def whole!(number)
+      refuse("limit: and period: must be whole numbers above 0, got #{number.inspect}") unless number.is_a?(Integer) && number.positive?
+    end
+
+    def refuse(text)
+      raise ConfigurationError, "RateLimit: #{text}"
+    end
+  end
+end

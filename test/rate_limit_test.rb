@@ -1,0 +1,87 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "rack"
+require "rack/lint"
+require "rack/mock_request"
+
+class RateLimitTest < Minitest::Test
+  YEAR = 365 * 86_400
+
+  def test_each_token_has_its_own_limit
+    limit(limit: 2)
+    assert_equal [200, 200, 429], Array.new(3) { get("HTTP_AUTHORIZATION" => "Bearer a").status }
+    assert_equal 200, get("HTTP_AUTHORIZATION" => "Bearer b").status
+    response = get("HTTP_AUTHORIZATION" => "Bearer a")
+    assert_equal "429", JSON.parse(response.body)["errors"].first["status"]
+    assert_includes 1..YEAR, response["retry-after"].to_i
+    assert_match(/\A"default";r=0;t=\d+\z/, response["ratelimit"])
+  end
+
+  def test_answers_tell_what_is_left
+    limit(limit: 3)
+    response = get
+    assert_equal [%("default";q=3;w=#{YEAR}), "2"], [response["ratelimit-policy"], response["ratelimit"][/r=(\d+)/, 1]]
+  end
+
+  def test_an_ipv6_network_counts_as_one_client
+    limit(limit: 1, by: :address)
+    assert_equal [200, 429, 200], %w[2001:db8::1 2001:db8::2 2001:db8:0:1::1].map { |address| get("REMOTE_ADDR" => address).status }
+    assert_equal [200, 429], ["10.9.9.9", "::ffff:10.9.9.9"].map { |address| get("REMOTE_ADDR" => address).status }
+  end
+
+  def test_only_trusted_proxies_name_the_client
+    limit(limit: 1, by: :address)
+    forged = %w[1.1.1.1 2.2.2.2].map { |address| get("REMOTE_ADDR" => "9.9.9.9", "HTTP_X_FORWARDED_FOR" => address).status }
+    assert_equal [200, 429], forged
+    through_proxy = %w[1.1.1.1 2.2.2.2].map { |address| get("REMOTE_ADDR" => "127.0.0.1", "HTTP_X_FORWARDED_FOR" => address).status }
+    assert_equal [200, 200], through_proxy
+  end
+
+  def test_includes_and_large_pages_cost_more
+    limit(limit: 10)
+    get("QUERY_STRING" => "include=a,b.c&page[size]=300")
+    assert_equal "3", get["ratelimit"][/r=(\d+)/, 1]
+    assert_equal 200, get("QUERY_STRING" => "page[%").status
+  end
+
+  def test_a_block_chooses_the_client_and_nil_is_not_limited
+    limit(limit: 1, by: ->(request) { request.params["user"] }, cost: 1)
+    assert_equal [200, 200, 200, 429], ["", "", "user=1", "user=1"].map { |query| get("QUERY_STRING" => query).status }
+  end
+
+  def test_a_store_that_fails_lets_requests_pass
+    log = []
+    store = Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:1", timeout: 0.05)
+    limit(limit: 1, store: store, log: ->(line) { log << line })
+    assert_equal [200, 200, 200], Array.new(3) { get.status }
+    assert_equal 1, log.size
+  end
+
+  def test_processes_share_the_limit_in_redis
+    needs :redis
+    stores = Array.new(2) { Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, namespace: "limit #{object_id}") }
+    statuses = stores.map do |store|
+      limit(limit: 1, store: store)
+      get.status
+    end
+    assert_equal [200, 429], statuses
+  end
+
+  def test_mistakes_are_refused
+    [{ limit: 0, period: 1 }, { limit: 1, period: 0.5 }, { limit: 1, period: 1, by: :cookie }].each do |options|
+      assert_raises(Castellan::ConfigurationError) { Castellan::RateLimit.new(->(_env) {}, **options) }
+    end
+  end
+
+  private
+
+  def limit(store: Castellan::Store::MemoryStore.new, **options)
+    app = ->(_env) { [200, { "content-type" => "text/plain" }, ["ok"]] }
+    @app = Rack::Lint.new(Castellan::RateLimit.new(Rack::Lint.new(app), period: YEAR, store: store, **options))
+  end
+
+  def get(**env)
+    Rack::MockResponse[*@app.call(Rack::MockRequest.env_for("/").merge(env.transform_keys(&:to_s)))]
+  end
+end
