@@ -68,8 +68,8 @@ class ArchitectureTest < Minitest::Test
   }.freeze
 
   STANDARD_LIBRARY = %w[
-    benchmark bigdecimal cgi/escape cgi/util date delegate did_you_mean digest English erb etc fileutils forwardable io/console io/wait ipaddr json
-    monitor net/http net/protocol open3 optparse pathname rbconfig securerandom set shellwords singleton socket stringio strscan
+    benchmark bigdecimal cgi/escape cgi/util date delegate did_you_mean digest English erb etc fileutils forwardable io/console io/wait ipaddr
+    json monitor net/http net/protocol open3 optparse pathname rbconfig securerandom set shellwords singleton socket stringio strscan
     tempfile time timeout tmpdir uri weakref yaml zlib objspace ripper openssl
   ].freeze
   OPENSSL = %i[load_test doctor profile].freeze
@@ -96,9 +96,9 @@ class ArchitectureTest < Minitest::Test
   ROLES = %w[middleware linter].freeze
 
   # Methods that Castellan defines, and objects of others may have too: those of Ruby, Rack and the ORMs, and the optional
-  # methods of what an application gives (an observer, a store, versions, evidence, an authorizer).
+  # methods of what an application gives (an observer, a store, versions, evidence, an authorizer, a proxy).
   OPTIONAL = %w[array body cache call close coder each empty? enter findings id keys klass loaded loaded? log_connection_yield model of?
-                options primary_key record result size span sql status strand supports? to_a to_ary to_h values write zone].freeze
+                options primary_key purge record result size span sql status strand supports? to_a to_ary to_h values write zone].freeze
 
   # The bounded cache, and collections that are none: a store counts bytes, a statement is closed when it leaves, a queue ends.
   SHRINKING = %w[castellan/bounded_cache.rb castellan/store/memory_store.rb castellan/postgres_statements.rb

@@ -39,7 +39,7 @@ module Castellan
       @proxies = proxies.dup.freeze
       @again_after = again_after
       @log = log || ->(line) { warn(line) }
-      @noting = @proxies.select { |proxy| proxy.respond_to?(:note) }
+      @noting = @proxies.grep(Refresh)
       @noting.each { |proxy| proxy.keep_in(@outbox) }
     end
 

@@ -75,7 +75,7 @@ module Castellan
         return if due.empty?
 
         send_to_all(short(due.flat_map(&:last).uniq))
-        @again.shift(due.size)
+        @again = @again.drop(due.size)
       end
 
       # Each proxy is tried, so that one that is away does not keep the others from being purged.
