@@ -7,7 +7,7 @@ module Castellan
   #
   #   Castellan::CLI.call(%w[load http://127.0.0.1:3000/posts -c 10 -t 5])  # => 0
   module CLI
-COMMANDS = { "doctor" => :DoctorCommand, "load" => :LoadCommand, "new" => :NewCommand, "proxy" => :ProxyCommand,
+    COMMANDS = { "doctor" => :DoctorCommand, "load" => :LoadCommand, "new" => :NewCommand, "proxy" => :ProxyCommand,
                  "types" => :TypesCommand }.freeze
     ALIASES = { "siege" => "load" }.freeze
     private_constant :COMMANDS, :ALIASES

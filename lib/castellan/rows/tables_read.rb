@@ -111,7 +111,6 @@ module Castellan
         @elsewhere ||= "#{adapter.table} is in another database than #{@adapter.table}"
       end
 
-
       # {PlanScopes#sql} writes "all" for a scope that hides nothing from the viewer.
       def statements(scope_sql, further)
         [*associations, scope_sql, *(further - ["all"])].uniq
