@@ -64,6 +64,15 @@ module Castellan
     self.keeper = Keeper.new(store: store, versions: versions, **options)
   end
 
+  # Caches the bytes of the application's own serializers; see {Keeper::ApplicationCache}.
+  #
+  #   Castellan.cache.fetch(["posts", page], depends_on: [Post, "comments"]) { PostSerializer.new(posts).to_json }
+  #
+  # @return [Keeper::ApplicationCache] one that computes everything until {Castellan.keep} is called
+  def self.cache
+    keeper&.application || Keeper::ApplicationCache.new(store: Store::NullStore.new)
+  end
+
   # Compares the block's documents, rendered from rows, with the same from models; see {Verify}.
   #
   #   Castellan.verify { UserResource.render(include: "roles") }.differences   # => []

@@ -9,7 +9,7 @@ require_relative "store"
 module Castellan
   # Caches bytes by key, in front of expensive computations.
   #
-  #   documents = Castellan::Cache::DocumentLayer.new(store: Castellan::Store::MemoryStore.new, ttl: 43_200)
+  #   documents = Castellan::Cache::DocumentLayer.new(store: Castellan::Store::MemoryStore.new)
   #   key = Castellan::Cache::Key.for(["users", "include=roles", version])
   #   documents.fetch(key) { render }   # renders once, even for concurrent requests
   #
@@ -23,4 +23,7 @@ end
 require_relative "cache/key"
 require_relative "cache/envelope"
 require_relative "cache/single_flight"
+require_relative "cache/freshness"
+require_relative "cache/entry"
+require_relative "cache/events"
 require_relative "cache/document_layer"

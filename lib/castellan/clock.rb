@@ -13,6 +13,11 @@ module Castellan
       Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
     end
 
+    # @return [Integer] milliseconds of the wall clock since 1970
+    def wall_ms
+      Process.clock_gettime(Process::CLOCK_REALTIME, :millisecond)
+    end
+
     # @return [Time] the wall clock
     def now
       Time.now

@@ -23,14 +23,15 @@ module Castellan
     #   {Revision}
     # @param log [#call, nil] called with a line when the store fails
     def initialize(store:, versions:, revision: nil, log: nil)
-      @store = store
       @versions = versions
       @of_one_database = versions.respond_to?(:of?)
       @revision = Revision.new(revision)
-      @log = log
-      @layers = {}
-      @lock = Mutex.new
+      @layer = Cache::DocumentLayer.new(store: store, log: log)
+      @application = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
+
+    # @return [ApplicationCache] keeps what the application's own serializers write; see {Castellan.cache}
+    attr_reader :application
 
     # Digests the source of a resource at boot, while the files still match the loaded code. At the first
     # document, a newer deployment may have replaced them.
@@ -48,8 +49,7 @@ module Castellan
     end
 
     # @param rendering [Document::Rendering]
-    # @return [String, nil] a key of everything the bytes depend on, except per-viewer values; nil if the
-    #   version is unknown
+    # @return [String, nil] everything the bytes depend on, except per-viewer values; nil if the version is unknown
     def key(rendering)
       return if Castellan.off?
 
@@ -64,6 +64,14 @@ module Castellan
       kept.key(version, rendering.values)
     end
 
+    # @param rendering [Document::Rendering]
+    # @return [String, nil] the key without the version: what documents of different versions have in common
+    def latest(rendering)
+      return unless rendering.definition.caching.stale?
+
+      kept_statement(rendering, SourceDigest.of(rendering.definition), rendering.tables).key(nil, rendering.values)
+    end
+
     # @param key [String]
     # @param further [Array, nil] what else the bytes depend on
     # @return [String] an entity tag
@@ -74,11 +82,14 @@ module Castellan
 
     # @param rendering [Document::Rendering]
     # @param key [String]
-    # @return [Document::Rendering::Written]
+    # @return [Document::Rendering::Written] with the key of its bytes: that of the version before, if it is served stale
     def fetch(rendering, key)
       written = nil
-      bytes = layer(rendering.definition.caching.expires_in).fetch(key) { dump(written = rendering.write) }
-      written || load(bytes, rendering.plan.holes.size) || rendering.write
+      entry = @layer.find(key, freshness(rendering.definition), latest: latest(rendering)) { dump(written = rendering.write) }
+      return written || rendering.write unless entry
+      return written if written && entry.key == key
+
+      load(entry, rendering.plan.holes.size) || written || rendering.write
     end
 
     # @param rendering [Document::Rendering]
@@ -93,6 +104,10 @@ module Castellan
     end
 
     private
+
+    def freshness(definition)
+      definition.derive(:freshness) { Cache::Freshness.new(**definition.caching.to_h.except(:kind)) }
+    end
 
     # Versions that are of one database implement `of?`; a table of another one may have the same name.
     def elsewhere?(rendering)
@@ -120,16 +135,12 @@ module Castellan
     end
 
     # What no process wrote so is a miss, also in the numbers of the holes.
-    def load(bytes, count)
-      kept = Cache::Envelope.load(bytes) or return
-      return Document::Rendering::Written.new(kept.body, nil, kept.found) unless kept.cuts
+    def load(entry, count)
+      kept = Cache::Envelope.load(entry.bytes) or return
+      return Document::Rendering::Written.new(kept.body, nil, kept.found, entry.key) unless kept.cuts
       return if kept.numbers.max >= count
 
-      Document::Rendering::Written.new(kept.body, Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids), kept.found)
-    end
-
-    def layer(expires_in)
-      @lock.synchronize { @layers[expires_in] ||= Cache::DocumentLayer.new(store: @store, ttl: expires_in, log: @log) }
+      Document::Rendering::Written.new(kept.body, Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids), kept.found, entry.key)
     end
   end
 end
@@ -137,3 +148,4 @@ end
 require_relative "keeper/kept_statement"
 require_relative "keeper/source_digest"
 require_relative "keeper/revision"
+require_relative "keeper/application_cache"

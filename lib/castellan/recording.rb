@@ -216,8 +216,9 @@ module Castellan
     # - `failed`: the database rejected the statement that is reported next
     # - `joined(model, rows, records, names)`: a JOIN returned records in several rows each; `names` is the
     #   tree of the joined associations
-    # - `cache(layer, outcome, started_ns, duration_ns)`: a cache was read or written; the outcome is :hit,
-    #   :miss, :part (some of several) or :write. Keys are omitted, because they may be personal
+    # - `cache(layer, outcome, started_ns, duration_ns, bytes = nil, age = nil)`: a cache was read or written;
+    #   the outcome is :hit, :miss, :part (some of several), :write, or one of {Cache::Events}; `age` is in
+    #   seconds. Keys are omitted, because they may be personal
     # - `span(kind, name, started_ns, duration_ns)`: a rendering ended
     # - those of {Instrument::EagerInstrument}
     # @param event [Symbol]

@@ -346,11 +346,20 @@ module Castellan
       end
 
       # Caches documents in the configured store.
+      #
+      #   cache :exact, expires_in: 12.hours
+      #   cache :exact, stale_while_revalidate: 5, stale_if_error: 60   # allows a document of the version before
       # @param kind [:exact] serves a cached document only while none of its tables has changed
       # @param expires_in [Numeric, nil] seconds
+      # @param stale_while_revalidate [Numeric, nil] seconds for which a document that expired, or whose tables changed, is
+      #   served while one request writes it anew
+      # @param stale_if_error [Numeric, nil] seconds for which it is served if that raises
       # @raise [DeclarationError] for another kind
-      def cache(kind, expires_in: nil, layer: nil)
-        Declaring.declare(self) { |declarations, location| declarations.cache(kind, expires_in, layer, location: location) }
+      def cache(kind, expires_in: nil, stale_while_revalidate: nil, stale_if_error: nil, layer: nil)
+        Declaring.declare(self) do |declarations, location|
+          declarations.cache(kind, location: location, layer: layer, expires_in: expires_in,
+                                   stale_while_revalidate: stale_while_revalidate, stale_if_error: stale_if_error)
+        end
       end
 
       # Declares how long browsers, proxies and CDNs may answer with a document of {Castellan.app} without asking. By default they must

@@ -189,7 +189,8 @@ class CacheDocumentLayerTest < Minitest::Test
   end
 
   def test_an_invalid_lifetime_raises_at_once
-    assert_raises(ArgumentError) { documents(ttl: 0) }
+    assert_raises(ArgumentError) { documents(lease_ttl: 0) }
+    [0, -1, "60", :x].each { |wrong| assert_raises(ArgumentError) { Castellan::Cache::Freshness.new(expires_in: wrong) } }
   end
 
   def test_many_threads_and_keys_always_get_their_own_bytes

@@ -60,7 +60,7 @@ class ProfileLayersTest < Minitest::Test
   def test_the_document_layer_missed_and_then_hit
     serve
     get
-    assert_equal [%w[document miss]], looks
+    assert_equal [%w[document miss], %w[document fill]], looks
     assert_equal [["render", "ProfileLayersTest::BookResource"]], result.spans.map { |span| span.values_at(:kind, :name) }
     assert_operator result.parts[:render_ns], :>, 0
     header = get.headers["server-timing"]

@@ -4,65 +4,138 @@ require "securerandom"
 
 module Castellan
   module Cache
-    # Keeps whole documents, and computes each once when several requests ask for it at the same time.
+    # Keeps bytes by key, and computes each once when several requests ask for it at the same time.
     #
-    #   documents = DocumentLayer.new(store: store, ttl: 43_200)
-    #   documents.fetch(key) { Envelope.new(body: render).dump } # => bytes
+    #   documents = DocumentLayer.new(store: store)
+    #   documents.fetch(key, Freshness.new(expires_in: 43_200)) { render } # => bytes
     #
     # Within a process, other threads wait for the one that computes. Between processes, a store that supports leases lets one
-    # process compute while the others poll for its bytes; when the lease ends, they compute as well. A store that fails is a
-    # miss. Do not call {#fetch} inside a database transaction that other requests wait for.
+    # process compute while the others poll for its bytes; when the lease ends, they compute as well. Bytes that expire are
+    # computed again a little earlier by one of their readers (XFetch: Vattani, Chierichetti, Lowenstein, "Optimal
+    # Probabilistic Cache Stampede Prevention", 2015). A store that fails is a miss; an error of the computation is raised
+    # in the thread that computed, and nobody shares it. Do not call {#fetch} inside a database transaction that other
+    # requests wait for.
     class DocumentLayer
       PAUSE_SECONDS = 0.02
-      private_constant :PAUSE_SECONDS
+      FOREVER = Freshness.new
+      private_constant :PAUSE_SECONDS, :FOREVER
 
       # @param store [Object] see {Store}
-      # @param ttl [Numeric, nil] seconds that bytes are kept
+      # @param name [Symbol] of the layer in {Events}
       # @param lease_ttl [Numeric] seconds until other threads and processes stop waiting and compute themselves
       # @param log [#call, nil] receives a line when the store fails
-      def initialize(store:, ttl: nil, lease_ttl: 10, log: nil)
-        Store.check_ttl(ttl)
+      # @param random [#call] returns a number from 0 to 1, exclusive
+      def initialize(store:, name: :document, lease_ttl: 10, log: nil, random: -> { Kernel.rand })
         Store.check_ttl(lease_ttl)
         @store = Store::FailSafe.new(store, log: log)
-        @ttl = ttl
+        @name = name
         @lease_ttl = lease_ttl
         @leases = store.supports?(:lease) && !store.is_a?(Store::MemoryStore) # processes do not share a MemoryStore
         @flights = SingleFlight.new(timeout: lease_ttl)
+        @random = random
         freeze
       end
 
       # @param key [String]
+      # @param freshness [Freshness] how long the bytes are used
+      # @param latest [String, nil] the key without the version: bytes of the version before may be served while somebody
+      #   computes these, if `freshness` allows it
       # @yieldreturn [String, nil] the bytes; nil is not kept
       # @return [String, nil] the bytes
-      def fetch(key, &block)
+      def fetch(key, freshness = FOREVER, latest: nil, &compute)
         return yield if Castellan.off?
 
-        Recording.look(:document) { read(key) } || @flights.run(key) { read(key) || compute(key, &block) }
+        find(key, freshness, latest: latest, &compute)&.bytes
+      end
+
+      # @param (see #fetch)
+      # @return [Entry, nil] with the key that its bytes have; another than `key` where they are of the version before
+      def find(key, freshness = FOREVER, latest: nil, &compute)
+        started_ns = Clock.monotonic_ns if Events.wanted?
+        entry = entry(key)
+        return hit(entry, started_ns) if entry && freshness.expires_in.nil?
+
+        left_ms = (freshness.expires_in * 1000) - entry.age_ms if entry
+        return refreshed(entry, freshness, latest, left_ms, started_ns, &compute) if left_ms&.positive?
+
+        publish(:miss, started_ns)
+        stale = stale(entry, left_ms, freshness, latest)
+        return served_stale(stale, started_ns) if stale&.usable?(freshness.stale_while_revalidate) && @flights.running?(key)
+
+        filled(key, freshness, latest, stale, started_ns, &compute)
       end
 
       # @param key [String]
       # @return [String, nil] the kept bytes
       def read(key)
-        @store.read_multi([key])[key] unless Castellan.off?
+        entry(key)&.bytes
+      end
+
+      # @param key [String]
+      # @return [Entry, nil] what is kept, also after its end
+      def entry(key)
+        Entry.load(key, @store.read_multi([key])[key]) unless Castellan.off?
       end
 
       private
 
-      def compute(key, &block)
-        return write(key, yield) unless @leases
+      # Bytes after their end, and the seconds since then.
+      Stale = Struct.new(:entry, :seconds) do
+        def usable?(limit) = !limit.nil? && seconds <= limit
+      end
+      private_constant :Stale
+
+      def hit(entry, started_ns)
+        publish(:hit, started_ns, entry)
+        entry
+      end
+
+      # Exponential in the distance to the end, in units of what the computation costs: one reader in time, rarely two.
+      def refreshed(entry, freshness, latest, left_ms, started_ns, &compute)
+        early = -Math.log(@random.call) * entry.cost_ms >= left_ms
+        return hit(entry, started_ns) if !early || @flights.running?(entry.key)
+
+        publish(:refresh, started_ns, entry)
+        @flights.run(entry.key) { leased(entry.key, -> { entry }) { computed(entry.key, freshness, latest, &compute) } } || entry
+      rescue StandardError
+        entry # it has not ended yet; the next reader tries again
+      end
+
+      # One of many threads computes; the others wait for it, or are served what is stale.
+      def filled(key, freshness, latest, stale, started_ns, &compute)
+        mine = false
+        found = @flights.run(key) do
+          mine = true
+          now = entry(key)
+          next now if now && fresh?(now, freshness)
+
+          leased(key, -> { elsewhere(key, freshness, stale) }) { computed(key, freshness, latest, &compute) }
+        end
+        publish(:wait, started_ns, found) unless mine
+        found
+      rescue StandardError
+        raise unless stale&.usable?(freshness.stale_if_error)
+
+        publish(:error, (Clock.monotonic_ns if started_ns), stale.entry)
+        stale.entry
+      end
+
+      def fresh?(entry, freshness)
+        freshness.expires_in.nil? || entry.age_ms < freshness.expires_in * 1000
+      end
+
+      # @param otherwise [#call] what another process makes; nil: compute
+      # @yieldreturn [Entry, nil]
+      def leased(key, otherwise)
+        return yield unless @leases
 
         lease = "#{key}:lease"
         token = SecureRandom.hex(8)
         case @store.acquire(lease, token, ttl: @lease_ttl)
         when nil then yield
-        when false then await(key, lease) || write(key, yield)
-        else holding(lease, token) { read(key) || write(key, block.call) }
+        when false then otherwise.call || yield
+        else holding(lease, token) { yield }
         end
-      end
-
-      def write(key, bytes)
-        @store.write_multi({ key => bytes }, ttl: @ttl) if bytes
-        bytes
       end
 
       def holding(lease, token)
@@ -71,15 +144,69 @@ module Castellan
         @store.compare_and_delete(lease, token)
       end
 
+      def computed(key, freshness, latest)
+        other = entry(key) if @leases # another process may have written it before the lease was taken
+        return other if other && fresh?(other, freshness)
+
+        started_ns = Clock.monotonic_ns
+        bytes = yield or return
+        made = Entry.new(key, bytes, made_ms: Clock.wall_ms, cost_ms: (Clock.monotonic_ns - started_ns) / 1_000_000)
+        kept(made, freshness, latest)
+      end
+
+      def kept(made, freshness, latest)
+        started_ns = Clock.monotonic_ns if Events.wanted?
+        written = @store.write_multi({ made.key => made.dump }, ttl: freshness.ttl)
+        @store.write_multi({ latest => made.key }, ttl: freshness.ttl) if latest && freshness.stale?
+        publish(written.empty? ? :pass : :fill, started_ns, made)
+        made
+      end
+
       # Polls until another process has written the bytes or its lease has ended.
-      def await(key, lease)
-        deadline = Clock.monotonic_ns + (@lease_ttl * 1_000_000_000).to_i
-        while Clock.monotonic_ns < deadline
+      # @return [Entry, nil]
+      def elsewhere(key, freshness, stale)
+        return served_stale(stale, (Clock.monotonic_ns if Events.wanted?)) if stale&.usable?(freshness.stale_while_revalidate)
+
+        lease = "#{key}:lease"
+        started_ns = Clock.monotonic_ns
+        while Clock.monotonic_ns < started_ns + (@lease_ttl * 1_000_000_000)
           sleep PAUSE_SECONDS
           found = @store.read_multi([key, lease])
-          return found[key] if found.key?(key)
-          return read(key) unless found.key?(lease)
+          entry = Entry.load(key, found[key])
+          next if found.key?(lease) && !(entry && fresh?(entry, freshness))
+
+          publish(:wait, started_ns, entry) if entry
+          return entry
         end
+      end
+
+      # @return [Stale, nil] the bytes that ended last, under this key or of the version before
+      def stale(entry, left_ms, freshness, latest)
+        return unless freshness.stale?
+        return Stale.new(entry, -left_ms / 1000.0) if entry
+
+        before = @store.read_multi([latest])[latest] if latest
+        entry = entry(before) if before.is_a?(String) && before.start_with?(Key::PREFIX)
+        return unless entry && (freshness.expires_in.nil? || entry.age_ms <= freshness.ttl * 1000)
+
+        Stale.new(entry, seconds_since_replaced(before, freshness))
+      end
+
+      # The version was replaced when a reader noticed it first.
+      def seconds_since_replaced(key, freshness)
+        mark = "#{key}:replaced"
+        @store.write_multi({ mark => Clock.wall_ms.to_s }, ttl: freshness.longest + 60, if_absent: true)
+        at_ms = @store.read_multi([mark])[mark]
+        at_ms.is_a?(String) ? [Clock.wall_ms - at_ms.to_i, 0].max / 1000.0 : Float::INFINITY
+      end
+
+      def served_stale(stale, started_ns)
+        publish(:stale, started_ns, stale.entry)
+        stale.entry
+      end
+
+      def publish(outcome, started_ns, entry = nil)
+        Events.publish(@name, outcome, started_ns, bytes: entry&.bytes&.bytesize, age: entry && (entry.age_ms / 1000.0)) if started_ns
       end
     end
   end

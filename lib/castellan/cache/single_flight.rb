@@ -63,6 +63,11 @@ module Castellan
         land(key, own, answer) if own # an interrupt may come before `flight` is assigned
       end
 
+      # @return [Boolean] whether a thread of this process computes it now
+      def running?(key)
+        @mutex.synchronize { @flights[key]&.running? } || false
+      end
+
       # @return [Integer] running computations
       def size
         @mutex.synchronize { @flights.size }

@@ -14,8 +14,8 @@ module Castellan
     #
     # The version is read before the rows, and every statement is built when it is needed. Not thread-safe.
     class Rendering
-      # Bytes without the viewer's values, where those go (nil: nowhere), and whether the requested record exists.
-      Written = Struct.new(:body, :blanks, :found)
+      # Bytes without the viewer's values, where those go (nil: nowhere), whether the requested record exists, and the key of kept bytes.
+      Written = Struct.new(:body, :blanks, :found, :key)
 
       UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       NO_BYTES = ""
@@ -125,8 +125,8 @@ module Castellan
       def etag
         @etag ||=
           if key.nil? || (@id && definition.writing.changes?) then digest
-          elsif plan.holes.empty? then @keeper.etag(key)
-          else @keeper.etag(key, ViewerBlocks.versions(plan, viewer) || (written.blanks ? viewer_values : NO_VALUES))
+          elsif plan.holes.empty? then @keeper.etag(served_key)
+          else @keeper.etag(served_key, ViewerBlocks.versions(plan, viewer) || (written.blanks ? viewer_values : NO_VALUES))
           end
       end
 
@@ -312,6 +312,11 @@ module Castellan
         return @key if defined?(@key)
 
         @key = (@keeper.key(self) if @keeper && definition.caching && Document.verifier&.current.nil?)
+      end
+
+      # Stale bytes have the tag of the version that they were made from.
+      def served_key
+        definition.caching.stale? ? written.key || key : key
       end
 
       def written

@@ -39,7 +39,7 @@ module Castellan
         @left_out = @spans_left_out = @view_ns = @queries = @cached_queries = @rows = 0
       end
 
-      # @return [Array<Array>] layer, outcome, start, duration
+      # @return [Array<Array>] layer, outcome, start, duration; where they are given, bytes and age in seconds
       # @return [Array<Array>] kind, name, start, duration
       # @return [Integer] number of cache lookups and spans that were not kept
       attr_reader :looks, :spans, :spans_left_out
@@ -76,9 +76,9 @@ module Castellan
       end
 
       # Called by {Recording#cache}.
-      def cache(layer, outcome, started_ns, duration_ns)
+      def cache(layer, outcome, started_ns, duration_ns, bytes = nil, age = nil)
         spend(:cache, started_ns, duration_ns)
-        list(@looks, [layer, outcome, started_ns, duration_ns])
+        list(@looks, [layer, outcome, started_ns, duration_ns, *([bytes, age] if bytes)])
       end
 
       # Called by {Recording#span}. Rails' event for the views of an action (:view) has no start time; see

@@ -24,7 +24,7 @@ module Castellan
     #   `frames` (of the application, "path:line:in `name'", innermost first), `finding` (an index into
     #   `findings`) or nil
     # - `cache`: each `layer` ("document", "record", "rails" …), `outcome` ("hit", "miss", "write" …),
-    #   `at_ns`, `duration_ns`
+    #   `at_ns`, `duration_ns`; with its own layers also `bytes` and `age` in seconds
     # - `spans`: each `kind` ("render"), `name`, `at_ns`, `duration_ns`: further entries of the timeline
     # - `findings`: each as `Finding#to_h`, its `kind` a String; `depth`: "sql", "memory", "cpu", "wall" or
     #   "objects"

@@ -113,8 +113,9 @@ module Castellan
       def queries = QueryRows.new(@recorder.log, findings, from_ns: @started_ns).to_a
 
       def timed(first, second, events)
-        events.map do |one, other, started_ns, duration_ns|
-          { first => one.to_s, second => Redaction.text(other.to_s), at_ns: started_ns - @started_ns, duration_ns: duration_ns }
+        events.map do |one, other, started_ns, duration_ns, bytes, age|
+          { first => one.to_s, second => Redaction.text(other.to_s), at_ns: started_ns - @started_ns, duration_ns: duration_ns,
+            **{ bytes: bytes, age: age }.compact }
         end
       end
 

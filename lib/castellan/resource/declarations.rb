@@ -7,8 +7,11 @@ module Castellan
     class Declarations
       # The pages of a collection. `count` is the member's name in `meta`, or nil; `kind` is :number or :cursor.
       Page = Struct.new(:size, :max_size, :count, :kind)
-      # How documents are kept, and for how long (seconds or nil).
-      Caching = Struct.new(:kind, :expires_in)
+      # How documents are kept, and for how long (seconds or nil), see {Cache::Freshness}.
+      Caching = Struct.new(:kind, :expires_in, :stale_while_revalidate, :stale_if_error) do
+        # @return [Boolean] whether a document may be served after its end
+        def stale? = !(stale_while_revalidate || stale_if_error).nil?
+      end
 
       # The block that narrows rows to those that a viewer may see, and its "path:line".
       Scope = Struct.new(:block, :location)
@@ -105,14 +108,14 @@ module Castellan
         @paging = Page.new(size, max_size, count == true ? "total" : count || nil, kind).freeze
       end
 
-      def cache(kind, expires_in, layer, location:)
+      def cache(kind, location:, layer: nil, **times)
         one_of!("cache", kind, %i[exact], location)
         unless layer.nil?
           refuse("cache layer: #{layer.inspect}: there is one layer, whole documents; leave layer: out. Records were kept one by one " \
                  "until 0.1.0, and reading them took longer than writing them anew", location)
         end
 
-        @caching = Caching.new(kind, expires_in&.to_f).freeze
+        @caching = Caching.new(kind, *times.map { |name, value| seconds(name, value, location) }).freeze
       end
 
       def allow_depth(levels, location:)
@@ -138,6 +141,13 @@ module Castellan
         %i[@attributes @relationships @representations @filters @sorts @locations @links].each do |name|
           instance_variable_set(name, instance_variable_get(name).dup)
         end
+      end
+
+      def seconds(name, value, location)
+        return if value.nil?
+        return value.to_f if !value.is_a?(String) && value.respond_to?(:to_f) && value.to_f.positive?
+
+        refuse("cache #{name}: #{value.inspect}: write seconds above 0, such as #{name}: 60", location)
       end
 
       # JSON:API 1.1, "Fields": a resource can have no attribute or relationship named `type` or `id`.

@@ -87,6 +87,10 @@ module Castellan
         # Counts by "document hit".
         def cache_outcomes = result.cache.map { |event| "#{event[:layer]} #{event[:outcome]}" }.tally
 
+        # The bytes that were read or written, and the age of the oldest; "-" where the cache does not give them.
+        def bytes_of(events) = events.any? { |event| event[:bytes] } ? bytes(events.sum { |event| event[:bytes].to_i }) : "-"
+        def oldest_of(events) = (age = events.filter_map { |event| event[:age] }.max) ? duration((age * 1_000_000_000).to_i) : "-"
+
         # Shortens paths of gems and Ruby: "activerecord-7.2.3/lib/active_record/base.rb:9".
         def short(path) = path.to_s.sub(%r{\A/.*/gems/(?=[^/]+-\d[^/]*/)}, "").sub(%r{\A/.*/ruby/(?=\d+\.\d+\.\d+/)}, "ruby-")
 

@@ -1,0 +1,49 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Cache
+    # Bytes as a layer keeps them: when they were made, and how long that took. Frozen.
+    #
+    #   entry = Entry.new(bytes, made_ms: Clock.wall_ms, cost_ms: 7)
+    #   Entry.load(key, entry.dump)     # => the same; the bytes are not copied
+    #   Entry.load(key, "anything else") # => nil, a miss
+    class Entry
+      MAGIC = "CL\x01\x00".b.freeze
+      HEADER = "a4Q>L>" # the magic, milliseconds since 1970, milliseconds
+      HEADER_BYTESIZE = 16
+      private_constant :MAGIC, :HEADER, :HEADER_BYTESIZE
+
+      # @return [String] the key under which the bytes are kept
+      # @return [String]
+      # @return [Integer] of the wall clock, because processes share it
+      # @return [Integer]
+      attr_reader :key, :bytes, :made_ms, :cost_ms
+
+      def initialize(key, bytes, made_ms:, cost_ms:)
+        @key = key
+        @bytes = bytes
+        @made_ms = made_ms
+        @cost_ms = cost_ms
+        freeze
+      end
+
+      # @param kept [String, nil] from a store
+      # @return [Entry, nil]
+      def self.load(key, kept)
+        return unless kept.is_a?(String) && kept.bytesize >= HEADER_BYTESIZE && kept.start_with?(MAGIC)
+
+        _, made_ms, cost_ms = kept.unpack(HEADER)
+        new(key, kept.byteslice(HEADER_BYTESIZE, kept.bytesize), made_ms: made_ms, cost_ms: cost_ms)
+      end
+
+      # @return [String] binary
+      def dump
+        [MAGIC, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b
+      end
+
+      # @param now_ms [Integer]
+      # @return [Integer] milliseconds; 0 where another machine's clock is ahead
+      def age_ms(now_ms = Clock.wall_ms) = [now_ms - @made_ms, 0].max
+    end
+  end
+end

@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Cache
+    # Declares how long kept bytes are used. Frozen; all times are in seconds.
+    #
+    #   Freshness.new(expires_in: 300, stale_while_revalidate: 10, stale_if_error: 600)
+    #
+    # Bytes that expired, or whose version was replaced, are used for `stale_while_revalidate` more seconds while
+    # somebody computes them again, and for `stale_if_error` if that raises (RFC 5861 has the words). The names and
+    # the meaning are those of the response directives; both are nil by default, so nothing stale is served.
+    class Freshness
+      # @return [Numeric, nil] nil: as long as the store keeps them
+      # @return [Numeric, nil]
+      # @return [Numeric, nil]
+      attr_reader :expires_in, :stale_while_revalidate, :stale_if_error
+
+      # @raise [ArgumentError] for anything but positive seconds or nil
+      def initialize(expires_in: nil, stale_while_revalidate: nil, stale_if_error: nil)
+        @expires_in = seconds(:expires_in, expires_in)
+        @stale_while_revalidate = seconds(:stale_while_revalidate, stale_while_revalidate)
+        @stale_if_error = seconds(:stale_if_error, stale_if_error)
+        @longest = [@stale_while_revalidate || 0, @stale_if_error || 0].max
+        freeze
+      end
+
+      # @return [Boolean] whether bytes are ever used after their end
+      def stale? = @longest.positive?
+
+      # @return [Float] the longest time that bytes are used after their end
+      attr_reader :longest
+
+      # @return [Float, nil] how long a store keeps the bytes
+      def ttl = @expires_in && (@expires_in + @longest)
+
+      private
+
+      def seconds(name, value)
+        return if value.nil?
+        return value.to_f if (value.is_a?(Numeric) || value.respond_to?(:to_f)) && !value.is_a?(String) && value.to_f.positive?
+
+        raise ArgumentError, "#{name}: must be seconds above 0 or nil, got #{value.inspect[0, 60]}"
+      end
+    end
+  end
+end

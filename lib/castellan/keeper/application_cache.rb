@@ -1,0 +1,136 @@
+# frozen_string_literal: true
+
+module Castellan
+  class Keeper
+    # Caches the bytes of the application's own serializers until a table that they were made from changes.
+    #
+    #   Castellan.cache.fetch(["posts", params[:page]], depends_on: [Post, Author, "comments"]) { PostSerializer.new(posts).to_json }
+    #   fresh_when etag: Castellan.cache.etag(["posts", params[:page]], depends_on: [Post, Author, "comments"])
+    #
+    # Versions, store, single flight and revision are those of `Castellan.keep`. Castellan does not see what the block
+    # reads: `depends_on:` must name every table, and the key or `vary:` everything else (the viewer, the locale, parameters).
+    class ApplicationCache
+      BINARY = "b"
+      TEXT = "t"
+      PARTS = [String, Symbol, Integer, true, false, nil].freeze
+      private_constant :BINARY, :TEXT, :PARTS
+
+      # @param store [Object] see {Store}
+      # @param versions [#current, nil] see {Versions}; nil: everything is computed
+      # @param revision [#to_s, nil]
+      def initialize(store:, versions: nil, revision: nil, log: nil)
+        @versions = versions
+        @revision = revision
+        @layer = Cache::DocumentLayer.new(store: store, name: :fetch, log: log)
+        @tables = BoundedCache.new
+        @freshness = BoundedCache.new
+      end
+
+      # @param key [String, Symbol, Integer, Array] what the bytes are: a name, then parameters
+      # @param depends_on [Class, String, Array] models, or names of tables, of everything that the block reads
+      # @param vary [Object] what else the bytes depend on, of the same types as a key
+      # @param expires_in [Numeric, nil] seconds; nil: until a table changes
+      # @param stale_while_revalidate [Numeric, nil] seconds, see {Cache::Freshness}
+      # @param stale_if_error [Numeric, nil] seconds
+      # @yieldreturn [String, nil] UTF-8 or binary; nil is not kept
+      # @return [String, nil] not frozen where it was kept
+      # @raise [ConfigurationError] for a key, table or value that cannot be kept
+      def fetch(key, depends_on: nil, vary: nil, expires_in: nil, stale_while_revalidate: nil, stale_if_error: nil, &block)
+        raise ConfigurationError, "Castellan.cache.fetch needs a block that returns the bytes" unless block
+
+        times = [expires_in, stale_while_revalidate, stale_if_error]
+        freshness = @freshness.fetch(times) { freshness(*times) }
+        name, digest = keys(key, depends_on, vary, timed: expires_in)
+        return checked(key, yield) unless digest
+
+        kept = @layer.fetch(digest, freshness, latest: (name if freshness.stale?)) { sealed(key, yield) }
+        kept && opened(kept)
+      end
+
+      # @param (see #fetch)
+      # @return [String, nil] a quoted entity tag, without running a serializer; nil where the version is not known
+      def etag(key, depends_on:, vary: nil)
+        _, digest = keys(key, depends_on, vary, timed: false)
+        %("#{digest.delete_prefix(Cache::Key::PREFIX)}") if digest
+      end
+
+      private
+
+      # @return [Array(String, String), nil] the key without the version, and with it; nil where nothing is kept
+      def keys(key, depends_on, vary, timed:)
+        checked_part("the key", key)
+        checked_part("vary:", vary) unless vary.nil?
+        raise ConfigurationError, "Castellan.cache.fetch needs a key, such as [\"posts\", params[:page]], got #{key.inspect}" \
+          if key.nil? || key == "" || key == []
+
+        dependencies = dependencies(depends_on)
+        return if Castellan.off? || @versions.nil?
+        raise ConfigurationError, "nothing ends these bytes: write depends_on: [Post, \"comments\"] or expires_in: 60" \
+          if dependencies.empty? && !timed
+
+        version = dependencies.empty? ? "" : @versions.current(dependencies)
+        name = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table)]
+        [Cache::Key.for(name), Cache::Key.for([*name, version])] if version
+      end
+
+      def dependencies(given)
+        list = given.is_a?(Array) ? given : [given].compact
+        list.map { |one| one.is_a?(Class) ? of_model(one) : of_table(one) }.uniq.sort_by(&:table)
+      end
+
+      def of_table(name)
+        known = @tables[name] and return known
+        refuse(name) unless name.is_a?(String) || name.is_a?(Symbol)
+
+        @tables.fetch(name) { Versions::Dependency.new(name) }
+      end
+
+      def of_model(model)
+        refuse(model) unless model.respond_to?(:table_name) && model.table_name
+        if @versions.respond_to?(:of?) && !@versions.of?(model)
+          raise ConfigurationError, "depends_on: #{model.name} is in another database than the one whose versions are read " \
+                                    "(Castellan.keep versions:)"
+        end
+
+        table = model.table_name
+        table = table.respond_to?(:table) ? "#{table.table}.#{table.column}" : table.to_s # Sequel's Sequel[:schema][:table]
+        of_table(table)
+      end
+
+      def refuse(given)
+        raise ConfigurationError, "depends_on: takes models and names of tables, such as [Post, \"comments\"], got #{given.inspect[0, 60]}"
+      end
+
+      def checked_part(what, part)
+        return part.each { |inner| checked_part(what, inner) } if part.is_a?(Array)
+        return if PARTS.any? { |kind| kind === part } # rubocop:disable Style/CaseEquality -- classes and values
+
+        raise ConfigurationError, "#{what} of Castellan.cache.fetch is made of strings, symbols, integers, booleans, nil and arrays of " \
+                                  "them, got #{part.class}: write its id, or to_s"
+      end
+
+      def checked(key, value)
+        return value if value.nil? || (value.is_a?(String) && [Encoding::UTF_8, Encoding::US_ASCII, Encoding::BINARY].include?(value.encoding))
+
+        got = value.is_a?(String) ? "a String in #{value.encoding}: write encode(\"UTF-8\")" : "#{value.class}: write to_json"
+        raise ConfigurationError, "the block of Castellan.cache.fetch(#{key.inspect[0, 60]}) must return a String of UTF-8 or of bytes, " \
+                                  "got #{got}"
+      end
+
+      def sealed(key, value)
+        value && ((checked(key, value).encoding == Encoding::BINARY ? BINARY : TEXT).b << value.b)
+      end
+
+      def opened(kept)
+        bytes = kept.byteslice(1, kept.bytesize)
+        kept.start_with?(BINARY) ? bytes : bytes.force_encoding(Encoding::UTF_8)
+      end
+
+      def freshness(expires_in, stale_while_revalidate, stale_if_error)
+        Cache::Freshness.new(expires_in: expires_in, stale_while_revalidate: stale_while_revalidate, stale_if_error: stale_if_error)
+      rescue ArgumentError => error
+        raise ConfigurationError, "Castellan.cache.fetch: #{error.message}"
+      end
+    end
+  end
+end

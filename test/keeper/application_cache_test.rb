@@ -1,0 +1,161 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "document/library"
+
+# Bytes of the application's own code are computed once, and again after a write to a table that they depend on.
+module ApplicationCacheContract
+  def setup
+    library.fill
+    @versions = library.versions
+    @versions.install(Library::TABLES)
+    @store = Castellan::Store::MemoryStore.new
+    @cache = cache
+    @computed = 0
+  end
+
+  def teardown
+    @versions&.uninstall(Library::TABLES)
+  end
+
+  def test_bytes_are_computed_once_and_equal
+    2.times { assert_equal "Grüße 1", titles }
+    assert_equal [Encoding::UTF_8, Encoding::UTF_8], [titles.encoding, titles.encoding]
+    assert_equal "Grüße 1", titles
+  end
+
+  def test_a_write_to_a_table_computes_anew
+    before = titles
+    library.run("UPDATE comments SET body = 'changed'")
+    refute_equal before, titles
+    after = titles
+    library.run("UPDATE tags SET name = 'changed'")
+    assert_equal after, titles, "no dependency"
+  end
+
+  def test_binary_bytes_stay_binary
+    bytes = "\x89PNG\xFF".b
+    found = Array.new(2) { @cache.fetch("image", depends_on: "tags") { bytes } }
+    assert_equal [bytes, bytes], found
+    assert_equal [Encoding::BINARY], found.map(&:encoding).uniq
+    assert_equal [["", Encoding::BINARY], ["", Encoding::UTF_8]],
+                 ["".b, ""].map { |empty| (found = @cache.fetch(empty.encoding.name, depends_on: "tags") { empty }) && [found, found.encoding] }
+  end
+
+  def test_what_is_returned_may_be_changed
+    2.times { (titles << "!").then { |bytes| assert_equal "Grüße 1!", bytes } }
+  end
+
+  def test_keys_and_vary_are_kept_apart
+    keys = [["a"], ["a", nil], ["a", 1], ["a", "1"], [["a"], 1], "a", :b, ["a", true]]
+    found = keys.map { |key| @cache.fetch(key, depends_on: "tags") { key.inspect } }
+    assert_equal keys.map(&:inspect), found
+    found = [nil, 1, "de", [1, "de"]].map { |vary| @cache.fetch("x", depends_on: "tags", vary: vary) { vary.inspect } }
+    assert_equal %w[nil 1 "de"] << '[1, "de"]', found
+    assert_equal "authors", @cache.fetch("x", depends_on: "authors") { "authors" }, "another table is another key"
+  end
+
+  def test_another_revision_computes_anew
+    assert_equal %w[1 2], [cache(revision: "1"), cache(revision: "2")].map { |one| one.fetch("x", depends_on: "tags") { (@computed += 1).to_s } }
+  end
+
+  def test_the_etag_changes_with_the_tables_and_runs_nothing
+    before = @cache.etag("x", depends_on: [library.models::Article, "comments"])
+    assert_match(/\A"[\w-]{32}"\z/, before)
+    assert_equal before, @cache.etag("x", depends_on: ["comments", library.models::Article])
+    library.run("DELETE FROM comments")
+    refute_equal before, @cache.etag("x", depends_on: [library.models::Article, "comments"])
+  end
+
+  def test_without_a_version_nothing_is_kept
+    @versions.uninstall(%w[comments])
+    assert_equal %w[1 2], Array.new(2) { @cache.fetch("x", depends_on: "comments") { (@computed += 1).to_s } }
+    assert_nil @cache.etag("x", depends_on: "comments")
+  end
+
+  def test_an_error_is_raised_and_not_kept
+    assert_equal "mine", assert_raises(IOError) { @cache.fetch("x", depends_on: "tags") { raise IOError, "mine" } }.message
+    assert_nil @cache.fetch("x", depends_on: "tags") { nil }
+    assert_equal "bytes", @cache.fetch("x", depends_on: "tags") { "bytes" }
+  end
+
+  def test_expired_bytes_are_computed_again
+    now = Castellan::Clock.wall_ms
+    Castellan::Clock.stub(:wall_ms, -> { now }) do
+      ask = -> { @cache.fetch("x", expires_in: 60) { (@computed += 1).to_s } }
+      assert_equal %w[1 1], [ask.call, ask.call]
+      now += 60_001
+      assert_equal "2", ask.call
+    end
+  end
+
+  def test_errors_say_what_to_write
+    { "depends_on: [Post" => -> { @cache.fetch("x") { "" } }, "takes models and names" => -> { @cache.fetch("x", depends_on: [7]) { "" } },
+      "name of a table" => -> { @cache.fetch("x", depends_on: ["drop table;"]) { "" } },
+      "needs a key" => -> { @cache.fetch([], depends_on: "tags") { "" } }, "write its id" => -> { @cache.fetch([1.5], depends_on: "tags") { "" } },
+      "write to_json" => -> { @cache.fetch("x", depends_on: "tags") { { a: 1 } } },
+      "UTF-8" => -> { @cache.fetch("x", depends_on: "tags") { "ü".encode("ISO-8859-1") } },
+      "needs a block" => -> { @cache.fetch("x", depends_on: "tags") }, "expires_in: must be" => -> { @cache.fetch("x", expires_in: 0) { "" } } }
+      .each { |text, call| assert_includes assert_raises(Castellan::ConfigurationError, text, &call).message, text }
+  end
+
+  def test_switched_off_it_computes
+    with_env("CASTELLAN" => "off") { assert_equal %w[1 2], Array.new(2) { @cache.fetch("x", depends_on: "tags") { (@computed += 1).to_s } } }
+  end
+
+  private
+
+  def titles
+    @cache.fetch(%w[titles], depends_on: [library.models::Article, "comments"]) { "Grüße #{@computed += 1}" }
+  end
+
+  def cache(**options)
+    Castellan::Keeper.new(store: @store, versions: @versions, **options).application
+  end
+end
+
+class ApplicationCacheOnActiveRecordTest < Minitest::Test
+  include ApplicationCacheContract
+
+  def library = Library.active_record(:sqlite)
+
+  def test_without_a_keeper_everything_is_computed
+    skip_keeper = Castellan.keeper
+    Castellan.keeper = nil
+    assert_equal %w[1 2], Array.new(2) { Castellan.cache.fetch("x", depends_on: "tags") { (@computed += 1).to_s } }
+    Castellan.keep(store: @store, versions: @versions)
+    assert_equal %w[3 3], Array.new(2) { Castellan.cache.fetch("x", depends_on: "tags") { (@computed += 1).to_s } }
+  ensure
+    Castellan.keeper = skip_keeper
+  end
+
+  def test_a_model_of_another_database_is_refused
+    other = Library.sequel(:sqlite).models::Article
+    message = assert_raises(Castellan::ConfigurationError) { @cache.fetch("x", depends_on: other) { "" } }.message
+    assert_includes message, "in another database"
+  end
+end
+
+class ApplicationCacheOnSequelTest < Minitest::Test
+  include ApplicationCacheContract
+
+  def library = Library.sequel(:sqlite)
+end
+
+class ApplicationCacheOnActiveRecordAndPostgresTest < Minitest::Test
+  include ApplicationCacheContract
+
+  def setup
+    needs :postgres
+    super
+  end
+
+  def library = Library.active_record(:postgres)
+
+  def test_nothing_is_kept_in_a_transaction_that_has_written
+    library.transaction do
+      library.run("UPDATE tags SET name = 'open'")
+      assert_equal %w[1 2], Array.new(2) { @cache.fetch("x", depends_on: "tags") { (@computed += 1).to_s } }
+    end
+  end
+end
