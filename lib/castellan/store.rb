@@ -47,6 +47,7 @@ end
 require_relative "store/memory_store"
 require_relative "store/null_store"
 require_relative "store/directory_store"
+require_relative "store/tiered_store"
 require_relative "store/fail_safe"
 require_relative "store/linter"
 

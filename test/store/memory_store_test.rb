@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "objspace"
 require_relative "store_contract"
 
 class MemoryStoreTest < Minitest::Test
@@ -12,6 +13,33 @@ class MemoryStoreTest < Minitest::Test
     store.read_multi(%w[k0])
     store.write_multi({ "new" => "v" * 97 })
     assert_equal %w[k0 k2 new], store.read_multi(%w[k0 k1 k2 new]).keys
+  end
+
+  def test_values_that_are_read_once_evict_nothing_that_is_read_often
+    store = small(10)
+    4.times { |i| store.write_multi({ "hot#{i}" => "v" * 96 }) && store.read_multi(["hot#{i}"]) }
+    1_000.times { |i| store.write_multi({ "once#{i}" => "v" * 90 }) }
+    assert_equal 4, store.read_multi(Array.new(4) { |i| "hot#{i}" }).size
+  end
+
+  def test_protected_values_make_room_for_those_that_are_read_now
+    store = small(10)
+    30.times { |i| store.write_multi({ "k#{i}" => "v" * 96 }) && store.read_multi(["k#{i}"]) }
+    assert_operator store.bytesize, :<=, store.max_bytesize
+    assert_equal %w[k29 k28], store.read_multi(%w[k29 k28]).keys
+    assert_empty store.read_multi(%w[k0 k1])
+  end
+
+  # What a document of 4 kB costs in memory, with its key, its objects and its places in the hashes.
+  def test_a_cached_byte_costs_at_most_one_and_fifteen_hundredths
+    layer = Castellan::Cache::DocumentLayer.new(store: store)
+    bytes = "x" * 4_000
+    500.times { |i| layer.fetch(Castellan::Cache::Key.for([i])) { bytes } }
+    counted = store.bytesize.fdiv(500 * 4_000)
+    assert_operator counted, :<=, 1.15
+    entries = store.instance_variable_get(:@probation)
+    measured = ObjectSpace.memsize_of(entries) + entries.sum { |key, entry| [key, entry, entry.bytes].sum { |one| ObjectSpace.memsize_of(one) } }
+    assert_operator measured, :<=, store.bytesize, "more than is counted"
   end
 
   def test_its_bytes_are_bounded_and_counted

@@ -36,6 +36,8 @@ class RedisStoreTest < Minitest::Test
 
   def test_the_store_requires_a_url_or_client
     assert_raises(Castellan::ConfigurationError) { Castellan::Store::RedisStore.new }
+    message = assert_raises(Castellan::ConfigurationError) { Castellan::Store::RedisStore.new("redis://127.0.0.1") }.message
+    assert_includes message, "new_pool"
   end
 
   private

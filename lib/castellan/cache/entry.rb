@@ -36,9 +36,10 @@ module Castellan
         new(key, kept.byteslice(HEADER_BYTESIZE, kept.bytesize), made_ms: made_ms, cost_ms: cost_ms)
       end
 
-      # @return [String] binary
+      # @return [String] binary and frozen, without spare capacity, because a MemoryStore keeps this object
       def dump
-        [MAGIC, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b
+        kept = String.new(capacity: HEADER_BYTESIZE + @bytes.bytesize, encoding: Encoding::BINARY)
+        (kept << [MAGIC, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b).freeze
       end
 
       # @param now_ms [Integer]

@@ -20,14 +20,17 @@ module Castellan
       # @param log [#call, nil] called with a line; default standard error
       def initialize(store, log: nil)
         @store = store
+        @near = store.near if store.is_a?(TieredStore)
         @log = log || ->(line) { warn(line) }
         @failing = false
         @rests_until_ns = 0
       end
 
-      # @param miss [Object] result if the store fails
+      # @param miss [Object] result if the store fails; a {TieredStore} still returns what its near store has
       def read_multi(keys, miss: {})
-        guard(miss) { @store.read_multi(keys) }
+        found = guard(nil) { @store.read_multi(keys) } and return found
+
+        @near ? @near.read_multi(keys) : miss
       end
 
       def write_multi(entries, ttl: nil, if_absent: false)

@@ -2,11 +2,15 @@
 
 module Castellan
   module Store
-    # Stores bytes in this process, up to a limit; evicts the least recently used (LRU). The default.
+    # Stores bytes in this process, up to a limit, as a segmented LRU. The default.
     #
     #   store = MemoryStore.new(max_bytesize: 64 * 1024 * 1024)
     #   store.write_multi({ "a" => "1" }, ttl: 60)
     #   store.read_multi(%w[a b]) # => { "a" => "1" }
+    #
+    # A new value is on probation; a value that was read again is protected, in at most 80 % of the bytes. Values on
+    # probation are evicted first, the least recently used before others, so a crawler that reads each document once
+    # evicts nothing that is read often.
     #
     # Thread-safe; returned Strings are frozen and shared. Each process has its own store, so each computes a
     # document once, and a deletion affects only this process; to share values, use a RedisStore or
@@ -16,8 +20,9 @@ module Castellan
       #   {#bytesize}
       OVERHEAD = 200
 
+      PROTECTED_SHARE = 0.8
       Entry = Struct.new(:bytes, :expires_ns, :bytesize)
-      private_constant :Entry
+      private_constant :Entry, :PROTECTED_SHARE
 
       # @return [Integer] bytes
       attr_reader :max_bytesize
@@ -27,8 +32,10 @@ module Castellan
         @max_bytesize = Integer(max_bytesize)
         raise ConfigurationError, "max_bytesize: must be above 0, got #{max_bytesize.inspect}" unless @max_bytesize.positive?
 
-        @entries = {} # least recently used first
-        @bytesize = 0
+        @probation = {} # least recently used first, as the next
+        @protected = {}
+        @most_protected = (@max_bytesize * PROTECTED_SHARE).to_i
+        @bytesize = @protected_bytesize = 0
         @mutex = Mutex.new
       end
 
@@ -39,10 +46,10 @@ module Castellan
         @mutex.synchronize do
           now = Clock.monotonic_ns
           keys.each do |key|
-            next unless (entry = @entries.delete(key))
-            next @bytesize -= entry.bytesize if entry.expires_ns && entry.expires_ns <= now
+            next unless (entry = @protected[key] || @probation[key])
+            next delete(key) if entry.expires_ns && entry.expires_ns <= now
 
-            @entries[key] = entry
+            protect(key, entry)
             found[key] = entry.bytes
           end
         end
@@ -102,14 +109,14 @@ module Castellan
 
       # @return [Integer] number of entries, including expired ones
       def size
-        @mutex.synchronize { @entries.size }
+        @mutex.synchronize { @probation.size + @protected.size }
       end
 
       # Deletes all entries.
       def clear
         @mutex.synchronize do
-          @entries.clear
-          @bytesize = 0
+          [@probation, @protected].each(&:clear)
+          @bytesize = @protected_bytesize = 0
         end
         nil
       end
@@ -117,13 +124,29 @@ module Castellan
       private
 
       def live(key, now)
-        entry = @entries[key]
+        entry = @protected[key] || @probation[key]
         entry unless entry&.expires_ns&.<=(now)
       end
 
       def delete(key)
-        entry = @entries.delete(key)
+        if (entry = @protected.delete(key)) then @protected_bytesize -= entry.bytesize
+        else entry = @probation.delete(key)
+        end
         @bytesize -= entry.bytesize if entry
+      end
+
+      # Moves the entry to the end of the protected ones, and the first of those to probation where they are too many.
+      def protect(key, entry)
+        return @protected[key] = entry if @protected.delete(key)
+
+        @probation.delete(key)
+        @protected[key] = entry
+        @protected_bytesize += entry.bytesize
+        while @protected_bytesize > @most_protected
+          demoted, other = @protected.shift
+          @protected_bytesize -= other.bytesize
+          @probation[demoted] = other
+        end
       end
 
       def write(key, bytes, expires_ns, if_absent, now)
@@ -133,7 +156,7 @@ module Castellan
         bytesize = bytes.bytesize + key.bytesize + OVERHEAD
         return false if bytesize > @max_bytesize / 8
 
-        @entries[key] = Entry.new(frozen(bytes), expires_ns, bytesize)
+        @probation[key] = Entry.new(frozen(bytes), expires_ns, bytesize)
         @bytesize += bytesize
         evict while @bytesize > @max_bytesize
         true
@@ -144,7 +167,11 @@ module Castellan
       end
 
       def evict
-        @bytesize -= @entries.shift.last.bytesize
+        return @bytesize -= @probation.shift.last.bytesize unless @probation.empty?
+
+        bytesize = @protected.shift.last.bytesize
+        @protected_bytesize -= bytesize
+        @bytesize -= bytesize
       end
     end
   end

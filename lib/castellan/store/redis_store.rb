@@ -10,18 +10,21 @@ end
 
 module Castellan
   module Store
-    # Stores bytes in Redis or Valkey (one server), shared by all processes, with redis-client.
+    # Stores bytes in Redis or Valkey, shared by all processes, with redis-client.
     #
     #   store = RedisStore.new(url: ENV.fetch("REDIS_URL"), size: 5, timeout: 0.25)
     #   store = RedisStore.new(RedisClient.config(url: url).new_pool(size: 5))   # your own client or pool
+    #   store = RedisStore.new(RedisClient.sentinel(name: "cache", sentinels: […], timeout: 0.25).new_pool(size: 5))
+    #   store = RedisStore.new(RedisClient.cluster(nodes: urls, timeout: 0.25).new_pool(size: 5))   # gem redis-cluster-client
     #
-    # Configure the server with `maxmemory` and an `allkeys-*` policy; by default its memory is unlimited. Not
-    # for Redis Cluster, which rejects MGET across slots.
+    # Any client with `call` and `pipelined` will do. Configure the server with `maxmemory` and an `allkeys-*` policy; by
+    # default its memory is unlimited. A cluster reads and deletes key by key in one pipeline, because MGET and UNLINK
+    # must not cross slots.
     class RedisStore
       COMPARE_AND_DELETE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end"
       private_constant :COMPARE_AND_DELETE
 
-      # @param client [RedisClient, RedisClient::Pooled, nil]
+      # @param client [RedisClient, RedisClient::Pooled, RedisClient::Cluster, #call, nil]
       # @param url [String, nil] redis://, rediss:// or unix://
       # @param size [Integer] connections in the pool
       # @param timeout [Numeric] seconds for connecting, reading and writing; a whole operation takes at most
@@ -30,7 +33,12 @@ module Castellan
       # @raise [ConfigurationError] without a URL and a client
       def initialize(client = nil, url: nil, size: 5, timeout: 0.25, namespace: "")
         raise ConfigurationError, "RedisStore needs url: \"redis://…\" or a client of redis-client" unless client || url
+        unless client.nil? || (client.respond_to?(:call) && client.respond_to?(:pipelined))
+          raise ConfigurationError, "RedisStore needs a client with call and pipelined, such as RedisClient.config(url: …).new_pool(size: 5), " \
+                                    "got #{client.class}"
+        end
 
+        @cluster = client.class.name.to_s.include?("Cluster")
         @client = client || RedisClient.config(url: url, timeout: timeout, reconnect_attempts: 1).new_pool(size: size, timeout: timeout)
         @namespace = namespace.b.freeze
         @deadline = timeout * 4
@@ -42,7 +50,7 @@ module Castellan
         return {} if keys.empty?
 
         found = {}
-        values = array(call("MGET", *names(keys)), keys)
+        values = array(@cluster ? each_key("GET", keys) : call("MGET", *names(keys)), keys)
         keys.each_with_index { |key, index| (bytes = values[index]).is_a?(String) && (found[key] = bytes.b) }
         found
       end
@@ -59,7 +67,9 @@ module Castellan
       end
 
       def delete_multi(keys)
-        call("UNLINK", *names(keys)) unless keys.empty?
+        return if keys.empty?
+
+        @cluster ? each_key("UNLINK", keys) : call("UNLINK", *names(keys))
         nil
       end
 
@@ -87,6 +97,10 @@ module Castellan
 
       def names(keys)
         @namespace.empty? ? keys : keys.map { |key| name(key) }
+      end
+
+      def each_key(command, keys)
+        guard { @client.pipelined { |pipeline| keys.each { |key| pipeline.call(command, name(key)) } } }
       end
 
       def call(*command)
