@@ -85,7 +85,7 @@ module Castellan
     # @return [Document::Rendering::Written] with the key of its bytes: that of the version before, if it is served stale
     def fetch(rendering, key)
       written = nil
-      entry = @layer.find(key, freshness(rendering.definition), latest: latest(rendering)) { dump(written = rendering.write) }
+      entry = @layer.find(key, freshness: freshness(rendering.definition), latest: latest(rendering)) { dump(written = rendering.write) }
       return written || rendering.write unless entry
       return written if written && entry.key == key
 

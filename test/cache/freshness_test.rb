@@ -6,6 +6,7 @@ require "active_support/notifications"
 require_relative "broken_store"
 
 # What a layer serves around the end of its bytes, and what it notifies of.
+# rubocop:disable-next Style/RedundantFetchBlock -- not Hash#fetch: the block computes what is kept
 class CacheFreshnessTest < Minitest::Test
   # Both clocks stand still but for {#at}.
   def run
@@ -22,43 +23,43 @@ class CacheFreshnessTest < Minitest::Test
   end
 
   def test_bytes_are_used_until_they_expire
-    at(0) { assert_equal "1", @layer.fetch("k", freshness(expires_in: 10)) { "1" } }
-    at(9_999) { assert_equal "1", @layer.fetch("k", freshness(expires_in: 10)) { flunk } }
-    at(10_000) { assert_equal "2", @layer.fetch("k", freshness(expires_in: 10)) { "2" } }
+    at(0) { assert_equal "1", @layer.fetch("k", freshness: freshness(expires_in: 10)) { "1" } }
+    at(9_999) { assert_equal "1", @layer.fetch("k", freshness: freshness(expires_in: 10)) { flunk } }
+    at(10_000) { assert_equal "2", @layer.fetch("k", freshness: freshness(expires_in: 10)) { "2" } }
   end
 
   def test_a_clock_of_another_machine_that_is_ahead_keeps_bytes_no_longer
-    at(60_000) { @layer.fetch("k", freshness(expires_in: 10)) { "ahead" } }
-    at(0) { assert_equal "ahead", @layer.fetch("k", freshness(expires_in: 10)) { flunk } }
+    at(60_000) { @layer.fetch("k", freshness: freshness(expires_in: 10)) { "ahead" } }
+    at(0) { assert_equal "ahead", @layer.fetch("k", freshness: freshness(expires_in: 10)) { flunk } }
   end
 
   # XFetch: with a cost of 100 ms and a random number of 0.5, the last 69 ms are early.
   def test_one_reader_computes_a_little_before_the_end
     at(0) { fill("k", "1", cost_ms: 100) }
-    at(9_930) { assert_equal "1", @layer.fetch("k", freshness(expires_in: 10)) { flunk } }
-    at(9_931) { assert_equal "2", @layer.fetch("k", freshness(expires_in: 10)) { "2" } }
-    at(19_000) { assert_equal "2", @layer.fetch("k", freshness(expires_in: 10)) { flunk } }
+    at(9_930) { assert_equal "1", @layer.fetch("k", freshness: freshness(expires_in: 10)) { flunk } }
+    at(9_931) { assert_equal "2", @layer.fetch("k", freshness: freshness(expires_in: 10)) { "2" } }
+    at(19_000) { assert_equal "2", @layer.fetch("k", freshness: freshness(expires_in: 10)) { flunk } }
   end
 
   def test_an_early_refresh_that_raises_leaves_the_bytes
     at(0) { fill("k", "1", cost_ms: 100) }
-    at(9_990) { assert_equal "1", @layer.fetch("k", freshness(expires_in: 10)) { raise IOError } }
-    at(10_000) { assert_raises(IOError) { @layer.fetch("k", freshness(expires_in: 10)) { raise IOError } } }
+    at(9_990) { assert_equal "1", @layer.fetch("k", freshness: freshness(expires_in: 10)) { raise IOError } }
+    at(10_000) { assert_raises(IOError) { @layer.fetch("k", freshness: freshness(expires_in: 10)) { raise IOError } } }
   end
 
   def test_while_one_thread_computes_others_are_served_what_expired
     allowed = freshness(expires_in: 10, stale_while_revalidate: 5)
-    at(0) { @layer.fetch("k", allowed) { "1" } }
-    computing(allowed, 12_000) { at(12_000) { assert_equal "1", @layer.fetch("k", allowed) { flunk } } }
-    at(12_001) { assert_equal "2", @layer.fetch("k", allowed) { flunk } }
+    at(0) { @layer.fetch("k", freshness: allowed) { "1" } }
+    computing(allowed, 12_000) { at(12_000) { assert_equal "1", @layer.fetch("k", freshness: allowed) { flunk } } }
+    at(12_001) { assert_equal "2", @layer.fetch("k", freshness: allowed) { flunk } }
   end
 
   def test_after_the_allowed_time_threads_wait
     allowed = freshness(expires_in: 10, stale_while_revalidate: 5)
-    at(0) { @layer.fetch("k", allowed) { "1" } }
+    at(0) { @layer.fetch("k", freshness: allowed) { "1" } }
     waiting = nil
     computing(allowed, 15_001) do
-      waiting = Thread.new { @layer.fetch("k", allowed) { flunk } }
+      waiting = Thread.new { @layer.fetch("k", freshness: allowed) { flunk } }
       Thread.pass until waiting.stop?
     end
     assert_equal "2", waiting.value
@@ -66,27 +67,37 @@ class CacheFreshnessTest < Minitest::Test
 
   def test_what_expired_is_served_if_the_computation_raises
     allowed = freshness(expires_in: 10, stale_if_error: 60)
-    at(0) { @layer.fetch("k", allowed) { "1" } }
-    at(69_999) { assert_equal "1", @layer.fetch("k", allowed) { raise IOError } }
-    at(70_001) { assert_raises(IOError) { @layer.fetch("k", allowed) { raise IOError } } }
+    at(0) { @layer.fetch("k", freshness: allowed) { "1" } }
+    at(69_999) { assert_equal "1", @layer.fetch("k", freshness: allowed) { raise IOError } }
+    at(70_001) { assert_raises(IOError) { @layer.fetch("k", freshness: allowed) { raise IOError } } }
   end
 
   def test_the_version_before_is_served_while_one_thread_computes_the_next
     allowed = freshness(stale_while_revalidate: 5)
     one, two = %w[one two].map { |name| Castellan::Cache::Key.for([name]) }
-    at(0) { @layer.fetch(one, allowed, latest: "latest") { "1" } }
+    at(0) { @layer.fetch(one, freshness: allowed, latest: "latest") { "1" } }
     computing(allowed, 90_000, two) do
-      at(90_000) { assert_equal [one, "1"], @layer.find(two, allowed, latest: "latest") { flunk }.then { |entry| [entry.key, entry.bytes] } }
+      at(90_000) {
+        assert_equal [one, "1"], @layer.find(two, freshness: allowed, latest: "latest") {
+          flunk
+        }.then { |entry| [entry.key, entry.bytes] }
+      }
     end
-    at(90_001) { assert_equal "2", @layer.fetch(two, allowed, latest: "latest") { flunk } }
+    at(90_001) { assert_equal "2", @layer.fetch(two, freshness: allowed, latest: "latest") { flunk } }
   end
 
   def test_the_version_before_is_served_if_the_next_one_cannot_be_computed_and_no_longer_than_allowed
     allowed = freshness(stale_if_error: 60)
     one, two = %w[one two].map { |name| Castellan::Cache::Key.for([name]) }
-    at(0) { @layer.fetch(one, allowed, latest: "latest") { "1" } }
-    [500_000, 560_000].each { |time| at(time) { assert_equal "1", @layer.fetch(two, allowed, latest: "latest") { raise IOError } } }
-    at(560_001) { assert_raises(IOError) { @layer.fetch(two, allowed, latest: "latest") { raise IOError } } }
+    at(0) { @layer.fetch(one, freshness: allowed, latest: "latest") { "1" } }
+    [500_000, 560_000].each { |time|
+      at(time) {
+        assert_equal "1", @layer.fetch(two, freshness: allowed, latest: "latest") {
+          raise IOError
+        }
+      }
+    }
+    at(560_001) { assert_raises(IOError) { @layer.fetch(two, freshness: allowed, latest: "latest") { raise IOError } } }
   end
 
   def test_nothing_stale_is_served_where_nothing_is_declared
@@ -100,16 +111,16 @@ class CacheFreshnessTest < Minitest::Test
     allowed = freshness(stale_if_error: 60)
     [1.to_s, "castellan:1:none", "\xFF"].each do |pointer|
       @store.write_multi({ "latest" => pointer })
-      assert_raises(IOError) { @layer.fetch("k", allowed, latest: "latest") { raise IOError } }
+      assert_raises(IOError) { @layer.fetch("k", freshness: allowed, latest: "latest") { raise IOError } }
     end
   end
 
   def test_each_read_and_write_notifies_with_bytes_and_age
     seen = []
     subscriber = ActiveSupport::Notifications.subscribe("cache.castellan") { |event| seen << event.payload }
-    at(0) { @layer.fetch("k", freshness(expires_in: 10, stale_if_error: 5)) { "12345" } }
-    at(2_000) { @layer.fetch("k", freshness(expires_in: 10, stale_if_error: 5)) { flunk } }
-    at(11_000) { @layer.fetch("k", freshness(expires_in: 10, stale_if_error: 5)) { raise IOError } }
+    at(0) { @layer.fetch("k", freshness: freshness(expires_in: 10, stale_if_error: 5)) { "12345" } }
+    at(2_000) { @layer.fetch("k", freshness: freshness(expires_in: 10, stale_if_error: 5)) { flunk } }
+    at(11_000) { @layer.fetch("k", freshness: freshness(expires_in: 10, stale_if_error: 5)) { raise IOError } }
     assert_equal %i[miss fill hit miss error], seen.map { |payload| payload[:outcome] }
     assert_equal [[nil, nil], [5, 0.0], [5, 2.0], [nil, nil], [5, 11.0]], seen.map { |payload| payload.values_at(:bytes, :age) }
     assert_equal [:document], seen.map { |payload| payload[:layer] }.uniq
@@ -151,7 +162,7 @@ class CacheFreshnessTest < Minitest::Test
   def computing(allowed, milliseconds, key = "k")
     gate = Queue.new
     at(milliseconds) do
-      thread = Thread.new { @layer.fetch(key, allowed, latest: ("latest" unless key == "k")) { gate.pop } }
+      thread = Thread.new { @layer.fetch(key, freshness: allowed, latest: ("latest" unless key == "k")) { gate.pop } }
       Thread.pass until thread.stop?
       yield
       gate << "2"

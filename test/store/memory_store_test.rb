@@ -38,7 +38,11 @@ class MemoryStoreTest < Minitest::Test
     counted = store.bytesize.fdiv(500 * 4_000)
     assert_operator counted, :<=, 1.15
     entries = store.instance_variable_get(:@probation)
-    measured = ObjectSpace.memsize_of(entries) + entries.sum { |key, entry| [key, entry, entry.bytes].sum { |one| ObjectSpace.memsize_of(one) } }
+    measured = ObjectSpace.memsize_of(entries) + entries.sum { |key, entry|
+      [key, entry, entry.bytes].sum { |one|
+        ObjectSpace.memsize_of(one)
+      }
+    }
     assert_operator measured, :<=, store.bytesize, "more than is counted"
   end
 

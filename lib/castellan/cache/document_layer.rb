@@ -7,7 +7,7 @@ module Castellan
     # Keeps bytes by key, and computes each once when several requests ask for it at the same time.
     #
     #   documents = DocumentLayer.new(store: store)
-    #   documents.fetch(key, Freshness.new(expires_in: 43_200)) { render } # => bytes
+    #   documents.fetch(key, freshness: Freshness.new(expires_in: 43_200)) { render } # => bytes
     #
     # Within a process, other threads wait for the one that computes. Between processes, a store that supports leases lets one
     # process compute while the others poll for its bytes; when the lease ends, they compute as well. Bytes that expire are
@@ -42,15 +42,15 @@ module Castellan
       #   computes these, if `freshness` allows it
       # @yieldreturn [String, nil] the bytes; nil is not kept
       # @return [String, nil] the bytes
-      def fetch(key, freshness = FOREVER, latest: nil, &compute)
+      def fetch(key, freshness: FOREVER, latest: nil, &compute)
         return yield if Castellan.off?
 
-        find(key, freshness, latest: latest, &compute)&.bytes
+        find(key, freshness: freshness, latest: latest, &compute)&.bytes
       end
 
       # @param (see #fetch)
       # @return [Entry, nil] with the key that its bytes have; another than `key` where they are of the version before
-      def find(key, freshness = FOREVER, latest: nil, &compute)
+      def find(key, freshness: FOREVER, latest: nil, &compute)
         started_ns = Clock.monotonic_ns if Events.wanted?
         entry = entry(key)
         return hit(entry, started_ns) if entry && freshness.expires_in.nil?

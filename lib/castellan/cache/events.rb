@@ -33,7 +33,8 @@ module Castellan
         return unless subscribed?
 
         taken = (ended_ns - started_ns) / 1_000_000.0
-        ::ActiveSupport::Notifications.instrument(NAME, { layer: layer, outcome: outcome, bytes: bytes, age: age, milliseconds: taken }.compact)
+        ::ActiveSupport::Notifications.instrument(NAME,
+                                                  { layer: layer, outcome: outcome, bytes: bytes, age: age, milliseconds: taken }.compact)
       end
 
       def subscribed?

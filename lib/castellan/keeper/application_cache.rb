@@ -43,7 +43,7 @@ module Castellan
         name, digest = keys(key, depends_on, vary, timed: expires_in)
         return checked(key, yield) unless digest
 
-        kept = @layer.fetch(digest, freshness, latest: (name if freshness.stale?)) { sealed(key, yield) }
+        kept = @layer.fetch(digest, freshness: freshness, latest: (name if freshness.stale?)) { sealed(key, yield) }
         kept && opened(kept)
       end
 

@@ -34,8 +34,8 @@ module Castellan
       def initialize(client = nil, url: nil, size: 5, timeout: 0.25, namespace: "")
         raise ConfigurationError, "RedisStore needs url: \"redis://…\" or a client of redis-client" unless client || url
         unless client.nil? || (client.respond_to?(:call) && client.respond_to?(:pipelined))
-          raise ConfigurationError, "RedisStore needs a client with call and pipelined, such as RedisClient.config(url: …).new_pool(size: 5), " \
-                                    "got #{client.class}"
+          raise ConfigurationError, "RedisStore needs a client with call and pipelined, such as " \
+                                    "RedisClient.config(url: …).new_pool(size: 5), got #{client.class}"
         end
 
         @cluster = client.class.name.to_s.include?("Cluster")
