@@ -70,7 +70,7 @@ module Castellan
   #
   # @return [Keeper::ApplicationCache] one that computes everything until {Castellan.keep} is called
   def self.cache
-    keeper&.application || Keeper::ApplicationCache.new(store: Store::NullStore.new)
+    keeper&.application_cache || Keeper::ApplicationCache.new(store: Store::NullStore.new)
   end
 
   # Compares the block's documents, rendered from rows, with the same from models; see {Verify}.

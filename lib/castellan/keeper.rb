@@ -27,11 +27,11 @@ module Castellan
       @of_one_database = versions.respond_to?(:of?)
       @revision = Revision.new(revision)
       @layer = Cache::DocumentLayer.new(store: store, log: log)
-      @application = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
+      @application_cache = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
 
     # @return [ApplicationCache] keeps what the application's own serializers write; see {Castellan.cache}
-    attr_reader :application
+    attr_reader :application_cache
 
     # Digests the source of a resource at boot, while the files still match the loaded code. At the first
     # document, a newer deployment may have replaced them.

@@ -130,7 +130,7 @@ module ApplicationCacheContract
   end
 
   def cache(**options)
-    Castellan::Keeper.new(store: @store, versions: @versions, **options).application
+    Castellan::Keeper.new(store: @store, versions: @versions, **options).application_cache
   end
 end
 

@@ -86,15 +86,15 @@ module Castellan
       end
 
       def of_model(model)
-        refuse(model) unless model.respond_to?(:table_name) && model.table_name
+        table = model.table_name if model.respond_to?(:connection_pool) || model.respond_to?(:dataset)
+        refuse(model) unless table
         if @versions.respond_to?(:of?) && !@versions.of?(model)
           raise ConfigurationError, "depends_on: #{model.name} is in another database than the one whose versions are read " \
                                     "(Castellan.keep versions:)"
         end
 
-        table = model.table_name
-        table = table.respond_to?(:table) ? "#{table.table}.#{table.column}" : table.to_s # Sequel's Sequel[:schema][:table]
-        of_table(table)
+        plain = table.is_a?(String) || table.is_a?(Symbol)
+        of_table(plain ? table.to_s : "#{table.table}.#{table.column}") # Sequel[:schema][:table]
       end
 
       def refuse(given)
