@@ -13,9 +13,9 @@ module Castellan
       # @param seconds [Numeric] after which a request has failed
       # @raise [ConfigurationError]
       def initialize(url, seconds:)
-        @uri = URI.parse(url)
+        @uri = url.to_s.match?(%r{\Ahttps?://}) && URI.parse(url)
         @seconds = seconds
-        raise ConfigurationError, "a proxy's URL is such as \"http://127.0.0.1:6081\", got #{url.inspect}" unless @uri.is_a?(URI::HTTP)
+        raise ConfigurationError, "a proxy's URL is such as \"http://127.0.0.1:6081\", got #{url.inspect}" unless @uri
       end
 
       # @param requests [Array<Net::HTTPRequest>]

@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "json"
+
+# What Fastly's and Cloudflare's APIs are asked, by a server that answers in their place.
+class PurgeApisTest < Minitest::Test
+  def setup
+    @requests = Queue.new
+    @status = 200
+  end
+
+  def test_fastly_purges_256_keys_at_a_time
+    serve do |url|
+      fastly = Castellan::Purge::Fastly.new(service: "abc", token: "secret", soft: true, url: url)
+      fastly.purge(Array.new(300) { |number| "tags/#{number}" })
+    end
+    one, two = drained
+    assert_equal ["POST", "/service/abc/purge", "secret", "1"], one.values_at("REQUEST_METHOD", "PATH_INFO", "HTTP_FASTLY_KEY",
+                                                                              "HTTP_FASTLY_SOFT_PURGE")
+    assert_equal [256, 44], [one, two].map { |env| JSON.parse(env["body"])["surrogate_keys"].size }
+  end
+
+  def test_cloudflare_purges_30_tags_at_a_time
+    serve { |url| Castellan::Purge::Cloudflare.new(zone: "z1", token: "secret", url: url).purge(Array.new(31) { |number| "tags/#{number}" }) }
+    one, two = drained
+    assert_equal ["POST", "/client/v4/zones/z1/purge_cache", "Bearer secret"],
+                 one.values_at("REQUEST_METHOD", "PATH_INFO", "HTTP_AUTHORIZATION")
+    assert_equal [30, 1], [one, two].map { |env| JSON.parse(env["body"])["tags"].size }
+  end
+
+  def test_another_status_is_an_error_that_names_it
+    @status = 403
+    serve do |url|
+      error = assert_raises(Castellan::Purge::Error) { Castellan::Purge::Fastly.new(service: "abc", token: "no", url: url).purge(%w[a]) }
+      assert_includes error.message, "403"
+      refute_includes error.message, "token"
+    end
+  end
+
+  def test_a_server_that_is_away_is_an_error
+    error = assert_raises(Castellan::Purge::Error) { Castellan::Purge::Varnish.new("http://127.0.0.1:1").purge(%w[a]) }
+    assert_includes error.message, "127.0.0.1:1 does not answer"
+  end
+
+  def test_a_url_that_is_none_is_refused
+    assert_raises(Castellan::ConfigurationError) { Castellan::Purge::Varnish.new("127.0.0.1:6081") }
+    assert_raises(Castellan::ConfigurationError) { Castellan::Purge.new(nil, [:varnish]) }
+  end
+
+  private
+
+  def serve(&block)
+    app = lambda do |env|
+      @requests << env.slice("REQUEST_METHOD", "PATH_INFO", "HTTP_FASTLY_KEY", "HTTP_FASTLY_SOFT_PURGE", "HTTP_AUTHORIZATION")
+                      .merge("body" => env["rack.input"].read)
+      [@status, { "content-type" => "application/json" }, ["{}"]]
+    end
+    Castellan::TestServers.puma(app, &block)
+  end
+
+  def drained = Array.new(@requests.size) { @requests.pop }
+end
