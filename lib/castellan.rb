@@ -24,6 +24,7 @@ module Castellan
   autoload :Finding, "castellan/finding"
   autoload :Fingerprint, "castellan/fingerprint"
   autoload :HTTP, "castellan/http"
+  autoload :HTTPCache, "castellan/http_cache"
   autoload :Inflector, "castellan/inflector"
   autoload :Instrument, "castellan/instrument"
   autoload :Keeper, "castellan/keeper"

@@ -76,7 +76,8 @@ class ArchitectureTest < Minitest::Test
 
   # Not loaded by the first require of any room. The hooks are one file, loaded where Rails is in the bundle.
   HEAVY = %r{/(?:active_(?:record|model|support(?!/lazy_load_hooks))|sequel|rails|railties|openssl|sinatra|pg|sqlite3|puma)(?:\.rb|\.so|/)}
-  LIGHT = %i[core store instrument detect profile resource plan rows serialize document versions cache keeper http load_test].freeze
+  LIGHT = %i[core store instrument detect profile resource plan rows serialize document versions cache keeper http http_cache
+             load_test].freeze
   RACK = %r{/rack(?:\.rb|/)}
 
   # Files that hold more than the constant of their name, or none.

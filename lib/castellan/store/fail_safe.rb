@@ -37,6 +37,10 @@ module Castellan
         guard([]) { @store.write_multi(entries, ttl: ttl, if_absent: if_absent) }
       end
 
+      def delete_multi(keys)
+        guard(nil) { @store.delete_multi(keys) }
+      end
+
       # @return [Boolean, nil] nil if the store fails, so that the caller does not wait for a lease that is
       #   not held
       def acquire(key, token, ttl:)

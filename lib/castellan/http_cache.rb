@@ -1,0 +1,237 @@
+# frozen_string_literal: true
+
+require_relative "errors"
+require_relative "config"
+require_relative "clock"
+require_relative "bounded_cache"
+require_relative "store"
+require_relative "cache"
+require_relative "http"
+
+module Castellan
+  # A shared HTTP cache (RFC 9111) for any Rack 3 application.
+  #
+  #   use Castellan::HTTPCache                                    # config.ru, outside of sessions and cookies
+  #   use Castellan::HTTPCache, store: Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]), only: ["/api"]
+  #   Castellan::HTTPCache.purge("https://example.com/posts/1")   # after a change
+  #   Castellan::HTTPCache.purge_tags("post-1")                   # responses with `Surrogate-Key: post-1`
+  #
+  # Stores what the application's Cache-Control, CDN-Cache-Control or Expires allow, validates what is stale,
+  # and deletes what a successful POST, PUT, PATCH or DELETE changes. Personal responses are never stored:
+  # `private`, `no-store`, requests with Authorization unless the response permits them, and responses with
+  # Set-Cookie. docs/http.md describes every option and every section of the RFCs.
+  class HTTPCache
+    SAFE = %w[GET HEAD OPTIONS TRACE PROPFIND REPORT SEARCH QUERY].freeze
+    UNSHARED_SECONDS = 10
+    private_constant :SAFE, :UNSHARED_SECONDS
+  end
+end
+
+require_relative "http_cache/structured_field"
+require_relative "http_cache/http_date"
+require_relative "http_cache/header_fields"
+require_relative "http_cache/cache_control"
+require_relative "http_cache/vary"
+require_relative "http_cache/options"
+require_relative "http_cache/client_request"
+require_relative "http_cache/stored_response"
+require_relative "http_cache/storage_policy"
+require_relative "http_cache/storage"
+require_relative "http_cache/tags"
+require_relative "http_cache/conditions"
+require_relative "http_cache/ranges"
+require_relative "http_cache/reuse"
+require_relative "http_cache/reply"
+require_relative "http_cache/teed_body"
+require_relative "http_cache/origin"
+require_relative "http_cache/invalidation"
+require_relative "http_cache/refreshes"
+
+module Castellan
+  class HTTPCache
+    @caches = ObjectSpace::WeakMap.new
+
+    class << self
+      # Deletes the stored responses of a URL, of all variants.
+      # @param url [String] absolute, as clients send it
+      # @param store [Object, nil] the {Store} of the cache, in a process that has no HTTPCache itself
+      # @raise [ConfigurationError] if the process has no HTTPCache and no store is passed, or the URL is not absolute
+      def purge(url, store: nil)
+        key = ClientRequest.key(url)
+        storages(store).each { |storage| storage.invalidate([key]) }
+        nil
+      end
+
+      # Deletes the stored responses with any of these surrogate keys (Surrogate-Key, xkey, Cache-Tag).
+      # @param tags [Array<String>]
+      # @param store [Object, nil] see {purge}
+      def purge_tags(*tags, store: nil)
+        keys = tags.flatten.map { |tag| Storage.tag_key(tag.to_s) }
+        storages(store).each { |storage| storage.invalidate_tags(keys) }
+        nil
+      end
+
+      # @return [void]
+      # @private
+      def register(cache, storage)
+        @caches[cache] = storage
+      end
+
+      private
+
+      def storages(store)
+        return [Storage.new(store)] if store
+        raise ConfigurationError, "this process has no Castellan::HTTPCache; pass its store: HTTPCache.purge(url, store: store)" \
+          if @caches.size.zero?
+
+        @caches.values
+      end
+    end
+
+    # @param app [#call] Rack application
+    # @param store [Object] see {Store}; default a {Store::MemoryStore}, which only this process sees
+    # @param only [Array<String>, String, nil] path prefixes to cache; all others are passed untouched
+    # @param except [Array<String>, String, nil] path prefixes that are passed untouched
+    # @param max_body [Integer] bytes; longer responses are passed and not stored
+    # @param keep [Numeric] seconds to keep a stale response that the application can validate
+    # @param heuristic [Numeric, false] the part of the time since Last-Modified for which a response without
+    #   explicit freshness is fresh (RFC 9111 §4.2.2); false for none
+    # @param longest_heuristic [Numeric] seconds
+    # @param set_cookie [Symbol] :refuse never stores a response with Set-Cookie; :explicit stores one that says
+    #   `public` or `s-maxage`, with its cookie
+    # @param client_directives [Boolean] whether clients' Cache-Control and Pragma count; no-store always does
+    # @param targeted [Array<String>] targeted fields, first the most important (RFC 9213)
+    # @param cache_status [Boolean, Symbol] whether responses have Cache-Status (RFC 9211); :debug adds the key
+    # @param wait [Numeric] seconds that simultaneous requests wait for the first of them
+    # @param log [#call, nil] called with one line per outage of the store; default standard error
+    # @param clock [#now] for tests
+    # @yieldparam env [Hash] Rack environment
+    # @yieldreturn [Boolean] whether to cache; in addition to `only:` and `except:`
+    # @raise [ConfigurationError] if an option is invalid
+    def initialize(app, store: nil, log: nil, **options, &condition)
+      @app = app
+      @options = Options.new(**options)
+      @condition = condition
+      @storage = Storage.new(store || Store::MemoryStore.new, log: log, clock: @options.clock)
+      @reply = Reply.new(@options)
+      @origin = Origin.new(app, @storage, @options, @reply)
+      @flights = Cache::SingleFlight.new(timeout: @options.wait)
+      @unshared = BoundedCache.new(limit: 10_000)
+      @refreshes = Refreshes.new
+      HTTPCache.register(self, @storage)
+    rescue ArgumentError => error
+      raise ConfigurationError, "Castellan::HTTPCache: #{error.message}"
+    end
+
+    # @return [Refreshes] the validations that run in the background
+    attr_reader :refreshes
+
+    # @param env [Hash] Rack environment
+    # @return [Array] Rack response
+    def call(env)
+      return @app.call(env) unless handles?(env)
+
+      request = ClientRequest.new(env, directives: @options.client_directives)
+      case request.http_method
+      when "GET", "HEAD" then request.unusual? ? @origin.pass(request, "bypass") : read(request)
+      else other(request)
+      end
+    end
+
+    # Deletes the stored responses of a URL; see {HTTPCache.purge}.
+    def purge(url)
+      @storage.invalidate([ClientRequest.key(url)])
+    end
+
+    # See {HTTPCache.purge_tags}.
+    def purge_tags(*tags)
+      @storage.invalidate_tags(tags.flatten.map { |tag| Storage.tag_key(tag.to_s) })
+    end
+
+    private
+
+    def handles?(env)
+      @options.handles?(env["PATH_INFO"]) && !Castellan.off? && (@condition.nil? || @condition.call(env))
+    end
+
+    def read(request, collapsed: false)
+      found = @storage.find(request)
+      stored = found.stored
+      time = now
+      decision = stored ? Reuse.decide(request, stored, time) : nil
+      case decision
+      when :hit then return @reply.stored(request, stored, time)
+      when :refresh
+        refresh(request)
+        return @reply.stored(request, stored, time)
+      end
+      return @reply.gateway_timeout(request, "only-if-cached") if request.control.key?("only-if-cached")
+
+      forward(request, found, decision, collapsed)
+    end
+
+    def forward(request, found, decision, collapsed)
+      reason = decision ? decision.name : found.reason
+      return @origin.fetch(request, without_credentials(found), reason).response if decision == :bypass
+      return @origin.fetch(request, found, reason).response if collapsed || decision == :request || alone?(request)
+
+      collapse(request, found, reason)
+    end
+
+    # A response that must not be used for a request with credentials must not validate one either.
+    def without_credentials(found)
+      Storage::Found.new(nil, nil, found.seen)
+    end
+
+    def alone?(request)
+      request.head? || request.env.key?("HTTP_RANGE") || request.no_store? || (@unshared[request.key]&.first || 0) > Clock.monotonic_ns
+    end
+
+    # Of simultaneous requests one is forwarded; the others use its response if it is stored and matches them.
+    def collapse(request, found, reason)
+      response = nil
+      shared = @flights.run("#{request.key}\0#{request.context}") do
+        fetched = @origin.fetch(request, found, reason)
+        response = fetched.response
+        unshare(request, response.first) unless fetched.shared&.names
+        fetched.shared if fetched.shared&.names
+      end
+      return response if response
+
+      use(request, shared, reason) || read(request, collapsed: true)
+    end
+
+    def use(request, shared, reason)
+      time = now
+      return unless Vary.signature(shared.names, request.env) == shared.signature && Reuse.decide(request, shared.stored, time) == :hit
+
+      @reply.stored(request, shared.stored, time, outcome: "fwd=#{reason}; collapsed")
+    end
+
+    # Requests for a URI whose last response could not be stored do not wait for each other for some seconds. Failures
+    # and the answers to a client's own conditions say nothing about the next response.
+    def unshare(request, status)
+      return if status >= 500 || status == 304
+
+      @unshared.fetch(request.key) { [0] }[0] = Clock.monotonic_ns + (UNSHARED_SECONDS * 1_000_000_000)
+    end
+
+    def refresh(request)
+      @refreshes.start("#{request.key}\0#{request.context}", request.env) do |env|
+        copy = ClientRequest.new(env)
+        @origin.fetch(copy, @storage.find(copy), "stale").response
+      end
+    end
+
+    def other(request)
+      status, headers, body = @app.call(request.env)
+      fields = HeaderFields.normalize(headers)
+      Invalidation.call(@storage, request, status.to_i, fields) unless SAFE.include?(request.http_method)
+      @reply.forwarded(request, status, fields, body, "fwd=method")
+    end
+
+    def now
+      @options.clock.now.to_f
+    end
+  end
+end

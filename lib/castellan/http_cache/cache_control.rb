@@ -1,0 +1,119 @@
+# frozen_string_literal: true
+
+require "strscan"
+
+module Castellan
+  class HTTPCache
+    # The directives of a Cache-Control field (RFC 9111 §5.2) or of a targeted field (RFC 9213). Frozen.
+    #
+    #   control = CacheControl.parse('max-age="60", no-cache="set-cookie"')
+    #   control.seconds("max-age")    # => 60
+    #   control.fields("no-cache")    # => ["set-cookie"]
+    #   control.key?("no-store")      # => false
+    #
+    # Names are case-insensitive. The first of two equal directives counts; of `private` and `no-cache` the one
+    # without field names does. An invalid number of seconds is 0, so that the response is stale (§4.2.1).
+    class CacheControl
+      LARGEST = 2**31 # seconds; larger numbers mean this one (RFC 9111 §1.2.2)
+      LISTS = %w[private no-cache].freeze
+      NUMBERS = %w[max-age s-maxage stale-while-revalidate stale-if-error].freeze
+      private_constant :LARGEST, :LISTS, :NUMBERS
+
+      # @param value [String, Array<String>, nil]
+      # @return [CacheControl]
+      def self.parse(value)
+        value = value.join(",") if value.is_a?(Array)
+        return NONE if value.nil? || value.empty?
+
+        directives = {}
+        scan(value.b) { |name, argument| add(directives, name.downcase, argument) }
+        new(directives)
+      end
+
+      # @param value [String, Array<String>] a targeted field, such as CDN-Cache-Control
+      # @return [CacheControl, nil] nil if it is empty or invalid, and therefore ignored (RFC 9213 §2.1)
+      def self.targeted(value)
+        value = value.join(", ") if value.is_a?(Array)
+        members = StructuredField.dictionary(value)
+        return if members.nil? || members.empty?
+
+        new(members.reject { |_, member| member == false }.to_h { |name, member| [name, argument(name, member)] })
+      end
+
+      # A value of another type than the directive's is not coerced (RFC 9213 §2.1): it is invalid.
+      def self.argument(name, member)
+        case member
+        when Integer then member.to_s
+        when String, Symbol then NUMBERS.include?(name) ? "" : member.to_s
+        when true then true
+        else ""
+        end
+      end
+
+      def self.scan(value)
+        scanner = StringScanner.new(value)
+        until scanner.eos?
+          scanner.skip(/[\s,]+/)
+          name = scanner.scan(/[^=,"\s]+/)
+          argument = argument_of(scanner) if name && scanner.skip(/=/)
+          rest = scanner.scan(/[^,]*/)
+          argument = junk(name, rest) if name && rest.match?(/\S/)
+          yield name, argument || true if name
+          argument = nil
+        end
+      end
+
+      # What follows an argument makes a number invalid and a list of names unusable.
+      def self.junk(name, rest)
+        LISTS.include?(name.downcase) || rest
+      end
+
+      def self.argument_of(scanner)
+        quoted = scanner.scan(/"(?:[^"\\]|\\.)*+"/n)
+        quoted ? quoted[1..-2].gsub(/\\(.)/n, "\\1") : scanner.scan(/[^,]*/).rstrip
+      end
+
+      def self.add(directives, name, argument)
+        known = directives[name]
+        if known.nil? then directives[name] = argument
+        elsif LISTS.include?(name) then directives[name] = known == true || argument == true ? true : "#{known},#{argument}"
+        end
+      end
+      private_class_method :argument, :scan, :junk, :argument_of, :add
+
+      # @param directives [Hash{String => String, true}]
+      def initialize(directives)
+        @directives = directives.freeze
+        freeze
+      end
+
+      NONE = new({})
+
+      def key?(name)
+        @directives.key?(name)
+      end
+
+      # @return [Integer, nil] nil if the directive is absent, 0 if its argument is invalid
+      def seconds(name)
+        argument = @directives[name] or return
+        return 0 unless argument.is_a?(String) && argument.match?(/\A\d+\z/)
+
+        argument.size > 10 ? LARGEST : [argument.to_i, LARGEST].min
+      end
+
+      # @return [Integer, Float, nil] as {#seconds}; infinity if it has no argument (`max-stale`)
+      def seconds_or_all(name)
+        @directives[name] == true ? Float::INFINITY : seconds(name)
+      end
+
+      # @return [Array<String>, true, nil] the field names of `private` or `no-cache`; true if it names none
+      def fields(name)
+        argument = @directives[name] or return
+        return true if argument == true
+
+        names = argument.downcase.split(/[\s,]+/).reject(&:empty?)
+        names.empty? || names
+      end
+    end
+  end
+end

@@ -1,0 +1,139 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # What a cache reads from a request: its key, and what the client asks of the cache (RFC 9111 §2, §5.2.1).
+    #
+    # The key is the URI that the client sees: scheme, authority, path and query, exactly. Fields that change
+    # what an application takes for its URI (X-Forwarded-Host, X-Original-URL, …) are the {#context}. Responses
+    # of different contexts are stored apart, so that nobody can change another client's response with such a
+    # field, and one purge of the URI deletes all of them.
+    class ClientRequest
+      PREFIX = "castellan:http:1:"
+      # Unkeyed inputs of web cache poisoning (Kettle 2018) and of cache-poisoned denial of service (Nguyen 2019).
+      FORWARDING = %w[HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO HTTP_X_FORWARDED_PORT HTTP_FORWARDED HTTP_X_FORWARDED_SCHEME
+                      HTTP_X_FORWARDED_SSL HTTP_X_FORWARDED_SERVER HTTP_X_FORWARDED_PREFIX HTTP_X_HOST HTTP_X_ORIGINAL_HOST
+                      HTTP_X_ORIGINAL_URL HTTP_X_REWRITE_URL HTTP_X_HTTP_METHOD_OVERRIDE HTTP_X_HTTP_METHOD HTTP_X_METHOD_OVERRIDE
+                      HTTP_X_URL_SCHEME HTTP_FRONT_END_HTTPS].freeze
+      AUTHORITY = /\A[a-z0-9.:\[\]_-]+\z/
+      PORTS = { "http" => "80", "https" => "443" }.freeze
+      PEERS = /(?:\A|;)\s*(?:for|by)=(?:"[^"]*"|[^;,]*)/i
+      NO_CACHE = CacheControl.parse("no-cache")
+      NO_CONTEXT = ""
+      private_constant :FORWARDING, :AUTHORITY, :PORTS, :PEERS, :NO_CACHE, :NO_CONTEXT
+
+      # @return [Hash] Rack environment
+      attr_reader :env
+      # @return [String] "GET"
+      attr_reader :http_method
+      # @return [String] key of the URI in the store
+      attr_reader :key
+      # @return [String] empty for a request without forwarding fields
+      attr_reader :context
+
+      # @param url [String] "https://example.com/posts?page=2"
+      # @return [String] the key of its URI
+      def self.key(url)
+        scheme, authority, rest = url.match(%r{\A(https?)://([^/?#]+)([^#]*)}i)&.captures
+        unless scheme
+          raise ConfigurationError,
+                "an absolute URL such as \"https://example.com/posts\" is needed, got #{url.inspect[0, 200]}"
+        end
+
+        scheme = scheme.downcase
+        authority = authority.downcase.delete_suffix(":#{PORTS[scheme]}")
+        "#{PREFIX}#{scheme}://#{authority}#{"/" unless rest.start_with?("/")}#{rest.delete_suffix("?")}"
+      end
+
+      # @param env [Hash] Rack environment
+      # @param directives [Boolean] whether the client's Cache-Control is read
+      def initialize(env, directives: true)
+        @env = env
+        @http_method = env["REQUEST_METHOD"]
+        @reads_directives = directives
+        @scheme = env["rack.url_scheme"] || "http"
+        @authority = env["HTTP_HOST"] || "#{env["SERVER_NAME"]}:#{env["SERVER_PORT"]}"
+        @context = NO_CONTEXT
+        note_forwarding(env)
+        query = env["QUERY_STRING"]
+        @key = "#{PREFIX}#{origin}#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}#{"?#{query}" unless query.nil? || query.empty?}"
+      end
+
+      # @return [String] scheme and authority
+      def origin
+        "#{@scheme}://#{@authority}"
+      end
+
+      # @return [String] absolute
+      def url
+        @key.delete_prefix(PREFIX)
+      end
+
+      def head?
+        @http_method == "HEAD"
+      end
+
+      # @return [Boolean] whether the request's content may have been personal: it identifies its sender
+      def identified?
+        @env.key?("HTTP_COOKIE") || authorized?
+      end
+
+      def authorized?
+        @env.key?("HTTP_AUTHORIZATION")
+      end
+
+      # @return [Boolean] whether the request has content (a "fat GET") or asks for another protocol
+      def unusual?
+        length = @env["CONTENT_LENGTH"]
+        (length && length != "0" && !length.empty?) || @env.key?("HTTP_TRANSFER_ENCODING") ||
+          (@env.key?("HTTP_UPGRADE") && @env["HTTP_UPGRADE"] != "h2c")
+      end
+
+      # @return [CacheControl] of the client; Pragma counts where Cache-Control is absent
+      def control
+        @control ||= if !@reads_directives then CacheControl::NONE
+                     elsif (value = @env["HTTP_CACHE_CONTROL"]) then CacheControl.parse(value)
+                     elsif @env["HTTP_PRAGMA"]&.match?(/(?:\A|,)\s*no-cache\s*(?:,|\z)/i) then NO_CACHE
+                     else CacheControl::NONE
+                     end
+      end
+
+      # @return [Boolean] whether no part of the exchange may be stored, also if other directives are not read
+      def no_store?
+        value = @env["HTTP_CACHE_CONTROL"] and CacheControl.parse(value).key?("no-store")
+      end
+
+      private
+
+      # Requests without these fields, which are most, pay for the lookups alone.
+      def note_forwarding(env)
+        present = FORWARDING.select { |name| env.key?(name) }
+        uri = env["REQUEST_URI"]
+        absolute = uri && !uri.start_with?("/") && uri != "*"
+        present.push("REQUEST_URI") if absolute
+        plain = @authority.match?(AUTHORITY)
+        return if present.empty? && plain
+
+        host = @authority
+        @authority = @authority.downcase
+        rest = present.reject { |name| consumed?(name, env[name]) }
+        note_context(env, rest, host)
+      end
+
+      def note_context(env, names, host)
+        parts = names.map { |name| "#{name}=#{name == "HTTP_FORWARDED" ? env[name].gsub(PEERS, "") : env[name]}" }
+        parts << "host=#{host}" unless host == @authority
+        @context = parts.join("\0")
+      end
+
+      # What a reverse proxy of one's own sends becomes part of the URI instead of the context.
+      def consumed?(name, value)
+        case name
+        when "HTTP_X_FORWARDED_PROTO" then %w[http https].include?(value) && (@scheme = value)
+        when "HTTP_X_FORWARDED_HOST" then value.match?(AUTHORITY) && (@authority = value)
+        when "HTTP_X_FORWARDED_PORT" then value == PORTS[@scheme]
+        end
+      end
+    end
+  end
+end

@@ -1,0 +1,44 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # Evaluates a client's conditions against a stored response (RFC 9111 §4.3.2, RFC 9110 §13).
+    #
+    #   Conditions.not_modified?(env, stored)   # => true: 304
+    #   Conditions.range?(env, stored)          # => true: Range counts, because If-Range matches
+    #
+    # If-Match and If-Unmodified-Since are conditions for the origin server, not for a cache.
+    module Conditions
+      NAMES = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE].freeze
+
+      module_function
+
+      # @param env [Hash] Rack environment
+      # @param stored [StoredResponse] of status 200
+      def not_modified?(env, stored)
+        tags = env["HTTP_IF_NONE_MATCH"]
+        return none_match?(tags, stored.etag) if tags
+
+        since = HTTPDate.parse(env["HTTP_IF_MODIFIED_SINCE"]) or return false
+        (HTTPDate.parse(stored.last_modified) || stored.date) <= since
+      end
+
+      # @return [Boolean] whether the Range field counts (RFC 9110 §13.1.5): strong comparison
+      def range?(env, stored)
+        condition = env["HTTP_IF_RANGE"] or return true
+        condition = condition.strip
+        return condition == stored.etag if condition.start_with?('"')
+
+        date = HTTPDate.parse(condition) or return false
+        date == HTTPDate.parse(stored.last_modified) && stored.date - date >= 1
+      end
+
+      def none_match?(tags, etag)
+        return true if tags == etag
+
+        HTTP::Preconditions.evaluate(method: "GET", headers: { "if-none-match" => tags }, etag: etag) == :not_modified
+      end
+      private_class_method :none_match?
+    end
+  end
+end

@@ -1,0 +1,59 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # Functions of response header fields: Hashes of lower-case names and Strings or Arrays of Strings.
+    module HeaderFields
+      # Never stored: they belong to one connection (RFC 9110 §7.6.1) or to one proxy (RFC 9111 §3.1). Age is
+      # stored as a number.
+      UNSTORED = %w[connection keep-alive proxy-connection proxy-authenticate proxy-authentication-info proxy-authorization te
+                    transfer-encoding upgrade age].freeze
+      # Left alone by a 304, because the stored bytes depend on them (RFC 9111 §3.2).
+      KEPT = %w[content-length content-encoding content-range].freeze
+      # Not sent with a 304 (RFC 9110 §15.4.5).
+      OF_CONTENT = %w[content-length content-encoding content-range content-type content-language].freeze
+      private_constant :UNSTORED, :KEPT
+
+      module_function
+
+      # @param headers [#each] of a Rack response
+      # @return [Hash{String => String, Array<String>}] a new Hash with lower-case names
+      def normalize(headers)
+        fields = {}
+        headers.each do |name, value|
+          next if value.nil?
+
+          name = name.to_s.downcase
+          value = value.split("\n") if value.is_a?(String) && value.include?("\n")
+          fields[name] = fields.key?(name) ? [*fields[name], *value] : value
+        end
+        fields
+      end
+
+      # @return [String, nil] all lines of a list field
+      def combined(value)
+        value.is_a?(Array) ? value.join(", ") : value
+      end
+
+      # @return [String, nil] the first line of a field with one value
+      def first(value)
+        value.is_a?(Array) ? value.first : value
+      end
+
+      # @param without [Array<String>] further names
+      # @return [Hash] what a cache stores
+      def storable(fields, without = [])
+        named = combined(fields["connection"]).to_s.downcase.split(/[\s,]+/)
+        fields.reject { |name, _| UNSTORED.include?(name) || named.include?(name) || without.include?(name) || name.start_with?("rack.") }
+      end
+
+      # @param stored [Hash] fields of a stored response
+      # @param fields [Hash] of a 304
+      # @param without [Array<String>] further names
+      # @return [Hash] the updated fields (RFC 9111 §3.2)
+      def updated(stored, fields, without = [])
+        stored.merge(storable(fields, without + KEPT))
+      end
+    end
+  end
+end

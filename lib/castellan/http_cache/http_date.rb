@@ -1,0 +1,63 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # Reads and writes dates of HTTP (RFC 9110 §5.6.7), as seconds since 1970.
+    #
+    #   HTTPDate.parse("Sun, 06 Nov 1994 08:49:37 GMT")   # => 784111777
+    #   HTTPDate.parse("0")                               # => nil
+    #   HTTPDate.format(784_111_777)                      # => "Sun, 06 Nov 1994 08:49:37 GMT"
+    #
+    # Accepts the three formats and nothing else: another zone or a missing part makes a date invalid.
+    module HTTPDate
+      DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+      LONG_DAY = "(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
+      MONTHS = %w[Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec].each_with_index.to_h { |name, index| [name, index + 1] }.freeze
+      MONTH = "(?<month>#{MONTHS.keys.join("|")})".freeze
+      CLOCK = '(?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)'
+      IMF = /\A#{DAY}, (?<day>\d\d) #{MONTH} (?<year>\d{4}) #{CLOCK} GMT\z/
+      RFC850 = /\A#{LONG_DAY}, (?<day>\d\d)-#{MONTH}-(?<year>\d\d) #{CLOCK} GMT\z/
+      ASCTIME = /\A#{DAY} #{MONTH} (?<day>[ \d]\d) #{CLOCK} (?<year>\d{4})\z/
+      private_constant :DAY, :LONG_DAY, :MONTHS, :MONTH, :CLOCK, :IMF, :RFC850, :ASCTIME
+
+      module_function
+
+      # @param text [String, nil]
+      # @param now [Numeric] seconds, for years of two digits
+      # @return [Integer, nil] nil if the date is invalid
+      def parse(text, now: Clock.now.to_i)
+        return unless text && text.size <= 40 # the longest is 33
+        return unless (match = IMF.match(text) || RFC850.match(text) || ASCTIME.match(text))
+
+        year = match[:year].size == 2 ? century(match[:year].to_i, now) : match[:year].to_i
+        seconds(year, match)
+      end
+
+      # @param seconds [Numeric]
+      # @return [String]
+      def format(seconds)
+        Time.at(seconds.to_i).utc.strftime("%a, %d %b %Y %H:%M:%S GMT")
+      end
+
+      # More than 50 years in the future is the past (RFC 9110 §5.6.7).
+      def century(year, now)
+        this_year = Time.at(now).utc.year
+        full = (this_year / 100 * 100) + year
+        full -= 100 if full > this_year + 50
+        full
+      end
+
+      def seconds(year, match)
+        hour, minute, second = match[:hour].to_i, match[:minute].to_i, match[:second].to_i
+        return if hour > 23 || minute > 59 || second > 60
+
+        day = match[:day].to_i
+        time = Time.utc(year, MONTHS.fetch(match[:month]), day, hour, minute, [second, 59].min)
+        time.to_i if time.day == day # not the 31st of February
+      rescue ArgumentError
+        nil
+      end
+      private_class_method :century, :seconds
+    end
+  end
+end

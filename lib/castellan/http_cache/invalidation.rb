@@ -1,0 +1,43 @@
+# frozen_string_literal: true
+
+require "uri"
+
+module Castellan
+  class HTTPCache
+    # Invalidates what a successful unsafe request changes (RFC 9111 §4.4, RFC 9875 §2.2.1, §3).
+    module Invalidation
+      module_function
+
+      # @param storage [Storage]
+      # @param request [ClientRequest] of an unsafe or unknown method
+      # @param status [Integer]
+      # @param fields [Hash] normalized, of the response
+      def call(storage, request, status, fields)
+        groups = Tags.groups(fields["cache-group-invalidation"], request.origin)
+        if (200..399).cover?(status)
+          stored = storage.find(request).stored
+          groups += Tags.groups(stored.fields["cache-groups"], request.origin) if stored
+          storage.invalidate(keys(request, fields))
+        end
+        storage.invalidate_tags(groups.uniq) if groups.any?
+      end
+
+      # The target, and Location and Content-Location of the same origin: others would let one origin delete another's.
+      def keys(request, fields)
+        linked = %w[location content-location].filter_map { |name| key(request, HeaderFields.first(fields[name])) }
+        [request.key, *linked].uniq
+      end
+
+      def key(request, reference)
+        return if reference.nil? || reference.empty?
+
+        url = URI.join(request.url, reference).to_s
+        key = ClientRequest.key(url)
+        key if key.start_with?("#{ClientRequest.key("#{request.origin}/").delete_suffix("/")}/")
+      rescue URI::Error, ConfigurationError
+        nil
+      end
+      private_class_method :keys, :key
+    end
+  end
+end

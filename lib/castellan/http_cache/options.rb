@@ -1,0 +1,72 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # The options of a cache, checked at boot. Frozen; {HTTPCache#initialize} documents them.
+    class Options
+      SET_COOKIE = %i[refuse explicit].freeze
+      private_constant :SET_COOKIE
+
+      attr_reader :max_body, :keep, :heuristic, :longest_heuristic, :set_cookie, :client_directives, :targeted_fields, :cache_status,
+                  :wait, :clock
+
+      # @raise [ConfigurationError]
+      def initialize(max_body: 4 * 1024 * 1024, keep: 86_400, heuristic: 0.1, longest_heuristic: 86_400, set_cookie: :refuse,
+                     client_directives: true, targeted: %w[CDN-Cache-Control], cache_status: true, wait: 10, clock: Clock, only: nil,
+                     except: nil)
+        @max_body = whole(:max_body, max_body)
+        @keep = number(:keep, keep)
+        @heuristic = heuristic && number(:heuristic, heuristic)
+        @longest_heuristic = number(:longest_heuristic, longest_heuristic)
+        @set_cookie = SET_COOKIE.include?(set_cookie) ? set_cookie : refuse(:set_cookie, set_cookie, ":refuse or :explicit", ":refuse")
+        @client_directives = client_directives
+        @targeted_fields = targeted.map { |name| name.to_s.downcase.freeze }.freeze
+        @cache_status = cache_status
+        @wait = number(:wait, wait)
+        @clock = clock
+        @only = prefixes(:only, only)
+        @except = prefixes(:except, except)
+        freeze
+      end
+
+      # @param path [String]
+      # @return [Boolean] whether `only:` and `except:` let the cache handle it
+      def handles?(path)
+        return false if @only && !below?(@only, path)
+
+        !(@except && below?(@except, path))
+      end
+
+      private
+
+      # "/api" covers /api and /api/posts, not /apix; "/api/" covers what is below.
+      def below?(prefixes, path)
+        prefixes.any? do |prefix|
+          path.start_with?(prefix) && (prefix.end_with?("/") || path.size == prefix.size || path.getbyte(prefix.bytesize) == 47)
+        end
+      end
+
+      def prefixes(name, value)
+        return if value.nil?
+
+        paths = Array(value)
+        return paths.map { |path| path.dup.freeze }.freeze if paths.all? { |path| path.is_a?(String) && path.start_with?("/") }
+
+        refuse(name, value, "path prefixes that begin with a slash", "[\"/api\"]")
+      end
+
+      def whole(name, value)
+        value.is_a?(Integer) && value.positive? ? value : refuse(name, value, "an Integer of bytes above 0", "1_048_576")
+      end
+
+      def number(name, value)
+        value.is_a?(Numeric) && !value.negative? ? value : refuse(name, value, "a number that is not negative", "10")
+      end
+
+      def refuse(name, value, type, example)
+        raise ConfigurationError, "Castellan::HTTPCache #{name}: must be #{type}, got #{value.inspect[0, 100]}; write for example " \
+                                  "#{name}: #{example}"
+      end
+    end
+  end
+end

@@ -1,0 +1,255 @@
+# frozen_string_literal: true
+
+require "timeout"
+
+module Castellan
+  class HTTPCache
+    # Forwards requests to the application and stores what may be stored (RFC 9111 §3, §4.3).
+    class Origin
+      # response: for the client; shared: what other requests may use as well, or nil
+      Fetched = Struct.new(:response, :shared)
+      # A response that waiting requests may share, with the request fields that it depends on.
+      Shared = Struct.new(:stored, :names, :signature)
+      # What an application that is itself a client raises while its server is away.
+      DISCONNECTED = [SystemCallError, IOError, Timeout::Error].freeze
+      ERRORS = [500, 502, 503, 504].freeze
+      CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_RANGE HTTP_IF_RANGE].freeze
+      MOST_TAGS = 256
+      private_constant :DISCONNECTED, :ERRORS, :CONDITIONS, :MOST_TAGS
+
+      # @param app [#call]
+      # @param storage [Storage]
+      # @param options [Options]
+      # @param reply [Reply]
+      def initialize(app, storage, options, reply)
+        @app = app
+        @storage = storage
+        @options = options
+        @reply = reply
+      end
+
+      # @param request [ClientRequest] GET or HEAD
+      # @param found [Storage::Found]
+      # @param reason [String] why it is forwarded, for Cache-Status
+      # @return [Fetched]
+      def fetch(request, found, reason)
+        stored = found.stored
+        validated = !request.head? && stored&.validator? ? stored : nil
+        requested_at = now
+        status, headers, body = validated ? with_validators(request.env, stored) { @app.call(request.env) } : @app.call(request.env)
+        received = Received.new(request, found, reason, status.to_i, HeaderFields.normalize(headers), body, requested_at, now)
+        return instead_of_error(received) if ERRORS.include?(received.status) && stored && usable?(request, stored)
+        return not_modified(received) if validated && received.status == 304
+
+        take(received, validated)
+      rescue StandardError => error
+        raise unless stored
+
+        failed(request, found, reason, error)
+      end
+
+      # Forwards a request whose response is not stored.
+      # @return [Array] Rack response
+      def pass(request, reason)
+        status, headers, body = @app.call(request.env)
+        @reply.forwarded(request, status, HeaderFields.normalize(headers), body, "fwd=#{reason}")
+      end
+
+      private
+
+      Received = Struct.new(:request, :found, :reason, :status, :fields, :body, :requested_at, :received_at) do
+        def close
+          body.close if body.respond_to?(:close)
+        end
+      end
+      private_constant :Received
+
+      def now
+        @options.clock.now.to_f
+      end
+
+      # The stored validators replace the client's, which are evaluated afterwards. The environment is changed and
+      # restored rather than copied, because outer middlewares read what the application writes into it.
+      def with_validators(env, stored)
+        before = CONDITIONS.to_h { |name| [name, env.delete(name)] }
+        env["HTTP_IF_NONE_MATCH"] = stored.etag if stored.etag
+        env["HTTP_IF_MODIFIED_SINCE"] = stored.last_modified if stored.last_modified
+        yield
+      ensure
+        before.each { |name, value| value ? env[name] = value : env.delete(name) }
+      end
+
+      def usable?(request, stored)
+        Reuse.instead_of_error?(request, stored, now)
+      end
+
+      def instead_of_error(received)
+        received.close
+        Fetched.new(@reply.stored(received.request, received.found.stored, now, outcome: "fwd=#{received.reason}; " \
+                                                                                         "fwd-status=#{received.status}"))
+      end
+
+      def failed(request, found, reason, error)
+        if usable?(request, found.stored)
+          log(request, error)
+          return Fetched.new(@reply.stored(request, found.stored, now, outcome: "fwd=#{reason}; detail=error"))
+        end
+        raise error unless found.stored.strict? && DISCONNECTED.any? { |type| error.is_a?(type) }
+
+        log(request, error)
+        Fetched.new(@reply.gateway_timeout(request, "disconnected"))
+      end
+
+      def log(request, error)
+        request.env["rack.errors"]&.puts("castellan: the HTTP cache answered for the application, which failed: " \
+                                         "#{error.full_message(highlight: false)}")
+      end
+
+      # RFC 9111 §4.3.4. A 304 with another validator is about another response, so the request is sent again.
+      def not_modified(received)
+        stored = received.found.stored
+        received.close
+        unless same_validator?(received.fields, stored)
+          @storage.drop(received.found)
+          return fetch(received.request, Storage::Found.new(nil, nil, received.found.seen), received.reason)
+        end
+
+        updated = freshen(received, stored)
+        more = { "set-cookie" => received.fields["set-cookie"] } if received.fields.key?("set-cookie")
+        response = @reply.stored(received.request, updated.stored, received.received_at, age: received.fields.key?("age"), more: more,
+                                                                                         outcome: "fwd=#{received.reason}; fwd-status=304")
+        Fetched.new(response, updated.names && updated)
+      end
+
+      # @return [Shared] without names if it is not stored
+      def freshen(received, stored)
+        received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
+        fields = HeaderFields.updated(stored.fields, received.fields, %w[set-cookie])
+        fields["age"] = received.fields["age"] if received.fields.key?("age")
+        policy = policy(received, stored.status, fields)
+        tags = policy.storable? ? tags(received.request, fields, received.requested_at) : nil
+        fresh = policy.build(stored.content, tags: tags || [])
+        return Shared.new(fresh).tap { @storage.drop(received.found) } unless tags
+
+        share(received, policy, fresh, replaces: true)
+      end
+
+      def same_validator?(fields, stored)
+        tag = HeaderFields.first(fields["etag"])
+        return tag.delete_prefix("W/") == stored.etag.delete_prefix("W/") if tag && stored.etag
+
+        modified = HeaderFields.first(fields["last-modified"])
+        modified.nil? || stored.last_modified.nil? ? tag.nil? : modified == stored.last_modified
+      end
+
+      def take(received, validated)
+        received.fields["date"] = HTTPDate.format(received.received_at) unless valid_date?(received.fields)
+        policy = policy(received, received.status, received.fields)
+        return head(received) if received.request.head?
+        return unstored(received) unless policy.storable? && received.body.respond_to?(:each)
+
+        known = size(received)
+        return unstored(received) if known && known > @options.max_body
+
+        received.body.respond_to?(:to_ary) ? buffered(received, policy, validated) : streamed(received, policy)
+      end
+
+      def policy(received, status, fields)
+        StoragePolicy.new(received.request, status, fields, @options, requested_at: received.requested_at,
+                                                                      received_at: received.received_at)
+      end
+
+      def valid_date?(fields)
+        HTTPDate.parse(HeaderFields.first(fields["date"]))
+      end
+
+      # @return [Integer, nil] bytes, as far as they are known before the body is read
+      def size(received)
+        length = HeaderFields.first(received.fields["content-length"])
+        return length.to_i if length&.match?(/\A\d+\z/)
+
+        File.size?(received.body.to_path) if received.body.respond_to?(:to_path) && !received.body.respond_to?(:to_ary)
+      end
+
+      def unstored(received)
+        @storage.drop(received.found) unless received.status >= 500 || received.request.no_store?
+        Fetched.new(forwarded(received))
+      end
+
+      def forwarded(received, stored: false)
+        @reply.forwarded(received.request, received.status, received.fields, received.body, "fwd=#{received.reason}#{"; stored" if stored}")
+      end
+
+      def buffered(received, policy, validated)
+        content = read(received)
+        received.body = content.empty? ? [] : [content]
+        return Fetched.new(forwarded(received)) if content.bytesize > @options.max_body || !complete?(received, content)
+
+        shared = store(received, policy, content)
+        return Fetched.new(forwarded(received)) unless shared&.names
+
+        return Fetched.new(forwarded(received, stored: true), shared) unless validated
+
+        # The application did not see the client's own conditions.
+        Fetched.new(@reply.stored(received.request, shared.stored, received.received_at, age: received.fields.key?("age"),
+                                                                                         outcome: "fwd=#{received.reason}; stored"), shared)
+      end
+
+      def read(received)
+        content = String.new
+        received.body.to_ary.each { |chunk| content << chunk.b } # to_ary closes the body, says Rack's specification
+        content.freeze
+      end
+
+      def streamed(received, policy)
+        received.body = TeedBody.new(received.body, @options.max_body, size(received)) do |content|
+          store(received, policy, content.freeze) if complete?(received, content)
+        end
+        Fetched.new(forwarded(received))
+      end
+
+      # An incomplete response is not stored (RFC 9111 §3.3).
+      def complete?(received, content)
+        length = HeaderFields.first(received.fields["content-length"])
+        length.nil? || length.to_i == content.bytesize
+      end
+
+      # @return [Shared, nil] without names if it was not stored
+      def store(received, policy, content)
+        tags = tags(received.request, received.fields, received.requested_at) or return
+        received.fields["content-length"] ||= content.bytesize.to_s unless received.status == 204
+        share(received, policy, policy.build(content, tags: tags))
+      end
+
+      def share(received, policy, stored, replaces: false)
+        request = received.request
+        ttl = [stored.remaining(received.received_at), 0].max +
+              [stored.while_revalidate, stored.if_error, stored.validator? ? @options.keep : 0].max
+        written = @storage.write(request, stored, policy.vary, received.found, ttl: [ttl, 1].max, replaces: replaces)
+        Shared.new(stored, written ? policy.vary : nil, Vary.signature(policy.vary, request.env))
+      end
+
+      # A HEAD response updates the stored GET response, or shows that it is stale (RFC 9111 §4.3.5).
+      def head(received)
+        stored = received.found.stored
+        if received.status == 200 && stored
+          same_content?(received.fields, stored) ? freshen(received, stored) : @storage.drop(received.found)
+        end
+        Fetched.new(forwarded(received))
+      end
+
+      def same_content?(fields, stored)
+        return false if fields.key?("etag") && HeaderFields.first(fields["etag"]) != stored.etag
+        return false if fields.key?("last-modified") && HeaderFields.first(fields["last-modified"]) != stored.last_modified
+
+        !fields.key?("content-length") || fields["content-length"].to_i == stored.content.bytesize
+      end
+
+      # @return [Array, nil] nil if a tag was invalidated after the request, or there are too many to check
+      def tags(request, fields, requested_at)
+        keys = Tags.keys(fields, request.origin)
+        @storage.tags(keys, requested_at) if keys.size <= MOST_TAGS
+      end
+    end
+  end
+end

@@ -1,0 +1,60 @@
+# frozen_string_literal: true
+
+require "stringio"
+
+module Castellan
+  class HTTPCache
+    # Validates stale responses in threads of their own, one for each key (RFC 5861 §3).
+    class Refreshes
+      # What belongs to the connection of the client or to the end of its request.
+      CONNECTION = %w[rack.hijack rack.hijack? rack.hijack_io rack.early_hints rack.response_finished rack.after_reply puma.socket
+                      async.callback HTTP_RANGE HTTP_IF_RANGE HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_CACHE_CONTROL
+                      HTTP_PRAGMA].freeze
+      private_constant :CONNECTION
+
+      # @param most [Integer] threads
+      def initialize(most: 4)
+        @most = most
+        @running = {}
+        @lock = Mutex.new
+      end
+
+      # @param key [String]
+      # @param env [Hash] Rack environment, which is copied
+      # @yieldparam env [Hash]
+      # @yieldreturn [Array] Rack response; its body is read and closed
+      # @return [Thread, nil] nil if one runs already for this key, or too many for others
+      def start(key, env)
+        @lock.synchronize do
+          @running.delete_if { |_, thread| !thread.alive? } # those that a fork left behind
+          return if @running.key?(key) || @running.size >= @most
+
+          @running[key] = Thread.new(background(env)) { |copy| run(key, copy) { |environment| yield environment } }
+        end
+      end
+
+      # Waits for the running ones, for tests and shutdowns.
+      def wait
+        @lock.synchronize { @running.values }.each(&:join)
+      end
+
+      private
+
+      def run(key, env)
+        _status, _headers, body = yield env
+        body.each { |_chunk| nil } if body.is_a?(TeedBody)
+        body.close if body.respond_to?(:close)
+      rescue StandardError => error
+        env["rack.errors"]&.puts("castellan: a stale response could not be refreshed: #{error.full_message(highlight: false)}")
+      ensure
+        @lock.synchronize { @running.delete(key) }
+      end
+
+      def background(env)
+        copy = env.except(*CONNECTION)
+        copy["rack.input"] = StringIO.new.set_encoding(Encoding::BINARY)
+        copy
+      end
+    end
+  end
+end

@@ -1,0 +1,77 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # Makes Rack responses: from stored ones, and of the application with the fields that a cache adds.
+    class Reply
+      LARGEST_AGE = 2**31 # RFC 9111 §1.2.2
+      private_constant :LARGEST_AGE
+
+      # @param options [Options]
+      def initialize(options)
+        @status = options.cache_status
+        @debug = @status == :debug
+      end
+
+      # @param request [ClientRequest]
+      # @param stored [StoredResponse]
+      # @param now [Float] seconds since 1970
+      # @param outcome [String, nil] parameters of Cache-Status; nil for a hit
+      # @param age [Boolean] false if the origin server has just validated it (RFC 9111 §5.1)
+      # @param more [Hash] fields of this answer alone
+      # @return [Array] Rack response
+      def stored(request, stored, now, outcome: nil, age: true, more: nil)
+        fields = stored.fields.dup
+        fields["age"] = [stored.age(now).to_i, LARGEST_AGE].min.to_s if age
+        fields.merge!(more) if more
+        note(fields, request, outcome || "hit; ttl=#{stored.remaining(now).floor}")
+        status, content = stored.status == 200 ? selected(request.env, stored, fields) : [stored.status, stored.content]
+        return [status, fields, []] if request.head? || status == 304
+
+        [status, fields, content.empty? ? [] : [content]]
+      end
+
+      # @return [Array] Rack response
+      def forwarded(request, status, fields, body, outcome)
+        note(fields, request, outcome)
+        [status, fields, body]
+      end
+
+      # @return [Array] Rack response of a cache that must not or cannot ask the application (RFC 9111 §5.2.1.7, §5.2.2.2)
+      def gateway_timeout(request, detail)
+        fields = { "content-type" => "text/plain", "cache-control" => "no-store", "content-length" => "16" }
+        note(fields, request, "detail=#{detail}")
+        [504, fields, request.head? ? [] : ["Gateway Timeout\n"]]
+      end
+
+      private
+
+      def selected(env, stored, fields)
+        return not_modified(fields) if (env.key?("HTTP_IF_NONE_MATCH") || env.key?("HTTP_IF_MODIFIED_SINCE")) &&
+                                       Conditions.not_modified?(env, stored)
+
+        range = env["HTTP_RANGE"]
+        if range && env["REQUEST_METHOD"] == "GET" && Conditions.range?(env, stored)
+          ranges = Ranges.parse(range, stored.content.bytesize)
+          return Ranges.answer(fields, stored.content, ranges) if ranges
+        end
+        [200, stored.content]
+      end
+
+      def not_modified(fields)
+        HeaderFields::OF_CONTENT.each { |name| fields.delete(name) }
+        [304, ""]
+      end
+
+      # Appends the member of this cache: the caches between it and the origin server come first (RFC 9211 §2).
+      def note(fields, request, outcome)
+        return unless @status
+
+        member = "Castellan; #{outcome}"
+        member = "#{member}; key=\"#{request.url.gsub(/["\\]/) { |char| "\\#{char}" }.gsub(/[^\x20-\x7e]/n, "?")}\"" if @debug
+        before = HeaderFields.combined(fields["cache-status"])
+        fields["cache-status"] = before ? "#{before}, #{member}" : member
+      end
+    end
+  end
+end

@@ -1,0 +1,53 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # Decides whether a stored response may be used for a request (RFC 9111 §4, §5.2.1; RFC 5861).
+    module Reuse
+      module_function
+
+      # @param request [ClientRequest]
+      # @param stored [StoredResponse] of the same URI and matching Vary
+      # @param now [Float] seconds since 1970
+      # @return [Symbol] :hit; :refresh (use it, stale, and validate it meanwhile); otherwise why it must be validated
+      #   first: :request (the client wants it), :stale, :bypass (the request has credentials)
+      def decide(request, stored, now)
+        return :bypass if (stored.anonymous? && request.identified?) || (request.authorized? && !stored.shareable?)
+
+        remaining = stored.remaining(now)
+        control = request.control
+        return by_freshness(stored, remaining, nil) if control.equal?(CacheControl::NONE)
+        return :request if control.key?("no-cache") || !acceptable?(control, stored, remaining, now)
+
+        by_freshness(stored, remaining, control.seconds_or_all("max-stale"))
+      end
+
+      # @return [Boolean] whether it may be used, stale, because the origin server fails (RFC 5861 §4)
+      def instead_of_error?(request, stored, now)
+        return false if stored.strict?
+
+        seconds = [stored.if_error, request.control.seconds("stale-if-error") || 0].max
+        seconds.positive? && -stored.remaining(now) <= seconds
+      end
+
+      def by_freshness(stored, remaining, max_stale)
+        return :stale if stored.no_cache?
+        return :hit if remaining.positive?
+        return :stale if stored.strict?
+        return :hit if max_stale && -remaining <= max_stale
+
+        stored.while_revalidate.positive? && -remaining <= stored.while_revalidate ? :refresh : :stale
+      end
+
+      # An immutable response is not validated because of a reload, only because of no-cache (RFC 8246 §2).
+      def acceptable?(control, stored, remaining, now)
+        max_age = control.seconds("max-age")
+        return false if max_age && stored.age(now) > max_age && !(stored.immutable? && remaining.positive?)
+
+        min_fresh = control.seconds("min-fresh")
+        min_fresh.nil? || remaining >= min_fresh
+      end
+      private_class_method :by_freshness, :acceptable?
+    end
+  end
+end

@@ -1,0 +1,175 @@
+# frozen_string_literal: true
+
+require "securerandom"
+
+module Castellan
+  class HTTPCache
+    # Keeps responses in a {Store}, by URI and by the request fields that they vary on.
+    #
+    #   found = storage.find(request)   # found.stored, found.reason
+    #   storage.write(request, stored, names, found)
+    #   storage.invalidate([request.key])
+    #
+    # A URI has one entry: the only response; or an *index*, which lists the Vary fields of its responses and has a random
+    # part of their keys; or, for some minutes after it was invalidated, a *mark*, so that no response that was
+    # requested before the invalidation is stored after it. Tags are entries of their own with a random value; a
+    # response is valid while its tags have the values that it was stored with.
+    class Storage
+      # stored: the response or nil; place: its key; seen: the entry of the URI; reason: `fwd` of Cache-Status
+      Found = Struct.new(:stored, :place, :seen, :reason)
+
+      INDEX = "CHI1"
+      MARK = "CHX1"
+      MARK_SECONDS = 300
+      INDEX_SECONDS = 7 * 86_400
+      MOST_LISTS = 8 # different Vary fields of one URI
+      REMEMBERED = 512 # responses whose binary form is not parsed again
+      REMEMBERED_BYTESIZE = 65_536
+      TAG = "castellan:http:1:tag:"
+      private_constant :INDEX, :MARK, :MARK_SECONDS, :INDEX_SECONDS, :MOST_LISTS, :REMEMBERED, :REMEMBERED_BYTESIZE, :TAG
+
+      # @param name [String] surrogate key
+      # @param origin [String] of a cache group (RFC 9875 §2.1); empty for surrogate keys
+      # @return [String] key of the tag in the store
+      def self.tag_key(name, origin = "")
+        Cache::Key.for([TAG, origin, name])
+      end
+
+      # @param store [Object] see {Store}
+      # @param log [#call, nil] called with one line per outage
+      # @param clock [#now]
+      def initialize(store, log: nil, clock: Clock)
+        @store = Store::FailSafe.new(store, log: log)
+        @clock = clock
+        @remembered = {}
+      end
+
+      # @param request [ClientRequest]
+      # @return [Found]
+      def find(request)
+        seen = @store.read_multi([request.key])[request.key]
+        return Found.new(nil, nil, seen, "uri-miss") if seen.nil? || seen.start_with?(MARK)
+        return find_variant(request, seen) if seen.start_with?(INDEX)
+
+        stored = request.context.empty? ? valid(load(request.key, seen)) : nil
+        Found.new(stored, stored && request.key, seen, request.context.empty? ? "uri-miss" : "vary-miss")
+      end
+
+      # @param request [ClientRequest]
+      # @param names [Array<String>] of the Vary field
+      # @param found [Found] of the time before the response was requested
+      # @param ttl [Numeric] seconds
+      # @param replaces [Boolean] whether it is the response that was found, updated
+      # @return [Boolean] whether it was stored
+      def write(request, stored, names, found, ttl:, replaces: false)
+        bytes = stored.dump or return false
+        now_there = @store.read_multi([request.key])[request.key]
+        return false if now_there&.start_with?(MARK) && now_there != found.seen
+
+        if names.empty? && request.context.empty? && !now_there&.start_with?(INDEX)
+          @store.write_multi({ request.key => bytes }, ttl: ttl).any?
+        else
+          write_variant(request, bytes, names, now_there, ttl, replaces ? found : nil)
+        end
+      end
+
+      # @param found [Found] a response that is no longer valid
+      def drop(found)
+        @store.delete_multi([found.place]) if found.place
+      end
+
+      # @param keys [Array<String>] of URIs
+      def invalidate(keys)
+        @store.write_multi(keys.to_h { |key| [key, MARK + SecureRandom.hex(8)] }, ttl: MARK_SECONDS)
+      end
+
+      # @param keys [Array<String>] of {tag_key}
+      def invalidate_tags(keys)
+        @store.write_multi(keys.to_h { |key| [key, "#{SecureRandom.hex(8)}:#{@clock.now.to_f}"] })
+      end
+
+      # @param keys [Array<String>] of {tag_key}
+      # @param requested_at [Float] seconds since 1970
+      # @return [Array<(String, String)>, nil] the tags with their values; nil if one was invalidated since, or
+      #   cannot be read
+      def tags(keys, requested_at)
+        return [] if keys.empty?
+
+        values = @store.read_multi(keys)
+        missing = keys - values.keys
+        if missing.any?
+          @store.write_multi(missing.to_h { |key| [key, "#{SecureRandom.hex(8)}:0"] }, if_absent: true)
+          values = @store.read_multi(keys)
+        end
+        return unless keys.all? { |key| values[key] && values[key].split(":").last.to_f < requested_at }
+
+        keys.map { |key| [key, values[key]] }
+      end
+
+      private
+
+      def find_variant(request, index)
+        places = lists(index).map { |names| place(request, index, names) }
+        values = @store.read_multi(places)
+        found = places.filter_map { |key| (stored = valid(load(key, values[key]))) && [stored, key] }
+        stored, key = found.max_by { |response, _| [response.date, response.received_at] }
+        Found.new(stored, key, index, "vary-miss")
+      end
+
+      def write_variant(request, bytes, names, now_there, ttl, replaced)
+        only = now_there&.start_with?(StoredResponse::MAGIC) && replaced&.place != request.key
+        index = index_with(names, only, now_there)
+        key = place(request, index, names)
+        @store.write_multi({ place(request, index, [], context: "") => now_there }, ttl: ttl) if only
+        drop(replaced) if replaced && replaced.place != key && replaced.place != request.key
+        return false if @store.write_multi({ key => bytes }, ttl: ttl).empty?
+
+        @store.write_multi({ request.key => index }, ttl: [ttl, INDEX_SECONDS].max) unless index == now_there
+        true
+      end
+
+      # The only response stays available beside the first one with another Vary field or context.
+      def index_with(names, only, now_there)
+        indexed = now_there&.start_with?(INDEX)
+        known = indexed ? lists(now_there) : [([] if only)].compact
+        return now_there if indexed && known.include?(names)
+
+        token = indexed ? now_there[INDEX.size, 16] : SecureRandom.hex(8)
+        [INDEX + token, *[names, *known].uniq.first(MOST_LISTS).map { |list| list.join(" ") }].join("\n").b
+      end
+
+      def lists(index)
+        index.split("\n", -1).drop(1).map(&:split)
+      end
+
+      def place(request, index, names, context: request.context)
+        Cache::Key.for([request.key, index[INDEX.size, 16], names, Vary.signature(names, request.env), context])
+      end
+
+      # @return [StoredResponse, nil] nil if one of its tags was invalidated
+      def valid(stored)
+        return stored if stored.nil? || stored.tags.empty?
+
+        values = @store.read_multi(stored.tags.map(&:first))
+        stored if stored.tags.all? { |key, value| values[key] == value }
+      end
+
+      def load(key, bytes)
+        return if bytes.nil?
+
+        known = @remembered[key]
+        return known.last if known && known.first == bytes
+
+        stored = StoredResponse.load(bytes)
+        remember(key, bytes, stored) if stored && bytes.bytesize <= REMEMBERED_BYTESIZE
+        stored
+      end
+
+      # A stale pair is harmless: it is compared with the bytes that were read.
+      def remember(key, bytes, stored)
+        @remembered = {} if @remembered.size >= REMEMBERED
+        @remembered[key] = [bytes, stored].freeze
+      end
+    end
+  end
+end

@@ -1,0 +1,183 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # Decides whether a response may be stored, and for how long it is fresh (RFC 9111 §3, §4.2).
+    #
+    #   policy = StoragePolicy.new(request, 200, fields, options, requested_at: 0.0, received_at: 0.2)
+    #   policy.storable?                       # => true
+    #   policy.build(content).remaining(now)   # => 59.8
+    class StoragePolicy
+      # RFC 9110 §15.1, without 206: parts are not stored.
+      HEURISTIC = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].freeze
+      # The final status codes of RFC 9110, for must-understand.
+      UNDERSTOOD = [200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, *400..417, 421, 422, 426, *500..505].freeze
+      # They depend on request fields that are not part of the key.
+      PARTIAL = [206, 304, 412, 416].freeze
+      AGE_LIMIT = 2**31
+      private_constant :HEURISTIC, :UNDERSTOOD, :PARTIAL, :AGE_LIMIT
+
+      # @return [Hash] normalized fields of the response
+      attr_reader :fields
+
+      # @param request [ClientRequest]
+      # @param fields [Hash] normalized
+      # @param options [Options]
+      # @param requested_at [Float] seconds since 1970
+      # @param received_at [Float] seconds since 1970
+      def initialize(request, status, fields, options, requested_at:, received_at:)
+        @request = request
+        @status = status
+        @fields = fields
+        @options = options
+        @requested_at = requested_at
+        @received_at = received_at
+        @control = targeted || CacheControl.parse(fields["cache-control"])
+      end
+
+      # @return [Boolean]
+      def storable?
+        final? && permitted? && (explicit? || heuristic?) && useful?
+      end
+
+      # @return [Array<String>, nil] of the Vary field; nil if it names `*`
+      def vary
+        return @vary if defined?(@vary)
+
+        @vary = Vary.names(@fields["vary"])
+      end
+
+      # @param content [String]
+      # @param tags [Array]
+      # @return [StoredResponse]
+      def build(content, tags: [])
+        StoredResponse.new(status: @status, fields: HeaderFields.storable(@fields, excluded), content: content, received_at: @received_at,
+                           initial_age: initial_age, lifetime: lifetime, flags: flags, tags: tags,
+                           while_revalidate: @control.seconds("stale-while-revalidate") || 0,
+                           if_error: @control.seconds("stale-if-error") || 0)
+      end
+
+      # @return [Float, nil] what Date says
+      def date
+        HTTPDate.parse(HeaderFields.first(@fields["date"]))
+      end
+
+      private
+
+      # The first valid targeted field replaces Cache-Control and Expires (RFC 9213 §2.2).
+      def targeted
+        @options.targeted_fields.each do |name|
+          control = @fields.key?(name) && CacheControl.targeted(@fields[name])
+          return @targeted = control if control
+        end
+        nil
+      end
+
+      def final?
+        @status >= 200 && !PARTIAL.include?(@status) && !@fields.key?("rack.hijack")
+      end
+
+      def permitted?
+        return false if vary.nil? || @request.no_store? || @control.fields("private") == true
+        return false if @control.key?("must-understand") ? !UNDERSTOOD.include?(@status) : @control.key?("no-store")
+        return false if @request.authorized? && !shareable?
+
+        @fields["set-cookie"].nil? || excluded.include?("set-cookie") || (@options.set_cookie == :explicit && public?)
+      end
+
+      # RFC 9111 §3.5.
+      def shareable?
+        public? || @control.key?("must-revalidate")
+      end
+
+      def public?
+        @control.key?("public") || @control.key?("s-maxage")
+      end
+
+      def explicit?
+        @control.key?("s-maxage") || @control.key?("max-age") || @control.key?("public") || expires?
+      end
+
+      def expires?
+        @targeted.nil? && @fields.key?("expires")
+      end
+
+      # A response without any permission is not stored for a request that names its sender: nobody has said that it
+      # is not personal.
+      def heuristic?
+        HEURISTIC.include?(@status) && !@request.identified? && !legacy_no_cache?
+      end
+
+      def legacy_no_cache?
+        !@fields.key?("cache-control") && @fields.key?("pragma") && HeaderFields.combined(@fields["pragma"]).downcase.include?("no-cache")
+      end
+
+      # Storing a response that can neither be reused nor validated would cost memory alone.
+      def useful?
+        return true if validator?
+
+        !no_cache? && lifetime + [@control.seconds("stale-while-revalidate") || 0,
+                                  @control.seconds("stale-if-error") || 0].max > initial_age
+      end
+
+      def validator?
+        @fields.key?("etag") || !last_modified.nil?
+      end
+
+      def last_modified
+        HTTPDate.parse(HeaderFields.first(@fields["last-modified"]))
+      end
+
+      def no_cache?
+        @control.fields("no-cache") == true
+      end
+
+      # @return [Array<String>] the fields that `private` and `no-cache` name (RFC 9111 §5.2.2.4, §5.2.2.7)
+      def excluded
+        @excluded ||= [@control.fields("private"), @control.fields("no-cache")].grep(Array).flatten
+      end
+
+      def flags
+        strict = @control.key?("must-revalidate") || @control.key?("proxy-revalidate") || @control.key?("s-maxage") || no_cache?
+        [(:shareable if shareable?), (:strict if strict), (:no_cache if no_cache?), (:immutable if @control.key?("immutable")),
+         (:anonymous unless explicit?)].compact
+      end
+
+      # RFC 9111 §4.2.1.
+      # @return [Numeric] seconds
+      def lifetime
+        @lifetime ||= @control.seconds("s-maxage") || @control.seconds("max-age") || (expires? ? until_expires : estimate)
+      end
+
+      def until_expires
+        expires = HTTPDate.parse(HeaderFields.first(@fields["expires"])) or return 0
+        [expires - (date || @received_at), 0].max
+      end
+
+      # RFC 9111 §4.2.2: a tenth of the time since the last modification.
+      def estimate
+        return 0 unless @options.heuristic && (HEURISTIC.include?(@status) || @control.key?("public"))
+        return 0 unless (modified = last_modified) && !legacy_no_cache?
+
+        (((date || @received_at) - modified) * @options.heuristic).clamp(0, @options.longest_heuristic)
+      end
+
+      # RFC 9111 §4.2.3.
+      def initial_age
+        @initial_age ||= begin
+          apparent = [@received_at - (date || @received_at), 0].max
+          apparent = 0 if apparent < 1 # Date has whole seconds
+          [apparent, age_value + (@received_at - @requested_at)].max.to_f
+        end
+      end
+
+      # The first of several values; an invalid one is ignored (RFC 9111 §5.1).
+      def age_value
+        value = HeaderFields.combined(@fields["age"]).to_s.split(",").first.to_s.strip
+        return 0 unless value.match?(/\A\d+\z/)
+
+        value.size > 10 ? AGE_LIMIT : [value.to_i, AGE_LIMIT].min
+      end
+    end
+  end
+end

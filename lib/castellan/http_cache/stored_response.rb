@@ -1,0 +1,143 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # A response as it is stored, with what decides about its reuse (RFC 9111 §3, §4.2). Frozen.
+    #
+    #   stored.age(now)        # => 12.3 seconds (§4.2.3)
+    #   stored.remaining(now)  # => 47.7; negative when it is stale
+    #   StoredResponse.load(stored.dump)
+    #
+    # The binary form is not Marshal, because a shared store is input. Anything else than {#dump} wrote is nil.
+    class StoredResponse
+      MAGIC = "CHR1"
+      HEADER = "a4L>Q>" # magic, sizes of the text and of the content
+      HEADER_BYTESIZE = 16
+      FLAGS = { shareable: 1, strict: 2, no_cache: 4, immutable: 8, anonymous: 16 }.freeze
+      private_constant :HEADER, :HEADER_BYTESIZE, :FLAGS
+
+      # @return [Integer]
+      attr_reader :status
+      # @return [Hash{String => String, Array<String>}]
+      attr_reader :fields
+      # @return [String] binary
+      attr_reader :content
+      # @return [Float] seconds since 1970 when it was received or validated
+      attr_reader :received_at
+      # @return [Float] corrected_initial_age
+      attr_reader :initial_age
+      # @return [Numeric] freshness_lifetime, seconds
+      attr_reader :lifetime
+      # @return [Integer] seconds after the lifetime: stale-while-revalidate, stale-if-error
+      attr_reader :while_revalidate, :if_error
+      # @return [Array<(String, String)>] keys of tags in the store, and what they were
+      attr_reader :tags
+
+      # @param flags [Array<Symbol>] :shareable (with Authorization), :strict (never stale), :no_cache, :immutable,
+      #   :anonymous (not for requests that name their sender)
+      def initialize(status:, fields:, content:, received_at:, initial_age:, lifetime:, while_revalidate: 0, if_error: 0, flags: [],
+                     tags: [])
+        @status = status
+        @fields = fields.freeze
+        @content = content
+        @received_at = received_at
+        @initial_age = initial_age
+        @lifetime = lifetime
+        @while_revalidate = while_revalidate
+        @if_error = if_error
+        @flags = flags.sum { |flag| FLAGS.fetch(flag) }
+        @tags = tags.freeze
+        freeze
+      end
+
+      def shareable? = @flags.anybits?(FLAGS[:shareable])
+      def strict? = @flags.anybits?(FLAGS[:strict])
+      def no_cache? = @flags.anybits?(FLAGS[:no_cache])
+      def immutable? = @flags.anybits?(FLAGS[:immutable])
+      def anonymous? = @flags.anybits?(FLAGS[:anonymous])
+
+      # @param now [Float] seconds since 1970
+      # @return [Float] current_age
+      def age(now)
+        resident = now - @received_at
+        resident.positive? ? @initial_age + resident : @initial_age
+      end
+
+      # @return [Float] seconds until it is stale
+      def remaining(now)
+        @lifetime - age(now)
+      end
+
+      # @return [String, nil]
+      def etag
+        HeaderFields.first(@fields["etag"])
+      end
+
+      # @return [String, nil]
+      def last_modified
+        HeaderFields.first(@fields["last-modified"])
+      end
+
+      # @return [Float] what Date says; the newest of several matching responses is used (RFC 9111 §4)
+      def date
+        HTTPDate.parse(HeaderFields.first(@fields["date"])) || @received_at
+      end
+
+      # @return [Boolean] whether the origin server can validate it
+      def validator?
+        !etag.nil? || !last_modified.nil?
+      end
+
+      # @return [String, nil] binary; nil if a field contains what a field cannot
+      def dump
+        lines = fields.flat_map { |name, value| Array(value).map { |line| "#{name}:#{line}" } }
+        lines = [numbers, *@tags.flatten, *lines]
+        return if lines.any? { |line| line.include?("\n") }
+
+        text = lines.map(&:b).join("\n")
+        [MAGIC, text.bytesize, @content.bytesize].pack(HEADER) << text << @content.b
+      end
+
+      # @param bytes [String, nil]
+      # @return [StoredResponse, nil]
+      def self.load(bytes)
+        return unless bytes.is_a?(String) && bytes.bytesize >= HEADER_BYTESIZE
+
+        magic, text_size, size = bytes.unpack(HEADER)
+        start = HEADER_BYTESIZE + text_size
+        return if magic != MAGIC || start + size != bytes.bytesize
+
+        lines = bytes.byteslice(HEADER_BYTESIZE, text_size).split("\n", -1)
+        read(lines, bytes.byteslice(start, size).freeze)
+      end
+
+      def self.read(lines, content)
+        numbers = lines.shift.to_s.split
+        return unless numbers.size == 8 && numbers.all?(/\A-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\z/)
+
+        status, received_at, initial_age, lifetime, while_revalidate, if_error, flags, tags = numbers
+        tags = lines.shift(tags.to_i * 2).each_slice(2).to_a
+        fields = fields(lines) or return
+        new(status: status.to_i, fields: fields, content: content, received_at: received_at.to_f, initial_age: initial_age.to_f,
+            lifetime: lifetime.to_f, while_revalidate: while_revalidate.to_i, if_error: if_error.to_i,
+            flags: FLAGS.select { |_, bit| flags.to_i.anybits?(bit) }.keys, tags: tags)
+      end
+
+      def self.fields(lines)
+        return unless lines.all? { |line| line.include?(":") }
+
+        lines.each_with_object({}) do |line, fields|
+          name, value = line.split(":", 2).map { |part| part.force_encoding(Encoding::UTF_8) }
+          fields[name] = fields.key?(name) ? [*fields[name], value] : value
+        end
+      end
+      private_class_method :read, :fields
+
+      private
+
+      def numbers
+        [@status, @received_at, @initial_age, @lifetime, @while_revalidate, @if_error, @flags, @tags.size].join(" ")
+      end
+    end
+  end
+end

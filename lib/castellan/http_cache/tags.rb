@@ -1,0 +1,39 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # Reads the tags of a response: surrogate keys (Surrogate-Key, xkey, Cache-Tag) and cache groups (RFC 9875).
+    #
+    #   Tags.keys({ "surrogate-key" => "posts post-1" }, "https://example.com")   # => keys of two entries in the store
+    #
+    # Groups belong to one origin, surrogate keys to all.
+    module Tags
+      SEPARATORS = { "surrogate-key" => /\s+/, "xkey" => /[\s,]+/, "cache-tag" => /\s*,\s*/ }.freeze
+      NONE = [].freeze
+      private_constant :SEPARATORS, :NONE
+
+      module_function
+
+      # @param fields [Hash] normalized
+      # @param origin [String]
+      # @return [Array<String>]
+      def keys(fields, origin)
+        return NONE unless fields.key?("cache-groups") || SEPARATORS.any? { |name, _| fields.key?(name) }
+
+        (surrogate_keys(fields).map { |name| Storage.tag_key(name) } + groups(fields["cache-groups"], origin)).uniq
+      end
+
+      # @param value [String, Array<String>, nil] Cache-Groups or Cache-Group-Invalidation
+      # @return [Array<String>]
+      def groups(value, origin)
+        names = value && StructuredField.list(HeaderFields.combined(value))
+        (names || NONE).grep(String).map { |name| Storage.tag_key(name, origin) }
+      end
+
+      def surrogate_keys(fields)
+        SEPARATORS.flat_map { |name, separator| HeaderFields.combined(fields[name]).to_s.strip.split(separator) }.reject(&:empty?).uniq
+      end
+      private_class_method :surrogate_keys
+    end
+  end
+end

@@ -1,0 +1,46 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # Copies a streamed body while the server sends it, up to a limit, and yields the copy when it is complete.
+    class TeedBody
+      # @param body [#each]
+      # @param limit [Integer] bytes; a longer body is sent and not copied
+      # @param length [Integer, nil] bytes, if they are known: the copy is yielded before the last of them is sent, so
+      #   that a client that has read the response finds it in the cache
+      # @yieldparam content [String] binary
+      def initialize(body, limit, length, &complete)
+        @body = body
+        @limit = limit
+        @length = length
+        @complete = complete
+        @copy = String.new
+      end
+
+      def each
+        @body.each do |chunk|
+          copy(chunk)
+          complete if @copy && @copy.bytesize == @length
+          yield chunk
+        end
+        complete if @length.nil?
+      end
+
+      def close
+        @body.close if @body.respond_to?(:close)
+      end
+
+      private
+
+      def copy(chunk)
+        @copy = nil if @copy && @copy.bytesize + chunk.bytesize > (@length || @limit)
+        @copy << chunk.b if @copy
+      end
+
+      def complete
+        content, @copy = @copy, nil
+        @complete.call(content) if content
+      end
+    end
+  end
+end

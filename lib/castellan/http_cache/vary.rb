@@ -1,0 +1,58 @@
+# frozen_string_literal: true
+
+module Castellan
+  class HTTPCache
+    # Compares the request fields that a Vary field names (RFC 9111 §4.1).
+    #
+    #   Vary.names("Accept-Encoding, Accept")          # => ["accept", "accept-encoding"]
+    #   Vary.names("*")                                # => nil: matches no request
+    #   Vary.signature(["accept-encoding"], env)       # => ["br,gzip"]
+    #
+    # Values are normalized where all readers agree: white space around commas, and for Accept-Encoding case and
+    # order. Cookie and Authorization are compared as they are.
+    module Vary
+      MOST_NAMES = 32
+      LONGEST = 4_096 # bytes of a value that is normalized
+      EXACT = %w[cookie authorization user-agent].freeze
+      CASELESS = %w[accept-encoding accept-language accept-charset].freeze
+      NONE = [].freeze
+      private_constant :MOST_NAMES, :LONGEST, :EXACT, :CASELESS, :NONE
+
+      module_function
+
+      # @param value [String, Array<String>, nil]
+      # @return [Array<String>, nil] sorted; nil if no request can match
+      def names(value)
+        return NONE if value.nil?
+
+        names = HeaderFields.combined(value).downcase.split(/[\s,]+/).reject(&:empty?).uniq.sort
+        names unless names.include?("*") || names.size > MOST_NAMES
+      end
+
+      # @param env [Hash] Rack environment
+      # @return [Array<String, nil>] equal for two requests that match; nil is an absent field
+      def signature(names, env)
+        names.map do |name|
+          value = env[key(name)]
+          value && normalize(name, value)
+        end
+      end
+
+      def key(name)
+        name = name.upcase.tr("-", "_")
+        name == "CONTENT_TYPE" || name == "CONTENT_LENGTH" ? name : "HTTP_#{name}" # rubocop:disable Style/MultipleComparison
+      end
+
+      # Splits on commas, which is linear, and never parses weights.
+      def normalize(name, value)
+        return value.strip if EXACT.include?(name) || value.bytesize > LONGEST || value.include?('"')
+
+        value = value.downcase if CASELESS.include?(name)
+        members = value.split(",", -1).map(&:strip)
+        members = members.map { |member| member.delete(" \t") }.reject(&:empty?).sort if name == "accept-encoding"
+        members.join(",")
+      end
+      private_class_method :key, :normalize
+    end
+  end
+end

@@ -1,0 +1,138 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/cached_application"
+
+# Published attacks on caches; each is refused, or changes nothing for other clients.
+class HTTPCacheAttacksTest < Minitest::Test
+  FRESH = { "cache-control" => "max-age=60" }.freeze
+
+  # A path that looks like a file is stored because of header fields alone.
+  def test_web_cache_deception_omer_gil_2017
+    world = Castellan::CachedApplication.new { [200, { "content-type" => "text/html", "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT" }, ["my account"]] }
+    ["/account/x.css", "/account;x.js", "/account%2fx.png", "/account?x.css", "/static/..%2faccount"].each do |path|
+      world.get(path, { "Cookie" => "session=victim" })
+      assert_equal "Castellan; fwd=uri-miss", world.get(path, { "Cookie" => "session=victim" }).note, path
+    end
+  end
+
+  # Unkeyed request fields that frameworks build URLs from.
+  %w[X-Forwarded-Host X-Forwarded-Proto X-Forwarded-Port X-Forwarded-Scheme X-Forwarded-Ssl X-Forwarded-Server X-Forwarded-Prefix
+     X-Host X-Original-Host X-Original-URL X-Rewrite-URL Forwarded X-HTTP-Method-Override X-HTTP-Method X-Method-Override
+     Front-End-Https].each do |name|
+    define_method("test_web_cache_poisoning_kettle_2018_by_#{name}") do
+      world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["HTTP_#{name.upcase.tr("-", "_")}"] || "clean"]] }
+      poison = { name => name == "Forwarded" ? "host=evil.org" : "evil.org" }
+      2.times { assert_includes world.get("/", poison).body, "evil.org" }
+      assert_equal "clean", world.get.body
+      assert_includes world.get("/", poison).body, "evil.org"
+      assert_equal [true, "clean"], [(again = world.get).hit?, again.body]
+      assert_equal 2, world.requests.size
+    end
+  end
+
+  def test_web_cache_entanglement_kettle_2020_by_the_port_and_the_case_of_the_host
+    world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["HTTP_HOST"]]] }
+    ["example.org", "example.org:1337", "EXAMPLE.org", "example.org:80", "a.example.org"].each do |host|
+      2.times { assert_equal host, world.get("/", {}, env: { "HTTP_HOST" => host }).body }
+    end
+  end
+
+  def test_web_cache_entanglement_kettle_2020_by_a_fat_get
+    world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["rack.input"]&.read.to_s]] }
+    assert_equal "poison", world.get("/", {}, input: "poison").body
+    assert_equal "", world.get.body
+    assert_equal "poison", world.get("/", {}, input: "poison").body
+  end
+
+  def test_web_cache_entanglement_kettle_2020_by_the_query
+    world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["QUERY_STRING"]]] }
+    ["utm_content=x", "a=1&utm_content=x", "a=1;utm_content=x", "a=1", "a=%31", "A=1"].each do |query|
+      2.times { assert_equal query, world.get("/?#{query}").body }
+    end
+  end
+
+  def test_the_absolute_form_of_a_request_target_is_stored_apart
+    world = Castellan::CachedApplication.new { |env| [200, FRESH.dup, [env["REQUEST_URI"].to_s]] }
+    world.get("/", {}, env: { "REQUEST_URI" => "http://evil.org/" })
+    assert_equal "/", world.get("/", {}, env: { "REQUEST_URI" => "/" }).body
+  end
+
+  def test_one_proxys_fields_become_the_uri_and_can_be_purged_by_it
+    world = Castellan::CachedApplication.new { [200, FRESH.dup, ["x"]] }
+    fields = { "X-Forwarded-Proto" => "https", "X-Forwarded-Port" => "443", "X-Forwarded-For" => "192.0.2.1" }
+    world.get("/a", fields)
+    assert_predicate world.get("/a", fields.merge("X-Forwarded-For" => "192.0.2.2")), :hit?
+    world.cache.purge("https://example.org/a")
+    refute_predicate world.get("/a", fields), :hit?
+  end
+
+  def test_forwarded_for_is_not_part_of_the_key
+    world = Castellan::CachedApplication.new { [200, FRESH.dup, ["x"]] }
+    world.get("/", { "Forwarded" => "for=192.0.2.1;proto=https;by=10.0.0.1" })
+    assert_predicate world.get("/", { "Forwarded" => 'for="[2001:db8::1]:80";proto=https;by=10.0.0.2' }), :hit?
+    refute_predicate world.get("/", { "Forwarded" => "for=192.0.2.1;proto=http" }), :hit?
+  end
+
+  # Errors that an attacker provokes with a header field are not stored for others.
+  def test_cache_poisoned_denial_of_service_nguyen_2019
+    [400, 404, 405, 413, 431, 501].each do |status|
+      world = Castellan::CachedApplication.new { |env| env["HTTP_X_OVERSIZED"] ? [status, {}, ["error"]] : [200, FRESH.dup, ["fine"]] }
+      assert_equal status, world.get("/", { "X-Oversized" => "x" * 8_000 }).status
+      assert_equal %w[fine fine], [world.get.body, world.get("/", { "X-Oversized" => "x" }).body]
+    end
+  end
+
+  # The set of tags is scanned once, without a copy for each of them (as in CVE-2024-26146 of Rack's own parsers).
+  def test_thousands_of_tags_in_if_none_match
+    world = Castellan::CachedApplication.new { [200, { "etag" => '"a"', **FRESH }, ["x"]] }
+    world.get
+    tags = Array.new(5_000) { |number| "\"#{number}\"" }.join(", ")
+    assert_equal [200, 304],
+                 [world.get("/", { "If-None-Match" => tags }).status, world.get("/", { "If-None-Match" => "#{tags}, \"a\"" }).status]
+    assert_equal 200, world.get("/", { "If-None-Match" => "\"#{"x" * 80_000}" }).status
+  end
+
+  # More ranges, or more bytes, than the content has: the field is ignored.
+  def test_apache_killer_cve_2011_3192_and_rack_cve_2024_26141
+    world = Castellan::CachedApplication.new { [200, FRESH.dup, ["0123456789"]] }
+    world.get
+    ["bytes=#{"0-," * 1_000}0-", "bytes=0-9,0-9", "bytes=#{(0..40).map { |n| "#{n}-#{n}" }.join(",")}", "bytes=-9,-9"].each do |range|
+      answered = world.get("/", { "Range" => range })
+      assert_equal [200, "0123456789"], [answered.status, answered.body], range[0, 40]
+    end
+  end
+
+  def test_directives_of_any_length_are_parsed_once
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "#{"x=\"\\" * 20_000}, max-age=60" }, ["x"]] }
+    2.times { assert_equal "x", world.get.body }
+    assert_equal 200, world.get("/", { "Cache-Control" => "#{"max-stale," * 20_000}no-cache=\"" }).status
+  end
+
+  # Whatever is in a shared store is input.
+  def test_bytes_that_the_cache_did_not_write_are_a_miss
+    store = Castellan::Store::MemoryStore.new
+    world = Castellan::CachedApplication.new(store: store) { [200, FRESH.dup, ["x"]] }
+    world.get
+    key = "castellan:http:1:http://example.org/"
+    good = store.read_multi([key])[key]
+    ["", "CHR1", "CHI1", "CHX1", "CHI1\n\n", Marshal.dump({}), good[0..-2], "#{good}x", good.sub("200 ", "x "),
+     good.tr("\n", ":")].each do |bytes|
+      store.write_multi({ key => bytes })
+      assert_equal [200, "x"], [(answered = world.get).status, answered.body], bytes[0, 20].inspect
+    end
+  end
+
+  def test_a_broken_store_is_a_miss_with_one_line
+    broken = Class.new do
+      %i[read_multi write_multi delete_multi increment compare_and_delete].each do |name|
+        define_method(name) { |*, **| raise Castellan::StoreError, "away" }
+      end
+      def supports?(_feature) = false
+    end.new
+    lines = []
+    world = Castellan::CachedApplication.new(store: broken, log: lines.method(:<<)) { [200, { "xkey" => "a", "etag" => '"a"', **FRESH }, ["x"]] }
+    3.times { assert_equal [200, "x"], [world.get.status, world.post.body] }
+    assert_equal 1, lines.size
+  end
+end

@@ -1,0 +1,83 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/cached_application"
+
+# RFC 9211: Cache-Status; and what the middleware does with paths that it leaves alone.
+class HTTPCacheStatusTest < Minitest::Test
+  FRESH = { "cache-control" => "max-age=60", "etag" => '"a"' }.freeze
+
+  def test_the_members_of_cache_status
+    world = Castellan::CachedApplication.new { |env| env["HTTP_IF_NONE_MATCH"] == '"a"' ? [304, {}, []] : [200, FRESH.dup, ["x"]] }
+    assert_equal "Castellan; fwd=uri-miss; stored", world.get.note
+    world.later(4)
+    assert_equal "Castellan; hit; ttl=56", world.get.note
+    assert_equal "Castellan; fwd=request; fwd-status=304", world.get("/", { "Cache-Control" => "no-cache" }).note
+    world.later(100)
+    assert_equal "Castellan; hit; ttl=-40", world.get("/", { "Cache-Control" => "max-stale" }).note
+    assert_equal "Castellan; fwd=stale; fwd-status=304", world.get.note
+    assert_equal "Castellan; fwd=bypass", world.get("/", { "Authorization" => "Basic x" }).note
+    assert_equal "Castellan; fwd=method", world.post.note
+    assert_equal "Castellan; detail=only-if-cached", world.get("/", { "Cache-Control" => "only-if-cached" }).note
+  end
+
+  def test_members_of_caches_behind_this_one_come_first
+    world = Castellan::CachedApplication.new { [200, { "cache-status" => ["Origin; hit", "CDN; fwd=miss"], **FRESH }, ["x"]] }
+    assert_equal ["Origin; hit, CDN; fwd=miss, Castellan; fwd=uri-miss; stored", "Origin; hit, CDN; fwd=miss, Castellan; hit; ttl=60"],
+                 [world.get.note, world.get.note]
+  end
+
+  def test_debug_adds_the_key_as_a_string
+    world = Castellan::CachedApplication.new(cache_status: :debug) { [200, FRESH.dup, ["x"]] }
+    note = world.get("/a?q=%22").note
+    assert_equal ["Castellan"], Castellan::HTTPCache::StructuredField.list(note).map(&:to_s)
+    assert_equal 'Castellan; fwd=uri-miss; stored; key="http://example.org/a?q=%22"', note
+  end
+
+  def test_it_can_be_switched_off
+    world = Castellan::CachedApplication.new(cache_status: false) { [200, FRESH.dup, ["x"]] }
+    2.times { assert_nil world.get.note }
+    assert_equal 1, world.requests.size
+  end
+
+  # options, paths that the cache handles, paths that it does not
+  [
+    [{ only: "/api" }, %w[/api /api/posts], %w[/ /apix /other/api]],
+    [{ only: ["/api/", "/feed"] }, %w[/api/posts /feed], %w[/api /feeds]],
+    [{ except: %w[/admin] }, %w[/ /administration], %w[/admin /admin/x]],
+    [{ only: "/api", except: "/api/me" }, %w[/api/posts], %w[/api/me /x]]
+  ].each do |options, handled, untouched|
+    define_method("test_#{options.inspect} chooses paths") do
+      world = Castellan::CachedApplication.new(**options) { [200, FRESH.dup, ["x"]] }
+      assert_equal handled, (handled + untouched).select { |path| world.get(path).note }
+    end
+  end
+
+  def test_a_block_chooses_requests
+    response = [200, FRESH.dup.freeze, ["x"].freeze].freeze
+    cache = Castellan::HTTPCache.new(->(_env) { response }) { |env| env["HTTP_X_CACHE"] }
+    assert_same response, cache.call(Rack::MockRequest.env_for("/"))
+    assert cache.call(Rack::MockRequest.env_for("/", "HTTP_X_CACHE" => "1"))[1].key?("cache-status")
+  end
+
+  def test_castellan_off_passes_everything
+    with_env("CASTELLAN" => "off") do
+      response = [200, FRESH.dup.freeze, ["x"].freeze].freeze
+      cache = Castellan::HTTPCache.new(->(_env) { response })
+      2.times { assert_same response, cache.call(Rack::MockRequest.env_for("/")) }
+    end
+  end
+
+  # option, value, a part of the message
+  [
+    [:max_body, 0, "max_body: must be an Integer of bytes above 0, got 0"], [:max_body, "1", "max_body: 1_048_576"],
+    [:keep, -1, "keep: must be a number that is not negative, got -1"], [:heuristic, "x", "heuristic: must be"],
+    [:set_cookie, :always, "set_cookie: must be :refuse or :explicit, got :always"], [:only, "api", "only: must be path prefixes"],
+    [:except, [1], "except: must be path prefixes"], [:tll, 1, "unknown keyword: :tll"]
+  ].each do |option, value, message|
+    define_method("test_#{option}: #{value.inspect} is refused at boot") do
+      error = assert_raises(Castellan::ConfigurationError) { Castellan::HTTPCache.new(->(_env) {}, **{ option => value }) }
+      assert_includes error.message, message
+    end
+  end
+end

@@ -1,0 +1,183 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/cache_rows"
+
+# RFC 9111 §4.4: invalidation by unsafe methods; RFC 9875: cache groups; purges.
+class HTTPCacheInvalidationTest < Minitest::Test
+  # method, status of its response, whether the stored response is gone
+  [
+    *%w[POST PUT DELETE PATCH FOO MKCOL].flat_map do |name|
+      [200, 204, 303, 404, 500].map { |status| [name, status, status < 400] }
+    end,
+    *%w[OPTIONS PROPFIND REPORT SEARCH QUERY].map { |name| [name, 200, false] },
+    ["HEAD", 200, false]
+  ].each do |name, status, gone|
+    define_method("test_RFC 9111 §4.4: #{name} with #{status} #{gone ? "invalidates" : "leaves"} its target") do
+      world = world_with("/a?b=1", "/a")
+      world.answer { [status, {}, []] }
+      world.call(name, "/a?b=1")
+      assert_equal [!gone, true], [hit?(world, "/a?b=1"), hit?(world, "/a")]
+    end
+  end
+
+  # field, value, whether /b is gone
+  [
+    ["location", "/b", true], ["content-location", "/b", true], ["location", "b", true], ["location", "../b", true],
+    ["location", "http://example.org/b", true], ["location", "HTTP://EXAMPLE.ORG:80/b", true], ["location", "//example.org/b", true],
+    ["location", "/b#part", true], ["content-location", "http://example.com/b", false], ["location", "http://example.org:8080/b", false],
+    ["location", "https://example.org/b", false], ["location", "//example.com/b", false], ["location", "http://example.org.evil/b", false],
+    ["location", "http://[broken", false], ["location", "", false], ["location", "/c", false]
+  ].each do |field, value, gone|
+    define_method("test_RFC 9111 §4.4: #{field}: #{value} #{gone ? "invalidates" : "leaves"} /b") do
+      world = world_with("/a", "/b")
+      world.answer { [201, { field => value }, []] }
+      world.post("/a")
+      assert_equal [false, !gone], [hit?(world, "/a"), hit?(world, "/b")]
+    end
+  end
+
+  def test_location_of_a_failure_invalidates_nothing
+    world = world_with("/a", "/b")
+    world.answer { [400, { "location" => "/b" }, []] }
+    world.post("/a")
+    assert_equal [true, true], [hit?(world, "/a"), hit?(world, "/b")]
+  end
+
+  def test_location_of_another_origin_is_left_for_its_own
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, ["x"]] }
+    world.get("/b", {}, env: { "HTTP_HOST" => "victim.org" })
+    world.answer { [201, { "location" => "http://victim.org/b", "content-location" => "//victim.org/b" }, []] }
+    world.post("/a")
+    assert_predicate world.get("/b", {}, env: { "HTTP_HOST" => "victim.org" }), :hit?
+  end
+
+  def test_a_response_that_was_requested_before_the_invalidation_is_not_stored_after_it
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, ["old"]] }
+    world.answer do |env|
+      world.post("/a") if env["REQUEST_METHOD"] == "GET"
+      [200, { "cache-control" => "max-age=60" }, ["old"]]
+    end
+    assert_equal "Castellan; fwd=uri-miss", world.get("/a").note
+    world.answer { [200, { "cache-control" => "max-age=60" }, ["new"]] }
+    assert_equal "new", world.get("/a").body
+  end
+
+  # Cache-Groups of /a and of /b, Cache-Group-Invalidation, whether both are gone
+  [
+    ['"one"', '"two"', '"one"', [true, false]],
+    ['"one"', '"one", "two"', '"one"', [true, true]],
+    ['"one";x=1', '"two"', '"two", "one"', [true, true]],
+    ['"one"', '"ONE"', '"one"', [true, false]],
+    ['"one"', '"two"', "one", [false, false]],
+    ['"one"', '"two"', '"one",', [false, false]],
+    ["one", '"two"', '"one"', [false, false]],
+    ['"one two"', '"one"', '"one two"', [true, false]],
+    [(1..32).map { |number| "\"group-#{number}-#{"x" * 24}\"" }.join(", "), '"two"', "\"group-32-#{"x" * 24}\"", [true, false]]
+  ].each do |of_a, of_b, invalidation, gone|
+    define_method("test_RFC 9875 §3: #{invalidation} of #{of_a[0, 40]} and #{of_b} is #{gone.inspect}") do
+      world = grouped_world("/a" => of_a, "/b" => of_b)
+      world.answer { [400, { "cache-group-invalidation" => invalidation }, []] }
+      world.post("/elsewhere")
+      assert_equal gone, ["/a", "/b"].map { |path| !hit?(world, path) }
+    end
+  end
+
+  def test_groups_are_ignored_in_responses_to_safe_methods
+    world = grouped_world("/a" => '"one"')
+    world.answer { [200, { "cache-group-invalidation" => '"one"' }, []] }
+    %w[GET OPTIONS].each { |name| world.call(name, "/elsewhere") }
+    assert hit?(world, "/a")
+  end
+
+  def test_groups_of_another_origin_are_not_invalidated
+    world = grouped_world("/a" => '"one"')
+    world.answer { [200, { "cache-group-invalidation" => '"one"' }, []] }
+    world.post("/elsewhere", {}, env: { "HTTP_HOST" => "evil.org" })
+    assert hit?(world, "/a")
+  end
+
+  def test_an_invalidated_response_takes_its_group_along_and_no_further
+    world = grouped_world("/a" => '"one"', "/b" => '"one", "two"', "/c" => '"two"')
+    world.answer { [200, {}, []] }
+    world.post("/a")
+    assert_equal([true, true, false], ["/a", "/b", "/c"].map { |path| !hit?(world, path) })
+  end
+
+  def test_purge_deletes_all_variants_of_one_url
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60", "vary" => "accept" }, ["x"]] }
+    ask = ->(path, accept, **env) { world.get(path, { "Accept" => accept }, env: env) }
+    [["/a?b=1", "x"], ["/a?b=1", "y"], ["/a", "x"]].each { |path, accept| ask[path, accept] }
+    ask["/a?b=1", "x", "HTTP_X_REWRITE_URL" => "/other"]
+    Castellan::HTTPCache.purge("HTTP://Example.org:80/a?b=1#part")
+    assert_equal([false, false, true], [["/a?b=1", "x"], ["/a?b=1", "y"], ["/a", "x"]].map { |path, accept| ask[path, accept].hit? })
+    refute_predicate ask["/a?b=1", "x", "HTTP_X_REWRITE_URL" => "/other"], :hit?
+  end
+
+  def test_purge_takes_the_store_of_another_process
+    store = Castellan::Store::MemoryStore.new
+    world = Castellan::CachedApplication.new(store: store) { [200, { "cache-control" => "max-age=60" }, ["x"]] }
+    world.get("/a")
+    Castellan::HTTPCache.purge("http://example.org/a", store: store)
+    refute_predicate world.get("/a"), :hit?
+  end
+
+  def test_purge_refuses_a_path
+    Castellan::HTTPCache.new(->(_env) { [200, {}, []] })
+    error = assert_raises(Castellan::ConfigurationError) { Castellan::HTTPCache.purge("/a") }
+    assert_includes error.message, "https://example.com/posts"
+  end
+
+  { "surrogate-key" => "posts post-1", "xkey" => "posts, post-1", "cache-tag" => "posts,post-1" }.each do |field, value|
+    define_method("test_purge_tags deletes responses with #{field}") do
+      world = Castellan::CachedApplication.new { |env| [200, { "cache-control" => "max-age=60", field => env["PATH_INFO"] == "/a" ? value : "other" }, ["x"]] }
+      %w[/a /b].each { |path| world.get(path) }
+      assert_equal([true, true], %w[/a /b].map { |path| hit?(world, path) })
+      world.later(1)
+      world.cache.purge_tags("post-1")
+      assert_equal([false, true], %w[/a /b].map { |path| hit?(world, path) })
+      world.later(1)
+      world.get("/a")
+      assert hit?(world, "/a")
+    end
+  end
+
+  def test_a_tag_that_was_evicted_makes_its_responses_misses
+    store = Castellan::Store::MemoryStore.new
+    world = Castellan::CachedApplication.new(store: store) { [200, { "cache-control" => "max-age=60", "xkey" => "a" }, ["x"]] }
+    world.get
+    store.delete_multi([Castellan::HTTPCache::Storage.tag_key("a")])
+    refute hit?(world, "/")
+  end
+
+  def test_a_response_that_was_requested_before_its_tag_was_purged_is_not_stored
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60", "xkey" => "a" }, ["old"]] }
+    world.get("/other")
+    world.answer do
+      world.later(1)
+      world.cache.purge_tags("a")
+      [200, { "cache-control" => "max-age=60", "xkey" => "a" }, ["old"]]
+    end
+    assert_equal "Castellan; fwd=uri-miss", world.get("/a").note
+  end
+
+  private
+
+  def world_with(*paths)
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, ["x"]] }
+    paths.each { |path| world.get(path) }
+    world
+  end
+
+  def grouped_world(groups)
+    world = Castellan::CachedApplication.new { |env| [200, { "cache-control" => "max-age=60", "cache-groups" => groups.fetch(env["PATH_INFO"]) }, ["x"]] }
+    groups.each_key { |path| world.get(path) }
+    assert(groups.keys.all? { |path| hit?(world, path) })
+    world.later(1)
+    world
+  end
+
+  def hit?(world, path)
+    world.get(path, { "Cache-Control" => "only-if-cached" }).status != 504
+  end
+end

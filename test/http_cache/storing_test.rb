@@ -1,0 +1,161 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/cache_rows"
+
+# RFC 9111 §3: which responses are stored, and which of their fields.
+class HTTPCacheStoringTest < Minitest::Test
+  extend Castellan::CacheRows
+
+  FRESH = { "cache-control" => "max-age=60" }.freeze
+  MODIFIED = ->(world) { { "last-modified" => world.date(-100_000), "date" => world.date } }
+  HEURISTIC = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].freeze
+  OTHERS = [201, 202, 302, 303, 307, 400, 401, 403, 406, 409, 418, 429, 451, 500, 502, 503, 504, 299, 399, 499, 599].freeze
+
+  rows "RFC 9110 §15.1",
+       *HEURISTIC.map { |status| ["#{status} is stored by a heuristic", MODIFIED, :hit, { status: status }] },
+       *OTHERS.map { |status| ["#{status} is not stored by a heuristic", MODIFIED, :miss, { status: status }] },
+       *OTHERS.map { |status| ["#{status} is stored with explicit freshness", FRESH, :hit, { status: status }] }
+
+  rows "RFC 9111 §3",
+       ["GET with max-age is stored", FRESH, :hit],
+       ["a response without any freshness is not stored", {}, :miss],
+       ["public alone with Last-Modified is stored", ->(world) { MODIFIED.call(world).merge("cache-control" => "public") }, :hit,
+        { status: 302 }],
+       ["public alone without a validator is useless", { "cache-control" => "public" }, :miss],
+       ["206 is not stored", { "cache-control" => "max-age=60", "content-range" => "bytes 0-6/20" }, :miss, { status: 206 }],
+       ["416 is not stored", FRESH, :miss, { status: 416 }],
+       ["412 is not stored", FRESH, :miss, { status: 412 }],
+       ["HEAD is not stored", FRESH, :miss, { method: "HEAD" }],
+       *%w[POST PUT PATCH DELETE OPTIONS PROPFIND REPORT SEARCH QUERY FOO].map { |name|
+         ["#{name} is not answered from the cache", FRESH, :miss, { method: name }]
+       },
+       ["too short content is not stored", { "cache-control" => "max-age=60", "content-length" => "7" }, :hit]
+
+  rows "RFC 9111 §5.2.2.5",
+       ["no-store is not stored", { "cache-control" => "max-age=60, no-store" }, :miss],
+       ["NO-STORE is not stored", { "cache-control" => "max-age=60, NO-STORE" }, :miss],
+       ["no-store with an argument is not stored", { "cache-control" => "no-store=1, max-age=60" }, :miss],
+       ["no-store in a second line is not stored", { "cache-control" => ["max-age=60", "no-store"] }, :miss],
+       ["no-store after an unclosed quote is not stored", { "cache-control" => 'max-age=60, a="b, no-store' }, :miss],
+       ["no-store within a quoted string is not a directive", { "cache-control" => 'a="b, no-store", max-age=60' }, :hit],
+       ["a longer name is another directive", { "cache-control" => "no-stores, max-age=60" }, :hit]
+
+  rows "RFC 9111 §5.2.1.5",
+       ["a request's no-store is not stored", FRESH, :miss, { request: { "Cache-Control" => "no-store" }, second: {} }],
+       ["a request's No-Store is not stored", FRESH, :miss, { request: { "Cache-Control" => "max-age=9, No-Store" }, second: {} }],
+       ["a request's no-store counts without the others", FRESH, :miss,
+        { request: { "Cache-Control" => "no-store" }, cache: { client_directives: false } }],
+       ["no-store may be answered from the cache", FRESH, :hit, { second: { "Cache-Control" => "no-store" } }]
+
+  rows "RFC 9111 §5.2.2.7",
+       ["private is not stored", { "cache-control" => "private, max-age=60" }, :miss],
+       ["Private is not stored", { "cache-control" => "Private, max-age=60" }, :miss],
+       ["private beside public is not stored", { "cache-control" => "public, private, max-age=60" }, :miss],
+       ["private with s-maxage is not stored", { "cache-control" => "private, s-maxage=60" }, :miss],
+       ["private with an empty argument is not stored", { "cache-control" => 'private="", max-age=60' }, :miss],
+       ["private with junk is not stored", { "cache-control" => "private x, max-age=60" }, :miss],
+       ["private of a field and of all is not stored", { "cache-control" => 'private="x-a", private, max-age=60' }, :miss],
+       ["private of a field is stored without it", { "cache-control" => 'max-age=60, private="X-A"', "x-a" => "1", "x-b" => "2" }, :hit,
+        { with: ->(test, first, second) { test.assert_equal [%w[1 2], [nil, "2"]], [first, second].map { |r| [r["x-a"], r["x-b"]] } } }],
+       ["private of a token is stored without the field", { "cache-control" => "max-age=60, private=x-a", "x-a" => "1" }, :hit,
+        { with: ->(test, _, second) { test.assert_nil second["x-a"] } }]
+
+  rows "RFC 9111 §5.2.2.3",
+       ["must-understand of a known status ignores no-store", { "cache-control" => "max-age=60, must-understand, no-store" }, :hit],
+       ["must-understand of an unknown status is not stored", { "cache-control" => "max-age=60, must-understand" }, :miss, { status: 299 }],
+       ["must-understand of a 4xx that nobody knows is not stored", { "cache-control" => "max-age=60, must-understand" }, :miss,
+        { status: 499 }]
+
+  rows "RFC 9111 §3.5",
+       ["Authorization is not stored", FRESH, :miss, { request: { "Authorization" => "Basic x" } }],
+       ["Authorization with public is stored", { "cache-control" => "public, max-age=60" }, :hit,
+        { request: { "Authorization" => "Basic x" } }],
+       ["Authorization with s-maxage is stored", { "cache-control" => "s-maxage=60" }, :hit, { request: { "Authorization" => "Basic x" } }],
+       ["Authorization with must-revalidate is stored", { "cache-control" => "must-revalidate, max-age=60" }, :hit,
+        { request: { "Authorization" => "Basic x" } }],
+       ["proxy-revalidate does not permit Authorization", { "cache-control" => "proxy-revalidate, max-age=60" }, :miss,
+        { request: { "Authorization" => "Basic x" } }],
+       ["what was stored for nobody is not used with Authorization", FRESH, :miss, { second: { "Authorization" => "Basic x" } }],
+       ["public is used with other credentials", { "cache-control" => "public, max-age=60" }, :hit,
+        { request: { "Authorization" => "Basic x" }, second: { "Authorization" => "Basic y" } }]
+
+  rows "RFC 9111 §7.3",
+       ["Set-Cookie is not stored", { "cache-control" => "max-age=60", "set-cookie" => "a=1" }, :miss],
+       ["Set-Cookie is not stored with public", { "cache-control" => "public, max-age=60", "set-cookie" => "a=1" }, :miss],
+       ["Set-Cookie is stored with public where the cache says explicit",
+        { "cache-control" => "public, max-age=60", "set-cookie" => ["a=1", "b=2"] }, :hit,
+        { cache: { set_cookie: :explicit }, with: ->(test, _, second) { test.assert_equal %w[a=1 b=2], second.headers["set-cookie"] } }],
+       ["Set-Cookie is not stored without public where the cache says explicit",
+        { "cache-control" => "max-age=60", "set-cookie" => "a=1" }, :miss, { cache: { set_cookie: :explicit } }],
+       ["Set-Cookie that no-cache names is stripped", { "cache-control" => 'max-age=60, no-cache="set-cookie"', "set-cookie" => "a=1" },
+        :hit,
+        { with: ->(test, first, second) { test.assert_equal ["a=1", nil], [first["set-cookie"], second["set-cookie"]] } }],
+       ["a heuristic does not store what a cookie asked for", MODIFIED, :miss, { request: { "Cookie" => "session=1" } }],
+       ["a heuristic is not used for a cookie", MODIFIED, :miss, { second: { "Cookie" => "session=1" } }],
+       ["explicit freshness is stored for a cookie", FRESH, :hit, { request: { "Cookie" => "session=1" } }]
+
+  KEPT = { "x-unknown" => "1", "content-type" => "text/plain", "content-language" => "de", "server" => "x", "link" => ["<a>", "<b>"],
+           "cache-status" => "Inner; hit" }.freeze
+  DROPPED = %w[connection keep-alive proxy-connection proxy-authenticate proxy-authentication-info proxy-authorization te
+               transfer-encoding upgrade x-listed].freeze
+
+  rows "RFC 9111 §3.1",
+       *KEPT.map { |name, value|
+         ["#{name} is stored", { "cache-control" => "max-age=60", name => value }, :hit,
+          { with: ->(test, _, second) { test.assert_includes second[name], Array(value).join(", ") } }]
+       },
+       *DROPPED.map { |name|
+         ["#{name} is not stored", { "cache-control" => "max-age=60", "connection" => "close, X-Listed", name => "x-listed" }, :hit,
+          { with: ->(test, _, second) { test.assert_nil second[name] } }]
+       }
+
+  def test_incomplete_content_is_passed_and_not_stored
+    world = Castellan::CachedApplication.new
+    answers = [[200, FRESH.merge("content-length" => "20"), ["short"]]]
+    cache = Castellan::HTTPCache.new(->(_env) { answers.first }, clock: world)
+    2.times do
+      status, headers, body = cache.call(Rack::MockRequest.env_for("http://example.org/"))
+      assert_equal [200, ["short"], "Castellan; fwd=uri-miss"], [status, body, headers["cache-status"]]
+    end
+  end
+
+  def test_content_longer_than_max_body_is_passed_and_its_path_kept
+    file = Class.new do
+      def each = yield("x" * 11)
+      def to_path = __FILE__
+    end.new
+    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.dup, file] }, max_body: 10)
+    2.times do
+      status, headers, body = cache.call(Rack::MockRequest.env_for("http://example.org/"))
+      assert_equal [200, "Castellan; fwd=uri-miss"], [status, headers["cache-status"]]
+      assert_same file, body
+    end
+  end
+
+  def test_a_date_is_added_where_it_is_missing_or_invalid
+    [{}, { "date" => "yesterday" }].each do |fields|
+      world = Castellan::CachedApplication.new { [200, FRESH.merge(fields), ["x"]] }
+      expected = world.date
+      assert_equal expected, world.get["date"]
+      world.later(5)
+      assert_equal [expected, 5], [world.get["date"], world.get.age]
+    end
+  end
+
+  def test_capital_field_names_of_old_applications_are_read
+    cache = Castellan::HTTPCache.new(->(_env) { [200, { "Cache-Control" => "private, max-age=60", "Set-Cookie" => "a=1\nb=2" }, ["x"]] })
+    2.times do
+      headers = cache.call(Rack::MockRequest.env_for("http://example.org/"))[1]
+      assert_equal ["Castellan; fwd=uri-miss", %w[a=1 b=2]], [headers["cache-status"], headers["set-cookie"]]
+    end
+  end
+
+  def test_a_fat_get_is_passed_and_never_stored
+    world = Castellan::CachedApplication.new { [200, FRESH.dup, ["x"]] }
+    fat = world.get("/", {}, input: "poison")
+    assert_equal "Castellan; fwd=bypass", fat.note
+    assert_equal "Castellan; fwd=uri-miss; stored", world.get.note
+    assert_equal "Castellan; fwd=bypass", world.get("/", {}, input: "poison").note
+  end
+end

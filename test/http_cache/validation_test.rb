@@ -1,0 +1,221 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/cache_rows"
+
+# RFC 9111 §4.3: validation; §4.3.2: conditions that the cache evaluates; §4.3.5: HEAD.
+class HTTPCacheValidationTest < Minitest::Test
+  MODIFIED = "Sun, 01 Feb 2026 08:00:00 GMT"
+  LATER = "Sun, 01 Feb 2026 08:00:01 GMT"
+  EARLIER = "Sun, 01 Feb 2026 07:59:59 GMT"
+
+  # sentence, stored fields, request fields, status
+  CONDITIONS = [
+    ["the stored tag", { "etag" => '"a"' }, { "If-None-Match" => '"a"' }, 304],
+    ["another tag", { "etag" => '"a"' }, { "If-None-Match" => '"b"' }, 200],
+    ["a weak tag of the request", { "etag" => '"a"' }, { "If-None-Match" => 'W/"a"' }, 304],
+    ["a weak stored tag", { "etag" => 'W/"a"' }, { "If-None-Match" => '"a"' }, 304],
+    ["two weak tags", { "etag" => 'W/"a"' }, { "If-None-Match" => 'W/"a"' }, 304],
+    ["a list", { "etag" => '"a"' }, { "If-None-Match" => '"x", "a", "y"' }, 304],
+    ["a list without spaces", { "etag" => '"a"' }, { "If-None-Match" => '"x","a"' }, 304],
+    ["a tag with a comma", { "etag" => '"a,b"' }, { "If-None-Match" => '"x", "a,b"' }, 304],
+    ["a part of a tag", { "etag" => '"a,b"' }, { "If-None-Match" => '"a"' }, 200],
+    ["a star", { "etag" => '"a"' }, { "If-None-Match" => "*" }, 304],
+    ["a star without a stored tag", {}, { "If-None-Match" => "*" }, 304],
+    ["a tag without a stored tag", {}, { "If-None-Match" => '"a"' }, 200],
+    ["a tag without quotes", { "etag" => '"a"' }, { "If-None-Match" => "a" }, 200],
+    ["a different case", { "etag" => '"a"' }, { "If-None-Match" => '"A"' }, 200],
+    ["the stored date", { "last-modified" => MODIFIED }, { "If-Modified-Since" => MODIFIED }, 304],
+    ["a later date", { "last-modified" => MODIFIED }, { "If-Modified-Since" => LATER }, 304],
+    ["an earlier date", { "last-modified" => MODIFIED }, { "If-Modified-Since" => EARLIER }, 200],
+    ["a date of RFC 850", { "last-modified" => MODIFIED }, { "If-Modified-Since" => "Sunday, 01-Feb-26 08:00:00 GMT" }, 304],
+    ["a date of asctime", { "last-modified" => MODIFIED }, { "If-Modified-Since" => "Sun Feb  1 08:00:00 2026" }, 304],
+    ["an invalid date", { "last-modified" => MODIFIED }, { "If-Modified-Since" => "tomorrow" }, 200],
+    ["Date where there is no Last-Modified", {}, { "If-Modified-Since" => "Sun, 01 Mar 2026 12:00:00 GMT" }, 304],
+    ["before Date where there is no Last-Modified", {}, { "If-Modified-Since" => "Sun, 01 Mar 2026 11:59:59 GMT" }, 200],
+    ["a tag comes before a date", { "etag" => '"a"', "last-modified" => MODIFIED },
+     { "If-None-Match" => '"b"', "If-Modified-Since" => LATER }, 200],
+    ["a matching tag comes before a date", { "etag" => '"a"', "last-modified" => MODIFIED },
+     { "If-None-Match" => '"a"', "If-Modified-Since" => EARLIER }, 304],
+    ["If-Match is for the origin server", { "etag" => '"a"' }, { "If-Match" => '"b"' }, 200],
+    ["If-Unmodified-Since is for the origin server", { "last-modified" => MODIFIED }, { "If-Unmodified-Since" => EARLIER }, 200]
+  ].freeze
+
+  CONDITIONS.each do |sentence, stored, fields, status|
+    %w[GET HEAD].each do |name|
+      define_method("test_RFC 9111 §4.3.2: #{name} with #{sentence} is #{status}") do
+        world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }.merge(stored), ["content"]] }
+        world.get
+        answered = world.call(name, "/", fields)
+        assert_equal [status, 1, name == "GET" && status == 200 ? "content" : ""], [answered.status, world.requests.size, answered.body]
+      end
+    end
+  end
+
+  def test_a_304_has_the_fields_that_guide_caches_and_none_of_the_content
+    fields = { "cache-control" => "max-age=60", "etag" => '"a"', "vary" => "accept", "expires" => "0", "content-location" => "/b",
+               "content-type" => "text/plain", "content-language" => "de", "content-length" => "7" }
+    world = Castellan::CachedApplication.new { [200, fields.dup, ["content"]] }
+    world.get
+    headers = world.get("/", { "If-None-Match" => '"a"' }).headers
+    assert_equal %w[age cache-control cache-status content-location date etag expires vary], headers.keys.sort
+  end
+
+  def test_only_stored_responses_of_status_200_are_compared
+    world = Castellan::CachedApplication.new { [404, { "cache-control" => "max-age=60", "etag" => '"a"' }, ["no"]] }
+    world.get
+    assert_equal 404, world.get("/", { "If-None-Match" => '"a"' }).status
+  end
+
+  def test_without_a_stored_response_the_clients_conditions_are_forwarded
+    world = Castellan::CachedApplication.new { |env| [env["HTTP_IF_NONE_MATCH"] ? 304 : 200, { "etag" => '"a"' }, []] }
+    answered = world.get("/", { "If-None-Match" => '"x"', "If-Modified-Since" => MODIFIED })
+    assert_equal [304, "Castellan; fwd=uri-miss"], [answered.status, answered.note]
+    assert_equal ['"x"', MODIFIED], world.requests.last.values_at("HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE")
+  end
+
+  # sentence, stored fields, the conditions of the validation
+  [
+    ["a tag and a date", { "etag" => '"a"', "last-modified" => MODIFIED }, ['"a"', MODIFIED]],
+    ["a weak tag", { "etag" => 'W/"a"' }, ['W/"a"', nil]],
+    ["a date alone", { "last-modified" => MODIFIED }, [nil, MODIFIED]]
+  ].each do |sentence, stored, conditions|
+    define_method("test_RFC 9111 §4.3.1: #{sentence}: the stored validators replace the client's and the client's come back") do
+      seen = nil
+      world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=5" }.merge(stored), ["content"]] }
+      world.get
+      world.later(10)
+      world.answer do |env|
+        seen = env.values_at("HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_RANGE")
+        [304, {}, []]
+      end
+      environment = Rack::MockRequest.env_for("http://example.org/", "HTTP_HOST" => "example.org", "HTTP_IF_NONE_MATCH" => '"mine"',
+                                                                     "HTTP_RANGE" => "bytes=0-1")
+      assert_equal [206, ["co"]], world.cache.call(environment).values_at(0, 2)
+      assert_equal [*conditions, nil], seen
+      assert_equal ['"mine"', nil, "bytes=0-1"], environment.values_at("HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_RANGE")
+    end
+  end
+
+  def test_a_304_updates_the_stored_response
+    world = world_with({ "x-a" => "1", "x-b" => "1", "content-type" => "text/plain" })
+    world.answer {
+      [304, { "etag" => '"a"', "cache-control" => "max-age=30", "x-a" => "2", "x-new" => %w[1 2], "connection" => "x-hop", "x-hop" => "1" },
+       []]
+    }
+    2.times do |time|
+      answered = world.get
+      assert_equal [200, "content", "2", "1", "1, 2", nil, time.zero? ? nil : 0],
+                   [answered.status, answered.body, answered["x-a"], answered["x-b"], answered["x-new"], answered["x-hop"], answered.age]
+    end
+    assert_equal 2, world.requests.size
+    world.later(29)
+    assert_predicate world.get, :hit?
+  end
+
+  def test_a_304_leaves_what_the_stored_bytes_depend_on
+    world = world_with({ "content-type" => "text/plain" })
+    world.answer { [304, { "etag" => '"a"', "content-encoding" => "gzip", "content-range" => "bytes 0-0/9", "date" => world.date }, []] }
+    answered = world.get
+    assert_equal ["7", nil, nil, "content"],
+                 [answered["content-length"], answered["content-encoding"], answered["content-range"], answered.body]
+  end
+
+  # sentence, stored fields, fields of the 304, status of the response to the client
+  [
+    ["its own tag", { "etag" => '"a"' }, { "etag" => '"a"' }, "content"],
+    ["its tag made weak", { "etag" => '"a"' }, { "etag" => 'W/"a"' }, "content"],
+    ["no validator", { "etag" => '"a"' }, {}, "content"],
+    ["another tag", { "etag" => '"a"' }, { "etag" => '"b"' }, "new"],
+    ["another date", { "last-modified" => MODIFIED }, { "last-modified" => LATER }, "new"],
+    ["a tag where only a date was stored", { "last-modified" => MODIFIED }, { "etag" => '"b"' }, "new"],
+    ["its date and a new tag", { "last-modified" => MODIFIED }, { "etag" => '"b"', "last-modified" => MODIFIED }, "content"]
+  ].each do |sentence, stored, fields, body|
+    define_method("test_RFC 9111 §4.3.4: a 304 with #{sentence} answers #{body}") do
+      world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=5" }.merge(stored), ["content"]] }
+      world.get
+      world.later(10)
+      world.answer { |env|
+        env["HTTP_IF_NONE_MATCH"] || env["HTTP_IF_MODIFIED_SINCE"] ? [304, fields.dup,
+                                                                      []] : [200, { "cache-control" => "max-age=5" }, ["new"]]
+      }
+      assert_equal [200, body], world.get.to_a.values_at(0, 2)
+    end
+  end
+
+  def test_a_304_that_forbids_storing_deletes_the_response
+    %w[no-store private].each do |value|
+      world = world_with({})
+      world.answer { [304, { "etag" => '"a"', "cache-control" => value }, []] }
+      assert_equal [200, "content", "Castellan; fwd=stale; fwd-status=304"], [(first = world.get).status, first.body, first.note]
+      world.answer { [200, {}, ["after"]] }
+      assert_equal ["after", "Castellan; fwd=uri-miss"], [(second = world.get).body, second.note]
+    end
+  end
+
+  def test_the_cookie_of_a_304_reaches_its_client_alone
+    world = world_with({})
+    world.answer { [304, { "etag" => '"a"', "cache-control" => "max-age=60", "set-cookie" => "session=1" }, []] }
+    assert_equal "session=1", world.get["set-cookie"]
+    assert_equal [true, nil], [(second = world.get).hit?, second["set-cookie"]]
+  end
+
+  def test_a_full_response_replaces_the_stale_one_and_the_clients_condition_is_evaluated
+    world = world_with({})
+    world.answer { [200, { "etag" => '"b"', "cache-control" => "max-age=60" }, ["new"]] }
+    assert_equal [304, "Castellan; fwd=stale; stored"], [(first = world.get("/", { "If-None-Match" => '"b"' })).status, first.note]
+    assert_equal ["new", true], [(second = world.get).body, second.hit?]
+  end
+
+  def test_a_full_response_that_is_not_stored_deletes_the_stale_one
+    world = world_with({})
+    world.answer { [404, {}, ["gone"]] }
+    assert_equal 404, world.get.status
+    world.get
+    refute world.requests.last.key?("HTTP_IF_NONE_MATCH")
+  end
+
+  def test_a_failure_keeps_the_stale_response
+    world = world_with({})
+    world.answer { [503, {}, ["later"]] }
+    assert_equal 503, world.get.status
+    world.answer { |env| [env["HTTP_IF_NONE_MATCH"] == '"a"' ? 304 : 200, {}, []] }
+    assert_equal "content", world.get.body
+  end
+
+  # sentence, fields of the HEAD response, what a GET is afterwards
+  [
+    ["the same validators freshen", { "etag" => '"a"', "cache-control" => "max-age=60", "content-length" => "7", "x-new" => "1" },
+     ["content", true, "1"]],
+    ["no validator freshens", { "cache-control" => "max-age=60", "x-new" => "1" }, ["content", true, "1"]],
+    ["another tag deletes", { "etag" => '"b"', "cache-control" => "max-age=60" }, ["new", false, nil]],
+    ["another date deletes", { "last-modified" => LATER, "cache-control" => "max-age=60" }, ["new", false, nil]],
+    ["another length deletes", { "etag" => '"a"', "content-length" => "8", "cache-control" => "max-age=60" }, ["new", false, nil]]
+  ].each do |sentence, fields, expected|
+    define_method("test_RFC 9111 §4.3.5: a HEAD response with #{sentence}") do
+      world = world_with({})
+      world.answer { [200, fields.dup, []] }
+      world.head
+      world.answer { [200, { "cache-control" => "max-age=5" }, ["new"]] }
+      answered = world.get
+      assert_equal expected, [answered.body, answered.hit?, answered["x-new"]]
+    end
+  end
+
+  def test_head_is_answered_from_a_stored_get
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=60" }, ["content"]] }
+    world.get
+    answered = world.head
+    assert_equal [200, "", "7", true], [answered.status, answered.body, answered["content-length"], answered.hit?]
+  end
+
+  private
+
+  # A stale response with the tag "a".
+  def world_with(fields)
+    world = Castellan::CachedApplication.new { [200, { "cache-control" => "max-age=5", "etag" => '"a"' }.merge(fields), ["content"]] }
+    world.get
+    world.later(10)
+    world
+  end
+end
