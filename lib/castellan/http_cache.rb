@@ -30,15 +30,15 @@ end
 require_relative "http_cache/structured_field"
 require_relative "http_cache/http_date"
 require_relative "http_cache/header_fields"
-require_relative "http_cache/cache_control"
+require_relative "http_cache/directives"
 require_relative "http_cache/vary"
-require_relative "http_cache/options"
+require_relative "http_cache/cache_options"
 require_relative "http_cache/client_request"
 require_relative "http_cache/stored_response"
 require_relative "http_cache/storage_policy"
 require_relative "http_cache/storage"
-require_relative "http_cache/tags"
-require_relative "http_cache/conditions"
+require_relative "http_cache/surrogate_tags"
+require_relative "http_cache/client_conditions"
 require_relative "http_cache/ranges"
 require_relative "http_cache/reuse"
 require_relative "http_cache/reply"
@@ -110,7 +110,7 @@ module Castellan
     # @raise [ConfigurationError] if an option is invalid
     def initialize(app, store: nil, log: nil, **options, &condition)
       @app = app
-      @options = Options.new(**options)
+      @options = CacheOptions.new(**options)
       @condition = condition
       @storage = Storage.new(store || Store::MemoryStore.new, log: log, clock: @options.clock)
       @reply = Reply.new(@options)

@@ -18,7 +18,7 @@ module Castellan
       AUTHORITY = /\A[a-z0-9.:\[\]_-]+\z/
       PORTS = { "http" => "80", "https" => "443" }.freeze
       PEERS = /(?:\A|;)\s*(?:for|by)=(?:"[^"]*"|[^;,]*)/i
-      NO_CACHE = CacheControl.parse("no-cache")
+      NO_CACHE = Directives.parse("no-cache")
       NO_CONTEXT = ""
       private_constant :FORWARDING, :AUTHORITY, :PORTS, :PEERS, :NO_CACHE, :NO_CONTEXT
 
@@ -89,18 +89,18 @@ module Castellan
           (@env.key?("HTTP_UPGRADE") && @env["HTTP_UPGRADE"] != "h2c")
       end
 
-      # @return [CacheControl] of the client; Pragma counts where Cache-Control is absent
+      # @return [Directives] of the client; Pragma counts where Cache-Control is absent
       def control
-        @control ||= if !@reads_directives then CacheControl::NONE
-                     elsif (value = @env["HTTP_CACHE_CONTROL"]) then CacheControl.parse(value)
+        @control ||= if !@reads_directives then Directives::NONE
+                     elsif (value = @env["HTTP_CACHE_CONTROL"]) then Directives.parse(value)
                      elsif @env["HTTP_PRAGMA"]&.match?(/(?:\A|,)\s*no-cache\s*(?:,|\z)/i) then NO_CACHE
-                     else CacheControl::NONE
+                     else Directives::NONE
                      end
       end
 
       # @return [Boolean] whether no part of the exchange may be stored, also if other directives are not read
       def no_store?
-        value = @env["HTTP_CACHE_CONTROL"] and CacheControl.parse(value).key?("no-store")
+        value = @env["HTTP_CACHE_CONTROL"] and Directives.parse(value).key?("no-store")
       end
 
       private

@@ -13,10 +13,10 @@ module Castellan
       # @param status [Integer]
       # @param fields [Hash] normalized, of the response
       def call(storage, request, status, fields)
-        groups = Tags.groups(fields["cache-group-invalidation"], request.origin)
+        groups = SurrogateTags.groups(fields["cache-group-invalidation"], request.origin)
         if (200..399).cover?(status)
           stored = storage.find(request).stored
-          groups += Tags.groups(stored.fields["cache-groups"], request.origin) if stored
+          groups += SurrogateTags.groups(stored.fields["cache-groups"], request.origin) if stored
           storage.invalidate(keys(request, fields))
         end
         storage.invalidate_tags(groups.uniq) if groups.any?

@@ -19,7 +19,7 @@ module Castellan
 
       # @param app [#call]
       # @param storage [Storage]
-      # @param options [Options]
+      # @param options [CacheOptions]
       # @param reply [Reply]
       def initialize(app, storage, options, reply)
         @app = app
@@ -247,7 +247,7 @@ module Castellan
 
       # @return [Array, nil] nil if a tag was invalidated after the request, or there are too many to check
       def tags(request, fields, requested_at)
-        keys = Tags.keys(fields, request.origin)
+        keys = SurrogateTags.keys(fields, request.origin)
         @storage.tags(keys, requested_at) if keys.size <= MOST_TAGS
       end
     end

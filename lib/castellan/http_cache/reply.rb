@@ -7,7 +7,7 @@ module Castellan
       LARGEST_AGE = 2**31 # RFC 9111 §1.2.2
       private_constant :LARGEST_AGE
 
-      # @param options [Options]
+      # @param options [CacheOptions]
       def initialize(options)
         @status = options.cache_status
         @debug = @status == :debug
@@ -48,10 +48,10 @@ module Castellan
 
       def selected(env, stored, fields)
         return not_modified(fields) if (env.key?("HTTP_IF_NONE_MATCH") || env.key?("HTTP_IF_MODIFIED_SINCE")) &&
-                                       Conditions.not_modified?(env, stored)
+                                       ClientConditions.not_modified?(env, stored)
 
         range = env["HTTP_RANGE"]
-        if range && env["REQUEST_METHOD"] == "GET" && Conditions.range?(env, stored)
+        if range && env["REQUEST_METHOD"] == "GET" && ClientConditions.range?(env, stored)
           ranges = Ranges.parse(range, stored.content.bytesize)
           return Ranges.answer(fields, stored.content, ranges) if ranges
         end

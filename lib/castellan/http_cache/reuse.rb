@@ -16,7 +16,7 @@ module Castellan
 
         remaining = stored.remaining(now)
         control = request.control
-        return by_freshness(stored, remaining, nil) if control.equal?(CacheControl::NONE)
+        return by_freshness(stored, remaining, nil) if control.equal?(Directives::NONE)
         return :request if control.key?("no-cache") || !acceptable?(control, stored, remaining, now)
 
         by_freshness(stored, remaining, control.seconds_or_all("max-stale"))

@@ -41,7 +41,7 @@ module Castellan
       def initialize(store, log: nil, clock: Clock)
         @store = Store::FailSafe.new(store, log: log)
         @clock = clock
-        @remembered = {}
+        @remembered = BoundedCache.new(limit: REMEMBERED)
       end
 
       # @param request [ClientRequest]
@@ -157,18 +157,13 @@ module Castellan
       def load(key, bytes)
         return if bytes.nil?
 
-        known = @remembered[key]
-        return known.last if known && known.first == bytes
+        known, response = @remembered[key]&.first
+        return response if known == bytes
 
         stored = StoredResponse.load(bytes)
-        remember(key, bytes, stored) if stored && bytes.bytesize <= REMEMBERED_BYTESIZE
+        # An outdated pair is harmless: it is compared with the bytes that were read.
+        @remembered.fetch(key) { [nil] }[0] = [bytes, stored].freeze if stored && bytes.bytesize <= REMEMBERED_BYTESIZE
         stored
-      end
-
-      # A stale pair is harmless: it is compared with the bytes that were read.
-      def remember(key, bytes, stored)
-        @remembered = {} if @remembered.size >= REMEMBERED
-        @remembered[key] = [bytes, stored].freeze
       end
     end
   end

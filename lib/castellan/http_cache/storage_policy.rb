@@ -22,7 +22,7 @@ module Castellan
 
       # @param request [ClientRequest]
       # @param fields [Hash] normalized
-      # @param options [Options]
+      # @param options [CacheOptions]
       # @param requested_at [Float] seconds since 1970
       # @param received_at [Float] seconds since 1970
       def initialize(request, status, fields, options, requested_at:, received_at:)
@@ -32,7 +32,7 @@ module Castellan
         @options = options
         @requested_at = requested_at
         @received_at = received_at
-        @control = targeted || CacheControl.parse(fields["cache-control"])
+        @control = targeted || Directives.parse(fields["cache-control"])
       end
 
       # @return [Boolean]
@@ -67,7 +67,7 @@ module Castellan
       # The first valid targeted field replaces Cache-Control and Expires (RFC 9213 §2.2).
       def targeted
         @options.targeted_fields.each do |name|
-          control = @fields.key?(name) && CacheControl.targeted(@fields[name])
+          control = @fields.key?(name) && Directives.targeted(@fields[name])
           return @targeted = control if control
         end
         nil

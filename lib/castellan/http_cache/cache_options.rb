@@ -3,7 +3,7 @@
 module Castellan
   class HTTPCache
     # The options of a cache, checked at boot. Frozen; {HTTPCache#initialize} documents them.
-    class Options
+    class CacheOptions
       SET_COOKIE = %i[refuse explicit].freeze
       private_constant :SET_COOKIE
 

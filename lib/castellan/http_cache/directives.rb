@@ -6,21 +6,21 @@ module Castellan
   class HTTPCache
     # The directives of a Cache-Control field (RFC 9111 §5.2) or of a targeted field (RFC 9213). Frozen.
     #
-    #   control = CacheControl.parse('max-age="60", no-cache="set-cookie"')
+    #   control = Directives.parse('max-age="60", no-cache="set-cookie"')
     #   control.seconds("max-age")    # => 60
     #   control.fields("no-cache")    # => ["set-cookie"]
     #   control.key?("no-store")      # => false
     #
     # Names are case-insensitive. The first of two equal directives counts; of `private` and `no-cache` the one
     # without field names does. An invalid number of seconds is 0, so that the response is stale (§4.2.1).
-    class CacheControl
+    class Directives
       LARGEST = 2**31 # seconds; larger numbers mean this one (RFC 9111 §1.2.2)
       LISTS = %w[private no-cache].freeze
       NUMBERS = %w[max-age s-maxage stale-while-revalidate stale-if-error].freeze
       private_constant :LARGEST, :LISTS, :NUMBERS
 
       # @param value [String, Array<String>, nil]
-      # @return [CacheControl]
+      # @return [Directives]
       def self.parse(value)
         value = value.join(",") if value.is_a?(Array)
         return NONE if value.nil? || value.empty?
@@ -31,7 +31,7 @@ module Castellan
       end
 
       # @param value [String, Array<String>] a targeted field, such as CDN-Cache-Control
-      # @return [CacheControl, nil] nil if it is empty or invalid, and therefore ignored (RFC 9213 §2.1)
+      # @return [Directives, nil] nil if it is empty or invalid, and therefore ignored (RFC 9213 §2.1)
       def self.targeted(value)
         value = value.join(", ") if value.is_a?(Array)
         members = StructuredField.dictionary(value)

@@ -4,11 +4,11 @@ module Castellan
   class HTTPCache
     # Evaluates a client's conditions against a stored response (RFC 9111 §4.3.2, RFC 9110 §13).
     #
-    #   Conditions.not_modified?(env, stored)   # => true: 304
-    #   Conditions.range?(env, stored)          # => true: Range counts, because If-Range matches
+    #   ClientConditions.not_modified?(env, stored)   # => true: 304
+    #   ClientConditions.range?(env, stored)          # => true: Range counts, because If-Range matches
     #
     # If-Match and If-Unmodified-Since are conditions for the origin server, not for a cache.
-    module Conditions
+    module ClientConditions
       NAMES = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE].freeze
 
       module_function
