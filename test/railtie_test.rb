@@ -230,16 +230,17 @@ class RailtieTest < Minitest::Test
         config.castellan.cache_store = Castellan::Store::MemoryStore.new
         config.castellan.detection = { sample: 1.0 }
         config.castellan.profile = { secret: "s" * 32 }
+        config.castellan.together = false
         config.castellan.verify = { rate: 1.0, report: ->(difference) { puts difference } }
       end
     RUBY
     output = run_app(<<~RUBY, files: files, "RAILS_ENV" => "production")
       table; boot
-      p Castellan.keeper.class, Rails.application.middleware.map(&:name).grep(/Castellan/), Rails.configuration.castellan.detector.class
+      p Castellan.together, Castellan.keeper.class, Rails.application.middleware.map(&:name).grep(/Castellan/), Rails.configuration.castellan.detector.class
       p get("/articles").status
     RUBY
     middleware = '["Castellan::Profile::Middleware", "Castellan::Verify::Middleware"]'
-    assert_equal ["Castellan::Keeper", middleware, "Castellan::Detect::Production", "200"], output.lines(chomp: true)
+    assert_equal ["false", "Castellan::Keeper", middleware, "Castellan::Detect::Production", "200"], output.lines(chomp: true)
   end
 
   def test_a_wrong_value_is_refused_with_what_to_write
@@ -247,7 +248,8 @@ class RailtieTest < Minitest::Test
                             "config.castellan.detection = { sample: 0.1 }",
       "profile = 'on'" => "profile must be a Hash of options, or false, got \"on\"", "cache_store = :memory_store" =>
       "cache_store must be a store or nil, got :memory_store", "revision = 7" => "revision must be a String or nil, got 7",
-      "verify = 0.1" => "verify must be a Hash of options, or false, got 0.1", "profle = {}" => "profle=" }.each do |line, message|
+      "verify = 0.1" => "verify must be a Hash of options, or false, got 0.1",
+      "together = 1" => "Castellan.together must be true or false, got 1", "profle = {}" => "profle=" }.each do |line, message|
       output = run_app("begin; Rails.application.config.castellan.#{line}; rescue StandardError => error; puts error.message; end")
       assert_includes output, message
     end

@@ -39,6 +39,14 @@ module Castellan
         CallSite.application_gems = names
       end
 
+      # @return [Boolean] see {Castellan.together}
+      def together = Castellan.together
+
+      # @param value [Boolean] whether the records of a document load their associations together
+      def together=(value)
+        Castellan.together = value
+      end
+
       def cache_store=(store)
         unless store.nil? || STORE.all? { |name| store.respond_to?(name) }
           refuse(:cache_store, store, "a store or nil", "Castellan::Store::MemoryStore.new")
