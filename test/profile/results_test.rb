@@ -46,7 +46,7 @@ class ProfileResultsTest < Minitest::Test
   end
 
   def test_the_stores_bounds_hold_and_what_fell_out_is_not_listed
-    40.times { |number| assert add("r#{number}", path: "x" * 5_000) }
+    40.times { |number| assert add("r#{number}", path: SecureRandom.hex(2_500)) }
     listed = @results.latest.map(&:id)
     assert_equal "r39", listed.first
     assert_operator listed.size, :<, 20
@@ -54,7 +54,7 @@ class ProfileResultsTest < Minitest::Test
   end
 
   def test_a_result_that_is_too_large_is_logged_and_not_stored
-    refute add("a", endpoint: "GET /users", path: "x" * 50_000)
+    refute add("a", endpoint: "GET /users", path: SecureRandom.hex(50_000))
     assert_empty @results.latest
     assert_includes @said.first, "a profile of GET /users was too large"
   end
@@ -74,11 +74,21 @@ class ProfileResultsTest < Minitest::Test
     store = Castellan::Store::MemoryStore.new
     @results = Profile::Results.new(store)
     4.times { |number| add("r#{number}", endpoint: "GET /r#{number}") }
-    store.write_multi({ "castellan:profile:result:r0" => "{\"id\":", "castellan:profile:result:r1" => "[]",
+    store.write_multi({ "castellan:profile:result:r0" => "{\"id\":", "castellan:profile:result:r1" => Zlib.deflate("[]"),
                         "castellan:profile:#1" => "\xFF", "castellan:profile:#2" => "5",
                         "castellan:profile:#3" => "{\"id\":\"r2\",\"of_a_later_version\":1}" })
     assert_equal %w[r3 r2], @results.latest.map(&:id)
     assert_equal [nil, nil, "r2"], %w[r0 r1 r2].map { |id| @results.find(id)&.id }
+  end
+
+  def test_a_result_takes_a_fraction_of_its_size_and_is_the_same
+    store = Castellan::Store::MemoryStore.new
+    query = { at_ns: 10, duration_ns: 4, rows: 2, cached: false, sql: "select 1", fingerprint: "select ?", frames: ["a.rb:1:in `x'"] }
+    result = Profile::Result.new(id: "one", queries: Array.new(1_000) { |number| { **query, at_ns: number, finding: nil } })
+    assert Profile::Results.new(store).add(result)
+    assert_equal result, Profile::Results.new(store).find("one")
+    key = "castellan:profile:result:one"
+    assert_operator store.read_multi([key])[key].bytesize, :<, JSON.generate(result).bytesize / 10
   end
 
   # A store whose server is gone.

@@ -38,8 +38,6 @@ module Castellan
     #   recording stopped before the end of the response
     # - `totals`: `queries`, `cached_queries`, `rows` of all queries, listed or not
     class Result
-      MEMBERS = %i[id at method path query headers endpoint status response_bytes duration_ns parts objects queries cache spans
-                   findings depth notes memory flame exception truncated totals].freeze
       # Their keys come from clients and speedscope, so they stay Strings.
       TEXT_KEYS = %i[headers flame].freeze
       DEFAULTS = { at: 0.0, method: nil, path: nil, query: "", headers: {}, endpoint: nil, status: nil, response_bytes: nil, duration_ns: 0,
@@ -47,20 +45,17 @@ module Castellan
                    objects: { count: 0, scope: "process", overlapping: 0 }, queries: [], cache: [], spans: [], findings: [],
                    depth: "sql", notes: [], memory: nil, flame: nil, exception: nil, truncated: { queries: 0, bytes: false },
                    totals: { queries: 0, cached_queries: 0, rows: 0 } }.freeze
-      LIGHT = 200
-      private_constant :TEXT_KEYS, :DEFAULTS, :LIGHT
+      MEMBERS = [:id, *DEFAULTS.keys].freeze
+      private_constant :TEXT_KEYS, :DEFAULTS
 
       attr_reader(*MEMBERS)
 
-      # @param hash [Hash] as returned by {#to_h} or {#to_stored}; String keys, as after JSON.parse, are
-      #   accepted
+      # @param hash [Hash] as returned by {#to_h}; String keys, as after JSON.parse, are accepted
       # @return [Result]
       # @raise [ArgumentError] if it is not a valid result
       def self.from_h(hash)
         given = hash.to_h.transform_keys(&:to_sym).slice(*MEMBERS)
-        members = given.to_h { |name, value| [name, TEXT_KEYS.include?(name) ? value : symbolized(value)] }
-        members[:queries] = QueryTable.unpack(members[:queries]) if members[:queries].is_a?(Hash)
-        new(**members)
+        new(**given.to_h { |name, value| [name, TEXT_KEYS.include?(name) ? value : symbolized(value)] })
       end
 
       def self.symbolized(value)
@@ -88,9 +83,6 @@ module Castellan
       # @return [Hash{Symbol => Object}] plain values
       def to_h = MEMBERS.to_h { |name| [name, public_send(name)] }
 
-      # @return [Hash{Symbol => Object}] like {#to_h}, with the queries as a {QueryTable}
-      def to_stored = { **to_h, queries: QueryTable.pack(queries) }
-
       # @return [String] for a terminal
       def to_text = TextReport.new(self).to_s
 
@@ -105,14 +97,6 @@ module Castellan
       alias eql? ==
 
       def hash = id.hash
-
-      # @return [Result] a smaller copy for a store whose entries are limited; its notes mention it
-      def lighter
-        Result.new(**to_h, flame: nil, queries: queries.first(LIGHT), spans: spans.first(LIGHT), cache: cache.first(LIGHT),
-                           memory: memory&.transform_values { |rows| rows.is_a?(Array) ? rows.first(10) : rows },
-                           truncated: { **truncated, queries: truncated[:queries] + [queries.size - LIGHT, 0].max },
-                           notes: [*notes, "it was too large for the store: the flame graph and all but #{LIGHT} queries are left out"])
-      end
 
       # @return [ResultSummary] row for the list of profiles
       def summary = ResultSummary.of(self)

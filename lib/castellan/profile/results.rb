@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "json"
+require "zlib"
 
 module Castellan
   module Profile
@@ -11,8 +12,8 @@ module Castellan
     #   results.latest(limit: 20)     # => [ResultSummary], newest first
     #   results.find(id)              # => Result or nil
     #
-    # A result and its summary are two entries, numbered by a counter, so the store's own limits of bytes and
-    # time apply. Never raises {StoreError}: results that cannot be written or read are treated as absent.
+    # A result (deflated JSON) and its summary are two entries, numbered by a counter, so the store's own limits of
+    # bytes and time apply. Never raises {StoreError}: results that cannot be written or read are treated as absent.
     class Results
       PREFIX = "castellan:profile:"
       COUNTER = "#{PREFIX}count".freeze
@@ -35,7 +36,7 @@ module Castellan
       # @return [Boolean] whether it was stored
       def add(result)
         rescuing(false) do
-          kept = write(result) || write(result.lighter)
+          kept = @store.write_multi({ key(result.id) => Zlib.deflate(JSON.generate(result), Zlib::BEST_SPEED) }, ttl: @ttl).any?
           @log&.call("a profile of #{result.endpoint} was too large for the store and is not kept") unless kept
           kept && list(result)
         end
@@ -47,7 +48,7 @@ module Castellan
         return unless ID.match?(id.to_s)
 
         bytes = rescuing({}) { @store.read_multi([key(id)]) }[key(id)]
-        readable(bytes) { |hash| Result.from_h(hash) }
+        readable { Result.from_h(JSON.parse(Zlib.inflate(bytes))) } if bytes
       end
 
       # @param limit [Integer]
@@ -69,10 +70,6 @@ module Castellan
 
       private
 
-      def write(result)
-        @store.write_multi({ key(result.id) => JSON.generate(result.to_stored) }, ttl: @ttl).any?
-      end
-
       def list(result)
         number = @store.increment(COUNTER)
         @store.write_multi({ line(number) => JSON.generate(result.summary.to_h) }, ttl: @ttl)
@@ -88,13 +85,13 @@ module Castellan
       end
 
       def summary(bytes, number)
-        readable(bytes) { |hash| ResultSummary.new(**hash.transform_keys(&:to_sym).slice(*ResultSummary.members), number: number) }
+        readable { ResultSummary.new(**JSON.parse(bytes, symbolize_names: true).slice(*ResultSummary.members), number: number) } if bytes
       end
 
       # Entries of another version of this gem, or overwritten ones, count as absent.
-      def readable(bytes)
-        yield JSON.parse(bytes) if bytes
-      rescue JSON::ParserError, ArgumentError, IndexError, NoMethodError, TypeError, EncodingError
+      def readable
+        yield
+      rescue Zlib::Error, JSON::ParserError, ArgumentError, NoMethodError, TypeError, EncodingError
         nil
       end
 
