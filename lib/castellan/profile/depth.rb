@@ -30,10 +30,8 @@ module Castellan
       # @param aliases [Boolean] whether to accept `pp=` of rack-mini-profiler
       # @return [Depth]
       def self.of(env, aliases: false)
-        query = env["QUERY_STRING"].to_s
-        return PLAIN unless env.key?("HTTP_CASTELLAN_PROFILE") || query.include?("profile=") || (aliases && query.include?("pp="))
-
-        new(env["HTTP_CASTELLAN_PROFILE"] || query.b[PARAMETER, 1] || (mini_profiler(query.b) if aliases))
+        query = env["QUERY_STRING"].to_s.b
+        new(env["HTTP_CASTELLAN_PROFILE"] || query[PARAMETER, 1] || (mini_profiler(query) if aliases))
       end
 
       def self.mini_profiler(query)
@@ -44,22 +42,13 @@ module Castellan
 
       # @param asked [String, nil] the value that the client sent
       def initialize(asked)
-        asked = asked.to_s.strip.downcase
-        @name = if asked.empty? then DEFAULT
-                elsif asked != "off" then NAMES.include?(asked) ? asked : DEFAULT
-                end
-        @notes = @name == DEFAULT && !["", DEFAULT].include?(asked) ? [Depth.unknown(asked)] : []
+        asked = asked.to_s.dup.force_encoding(Encoding::UTF_8).scrub("?").strip.downcase
+        known = NAMES.include?(asked)
+        @name = known ? asked : (DEFAULT unless asked == "off")
+        note = "there is no depth #{asked[0, 40].inspect}: SQL was recorded; write one of #{NAMES.join(", ")}"
+        @notes = known || ["", "off"].include?(asked) ? [] : [note]
         freeze
       end
-
-      # @return [String] the note for an unknown depth
-      def self.unknown(asked)
-        text = asked.dup.force_encoding(Encoding::UTF_8).scrub("?")[0, 40]
-        "there is no depth #{text.inspect}: SQL was recorded; write one of #{NAMES.join(", ")}"
-      end
-
-      PLAIN = new(nil)
-      private_constant :PLAIN
     end
   end
 end

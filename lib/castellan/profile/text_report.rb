@@ -7,6 +7,7 @@ module Castellan
     #   puts TextReport.new(result).to_s
     class TextReport
       MOST = 10 # of each list
+      MOST_LINES = 3 # of one statement
 
       # @param result [Result]
       def initialize(result)
@@ -22,39 +23,31 @@ module Castellan
 
       def heading
         asked = [@result.endpoint, @result.status, ("raised #{@result.exception}" if @result.exception)].compact
-        [asked.empty? ? "A block" : asked.join(" "), ms(@result.duration_ns)].join(": ")
+        [asked.empty? ? "A block" : asked.join(" "), duration(@result.duration_ns)].join(": ")
       end
 
       def times
-        parts = @result.parts
-        "SQL #{ms(parts[:sql_ns])} in #{count(@result.totals[:queries], "query", "queries")}#{cached}, " \
-          "rendering #{ms(parts[:render_ns])}, caches #{ms(parts[:cache_ns])}, the rest #{ms(parts[:outside_ns])}; " \
-          "of all this #{ms(parts[:gc_ns])} collecting garbage"
-      end
-
-      def cached
-        number = @result.totals[:cached_queries]
-        number.zero? ? "" : " (and #{number} that the query cache answered)"
+        sql, render, cache, outside, gc = @result.parts.values_at(:sql_ns, :render_ns, :cache_ns, :outside_ns, :gc_ns).map { |ns| duration(ns) }
+        cached = @result.totals[:cached_queries]
+        "SQL #{sql} in #{counted(@result.totals[:queries], "query")}#{" (and #{cached} that the query cache answered)" if cached.positive?}, " \
+          "rendering #{render}, caches #{cache}, the rest #{outside}; of all this #{gc} collecting garbage"
       end
 
       def objects
-        figures = @result.objects
-        text = "#{count(figures[:count], "object", "objects")} allocated"
-        text << " by the process" if figures[:scope] == "process"
-        text << " and #{count(figures[:overlapping], "other request", "other requests")}" if figures[:overlapping].positive?
-        text
+        count, scope, overlapping = @result.objects.values_at(:count, :scope, :overlapping)
+        "#{counted(count, "object")} allocated#{" by the process" if scope == "process"}" \
+          "#{" and #{counted(overlapping, "other request")}" if overlapping.positive?}"
       end
 
       def queries
-        groups = @result.queries.group_by { |query| [query[:fingerprint], query[:frames].first] }.values
-        groups = groups.sort_by { |group| -group.sum { |query| query[:duration_ns] } }
-        groups.first(MOST).map { |group| line(group) } + more(groups)
+        groups = Page::QueryGroup.all(@result.queries)
+        rest = groups.size - MOST
+        groups.first(MOST).flat_map { |group| statement(group) } + (rest.positive? ? ["      and #{rest} more shapes"] : [])
       end
 
-      def line(group)
-        first = group.first
-        format("%5d × %9s  %s%s", group.size, ms(group.sum { |query| query[:duration_ns] }), first[:sql][0, 120],
-               ("\n                    #{first[:frames].first}" if first[:frames].any?))
+      def statement(group)
+        lines = group.lines.filter_map(&:first).first(MOST_LINES)
+        [format("%5d × %9s  %s", group.count, duration(group.total_ns), group.sql[0, 120]), *lines.map { |line| "#{" " * 20}#{line}" }]
       end
 
       def findings = @result.findings.map { |finding| "finding: #{Finding.new(**finding)}" }
@@ -62,10 +55,10 @@ module Castellan
       def memory
         return [] unless (memory = @result.memory)
 
-        ["#{memory[:total_allocated_bytes]} bytes in #{memory[:total_allocated]} objects allocated, " \
-         "#{memory[:total_retained_bytes]} in #{memory[:total_retained]} retained"] +
+        ["#{Figures.bytes(memory[:total_allocated_bytes])} in #{counted(memory[:total_allocated], "object")} allocated, " \
+         "#{Figures.bytes(memory[:total_retained_bytes])} in #{Figures.count(memory[:total_retained])} retained"] +
           memory[:by_line].first(MOST).map do |row|
-            format("%12d bytes %8d objects  %s", row[:allocated_bytes], row[:allocated], row[:name])
+            format("%10s %9s objects  %s", Figures.bytes(row[:allocated_bytes]), Figures.count(row[:allocated]), row[:name])
           end
       end
 
@@ -81,11 +74,8 @@ module Castellan
         end
       end
 
-      def more(groups) = groups.size > MOST ? ["      and #{groups.size - MOST} more shapes"] : []
-
-      def ms(duration_ns) = format("%.1f ms", duration_ns / 1e6)
-
-      def count(number, one, many) = "#{number} #{number == 1 ? one : many}"
+      def duration(nanoseconds) = Figures.duration(nanoseconds)
+      def counted(number, noun) = Figures.counted(number, noun)
     end
   end
 end
