@@ -118,20 +118,12 @@ module Castellan
       end
 
       def boot_failure(error)
-        "the application does not boot: #{told(error)}#{places(error)}\n" \
+        "the application does not boot: #{error.is_a?(SystemExit) ? ended(error) : Refusal.error(error)}\n" \
           "It was booted from #{path} in #{Dir.pwd} with #{VARIABLES.map { |name| "#{name}=#{environment}" }.join(" ")}; " \
           "other variables are those of your shell.#{advice(error)}"
       end
 
-      def told(error)
-        return "it ended by itself, with exit status #{error.status}" if error.is_a?(SystemExit)
-
-        "#{error.class}: #{error.message.scrub.lines.first(12).join.strip}"
-      end
-
-      def places(error)
-        error.backtrace.to_a.reject { |line| line.include?("/castellan/doctor/") }.first(3).map { |line| "\n    from #{line}" }.join
-      end
+      def ended(error) = "it ended by itself, with exit status #{error.status}"
 
       def advice(error)
         case error.message

@@ -51,18 +51,17 @@ module Castellan
       def self.call(fingerprints: [], injection: nil, databases: Sandbox.connected, warm_up: false, &work)
         observer = Observer.new(fingerprints)
         GC.start unless warm_up
-        outcome, figures = Sandbox.rolled_back(databases) do
-          Instrument.record(observer) { injection ? injection.apply { timed(&work) } : timed(&work) }
+        Sandbox.rolled_back(databases) do
+          Instrument.record(observer) { injection ? injection.apply { timed(observer, &work) } : timed(observer, &work) }
         end
-        new(observer, outcome, **figures)
       end
 
-      def self.timed
+      def self.timed(observer)
         objects = GC.stat(:total_allocated_objects)
         started_ns = Clock.monotonic_ns
         outcome = Outcome.of(yield)
         duration_ns = Clock.monotonic_ns - started_ns
-        [outcome, { duration_ns: duration_ns, allocated_objects: GC.stat(:total_allocated_objects) - objects }]
+        new(observer, outcome, duration_ns: duration_ns, allocated_objects: GC.stat(:total_allocated_objects) - objects)
       end
       private_class_method :timed
 

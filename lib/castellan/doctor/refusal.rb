@@ -7,6 +7,7 @@ module Castellan
     # Explains why a response is not measured, and what to do: only 2xx responses are measured.
     #
     #   Refusal.of(answer, request)  # => "the application answered 401, which is not measured: …"
+    #   Refusal.error(error)         # => "KeyError: key not found: \"PAYMENT_KEY\"\n    from config.ru:2:in …"
     class Refusal
       NO_TABLE = /no such table|could not find table|undefinedtable|relation "[^"]*" does not exist/i
       MARKUP = %r{<(style|script|title)\b.*?</\1>|<[^>]+>}m
@@ -22,6 +23,15 @@ module Castellan
         new(answer, request).to_s unless answer.success?
       end
 
+      # @param error [Exception]
+      # @return [String] its class, the beginning of its message, and its first lines in the application
+      def self.error(error)
+        lines = error.backtrace.to_a.reject { |line| line.start_with?(*OWN) }
+        own = lines.select { |line| line.start_with?("#{Dir.pwd}/") && !line.include?("/vendor/") }
+        places = (own.any? ? own : lines).first(3).map { |line| "\n    from #{line.delete_prefix("#{Dir.pwd}/")}" }
+        "#{error.class}: #{error.message.to_s.scrub.lines.first(12).join.strip}#{places.join}"
+      end
+
       def initialize(answer, request)
         @answer = answer
         @request = request
@@ -29,7 +39,7 @@ module Castellan
 
       # @return [String]
       def to_s
-        return "#{@request}: the application raised an error, so there is nothing to measure:#{error}" unless @answer.status
+        return "#{@request}: the application raised an error, so there is nothing to measure: #{error}" unless @answer.status
 
         "#{@request}: the application answered #{@answer.status}, which is not measured: #{reason}"
       end
@@ -45,7 +55,7 @@ module Castellan
         when 404 then "there is nothing at this path in this environment#{message}"
         when 406, 415 then "it does not offer this media type; request another, -H 'Accept: application/json'#{message}"
         when 429 then "it limits the rate of requests#{message}; raise the limit for this run"
-        when 500..599 then "it failed#{@answer.error ? ":#{error}" : "#{message}; look into its log, or try --env development"}"
+        when 500..599 then "it failed#{@answer.error ? ": #{error}" : "#{message}; look into its log, or try --env development"}"
         else "it does not accept this request#{message}"
         end
       end
@@ -64,18 +74,8 @@ module Castellan
         end
       end
 
-      # The error, its first lines in the application, and the usual fix.
-      def error
-        error = @answer.error
-        [" #{error.class}: #{error.message.to_s.scrub.lines.first(6).join.strip}", *places(error).map { |place| "\n    from #{place}" },
-         (missing_tables if error.message.match?(NO_TABLE))].join
-      end
-
-      def places(error)
-        lines = error.backtrace.to_a.reject { |line| line.start_with?(*OWN) }
-        own = lines.select { |line| line.start_with?("#{Dir.pwd}/") && !line.include?("/vendor/") }
-        (own.any? ? own : lines).first(3).map { |line| line.delete_prefix("#{Dir.pwd}/") }
-      end
+      # The error, and the usual fix.
+      def error = "#{Refusal.error(@answer.error)}#{missing_tables if @answer.error.message.match?(NO_TABLE)}"
 
       def missing_tables
         "\nThe database of this environment is not prepared. In Rails: RAILS_ENV=production bin/rails db:prepare; " \

@@ -54,9 +54,7 @@ module Castellan
       # @param env [Hash] Rack environment
       # @return [Boolean]
       def allows?(env)
-        return true if @authorize&.call(env) || (@open && here?(env))
-
-        @token ? carried?(env) : false
+        @authorize&.call(env) || (@open && here?(env)) || !shown(env).nil?
       end
 
       # @param env [Hash] Rack environment
@@ -70,7 +68,8 @@ module Castellan
       # @param env [Hash] Rack environment
       # @return [String, nil] the valid token from the header or the cookie
       def shown(env)
-        text = env[HEADER] || env["HTTP_COOKIE"].to_s.b[IN_COOKIES, 1]
+        cookies = env["HTTP_COOKIE"]
+        text = env[HEADER] || (cookies.b[IN_COOKIES, 1] if cookies&.include?(COOKIE))
         text if @token&.valid?(text)
       end
 
@@ -78,14 +77,6 @@ module Castellan
       def open? = @open
 
       private
-
-      def carried?(env)
-        header = env[HEADER]
-        return @token.valid?(header) if header
-
-        cookies = env["HTTP_COOKIE"]
-        cookies&.include?(COOKIE) ? @token.valid?(cookies.b[IN_COOKIES, 1]) : false
-      end
 
       def here?(env)
         LOOPBACK.match?(env["REMOTE_ADDR"].to_s) && LOCAL_HOST.match?((env["HTTP_HOST"] || env["SERVER_NAME"]).to_s) &&

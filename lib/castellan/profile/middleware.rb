@@ -94,42 +94,30 @@ module Castellan
       private
 
       def authorized?(env)
-        @authorization.allows?(env) && !Castellan.off?
-      rescue StandardError => error
-        log(env, "Castellan's profiler could not authorise the request: #{error.full_message(highlight: false)}")
-        false
+        guarded(env, "profiler could not authorise the request") { @authorization.allows?(env) && !Castellan.off? }
       end
 
       def profile(env)
-        session = open_session(env)
+        session = guarded(env, "profiler could not begin") { open_session(Depth.of(env, aliases: @aliases)) }
         session ? Exchange.new(env, session, @settings).call(@app) : @app.call(env)
       end
 
-      # @return [Session, nil] nil if the request must not or cannot be recorded
-      def open_session(env)
-        depth = Depth.of(env, aliases: @aliases)
+      # @return [Session, nil] nil if the request must not be recorded
+      def open_session(depth)
         return unless depth.name
 
         Session.new(depth: depth.name, notes: depth.notes, traffic: @traffic, literals: @literals, request: true)
-      rescue StandardError => error
-        log(env, "Castellan's profiler could not begin: #{error.full_message(highlight: false)}")
-        nil
       end
 
-      def shown(env)
+      def shown(env) = guarded(env, "page of profiles failed") { page.call(env) } || BROKEN.map(&:dup)
+
+      def page
         @page ||= Page.new(store: @results, path: @path, share: (method(:share) if @authorization.token), evidence: method(:evidence))
-        @page.call(env)
-      rescue StandardError => error
-        log(env, "Castellan's page of profiles failed: #{error.full_message(highlight: false)}")
-        BROKEN.map(&:dup)
       end
 
       # @return [Array<Finding>] findings across many requests
       def evidence
-        @evidence ? @evidence.findings : []
-      rescue StandardError => error
-        log(nil, "Castellan's page of profiles could not read the unused eager loads: #{error.full_message(highlight: false)}")
-        []
+        guarded(nil, "page of profiles could not read the unused eager loads") { @evidence&.findings } || []
       end
 
       # A visitor with a token shares that token, with its expiry. Do not sign a new one: it would extend the
@@ -181,6 +169,14 @@ module Castellan
       def announce_link(announce, mount)
         from = @authorization.open? ? "From this machine, profiles are at #{mount}#{@path}; from elsewhere" : "Profiles"
         announce.call("Castellan: #{from} at #{mount}#{link} (for #{LINK_SECONDS / 3_600} hours).")
+      end
+
+      # @return [Object, nil] nil if the block raised, which is logged
+      def guarded(env, failed)
+        yield
+      rescue StandardError => error
+        log(env, "Castellan's #{failed}: #{error.full_message(highlight: false)}")
+        nil
       end
 
       def log(env, text)

@@ -16,7 +16,7 @@ module Castellan
         @statements = statements
         @findings = findings
         @from_ns = from_ns
-        @texts = Hash.new { |texts, text| texts[text] = cut(text) }
+        @texts = Hash.new { |texts, text| texts[text] = Redaction.text(text, LONGEST) }
         @frames = Hash.new { |frames, sites| frames[sites] = sites.map { |site| CallSite.frame(site) } }
         @indexes = Hash.new { |indexes, key| indexes[key] = index(*key) }
       end
@@ -42,11 +42,6 @@ module Castellan
 
           finding.fingerprint == fingerprint && (through.nil? || finding.association.nil?)
         end
-      end
-
-      def cut(text)
-        short = text.bytesize > LONGEST ? "#{text.byteslice(0, LONGEST).scrub("")} …" : text
-        short.encoding == Encoding::UTF_8 && short.valid_encoding? ? -short : -short.dup.force_encoding(Encoding::UTF_8).scrub("?")
       end
     end
   end

@@ -63,11 +63,11 @@ module Castellan
       end
 
       # @param text [String] untrusted input
-      # @return [String] valid UTF-8, at most LONGEST characters
-      def self.text(text)
+      # @return [String] valid UTF-8, at most `longest` characters
+      def self.text(text, longest = LONGEST)
         text = text.dup.force_encoding(Encoding::UTF_8)
         text = text.scrub("?") unless text.valid_encoding?
-        text.size > LONGEST ? "#{text[0, LONGEST]}#{CUT}" : text
+        text.size > longest ? "#{text[0, longest]}#{CUT}" : text
       end
 
       private

@@ -55,17 +55,11 @@ module Castellan
       # @raise [ArgumentError] if it is not a valid result
       def self.from_h(hash)
         given = hash.to_h.transform_keys(&:to_sym).slice(*MEMBERS)
-        new(**given.to_h { |name, value| [name, TEXT_KEYS.include?(name) ? value : symbolized(value)] })
+        new(**given.to_h { |name, value| [name, TEXT_KEYS.include?(name) ? value : plain(value)] })
       end
 
-      def self.symbolized(value)
-        case value
-        when Hash then value.to_h { |key, one| [key.to_sym, symbolized(one)] }
-        when Array then value.map { |one| symbolized(one) }
-        else value
-        end
-      end
-      private_class_method :symbolized
+      # @return [Object] what JSON keeps of the value, with Symbols as keys
+      def self.plain(value) = JSON.parse(JSON.generate(value), symbolize_names: true)
 
       # @param id [String]
       # @param members [Hash] see above; omitted members get empty defaults

@@ -1,6 +1,5 @@
 # frozen_string_literal: true
 
-require "json"
 require "securerandom"
 
 module Castellan
@@ -91,7 +90,7 @@ module Castellan
         Result.new(id: id, at: @at, duration_ns: duration_ns, parts: parts, queries: queries,
                    cache: timed(:layer, :outcome, @recorder.looks), spans: timed(:kind, :name, @recorder.spans),
                    objects: { count: @objects, scope: "process", overlapping: overlapping },
-                   findings: findings.map { |finding| plain(finding) }, depth: @depth, totals: @recorder.totals,
+                   findings: findings.map { |finding| Result.plain(finding.to_h) }, depth: @depth, totals: @recorder.totals,
                    truncated: { queries: @recorder.left_out, bytes: false }, **@sampled, **members,
                    notes: [*@notes, *@sampling.notes, *own_notes, *members[:notes]])
       end
@@ -118,8 +117,6 @@ module Castellan
             **{ bytes: bytes, age: age }.compact }
         end
       end
-
-      def plain(finding) = JSON.parse(JSON.generate(finding.to_h), symbolize_names: true)
 
       def overlapping = @overlapping ||= @traffic ? @traffic.overlapping(@mark) : 0
 
