@@ -27,10 +27,11 @@ module Castellan
       end
 
       def times
-        sql, render, cache, outside, gc = @result.parts.values_at(:sql_ns, :render_ns, :cache_ns, :outside_ns, :gc_ns).map { |ns| duration(ns) }
+        sql, render, cache, outside, gc = %i[sql_ns render_ns cache_ns outside_ns gc_ns].map { |part| duration(@result.parts[part]) }
         cached = @result.totals[:cached_queries]
-        "SQL #{sql} in #{counted(@result.totals[:queries], "query")}#{" (and #{cached} that the query cache answered)" if cached.positive?}, " \
-          "rendering #{render}, caches #{cache}, the rest #{outside}; of all this #{gc} collecting garbage"
+        cached = cached.zero? ? "" : " (and #{cached} that the query cache answered)"
+        "SQL #{sql} in #{counted(@result.totals[:queries], "query")}#{cached}, rendering #{render}, caches #{cache}, " \
+          "the rest #{outside}; of all this #{gc} collecting garbage"
       end
 
       def objects
