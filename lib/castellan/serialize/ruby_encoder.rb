@@ -8,8 +8,7 @@ module Castellan
     #   RubyEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
     #
     # `included` holds each related record once and no primary record (JSON:API 1.1, "Compound Documents").
-    # Its order is jsonapi-serializer's: by primary record, then by include; a related record follows the
-    # records that it includes itself. A linked id without a row appears in linkage only.
+    # Its order is jsonapi-serializer's, see {IncludedWalk}. A linked id without a row appears in linkage only.
     class RubyEncoder
       # @param row_set [Plan::RowSet]
       # @param template [Template] the template of the row set's plan
@@ -19,7 +18,7 @@ module Castellan
       # @return [Output]
       # @raise [EncodingError] with type, id and member of a value that cannot be written
       def self.encode(row_set, template, single: false, tail: "")
-        Serialize.retyping(row_set) { |tables| new(tables, template).document(single: single, tail: tail) }
+        Serialize.retyping(row_set) { |tables| new(tables, template).document(single, tail) }
       end
 
       # Encodes each primary record by itself, without included records.
@@ -40,17 +39,18 @@ module Castellan
       def initialize(tables, template)
         @template = template
         @text = template.text
-        @linkage = {}.compare_by_identity
         @sections = template.nodes.map { |parts| NodeRows.new(tables[parts.index], parts) }
         @root = @sections.first
         @body = +""
         @holes = []
       end
 
-      def document(single:, tail:)
+      def document(single, tail)
         rows = 0...(single ? [@root.size, 1].min : @root.size)
         @body << '{"data":' unless @template.nested?
-        primary(rows, single)
+        if single && rows.none? then @body << "null"
+        else list(rows, *(%w([ ]) unless single)) { |row| write(@root, row) }
+        end
         return Output.new(@body, @holes) if @template.nested?
 
         list(included(rows), ',"included":[', "]") { |section, row| write(section, row) } if @template.compound?
@@ -75,12 +75,6 @@ module Castellan
 
       private
 
-      def primary(rows, single)
-        return list(rows, "[", "]") { |row| write(@root, row) } unless single
-
-        rows.none? ? @body << "null" : write(@root, 0)
-      end
-
       def list(items, open = "", close = "")
         @body << open
         items.each_with_index do |item, position|
@@ -92,7 +86,8 @@ module Castellan
 
       # @return [Array<Array(NodeRows, Integer)>] the records that these primary records include
       def included(rows)
-        walk = IncludedWalk.new(@root.type, rows.map { |row| @root.id(row) }) { |section, row, visit| related(section, row, visit) }
+        ids = rows.map { |row| @root.id(row) }
+        walk = IncludedWalk.new(@root.type, ids) { |section, row, visit| related(section, row, visit) }
         rows.each { |row| walk.from(@root, row) }
         walk.found.map { |found| [found.places.first, found.record] }
       end
@@ -102,11 +97,17 @@ module Castellan
           next unless edge.children.any? && shown?(section.asides&.edges, edge.position, row)
 
           section.targets(row, edge).each do |kind, id|
-            inner = edge.children[kind] && @sections[edge.children[kind]]
-            other = inner&.row_of(id)
+            inner, other = found(edge, kind, id)
             visit.call(inner, other, id) if other
           end
         end
+      end
+
+      # @return [Array(NodeRows, Integer), nil] the row of a linked id
+      def found(edge, kind, id)
+        section = edge.children[kind] && @sections[edge.children[kind]]
+        row = section&.row_of(id)
+        [section, row] if row
       end
 
       def write(section, row)
@@ -117,7 +118,7 @@ module Castellan
         return write_irregular(section, row, id) unless parts.regular
 
         parts.members.each_with_index { |member, position| member(section, row, id, position, member.before) }
-        parts.edges.each { |edge| edge(section, row, edge) if edge.before }
+        parts.edges.each { |edge| targets(edge, section.targets(row, edge), edge.before) if edge.before }
         @body << parts.close
         return unless parts.after
 
@@ -135,7 +136,8 @@ module Castellan
       end
 
       def member(section, row, id, position, name)
-        member = section.parts.members[position]
+        parts = section.parts
+        member = parts.members[position]
         @body << name
         return @holes << @body.bytesize << member.hole << id if member.hole
 
@@ -146,35 +148,18 @@ module Castellan
         coder or raise ArgumentError, NodeRows.no_coder(section.type, member.key)
         Values.append(@body, coder, section.value(row, member.column), @text)
       rescue Unwritable => error
-        raise Unwritable.locate(error, type: section.type, id: id, member: member.key, place: [section.parts.index, position])
-      end
-
-      def edge(section, row, edge)
-        @body << edge.before
-        targets(edge, section.linked(row, edge).map { |id| [0, id] })
+        raise Unwritable.locate(error, type: section.type, id: id, member: member.key, place: [parts.index, position])
       end
 
       # Writes linkage; in the nested format, the related records that have a row.
-      def targets(edge, targets)
-        targets = targets.filter_map { |kind, id| nested_row(edge, kind, id) } if @template.nested?
-        targets = targets.first(1) unless edge.to_many
+      def targets(edge, targets, name)
+        @body << name
+        targets = targets.filter_map { |kind, id| found(edge, kind, id) }.first(edge.to_many ? targets.size : 1) if @template.nested?
         return @body << "null" if targets.empty? && !edge.to_many
 
-        list(targets, edge.to_many ? "[" : "", edge.to_many ? "]" : "") do |one, other|
-          @template.nested? ? write(one, other) : @body << link(edge, one, other)
+        list(targets, *(%w([ ]) if edge.to_many)) do |one, other|
+          @template.nested? ? write(one, other) : @body << "#{edge.links[one]}#{@text.quoted(other)}#{edge.link_end}"
         end
-      end
-
-      def nested_row(edge, kind, id)
-        section = edge.children[kind] && @sections[edge.children[kind]]
-        row = section&.row_of(id)
-        [section, row] if row
-      end
-
-      # Memoized, because many records link to the same few.
-      def link(edge, kind, id)
-        known = (@linkage[edge] ||= {})[kind] ||= {}
-        known[id] ||= "#{edge.links[kind]}#{@text.quoted(id)}#{edge.link_end}"
       end
 
       # Rows that differ in their members: conditions, links and meta of relationships, several types.
@@ -189,20 +174,15 @@ module Castellan
 
       # In the nested format, members belong to the object itself.
       def group(name, items, &block)
-        return if items.empty?
-
-        list(items, @template.nested? ? "," : ",\"#{name}\":{", @template.nested? ? "" : "}", &block)
+        around = @template.nested? ? [",", ""] : [",\"#{name}\":{", "}"]
+        list(items, *around, &block) if items.any?
       end
 
       def irregular_edge(section, row, edge)
-        @body << edge.name
-        return targets(edge, section.targets(row, edge)) if @template.nested?
+        return targets(edge, section.targets(row, edge), edge.name) if @template.nested?
 
-        @body << "{"
-        if edge.data
-          @body << '"data":'
-          targets(edge, section.targets(row, edge))
-        end
+        @body << edge.name << "{"
+        targets(edge, section.targets(row, edge), '"data":') if edge.data
         after(section.asides&.edges_after&.fetch(edge.position, nil), row, comma: edge.data)
         @body << "}"
       end

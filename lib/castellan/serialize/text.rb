@@ -44,18 +44,9 @@ module Castellan
         outside = extra.reduce({}, :merge)
         @escapes = CONTROLS.merge(SHORT, outside).freeze
         @pattern = Regexp.union(/["\\\x00-\x1f]/, *outside.keys)
-        ascii, @rare = outside.keys.partition(&:ascii_only?)
-        @quick = /["\\\x00-\x1f#{ascii.join}]/
-        @rare.freeze
         @outside = outside.freeze
         @outside_pattern = outside.empty? ? nil : Regexp.union(*outside.keys)
         freeze
-      end
-
-      # @param string [String] UTF-8 or ASCII
-      # @return [Boolean] whether the string needs no escaping
-      def bare?(string)
-        string.valid_encoding? && !special?(string)
       end
 
       # @param buffer [String] UTF-8; the JSON is appended to it
@@ -69,9 +60,7 @@ module Castellan
       # @return [String] JSON
       # @raise [Unwritable] if it is not UTF-8
       def quoted(string)
-        text = string.encoding == Encoding::UTF_8 && string.valid_encoding? ? string : Text.utf8(string)
-        text = text.gsub(@pattern, @escapes) if special?(text)
-        "\"#{text}\""
+        "\"#{Text.utf8(string).gsub(@pattern, @escapes)}\""
       end
 
       # Appends JSON text. Separators and markup occur only inside its strings, so they are escaped in place.
@@ -83,12 +72,6 @@ module Castellan
         text = text.gsub(@outside_pattern, @outside) if @outside_pattern&.match?(text)
         buffer << text
       end
-
-      # A character class of ASCII alone matches fifty times as fast as one with other characters.
-      def special?(text)
-        text.match?(@quick) || (!text.ascii_only? && @rare.any? { |character| text.include?(character) })
-      end
-      private :special?
 
       ALL = { json: new, rails: new(SEPARATORS), rails_html: new(SEPARATORS, MARKUP) }.freeze
       private_constant :ALL

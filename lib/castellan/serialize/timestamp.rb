@@ -14,10 +14,8 @@ module Castellan
       DAY = /\A(\d{4,6})-(\d\d)-(\d\d)/
       CLOCK = /\G[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?/
       ZONE = /\G(?: ?UTC|Z|([+-])(\d\d)(?::?(\d\d)(?::?(\d\d))?)?)?\z/
-      # The common format of databases, which needs no conversion of zones or days.
-      PLAIN = /\A\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[ T](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.(\d{1,9}))?\z/
       MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31].freeze
-      private_constant :DAY, :CLOCK, :ZONE, :PLAIN, :MONTH_DAYS
+      private_constant :DAY, :CLOCK, :ZONE, :MONTH_DAYS
 
       module_function
 
@@ -47,17 +45,6 @@ module Castellan
       end
 
       def datetime_text(text)
-        plain_text(text) || checked_text(text)
-      end
-
-      def plain_text(text)
-        PLAIN.match?(text) or return
-
-        fraction = text.bytesize > 20 ? text.byteslice(20, 3).ljust(3, "0") : "000"
-        "#{text.byteslice(0, 10)}T#{text.byteslice(11, 8)}.#{fraction}Z"
-      end
-
-      def checked_text(text)
         day = DAY.match(text) or return
         clock = CLOCK.match(text, day.end(0))
         zone = ZONE.match(text, (clock || day).end(0))
@@ -95,7 +82,7 @@ module Castellan
         zone[1] == "-" ? -seconds : seconds
       end
 
-      private_class_method :date_text, :datetime_text, :plain_text, :checked_text, :written, :day?, :last_day, :clock?, :offset_seconds
+      private_class_method :date_text, :datetime_text, :written, :day?, :last_day, :clock?, :offset_seconds
     end
   end
 end
