@@ -61,7 +61,7 @@ module Castellan
     # @return [Boolean] whether every change of the document is noted: its tables are known, and each has its trigger
     def covers?(rendering)
       tables = rendering.tables
-      !tables.nil? && @outbox.notes?(tables)
+      !tables.nil? && @outbox.notes?(tables) && (@noting.empty? || @outbox.room?)
     end
 
     # @param rendering [Document::Rendering]
@@ -69,7 +69,7 @@ module Castellan
     # @param vary [String] the header field Vary of the response
     # @return [Hash{String => String}] the header fields that name the records
     def headers(rendering, env, vary)
-      tags = Tags.new(rendering).to_a
+      tags = Tags.digests(Tags.new(rendering).to_a)
       @noting.each { |proxy| proxy.note(tags, env, vary) }
       { "surrogate-key" => tags.join(" "), "cache-tag" => tags.join(",") }
     end

@@ -7,7 +7,9 @@ module Castellan
     class Outbox
       BATCH = 500
       LONGEST = 30 * 86_400 # seconds
-      private_constant :BATCH, :LONGEST
+      MOST_ROWS = 1_000_000 # of castellan_urls: clients write URLs
+      COUNTED_FOR = 60 * 1_000_000_000 # nanoseconds
+      private_constant :BATCH, :LONGEST, :MOST_ROWS, :COUNTED_FOR
 
       # @param source [Class, Object] ActiveRecord::Base or a Sequel::Database
       def initialize(source)
@@ -68,6 +70,15 @@ module Castellan
         values = tags.map { |tag| "(#{[tag, url, fields].map { |text| Triggers.literal(text) }.join(", ")}, #{now})" }
         @connections.execute(["INSERT INTO castellan_urls (tag, url, fields, at) VALUES #{values.join(", ")} " \
                               "ON CONFLICT (tag, url, fields) DO UPDATE SET at = excluded.at"])
+      end
+
+      # @return [Boolean] whether further URLs can be remembered, as of the last minute
+      def room?
+        now = Clock.monotonic_ns
+        return @room if @counted && now - @counted < COUNTED_FOR
+
+        @counted = now
+        @room = @connections.with { |raw| rows(raw, "SELECT count(*) FROM castellan_urls") }.flatten.first.to_i < MOST_ROWS
       end
 
       # Forgets the URLs that were not answered for a long time; no proxy keeps a document for so long.

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require "digest"
 require "json"
 
 module Castellan
@@ -12,12 +13,19 @@ module Castellan
     #   posts~        any row changed, where the document reads values of the table without its ids
     #   posts*        all rows may have changed
     #
-    # So a page of posts is purged when one of its posts changes, when a post is added, and when a post may move into it.
+    # So a page of posts is purged when one of its posts changes, when a post is added, and when a post may move into it. Header fields and
+    # proxies get digests: clients must not learn the names of tables and columns, and no tag needs escaping.
     class Tags
-      # Longer lists are shortened to the tables: proxies limit the size of header fields.
-      MOST_BYTES = 4_000
+      # Longer lists are shortened to the tables, because proxies limit the size of header fields.
+      MOST = 360
       USUAL = /\A[A-Za-z0-9_.:-]+\z/
-      private_constant :MOST_BYTES, :USUAL
+      private_constant :MOST, :USUAL
+
+      # @param tags [Array<String>]
+      # @return [Array<String>] ten hexadecimal digits each
+      def self.digests(tags)
+        tags.map { |tag| Digest::SHA256.hexdigest(tag)[0, 10] }
+      end
 
       # @param definitions [Array<Resource::Definition>]
       # @return [Hash{String => Array<Array<String>>}] table => the columns of the ids that documents show; of the resources' tables, and
@@ -46,7 +54,7 @@ module Castellan
         return whole unless ids.keys.all? { |type| @table_of.key?(type) }
 
         exact = sets + ids.flat_map { |type, found| found.map { |id| "#{@table_of[type]}/#{USUAL.match?(id) ? id : "?"}" } }
-        exact.sum { |tag| tag.bytesize + 1 } <= MOST_BYTES ? exact.uniq : whole
+        exact.uniq.size <= MOST ? exact.uniq : whole
       end
 
       private

@@ -4,12 +4,12 @@ require_relative "requests"
 
 module Castellan
   class Purge
-    # Bans documents in Varnish by their tags. Needs the configuration that `castellan proxy varnish` prints.
+    # Bans documents in Varnish by their tags, which are hexadecimal digits. Needs the configuration that `castellan proxy varnish` prints.
     #
     #   Varnish.new("http://127.0.0.1:6081").purge(%w[posts/7 posts.title])
     class Varnish
-      MOST_BYTES = 4_000 # of one header field
-      private_constant :MOST_BYTES
+      MOST_TAGS = 360 # in one header field
+      private_constant :MOST_TAGS
 
       # @param url [String] of Varnish, as this process reaches it
       # @param timeout [Numeric] seconds
@@ -29,11 +29,7 @@ module Castellan
 
       # @return [Array<String>] regular expressions of tags between commas
       def patterns(tags)
-        chunks = tags.map { |tag| tag.gsub(%r{[^\w/:~-]}) { |character| "[#{character}]" } }.each_with_object([[]]) do |part, all|
-          all << [] if all.last.sum { |one| one.bytesize + 1 } + part.bytesize > MOST_BYTES
-          all.last << part
-        end
-        chunks.map { |chunk| ",(#{chunk.join("|")})," }
+        tags.each_slice(MOST_TAGS).map { |slice| ",(#{slice.join("|")})," }
       end
     end
   end

@@ -2,7 +2,7 @@
 
 module Castellan
   class Purge
-    # Sends notes to the proxies, in a thread of its own. See {Purge#start}.
+    # Sends the digests of notes to the proxies, in a thread of its own. See {Purge#start}.
     class Worker
       IDLE = 1 # seconds without a notification after which the table is read anyway
       RETRY = [0.1, 0.5, 1, 2, 5].freeze # seconds after failures
@@ -80,8 +80,9 @@ module Castellan
 
       # Each proxy is tried, so that one that is away does not keep the others from being purged.
       def send_to_all(tags)
+        digests = Tags.digests(tags)
         errors = @proxies.filter_map do |proxy|
-          proxy.purge(tags)
+          proxy.purge(digests)
           nil
         rescue StandardError => error
           "#{proxy.class.name}: #{error.message}"
