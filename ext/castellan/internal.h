@@ -319,6 +319,7 @@ struct node_parts {
 struct template {
     enum escape_mode mode;
     bool nested, compound;
+    bool several_types; /* each primary row is written as the row that the root's only edge leads to */
     long node_count;
     struct node_parts *nodes;
     char *block;

@@ -291,6 +291,7 @@ VALUE template_compile(VALUE self, VALUE source)
     template->mode = template_mode(template_read(source, "escape"));
     template->nested = RTEST(template_read(source, "nested?"));
     template->compound = RTEST(template_read(source, "compound?"));
+    template->several_types = RTEST(template_read(source, "several_types?"));
     template->nodes = ZALLOC_N(struct node_parts, RARRAY_LEN(nodes) + 1);
     template->node_count = RARRAY_LEN(nodes);
     for (int round = 0; round < 2; round++) {
@@ -300,6 +301,9 @@ VALUE template_compile(VALUE self, VALUE source)
             template->block_used = 0;
         }
         for (long i = 0; i < template->node_count; i++) template_node(template, &template->nodes[i], rb_ary_entry(nodes, i));
+    }
+    if (template->several_types && (template->node_count < 1 || template->nodes[0].edge_count != 1)) {
+        rb_raise(rb_eArgError, "a root of several types needs one edge");
     }
     template_families(template);
     RB_GC_GUARD(nodes);

@@ -740,28 +740,57 @@ static VALUE encoder_take(struct encoder *encoder)
     return string;
 }
 
-static void encoder_primary(struct encoder *encoder, long count)
+/* Where a primary row is written from: the root, or the node of its type. NULL if the row is gone there. */
+static inline struct section *encoder_place(struct encoder *encoder, long *row)
 {
     struct section *root = encoder->sections;
-    if (encoder->single && count == 0) {
-        buffer_literal(&encoder->buffer, "null");
-        return;
-    }
-    if (!encoder->single) buffer_byte(&encoder->buffer, '[');
-    for (long row = 0; row < count; row++) {
-        if (row) buffer_byte(&encoder->buffer, ',');
-        encoder_write(encoder, root, row);
-    }
-    if (!encoder->single) buffer_byte(&encoder->buffer, ']');
+    struct link_range range;
+    long child;
+    if (!encoder->template->several_types) return root;
+    if (!root->links[0].grouped) rb_raise(rb_eArgError, "a root of several types needs links in rows of their own");
+    range = links_of(encoder, root, *row, 0);
+    if (range.at >= range.end) return NULL;
+    child = links_node(root, 0, range.at);
+    *row = root->links[0].targets[range.at].row;
+    return child < 0 || *row < 0 ? NULL : &encoder->sections[child];
 }
 
-static void encoder_included(struct encoder *encoder, long count)
+/* The primary records with commas between them. */
+static bool encoder_list(struct encoder *encoder, long count)
 {
-    struct section *root = encoder->sections;
-    for (long row = 0; row < count; row++) encoder_known(encoder, root, row);
-    buffer_literal(&encoder->buffer, ",\"included\":[");
-    for (long row = 0; row < count; row++) encoder_walk(encoder, root, row);
-    buffer_byte(&encoder->buffer, ']');
+    bool any = false;
+    for (long i = 0; i < count; i++) {
+        long row = i;
+        struct section *place = encoder_place(encoder, &row);
+        if (!place) continue;
+        if (any) buffer_byte(&encoder->buffer, ',');
+        encoder_write(encoder, place, row);
+        any = true;
+    }
+    return any;
+}
+
+static void encoder_primary(struct encoder *encoder, long count)
+{
+    bool any;
+    if (!encoder->single) buffer_byte(&encoder->buffer, '[');
+    any = encoder_list(encoder, count);
+    if (!encoder->single) buffer_byte(&encoder->buffer, ']');
+    else if (!any) buffer_literal(&encoder->buffer, "null");
+}
+
+static void encoder_lead(struct encoder *encoder, long count)
+{
+    for (long i = 0; i < count; i++) {
+        long row = i;
+        struct section *place = encoder_place(encoder, &row);
+        if (place) encoder_known(encoder, place, row);
+    }
+    for (long i = 0; i < count; i++) {
+        long row = i;
+        struct section *place = encoder_place(encoder, &row);
+        if (place) encoder_walk(encoder, place, row);
+    }
 }
 
 static void encoder_document(struct encoder *encoder)
@@ -776,7 +805,11 @@ static void encoder_document(struct encoder *encoder)
     else {
         buffer_literal(&encoder->buffer, "{\"data\":");
         encoder_primary(encoder, count);
-        if (encoder->template->compound) encoder_included(encoder, count);
+        if (encoder->template->compound) {
+            buffer_literal(&encoder->buffer, ",\"included\":[");
+            encoder_lead(encoder, count);
+            buffer_byte(&encoder->buffer, ']');
+        }
         buffer_append(&encoder->buffer, RSTRING_PTR(encoder->tail), (size_t)RSTRING_LEN(encoder->tail));
         buffer_byte(&encoder->buffer, '}');
     }
@@ -788,10 +821,14 @@ static void encoder_records(struct encoder *encoder)
 {
     struct section *root = encoder->sections;
     encoder->result = rb_ary_new_capa(root->source.size);
-    for (long row = 0; row < root->source.size; row++) {
-        VALUE id = section_id_string(encoder, root, row), bytes;
+    for (long i = 0; i < root->source.size; i++) {
+        long row = i;
+        struct section *place = encoder_place(encoder, &row);
+        VALUE id, bytes;
+        if (!place) continue;
+        id = section_id_string(encoder, place, row);
         encoder->holes = rb_ary_new();
-        encoder_write(encoder, root, row);
+        encoder_write(encoder, place, row);
         bytes = encoder_take(encoder);
         rb_ary_push(encoder->result, rb_ary_new_from_args(3, id, bytes, encoder->holes));
     }
@@ -800,16 +837,11 @@ static void encoder_records(struct encoder *encoder)
 /* The primary records with commas between them, and what they lead to by node and id. */
 static void encoder_part(struct encoder *encoder)
 {
-    struct section *root = encoder->sections;
+    long count = encoder->sections[0].source.size;
     encoder->round = 1;
-    for (long row = 0; row < root->source.size; row++) {
-        if (row) buffer_byte(&encoder->buffer, ',');
-        encoder_write(encoder, root, row);
-    }
+    encoder_list(encoder, count);
     encoder->result = encoder_take(encoder);
-    if (!encoder->template->compound) return;
-    for (long row = 0; row < root->source.size; row++) encoder_known(encoder, root, row);
-    for (long row = 0; row < root->source.size; row++) encoder_walk(encoder, root, row);
+    if (encoder->template->compound) encoder_lead(encoder, count);
 }
 
 /* The memory of the last document, for the next one: fresh pages cost more than what is written into them. Under Ruby's lock. */

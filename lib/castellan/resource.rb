@@ -55,6 +55,30 @@ module Castellan
         end
       end
 
+      # Declares that the rows of this resource are of several types, by single table inheritance. Collections, related
+      # resources and linkage then have each record as the resource of its class; rows of other classes are left out. The
+      # resource's own filters, sorts, pages and scope apply to all of them.
+      #
+      #   class VehicleResource < Castellan::Resource
+      #     model Vehicle
+      #     types "CarResource", "TruckResource"
+      #     sort :name
+      #   end
+      #   class CarResource < VehicleResource
+      #     model Car
+      #     attributes :doors
+      #   end
+      # @param resources [Array<Class, String>] subclasses of this resource, each of its own class of the model
+      # @raise [DeclarationError] without a resource; at boot, if one is no subclass, or the model has no column of the type
+      def types(*resources)
+        Declaring.declare(self) do |declarations, location|
+          Declaring.refuse("types: name the resources, such as types \"CarResource\", \"TruckResource\"", location) if resources.empty?
+
+          declarations.types = resources.flatten.freeze
+          declarations.locations[:types] = location
+        end
+      end
+
       # Declares the id. A record's reader must return the same text, so enums, times, decimals and custom
       # types are read from records.
       # @param columns [Array<Symbol>] default: the primary key; several values are joined with "_"
@@ -308,14 +332,16 @@ module Castellan
       # restricted; use `TagResource.visible_to(viewer)` for them.
       # @param names [Array<Symbol, String>] columns, or attributes that are columns or have `from:`; one name with a block
       # @param from [String, Hash, nil] a column at the end of to-one associations, see {.attribute}
+      # @param reveals [Boolean] whether clients may filter by a column that an `if:` with the row hides in some rows. The
+      #   filter reveals its values; without `reveals: true` it is a 400
       # @yieldparam relation [Object] the relation or dataset
       # @yieldparam values [Array<String>]
       # @yieldparam viewer [Object, nil] if the block takes three arguments
       # @yieldreturn [Object] the filtered relation or dataset
       # @raise [DeclarationError] for several names with a block or `from:`; at boot, for an unknown column, or one
       #   whose type cannot be compared
-      def filter(*names, from: nil, &block)
-        Declaring.declare(self) { |declarations, location| declarations.filter(names, from, block, location: location) }
+      def filter(*names, from: nil, reveals: false, &block)
+        Declaring.declare(self) { |declarations, location| declarations.filter(names, from, block, reveals, location: location) }
       end
 
       # Allows `sort=-last_name,email`. Rows with equal values are ordered by the primary key.
@@ -325,9 +351,12 @@ module Castellan
       # @param names [Array<Symbol>] columns, or attributes that are columns or have `from:`
       # @param from [String, Hash, nil] a column at the end of to-one associations, see {.attribute}
       # @param default [String, nil] the order without `sort`, e.g. "-number"
+      # @param reveals [Boolean] see {.filter}; the order reveals values, too
       # @raise [DeclarationError] for an unsortable default, or several names with `from:`; at boot, for an unknown column
-      def sort(*names, from: nil, default: nil)
-        Declaring.declare(self) { |declarations, location| declarations.sort(names, from: from, default: default, location: location) }
+      def sort(*names, from: nil, default: nil, reveals: false)
+        Declaring.declare(self) do |declarations, location|
+          declarations.sort(names, from: from, default: default, reveals: reveals, location: location)
+        end
       end
 
       # Paginates collections: `page[number]=2&page[size]=20`, or by the Cursor Pagination profile:

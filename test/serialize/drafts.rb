@@ -19,7 +19,10 @@ module Castellan
     Draft = Struct.new(:type, :coders, :rows, :edges, :asides)
     # For several types, `type` and `to` are arrays, and the pairs have a third column, the type's position.
     DraftEdge = Struct.new(:name, :links, :many, :type, :to, :written)
-    Definition = Struct.new(:type)
+    Definition = Struct.new(:type) do
+      def written_as = [self]
+      def several_types? = false
+    end
     # The target resource of links, one per type.
     TARGETS = Hash.new do |known, type|
       known[type] = Class.new(Resource).tap { |resource| resource.define_singleton_method(:definition) { Definition.new(type) } }

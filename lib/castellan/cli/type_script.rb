@@ -41,11 +41,16 @@ module Castellan
 
       # @return [String]
       def to_s
-        names = @definitions.map { |definition| name(definition) }
-        [HEAD, *@definitions.map { |definition| interfaces(definition) }, "export type Resource = #{names.join(" | ")};"].join("\n")
+        several, single = @definitions.partition(&:several_types?)
+        unions = several.map { |definition| "#{union(name(definition), definition.types)}\n" }
+        [HEAD, *single.map { |definition| interfaces(definition) }, *unions, union("Resource", single)].join("\n")
       end
 
       private
+
+      def union(name, definitions)
+        "export type #{name} = #{definitions.map { |definition| name(definition) }.join(" | ")};"
+      end
 
       def name(definition)
         definition.name.delete_suffix("Resource").gsub("::", "")

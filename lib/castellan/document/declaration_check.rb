@@ -37,6 +37,7 @@ module Castellan
       def call
         Array(@definition.id_column).each { |column| column!(@adapter, column, "id", @definition.id_location) }
         @definition.attributes.each_value { |attribute| attribute!(attribute) }
+        types! if @definition.several_types?
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
         @definition.links.each { |name, link| computed!(link, "link #{name.inspect}") }
         computed!(@definition.meta, "meta")
@@ -77,6 +78,22 @@ module Castellan
         refuse("#{what}: #{name} is a to-many association, and from: walks to-one associations only", location) if association.to_many?
 
         Rows.for(association.model)
+      end
+
+      def types!
+        location = @definition.itself.location
+        refuse("types: #{@adapter.table} has no column of single table inheritance", location) unless @adapter.types.inheritance_column
+        @definition.types.each do |type|
+          refuse("types: #{type.name} must be a subclass of it", location) unless type.resource < @definition.resource
+          refuse("types: #{type.name} must be of #{@definition.model} or of a subclass", location) unless of_model?(type.model)
+          refuse("types: #{type.name} has types itself; name those", location) if type.several_types?
+          refuse("types: #{type.name} must have the same id", location) unless type.id_column == @definition.id_column
+          refuse("types: two of them are #{type.type}", location) if @definition.types.count { |one| one.type == type.type } > 1
+        end
+      end
+
+      def of_model?(model)
+        model.is_a?(Class) && model <= @definition.model
       end
 
       # A link, a meta object or a condition, computed for each row.

@@ -54,6 +54,8 @@ module Castellan
 
       def edge_lines(node, edge, adapter, indent)
         name = edge.relationship.name
+        return edge.nodes.flat_map { |inner| node_lines(inner, indent) } if edge.relationship.itself?
+
         types = edge.relationship.definitions.map(&:type).join(" or ")
         return ["#{indent}#{name}: neither linkage nor records, unless #{types} are included"] unless edge.data
         return connected(indent) { ["#{indent}#{name}: #{linkage(node, edge, adapter, types)}"] } unless edge.included?

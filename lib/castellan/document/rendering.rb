@@ -50,6 +50,11 @@ module Castellan
           raise ConfigurationError, "#{definition.name} has no model: write `model User` in its body, or give document the records" \
             unless definition.model
 
+          scope = visible(definition, adapter, given, scopes)
+          definition.several_types? ? Rows::Inheritance.new(definition.itself, adapter).narrow(scope, scopes) : scope
+        end
+
+        def visible(definition, adapter, given, scopes)
           return definition.scope ? scopes.narrow(definition, adapter) : adapter.scopes.all if :all.equal?(given)
 
           scope = given
@@ -124,7 +129,7 @@ module Castellan
       # @return [String] an entity tag
       def etag
         @etag ||=
-          if key.nil? || (@id && definition.writing.changes?) then digest
+          if key.nil? || (@id && definition.written_as.any? { |one| one.writing.changes? }) then digest
           elsif plan.holes.empty? then @keeper.etag(served_key)
           else @keeper.etag(served_key, ViewerBlocks.versions(plan, viewer) || (written.blanks ? viewer_values : NO_VALUES))
           end

@@ -14,8 +14,8 @@ module Castellan
     # whole document and holds the connection until the last byte.
     #
     # A scope with an order of its own is read in that order: one statement reads its ids, then the records are read by id. A document
-    # of one record, of a page or from the cache is written whole, and so is one whose scope groups rows or that `Castellan.verify`
-    # compares. There is no entity tag, because it would need the body.
+    # of one record, of a page, of several types or from the cache is written whole, and so is one whose scope groups rows or that
+    # `Castellan.verify` compares. There is no entity tag, because it would need the body.
     class Stream
       SIZE = 1_000
       MOST_INCLUDED = 100_000
@@ -82,7 +82,8 @@ module Castellan
       private
 
       def divisible?
-        @rendering.collection? && @rendering.request.page.nil? && !@rendering.kept? && batches.possible? && found_by_id?
+        @rendering.collection? && !@rendering.plan.several_types? && @rendering.request.page.nil? && !@rendering.kept? &&
+          batches.possible? && found_by_id?
       end
 
       def compared?

@@ -11,12 +11,19 @@ module Castellan
 
       # @return [FetchPlan]
       def call
-        root = node(@definition, @request.include, "")
+        root = @definition.several_types? ? of_types : node(@definition, @request.include, "")
         FetchPlan.new(root: root, format: @request.format, signature: @request.signature,
                       for_viewers: root.each.any? { |node| node.definition.for_viewers? })
       end
 
       private
+
+      # The rows of the collection, each of which leads to itself as a resource of its type.
+      def of_types
+        nodes = @definition.types.map { |definition| node(definition, @request.include, "") }
+        edge = Node::Edge.new(@definition.itself, nil, false, true, nodes.freeze)
+        Node.new(definition: @definition, path: "", columns: [Column.new([], @definition.id_column)], members: [], edges: [edge])
+      end
 
       def node(definition, tree, path)
         names = @request.fields.of(definition)

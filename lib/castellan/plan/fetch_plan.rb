@@ -31,7 +31,12 @@ module Castellan
 
       # @return [Boolean] whether the document has included records
       def compound?
-        nodes.size > 1
+        nodes.size > (several_types? ? 1 + root.edges.first.nodes.size : 1)
+      end
+
+      # @return [Boolean] whether each primary row is written as a resource of its type: the row that the root's only edge leads to
+      def several_types?
+        root.edges.first&.relationship&.itself? || false
       end
     end
   end

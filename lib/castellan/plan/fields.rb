@@ -28,7 +28,8 @@ module Castellan
         @definition = definition
         @only = only
         @hidden = NOTHING
-        @by_type = only ? { definition.type => only } : {}
+        @own_types = definition.written_as.map(&:type)
+        @by_type = only ? @own_types.to_h { |type| [type, only] } : {}
         pairs(asked).each { |type, names| @by_type[type.to_s] = select(type.to_s, names) }
         @by_type.freeze
         freeze
@@ -61,7 +62,7 @@ module Castellan
       def pairs(asked)
         return asked || {} if asked.nil? || asked.is_a?(Hash)
 
-        refuse("fields", "fields must name a type: write fields[#{@definition.type}]=…")
+        refuse("fields", "fields must name a type: write fields[#{@definition.written_as.first.type}]=…")
       end
 
       def select(type, names)
@@ -81,7 +82,7 @@ module Castellan
         found = definitions.filter_map do |definition|
           definition.member_named(name) || definition.members.find { |declared| declared.name == name }
         end
-        found &= @only if @only && definitions.first.type == @definition.type
+        found &= @only if cut?(definitions)
         return found unless found.empty?
 
         refuse(parameter, "#{Parameter.shown(name).inspect} is not a member of #{definitions.first.type}" \
@@ -89,9 +90,14 @@ module Castellan
       end
 
       def member_names(definitions)
-        return definitions.flat_map(&:member_names).uniq unless @only && definitions.first.type == @definition.type
+        return definitions.flat_map(&:member_names).uniq unless cut?(definitions)
 
-        @only.map { |member| (@definition.attributes[member] || @definition.relationships[member]).key }
+        definitions.flat_map { |one| [*one.attributes.values_at(*@only), *one.relationships.values_at(*@only)].compact.map(&:key) }.uniq
+      end
+
+      # Whether a representation limits the members of this type.
+      def cut?(definitions)
+        @only && @own_types.include?(definitions.first.type)
       end
 
       def refuse(parameter, detail)

@@ -44,7 +44,7 @@ module Castellan
       def call(asked)
         return NOTHING if asked.nil? || asked == ""
 
-        ordered([@definition], nest(paths(asked)), [])
+        ordered(@definition.written_as, nest(paths(asked)), [])
       end
 
       private
@@ -111,7 +111,7 @@ module Castellan
         end
       end
 
-      def cut?(definitions) = @only && definitions.any? { |definition| definition.type == @definition.type }
+      def cut?(definitions) = @only && definitions.any? { |one| @definition.written_as.any? { |own| own.type == one.type } }
 
       # Converted one by one, because strings of different encodings cannot be joined.
       def path_shown(names)

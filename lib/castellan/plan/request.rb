@@ -95,6 +95,7 @@ module Castellan
         @page = page_of(page)
         @cursor = place(page) if definition.paging&.kind == :cursor
         @chosen = { filter: filter, sort: sort, page: page }.compact.keys.freeze
+        refuse_revealing(NO_VALUES)
         @signature = sign
         freeze
       end
@@ -103,7 +104,7 @@ module Castellan
       # @param viewer [Object, nil]
       # @return [Request]
       def seen_by(viewer)
-        hidden = @definition.reachable.to_h { |definition| [definition, definition.hidden_from(viewer)] }
+        hidden = [@definition, *@definition.reachable].uniq.to_h { |definition| [definition, definition.hidden_from(viewer)] }
         hidden.reject! { |_, names| names.empty? }
         hidden.empty? ? self : dup.tap { |request| request.send(:hide, hidden) }.freeze
       end
@@ -116,39 +117,27 @@ module Castellan
       end
 
       def hide(hidden)
-        names = hidden.fetch(@definition, NOTHING)
-        refuse_hidden_filters(names) if @by_client.include?(:filter)
-        refuse_hidden_order(names) if @by_client.include?(:sort)
+        refuse_revealing(hidden)
         @fields = fields.without(hidden)
-        @include = pruned([@definition], include, hidden)
+        @include = pruned(@definition.written_as, include, hidden)
         @signature = signed
       end
 
-      # A filter by a hidden member would reveal its values.
-      def refuse_hidden_filters(names)
-        hidden = hidden_columns(names)
-        shown = @definition.filters.reject { |name, by|
-          names.include?(name.to_sym) || (!by.is_a?(Proc) && hidden.include?(by.key))
-        }.keys
-        filters.each_key { |name| refuse_filter("filter[#{name}]", name, shown) unless shown.include?(name) }
+      # A filter by a hidden member would reveal its values, and so would an order by its column.
+      def refuse_revealing(hidden)
+        refuse_hidden_filters(@definition.open_filters(hidden)) if @by_client.include?(:filter)
+        refuse_hidden_order(@definition.open_sorts(hidden)) if @by_client.include?(:sort)
       end
 
-      # So would an order by columns that only hidden attributes use.
-      def refuse_hidden_order(names)
-        hidden = hidden_columns(names)
-        refused, shown = @definition.sorts.values.partition { |by| hidden.include?(by.key) }
-        refused.each { |by| refuse_sort(by.name, shown.map(&:name)) if sort.any? { |column, _| column == by.key } }
+      def refuse_hidden_filters(open)
+        filters.each_key { |name| refuse_filter("filter[#{name}]", name, open) unless open.include?(name) }
       end
 
-      # @return [Array<Symbol, Array<Symbol>>] the columns that only hidden attributes use
-      def hidden_columns(names)
-        hidden, others = @definition.attributes.each_value.partition { |attribute| names.include?(attribute.name) }
-                                    .map { |attributes| attributes.flat_map { |one| columns_of(one) } }
-        hidden - others
-      end
-
-      def columns_of(attribute)
-        Array(attribute.columns).map { |column| attribute.path.empty? ? column : [*attribute.path, column] }
+      # Two names may be of one column.
+      def refuse_hidden_order(open)
+        keys = @definition.sorts.values_at(*open).map(&:key)
+        column, = sort.find { |one, _| !keys.include?(one) }
+        refuse_sort(@definition.sorts.find { |_, by| by.key == column }.first, open) if column
       end
 
       def pruned(definitions, tree, hidden)
@@ -295,6 +284,8 @@ module Castellan
       # The text of a shape, such as "UserResource:users(email,roles{RoleResource:roles(title)},groups)". It is made of declared names
       # only, so clients cannot make up new ones.
       def shape_of(definition, tree)
+        return "#{definition.name}<#{definition.types.map { |type| shape_of(type, tree) }.join("|")}>" if definition.several_types?
+
         parts = fields.of(definition).map { |name| name.name + shape_below(definition, name, tree) }
         unwritten = (tree.keys & definition.relationships.keys) - fields.of(definition)
         unwritten = unwritten.map { |name| "!#{name}#{shape_below(definition, name, tree)}" }

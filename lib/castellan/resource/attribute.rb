@@ -22,6 +22,11 @@ module Castellan
         super
         freeze
       end
+
+      # @return [Array<Symbol, Array<Symbol>>] the columns that it is made of, as {ColumnPath#key} names them
+      def column_keys
+        Array(columns).map { |column| path.empty? ? column : [*path, column] }
+      end
     end
   end
 end

@@ -6,7 +6,9 @@ module Castellan
     #
     #   sort :last_name                        # path [], column :last_name
     #   filter :company, from: "company.name"  # path [:company], column :name
-    ColumnPath = Struct.new(:name, :path, :column, :location) do
+    #
+    # `reveals` is true where the declaration allows it although an `if:` hides the column in some rows.
+    ColumnPath = Struct.new(:name, :path, :column, :location, :reveals) do
       def initialize(*)
         super
         path.freeze

@@ -17,11 +17,11 @@ module Castellan
       Scope = Struct.new(:block, :location)
 
       # A column that clients may filter or sort by, as written: `from:` or nil, and its "path:line".
-      OnColumn = Struct.new(:from, :location)
+      OnColumn = Struct.new(:from, :location, :reveals)
       DEPTHS = (1..10)
       private_constant :DEPTHS
 
-      attr_accessor :model, :type, :meta, :pure, :variation, :scope, :writing, :together, :self_links, :cache_control
+      attr_accessor :model, :type, :meta, :pure, :variation, :scope, :writing, :together, :self_links, :types, :cache_control
       attr_reader :id_column, :attributes, :relationships, :representations, :filters, :sorts, :default_sort, :paging, :caching,
                   :document_format, :transform, :locations, :links, :include_depth
 
@@ -77,19 +77,19 @@ module Castellan
         @locations[[:representation, name.to_sym]] = location
       end
 
-      def filter(names, from, block, location:)
+      def filter(names, from, block, reveals, location:)
         many = names.map(&:inspect).join(", ")
         refuse("filter: name what clients may filter by", location) if names.empty?
         refuse("filter #{many}: a block, or from:, is of one name", location) if (block || from) && names.size > 1
         refuse("filter #{many}: from: names a column; leave out the block", location) if block && from
 
-        names.each { |name| @filters[name.to_s] = block || OnColumn.new(from, location).freeze }
+        names.each { |name| @filters[name.to_s] = block || OnColumn.new(from, location, reveals).freeze }
       end
 
-      def sort(names, from:, default:, location:)
+      def sort(names, from:, default:, reveals:, location:)
         refuse("sort #{names.map(&:inspect).join(", ")}: from: is of one name", location) if from && names.size != 1
 
-        names.each { |name| @sorts[name.to_s] = OnColumn.new(from, location).freeze }
+        names.each { |name| @sorts[name.to_s] = OnColumn.new(from, location, reveals).freeze }
         return unless default
 
         @default_sort = default
@@ -141,6 +141,7 @@ module Castellan
         %i[@attributes @relationships @representations @filters @sorts @locations @links].each do |name|
           instance_variable_set(name, instance_variable_get(name).dup)
         end
+        @types = nil # a type is written as itself
       end
 
       def seconds(name, value, location)

@@ -16,7 +16,9 @@ module Castellan
 
       NAME = /\A[[:alnum:]](?:[-_[:alnum:]]*[[:alnum:]])?\z/
       RESERVED = %w[id type].freeze
-      private_constant :NAME, :RESERVED
+      NO_TYPES = [].freeze
+      NOTHING = {}.freeze
+      private_constant :NAME, :RESERVED, :NO_TYPES, :NOTHING
 
       # @return [Class] the resource
       # @return [String] its name, for messages
@@ -38,9 +40,10 @@ module Castellan
       # @return [BoundedCache] the compiled plans, see {Plan.compile}
       # @return [Boolean, nil] see {Resource.together}
       # @return [Hash, nil] see {Resource.cache_control}
+      # @return [Relationship, nil] leads from each row to itself as a resource of its type, see {Resource.types}
       attr_reader :resource, :name, :model, :type, :id_location, :attributes, :relationships, :representations, :filters,
                   :sorts, :default_sort, :paging, :caching, :document_format, :members, :links, :meta, :variation, :scope,
-                  :include_depth, :writing, :writing_location, :plans, :together, :cache_control
+                  :include_depth, :writing, :writing_location, :plans, :together, :itself, :cache_control
 
       def initialize(resource, declarations)
         @resource = resource
@@ -56,6 +59,7 @@ module Castellan
         @attributes = declarations.attributes.to_h { |attribute, options| [attribute, attribute(attribute, **options)] }.freeze
         @relationships = declarations.relationships.to_h { |name, options| [name, relationship(name, **options)] }.freeze
         @members = (@attributes.keys + @relationships.keys).freeze
+        @itself = Relationship.to_types(@resource, declarations.types, declarations.locations[:types]) if declarations.types
         copy_policies(declarations)
         check_type(declarations.locations[:type])
         check_names
@@ -92,7 +96,23 @@ module Castellan
         @attributes.each_value.map(&:key) + @relationships.each_value.map(&:key)
       end
 
-      # @return [Array<Definition>] this one and each that relationships lead to, in whatever number of steps
+      # @return [Array<Definition>] what its rows are written as, see {Resource.types}; empty where they are of its own type
+      def types
+        itself ? itself.definitions : NO_TYPES
+      end
+
+      # @return [Boolean] whether its documents are of several types
+      def several_types?
+        !itself.nil?
+      end
+
+      # @return [Array<Definition>] what documents are written as: its types, or this one
+      def written_as
+        itself ? types : [self]
+      end
+
+      # @return [Array<Definition>] those that documents are written as, and each that their relationships lead to, in whatever
+      #   number of steps
       def reachable
         derive(:reachable) { walk([]).freeze }
       end
@@ -102,16 +122,57 @@ module Castellan
         conditional_members.any?
       end
 
+      # @return [Array<Symbol>] the members that are for some viewers only
+      def conditional_names
+        conditional_members.map(&:name)
+      end
+
       # @param viewer [Object, nil]
       # @return [Array<Symbol>] the members that are not for this viewer
       def hidden_from(viewer)
         conditional_members.reject { |member| member.condition.shown?(viewer) }.map(&:name)
       end
 
+      # The filters by which a client learns nothing that an `if:` hides from it: of no hidden member, and by no column that only
+      # hidden attributes write.
+      # @param hidden [Hash{Definition => Array<Symbol>}] the members that are hidden from the viewer
+      # @return [Array<String>]
+      def open_filters(hidden = NOTHING)
+        names, closed = closed(hidden)
+        filters.reject { |name, by| names.include?(name.to_sym) || closed.call(by) }.keys
+      end
+
+      # @param hidden see {#open_filters}
+      # @return [Array<String>] the names of the orders by which a client learns nothing hidden
+      def open_sorts(hidden = NOTHING)
+        names, closed = closed(hidden)
+        sorts.reject { |name, by| names.include?(name.to_sym) || closed.call(by) }.keys
+      end
+
+      # @param viewer [Object, nil]
+      # @return [Hash{Definition => Array<Symbol>}] the members of its documents' own types that are hidden from the viewer
+      def own_hidden_from(viewer)
+        [self, *types].to_h { |definition| [definition, definition.hidden_from(viewer)] }
+      end
+
       protected
+
+      # @return [Array<Symbol, Array<Symbol>>] the columns that no other attribute writes
+      def columns_of_only(names)
+        of, others = attributes.each_value.partition { |attribute| names.include?(attribute.name) }
+        of.flat_map(&:column_keys) - others.flat_map(&:column_keys)
+      end
+
+      # Memoized, because it depends on no viewer.
+      def columns_hidden_in_rows
+        derive(:columns_hidden_in_rows) do
+          columns_of_only(attributes.each_value.select { |attribute| attribute.condition&.by_row }.map(&:name)).freeze
+        end
+      end
 
       def walk(seen)
         return seen if seen.include?(self)
+        return types.each { |type| type.walk(seen) } && seen if several_types?
 
         seen << self
         relationships.each_value { |relationship| relationship.definitions.each { |definition| definition.walk(seen) } }
@@ -119,6 +180,15 @@ module Castellan
       end
 
       private
+
+      # @return [Array(Array<Symbol>, Proc)] the hidden members, and whether a filter or sort by a column reveals something
+      def closed(hidden)
+        own = [self, *types]
+        names = own.flat_map { |definition| hidden.fetch(definition, NO_TYPES) }.uniq
+        columns = own.flat_map { |definition| definition.columns_of_only(names) }.uniq
+        in_rows = own.flat_map { |definition| definition.columns_hidden_in_rows }.uniq
+        [names, ->(by) { !by.is_a?(Proc) && (columns.include?(by.key) || (!by.reveals && in_rows.include?(by.key))) }]
+      end
 
       def conditional_members
         [*attributes.values, *relationships.values].select { |member| member.condition&.by_viewer }
@@ -163,10 +233,9 @@ module Castellan
       # Without `from:`, the name may be that of an attribute that has it.
       def column_path(name, declared)
         attribute = @attributes[name.to_sym] unless declared.from
-        return ColumnPath.new(name, attribute.path, attribute.columns.first, declared.location) if attribute&.source == :path
-
-        *path, column = declared.from ? steps(declared.from) : [name.to_sym]
-        ColumnPath.new(name, path, column, declared.location)
+        *path, column = steps(declared.from) if declared.from
+        path, column = attribute.path, attribute.columns.first if attribute&.source == :path
+        ColumnPath.new(name, path || [], column || name.to_sym, declared.location, declared.reveals)
       end
 
       def steps(from)

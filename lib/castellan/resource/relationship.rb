@@ -9,19 +9,26 @@ module Castellan
       ALWAYS = {}.freeze
       private_constant :ALWAYS
 
+      # @param types [Array<Class, String>] the resources of its types
+      # @return [Relationship] from each row of a resource to itself, as a resource of its type
+      def self.to_types(owner, types, location)
+        new(name: :itself, key: "itself", macro: :has_one, owner: owner, resource: types, location: location, itself: true)
+      end
+
       # @return [Symbol] as declared
       # @return [Symbol] the association that it is read from, the same unless `from:` names another
       # @return [String] the member's name in the document
       # @return [Symbol] :has_many, :has_one or :belongs_to
+      # @return [Class] the resource that declares it
       # @return [Proc, nil] returns the related records of a record, where no association does
       # @return [Condition, nil]
       # @return [Hash{Symbol => Computed}]
       # @return [Computed, nil]
       # @return [String] "path:line" of the declaration
-      attr_reader :name, :association_name, :key, :macro, :block, :condition, :links, :meta, :location
+      attr_reader :name, :association_name, :key, :macro, :owner, :block, :condition, :links, :meta, :location
 
       def initialize(name:, key:, macro:, owner:, resource:, location:, from: nil, block: nil, condition: nil, links: ALWAYS, meta: nil,
-                     lazy: false, include: true)
+                     lazy: false, include: true, itself: false)
         @name = name
         @association_name = (from || name).to_sym
         @key = key
@@ -34,6 +41,7 @@ module Castellan
         @meta = meta
         @lazy = lazy
         @include = include
+        @itself = itself
         @location = location
         @found = {}
         freeze
@@ -54,9 +62,14 @@ module Castellan
         @include
       end
 
+      # @return [Boolean] whether it leads from each row to itself, see {Resource.types}
+      def itself?
+        @itself
+      end
+
       # @return [Boolean] whether a server answers `/posts/1/author`
       def related?
-        includable? && block.nil? && !(polymorphic? && to_many?)
+        includable? && block.nil? && !(named_several? && to_many?)
       end
 
       # @return [Boolean] whether the declaration says which resource, and not the relationship's name
@@ -66,7 +79,7 @@ module Castellan
 
       # @return [Boolean] whether its records are of several resources
       def polymorphic?
-        @resource.is_a?(Array) || @resource.is_a?(Hash)
+        named_several? || resource.definition.several_types?
       end
 
       # @return [Array<Class>] the resources at the other end, looked up once
@@ -77,7 +90,7 @@ module Castellan
 
       # @return [Array<Definition>] of more than one type only where it is polymorphic
       def definitions
-        resources.map(&:definition)
+        @found[:definitions] ||= resources.flat_map { |resource| resource.definition.written_as }.freeze
       end
 
       # @return [Class] the resource at the other end of a relationship to one type
@@ -92,10 +105,22 @@ module Castellan
 
       # @return [Array<Object, nil>] for each of {#definitions} the model, or the name of one, whose records are of it
       def kinds
-        @found[:kinds] ||= named.keys.zip(definitions).map { |kind, definition| kind.is_a?(Integer) ? definition.model : kind }
+        @found[:kinds] ||= named.keys.zip(resources).flat_map do |kind, resource|
+          types = resource.definition.written_as
+          kind.is_a?(Integer) || types.size > 1 ? types.map(&:model) : [kind]
+        end
+      end
+
+      # @return [Boolean] whether records of other classes are left out, because a resource with `types` names the ones that it has
+      def leaves_out?
+        itself? || resources.any? { |resource| resource.definition.several_types? }
       end
 
       private
+
+      def named_several?
+        @resource.is_a?(Array) || @resource.is_a?(Hash)
+      end
 
       # In an Array each resource stands for its own model.
       def named

@@ -52,6 +52,7 @@ module Castellan
 
       # @return [Link, Link::Polymorphic, nil] nil if the edge writes no linkage
       def self.of(edge, adapter, id_column, own_rows:)
+        return OfTypes.new(edge, adapter) if edge.relationship.itself?
         return Polymorphic.new(edge, adapter) if edge.alternatives
 
         new(edge, adapter, id_column, own_rows: own_rows) if edge.data
@@ -194,6 +195,44 @@ module Castellan
         related = association.adapter.types.quote(@related_id)
         "SELECT castellan_owners.castellan_id, castellan_related.#{related} FROM (#{owners}) castellan_owners " \
           "CROSS JOIN LATERAL (#{OwnerKey.replace(@lazy.whole_sql, "castellan_owners.castellan_key")}) castellan_related"
+      end
+
+      # Leads from each row of a resource with `types` to itself, as a resource of the type that its column names. Frozen.
+      #
+      #   link = OfTypes.new(edge, adapter)
+      #   link.rows(["1"], ["Car"], ["1"], scopes)   # => [["1", "1", 0]]
+      class OfTypes
+        # @return [Plan::Node::Edge]
+        # @return [Array<Correlated>]
+        attr_reader :edge, :expressions
+
+        def initialize(edge, adapter)
+          @edge = edge
+          @kinds = Inheritance.new(edge.relationship, adapter)
+          id = edge.relationship.owner.definition.id_column
+          @expressions = [@kinds.column, id].map { |column| Correlated.column(adapter.types.qualified(column)) }
+          freeze
+        end
+
+        def kind
+          :polymorphic
+        end
+
+        # @return [Boolean] whether the links need a SELECT of their own
+        def select?
+          false
+        end
+
+        def stable?
+          true
+        end
+
+        # @param types [Array<Object, nil>] the values of the column, one for each id
+        # @return [Array<Array(Object, Object, Integer)>] id, id and type position; rows of no type are left out
+        def rows(ids, types, _ids, _scopes)
+          known = Hash.new { |found, type| found[type] = @kinds.position(type) }
+          ids.zip(types).filter_map { |id, type| (kind = known[type]) && [id, id, kind] }
+        end
       end
 
       # Reads the links of a polymorphic belongs_to from the type and id columns in the row. Frozen.

@@ -84,6 +84,7 @@ module Castellan
       # @return [String, nil]
       def of_edge(edge)
         relationship = edge.relationship
+        return if relationship.itself?
         return "#{relationship.name}: its block takes the record" if relationship.block
 
         association = @adapter.association(relationship.association_name) or return "#{relationship.name}: it is no association"

@@ -12,12 +12,14 @@ module Castellan
     # | loaded for some parents, or not SQL            | the records, after one preload of the missing ones    |
     class RecordLinks
       # Finds a record's type in a polymorphic relationship, by its class or the nearest superclass.
-      # @return [Integer] the position of the type in relationship.definitions
+      # @return [Integer, nil] the position of the type in relationship.definitions; nil if a resource with `types` leaves it out
       # @raise [ConfigurationError] if no resource is declared for the record's class
       def self.kind_of(relationship, record)
         kinds = relationship.kinds.map { |kind| kind.is_a?(Class) ? kind.name : kind.to_s }
         names = record.class.ancestors.grep(Class).map(&:name)
         names.each { |name| kinds.index(name)&.then { |kind| return kind } }
+        return if relationship.leaves_out?
+
         raise ConfigurationError, "#{relationship.name}: no resource is declared for records of #{record.class}; name it in resource: " \
                                   "(#{relationship.location})"
       end
@@ -45,6 +47,7 @@ module Castellan
         return unless edge.data
 
         relationship = edge.relationship
+        return linked(edge, @records) if relationship.itself?
         return linked(edge, @records.map(&Blocks.bound(relationship.block, @reading.viewer))) if relationship.block
 
         return of_keys(edge) if edge.node.nil? && keys?(edge)
@@ -108,6 +111,7 @@ module Castellan
 
       def several(edge, parents, all)
         kinds = all.map { |record| RecordLinks.kind_of(edge.relationship, record) }
+        parents, all, kinds = [parents, all, kinds].map { |list| list.select.with_index { |_, index| kinds[index] } } if kinds.include?(nil)
         ids = Array.new(all.size)
         edge.relationship.definitions.each_with_index do |definition, kind|
           chosen = kinds.each_index.select { |index| kinds[index] == kind }

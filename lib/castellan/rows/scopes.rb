@@ -69,6 +69,12 @@ module Castellan
         records(column.is_a?(Array) ? by_several(all, ids, column) : with_values(all, column, ids))
       end
 
+      # @param values [Array<Object>]
+      # @return [Object] the rows of the relation or dataset that have one of the values in the column
+      def with_one_of(scope, column, values)
+        with_values(limited(scope), column, values)
+      end
+
       # @param sql [String] an SQL condition
       # @return [Object] the relation or dataset, within its own limit
       def matching(scope, sql)

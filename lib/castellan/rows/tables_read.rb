@@ -75,12 +75,14 @@ module Castellan
       def reasons_of(node, adapter)
         return ["#{node.definition.type}: it has no model, so a change of its objects cannot be noticed"] if adapter.model.nil?
 
-        reasons = ModelReasons.of_tables(node, adapter) + node.edges.filter_map { |edge| hidden(edge, adapter) if edge.alternatives }
+        reasons = ModelReasons.of_tables(node, adapter) + node.edges.filter_map { |edge| hidden(edge, adapter) }
         reasons.map { |reason| "#{node.definition.type}, #{reason}" }
       end
 
       # Polymorphic links are in the row itself; a scope that hides the related record is in no statement.
       def hidden(edge, adapter)
+        return if edge.alternatives.nil? || edge.relationship.itself?
+
         targets = edge.relationship.definitions.map { |definition| adapter.related(definition.model) }
         models = targets.select { |target| target.scopes.hide_rows? }.map(&:model)
         return if models.empty?

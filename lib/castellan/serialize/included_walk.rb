@@ -16,17 +16,16 @@ module Castellan
       # @return [Array<Found>] in the order of the document
       attr_reader :found
 
-      # @param type [Object] the type of the primary records
-      # @param ids [Array<String>] the ids of the primary records that must not be included again
+      # @param primary [Array<Array(Object, String)>] type and id of the primary records, which must not be included again
       # @yieldparam place [#type]
       # @yieldparam record [Object]
       # @yieldparam visit [Method] to be called with the place, the record and the id of each related record
-      def initialize(type = nil, ids = [], &related)
+      def initialize(primary = [], &related)
         @related = related
         @visit = method(:visit)
         @walked = Hash.new { |walked, place| walked[place] = {} }.compare_by_identity
         @known = Hash.new { |known, other| known[other] = {} }
-        ids.each { |id| @known[type][id] = Found.new(nil, []) }
+        primary.each { |type, id| @known[type][id] = Found.new(nil, []) }
         @found = []
       end
 

@@ -46,10 +46,11 @@ module Castellan
       end
 
       def document(single, tail)
-        rows = 0...(single ? [@root.size, 1].min : @root.size)
+        rows = primary_rows
+        rows = rows.first(1) if single
         @body << '{"data":' unless @template.nested?
         if single && rows.none? then @body << "null"
-        else list(rows, *(%w([ ]) unless single)) { |row| write(@root, row) }
+        else list(rows, *(%w([ ]) unless single)) { |section, row| write(section, row) }
         end
         return Output.new(@body, @holes) if @template.nested?
 
@@ -58,22 +59,35 @@ module Castellan
       end
 
       def records
-        (0...@root.size).map do |row|
+        primary_rows.map do |section, row|
           @body = +""
           @holes = []
-          write(@root, row)
-          [@root.id(row), @body, @holes]
+          write(section, row)
+          [section.id(row), @body, @holes]
         end
       end
 
       def part
-        rows = 0...@root.size
-        list(rows) { |row| write(@root, row) }
+        rows = primary_rows
+        list(rows) { |section, row| write(section, row) }
         found = @template.compound? ? included(rows) : []
         [Output.new(@body, @holes), found.flat_map { |section, row| [section.parts.index, section.id(row)] }]
       end
 
       private
+
+      # @return [Array<Array(NodeRows, Integer)>] the records of the primary data
+      def primary_rows
+        return Array.new(@root.size) { |row| [@root, row] } unless @template.several_types?
+
+        edge = @root.parts.edges.first
+        (0...@root.size).filter_map do |row|
+          kind, id = @root.targets(row, edge).first
+          section = @sections[edge.children[kind]] if kind
+          found = section&.row_of(id)
+          [section, found] if found
+        end
+      end
 
       def list(items, open = "", close = "")
         @body << open
@@ -86,9 +100,10 @@ module Castellan
 
       # @return [Array<Array(NodeRows, Integer)>] the records that these primary records include
       def included(rows)
-        ids = rows.map { |row| @root.id(row) }
-        walk = IncludedWalk.new(@root.type, ids) { |section, row, visit| related(section, row, visit) }
-        rows.each { |row| walk.from(@root, row) }
+        walk = IncludedWalk.new(rows.map { |section, row| [section.type, section.id(row)] }) do |section, row, visit|
+          related(section, row, visit)
+        end
+        rows.each { |section, row| walk.from(section, row) }
         walk.found.map { |found| [found.places.first, found.record] }
       end
 

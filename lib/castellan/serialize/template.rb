@@ -58,6 +58,11 @@ module Castellan
         plan.compound? && !nested?
       end
 
+      # @return [Boolean] whether each primary row is written as the row that the root's only edge leads to
+      def several_types?
+        plan.several_types?
+      end
+
       private
 
       def parts(node, index)
@@ -93,7 +98,9 @@ module Castellan
 
       def edge_parts(node, members)
         first = true
-        edges = node.edges.each_with_index.reject { |edge, _| nested? && (!edge.included? || !edge.written) }
+        edges = node.edges.each_with_index.reject do |edge, _|
+          nested? && (!edge.included? || !edge.written) && !edge.relationship.itself?
+        end
         edges.map do |edge, position|
           before = before_edge(edge.relationship, first, members) if edge.written
           first &&= !edge.written

@@ -122,7 +122,8 @@ module Castellan
       # @param type [String]
       # @return [Endpoint, nil] the first of the type
       def endpoint_of(type)
-        @endpoints.each_value.find { |endpoint| endpoint.resource.definition.type == type }
+        own = @endpoints.each_value.find { |endpoint| endpoint.resource.definition.type == type }
+        own || @endpoints.each_value.filter_map { |endpoint| endpoint.of_type(type) }.first
       end
 
       private
@@ -131,7 +132,7 @@ module Castellan
       # checked with its first document then.
       def check(resource)
         resource.checked_rows
-        Write.check!(resource.definition)
+        [resource.definition, *resource.definition.types].each { |definition| Write.check!(definition) }
       rescue Castellan::Error
         raise
       rescue StandardError => error
@@ -188,7 +189,7 @@ module Castellan
         return "/" if endpoint.equal?(@pages)
         return endpoint.path unless id
 
-        known = rest.last && endpoint.resource.definition.member_named(rest.last)
+        known = rest.last && endpoint.resource.definition.written_as.any? { |definition| definition.member_named(rest.last) }
         [endpoint.path, "{id}", *rest[0...-1], *(known ? rest.last : ("{relationship}" if rest.any?))].join("/")
       end
 

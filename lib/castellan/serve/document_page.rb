@@ -149,17 +149,17 @@ module Castellan
         return unless @endpoint && list? && @rest.first != "relationships"
         return @endpoint.resource.definition if @rest.empty?
 
-        owner = @endpoint.resource.definition
-        owner.relationships[owner.member_named(@rest.last)]&.definition
+        owners = @endpoint.resource.definition.written_as
+        owners.filter_map { |owner| owner.relationships[owner.member_named(@rest.last)] }.first&.resource&.definition
       end
 
-      # Leaves out names of attributes that some viewers may not see.
-      def offered(definition, names)
-        names.reject { |name| definition.attributes[name.to_sym]&.condition&.by_viewer }
-      end
+      # Leaves out what some viewers may not use.
+      def filters(definition) = definition.open_filters(conditional(definition))
+      def sorts(definition) = definition.open_sorts(conditional(definition)).flat_map { |name| [name, "-#{name}"] }
 
-      def filters(definition) = offered(definition, definition.filters.keys)
-      def sorts(definition) = offered(definition, definition.sorts.keys).flat_map { |name| [name, "-#{name}"] }
+      def conditional(definition)
+        [definition, *definition.types].to_h { |one| [one, one.conditional_names] }
+      end
 
       def asked(*names)
         found = names.inject(@query) { |query, name| query.is_a?(Hash) ? query[name] : nil }

@@ -43,7 +43,9 @@ module Castellan
 
       # @return [Class]
       # @return [String] of the collection
-      attr_reader :resource, :path
+      # @return [Array<Endpoint>] for a resource with `types`, one for each of them at the same path, which answers changes and
+      #   relationships; else empty
+      attr_reader :resource, :path, :types
 
       # @param resource [Class]
       # @param path [String] of the collection
@@ -69,7 +71,22 @@ module Castellan
         @negotiation = HTTP::Negotiation.new(types: [@type])
         @parameters = BoundedCache.new
         check
+        @types = @resource.definition.types.map { |type| endpoint_of(type, asked) }.freeze
         freeze
+      end
+
+      # @param type [String, nil]
+      # @return [Endpoint, nil] the one of {#types} with this type
+      def of_type(type)
+        types.find { |endpoint| endpoint.resource.definition.type == type }
+      end
+
+      # @param id [String]
+      # @return [Endpoint, nil] the one of {#types} that a record is of; nil if the viewer may see no such record
+      def of_record(viewer, id)
+        record = Write::Writer.new(@resource, viewer: viewer, scope: scope(viewer)).visible(id) or return
+        kind = Rows::RecordLinks.kind_of(@resource.definition.itself, record)
+        kind && types[kind]
       end
 
       # @param resource [Class] a related resource
@@ -178,6 +195,24 @@ module Castellan
       end
 
       private
+
+      def endpoint_of(type, asked)
+        reached = type.reachable.map(&:type)
+        fields = asked[:fields]&.select { |name, _| reached.include?(name.to_s) }
+        Endpoint.new(type.resource, path: @path, scope: ->(viewer) { scope_of(type, viewer) }, authenticated: @authenticated, frame: @frame,
+                                    asked: { **asked.slice(:representation, :format), fields: fields }.compact)
+      end
+
+      # @return [Object] the relation or dataset of one type that the viewer may see here; :all for all
+      def scope_of(type, viewer)
+        all = scope(viewer)
+        definition = @resource.definition
+        return :all if :all.equal?(all) && (definition.scope.nil? || definition.scope.equal?(type.scope))
+
+        adapter = @resource.checked_rows
+        seen = Rows::ViewerScopes.new(viewer).narrow(definition, adapter, (adapter.scopes.from(all) unless :all.equal?(all)))
+        Rows::ViewerScopes::ScopedRows.new(definition, adapter, seen).narrow(type.resource.checked_rows.scopes.all)
+      end
 
       # Per-viewer values are private, also where nobody is authenticated.
       def cache_control(document)

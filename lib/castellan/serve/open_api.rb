@@ -94,6 +94,7 @@ module Castellan
         private
 
         def reach(definition, found)
+          return definition.types.each { |type| reach(type, found) } if definition.several_types?
           return if found.include?(definition)
 
           found << definition
@@ -126,7 +127,7 @@ module Castellan
           found = @mounted.each_with_object({}) do |one, paths|
             paths[one.path] = collection(one)
             paths["#{one.path}/{id}"] = single(one)
-            @schemas.visible(one.definition, one.definition.relationships).each { |relationship| related(paths, one, relationship) }
+            relationships(one.definition).each { |relationship| related(paths, one, relationship) }
           end
           @operations_path ? found.merge(@operations_path => { "post" => operations }) : found
         end
@@ -141,15 +142,25 @@ module Castellan
           { "parameters" => [id], "get" => operation("read", one, parameters: query(one.definition, list: false),
                                                                   ok: ["200", document(ref(one.definition))], problems: %w[400 404]),
             "patch" => (written("update", one, :update, "200") if writable?(one, :update)),
-            "delete" => (operation("delete", one, ok: ["204"], problems: %w[403 404 409]) if one.definition.writing.any?(:delete)) }.compact
+            "delete" => (operation("delete", one, ok: ["204"], problems: %w[403 404 409]) if deletable?(one)) }.compact
         end
 
         def writable?(one, action)
-          @schemas.writable(one.definition, action).any?
+          one.definition.written_as.any? { |definition| @schemas.writable(definition, action).any? }
+        end
+
+        def deletable?(one)
+          one.definition.written_as.any? { |definition| definition.writing.any?(:delete) }
+        end
+
+        # Of each name the first: types inherit them.
+        def relationships(definition)
+          definition.written_as.flat_map { |type| @schemas.visible(type, type.relationships) }.uniq(&:key)
         end
 
         def written(name, one, action, status)
-          body = document({ "$ref" => "#/components/schemas/#{@names[one.definition]}.#{action}" })
+          definitions = one.definition.written_as.select { |definition| @schemas.writable(definition, action).any? }
+          body = document(any_of(definitions.map { |definition| { "$ref" => "#/components/schemas/#{@names[definition]}.#{action}" } }))
           problems = %w[400 403 409 422] + (action == :update ? %w[404] : [])
           operation(name, one, body: body, ok: [status, document(ref(one.definition))], problems: problems.sort)
         end
@@ -157,7 +168,7 @@ module Castellan
         def related(paths, one, relationship)
           path = "#{one.path}/{id}"
           if followed?(relationship)
-            data = relationship.to_many? ? many(relationship.definition) : document(one_of(relationship))
+            data = relationship.to_many? ? many(relationship.resource.definition) : document(one_of(relationship))
             paths["#{path}/#{relationship.key}"] = {
               "parameters" => [id], "get" => operation("related", one, relationship: relationship, ok: ["200", data], problems: %w[400 404])
             }
@@ -170,16 +181,16 @@ module Castellan
         end
 
         def changes(one, relationship, linkage)
-          return {} unless @schemas.writable(one.definition, :update).include?(relationship.name)
+          return {} if one.definition.written_as.none? { |type| @schemas.writable(type, :update).include?(relationship.name) }
 
-          one.writes.allowed(single: true, relationship: relationship).to_h do |method|
+          (relationship.to_many? ? %w[PATCH POST DELETE] : %w[PATCH]).to_h do |method|
             [method.downcase, operation("#{method.downcase}_linkage", one, relationship: relationship, body: linkage, ok: ["204"],
                                                                            problems: %w[400 403 404 409 422])]
           end
         end
 
         def followed?(relationship)
-          relationship.includable? && relationship.block.nil? && !(relationship.polymorphic? && relationship.to_many?)
+          relationship.related?
         end
 
         def operation(name, one, ok:, problems:, parameters: [], body: nil, relationship: nil)
@@ -206,19 +217,22 @@ module Castellan
         end
 
         def query(definition, list:)
-          hidden = definition.hidden_from(@viewer).map(&:to_s)
-          include = @schemas.visible(definition, definition.relationships).select(&:includable?).map(&:key)
-          members = [*@schemas.visible(definition, definition.attributes),
-                     *@schemas.visible(definition, definition.relationships)].map(&:key)
-          found = [*@own, names_of("fields[#{definition.type}]", members)]
+          hidden = definition.own_hidden_from(@viewer)
+          include = relationships(definition).select(&:includable?).map(&:key)
+          found = [*@own, *definition.written_as.map { |type| fields(type) }]
           found << parameter("include", { "type" => "string" }, "Paths of #{include.join(", ")}") if include.any?
           return found unless list
 
-          sorts = (definition.sorts.keys - hidden).flat_map { |name| [name, "-#{name}"] }
+          sorts = definition.open_sorts(hidden).flat_map { |name| [name, "-#{name}"] }
           found << names_of("sort", sorts) if sorts.any?
-          found.concat(definition.filters.except(*hidden).map { |name, by| filter(name, by) })
+          found.concat(definition.filters.slice(*definition.open_filters(hidden)).map { |name, by| filter(name, by) })
           found.concat(pages(definition.paging)) if definition.paging
           found
+        end
+
+        def fields(type)
+          members = [*@schemas.visible(type, type.attributes), *@schemas.visible(type, type.relationships)].map(&:key)
+          names_of("fields[#{type.type}]", members)
         end
 
         def filter(name, by)
@@ -247,7 +261,11 @@ module Castellan
         end
 
         def ref(definition)
-          { "$ref" => "#/components/schemas/#{@names[definition]}" }
+          any_of(definition.written_as.map { |type| { "$ref" => "#/components/schemas/#{@names[type]}" } })
+        end
+
+        def any_of(schemas)
+          schemas.one? ? schemas.first : { "oneOf" => schemas }
         end
 
         def one_of(relationship)

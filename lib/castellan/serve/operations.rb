@@ -169,7 +169,7 @@ module Castellan
           refuse(pointer, "must be an object, got #{Write.kind_of(operation)}") unless operation.is_a?(Hash)
           refuse("#{pointer}/op", "op must be add, update or remove") unless CODES.include?(operation["op"])
           refuse(pointer, "write ref or href, not both") if operation.key?("ref") && operation.key?("href")
-          return href(operation["href"], "#{pointer}/href") if operation.key?("href")
+          return href(operation, "#{pointer}/href") if operation.key?("href")
           return ref(operation["ref"], "#{pointer}/ref") if operation.key?("ref")
 
           data = operation["data"]
@@ -188,14 +188,21 @@ module Castellan
         end
 
         # A relative or absolute URL of this application.
-        def href(href, pointer)
+        def href(operation, pointer)
+          href = operation["href"]
           refuse(pointer, "must be a string with the path of a resource") unless href.is_a?(String) && href.size < 2_000
           path = href.sub(%r{\Ahttps?://[^/?#]+}i, "")[/\A[^?#]*/].delete_prefix(@env["SCRIPT_NAME"].to_s)
           endpoint, id, *rest = @app.route(ClientText.utf8(path))
+          endpoint = typed(endpoint, id, operation["data"]) if endpoint&.types&.any?
           member = rest.last if rest.size == 2 && rest.first == "relationships"
           refuse(pointer, "there is nothing at #{ClientText.shown(href).inspect}", 404) unless endpoint && (rest.empty? || member)
 
           Target.new(endpoint, id, nil, member && relationship(endpoint, member, pointer))
+        end
+
+        # At a collection of several types the record, or the resource object, decides.
+        def typed(endpoint, id, data)
+          id ? endpoint.of_record(@viewer, id) : endpoint.of_type((data["type"] if data.is_a?(Hash)))
         end
 
         def relationship(endpoint, member, pointer)

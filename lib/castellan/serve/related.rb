@@ -45,6 +45,12 @@ module Castellan
         respond(env, JSON.parse(document.to_json).dig("data", "relationships", relationship.key) || nothing)
       end
 
+      # @raise [BadRequest] 404
+      def absent(id)
+        raise BadRequest.new("there is no #{@definition.type} with the id #{ClientText.shown(id, 100).inspect}", status: 404,
+                                                                                                                 title: "Not found")
+      end
+
       private
 
       def one(env, viewer, relationship, path, record)
@@ -72,11 +78,6 @@ module Castellan
         return [304, headers, []] if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :not_modified
 
         [200, headers.merge("content-type" => HTTP::Negotiation::JSON_API, "content-length" => body.bytesize.to_s), [body]]
-      end
-
-      def absent(id)
-        raise BadRequest.new("there is no #{@definition.type} with the id #{ClientText.shown(id, 100).inspect}", status: 404,
-                                                                                                                 title: "Not found")
       end
 
       def nothing

@@ -17,10 +17,12 @@ module Castellan
 
       # @param endpoint [Endpoint]
       # @param path [String] of the collection
-      def initialize(endpoint, path)
+      # @param documents [Endpoint] whose documents are returned
+      def initialize(endpoint, path, documents: endpoint)
         @endpoint = endpoint
-        @writes = Writes.new(endpoint, path)
+        @writes = Writes.new(endpoint, path, documents: documents)
         @related = Related.new(endpoint, path)
+        @types = endpoint.types.to_h { |type| [type, Routes.new(type, path, documents: endpoint)] }.compare_by_identity.freeze
         freeze
       end
 
@@ -28,6 +30,7 @@ module Castellan
       # @return [Array] Rack's response
       # @raise [BadRequest]
       def call(env, viewer, id = nil, *segments)
+        return of_types(env, viewer, id, segments) if @types.any?
         return resource(env, viewer, id) if segments.empty?
 
         relationship = @endpoint.relationship(segments.last, viewer)
@@ -37,7 +40,44 @@ module Castellan
         linkage ? linkage(env, viewer, id, relationship) : related(env, viewer, id, relationship)
       end
 
+      # Creates a record of the type that the document names.
+      # @param data [Object] the parsed resource object
+      # @return [Array] Rack's response
+      # @raise [BadRequest]
+      def create(env, viewer, data)
+        @writes.allowed(single: false).any? ? @writes.create(env, viewer, data) : not_allowed([])
+      end
+
+      protected
+
+      # @return [Writes]
+      attr_reader :writes
+
       private
+
+      # A record's type decides what may be changed, and which relationships there are.
+      def of_types(env, viewer, id, segments)
+        return create_one(env, viewer) if id.nil?
+
+        endpoint = @endpoint.of_record(viewer, id) or @related.absent(id)
+        @types.fetch(endpoint).call(env, viewer, id, *segments)
+      end
+
+      def create_one(env, viewer)
+        methods = @types.each_value.flat_map { |routes| routes.writes.allowed(single: false) }.uniq
+        return not_allowed(methods) unless methods.include?(env["REQUEST_METHOD"])
+
+        data = @writes.primary_data(env)
+        type = data["type"] if data.is_a?(Hash)
+        endpoint = @endpoint.of_type(type) || refuse_type(type)
+        @types.fetch(endpoint).create(env, viewer, data)
+      end
+
+      def refuse_type(type)
+        types = @endpoint.types.map { |endpoint| endpoint.resource.definition.type.inspect }.join(" or ")
+        raise BadRequest.new("type must be #{types}, got #{type.is_a?(String) ? ClientText.shown(type).inspect : Write.kind_of(type)}",
+                             pointer: "/data/type", status: type.is_a?(String) ? 409 : 400, title: "Conflict")
+      end
 
       def resource(env, viewer, id)
         allowed = @writes.allowed(single: !id.nil?)

@@ -12,8 +12,10 @@ module Castellan
 
       # @param endpoint [Endpoint]
       # @param path [String] of the collection
-      def initialize(endpoint, path)
+      # @param documents [Endpoint] whose documents are returned: of a record of several types, that of the collection
+      def initialize(endpoint, path, documents: endpoint)
         @endpoint = endpoint
+        @documents = documents
         @resource = endpoint.resource
         @definition = @resource.definition
         @path = path
@@ -31,10 +33,10 @@ module Castellan
         [*("PATCH" if writing.any?(:update)), *("DELETE" if writing.any?(:delete))]
       end
 
+      # @param data [Object] the parsed resource object
       # @return [Array] Rack's response: 201 with the document and its location
       # @raise [BadRequest]
-      def create(env, viewer)
-        data = primary_data(env)
+      def create(env, viewer, data = primary_data(env))
         id, document = run(viewer) do |writer|
           id = writer.id_of(writer.create(data, "/data"))
           [id, rendered(env, viewer, id)]
@@ -76,6 +78,16 @@ module Castellan
         [204, {}, []]
       end
 
+      # @return [Object] the member `data` of the request's document
+      # @raise [BadRequest]
+      def primary_data(env)
+        @endpoint.negotiate(env, body: true)
+        document = Write::Body.read(env)
+        return document["data"] if document.key?("data")
+
+        raise BadRequest.new("the document needs the member data", pointer: "", title: "Invalid document")
+      end
+
       private
 
       # JSON:API 1.1, "Creating Resources": Location is the `self` link of the resource object, if it has one.
@@ -87,14 +99,6 @@ module Castellan
         return [] unless @definition.writing.rules.any? { |rule| rule.names.include?(relationship.name) && rule.actions.include?(:update) }
 
         relationship.to_many? ? %w[PATCH POST DELETE] : ["PATCH"]
-      end
-
-      def primary_data(env)
-        @endpoint.negotiate(env, body: true)
-        document = Write::Body.read(env)
-        return document["data"] if document.key?("data")
-
-        raise BadRequest.new("the document needs the member data", pointer: "", title: "Invalid document")
       end
 
       def run(viewer)
@@ -117,7 +121,7 @@ module Castellan
                                                                                             title: "Precondition required")
         end
 
-        etag = @endpoint.document(env, viewer, id, keeper: nil).etag
+        etag = @documents.document(env, viewer, id, keeper: nil).etag
         return record if HTTP::Preconditions.evaluate(method: env["REQUEST_METHOD"], headers: env, etag: etag) == :proceed
 
         raise BadRequest.new("the record is not the one that the request names; read it again", status: 412, title: "Precondition failed")
@@ -125,7 +129,7 @@ module Castellan
 
       # @return [Document] written, while the transaction is open
       def rendered(env, viewer, id)
-        @endpoint.document(env, viewer, id, keeper: nil).tap(&:to_json)
+        @documents.document(env, viewer, id, keeper: nil).tap(&:to_json)
       end
     end
   end

@@ -41,7 +41,9 @@ module Castellan
         data = nested ? tree : tree["data"]
         data = [data].compact unless data.is_a?(Array)
         @found[[@plan.root.definition.type.to_s, nil, "order"]] = ids(data, @ordered) if @plan
-        if nested
+        if nested && @plan.several_types?
+          @found[[@plan.root.definition.type.to_s, nil, "records"]] = data # the nested format has no types
+        elsif nested
           data.each { |object| nested_object(object, @plan.root, @plan.root.definition.type.to_s) }
         else
           data.each { |object| object(object, object["type"]) }

@@ -59,13 +59,20 @@ module Castellan
 
       def load_related(records, node, edge)
         relationship = edge.relationship
+        return load_kinds(records, edge) if relationship.itself?
+
         place = [node.definition.type.to_s, relationship.key]
         @unordered << place unless records.all? { |record| ordered_list?(record, relationship) }
         found = records.flat_map { |record| related(record, relationship.association_name) }
         return load(once(found, edge.node), edge.node) if edge.node
 
-        kinds = found.group_by { |record| Rows::RecordLinks.kind_of(relationship, record) } if edge.alternatives
-        kinds&.each { |kind, some| edge.alternatives[kind]&.then { |inner| load(once(some, inner), inner) } }
+        load_kinds(found, edge) if edge.alternatives
+      end
+
+      def load_kinds(records, edge)
+        records.group_by { |record| Rows::RecordLinks.kind_of(edge.relationship, record) }.each do |kind, some|
+          inner = kind && edge.alternatives[kind] and load(once(some, inner), inner)
+        end
       end
 
       def once(records, node)

@@ -207,6 +207,25 @@ module Castellan
           keys.any? { |found| found.column == column && found.to_table == table && found.primary_key == key && found.validated? }
         end
 
+        # @return [Symbol, nil] the column of single table inheritance
+        def inheritance_column
+          model.inheritance_column.to_sym if ActiveRecordRows.inherited?(model)
+        end
+
+        # @param value [String, nil] of {#inheritance_column}
+        # @return [Class, nil] nil if no class has that name
+        def class_of(value)
+          value.to_s.empty? ? model : model.sti_class_for(value)
+        rescue ::ActiveRecord::SubclassNotFound
+          nil
+        end
+
+        # @param model [Class] of this table
+        # @return [Hash{Object => Class}] the class and its loaded subclasses, by their value of {#inheritance_column}
+        def classes_of(model)
+          [model, *model.descendants].to_h { |one| [one.sti_name, one] }
+        end
+
         private
 
         attr_reader :model

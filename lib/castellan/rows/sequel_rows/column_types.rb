@@ -185,6 +185,21 @@ module Castellan
           "#{model} reads #{name} by its own method#{ModelReasons.place(model.instance_method(name))}"
         end
 
+        # (see ActiveRecordRows::ColumnTypes#inheritance_column)
+        def inheritance_column
+          @model.sti_key if @model.respond_to?(:sti_key)
+        end
+
+        # (see ActiveRecordRows::ColumnTypes#class_of)
+        def class_of(value)
+          @model.sti_class_from_sti_key(cast(@model.sti_key, value))
+        end
+
+        # (see ActiveRecordRows::ColumnTypes#classes_of)
+        def classes_of(model)
+          [model, *subclasses(model)].flat_map { |one| Array(one.sti_key_map[one]).map { |value| [value, one] } }.to_h
+        end
+
         private
 
         def indexes
