@@ -117,6 +117,35 @@ module FiltersContract
     assert_equal 5, ids("/posts?filter[own]=true").size
   end
 
+  # --- what an `if:` of the row hides
+
+  def test_a_column_that_some_rows_hide_is_neither_filtered_nor_sorted_by
+    hiding = resource_of("PostResource") do
+      scope { |posts, _| posts }
+      attribute :rating, if: ->(row, viewer) { row.writer_id == viewer }, if_columns: %i[writer_id]
+      attribute :author, from: "writer.name", if: ->(row, viewer) { row.writer_id == viewer }, if_columns: %i[writer_id]
+      filter :rating, :title
+      filter :stars, from: "rating"
+      filter(:best) { |posts, _| posts.where(rating: 5) }
+      sort :rating, :title, :author, default: "title"
+    end
+    open = Class.new(hiding) do
+      filter :rating, reveals: true
+      sort :rating, reveals: true
+    end
+    @app = serve do |_|
+      resource hiding
+      resource open, at: "open"
+    end
+    %w[filter[rating] filter[stars]].each { |name| assert_bad_parameter name, "/posts?#{name}[gt]=3", "cannot be filtered by" }
+    %w[rating -rating title,rating].each { |order| assert_bad_parameter "sort", "/posts?sort=#{order}", "cannot be sorted by" }
+    assert_equal %w[1], ids("/posts?filter[best]=true&filter[title]=First")
+    assert_includes ids("/posts?sort=author"), "1" # writer_name shows the same column in every row
+    assert_equal 1, ids("/open?filter[rating]=5&sort=rating").size
+    assert_equal %w[1], ids("/posts?filter[title]=First&sort=-title")
+    assert_equal 5, JSON.parse(hiding.render(sort: "rating", filter: { stars: 5 }, viewer: 1))["data"].first["attributes"]["rating"]
+  end
+
   # --- what carries filters
 
   def test_count_and_pagination_links_have_the_filter

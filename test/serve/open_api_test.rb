@@ -61,6 +61,30 @@ module OpenApiContract
     assert_equal 401, call("/openapi.json", "HTTP_AUTHORIZATION" => "none").status
   end
 
+  def test_filters_and_orders_that_reveal_hidden_columns_are_left_out
+    models = journal.models
+    hiding = Class.new(models::PostResource) do
+      attribute :rating, if: ->(viewer) { viewer.zero? }
+      attribute :slug, if: ->(row, _viewer) { row.pinned }, if_columns: %i[pinned]
+      filter :stars, from: "rating"
+      filter :address, from: "slug"
+      filter :title
+      sort :stars, from: "rating"
+      sort :slug
+    end
+    app = Castellan.app do
+      authenticate { |env| env["HTTP_AUTHORIZATION"].to_i }
+      openapi
+      resource hiding
+    end
+    names = %w[0 1].map do |viewer|
+      description = JSON.parse(Rack::MockRequest.new(app).get("/openapi.json", "HTTP_AUTHORIZATION" => viewer).body)
+      parameters = description["paths"]["/posts"]["get"]["parameters"]
+      parameters.map { |one| one["name"] }.grep(/filter/) + parameters.find { |one| one["name"] == "sort" }["schema"]["items"]["enum"]
+    end
+    assert_equal [%w[filter[stars] filter[title] title -title stars -stars], %w[filter[title] title -title]], names
+  end
+
   def test_hidden_members_are_left_out
     all, few = [{}, { "HTTP_AUTHORIZATION" => "1" }].map { |env| describe(**env) }
     assert_equal [true, false], [all, few].map { |document| document.to_json.include?("secret") }

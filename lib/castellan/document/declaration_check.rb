@@ -41,7 +41,7 @@ module Castellan
         @definition.relationships.each_value { |relationship| relationship!(relationship) }
         @definition.links.each { |name, link| computed!(link, "link #{name.inspect}") }
         computed!(@definition.meta, "meta")
-        @definition.sorts.each_value { |by| column_path!(by, "sort #{by.name}") }
+        @definition.sorts.each_value { |by| sort!(by) }
         @definition.filters.each_value { |by| filter!(by) unless by.is_a?(Proc) }
         identify(@definition, @adapter, [])
       end
@@ -163,10 +163,18 @@ module Castellan
 
       # What a polymorphic association leads to cannot be derived from its name.
       def several!(relationship, what, association)
-        return if relationship.polymorphic? || !association.model.nil?
+        return if relationship.named_several? || !association.model.nil?
 
         refuse("#{what}: #{association.reason}; name the resources of its types, resource: [PostResource, UserResource]",
                relationship.location)
+      end
+
+      def sort!(by)
+        adapter = column_path!(by, "sort #{by.name}")
+        type = adapter.types.database_type(by.column)
+        return if adapter.dialect.orders?(type)
+
+        refuse("sort #{by.name}: rows cannot be sorted by #{adapter.table}.#{by.column}: PostgreSQL has no order for #{type}", by.location)
       end
 
       def filter!(by)

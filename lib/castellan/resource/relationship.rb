@@ -77,6 +77,11 @@ module Castellan
         !@resource.nil?
       end
 
+      # @return [Boolean] whether the declaration names several resources
+      def named_several?
+        @resource.is_a?(Array) || @resource.is_a?(Hash)
+      end
+
       # @return [Boolean] whether its records are of several resources
       def polymorphic?
         named_several? || resource.definition.several_types?
@@ -117,10 +122,6 @@ module Castellan
       end
 
       private
-
-      def named_several?
-        @resource.is_a?(Array) || @resource.is_a?(Hash)
-      end
 
       # In an Array each resource stands for its own model.
       def named

@@ -16,7 +16,9 @@ module Castellan
       JSON_LIST = "IN (SELECT value FROM json_each(?))"
       # Without a length, PostgreSQL reads `character` as one character and `bit` as one bit.
       OF_ANY_LENGTH = { "character" => "bpchar", "bit" => "varbit" }.freeze
-      private_constant :LIST, :JSON_LIST, :OF_ANY_LENGTH
+      # PostgreSQL has no order for them.
+      UNORDERED = %w[json xml point line lseg box path polygon circle xid cid].freeze
+      private_constant :UNORDERED, :LIST, :JSON_LIST, :OF_ANY_LENGTH
 
       # @param name [Symbol] :sqlite, :postgres, or another
       # @param pipelines [Boolean] whether the adapter can send several SELECTs to PostgreSQL in one round trip
@@ -67,6 +69,12 @@ module Castellan
         return sql.gsub(JSON_LIST, "= json_extract(?, '$[0]')") if name == :sqlite
 
         sql.gsub(LIST) { "= (#{Regexp.last_match(1)})[1]" }
+      end
+
+      # @param type [String] a column's database type, or that of its elements
+      # @return [Boolean] whether rows can be ordered by the column
+      def orders?(type)
+        name != :postgres || !UNORDERED.include?(type.delete_suffix("[]"))
       end
 
       # @return [Boolean] whether links are read fastest as one value in the parent's row

@@ -39,9 +39,9 @@ module Castellan
         private
 
         def declared(definition, name, model)
-          relationships = definition ? definition.relationships.values.reject(&:polymorphic?) : []
+          relationships = definition ? definition.relationships.values : []
           found = relationships.select { |relationship| relationship.association_name == name && relationship.block.nil? }
-                               .map(&:definition).select { |related| model.nil? || related.model == model }
+                               .reject(&:polymorphic?).map(&:definition).select { |related| model.nil? || related.model == model }
           found.find(&:scope) || found.first
         end
 

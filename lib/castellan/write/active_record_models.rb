@@ -41,7 +41,7 @@ module Castellan
         type = model.type_for_attribute(name)
         cast = type.cast(value)
         !cast.nil? && [Hash, Array].none? { |collection| collection === type.serialize(cast) } # rubocop:disable Style/CaseEquality
-      rescue TypeError, ArgumentError, ::RangeError
+      rescue TypeError, ArgumentError, NoMethodError, ::RangeError
         false
       end
 

@@ -19,7 +19,8 @@ module Castellan
       WHOLE_DATE = /\A#{DATE}\z/
       WHOLE_TIME = /\A#{DATE}(?:[T ]#{CLOCK})?\z/
       UUID = /\A\h{8}-?\h{4}-?\h{4}-?\h{4}-?\h{12}\z/
-      private_constant :DECIMAL, :DATE, :CLOCK, :TIME_OF_DAY, :WHOLE_DATE, :WHOLE_TIME, :UUID
+      JSON_TYPES = %i[json jsonb].freeze
+      private_constant :JSON_TYPES, :DECIMAL, :DATE, :CLOCK, :TIME_OF_DAY, :WHOLE_DATE, :WHOLE_TIME, :UUID
 
       CHECKS = {
         integer: ["a whole number of at most 64 bits", ->(value) {
@@ -30,6 +31,11 @@ module Castellan
         boolean: ["true or false", ->(value) { [true, false].include?(value) }],
         string: ["a string", ->(value) { value.is_a?(String) }],
         text: ["a string", ->(value) { value.is_a?(String) }],
+        binary: ["a string of ASCII characters", ->(value) { value.is_a?(String) && value.ascii_only? }],
+        blob: ["a string of ASCII characters", ->(value) { value.is_a?(String) && value.ascii_only? }],
+        hstore: ["an object of strings, numbers, booleans and null", ->(value) {
+          value.is_a?(Hash) && value.each_value.none? { |one| one.is_a?(Hash) || one.is_a?(Array) }
+        }],
         uuid: ["a string with a UUID", ->(value) { value.is_a?(String) && UUID.match?(value) }],
         date: ["a string with a date, such as \"2026-01-31\"", ->(value) { day?(value, WHOLE_DATE) }],
         datetime: ["a string with a time, such as \"2026-01-31T12:00:00Z\"", ->(value) { day?(value, WHOLE_TIME) }],
@@ -39,6 +45,12 @@ module Castellan
       private_constant :CHECKS
 
       module_function
+
+      # @param type [Symbol, nil] the ORM's name of the type
+      # @return [Boolean] whether its values are checked here; others only the database knows
+      def known?(type)
+        CHECKS.key?(type) || JSON_TYPES.include?(type)
+      end
 
       # @param type [Symbol, nil] the ORM's name of the type
       # @param value [Object] parsed from JSON

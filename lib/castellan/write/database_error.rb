@@ -39,7 +39,8 @@ module Castellan
         "SQLite3::BusyException" => :busy, "SQLite3::LockedException" => :busy
       }.freeze
       SQLITE_COLUMNS = /constraint failed: ([\w., ]+)/
-      private_constant :KINDS, :CAUSES, :SQLITE_COLUMNS
+      STATEMENT = %w[ActiveRecord::StatementInvalid Sequel::DatabaseError].freeze
+      private_constant :STATEMENT, :KINDS, :CAUSES, :SQLITE_COLUMNS
 
       # @param error [Exception]
       # @return [Symbol, nil] what kind of error of the database it is; nil if it is another
@@ -93,6 +94,15 @@ module Castellan
         when :read_only then problem(403, "the record is read-only", "Forbidden")
         else self.class.unavailable
         end
+      end
+
+      # The input function of a type (hstore, tsvector, those of extensions) may raise any error of SQL.
+      # @param pointers [Array<String>] to the values of such types that were written
+      # @return [BadRequest, nil] nil if the error is none of a statement, or no such value was written
+      def unread(error, pointers)
+        return if pointers.empty? || !error.class.ancestors.map(&:name).intersect?(STATEMENT)
+
+        problem(422, "is refused by the database", "Invalid value", pointers.first)
       end
 
       # @param record [Object, nil] with errors of its validations

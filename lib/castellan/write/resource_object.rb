@@ -22,7 +22,11 @@ module Castellan
         @linkage = linkage
         @models = models
         @mistakes = []
+        @unread = []
       end
+
+      # @return [Array<String>] pointers to the values whose type the database alone can read
+      attr_reader :unread
 
       # @param data [Object] the parsed resource object
       # @param pointer [String] where it is in the document
@@ -94,8 +98,9 @@ module Castellan
         type = @models.type(column)
         problem = AttributeType.problem(type.name, value, array: type.array, allowed: type.allowed)
         problem ||= "must not be null" if value.nil? && @models.locks?(column)
-        problem ||= "cannot be #{shown(value)}" unless value.nil? || @models.fits?(column, value)
+        problem = "cannot be #{shown(value)}" if problem.nil? && !value.nil? && !@models.fits?(column, value)
         refuse(pointer, problem, status: 422) if problem
+        @unread << pointer unless value.nil? || AttributeType.known?(type.name)
         value
       end
 

@@ -4,6 +4,10 @@ module Castellan
   module Write
     # Writes records of a Sequel model. Frozen.
     class SequelModels
+      # Types of PostgreSQL that Sequel has no name for, or none without an extension.
+      CHECKED = { "uuid" => :uuid, "hstore" => :hstore }.freeze
+      private_constant :CHECKED
+
       # @return [Class]
       attr_reader :model
 
@@ -21,8 +25,8 @@ module Castellan
       def type(name)
         column = model.db_schema&.fetch(name.to_sym, nil) || {}
         database_type = column[:db_type].to_s
-        type = column[:type] || (database_type == "uuid" ? :uuid : nil)
-        Models::Type.new(type == :string && database_type == "uuid" ? :uuid : type, database_type.end_with?("[]"), column[:enum_values])
+        type = CHECKED.fetch(database_type, column[:type])
+        Models::Type.new(type, database_type.end_with?("[]"), column[:enum_values])
       end
 
       # (see ActiveRecordModels#locks?)
@@ -30,10 +34,12 @@ module Castellan
         model.respond_to?(:lock_column) && model.lock_column == name.to_sym
       end
 
+      # PostgreSQL reads a type that Sequel does not know from text alone.
       # @return [Boolean] whether the value can be stored in the attribute
       def fits?(name, value)
         column = model.db_schema&.fetch(name.to_sym, nil)
         return true if column.nil? || column[:db_type].to_s.end_with?("[]") || %i[json jsonb hstore].include?(column[:type])
+        return false unless value.is_a?(String) || AttributeType.known?(column[:type]) || model.db.database_type != :postgres
 
         cast = model.db.typecast_value(column[:type], value)
         !cast.nil? && !cast.is_a?(Hash) && !cast.is_a?(Array)

@@ -27,6 +27,7 @@ module Castellan
         @models = Models.for(definition.model)
         @scopes = Rows::ViewerScopes.new(viewer)
         @linkage = LinkedRecords.new(@scopes, local)
+        @unread = []
       end
 
       # @param data [Object] a parsed resource object
@@ -113,7 +114,7 @@ module Castellan
         return if error.is_a?(Transaction::Committed)
 
         errors = DatabaseError.new(models, pointers(prefix))
-        error.is_a?(NotSaved) ? errors.invalid(error.record) : errors.translate(error)
+        error.is_a?(NotSaved) ? errors.invalid(error.record) : errors.translate(error) || errors.unread(error, @unread)
       end
 
       private
@@ -127,7 +128,8 @@ module Castellan
       end
 
       def read(action, data, pointer, id: nil)
-        ResourceObject.new(definition, action, viewer: @viewer, linkage: @linkage, models: models).values(data, pointer, id: id)
+        object = ResourceObject.new(definition, action, viewer: @viewer, linkage: @linkage, models: models)
+        object.values(data, pointer, id: id).tap { @unread = object.unread }
       end
 
       def authorize(action, record, values)

@@ -130,6 +130,7 @@ module Castellan
           type = unzoned(@model.type_for_attribute(name))
           type = type.send(:subtype) if ::ActiveRecord::Enum::EnumType === type # rubocop:disable Style/CaseEquality -- a delegator may be in front
           return :decimal if DECIMAL.include?(type.class.name)
+          return :uuid if column.type == :uuid && PLAIN[:uuid].last.include?(type.class.name)
 
           coder, classes = PLAIN[column.type]
           coder if coder != :json && classes&.include?(type.class.name)

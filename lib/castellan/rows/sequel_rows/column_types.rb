@@ -108,7 +108,7 @@ module Castellan
           column = @schema[name] or return
           type = ColumnTypes.type(column)
           return if column[:db_type].to_s.match?(/money|\[\]/i)
-          return :text if type == :enum || column[:db_type] == "citext"
+          return :text if (type == :enum && column[:enum_values]) || column[:db_type] == "citext"
 
           KINDS[type]
         end
