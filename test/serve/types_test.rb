@@ -121,8 +121,8 @@ module TypesContract
     journal.run("INSERT INTO makers (id, name, flagship_id) VALUES (1, 'Volvo', 2), (2, 'Fiat', 5)")
     journal.run("INSERT INTO vehicles (id, type, name, maker_id, doors, load, wheels, team) VALUES " \
                 "(1, 'Car', 'Amazon', 1, 4, NULL, 4, 1), (2, 'Truck', 'Titan', 1, NULL, 18, 6, 1), " \
-                "(3, 'SportsCar', 'Barchetta', 2, 2, NULL, 4, 2), (4, 'Truck', 'Daily', 2, NULL, 7, 4, 1), (5, 'Bike', 'Hidden', 2, NULL, NULL, 2, 1), " \
-                "(6, NULL, 'Plain', 2, NULL, NULL, 4, 1)")
+                "(3, 'SportsCar', 'Barchetta', 2, 2, NULL, 4, 2), (4, 'Truck', 'Daily', 2, NULL, 7, 4, 1), " \
+                "(5, 'Bike', 'Hidden', 2, NULL, NULL, 2, 1), (6, NULL, 'Plain', 2, NULL, NULL, 4, 1)")
     journal.run("INSERT INTO trailers (id, truck_id, axles) VALUES (1, 2, 3), (2, 2, 2)")
     %w[makers vehicles trailers].each { |table| journal.run("SELECT setval('#{table}_id_seq', 100)") } unless journal.send(:sqlite?)
     @app = serve do |_models|
