@@ -11,8 +11,8 @@ class DeclarationTest < Minitest::Test
   def test_the_public_methods_of_a_resource_are_the_documented_ones
     ours = [Castellan::Document::OfResource, Castellan::Resource.singleton_class]
     assert_equal(%i[inherited], ours.flat_map { |one| one.private_instance_methods(false) })
-    assert_equal %i[attribute attributes authorize belongs_to cache cache_control checked_rows declarations definition deletable descendants document
-                    filter format has_many has_one id include_depth key_transform link meta model new page per_viewer pure render
+    assert_equal %i[attribute attributes authorize belongs_to cache cache_control checked_rows declarations definition deletable descendants
+                    document filter format has_many has_one id include_depth key_transform link meta model new page per_viewer pure render
                     representation require_if_match scope self_links sort together type types vary_on visible_to writable],
                  ours.flat_map { |one| one.public_instance_methods(false) }.sort
   end
