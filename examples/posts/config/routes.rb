@@ -14,6 +14,7 @@ Rails.application.routes.draw do
     get "fragment", to: "fragment#index"
     get "fragment_batched", to: "fragment_batched#index"
     get "public", to: "public#index"
+    get "kept", to: "kept#index" if ENV["WITH_CASTELLAN"] == "1"
   end
 
   get "posts/:id", to: "posts#show", constraints: { id: /\d+/ }
