@@ -52,7 +52,8 @@ module Castellan
     # Encodes, and again with the ORM's type for a member whose value its coder rejects (NaN, an infinite
     # date, a year BC, text in a numeric column of SQLite). Costs nothing if all values are plain.
     # @param row_set [Plan::RowSet]
-    # @yieldparam tables [Array<Plan::RowSet::Table>] the row set's tables, or copies with that member computed
+    # @yieldparam tables [Array<Plan::RowSet::Table>] the row set's tables, or copies with that member
+    #   computed
     # @return [Object] the result of the block
     # @raise [EncodingError] if the ORM's type cannot convert the value either
     def self.retyping(row_set)

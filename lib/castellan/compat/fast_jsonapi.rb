@@ -6,7 +6,7 @@ require_relative "has_one_ids"
 
 Castellan::Compat.claim("FastJsonapi::ObjectSerializer", "fast_jsonapi", nil) unless defined?(Castellan::Compat::FastJsonapi)
 
-# The constants of fast_jsonapi, and of jsonapi-serializer, which grew out of it.
+# Defines the constants of fast_jsonapi, the predecessor of jsonapi-serializer.
 #
 #   require "castellan/compat/fast_jsonapi"
 #
@@ -14,17 +14,17 @@ Castellan::Compat.claim("FastJsonapi::ObjectSerializer", "fast_jsonapi", nil) un
 #     include FastJsonapi::ObjectSerializer
 #     cache_options enabled: true, cache_length: 12 * 3600   # in Rails.cache
 #     attributes :email
-#     has_many :roles, through: :assignments                 # `through:` says nothing: the model knows
+#     has_many :roles, through: :assignments                 # `through:` is ignored: the model has it
 #   end
 #
 #   UserSerializer.new(user).serialized_json
 module FastJsonapi
   MandatoryField = Castellan::Serializer::MandatoryField
-  # What `relationships_to_serialize`, `attributes_to_serialize` and `data_links` hold, for who asks for their classes.
+  # The classes of the values of `relationships_to_serialize`, `attributes_to_serialize` and `data_links`.
   Relationship = Castellan::Serializer::DeclaredRelationship
   Scalar = Attribute = Link = Castellan::Serializer::Member
 
-  # {Castellan::Serializer}, with the method that fast_jsonapi has besides.
+  # Adds `serialized_json` to {Castellan::Serializer}.
   module ObjectSerializer
     # @api private
     def self.included(base)
@@ -38,7 +38,7 @@ module FastJsonapi
     end
   end
 
-  # @return what the block returns for as many of the arguments as it takes
+  # Calls a block with as many of the arguments as it takes.
   def self.call_proc(block, *arguments)
     Castellan::Serializer.call_proc(block, *arguments)
   end

@@ -2,8 +2,7 @@
 
 module Castellan
   module Compat
-    # Gives each `has_one` of ActiveRecord a reader of the related id, as jsonapi-serializer does to every model. Extends
-    # ActiveRecord::Base, by the macro that is public.
+    # Defines a reader of the related id for each `has_one`, as jsonapi-serializer does.
     #
     #   class User < ActiveRecord::Base
     #     has_one :employee
@@ -11,7 +10,7 @@ module Castellan
     #
     #   user.employee_id   # => 7, the id of the employee
     #
-    # Only models that are defined after this was loaded have it. A column of the name goes before.
+    # Models that were defined before this file was loaded have none. A column of the same name has precedence.
     module HasOneIds
       # (see ActiveRecord::Associations::ClassMethods#has_one)
       def has_one(name, *arguments, **options, &block)

@@ -6,7 +6,7 @@ require_relative "../serializer"
 
 Castellan::Compat.claim("JSONAPI::Serializer", "jsonapi-serializer", Castellan::Serializer)
 
-# Defines the constants of jsonapi-serializer 2.2: serializers that include JSONAPI::Serializer are Castellan's.
+# Defines the constants of jsonapi-serializer 2.2, so that `include JSONAPI::Serializer` includes Castellan's.
 #
 #   require "castellan/compat/jsonapi_serializer"
 #
@@ -15,7 +15,7 @@ Castellan::Compat.claim("JSONAPI::Serializer", "jsonapi-serializer", Castellan::
 #     attributes :email
 #   end
 #
-# `require "jsonapi/serializer"` and `require "fast_jsonapi"`, in the application or in a library, find this file from then on.
+# From then on, `require "jsonapi/serializer"` and `require "fast_jsonapi"` load this file, also in libraries.
 module JSONAPI
   Serializer = Castellan::Serializer unless const_defined?(:Serializer, false)
 end

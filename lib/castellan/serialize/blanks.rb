@@ -2,7 +2,7 @@
 
 module Castellan
   module Serialize
-    # The holes of a body, in the form in which they are kept and filled. Frozen.
+    # Fills the holes of a body; in this form they are cached. Frozen.
     #
     #   blanks = Blanks.of([76, 0, "7"])
     #   blanks.cuts                           # => "a76a*", a format of String#unpack that cuts the body at its holes
@@ -26,8 +26,9 @@ module Castellan
         freeze
       end
 
-      # @param batches [Array<#call>] one per position in plan.holes; called with the ids (Strings) of the document's records and
-      #   the viewer; returns the ids for which the attribute is true, or a Hash from id to value
+      # @param batches [Array<#call>] one per position in plan.holes; called with the ids (Strings) of the
+      #   document's records and the viewer; returns the ids for which the attribute is true, or a Hash from
+      #   id to value
       # @param viewer [Object, nil]
       # @return [Array<String>] JSON text for each hole
       def values(batches, viewer)
@@ -59,7 +60,7 @@ module Castellan
         truths.values_at(*ids)
       end
 
-      # Binary, as the parts of the body are.
+      # Binary, like the parts of the body.
       def text(value)
         case value
         when true then "true"

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serialize
-    # Decides which records a document includes: each once, after the records that it leads to itself.
+    # Finds the records that a document includes: each once, after those that it includes itself.
     #
     #   walk = IncludedWalk.new { |place, record, visit| visit.call(inner, related, "7") }
     #   walk.from(place, record)
@@ -10,7 +10,7 @@ module Castellan
     #
     # A *place* is one step of the include with the type of its records (`type`); a record is walked once at each place.
     class IncludedWalk
-      # An included record and the places that it was reached at, the first of which comes first in the document.
+      # An included record and the places at which it was reached, in the order of the document.
       Found = Struct.new(:record, :places)
 
       # @return [Array<Found>] in the order of the document
@@ -19,7 +19,7 @@ module Castellan
       # @param primary [Array<Array(Object, String)>] type and id of the primary records, which must not be included again
       # @yieldparam place [#type]
       # @yieldparam record [Object]
-      # @yieldparam visit [Method] to be called with the place, the record and the id of each related record
+      # @yieldparam visit [Method] call it with the place, record and id of each related record
       def initialize(primary = [], &related)
         @related = related
         @visit = method(:visit)

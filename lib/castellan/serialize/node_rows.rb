@@ -43,7 +43,8 @@ module Castellan
       # @return [Object] the driver's value
       def value(row, position) = cell(@table.rows, row, position)
 
-      # @return [Array<String>, nil] one JSON text per row for the member at this position; nil if it is not computed
+      # @return [Array<String>, nil] one JSON text per row for the member at this position; nil if it is not
+      #   computed
       def computed(position) = @table.computed&.fetch(position, nil)
 
       # @return [String] "" for a NULL id
@@ -60,7 +61,8 @@ module Castellan
         @rows[id]
       end
 
-      # @return [Array<Array(Integer, String)>] the position among the relationship's types, and the id, in output order
+      # @return [Array<Array(Integer, String)>] the position among the relationship's types, and the id, in
+      #   output order
       # @raise [EncodingError]
       def targets(row, edge)
         link = @table.links&.at(edge.position) or return []

@@ -8,7 +8,8 @@ module Castellan
     #   RubyEncoder.encode(row_set, template, tail: ',"meta":{"total":3}').body
     #
     # `included` holds each related record once and no primary record (JSON:API 1.1, "Compound Documents").
-    # Its order is jsonapi-serializer's, see {IncludedWalk}. A linked id without a row appears in linkage only.
+    # Its order is jsonapi-serializer's, see {IncludedWalk}. A linked id without a row appears in linkage
+    # only.
     class RubyEncoder
       # @param row_set [Plan::RowSet]
       # @param template [Template] the template of the row set's plan

@@ -14,7 +14,8 @@ module Castellan
     #
     # A subclass inherits the declarations of its superclass.
     module ClassMethods
-      # Class methods of jsonapi-serializer that Castellan never calls: a serializer that overrides one raises.
+      # Class methods of jsonapi-serializer that Castellan never calls: a serializer that overrides one
+      # raises.
       UNUSED = %i[record_hash attributes_hash relationships_hash links_hash meta_hash id_hash get_included_records].freeze
       INHERITED = %i[attributes_to_serialize relationships_to_serialize data_links transform_method record_id meta_to_serialize
                      cache_store_instance cache_store_options loads_together].freeze
@@ -42,7 +43,8 @@ module Castellan
       end
 
       # @return [Symbol]
-      # @raise [ConfigurationError] without a type, and for a method that jsonapi-serializer calls and Castellan does not
+      # @raise [ConfigurationError] without a type, and for a method that jsonapi-serializer calls and
+      #   Castellan does not
       def record_type!
         unused = UNUSED.find { |method| respond_to?(method, true) }
         unused ||= :process_options if method_defined?(:process_options) || private_method_defined?(:process_options)
@@ -78,7 +80,8 @@ module Castellan
         set_key_transform :dash
       end
 
-      # @param names [Array<Symbol>] methods of the record; last, options (if, from, preloads, as_stored), and a lambda in place of a block
+      # @param names [Array<Symbol>] methods of the record; last, options (if, from, preloads, as_stored), and
+      #   a lambda in place of a block
       # @yield [record, params] or what returns the value
       def attributes(*names, &block)
         names = names.first.dup if names.first.is_a?(Array)
@@ -89,11 +92,10 @@ module Castellan
       end
       alias attribute attributes
 
-      # @!macro [attach] relationship
-      #   @param name [Symbol] also its method on the record, without `object_method_name:` and a block
-      #   @param options [Hash] key, id_method_name, object_method_name, serializer, record_type, polymorphic, if, links, meta,
-      #     lazy_load_data
-      #   @yield [record, params] or what returns the related records
+      # @!macro [attach] relationship @param name [Symbol] also its method on the record, without
+      #   `object_method_name:` and a block @param options [Hash] key, id_method_name, object_method_name,
+      #   serializer, record_type, polymorphic, if, links, meta, lazy_load_data @yield [record, params] or
+      #   what returns the related records
       def has_many(name, options = {}, &block) = castellan_relationship(name, :has_many, options, block)
       def has_one(name, options = {}, &block) = castellan_relationship(name, :has_one, options, block)
       def belongs_to(name, options = {}, &block) = castellan_relationship(name, :belongs_to, options, block)
@@ -114,8 +116,8 @@ module Castellan
         self.meta_to_serialize = block || value
       end
 
-      # Chooses whether the blocks of this serializer's documents load associations for all records at once: the
-      # first block that walks `product.variants` loads the variants of all products of the document.
+      # Chooses whether the blocks of this serializer's documents load associations for all records at once:
+      # the first block that walks `product.variants` loads the variants of all products of the document.
       #
       #   together false    # each record loads its own
       # @param value [Boolean] default: {Castellan.together}, which is true
@@ -127,8 +129,8 @@ module Castellan
       end
 
       # Caches the object of each record, per class, set of fields and `params`; see {RecordCache}.
-      # @param options [Hash] store (anything with `fetch(record, **options) { }`), and the store's own options; or fast_jsonapi's
-      #   enabled, cache_length and race_condition_ttl, which mean Rails.cache
+      # @param options [Hash] store (anything with `fetch(record, **options) { }`), and the store's own
+      #   options; or fast_jsonapi's enabled, cache_length and race_condition_ttl, which mean Rails.cache
       # @raise [ConfigurationError]
       def cache_options(options)
         self.cache_store_instance = options.fetch(:store) { castellan_rails_cache if options[:enabled] }

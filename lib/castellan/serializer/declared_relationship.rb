@@ -2,13 +2,13 @@
 
 module Castellan
   module Serializer
-    # One declared relationship: the linkage of a record, and the serializer of the related records.
+    # Writes one declared relationship of a record, and finds the serializer of the related records.
     #
     #   relationship = UserSerializer.relationships_to_serialize[:roles]
     #   relationship.linkage(user, {})   # => [{ id: "1", type: :role }]
     #   relationship.related(user, {})   # => [#<Role>], for `included`
     #
-    # The serializer is looked up when it is first needed, because two may name each other.
+    # Looks the serializer up on first use, because two serializers may name each other.
     class DeclaredRelationship
       # @return [Class] the serializer that declares it
       # @return [Symbol] its name, the member's name in the document, and :has_many, :has_one or :belongs_to
@@ -129,7 +129,7 @@ module Castellan
         to_many? ? :"#{Inflector.singularize(name.to_s)}_ids" : :"#{name}_id"
       end
 
-      # A has_one of ActiveRecord and a to-many of Sequel have no method that returns ids, so their association is read.
+      # has_one of ActiveRecord and to-many of Sequel have no reader of ids, so the association is loaded.
       def ids(record, params)
         return ids_of(fetch_associated_object(record, params), id_method_name) if object_block
         return record.public_send(id_method_name) if @given_id_method || Serializer.answers?(record, id_method_name) ||
@@ -153,7 +153,7 @@ module Castellan
         { id: id.to_s, type: type } unless Serializer.blank?(id)
       end
 
-      # A Struct has `map`, and is one record.
+      # A Struct has `map` too, but is one record.
       def several?(objects)
         objects.respond_to?(:map) && !objects.respond_to?(:each_pair)
       end

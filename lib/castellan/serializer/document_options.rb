@@ -8,7 +8,8 @@ module Castellan
     #   options.tree               # => { roles: {}, groups: { owner: {} } }
     #   options.fieldset(:user)    # => [:email]
     #
-    # The first step of an include must be declared. A later one may be missing, because related records may be of several types.
+    # The first step of an include must be declared. A later one may be missing, because related records may
+    # be of several types.
     class DocumentOptions
       # Each step of an include costs a statement, and clients choose includes.
       MAX_DEPTH = 10

@@ -2,13 +2,13 @@
 
 module Castellan
   module Serializer
-    # The parent of errors that a client can cause, under the name that jsonapi-serializer has for it.
+    # The superclass of errors that clients can cause, with jsonapi-serializer's name.
     class Error < BadRequest; end
 
-    # Raised for a record without an id in a serializer without `set_id`: a mistake of the developer.
+    # Raised for a record without an id if the serializer has no `set_id`.
     class MandatoryField < Castellan::Error; end
 
-    # An include that is no relationship of the serializer. A {BadRequest}, because includes come from clients.
+    # Raised for an include that is no relationship of the serializer; clients choose includes.
     #
     #   rescue Castellan::Serializer::UnsupportedIncludeError => error
     #   error.include_item   # => :rolse

@@ -8,7 +8,8 @@ module Castellan
     #
     #   JsonText.of({ data: { id: "1", type: :user } })   # => '{"data":{"id":"1","type":"user"}}'
     #
-    # Avoids the copy of every Hash and String that ActiveSupport's `as_json` makes, if the json gem has a Coder (2.10).
+    # Avoids the copy of every Hash and String that ActiveSupport's `as_json` makes, if the json gem has a
+    # Coder (2.10).
     module JsonText
       CODER = (JSON::Coder.new { |value, key| key ? value.to_s : known(value) } if defined?(JSON::Coder))
       private_constant :CODER
@@ -23,7 +24,7 @@ module Castellan
           raise EncodingError, "#{place(value)}#{error.message}"
         end
 
-        # Called by the Coder for each value that is not of JSON's own classes.
+        # Called by the Coder for each value of another class than JSON's own.
         # @api private
         def known(value)
           case value

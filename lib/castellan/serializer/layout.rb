@@ -2,14 +2,17 @@
 
 module Castellan
   module Serializer
-    # The constant bytes of a document in jsonapi-serializer's layout: the id before the type, members in the order of the fields, and
-    # included records in the order of the include. Where the fields leave nothing of what a serializer declares, it writes
-    # `"attributes":{}` and `"relationships":{}`; for a relationship with `lazy_load_data` that is not included, `"roles":{}`.
+    # Computes the constant bytes of a document in jsonapi-serializer's layout.
     #
     #   Layout.new(plan, tree, shown, escape: :rails)   # for a plan of {RelationDocument}
+    #
+    # The id precedes the type; members follow the order of the fields, included records that of the include.
+    # Groups that the fields leave empty are `"attributes":{}` and `"relationships":{}`, and a relationship with
+    # `lazy_load_data` that is not included is `"roles":{}`.
     class Layout < Serialize::Template
       # @param tree [Hash{Symbol => Hash}] what is included, by key
-      # @param shown [Hash{Translation => Array<Symbol>}] the keys of the relationships that are written, also without linkage
+      # @param shown [Hash{Translation => Array<Symbol>}] the keys of the relationships that are written, also
+      #   without linkage
       def initialize(plan, tree, shown, escape:)
         @tree = tree
         @shown = shown
@@ -65,7 +68,8 @@ module Castellan
         ",\"type\":#{quoted(relationship.definition.type)}}".freeze
       end
 
-      # Edges are written and walked in one order: where these are two, what is written leads nowhere, and what leads is not written.
+      # The encoder writes and walks edges in one order. Where the two orders differ, an edge is listed twice:
+      # once to be written and once to be walked.
       def in_order(node, written)
         keys = node.path.split(".").reduce(@tree) { |level, key| level.fetch(key.to_sym) }.keys
         leading = node.edges.each_with_index.select { |edge, _| edge.node }.sort_by { |edge, _| keys.index(edge.relationship.name) }

@@ -4,14 +4,13 @@ require "digest"
 
 module Castellan
   module Serializer
-    # Builds the cache namespace of a record's object: that of jsonapi-serializer, with the class, the fields and the `params` that
-    # blocks read.
+    # Adds the class, the fields and the `params` that blocks read to the cache namespace of a record.
     #
     #   RecordCache.options(UserSerializer, { namespace: "api" }, [:email], [], {})
     #   # => { namespace: "api-UserSerializer-fieldset:email" }
     #
-    # Nothing is cached for a class without a name, or where blocks read `params` that hold anything but strings, symbols, numbers,
-    # booleans, nil, and arrays and hashes of these.
+    # Nothing is cached for a class without a name, or where blocks read `params` that hold anything but
+    # strings, symbols, numbers, booleans, nil, and arrays and hashes of these.
     module RecordCache
       LONGEST = 120
       private_constant :LONGEST

@@ -2,12 +2,13 @@
 
 module Castellan
   module Serializer
-    # Writes what one instance of a serializer was given: a relation by {RelationDocument}, anything else as records. A separate
-    # object, so that no method of an application's serializer (`records`, `source`) replaces one of these.
+    # Writes the document of one serializer instance: relations by {RelationDocument}, the rest as records.
     #
     #   document = RecordDocument.new(serializer, User.active, options)
     #   document.collection   # => { data: [{ id: "1", type: :user, … }] }
     #   document.json         # => '{"data":[{"id":"1","type":"user",…}]}'
+    #
+    # It is no part of {Serializer}, so that an application's serializer may define methods of these names.
     class RecordDocument
       # @param serializer [Serializer] whose public methods its class may override
       # @param options [DocumentOptions]
@@ -67,8 +68,8 @@ module Castellan
         Rows::Together.render(@options.together) { yield Rows::Together.current }
       end
 
-      # Whether an unread relation or dataset was given. Records that were built in an association are in no table; inside of
-      # another document, an association is loaded with those of its record's siblings.
+      # Returns whether an unloaded relation or dataset was given. New records of an association are in no
+      # table yet, and inside another document an association is loaded for all sibling records at once.
       def relation?
         return false if @options.is_collection == false
         return @resource.respond_to?(:model) if defined?(::Sequel::Dataset) && @resource.is_a?(::Sequel::Dataset)
@@ -78,7 +79,7 @@ module Castellan
         association.nil? || (!@inside && association.owner.persisted? && association.target.empty?)
       end
 
-      # A relation that was made from an association (`posts.published`) has none.
+      # Is nil for a relation that was derived from an association (`posts.published`).
       def association_of_resource
         @resource.proxy_association if defined?(::ActiveRecord) && @resource.is_a?(::ActiveRecord::Associations::CollectionProxy)
       end
@@ -87,7 +88,7 @@ module Castellan
         association_of_resource ? @resource.scope : @resource
       end
 
-      # @return [RelationDocument, nil] nil for records, and for a class that overrides a method that writes a document
+      # @return [RelationDocument, nil] nil for records, and if the class overrides a method of the document
       def relation_document
         overridden = %i[hash_for_collection to_hash].any? { |name| @serializer.method(name).owner != Serializer } || own_json?
         return if !relation? || overridden
@@ -100,7 +101,7 @@ module Castellan
         @serializer.respond_to?(:as_json) && @serializer.method(:as_json).owner != Object
       end
 
-      # A value that rows cannot write (an id that is nil, NaN) is written from records.
+      # Falls back to records for a value that rows cannot write (a nil id, NaN).
       def written(document)
         @options.together.nil? ? document.to_json : together { document.to_json }
       rescue EncodingError, DeclarationError

@@ -2,7 +2,7 @@
 
 module Castellan
   module Serializer
-    # Writes records as Hashes: the resource objects of one serializer.
+    # Converts records to resource objects (Hashes) with one serializer.
     #
     #   objects = RecordObjects.new(UserSerializer, options)
     #   objects.call(user)         # => { id: "1", type: :user, attributes: { email: "ada@example.com" } }
@@ -37,8 +37,8 @@ module Castellan
         object
       end
 
-      # Collects the related records before it writes them, because a later path may include another lazy relationship of a record.
-      # @return [Array<Hash>] the objects of the records that the include leads to from these
+      # Collects all related records first, because a later path may include another lazy relationship of one.
+      # @return [Array<Hash>] the resource objects of the included records
       def included(records)
         @places = Hash.new { |places, tree| places[tree] = {}.compare_by_identity }.compare_by_identity
         walk = Serialize::IncludedWalk.new { |place, record, visit| related(place, record, visit) }
@@ -77,7 +77,7 @@ module Castellan
       end
 
       def cached(record)
-        # Computed once, of the `params` as they were given: blocks may store values in them.
+        # Computed once from the original `params`, because blocks may store values in them.
         @cache_options ||= [@serializer.record_cache_options(@serializer.cache_store_options, @fieldset, @included, @params)]
         return write(record, @relationships) unless @cache_options.first
 
@@ -87,7 +87,7 @@ module Castellan
         object.merge(relationships: (object[:relationships] || {}).merge(linkages(record, @uncached)))
       end
 
-      # A list is nil if none of its kind is declared. If the fields leave none, jsonapi-serializer writes an empty object.
+      # Returns nil for a kind that is not declared; for one that the fields omit, jsonapi-serializer writes {}.
       def divided(declared)
         declared.partition(&:cached).map { |some| some & @relationships if some.any? }
       end

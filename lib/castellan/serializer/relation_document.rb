@@ -2,14 +2,14 @@
 
 module Castellan
   module Serializer
-    # Writes the document of a relation or dataset, which is read as rows by the resources of {Translation}.
+    # Writes the document of a relation or dataset from rows, with the resources of {Translation}.
     #
     #   document = RelationDocument.new(UserSerializer, User.active, DocumentOptions.new(UserSerializer, include: [:roles]))
     #   document.refusal    # => nil, or why the document is written from records
     #   document.to_json
     class RelationDocument
       ADVICE = "write `from:` for a column, `preloads:` for associations that a block reads"
-      # The request that a plan is compiled from, with members in the order of the options.
+      # The request for {Plan.compile}, with members in the order of the options.
       Shape = Struct.new(:include, :members, :format, :signature) do
         # @return [Shape] as the fields of a request
         def fields = self
@@ -85,14 +85,14 @@ module Castellan
         tree.to_h { |name, below| [keys[name], shape(translation.related(name), below)] }
       end
 
-      # A plan has one list of members for a type, and finds included records by it.
+      # A plan has one list of members per type, by which it finds included records.
       def add_members(translation, names)
         type = translation.serializer.record_type
         same = @members.keys.find { |other| other.serializer.record_type == type }
         refuse("#{type} is written in two ways") unless (@members[translation] ||= names) == names && [nil, translation].include?(same)
       end
 
-      # The records that a relation loads with its own are not loaded twice; a record is found by its primary key.
+      # Refuses what would load records twice, and ids that are no primary key, by which records are found.
       def check_records(nodes)
         refuse("the relation loads what its records lead to") if nodes.any? && loads?
         other = nodes.find { |node| node.definition.id_column != adapter_of(node).primary_key } or return

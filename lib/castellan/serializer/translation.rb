@@ -8,8 +8,8 @@ module Castellan
     #   translation.resource                   # => a Castellan::Resource with `translation`
     #   translation.obstacle([:roles, :posts]) # => "writes posts, and its block takes the record"
     #
-    # Members are named by their keys. An attribute that is no column becomes a record attribute, so that the type is loaded as records.
-    # Built once for a serializer and a model; a reloaded serializer has none.
+    # Members are named by their keys. An attribute without a column becomes a record attribute, so the type is
+    # loaded as records. Built once per serializer and model; a later declaration discards it.
     class Translation
       # @return [Class]
       # @return [Object] the rows adapter of the model
@@ -43,7 +43,8 @@ module Castellan
         @id_column = (name.to_sym if !overridden && name.respond_to?(:to_sym) && identifies?(name.to_sym))
       end
 
-      # @param names [Array<Symbol>] keys of attributes and names of relationships that are written or included
+      # @param names [Array<Symbol>] keys of attributes and names of relationships that are written or
+      #   included
       # @return [String, nil] why rows cannot write a document with them
       def obstacle(names)
         return "its id is not a column that the model reads as it is" unless id_column
@@ -65,7 +66,8 @@ module Castellan
         @resource ||= declare
       end
 
-      # @return [String, nil] why an attribute that is a method needs the record; nil for a column and for a block
+      # @return [String, nil] why an attribute that is a method needs the record; nil for a column and for a
+      #   block
       def method_reason(key)
         name = @attributes[key]&.column&.to_sym or return
         return "#{name} is neither a column nor an association of #{adapter.table}" unless adapter.columns.include?(name)
@@ -114,7 +116,7 @@ module Castellan
         method == association.owner_key && association.foreign_key_of?(id) && identifies?(method)
       end
 
-      # The reader of ids that ActiveRecord makes for the association, or none (Sequel, a has_one).
+      # ActiveRecord defines a reader of ids for collections; Sequel and has_one have none.
       def ids?(method, relationship, association, id)
         name = relationship.object_method_name
         own = relationship.to_many? ? :"#{Inflector.singularize(name.to_s)}_ids" : :"#{name}_id"
@@ -123,7 +125,7 @@ module Castellan
         generated?(method) || !(adapter.model.method_defined?(method) || adapter.model.private_method_defined?(method))
       end
 
-      # Whether the ORM defined the method, and nobody overrides it.
+      # Returns whether the ORM defined the method and the model does not override it.
       def generated?(method)
         return false unless adapter.model.method_defined?(method)
 

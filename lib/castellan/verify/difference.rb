@@ -6,8 +6,8 @@ module Castellan
     #
     #   difference.to_s   # => "users 7: email is nil by rows, \"ada@example.com\" by the models"
     #
-    # `attribute` is the name of the member, nil where only one document has the record. The values may be personal data: choose with
-    # care where they are logged.
+    # `attribute` is the member's name, nil if only one document has the record. The values may be personal
+    # data: take care where you log them.
     Difference = Struct.new(:resource, :id, :attribute, :rows, :models) do
       # @return [String]
       def to_s

@@ -2,18 +2,18 @@
 
 module Castellan
   module Verify
-    # Splits a document into facts, so that two can be compared whatever the order of lists that have none.
+    # Splits a document into facts, so that two documents can be compared regardless of undefined orders.
     #
     #   Facts.new(plan, unordered, true).of(tree)
     #   # => { ["users", "7", "email"] => "ada@example.com", ["users", "7", "roles"] => [["roles", "1"]], … }
     #
-    # In the nested format a record has its facts at each place where it is written.
+    # In the nested format, a record has facts at each place where it is written.
     class Facts
       ABSENT = :castellan_absent
 
       # @yield one of the documents
       # @yieldreturn [Hash] its facts
-      # @return [Array<Difference>] a record that only one of them has is one difference, not one for each of its members
+      # @return [Array<Difference>] a record that is missing in one document is a single difference
       def self.differences(*documents)
         rows, models = documents.map { |document| yield(document) }
         (rows.keys | models.keys).filter_map do |fact|
@@ -25,7 +25,8 @@ module Castellan
       end
 
       # @param plan [Plan::FetchPlan, nil] nil for a document of {Serializer}
-      # @param unordered [Array<Array(String, String)>, nil] types and members of lists without an order; nil for all
+      # @param unordered [Array<Array(String, String)>, nil] types and members of lists without an order; nil
+      #   for all
       # @param ordered [Boolean] whether the primary data has an order
       def initialize(plan, unordered, ordered)
         @plan = plan

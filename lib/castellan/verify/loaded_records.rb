@@ -2,13 +2,14 @@
 
 module Castellan
   module Verify
-    # Writes a document of rows once more, from its records with all that the document includes loaded.
+    # Writes a document again, from its records and their loaded associations.
     #
     #   loaded = LoadedRecords.new(rendering)
     #   loaded.output      # => a Serialize::Output
-    #   loaded.unordered   # => [["users", "roles"]]: lists that the models give no order to
+    #   loaded.unordered   # => [["users", "roles"]]: lists without an order
     #
-    # Associations are loaded lazily, record by record: what they return then is the truth. A record of the document is loaded once.
+    # Associations are loaded lazily, record by record, because lazy loading defines what is right. Each record
+    # is loaded once.
     class LoadedRecords
       # @return [Array<Array(String, String)>] types and members whose lists may come in any order
       attr_reader :unordered
@@ -83,11 +84,11 @@ module Castellan
         path.reduce(record) { |owner, name| owner && related(owner, name).first }
       end
 
-      # Both ORMs set the record that an association was loaded from as the inverse, which may not be what the related record finds.
+      # Both ORMs set the owner as the inverse, but the related record may find another one by itself.
       def related(record, name)
         fresh = active_record?(record) ? !record.association(name).loaded? : !record.associations.key?(name)
         found = record.public_send(name)
-        record.association(name).load_target if active_record?(record) # which a reader of the model's own may not do
+        record.association(name).load_target if active_record?(record) # which an overridden reader may skip
         found = found.respond_to?(:to_ary) ? found.to_ary : [found].compact
         found.each { |one| forget(one) } if fresh
         found

@@ -2,12 +2,12 @@
 
 module Castellan
   module Verify
-    # Verifies a sample of requests: writes their documents from rows and from models, and serves the models' where the two differ.
+    # Verifies a sample of requests, and serves the document from models if the two differ.
     #
     #   use Castellan::Verify::Middleware, rate: 0.001, report: ->(difference) { MyErrorTracker.notify(difference.to_s) }
     #
-    # A verified request costs a statement for each record and relationship: begin with a small rate. Differences hold values of the
-    # records: only `report` gets them. `CASTELLAN=off` turns it off.
+    # A verified request sends a query per record and relationship, so begin with a small rate. Differences
+    # contain values of the records and are passed to `report` only. `CASTELLAN=off` turns it off.
     class Middleware
       # @param rate [Float] the share of requests that are verified, from 0 to 1
       # @param report [#call] called with each {Difference}

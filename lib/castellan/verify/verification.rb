@@ -4,15 +4,15 @@ require "json"
 
 module Castellan
   module Verify
-    # The result of {Castellan.verify}: compares every document that is written while its block runs, and collects the differences.
+    # Compares each document that is written in the block of {Castellan.verify}; also its result.
     #
     #   verification.check(document, output)   # => the output, or the records' where the two differ
     #   verification.differences               # => [#<Difference users 7: …>]
     #
-    # Rows may change between the two readings, so a difference counts when a second comparison finds it again. An error of the models
-    # is a difference too; then the document of the rows is served.
+    # Rows may change between the two reads, so a difference counts if a second comparison finds it again. If
+    # the models raise, this is a difference too, and the document from rows is served.
     class Verification
-      # The most records of a stream that is compared: it is whole in memory then, with the models of all its records.
+      # Longer streams are not compared, because all their records would be in memory as models.
       MOST_STREAMED = 10_000
 
       # @return [Array<Difference>]
@@ -75,7 +75,7 @@ module Castellan
 
       private
 
-      # A reader of a model may render a document itself: that one is not compared.
+      # A model's reader may render a document itself, which is not compared.
       def compare(type, written, rows, models, &facts)
         return written if @comparing
 
