@@ -243,6 +243,55 @@ class RailtieTest < Minitest::Test
     assert_equal ["false", "Castellan::Keeper", middleware, "Castellan::Detect::Production", "200"], output.lines(chomp: true)
   end
 
+  HTTP_CACHED = {
+    "app/controllers/articles_controller.rb" => <<~RUBY
+      class ArticlesController < ActionController::Base
+        skip_forgery_protection
+
+        def index
+          session[:seen] = true if params[:session]
+          expires_in 5.minutes, public: true unless params[:private]
+          render json: { count: (COUNT[0] += 1) } if stale?(etag: params[:tag] || "one", public: !params[:private])
+        end
+
+        def create = head(:no_content)
+      end
+      COUNT = [0]
+    RUBY
+  }.freeze
+
+  def test_the_http_cache_answers_before_the_router
+    output = run_app(<<~RUBY, files: HTTP_CACHED)
+      LibraryApp.config.castellan.http_cache = { except: ["/admin"] }
+      LibraryApp.config.force_ssl = true
+      LibraryApp.config.session_store :cookie_store, key: "_library"
+      boot
+      Rails.application.routes.draw { resources :articles, only: %i[index create] }
+      ask = lambda do |path, method = "GET", **fields|
+        response = Rack::MockRequest.new(Rails.application).request(method, "https://example.org" + path, fields)
+        [response.status, response.body, response["cache-status"], response["set-cookie"] ? "cookie" : nil]
+      end
+      3.times { p ask["/articles"] }
+      p ask["/articles", "HTTP_COOKIE" => "_library=x"]
+      2.times { p ask["/articles?private=1"] }
+      2.times { p ask["/articles?session=1"] }
+      p ask["/articles", "POST"]
+      p ask["/articles"]
+      p Rack::MockRequest.new(Rails.application).get("http://example.org/articles").status
+      names = Rails.application.middleware.map(&:name)
+      p %w[ActionDispatch::SSL Castellan::HTTPCache ActionDispatch::Executor ActionDispatch::Cookies] & names
+      p Rails.application.middleware.find { |middleware| middleware.name == "Castellan::HTTPCache" }.args
+    RUBY
+    miss, hit = "Castellan; fwd=uri-miss; stored", "Castellan; hit; ttl=\\d+"
+    [
+      /^\[200, .*:1.*, "#{miss}", nil\]/, *[/^\[200, .*:1.*, "#{hit}", nil\]/] * 3,
+      /^\[200, .*:2.*, "Castellan; fwd=uri-miss", nil\]/, /^\[200, .*:3.*, "Castellan; fwd=uri-miss", nil\]/,
+      /^\[200, .*:4.*, "Castellan; fwd=uri-miss", "cookie"\]/, /^\[200, .*:5.*, "Castellan; fwd=uri-miss", "cookie"\]/,
+      /^\[204, .*method/, /^\[200, .*:6.*, "#{miss}", nil\]/, /^301/,
+      /"ActionDispatch::SSL", "Castellan::HTTPCache", "ActionDispatch::Executor", "ActionDispatch::Cookies"/, /except/
+    ].zip(output.lines.last(13)) { |expected, line| assert_match expected, line, output }
+  end
+
   def test_a_wrong_value_is_refused_with_what_to_write
     { "detection = true" => "detection must be a Hash of options, or false, got true; write for example " \
                             "config.castellan.detection = { sample: 0.1 }",

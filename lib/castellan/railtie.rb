@@ -193,6 +193,15 @@ module Castellan
       end
     end
 
+    # Where Rails puts Rack::Cache: inside of host authorization, SSL and static files, outside of everything that belongs to one
+    # request or one client.
+    initializer "castellan.http_cache", after: :load_config_initializers do |app|
+      if (options = app.config.castellan.http_cache) && !Castellan.off?
+        app.config.middleware.insert_before ActionDispatch::Executor, Castellan::HTTPCache,
+                                            log: ->(line) { Rails.logger.warn(line) }, **options
+      end
+    end
+
     initializer "castellan.verify", after: :load_config_initializers do |app|
       options = Railtie.verification(app)
       app.config.middleware.use(Castellan::Verify::Middleware, **options) if options

@@ -33,6 +33,7 @@ module Castellan
 
       # @return [Array] Rack response
       def forwarded(request, status, fields, body, outcome)
+        fields = fields.dup # a streamed body is stored with its fields later
         note(fields, request, outcome)
         [status, fields, body]
       end

@@ -28,6 +28,10 @@ module Castellan
       # @return [Hash, false, nil] options of {Verify::Middleware}, `rate:` and `report:`; false or nil, the default: off
       attr_reader :verify
 
+      # @return [Hash, Boolean, nil] options of {HTTPCache}, a shared HTTP cache before the router; true: its defaults; false or nil, the
+      #   default: off
+      attr_reader :http_cache
+
       # @return [Detect::Production, nil] set at boot, where `detection` is on outside of development: `puts config.castellan.detector`
       attr_accessor :detector
 
@@ -69,6 +73,10 @@ module Castellan
 
       def verify=(options)
         @verify = checked(:verify, options, "{ rate: 0.001, report: ->(difference) { Rails.logger.warn(difference.to_s) } }")
+      end
+
+      def http_cache=(options)
+        @http_cache = checked(:http_cache, options == true ? {} : options, "{ only: [\"/api\"] }")
       end
 
       private

@@ -1,0 +1,224 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "net/http"
+require "rack/files"
+require "support/cached_application"
+
+# RFC 9111 §4: collapsed requests, over real HTTP; and bodies of all kinds.
+class HTTPCacheCollapsingTest < Minitest::Test
+  FRESH = { "cache-control" => "max-age=60" }.freeze
+
+  # Counts the requests that reach the application, and lets the first one wait until the others are there.
+  class SlowApplication
+    attr_reader :count
+
+    def initialize(readers, &answer)
+      @readers = readers
+      @answer = answer
+      @count = 0
+      @lock = Mutex.new
+      @arrived = 0
+      @all_there = ConditionVariable.new
+    end
+
+    # Stands outside of the cache, and sees each request arrive.
+    def outside(cache)
+      lambda do |env|
+        @lock.synchronize do
+          @arrived += 1
+          @all_there.broadcast
+        end
+        cache.call(env)
+      end
+    end
+
+    def call(env)
+      number = @lock.synchronize { @count += 1 }
+      @lock.synchronize { @all_there.wait(@lock, 10) until @arrived >= @readers } if number == 1
+      @answer.call(env, number)
+    end
+  end
+
+  def test_64_simultaneous_cold_readers_are_one_request
+    application = SlowApplication.new(64) { |_env, number| [200, FRESH.dup, ["answer #{number}"]] }
+    answers = read_by_64(application)
+    assert_equal [["200", "answer 1"]], answers.map { |answer| [answer.code, answer.body] }.uniq
+    assert_equal 1, application.count
+    notes = answers.map { |answer| answer["cache-status"] }
+    assert_equal ["Castellan; fwd=uri-miss; stored"], notes.grep(/stored/)
+    assert_equal 63, notes.grep(/collapsed|hit/).size
+  end
+
+  def test_readers_of_a_private_response_share_nothing
+    application = SlowApplication.new(64) { |_env, number| [200, { "cache-control" => "private, max-age=60" }, ["answer #{number}"]] }
+    answers = read_by_64(application)
+    assert_equal 64, answers.map(&:body).uniq.size
+    assert_equal 64, application.count
+  end
+
+  def test_readers_of_other_variants_share_nothing
+    application = SlowApplication.new(64) { |env, _| [200, FRESH.merge("vary" => "reader"), [env["HTTP_READER"]]] }
+    answers = read_by_64(application)
+    assert_equal((0...64).map(&:to_s), answers.map(&:body))
+    assert_equal 64, application.count
+  end
+
+  def test_readers_with_credentials_share_nothing
+    application = SlowApplication.new(64) { |env, _| [200, FRESH.dup, [env["HTTP_AUTHORIZATION"]]] }
+    answers = read_by_64(application) { |number| { "Authorization" => "Bearer #{number}" } }
+    assert_equal((0...64).map { |number| "Bearer #{number}" }, answers.map(&:body))
+  end
+
+  def test_a_failure_is_never_shared
+    application = SlowApplication.new(64) { |_env, number| number == 1 ? [500, {}, ["failed"]] : [200, FRESH.dup, ["fine"]] }
+    answers = read_by_64(application)
+    assert_equal({ "500" => 1, "200" => 63 }, answers.map(&:code).tally)
+  end
+
+  def test_readers_of_a_stale_response_are_one_validation
+    application = SlowApplication.new(64) { |env, _| env["HTTP_IF_NONE_MATCH"] ? [304, FRESH.dup, []] : [200, FRESH.dup, ["new"]] }
+    clock = Castellan::CachedApplication.new
+    store = Castellan::Store::MemoryStore.new
+    stale = { "cache-control" => "max-age=1", "etag" => '"a"' }
+    old = Castellan::HTTPCache.new(->(_env) { [200, stale.dup, ["old"]] }, store: store, clock: clock)
+    answers = read_by_64(application, store: store, clock: clock) do |_, host|
+      old.call(Rack::MockRequest.env_for("http://#{host}/", "HTTP_HOST" => host)) && clock.later(5) unless @old
+      @old = true
+      {}
+    end
+    assert_equal [%w[200 old]], answers.map { |answer| [answer.code, answer.body] }.uniq
+    assert_equal 1, application.count
+  end
+
+  def test_a_request_that_waited_too_long_is_forwarded
+    gate = Queue.new
+    world = Castellan::CachedApplication.new(wait: 0.01)
+    world.answer do |env|
+      gate.pop if env["HTTP_SLOW"]
+      [200, FRESH.dup, ["x"]]
+    end
+    slow = Thread.new { world.get("/", { "Slow" => "1" }) }
+    Thread.pass until world.requests.size == 1
+    assert_equal "x", world.get.body
+    gate << :go
+    assert_equal "x", slow.value.body
+  end
+
+  def test_readers_after_a_response_that_is_not_stored_do_not_wait_for_each_other
+    together = Queue.new
+    world = Castellan::CachedApplication.new { [200, {}, ["x"]] }
+    world.get
+    world.answer do
+      together << :here
+      Thread.pass until together.size == 2 # would never end if one waited for the other
+      [200, {}, ["x"]]
+    end
+    assert_equal %w[x x], Array.new(2) { Thread.new { world.get.body } }.map(&:value)
+  end
+
+  # A body of each kind: whether it is closed, and what is stored.
+  def test_a_streamed_body_is_copied_while_it_is_sent_and_closed
+    closed = 0
+    body = Class.new do
+      define_method(:each) { |&block| %w[a b c].each(&block) }
+      define_method(:close) { closed += 1 }
+    end.new
+    world = Castellan::CachedApplication.new { [200, FRESH.dup, body] }
+    assert_equal ["abc", 1], [world.get.body, closed]
+    assert_equal ["abc", 1, true], [(again = world.get).body, closed, again.hit?]
+  end
+
+  def test_a_streamed_body_of_known_length_is_stored_before_its_end_is_sent
+    world = Castellan::CachedApplication.new
+    seen = nil
+    body = Class.new { define_method(:each) { |&block| %w[ab c].each(&block) } }
+    application = ->(_env) { [200, FRESH.merge("content-length" => "3"), body.new] }
+    cache = Castellan::HTTPCache.new(application, clock: world)
+    env = -> { Rack::MockRequest.env_for("http://example.org/") }
+    cache.call(env.call)[2].each { |chunk| seen = cache.call(env.call)[1]["cache-status"] if chunk == "c" }
+    assert_equal "Castellan; hit; ttl=60", seen
+  end
+
+  def test_a_streamed_body_that_ends_early_or_is_too_long_is_not_stored
+    [[%w[a b], { "content-length" => "3" }], [["x" * 20], {}]].each do |chunks, fields|
+      body = Class.new { define_method(:each) { |&block| chunks.each(&block) } }
+      cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.merge(fields), body.new] }, max_body: 10)
+      2.times do
+        _status, headers, sent = cache.call(Rack::MockRequest.env_for("http://example.org/"))
+        assert_equal ["Castellan; fwd=uri-miss", chunks], [headers["cache-status"], sent.enum_for(:each).to_a]
+      end
+    end
+  end
+
+  def test_a_streamed_body_that_raises_is_not_stored
+    body = Class.new { define_method(:each) { |&block| block.call("a") || raise("cut") } }
+    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.dup, body.new] })
+    2.times do
+      _status, headers, sent = cache.call(Rack::MockRequest.env_for("http://example.org/"))
+      assert_equal "Castellan; fwd=uri-miss", headers["cache-status"]
+      assert_raises(RuntimeError) { sent.each { |_chunk| nil } }
+    end
+  end
+
+  def test_bodies_that_are_called_and_hijacked_connections_are_passed
+    streaming = ->(stream) { stream.close }
+    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.dup, streaming] })
+    assert_same streaming, cache.call(Rack::MockRequest.env_for("http://example.org/"))[2]
+    hijack = ->(_io) {}
+    cache = Castellan::HTTPCache.new(->(_env) { [200, FRESH.merge("rack.hijack" => hijack), []] })
+    headers = cache.call(Rack::MockRequest.env_for("http://example.org/"))[1]
+    assert_equal [hijack, "Castellan; fwd=uri-miss"], headers.values_at("rack.hijack", "cache-status")
+  end
+
+  def test_early_hints_reach_the_client_of_a_miss
+    hints = []
+    world = Castellan::CachedApplication.new do |env|
+      env["rack.early_hints"].call({ "link" => "</a>" })
+      [200, FRESH.dup, ["x"]]
+    end
+    2.times { world.get("/", {}, env: { "rack.early_hints" => hints.method(:<<) }) }
+    assert_equal [{ "link" => "</a>" }], hints
+  end
+
+  def test_files_are_stored_and_served_over_http
+    Dir.mktmpdir do |dir|
+      write_files(dir, { "a.txt" => "content", "large.txt" => "x" * 100 })
+      files = Rack::Files.new(dir, FRESH)
+      Castellan::TestServers.puma(Castellan::HTTPCache.new(files, max_body: 50)) do |url|
+        notes = %w[a.txt a.txt large.txt large.txt].map { |name| Net::HTTP.get_response(URI("#{url}/#{name}"))["cache-status"] }
+        assert_equal [nil, "Castellan; hit", nil, nil], notes.map { |note| note[/Castellan; hit/] }
+        part = Net::HTTP.get_response(URI("#{url}/a.txt"), { "Range" => "bytes=1-2" })
+        assert_equal ["206", "on", "bytes 1-2/7"], [part.code, part.body, part["content-range"]]
+        part = Net::HTTP.get_response(URI("#{url}/large.txt"), { "Range" => "bytes=1-2" })
+        assert_equal %w[206 xx], [part.code, part.body]
+      end
+    end
+  end
+
+  def test_a_shared_redis_serves_two_processes_and_their_purges
+    needs :redis
+    store = -> { Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, namespace: "#{name}:") }
+    one, two = Array.new(2) do |number|
+      Castellan::CachedApplication.new(store: store.call) { [200, { "vary" => "accept", "xkey" => "a", **FRESH }, [number.to_s]] }
+    end
+    assert_equal ["0", "0", true], [one.get.body, (again = two.get).body, again.hit?]
+    two.later(1)
+    two.cache.purge_tags("a")
+    refute_predicate one.get, :hit?
+    two.cache.purge("http://example.org/")
+    refute_predicate one.get, :hit?
+  end
+
+  private
+
+  # @return [Array<Net::HTTPResponse>] of 64 threads, in their order
+  def read_by_64(application, **options)
+    cache = Castellan::HTTPCache.new(application, **options)
+    Castellan::TestServers.puma(application.outside(cache), threads: 64) do |url|
+      uri = URI("#{url}/")
+      fields = (0...64).map { |number| block_given? ? yield(number, "#{uri.host}:#{uri.port}") : { "Reader" => number.to_s } }
+      fields.map { |some| Thread.new { Net::HTTP.get_response(uri, some) } }.map(&:value)
+    end
+  end
+end
