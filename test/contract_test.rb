@@ -15,6 +15,12 @@ class ContractTest < Minitest::Test
   REFLECTION = %i[chain join_foreign_key association_primary_key through_reflection? through_reflection source_reflection scope options
                   klass].freeze
 
+  def test_notifications_tell_whether_anybody_listens_to_an_event
+    notifier = ActiveSupport::Notifications.notifier
+    refute notifier.listening?("nothing.castellan")
+    ActiveSupport::Notifications.subscribed(->(*) {}, "nothing.castellan") { assert notifier.listening?("nothing.castellan") }
+  end
+
   def test_active_record_finds_the_target_of_an_association_in_one_private_method
     assert ActiveRecord::Associations::Association.private_method_defined?(:find_target)
   end

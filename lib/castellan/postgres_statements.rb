@@ -53,6 +53,16 @@ module Castellan
       @names.size
     end
 
+    # A connection pooler such as PgBouncer names a server process of its own.
+    # @return [Boolean] whether the same server process runs all statements of the connection; asked once
+    def direct?
+      return @direct if defined?(@direct)
+
+      @direct = @connection.exec("SELECT pg_backend_pid()").getvalue(0, 0).to_i == backend
+    rescue PG::Error # in a failed transaction
+      false
+    end
+
     # @param values [Array<String>]
     # @return [PG::Result]
     # @raise [PG::Error]

@@ -10,11 +10,14 @@ module Castellan
   #   proxy.stall    # swallows the bytes of current and new connections
   #   proxy.resume   # forwards new connections; stalled ones stay stalled
   #   proxy.close
+  #
+  # A block changes what the server sends: `StallingProxy.new(5432) { |bytes| … }`.
   class StallingProxy
     attr_reader :port
 
-    def initialize(target_port)
+    def initialize(target_port, &change)
       @target_port = target_port
+      @change = change
       @server = TCPServer.new("127.0.0.1", 0)
       @port = @server.addr[1]
       @pairs = []
@@ -53,6 +56,7 @@ module Castellan
     def forward(pair, from, to)
       loop do
         bytes = from.readpartial(65_536)
+        bytes = @change.call(bytes) if @change && from.equal?(pair[:sockets].last)
         to.write(bytes) unless pair[:stalled]
       end
     rescue IOError, SystemCallError

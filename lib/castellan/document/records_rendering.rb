@@ -84,6 +84,8 @@ module Castellan
       def counting_query
         nil
       end
+
+      alias selected paged
     end
   end
 end

@@ -229,7 +229,7 @@ module Castellan
       # @return [Serialize::Output]
       def write_rows
         counting = counting_query if request.page && definition.paging.count && @total.nil?
-        row_set = rows_of(plan, adapter, paged, counting)
+        row_set = rows_of(plan, adapter, selected, counting)
         @total ||= adapter.scopes.counted(narrowed, Rows::ColumnValues.column(counting.rows, 0).first.to_i) if counting&.rows
         rows = row_set.tables.first.rows
         count = rows.is_a?(Array) ? rows.size : rows.ntuples
@@ -308,8 +308,31 @@ module Castellan
 
       # @return [Rows::Reading::Query, nil] counts the records in the round trip that reads the page
       def counting_query
-        sql = adapter.scopes.count_sql(narrowed) if collection? && adapter.dialect.overlaps?
+        sql = count_sql if collection? && adapter.dialect.overlaps?
         Rows::Reading::Query.new(adapter, sql, nil, true) if sql
+      end
+
+      # Pages of one scope share it.
+      def count_sql
+        return adapter.scopes.count_sql(narrowed) unless bound
+
+        known = plan.derive(:count_statements) { BoundedCache.new }
+        sql = known.fetch(bound) { adapter.scopes.count_sql(narrowed)&.freeze || NO_BYTES }
+        sql unless sql.empty?
+      end
+
+      # @return [Rows::Reader::Page, Object] the rows to read. A page whose SQL was built before is not built again
+      def selected
+        return paged if @paged || @id || @cursor_page || bound.nil? || request.sort.any? { |column, _| column.is_a?(Array) }
+
+        Rows::Reader::Page.new([*bound, request.sort, request.page]) { paged }
+      end
+
+      # @return [Array(String, Array), nil] see {Rows::Scopes#bound}
+      def bound
+        return @bound if defined?(@bound)
+
+        @bound = adapter.scopes.bound(narrowed)
       end
 
       # The key of the kept bytes, read once and before anything else; nil when nothing is kept.
@@ -359,7 +382,8 @@ module Castellan
 
       # The adapter writes a time, a decimal or a record as it writes an attribute.
       def json(member, value)
-        adapter.json(value)
+        plain = Rows::JSONValue.plain_text(value) or return adapter.json(value)
+        Serialize::Text.for(Serialize.escape).append_json(+"", plain)
       rescue ::JSON::GeneratorError, ::JSON::NestingError, ::EncodingError => error
         raise EncodingError, "#{definition.type}, #{member} of the document: #{error.message.scrub[0, 120]}"
       end

@@ -74,7 +74,7 @@ module Castellan
       def initialize(model, memo = BoundedCache.new(limit: 10_000))
         start(model, memo)
         lease do |connection|
-          @dialect = Dialect.for(DIALECTS.fetch(connection.adapter_name, :other), pipelines: true)
+          @dialect = Dialect.for(DIALECTS.fetch(connection.adapter_name, :other))
           @types = ColumnTypes.new(model, connection, @dialect.name)
         end
         @several_classes = :"several classes of #{model.object_id}"

@@ -21,11 +21,8 @@ module Castellan
       private_constant :UNORDERED, :LIST, :JSON_LIST, :OF_ANY_LENGTH
 
       # @param name [Symbol] :sqlite, :postgres, or another
-      # @param pipelines [Boolean] whether the adapter can send several SELECTs to PostgreSQL in one round trip
       # @return [Dialect]
-      def self.for(name, pipelines: false)
-        return PIPELINED_POSTGRES if name == :postgres && pipelines
-
+      def self.for(name)
         { sqlite: SQLITE, postgres: POSTGRES }.fetch(name, OTHER)
       end
 
@@ -44,15 +41,14 @@ module Castellan
         "rows are read from PostgreSQL and SQLite alone" if name == :other
       end
 
-      def initialize(name, pipelines: false)
+      def initialize(name)
         @name = name
-        @pipelines = pipelines
         freeze
       end
 
       # @return [Boolean] whether several SELECTs can be sent to the database in one round trip
       def overlaps?
-        @pipelines && PostgresPipeline.possible?
+        name == :postgres && PostgresPipeline.possible?
       end
 
       # @param expression [String] the SQL expression that is compared
@@ -113,9 +109,8 @@ module Castellan
 
       SQLITE = new(:sqlite)
       POSTGRES = new(:postgres)
-      PIPELINED_POSTGRES = new(:postgres, pipelines: true)
       OTHER = new(:other)
-      private_constant :SQLITE, :POSTGRES, :PIPELINED_POSTGRES, :OTHER
+      private_constant :SQLITE, :POSTGRES, :OTHER
     end
   end
 end

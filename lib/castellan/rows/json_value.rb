@@ -90,7 +90,7 @@ module Castellan
         else value
         end
       end
-      private_class_method :in_utc, :plain_text
+      private_class_method :in_utc
     end
   end
 end

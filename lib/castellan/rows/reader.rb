@@ -10,9 +10,34 @@ module Castellan
     # Reads each related record once, however many parents it has. Types that rows cannot read (see
     # {ModelReasons}) are loaded through models, in one statement. Frozen, one for each plan.
     class Reader
+      # Stands for a page of a scope until its relation is needed: building the relation and its SQL costs more than sending
+      # the statement, and most requests repeat one.
+      #
+      #   page = Page.new([*scopes.bound(scope), request.sort, request.page]) { scopes.page(scopes.order(scope, …), …) }
+      #   page.key        # pages with equal keys have the same SQL
+      #   page.relation   # => the relation or dataset
+      class Page
+        # @return [Array]
+        attr_reader :key
+
+        # @yieldreturn [Object] the relation or dataset
+        def initialize(key, &build)
+          @key = key
+          @build = build
+        end
+
+        # @return [Object]
+        def relation
+          @relation ||= @build.call
+        end
+      end
+
       NOTHING = [].freeze
       NONE = {}.freeze
-      private_constant :NOTHING, :NONE
+      # The SQL of a page with a longer shape or more values is built in each request.
+      LONGEST_SHAPE = 4_096
+      MOST_VALUES = 100
+      private_constant :NOTHING, :NONE, :LONGEST_SHAPE, :MOST_VALUES
 
       def initialize(plan, adapter)
         @plan = plan
@@ -26,10 +51,11 @@ module Castellan
         plan.nodes.reverse_each { |node| NodeReader.new(node, @adapters.fetch(node), @kept, @models, @scopes).keep unless @models[node] }
         @kept.freeze
         @alone = alone
+        @statements = BoundedCache.new if @kept[plan.root]
         freeze
       end
 
-      # @param scope [Object] the caller's relation or dataset, {Ids::Chosen} or {Records}
+      # @param scope [Object] the caller's relation or dataset, {Ids::Chosen}, {Page} or {Records}
       # @param viewer [Object, nil] passed to the blocks that take it
       # @param scopes [ViewerScopes] which rows this viewer may see
       # @param beside [Reading::Query, nil] sent together with the statement of the scope, if it has one
@@ -38,9 +64,11 @@ module Castellan
         return by_ids_alone(scope.ids, viewer) if @alone && chosen?(scope) && !scope.ids.empty?
 
         @scopes.sql(scopes) if @scoped
-        given = given?(scope)
+        statement = @statements[scope.key] if @statements && scope.is_a?(Page)
         reading = Reading.new(viewer, scopes)
-        given ? given(scope, reading) : by_statement(scope, reading, beside)
+        if statement.nil? && given?(scope) then given(scope, reading)
+        else by_statement(scope, reading, beside, statement)
+        end
         Plan::RowSet.new(reading.tables.values_at(*@plan.nodes))
       end
 
@@ -179,33 +207,51 @@ module Castellan
 
       # Whether the rows need no statement built from the scope.
       def given?(scope)
-        scope.is_a?(Records) || chosen?(scope) || @models[@plan.root] || @adapter.scopes.reason(scope)
+        scope.is_a?(Records) || chosen?(scope) || @models[@plan.root] || @adapter.scopes.reason(scope.is_a?(Page) ? scope.relation : scope)
       end
 
       def given(scope, reading)
         root = @plan.root
         if scope.is_a?(Records) then records(root, scope.to_a, reading)
         elsif chosen?(scope) then by_ids(root, scope.ids, reading)
-        else records(root, @adapter.scopes.load(scope), reading)
+        else records(root, @adapter.scopes.load(relation(scope)), reading)
         end
         reading.run
       end
 
       # Leases one connection before the SQL is generated: returning it to the pool in between costs as much
       # as a short SELECT.
-      def by_statement(scope, reading, beside)
-        scope = scope.relation if scope.is_a?(Ids::Chosen)
+      def by_statement(scope, reading, beside, statement)
         @adapter.session do |session|
           reader = @kept[@plan.root] || reader(@plan.root, reading)
-          scopes = @adapter.scopes
-          extent = scopes.extent(scope) if reader.joinable?
-          joinable = reader.joinable? && scopes.joinable?(scope)
-          statement = reader.sql(extent, joinable: joinable) { |list, joins| scopes.select_sql(scope, list, joins) }
+          statement ||= statement(scope, reader)
           linkage = linkage(reader, reading) if reader.links.any?
           rows = beside ? rows(session, statement, beside) : session.rows(statement, nil, kept: true)
           fill(reader, rows, reading, linkage)
           reading.run(@adapter, session) if linkage
         end
+      end
+
+      def statement(scope, reader)
+        return build(relation(scope), reader) unless @statements && scope.is_a?(Page) && keeps?(*scope.key)
+
+        @statements.fetch(scope.key) { build(scope.relation, reader).freeze }
+      end
+
+      def keeps?(shape, values, *)
+        shape.bytesize <= LONGEST_SHAPE && values.size <= MOST_VALUES
+      end
+
+      def build(scope, reader)
+        scopes = @adapter.scopes
+        extent = scopes.extent(scope) if reader.joinable?
+        joinable = reader.joinable? && scopes.joinable?(scope)
+        reader.sql(extent, joinable: joinable) { |list, joins| scopes.select_sql(scope, list, joins) }
+      end
+
+      # The relation or dataset of a scope.
+      def relation(scope)
+        scope.is_a?(Page) || scope.is_a?(Ids::Chosen) ? scope.relation : scope
       end
 
       def rows(session, statement, beside)

@@ -87,12 +87,19 @@ module Castellan
         tables_read(plan).call(key(scope), further)
       end
 
+      # @return [Array(String, Array), nil] a shape and the values bound to it: scopes that are equal in both have the same SQL.
+      #   nil if only the SQL can tell
+      def bound(_scope)
+        nil
+      end
+
       # Everything that determines the rows of the scope in this request, for use in a cache key.
       # @param plan [Plan::FetchPlan, nil] adds what `key` adds
       # @return [Array(String, Array)] a shape, with which the statement always reads the same tables unless an
       #   association's scope changes, and values
       def identity(scope, plan = nil)
-        [key(scope, plan), NO_VALUES]
+        found = bound(scope) or return [key(scope, plan), NO_VALUES]
+        plan ? [found.first, [found.last, tables_read(plan).scopes, *surroundings]] : found
       end
 
       # @return [String, nil] why {#tables} returns nil for a statement

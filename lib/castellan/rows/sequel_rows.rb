@@ -33,7 +33,6 @@ module Castellan
         @database = @dataset.db
         @dialect = Dialect.for(DIALECTS.fetch(database.adapter_scheme, :other))
         @types = ColumnTypes.new(@dataset, model? ? model : nil, @dialect.name)
-        @prepares = prepares?
         @scopes = Scopes.new(self, @dataset)
         @instances = Instances.new(self)
         freeze
@@ -79,7 +78,7 @@ module Castellan
       # @param _name [String, nil] the log of Sequel has no names
       # @yieldparam session [Session] valid inside the block
       def session(_name = nil)
-        yield Session.new(database, dialect, prepares: @prepares)
+        yield Session.new(database, dialect)
       end
 
       # Sequel checks out a connection for each statement, so there is none to release after the block.
@@ -106,11 +105,6 @@ module Castellan
 
       private
 
-      # Prepares only with Sequel's plugin, because a connection pooler may not support it.
-      def prepares?
-        model? && defined?(::Sequel::Plugins::PreparedStatements) && model.plugins.include?(::Sequel::Plugins::PreparedStatements) || false
-      end
-
       def model?
         model.is_a?(Class)
       end
@@ -122,6 +116,7 @@ require_relative "sequel_rows/instances"
 require_relative "sequel_rows/session"
 require_relative "sequel_rows/column_types"
 require_relative "sequel_rows/dataset_sql"
+require_relative "sequel_rows/scope_identity"
 require_relative "sequel_rows/scopes"
 require_relative "sequel_rows/association"
 require_relative "sequel_rows/siblings"

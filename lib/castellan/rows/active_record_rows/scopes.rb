@@ -85,13 +85,12 @@ module Castellan
         # @return [String] the exact SQL of the scope in this request, for use in a cache key
         def key(scope, plan = nil)
           sql = narrowed(scope).to_sql # the relation memoizes its SQL
-          plan ? [sql, *tables_read(plan).scopes, ::Time.zone&.name, model.current_shard].join("\n") : sql
+          plan ? [sql, *tables_read(plan).scopes, *surroundings].join("\n") : sql
         end
 
-        # (see Rows::Scopes#identity)
-        def identity(scope, plan = nil)
-          found = ScopeIdentity.of(narrowed(scope)) or return super
-          plan ? [found.first, [found.last, tables_read(plan).scopes, ::Time.zone&.name, model.current_shard]] : found
+        # (see Rows::Scopes#bound)
+        def bound(scope)
+          ScopeIdentity.of(narrowed(scope))
         end
 
         # @return [Array<Symbol>, nil] the primary key's columns
@@ -179,6 +178,11 @@ module Castellan
 
         def everything
           model.unscoped
+        end
+
+        # What the rows depend on besides the SQL.
+        def surroundings
+          [::Time.zone&.name, model.current_shard]
         end
 
         def records(relation)

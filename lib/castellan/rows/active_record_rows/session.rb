@@ -28,6 +28,7 @@ module Castellan
           @connection = connection
           @name = name
           @dialect = dialect
+          @observed = ::ActiveSupport::Notifications.notifier.listening?(EVENT)
         end
 
         # Sends the queries in one round trip if possible. The duration of each event is then the wait since
@@ -36,7 +37,7 @@ module Castellan
         def read(queries)
           @pipeline = pipeline(queries) if queries.size > 1 && pipelines?
           queries.each do |query|
-            @name = Session.name_for(query.adapter)
+            @name = Session.name_for(query.adapter) if @observed
             query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
           end
         ensure
@@ -51,9 +52,12 @@ module Castellan
         def rows(sql, ids = nil, kept: false, indexed: false)
           text = transformed(sql)
           refuse(text) if @pipeline.nil? && @connection.write_query?(text)
+          kept = text == sql && (kept || @dialect.name == :sqlite)
+          return run(text, ids, kept, indexed) unless @observed
+
           payload = payload(text)
           ::ActiveSupport::Notifications.instrumenter.instrument(EVENT, payload) do
-            rows = run(text, ids, text == sql && (kept || @dialect.name == :sqlite), indexed)
+            rows = run(text, ids, kept, indexed)
             payload[:row_count] = count(rows)
             rows
           end

@@ -104,7 +104,12 @@ module Castellan
         def key(scope, plan = nil)
           dataset = narrowed(scope)
           sql = (reason(dataset) ? dataset : DatasetSql.once(dataset, keys)).sql
-          plan ? [sql, *tables_read(plan).scopes, server].join("\n") : sql
+          plan ? [sql, *tables_read(plan).scopes, *surroundings].join("\n") : sql
+        end
+
+        # (see Rows::Scopes#bound)
+        def bound(scope)
+          ScopeIdentity.of(narrowed(scope), @dataset)
         end
 
         # (see ActiveRecordRows::Scopes#select_sql)
@@ -203,9 +208,9 @@ module Castellan
         def database = @dataset.db
 
         # The server of reads; `with_server` changes it for a block.
-        def server
+        def surroundings
           pool = database.pool
-          pool.send(:pick_server, :read_only) if pool.respond_to?(:pick_server, true)
+          pool.respond_to?(:pick_server, true) ? [pool.send(:pick_server, :read_only)] : [nil]
         end
 
         # Drops ids that are no date or time, because PostgreSQL would refuse the comparison.

@@ -14,25 +14,44 @@ module Castellan
         SERVER = :read_only
         private_constant :SERVER
 
-        # @param prepares [Boolean] whether statements that repeat may be prepared
-        def initialize(database, dialect, prepares: false)
+        def initialize(database, dialect)
           @database = database
           @dialect = dialect
-          @prepares = prepares
         end
 
         # (see ActiveRecordRows::Session#read)
         def read(queries)
-          queries.each do |query|
-            query.rows = rows(query.sql, query.ids, kept: query.kept, indexed: query.indexed)
+          connected do |connection|
+            pipeline = PostgresPipeline.new(connection, queries) if queries.size > 1 && pipelines?(connection)
+            queries.each do |query|
+              query.rows = @database.log_connection_yield(query.sql, connection) do
+                next PostgresDriver.texts(pipeline.result) if pipeline
+
+                run(connection, query.sql, query.ids, query.kept, query.indexed)
+              end
+            end
+          ensure
+            PostgresDriver::InterruptedConnection.uninterrupted { pipeline.close } if pipeline
           end
         end
 
         # (see ActiveRecordRows::Session#rows)
         def rows(sql, ids = nil, kept: false, indexed: false)
+          connected do |connection|
+            @database.log_connection_yield(sql, connection) { run(connection, sql, ids, kept, indexed) }
+          end
+        end
+
+        def raw(&block)
+          @database.synchronize(SERVER, &block)
+        end
+
+        private
+
+        def connected
           interrupt = nil
           @database.synchronize(SERVER) do |connection|
-            @database.log_connection_yield(sql, connection) { run(connection, sql, ids, kept, indexed) }
+            yield connection
           rescue Exception => interrupt # rubocop:disable Lint/RescueException, Lint/UselessRescue -- `disconnected` may replace the error
             raise
           ensure
@@ -48,12 +67,6 @@ module Castellan
           raise ::Sequel.convert_exception_class(error, Adapter.connection_lost?(error) ? ::Sequel::DatabaseDisconnectError : ::Sequel::DatabaseError)
         end
 
-        def raw(&block)
-          @database.synchronize(SERVER, &block)
-        end
-
-        private
-
         # Sequel removes a connection from its pool when this error leaves `synchronize`.
         # @raise [Sequel::DatabaseDisconnectError] if an interrupt has closed the connection
         def disconnected(connection)
@@ -65,7 +78,16 @@ module Castellan
         def run(connection, sql, ids, kept, indexed)
           return SqliteStatements.for(connection).rows(sql, ids && @dialect.bind(ids)) if @dialect.name == :sqlite
 
-          PostgresDriver.rows(connection, sql, ids, prepared: kept && @prepares, indexed: indexed)
+          PostgresDriver.rows(connection, sql, ids, prepared: kept && direct?(connection), indexed: indexed)
+        end
+
+        def pipelines?(connection)
+          @dialect.overlaps? && direct?(connection)
+        end
+
+        # Behind a connection pooler, statements are neither prepared nor sent in a pipeline, which it may not support.
+        def direct?(connection)
+          PostgresStatements.for(connection).direct?
         end
       end
     end
