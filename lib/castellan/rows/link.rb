@@ -82,6 +82,9 @@ module Castellan
         @lists_sql if parents >= MANY
       end
 
+      # @return [String, nil] the same for all parents that the table has, without ids; nil if ids are needed
+      attr_reader :whole_sql
+
       # @return [Boolean] whether related rows may be missing; links are then written only to rows that exist
       def may_dangle?
         @may_dangle
@@ -142,7 +145,11 @@ module Castellan
         return unless @adapter.types.integer?(@id_column) && association.adapter.types.integer?(@related_id)
 
         columns = "#{@parent_column} AS castellan_parent, #{@related} AS castellan_related"
-        @lists_sql = association.adapter.dialect.lists(among(listing(columns)))
+        dialect = association.adapter.dialect
+        @lists_sql = dialect.lists(among(listing(columns)))
+        return unless dialect.overlaps? && association.adapter.same_database?(@adapter)
+
+        @whole_sql = dialect.lists(OwnerKey.replace_comparison(listing(columns)) { |column| "#{column} IS NOT NULL" })
       end
 
       def to_one
@@ -261,6 +268,11 @@ module Castellan
 
         def kind
           :polymorphic
+        end
+
+        # @return [nil]
+        def whole_sql
+          nil
         end
 
         # @return [Boolean] whether the links need a SELECT of their own

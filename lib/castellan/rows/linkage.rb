@@ -62,6 +62,18 @@ module Castellan
         @node_reader = node_reader
         @reading = reading
         @links = Array.new(node_reader.links.size)
+        @whole = {}
+      end
+
+      # Queries links in the round trip of the rows, which are all of their table: those of other rows are not written.
+      def prefetch_whole
+        @node_reader.links.each_with_index do |link, index|
+          sql = link&.whole_sql or next
+          @whole[index] = true
+          @reading.add(Reading::Query.new(link.association.adapter, sql, nil, @reader.kept?(link.edge)) { |rows|
+            follow(index, link, Plan::RowSet::Lists.new(rows))
+          })
+        end
       end
 
       def prefetch(ids)
@@ -82,7 +94,7 @@ module Castellan
       # If some rows are missing, the prefetched links may belong to them: drops these and queries again.
       def missing
         @prefetched&.each(&:discard)
-        return unless @node_reader.selects?
+        return unless @node_reader.selects? && @node_reader.links.each_with_index.any? { |link, index| link&.select? && !@whole[index] }
 
         query_links((Ids::List.of(@rows) unless @rows.is_a?(Array)) || ColumnValues.ids(@rows, 0))
       end
@@ -90,7 +102,7 @@ module Castellan
       def query_links(ids)
         queries = []
         @node_reader.links.each_with_index do |link, index|
-          query = query(index, link, ids) if link&.select?
+          query = query(index, link, ids) if link&.select? && !@whole[index]
           queries << query if query
         end
         queries

@@ -32,12 +32,14 @@ module Castellan
         end
       end
 
+      # The SQL of the primary rows, and whether they are all of their table and have links of their own.
+      Statement = Struct.new(:sql, :whole)
       NOTHING = [].freeze
       NONE = {}.freeze
       # The SQL of a page with a longer shape or more values is built in each request.
       LONGEST_SHAPE = 4_096
       MOST_VALUES = 100
-      private_constant :NOTHING, :NONE, :LONGEST_SHAPE, :MOST_VALUES
+      private_constant :Statement, :NOTHING, :NONE, :LONGEST_SHAPE, :MOST_VALUES
 
       def initialize(plan, adapter)
         @plan = plan
@@ -226,16 +228,19 @@ module Castellan
           reader = @kept[@plan.root] || reader(@plan.root, reading)
           statement ||= statement(scope, reader)
           linkage = linkage(reader, reading) if reader.links.any?
-          rows = beside ? rows(session, statement, beside) : session.rows(statement, nil, kept: true)
-          fill(reader, rows, reading, linkage)
-          reading.run(@adapter, session) if linkage
+          next fill(reader, session.rows(statement.sql, nil, kept: true), reading) unless linkage || beside
+
+          reading.add(Reading::Query.new(@adapter, statement.sql, nil, true) { |rows| fill(reader, rows, reading, linkage) })
+          reading.add(beside) if beside
+          linkage.prefetch_whole if statement.whole
+          reading.run(@adapter, session)
         end
       end
 
       def statement(scope, reader)
         return build(relation(scope), reader) unless @statements && scope.is_a?(Page) && keeps?(*scope.key)
 
-        @statements.fetch(scope.key) { build(scope.relation, reader).freeze }
+        @statements.fetch(scope.key) { build(scope.relation, reader) }
       end
 
       def keeps?(shape, values, *)
@@ -244,20 +249,15 @@ module Castellan
 
       def build(scope, reader)
         scopes = @adapter.scopes
-        extent = scopes.extent(scope) if reader.joinable?
+        extent = scopes.extent(scope) if reader.joinable? || reader.selects?
         joinable = reader.joinable? && scopes.joinable?(scope)
-        reader.sql(extent, joinable: joinable) { |list, joins| scopes.select_sql(scope, list, joins) }
+        sql = reader.sql(extent, joinable: joinable) { |list, joins| scopes.select_sql(scope, list, joins) }
+        Statement.new(sql.freeze, extent == :all && reader.selects?).freeze
       end
 
       # The relation or dataset of a scope.
       def relation(scope)
         scope.is_a?(Page) || scope.is_a?(Ids::Chosen) ? scope.relation : scope
-      end
-
-      def rows(session, statement, beside)
-        query = Reading::Query.new(@adapter, statement, nil, true)
-        session.read([query, beside])
-        query.rows
       end
 
       def by_records(node, ids, reading)
