@@ -44,7 +44,9 @@ module Castellan
       # @param values [Array<String>] see {#values}
       # @return [String]
       def fill(body, values)
-        body.unpack(cuts).zip(values).join.force_encoding(Encoding::UTF_8)
+        buffer = String.new(capacity: body.bytesize + (values.size * 8))
+        body.unpack(cuts).each_with_index { |part, index| buffer << part << values[index].to_s }
+        buffer.force_encoding(Encoding::UTF_8)
       end
 
       private
