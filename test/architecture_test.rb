@@ -34,7 +34,7 @@ class ArchitectureTest < Minitest::Test
     write: %i[core resource plan rows],
     http: CORE,
     http_cache: %i[core store cache http],
-    purge: RENDER | KEEP,
+    purge: RENDER | KEEP | %i[http_cache],
     rate_limit: %i[core store],
     serve: ALL_BUT_OUTER | %i[write purge],
     load_test: CORE,

@@ -65,10 +65,10 @@ module Castellan
       # Deletes the stored responses with any of these surrogate keys (Surrogate-Key, xkey, Cache-Tag).
       # @param tags [Array<String>]
       # @param store [Object, nil] see {purge}
+      # @return [Boolean] false if a store did not take it
       def purge_tags(*tags, store: nil)
-        keys = tags.flatten.map { |tag| Storage.tag_key(tag.to_s) }
-        storages(store).each { |storage| storage.invalidate_tags(keys) }
-        nil
+        keys = tags.flatten.map { |tag| Storage.tag_key(tag.to_s) }.uniq
+        storages(store).map { |storage| storage.invalidate_tags(keys).size }.all?(keys.size)
       end
 
       # @return [void]

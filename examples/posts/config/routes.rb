@@ -14,7 +14,10 @@ Rails.application.routes.draw do
     get "fragment", to: "fragment#index"
     get "fragment_batched", to: "fragment_batched#index"
     get "public", to: "public#index"
-    get "kept", to: "kept#index" if ENV["WITH_CASTELLAN"] == "1"
+    if ENV["WITH_CASTELLAN"] == "1"
+      get "kept", to: "kept#index"
+      get "shared", to: "shared#index"
+    end
   end
 
   get "posts/:id", to: "posts#show", constraints: { id: /\d+/ }

@@ -7,5 +7,6 @@ if ENV["WITH_CASTELLAN"] == "1"
     versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)
     versions.install(%w[comments posts readings users])
     Castellan.keep(store: Castellan::Store::MemoryStore.new, versions: versions)
+    [Comment, Post, User].each { |model| model.after_commit { Castellan::HTTPCache.purge_tags("posts") } }
   end
 end

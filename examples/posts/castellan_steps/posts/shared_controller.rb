@@ -1,0 +1,15 @@
+# frozen_string_literal: true
+
+module Posts
+  # The same as PublicController, with no cache of its own: config.ru puts Castellan::HTTPCache before Rails. The tag is purged when a
+  # post, a comment or a user changes (config/initializers/castellan.rb).
+  class SharedController < ApplicationController
+    skip_before_action :authenticate
+
+    def index
+      expires_in 0, public: true, must_revalidate: true, "s-maxage": 600
+      response.headers["Surrogate-Key"] = "posts"
+      render json: Post.front_page.to_json(include: %i[author comments])
+    end
+  end
+end
