@@ -24,6 +24,7 @@ module Castellan
     autoload :DocumentPage, "castellan/serve/document_page"
     autoload :Pages, "castellan/serve/pages"
     autoload :Jwt, "castellan/serve/jwt"
+    autoload :Replicas, "castellan/serve/replicas"
   end
 end
 

@@ -165,6 +165,15 @@ module Castellan
         "postgres://postgres@127.0.0.1:#{port}/#{database}"
       end
 
+      # @return [Array(String, String)] the URLs of a new database of a new primary, and of the same database of its streaming replica
+      def postgres_with_replica
+        primary = start_postgres
+        run!(tool("createdb"), "-h", "127.0.0.1", "-p", primary.port.to_s, "-U", "postgres", "castellan")
+        from = ["-h", "127.0.0.1", "-p", primary.port.to_s, "-U", "postgres"]
+        replica = start_postgres { |data| run!(*as_postgres(tool("pg_basebackup"), "-D", data, *from, "-R", "-c", "fast")) }
+        [primary, replica].map { |server| "postgres://postgres@127.0.0.1:#{server.port}/castellan" }
+      end
+
       # @return [String] redis://127.0.0.1:port/0
       def redis_url = "redis://127.0.0.1:#{redis.port}/0"
 
@@ -371,7 +380,7 @@ module Castellan
 
         start(:postgres, stop: :QUIT, owner: ("postgres" if root?)) do |port, dir|
           data = File.join(dir, "data")
-          initdb(data)
+          block_given? ? yield(data) : initdb(data)
           as_postgres(binary(:postgres), "-D", data, "-p", port.to_s, "-h", "127.0.0.1", "-k", dir,
                       "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off", "-c", "max_connections=200")
         end.tap { |server| await_postgres(server) }

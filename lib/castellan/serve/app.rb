@@ -86,6 +86,7 @@ module Castellan
           check(resource)
           [path, Endpoint.new(resource, path: path, scope: scope, asked: asked, authenticated: !@authentication.nil?, frame: @frame)]
         end.freeze
+        @replicas = replicas(builder) if builder.replication
         @operations_path = builder.operations_path
         @operations = Operations.new(self) if @operations_path
         @routes = @endpoints.to_h { |path, endpoint| [endpoint, Routes.new(endpoint, path)] }.compare_by_identity.freeze
@@ -150,9 +151,9 @@ module Castellan
         env["castellan.params"] = @frame.params(env["QUERY_STRING"] || "") unless @frame.own.empty?
         env["castellan.route"] = named_route(endpoint, id, rest) if @around.any?
         viewer = phase("authenticate") { viewer(env) } if @authentication
-        return perform(env, viewer, endpoint, id, rest) unless @tracing || @idempotency
+        return perform(env, viewer, endpoint, id, rest) unless @tracing || @idempotency || @replicas
 
-        phase("answer") { once(env, viewer) { perform(env, viewer, endpoint, id, rest) } }
+        phase("answer") { routed(env) { once(env, viewer) { perform(env, viewer, endpoint, id, rest) } } }
       rescue BadRequest => error
         ErrorDocument.of(error)
       rescue StandardError => error
@@ -177,6 +178,14 @@ module Castellan
       def viewer(env)
         @authentication.call(env) || raise(BadRequest.new("a valid token is needed", status: 401, title: "Unauthorized",
                                                                                      headers: { "www-authenticate" => @challenge }))
+      end
+
+      def replicas(builder)
+        Replicas.new(@endpoints.each_value.map { |endpoint| endpoint.resource.definition }, **builder.replication)
+      end
+
+      def routed(env, &block)
+        @replicas ? @replicas.call(env, &block) : yield
       end
 
       def once(env, viewer)

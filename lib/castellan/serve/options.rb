@@ -15,7 +15,8 @@ module Castellan
       # @return [AccessLog, nil]
       # @return [Tracing, nil]
       # @return [Pages, nil]
-      attr_reader :once, :description, :probes, :log, :tracing, :html
+      # @return [Hash, nil] options of {Replicas}
+      attr_reader :once, :description, :probes, :log, :tracing, :html, :replication
 
       # Lets links begin with a URL in place of the path where the application is mounted.
       # @param url [String] such as "https://api.example.org/v1"
@@ -68,6 +69,12 @@ module Castellan
       # @param purge [Purge]
       def purge(purge)
         surroundings[:purge] = purge
+      end
+
+      # Reads from a replica, and from the primary what a client has just written, see {Replicas}.
+      # @param cookie [String, nil] the name of a cookie that carries the version, for browsers
+      def replicas(cookie: nil)
+        @replication = { cookie: cookie }
       end
 
       # Describes the application in OpenAPI 3.1 at `/openapi.json`, see {OpenApi}.

@@ -4,6 +4,10 @@ module Castellan
   module Write
     # Writes records of an ActiveRecord model. Frozen.
     class ActiveRecordModels
+      # PostgreSQL's statements about its log.
+      POSITION = "SELECT pg_current_wal_insert_lsn()"
+      REPLAYED = "SELECT COALESCE(pg_last_wal_replay_lsn() >= %s::pg_lsn, true)"
+
       # @return [Class]
       attr_reader :model
 
@@ -115,6 +119,38 @@ module Castellan
       # Sends a statement to the database.
       def ping
         model.connection.select_value("SELECT 1")
+      end
+
+      # @return [String, nil] why reads cannot go to a replica
+      def replica_problem
+        return "replicas of PostgreSQL alone have versions" unless model.connection_db_config.adapter.to_s.match?(/\Apostg/)
+
+        pool = model.connection_handler.retrieve_connection_pool(model.connection_specification_name, role: ::ActiveRecord.reading_role)
+        return if pool
+
+        "#{model} has no connection for the role #{::ActiveRecord.reading_role.inspect}: write connects_to database: { writing: …, " \
+          "reading: … } in its abstract class"
+      end
+
+      # Runs the block in the role for reading.
+      def on_replica(&block)
+        ::ActiveRecord::Base.connected_to(role: ::ActiveRecord.reading_role, &block)
+      end
+
+      # Runs the block in the role for writing.
+      def on_primary(&block)
+        ::ActiveRecord::Base.connected_to(role: ::ActiveRecord.writing_role, &block)
+      end
+
+      # @return [String] how far the log of the primary is written
+      def position
+        model.uncached { model.connection.select_value(POSITION) }
+      end
+
+      # @param position [String] see {#position}
+      # @return [Boolean] whether the replica has replayed the log so far; true on a primary
+      def replayed?(position)
+        model.uncached { model.connection.select_value(format(REPLAYED, model.connection.quote(position))) }
       end
 
       # @return [Boolean] whether both are in one database

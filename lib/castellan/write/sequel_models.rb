@@ -128,6 +128,34 @@ module Castellan
         model.db.get(1)
       end
 
+      # (see ActiveRecordModels#replica_problem)
+      def replica_problem
+        return "replicas of PostgreSQL alone have versions" unless model.db.database_type == :postgres
+        return "connect with servers: { read_only: { … } }" unless model.db.servers.include?(:read_only)
+
+        "write DB.extension(:server_block), which sends reads to the primary" unless model.db.respond_to?(:with_server)
+      end
+
+      # Sequel reads from the server :read_only, unless it is told otherwise.
+      def on_replica
+        yield
+      end
+
+      # Runs the block with the primary for reads, too.
+      def on_primary(&block)
+        model.db.with_server(:default, &block)
+      end
+
+      # (see ActiveRecordModels#position)
+      def position
+        model.db.fetch(ActiveRecordModels::POSITION).single_value!
+      end
+
+      # (see ActiveRecordModels#replayed?)
+      def replayed?(position)
+        model.db.fetch(format(ActiveRecordModels::REPLAYED, model.db.literal(position))).single_value!
+      end
+
       # (see ActiveRecordModels#same_database?)
       def same_database?(other)
         other.is_a?(SequelModels) && other.model.db.equal?(model.db)

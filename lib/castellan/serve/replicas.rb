@@ -1,0 +1,86 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Serve
+    # Reads from a replica of PostgreSQL, by the routing of the ORM, and from the primary what the client has just written.
+    #
+    #   Castellan.app {
+    #     replicas
+    #     resource PostResource
+    #   }
+    #
+    # A successful write is answered with the header `Castellan-Version`: the position of the primary's log. A client that sends it
+    # with a read gets an answer that contains its write: of the replica, once that has replayed the log so far, else of the primary.
+    # With `cookie:` browsers send it by themselves. Frozen.
+    class Replicas
+      HEADER = "castellan-version"
+      # A position of the log (pg_lsn).
+      POSITION = %r{\A\h{1,8}/\h{1,8}\z}
+      READING = %w[GET HEAD].freeze
+      COOKIE = /\A[\w!#$%&'*+.^`|~-]+\z/
+      private_constant :POSITION, :READING, :COOKIE
+
+      # @param definitions [Array<Resource::Definition>] of the application's resources
+      # @param cookie [String, nil] the name of a cookie that has the version, too
+      # @raise [ConfigurationError] if the resources are not of one database of PostgreSQL with a replica
+      def initialize(definitions, cookie: nil)
+        refuse("cookie: write a name of letters and digits, got #{cookie.inspect}") unless cookie.nil? || COOKIE.match?(cookie.to_s)
+
+        @cookie = cookie&.to_s
+        models = definitions.select { |definition| definition.model.is_a?(Class) }.map { |definition| Write::Models.for(definition.model) }
+        @models = models.first or refuse("there is no resource of a model")
+        refuse("the resources are in several databases, each of which has versions of its own") \
+          unless models.all? { |other| @models.same_database?(other) }
+        problem = @models.replica_problem
+        refuse(problem) if problem
+        freeze
+      end
+
+      # @param env [Hash] Rack's environment
+      # @yieldreturn [Array] Rack's response
+      # @return [Array] the response
+      # @raise [BadRequest] for a header that is no version
+      def call(env, &block)
+        return written(&block) unless READING.include?(env["REQUEST_METHOD"])
+
+        position = position_of(env)
+        return @models.on_replica(&block) if position.nil? || @models.on_replica { @models.replayed?(position) }
+
+        @models.on_primary(&block)
+      end
+
+      private
+
+      # The version is read after the commit.
+      def written
+        @models.on_primary do
+          response = yield
+          response.first < 300 ? [response[0], { **response[1], **headers(@models.position) }, response[2]] : response
+        end
+      end
+
+      def headers(position)
+        { HEADER => position, **(@cookie ? { "set-cookie" => "#{@cookie}=#{position}; path=/; httponly; samesite=lax" } : {}) }
+      end
+
+      # A cookie that another application has set is ignored.
+      def position_of(env)
+        given = env["HTTP_CASTELLAN_VERSION"]
+        return (given if POSITION.match?(given.b)) || refuse_header if given
+        return unless @cookie
+
+        found = Rack::Utils.parse_cookies(env)[@cookie]
+        found if found.is_a?(String) && POSITION.match?(found.b)
+      end
+
+      def refuse_header
+        detail = "Castellan-Version must be what a write was answered with, such as 0/3000148"
+        raise BadRequest.new(detail, header: "Castellan-Version", title: "Invalid header")
+      end
+
+      def refuse(text)
+        raise ConfigurationError, "replicas: #{text}"
+      end
+    end
+  end
+end

@@ -1,0 +1,216 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "rack"
+require "rack/lint"
+require "rack/mock_request"
+require "sequel"
+
+# Reads from a real streaming replica of PostgreSQL that is held back: what a client has written, it reads.
+module ReplicasContract
+  SERVERS = {} # rubocop:disable Style/MutableConstant -- one pair of servers for all tests
+  JSON_API = "application/vnd.api+json"
+
+  def setup
+    needs :postgres
+    @primary_url, @replica_url = SERVERS[:urls] ||= Castellan::TestServers.postgres_with_replica
+    @primary, @replica = [@primary_url, @replica_url].map { |url| Sequel.connect(url, keep_reference: false) }
+    @primary.run("DROP TABLE IF EXISTS notes")
+    @primary.run("CREATE TABLE notes (id bigserial PRIMARY KEY, text varchar(20))")
+    @primary.run("INSERT INTO notes (text) VALUES ('old')")
+    catch_up
+    @app = build
+    pause
+  end
+
+  def teardown
+    @replica&.run("SELECT pg_wal_replay_resume()")
+    [@primary, @replica].compact.each(&:disconnect)
+    disconnect if @app
+  end
+
+  def test_a_client_reads_what_it_has_written
+    written = patch("new")
+    assert_equal 200, written.status, written.body
+    version = written["castellan-version"]
+    assert_match %r{\A\h+/\h+\z}, version
+    assert_includes written.body, "new"
+    assert_equal %w[old new new], [get, get(version), get(version, path: "/notes/1")].map { |response| response.body[/old|new/] }
+    @replica.run("SELECT pg_wal_replay_resume()")
+    catch_up
+    @primary.run("UPDATE notes SET text = 'newer'")
+    catch_up
+    pause
+    @primary.run("UPDATE notes SET text = 'newest'")
+    assert_equal "newer", get(version).body[/newer|newest/] # the replica again
+  end
+
+  def test_a_browser_sends_the_version_as_a_cookie
+    @app = build(cookie: "seen")
+    cookie = patch("new")["set-cookie"]
+    assert_match(%r{\Aseen=\h+/\h+; path=/; httponly; samesite=lax\z}, cookie)
+    assert_equal %w[new old old], [cookie[/\A[^;]+/], "seen=elsewhere", "other=1"].map { |one|
+      request("GET", "/notes", "HTTP_COOKIE" => one).body[/old|new/]
+    }
+  end
+
+  def test_only_a_successful_write_has_a_version
+    assert_nil request("PATCH", "/notes/1", input: "{}", "CONTENT_TYPE" => JSON_API)["castellan-version"]
+    assert_nil get["castellan-version"]
+    assert request("DELETE", "/notes/1")["castellan-version"]
+  end
+
+  def test_a_text_that_is_no_version_is_refused
+    ["", "x", "0/0'; --", "0/0\xFF".b, "1/2/3"].each do |text|
+      response = get(text)
+      assert_equal [400, "Castellan-Version"], [response.status, JSON.parse(response.body)["errors"].first.dig("source", "header")]
+    end
+    assert_equal "old", get("0/1").body[/old|new/]
+    assert_equal "old", get("FFFFFFFF/FFFFFFFF").body[/old|new/] # the primary, with the same row
+  end
+
+  private
+
+  def resources
+    thing = model
+    resource = Class.new(Castellan::Resource) do
+      model thing
+      type "notes"
+      attributes :text
+      writable :text
+      deletable
+    end
+    [resource]
+  end
+
+  def build(**options)
+    resource, = resources
+    Rack::Lint.new(Castellan.app do
+      resource resource
+      replicas(**options)
+    end)
+  end
+
+  def get(version = nil, path: "/notes") = request("GET", path, **(version ? { "HTTP_CASTELLAN_VERSION" => version } : {}))
+
+  def patch(text)
+    data = { type: "notes", id: "1", attributes: { text: text } }
+    request("PATCH", "/notes/1", input: JSON.generate(data: data), "CONTENT_TYPE" => JSON_API)
+  end
+
+  def request(method, path, **options)
+    headers = options.reject { |name, _| name.is_a?(Symbol) }
+    Rack::MockResponse[*@app.call(Rack::MockRequest.env_for(path, method: method, **options.slice(:input)).merge(headers))]
+  end
+
+  def pause
+    @replica.run("SELECT pg_wal_replay_pause()")
+    await("is not paused") { @replica.get(Sequel.lit("pg_get_wal_replay_pause_state()")) == "paused" }
+  end
+
+  # Until the replica has replayed what the primary has written.
+  def catch_up
+    position = @primary.get(Sequel.lit("pg_current_wal_insert_lsn()"))
+    await("does not catch up") { @replica.get(Sequel.lit("pg_last_wal_replay_lsn() >= ?::pg_lsn", position)) }
+  end
+
+  def await(problem)
+    deadline = Castellan::TestServers.now + 30
+    until yield
+      flunk "the replica #{problem}" if Castellan::TestServers.now > deadline
+    end
+  end
+end
+
+# By the roles of ActiveRecord.
+class ReplicasOnActiveRecordTest < Minitest::Test
+  include ReplicasContract
+
+  class Base < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class Note < Base
+    self.table_name = "notes"
+  end
+
+  class Alone < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  class AloneNote < Alone
+    self.table_name = "notes"
+  end
+
+  def test_a_model_without_a_replica_is_refused
+    Alone.establish_connection(@primary_url)
+    resource = Class.new(Castellan::Resource) do
+      model AloneNote
+      type "notes"
+      attributes :text
+    end
+    error = assert_raises(Castellan::ConfigurationError) do
+      Castellan.app do
+        resource resource
+        replicas
+      end
+    end
+    assert_includes error.message, "connects_to database:"
+  ensure
+    Alone.remove_connection
+  end
+
+  private
+
+  def model
+    urls = { "notes_primary" => { url: @primary_url, adapter: "postgresql" },
+             "notes_replica" => { url: @replica_url, adapter: "postgresql", replica: true } }
+    ActiveRecord::Base.configurations = { ActiveRecord::ConnectionHandling::DEFAULT_ENV.call => urls }
+    Base.connects_to(database: { writing: :notes_primary, reading: :notes_replica })
+    Note.reset_column_information
+    Note
+  end
+
+  def disconnect
+    %i[writing reading].each { |role| Base.connected_to(role: role) { Base.remove_connection } }
+    ActiveRecord::Base.configurations = {}
+  end
+end
+
+# By the servers of Sequel.
+class ReplicasOnSequelTest < Minitest::Test
+  include ReplicasContract
+
+  def test_a_database_without_a_replica_is_refused
+    database = Sequel.connect(@primary_url, keep_reference: false)
+    resource = Class.new(Castellan::Resource) do
+      model Class.new(Sequel::Model(database[:notes]))
+      type "notes"
+      attributes :text
+    end
+    error = assert_raises(Castellan::ConfigurationError) do
+      Castellan.app do
+        resource resource
+        replicas
+      end
+    end
+    assert_includes error.message, "read_only"
+  ensure
+    database&.disconnect
+  end
+
+  private
+
+  def model
+    replica = URI(@replica_url)
+    @database&.disconnect
+    @database = Sequel.connect(@primary_url, keep_reference: false, servers: { read_only: { port: replica.port } })
+    @database.extension(:server_block)
+    Class.new(Sequel::Model(@database[:notes]))
+  end
+
+  def disconnect
+    @database.disconnect
+  end
+end
