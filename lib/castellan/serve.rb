@@ -24,7 +24,6 @@ module Castellan
     autoload :DocumentPage, "castellan/serve/document_page"
     autoload :Pages, "castellan/serve/pages"
     autoload :Jwt, "castellan/serve/jwt"
-    autoload :Replicas, "castellan/serve/replicas"
   end
 end
 
@@ -32,5 +31,6 @@ require_relative "serve/access_log"
 require_relative "serve/health"
 require_relative "serve/idempotency"
 require_relative "serve/open_api"
+require_relative "serve/replicas"
 require_relative "serve/schemas"
 require_relative "serve/tracing"
