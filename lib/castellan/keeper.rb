@@ -27,6 +27,7 @@ module Castellan
     #   "zstd" and "gzip"; nil: gzip, and the two others where the gems brotli and zstd-ruby are installed; []: none
     def initialize(store:, versions:, revision: nil, log: nil, compress: nil)
       @versions = versions
+      @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
       @of_one_database = versions.respond_to?(:of?)
       @revision = Revision.new(revision)
       @layer = Cache::DocumentLayer.new(store: store, log: log)
@@ -65,7 +66,7 @@ module Castellan
       return unless tables.all? { |table| Versions::Dependency.name?(table) } # "Order Details" has no version
 
       kept = kept_statement(rendering, source, tables)
-      version = @versions.current(kept.dependencies) or return
+      version = (rendering.definition.caching.kind == :notified ? @versions : @exact).current(kept.dependencies) or return
       kept.key(version, rendering.values)
     end
 

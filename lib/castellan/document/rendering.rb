@@ -122,10 +122,13 @@ module Castellan
       # @return [Array<String>] the content codings in which the document is kept, preferred first. A record that clients may change is
       #   sent as it is, because they name its tag when they change it
       def codings
-        return NO_CODINGS if key.nil? || (@id && definition.writing.changes?)
+        return NO_CODINGS if key.nil? || changeable?
 
         @keeper.codings(self)
       end
+
+      # @return [String, nil] the content coding that was chosen
+      attr_reader :coding
 
       # Chooses a compressed form: {#etag}, {#found?} and {#encoded} are then those of the form.
       # @param coding [String] one of {#codings}
@@ -160,11 +163,7 @@ module Castellan
       # where nothing is kept, and for a record that clients may change: other rows of the table must not change its tag.
       # @return [String] an entity tag
       def etag
-        @etag ||=
-          if key.nil? || (@id && definition.written_as.any? { |one| one.writing.changes? }) then digest
-          elsif plan.holes.empty? then @keeper.etag(served_key)
-          else @keeper.etag(served_key, ViewerBlocks.versions(plan, viewer) || (kept_form.blanks ? viewer_values : NO_VALUES))
-          end
+        @etag ||= @coding ? "#{plain_etag[..-2]}-#{@coding}\"" : plain_etag
       end
 
       # Adds links that depend on the rows.
@@ -372,6 +371,18 @@ module Castellan
         return @key if defined?(@key)
 
         @key = (@keeper.key(self) if @keeper && definition.caching && Document.verifier&.current.nil?)
+      end
+
+      # A record that clients may change: they name its tag when they do.
+      def changeable?
+        @id && definition.written_as.any? { |one| one.writing.changes? }
+      end
+
+      def plain_etag
+        if key.nil? || changeable? then digest
+        elsif plan.holes.empty? then @keeper.etag(served_key)
+        else @keeper.etag(served_key, ViewerBlocks.versions(plan, viewer) || (kept_form.blanks ? viewer_values : NO_VALUES))
+        end
       end
 
       # Stale bytes have the tag of the version that they were made from.
