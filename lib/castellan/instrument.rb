@@ -52,7 +52,7 @@ module Castellan
       end
 
       # Adds an opt-in instrument; its file calls this.
-      # @param instrument [#attach, #detach]
+      # @param instrument [#attach]
       # @return [void]
       def add(instrument)
         LOCK.synchronize do
@@ -129,7 +129,7 @@ module Castellan
 
       def detach
         @files = nil
-        @instruments.each(&:detach)
+        ActiveRecordInstrument.detach
       end
     end
   end

@@ -127,7 +127,7 @@ class RawInstrumentsTest < Minitest::Test
     texts { nil }
     assert_equal [[1]], database.execute("SELECT 1")
     assert_equal [[2]], database.prepare("SELECT 2") { |statement| statement.execute.to_a }
-    refute_predicate Castellan::Instrument::Drivers, :attached?
+    refute_predicate Castellan::Instrument, :subscribed?
   ensure
     database&.close
   end

@@ -10,8 +10,8 @@ module Castellan
     #
     # A finding needs `requests` observations of a load at one line, none of which read the association, at
     # any endpoint. Associations that ever repeated queries are excluded, so that findings do not contradict
-    # each other. Keeps the MOST recently seen loads. Thread-safe. {Instrument::EagerInstrument} reports reads of
-    # associations only during sampled requests.
+    # each other. Associations that a JOIN loads are not judged, because conditions may need it. Keeps the MOST recently
+    # seen loads. Thread-safe. {Instrument::EagerInstrument} reports reads of associations only during sampled requests.
     class Evidence
       MOST = 500
       REQUESTS = 20
@@ -20,6 +20,38 @@ module Castellan
       # reloaded.
       Entry = Struct.new(:site, :model, :association, :times, :records, :read)
       private_constant :Entry
+
+      # Observes one request and its threads: which associations it preloads, where, and which of them it uses. Its methods
+      # are called by {Recording} and {Instrument::EagerInstrument}.
+      class Use
+        include Enumerable
+
+        MOST = 200
+
+        def initialize
+          @loads = Hash.new(0)
+          @used = {}
+          @passed = {}
+        end
+
+        def query(*); end
+        def strand = self
+
+        def preloaded(model, association, records)
+          key = [CallSite.current, model, association]
+          @loads[key] += records if @loads.size < MOST || @loads.key?(key)
+        end
+
+        def passed(model, association) = @passed[[model, association]] = true
+        def used(model, association) = (@used[model] ||= {})[association] = true
+
+        # @yield [site, model, association, records, read]
+        def each
+          @loads.each do |(site, model, association), records|
+            yield site, model, association, records, !@used.dig(model, association).nil? unless @passed[[model, association]]
+          end
+        end
+      end
 
       # @param share [Numeric, false, nil] the share of the requests to sample, from 0 to 1; false and nil mean 0
       # @param requests [Integer] the number of observations that make a finding, 2 or more
@@ -51,15 +83,15 @@ module Castellan
       end
 
       # Begins to observe reads of one request; call {#finish} after it.
-      # @return [EagerUse, nil] an observer; nil if this request is not sampled
+      # @return [Use, nil] an observer; nil if this request is not sampled
       def begin
         return if @share.zero? || (@share < 1 && rand >= @share)
 
         Instrument::EagerInstrument.subscribe
-        EagerUse.new
+        Use.new
       end
 
-      # @param use [EagerUse]
+      # @param use [Use]
       # @param tally [Tally] the tally of the same request
       # @return [Array<Finding>] the proven findings among this request's loads
       def finish(use, tally)
@@ -67,17 +99,15 @@ module Castellan
         observe(use, Verdict.new(tally).repetitions)
       end
 
-      # @param loads [Enumerable] see {EagerUse#each}
+      # @param loads [Enumerable] see {Use#each}
       # @param findings [Array<Finding>] of the same request or another one; eager loads of their associations are
       #   never reported
       # @return [Array<Finding>] the proven findings among the loads
       def observe(loads, findings = [])
-        entries = @lock.synchronize do
+        @lock.synchronize do
           findings.each { |one| @repeated[one.association] = true if one.association && one.repeats? && @repeated.size < MOST }
-          loads.filter_map { |site, model, association, records, read| add([site, model.name, association], records, read) }
-               .select { |entry| proven?(entry) }.map(&:dup)
-        end
-        entries.filter_map { |entry| finding(entry) }
+          loads.filter_map { |site, model, association, records, read| add([site, model.name, association], records, read) }.map(&:dup)
+        end.filter_map { |entry| finding(entry) }
       end
 
       # @param findings [Array<Finding>]
@@ -99,8 +129,7 @@ module Castellan
 
       # @return [Array<Finding>] the most frequent loads first
       def findings
-        enough = @lock.synchronize { @entries.values.last(MOST).select { |entry| proven?(entry) }.map(&:dup) }
-        enough.sort_by { |entry| -entry.times }.filter_map { |entry| finding(entry) }
+        @lock.synchronize { @entries.values.last(MOST).map(&:dup) }.sort_by { |entry| -entry.times }.filter_map { |entry| finding(entry) }
       end
 
       private
@@ -121,21 +150,18 @@ module Castellan
         !@repeated["#{entry.model}##{entry.association}"] && entry.times >= @requests && !entry.read && entry.records > entry.times
       end
 
+      # @return [Finding, nil] nil if nothing is proven, or the class was removed
       def finding(entry)
-        model = model_of(entry) or return
-        link = Detect.models(model)&.link(model, entry.association) or return
+        return unless proven?(entry)
+
+        model = Detect.model(entry.model) or return
+        link = Detect.models(model).link(model, entry.association) or return
         location = CallSite.location(entry.site)
         fix = "take :#{link.name} out of what is loaded with the #{Words.plural(link.model)} at #{location}: " \
               "no code read it in #{entry.times} requests"
         Finding.new(kind: :unused_eager_load, count: entry.times, cached_count: 0, location: location, parent_location: location,
                     parent_count: entry.records / entry.times, parent_model: entry.model, association: link.to_s, fix: fix,
                     source: entry.site && CallSite.source(entry.site))
-      end
-
-      def model_of(entry)
-        Object.const_get(entry.model)
-      rescue NameError
-        nil # the class was removed
       end
     end
   end

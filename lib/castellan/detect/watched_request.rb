@@ -11,7 +11,7 @@ module Castellan
 
       # Calls the block once, at the end of the request and after the recording: immediately for an Array or file body, on
       # `close` for a lazy body, and also if the application raises, throws or times out.
-      # @yield [tally, use] what the request did, and which associations it read ({EagerUse}) if this is sampled
+      # @yield [tally, use] what the request did, and which associations it read ({Evidence}) if this is sampled
       # @return [Array(Array, Tally)] the response, and what the request did until it was returned
       def watch(app, env, &over)
         Instrument.attach

@@ -70,7 +70,7 @@ module Castellan
         private
 
         def log(sql, name = "SQL", binds = [], type_casted_binds = [], statement_name = nil, async: false)
-          return super unless ActiveRecordInstrument.attached? && Recording.current&.watches_spans?
+          return super unless Instrument.subscribed? && Recording.current&.watches_spans?
 
           super do |payload|
             result = yield payload
@@ -131,14 +131,14 @@ module Castellan
         # Public for the modules above.
         # @param model [String, nil] the name of the class
         def loaded(model, count)
-          recording = attached? && Recording.current
+          recording = Instrument.subscribed? && Recording.current
           recording.loaded(model, count, CallSite.current) if recording && recording.watches_loads?
         end
 
         # Public for {Joins}.
         def joined(model, reflections, rows, records)
           loaded(model.name, rows)
-          recording = attached? && Recording.current
+          recording = Instrument.subscribed? && Recording.current
           recording.notify(:joined, model, rows, records, tree(model, reflections)) if recording && records < rows
         end
 

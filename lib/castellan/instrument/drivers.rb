@@ -43,7 +43,7 @@ module Castellan
 
         %i[prepare async_prepare sync_prepare].each do |method|
           define_method(method) do |name, sql, *rest|
-            if Drivers.attached? && !frozen?
+            if Instrument.subscribed? && !frozen?
               @castellan_texts ||= {}
               @castellan_texts[name] = sql if @castellan_texts.size < MOST_TEXTS
             end
@@ -72,7 +72,7 @@ module Castellan
       module SqliteStatement
         # Keeps the values that are bound before the execution. `bind_params` calls it, too.
         def bind_param(key, value)
-          (@castellan_bound ||= {})[key] = value if Drivers.attached?
+          (@castellan_bound ||= {})[key] = value if Instrument.subscribed?
           super
         end
 
@@ -93,26 +93,17 @@ module Castellan
       end
 
       class << self
-        # @return [Boolean] whether it notifies recordings
-        def attached? = @attached || false
-
         # Prepends to the drivers that are loaded.
         def attach
           Instrument.prepend(Postgres, PG::Connection) if defined?(PG::Connection)
-          if defined?(SQLite3::Database)
-            Instrument.prepend(Sqlite, SQLite3::Database)
-            Instrument.prepend(SqliteStatement, SQLite3::Statement)
-          end
-          @attached = true
-        end
+          return unless defined?(SQLite3::Database)
 
-        # Stops notifying; the modules stay prepended.
-        def detach
-          @attached = false
+          Instrument.prepend(Sqlite, SQLite3::Database)
+          Instrument.prepend(SqliteStatement, SQLite3::Statement)
         end
 
         # @return [Boolean] whether a recording must be notified of the statement that is being sent
-        def observe? = attached? && !Recording.current.nil? && !sender.match?(ORM)
+        def observe? = Instrument.subscribed? && !Recording.current.nil? && !sender.match?(ORM)
 
         # Public for the modules above, like {sqlite}.
         def pg(connection, sql, binds, block, &send)

@@ -6,7 +6,7 @@ module Castellan
     # are never read.
     #
     #   EagerInstrument.subscribe
-    #   Recording.open(Detect::EagerUse.new) { … }
+    #   Recording.open(Detect::Evidence::Use.new) { … }
     #   EagerInstrument.unsubscribe
     #
     # Separate from the other instruments, because every read of an association costs something: only
@@ -17,18 +17,33 @@ module Castellan
     # - `passed(model, association)`: loaded only as the way to another one
     # - `used(model, association)`
     module EagerInstrument
+      # @return [Module] notifies of a read when one of these methods is called
+      def self.reads(*names)
+        Module.new do
+          names.each do |name|
+            define_method(name) do |*arguments|
+              EagerInstrument.used(reflection)
+              super(*arguments)
+            end
+          end
+        end
+      end
+
+      # @return [Module] the same for methods that ActiveRecord calls for itself, too
+      def self.direct_reads(name)
+        Module.new do
+          define_method(name) do
+            EagerInstrument.used_directly(reflection)
+            super()
+          end
+        end
+      end
+      private_class_method :reads, :direct_reads
+
       # Prepended to ActiveRecord::Associations::Preloader::Association.
       module Preloads
         def run
           EagerInstrument.preloaded(@reflection, owners.size) if !run? && @associate
-          super
-        end
-      end
-
-      # Prepended to ActiveRecord::Associations::Association. ActiveRecord calls it for itself, too.
-      module Targets
-        def target
-          EagerInstrument.used_directly(reflection)
           super
         end
       end
@@ -38,30 +53,6 @@ module Castellan
         def target
           EagerInstrument.used(@association.reflection)
           super
-        end
-      end
-
-      # Prepended to ActiveRecord::Associations::SingularAssociation.
-      module One
-        def reader
-          EagerInstrument.used(reflection)
-          super
-        end
-
-        # ActiveRecord calls it for itself, too.
-        def load_target
-          EagerInstrument.used_directly(reflection)
-          super
-        end
-      end
-
-      # Prepended to ActiveRecord::Associations::CollectionAssociation.
-      module Many
-        %i[load_target ids_reader include? size].each do |name|
-          define_method(name) do |*arguments|
-            EagerInstrument.used(reflection)
-            super(*arguments)
-          end
         end
       end
 
@@ -92,8 +83,12 @@ module Castellan
         end
       end
 
+      # By the class in ActiveRecord::Associations that they are prepended to.
+      HOOKS = [["Preloader::Association", Preloads], ["CollectionProxy", ProxyTargets], ["Association", direct_reads(:target)],
+               ["SingularAssociation", reads(:reader)], ["SingularAssociation", direct_reads(:load_target)],
+               ["CollectionAssociation", reads(:load_target, :ids_reader, :include?, :size)]].freeze
       LOCK = Mutex.new
-      private_constant :LOCK
+      private_constant :LOCK, :HOOKS
       @subscriptions = 0
 
       class << self
@@ -104,8 +99,13 @@ module Castellan
         def subscribe
           LOCK.synchronize do
             @subscriptions += 1
-            prepend_to_active_record if defined?(ActiveRecord::Associations::Preloader)
-            prepend_to_sequel if defined?(Sequel::Model::Associations)
+            if defined?(ActiveRecord::Associations::Preloader)
+              HOOKS.each { |name, hook| Instrument.prepend(hook, ActiveRecord::Associations.const_get(name)) }
+            end
+            if defined?(Sequel::Model::Associations)
+              Instrument.prepend(SequelPreloads, Sequel::Model::Associations::DatasetMethods)
+              Instrument.prepend(SequelReads, Sequel::Model)
+            end
           end
         end
 
@@ -124,7 +124,7 @@ module Castellan
 
         # A read, unless ActiveRecord's own code is the caller's caller.
         def used_directly(reflection)
-          used(reflection) if attached? && Recording.current && !library?(caller_locations(2, 1), active_record_folder)
+          used(reflection) unless !attached? || Recording.current.nil? || library?(caller_locations(2, 1), ActiveRecord, "active_record")
         end
 
         def preloaded(reflection, records)
@@ -136,7 +136,7 @@ module Castellan
 
         # A read of all kept associations, unless Sequel's own code is the caller's caller.
         def kept_read(model, kept)
-          return if !attached? || Recording.current.nil? || library?(caller_locations(2, 1), sequel_folder)
+          return if !attached? || Recording.current.nil? || library?(caller_locations(2, 1), Sequel, "sequel")
 
           reflections = kept.keys.filter_map { |name| model.association_reflection(name) }
           reflections.each { |reflection| notify(:used, reflection[:model], reflection[:name]) }
@@ -144,28 +144,14 @@ module Castellan
 
         private
 
-        # If in doubt the application reads, because a missed read makes a wrong finding.
+        # If in doubt the application reads, because a missed read makes a wrong finding. The folder is found by a
+        # constant, because the application may have wrapped any method.
         # @param callers [Array<Thread::Backtrace::Location>, nil] nil if Ruby itself is the caller
-        def library?(callers, folder)
+        def library?(callers, library, name)
+          @folders ||= {}
+          folder = @folders[name] ||= library.const_source_location(:VERSION).first&.[](%r{\A.*/#{name}/})
           path = callers&.first&.path
           path && folder ? path.start_with?(folder) : false
-        end
-
-        # The folders are found by a constant, because the application may have wrapped any method.
-        def active_record_folder = @active_record_folder ||= ActiveRecord.const_source_location(:VERSION).first&.[](%r{\A.*/active_record/})
-
-        def sequel_folder = @sequel_folder ||= Sequel.const_source_location(:VERSION).first&.[](%r{\A.*/sequel/})
-
-        def prepend_to_active_record
-          associations = ActiveRecord::Associations
-          { associations::Preloader::Association => Preloads, associations::Association => Targets,
-            associations::CollectionProxy => ProxyTargets, associations::SingularAssociation => One,
-            associations::CollectionAssociation => Many }.each { |type, hook| Instrument.prepend(hook, type) }
-        end
-
-        def prepend_to_sequel
-          Instrument.prepend(SequelPreloads, Sequel::Model::Associations::DatasetMethods)
-          Instrument.prepend(SequelReads, Sequel::Model)
         end
       end
     end

@@ -17,7 +17,7 @@ module Castellan
       # Prepended to Sequel::Database.
       module Statements
         def log_connection_yield(sql, conn, args = nil)
-          recording = SequelInstrument.attached? && Recording.current
+          recording = Instrument.subscribed? && Recording.current
           return super unless recording
 
           started = Clock.monotonic_ns
@@ -70,25 +70,16 @@ module Castellan
       end
 
       class << self
-        # @return [Boolean] whether it notifies recordings
-        def attached? = @attached || false
-
         # Prepends to what is loaded; Sequel::Model may be loaded after the rest.
         def attach
           return unless defined?(Sequel::Database)
 
           Instrument.prepend(Statements, Sequel::Database)
           Instrument.prepend(Records, Sequel::Dataset)
-          if defined?(Sequel::Model)
-            Instrument.prepend(Reads, Sequel::Model)
-            Instrument.prepend(Preloads, Sequel::Model::Associations::DatasetMethods)
-          end
-          @attached = true
-        end
+          return unless defined?(Sequel::Model)
 
-        # Stops notifying; the modules stay prepended.
-        def detach
-          @attached = false
+          Instrument.prepend(Reads, Sequel::Model)
+          Instrument.prepend(Preloads, Sequel::Model::Associations::DatasetMethods)
         end
 
         # @return [String] the name of statements to this database
@@ -110,7 +101,7 @@ module Castellan
         # Public for {Records}. The model is the dataset's, though its records may be of subclasses, or become
         # records only after an eager graph is built.
         def loaded(dataset, records)
-          recording = attached? && Recording.current
+          recording = Instrument.subscribed? && Recording.current
           return unless recording && recording.watches_loads?
 
           model = dataset.respond_to?(:model) ? dataset.model : records.first.class
@@ -120,7 +111,7 @@ module Castellan
         # Public for {Records}: an eager graph makes fewer records than rows.
         def joined(dataset, rows, records)
           graph = dataset.opts[:eager_graph]
-          recording = attached? && Recording.current
+          recording = Instrument.subscribed? && Recording.current
           return unless recording && graph && dataset.respond_to?(:model)
 
           names = graph[:reflections].reject { |table, _reflection| graph[:requirements].fetch(table, []).any? }

@@ -33,27 +33,18 @@ module Castellan
       end
 
       class << self
-        # @return [Boolean] whether new threads are included
-        def attached? = @attached || false
-
         # Prepends to Thread and Fiber.
         def attach
           Instrument.prepend(New, Thread)
           Instrument.prepend(Start, Thread.singleton_class)
           Instrument.prepend(Schedule, Fiber.singleton_class)
-          @attached = true
-        end
-
-        # Includes no further threads; the modules stay prepended.
-        def detach
-          @attached = false
         end
 
         # Public for the modules above.
         # @param block [Proc, nil] the thread's work
         # @return [Proc, nil] the same in the recording of the starting thread
         def wrapped(block)
-          recording = block && attached? && Recording.current or return block
+          recording = block && Instrument.subscribed? && Recording.current or return block
 
           strand = strand_of(recording)
           proc { |*arguments, **keywords| Recording.resume(strand) { block.call(*arguments, **keywords) } }
