@@ -28,7 +28,6 @@ module Castellan
   autoload :Inflector, "castellan/inflector"
   autoload :Instrument, "castellan/instrument"
   autoload :Keeper, "castellan/keeper"
-  autoload :Load, "castellan/load"
   autoload :LoadTest, "castellan/load_test"
   autoload :Measurement, "castellan/measurement"
   autoload :Plan, "castellan/plan"

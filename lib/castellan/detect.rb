@@ -2,12 +2,10 @@
 
 require_relative "../castellan"
 require_relative "finding"
-require_relative "load"
 require_relative "instrument"
 require_relative "detect/conditions"
 require_relative "detect/shape"
 require_relative "detect/pieces"
-require_relative "detect/cached_answers"
 require_relative "detect/group"
 require_relative "detect/singles"
 require_relative "detect/tally"
@@ -29,7 +27,6 @@ require_relative "detect/fix/scoped_one"
 require_relative "detect/fixes"
 require_relative "detect/batch_reads"
 require_relative "detect/verdict"
-require_relative "detect/eager_use"
 require_relative "detect/evidence"
 require_relative "detect/report"
 require_relative "detect/known_findings"
@@ -82,6 +79,15 @@ module Castellan
       # @param owner [Class, nil]
       # @return [Module, nil] {ActiveRecordModels} or {SequelModels}, if the class is one of their models
       def models(owner) = MODELS.find { |models| models.model?(owner) }
+
+      # @param name [String, nil]
+      # @return [Class, nil] the model of this name; nil if it was removed
+      def model(name)
+        found = name && Object.const_get(name)
+        found if models(found)
+      rescue NameError
+        nil
+      end
     end
   end
 end

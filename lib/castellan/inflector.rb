@@ -29,6 +29,9 @@ module Castellan
     def pluralize(word)
       return ActiveSupport::Inflector.pluralize(word) if defined?(ActiveSupport::Inflector)
 
+      plural = IRREGULAR.keys.find { |irregular| word.end_with?(IRREGULAR[irregular]) }
+      return word.delete_suffix(IRREGULAR[plural]) + plural if plural
+
       case word
       when /[^aeiou]y\z/ then word.sub(/y\z/, "ies")
       when /(s|sh|ch|x)\z/ then "#{word}es"

@@ -13,7 +13,7 @@ module Castellan
       private_constant :JOIN_MODEL, :CALCULATIONS
 
       class << self
-        # @return [Boolean] whether the class is an ActiveRecord model
+        # Whether the class is an ActiveRecord model.
         def model?(owner) = defined?(ActiveRecord::Base) && owner.is_a?(Class) && owner <= ActiveRecord::Base
 
         # @param _database [Integer, nil] not needed: statements name their models
@@ -34,14 +34,11 @@ module Castellan
         end
 
         # @return [Array<ModelAssociation>] all associations except polymorphic ones
-        def links(owner)
-          owner.reflect_on_all_associations.filter_map { |reflection| make(owner, reflection) unless reflection.polymorphic? }
-        end
+        def links(owner) = owner.reflect_on_all_associations.reject(&:polymorphic?).filter_map { |reflection| make(owner, reflection) }
 
         # @return [Array<Symbol>] the names of polymorphic associations
         def polymorphic(owner) = owner.reflect_on_all_associations.select(&:polymorphic?).map(&:name)
 
-        # @return [ActiveRecord::Relation]
         def all(model) = model.all
 
         # @return [ActiveRecord::Relation, nil] the records of the association of one owner; nil if its scope takes
@@ -69,7 +66,7 @@ module Castellan
             "#{options.map { |key, value| ", #{key}: #{value.inspect}" }.join}"
         end
 
-        # @param where [String] "Tag.where(id: values)"
+        # The next four complete a condition, "Tag.where(id: values)", to one statement for all values.
         # @param unique [Boolean] whether the column identifies a record
         # @return [String] "Tag.where(id: values).index_by(&:id)"
         def records(where, column, unique) = "#{where}.#{unique ? "index_by" : "group_by"}(&:#{column})"
@@ -83,11 +80,11 @@ module Castellan
           "#{where}.group(:#{column}).#{CALCULATIONS.fetch(function, function)}#{"(:#{of})" if of}"
         end
 
-        # `insert_all` would skip duplicates silently.
-        def insert_many(model) = "#{model.name}.insert_all!(rows)"
-
         # @param columns [String] see {Shape#order}
         def order(columns) = "order(#{columns})"
+
+        # `insert_all` would skip duplicates silently.
+        def insert_many(model) = "#{model.name}.insert_all!(rows)"
 
         # The model may belong to a database without a connection; its columns are unknown then.
         def column?(model, name) = asked { model.column_names.include?(name) } || false
@@ -102,15 +99,11 @@ module Castellan
 
         # @return [Class, nil] the model that the statement's label names
         def named(shape)
-          model = shape.model && Object.const_get(shape.model)
+          model = Detect.model(shape.model)
           model if model?(model)
-        rescue NameError
-          nil
         end
 
-        # A class method may do anything, but a scope only chooses rows.
-        # @param name [Symbol]
-        # @return [Boolean] whether the model declares this scope
+        # Whether the model declares this scope. A class method may do anything, but a scope only chooses rows.
         def scope?(model, name)
           model.respond_to?(name) && model.method(name).source_location&.first.to_s.end_with?("active_record/scoping/named.rb")
         end
@@ -124,14 +117,14 @@ module Castellan
         end
 
         def make(owner, reflection)
-          common = { name: reflection.name, model: owner, declared: reflection.active_record }
-          return ModelAssociation.new(**common, to: :one) if reflection.polymorphic?
+          named = { name: reflection.name, model: owner, declared: reflection.active_record }
+          return ModelAssociation.new(**named, to: :one) if reflection.polymorphic?
 
           root = reflection
           root = root.through_reflection while root.through_reflection?
-          ModelAssociation.new(**common, target: reflection.klass, table: last_part(reflection.klass.table_name),
-                                         keys: keys_of(root), type: root.type, to: reflection.collection? ? :many : :one,
-                                         foreign: !root.belongs_to?, through: through(reflection, root))
+          ModelAssociation.new(**named, target: reflection.klass, table: last_part(reflection.klass.table_name),
+                                        keys: keys_of(root), type: root.type, to: reflection.collection? ? :many : :one,
+                                        foreign: !root.belongs_to?, through: through(reflection, root))
         rescue NameError, ArgumentError, ActiveRecord::ActiveRecordError
           nil # the class of the association does not exist
         end

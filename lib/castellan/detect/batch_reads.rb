@@ -9,16 +9,13 @@ module Castellan
     #   batches.piece?(group)     # => true for find_each, in_batches, slices of ids, and for their preloads
     #   batches.first?(group)     # => true for the first page of a set that is read twice
     class BatchReads
-      # @param tally [Tally]
-      # @param links [Links]
       def initialize(tally, links)
         @groups = tally.groups
         @loads = tally.loads
         @links = links
       end
 
-      # @return [Boolean] whether the group reads a large set in batches, or preloads an association of each
-      #   batch
+      # Whether the group reads a large set in batches, or preloads an association of each batch.
       def piece?(group)
         return true if group.preload?
         return false if @links.walk?(group)
@@ -28,10 +25,9 @@ module Castellan
 
       # Reading a set in batches twice repeats its first page, which is not a finding either.
       def first?(group)
-        return false unless group.shape.single? && group.shape.order
-
-        @groups.any? do |other|
-          other.shape.table == group.shape.table && other.shape.paged? && other.shape.order == group.shape.order &&
+        shape = group.shape
+        shape.single? && shape.order && @groups.any? do |other|
+          other.shape.table == shape.table && other.shape.paged? && other.shape.order == shape.order &&
             same_site?(other, group) && other.different > 1 && fetched?(other)
         end
       end
@@ -54,10 +50,9 @@ module Castellan
       # Whether an earlier statement read records of the table by another column, i.e. the roots of the tree.
       def rooted?(group)
         column = group.shape.list_column
-        @groups.any? do |other|
+        before(group).any? do |other|
           shape = other.shape
-          other.order < group.order && shape.table == group.shape.table && !shape.write? && !shape.existence? &&
-            shape.list_column != column && !shape.equal.include?(column)
+          shape.table == group.shape.table && !shape.existence? && shape.list_column != column && !shape.equal.include?(column)
         end
       end
 
@@ -89,8 +84,7 @@ module Castellan
       end
 
       def keyed?(shape)
-        shape.equal.size + (shape.listed? ? 1 : 0) >= 1 && !shape.write? && !shape.single? && !shape.calculation? && !shape.existence? &&
-          !shape.volatile?
+        (shape.listed? || shape.equal.any?) && shape.records? && !shape.single? && !shape.volatile?
       end
 
       def same_site?(one, other) = one.sites.keys.intersect?(other.sites.keys)

@@ -5,7 +5,7 @@ module Castellan
     # Splits the WHERE clause of a fingerprint into the conditions that all must hold.
     #
     #   Conditions.all("select * from versions where (project_id is null or project_id = ?) and open = ? limit ?")
-    #   # => ["project_id is null or project_id = ?", "open = ?"]
+    #   # => ["project_id is null or project_id = ?", "open = ?"], without outer parentheses
     #
     # If only a subquery has conditions, returns those of the subquery.
     module Conditions
@@ -17,33 +17,31 @@ module Castellan
       SUBQUERY = /\b(?:from|exists) ?#{MARK}/
       private_constant :GROUP, :MARK, :CLAUSE, :BETWEEN, :SUBQUERY
 
-      module_function
+      class << self
+        def all(fingerprint)
+          groups = []
+          text = fingerprint.gsub(GROUP) { |group| groups << group and "\u0001#{groups.size - 1}\u0001" }
+          clause = text[CLAUSE, 1]
+          return split(clause, groups) if clause
 
-      # @param fingerprint [String]
-      # @return [Array<String>] the conditions without outer parentheses
-      def all(fingerprint)
-        groups = []
-        text = fingerprint.gsub(GROUP) { |group| groups << group and "\u0001#{groups.size - 1}\u0001" }
-        clause = text[CLAUSE, 1]
-        return split(clause, groups) if clause
-
-        inner = text[SUBQUERY, 1]
-        inner ? all(groups[Integer(inner)][1..-2]) : []
-      end
-
-      def split(clause, groups)
-        return [restored(clause, groups)] if clause.match?(/\bor\b/)
-
-        clause.gsub(BETWEEN, "\\1\u0002").split(" and ").flat_map do |part|
-          part = part.sub("\u0002", " and ").strip
-          number = part[/\A#{MARK}\z/o, 1]
-          number ? all(" where #{groups[Integer(number)][1..-2]}") : [restored(part, groups)]
+          inner = text[SUBQUERY, 1]
+          inner ? all(groups[Integer(inner)][1..-2]) : []
         end
-      end
-      private_class_method :split
 
-      def restored(text, groups) = text.gsub(MARK) { groups[Integer(Regexp.last_match(1))] }.strip
-      private_class_method :restored
+        private
+
+        def split(clause, groups)
+          return [restored(clause, groups)] if clause.match?(/\bor\b/)
+
+          clause.gsub(BETWEEN, "\\1\u0002").split(" and ").flat_map do |part|
+            part = part.sub("\u0002", " and ").strip
+            number = part[/\A#{MARK}\z/o, 1]
+            number ? all(" where #{groups[Integer(number)][1..-2]}") : [restored(part, groups)]
+          end
+        end
+
+        def restored(text, groups) = text.gsub(MARK) { groups[Integer(Regexp.last_match(1))] }.strip
+      end
     end
   end
 end

@@ -4,44 +4,25 @@ module Castellan
   module Detect
     # Describes what to write in place of repeated statements, or why there is no automatic fix. Frozen.
     #
-    #   Fix.new("add .preload(:employee) where the users are loaded: app/controllers/users_controller.rb:9", preload: { employee: {} })
+    #   Fix.new(text: "add .preload(:employee) where the users are loaded: app/users.rb:9", preload: { employee: {} })
     #   Fix.none("no load of several users was seen")
     #
     # A fix is one of five: a preload ({Loading}), a scoped `has_one` ({ScopedOne}), one look-up or one grouped
-    # calculation for all values ({LookUp}), or `insert_all`.
-    class Fix
-      # @!attribute text
-      #   @return [String, nil] the instruction; nil without a fix
-      # @!attribute refused
-      #   @return [String, nil] the reason why there is no fix
-      # @!attribute preload
-      #   @return [Hash, nil] the tree of associations that a trial preloads, see {Finding}
-      # @!attribute declaration
-      #   @return [Hash, nil] the association that a trial declares, see {Finding}
-      # @!attribute also
-      #   @return [Array<String>] further places that need the same preload
-      attr_reader :text, :refused, :preload, :declaration, :also
+    # calculation for all values ({LookUp}), or `insert_all`. `preload`, `declaration` and `also` are those of {Finding}.
+    Fix = Struct.new(:text, :refused, :preload, :declaration, :also, keyword_init: true) do
+      def self.none(reason) = new(refused: reason)
 
-      # @param reason [String]
-      def self.none(reason) = new(nil, refused: reason)
-
-      def initialize(text, refused: nil, preload: nil, declaration: nil, also: [])
-        @text = text
-        @refused = refused
-        @preload = preload
-        @declaration = declaration
-        @also = also.freeze
+      def initialize(also: [], **rest)
+        super(also: also.freeze, **rest)
         freeze
       end
 
       # @param rivals [Array<ModelAssociation>] other associations that would send the same statement
-      # @return [Fix]
       def ambiguous(rivals)
         return self if rivals.empty?
 
         note = " (ambiguous: #{rivals.join(" and ")} asks the same)"
-        self.class.new(text && "#{text}#{note}", refused: refused && "#{refused}#{note}", preload: preload, declaration: declaration,
-                                                 also: also)
+        Fix.new(**to_h, text: text && "#{text}#{note}", refused: refused && "#{refused}#{note}")
       end
     end
   end

@@ -14,7 +14,6 @@ module Castellan
         @alone = {}.compare_by_identity
       end
 
-      # @return [Fix]
       def of(one)
         fix = mergeable?(one) ? Fix::Loading.new(one, merged(one)).fix : alone(one)
         fix.ambiguous(one.rivals)
@@ -41,44 +40,39 @@ module Castellan
       end
 
       def association(one)
-        reason = unknown(one) || recursive(one) || anew(one)
+        reason = refusal(one)
         return Fix.none(reason) if reason
 
         one.group.association ? Fix::Loading.new(one).fix : Fix::ScopedOne.new(one, @names).fix
       end
 
-      def unknown(one)
-        "no load of several #{Words.plural(one.link.model)} was seen, to which #{one.link.name} could be added" unless one.parent
-      end
-
-      # Returns the reason if a recursive method walks a tree: the records come from the same association at the
-      # same line, or the association of more records is read than were loaded elsewhere.
-      def recursive(one)
+      def refusal(one)
         link = one.link
-        again = one.parent.site == one.site && one.parent.walk == link.name &&
-                Source.at(one.site).calls.count { |call| call.name == link.name } < 2
-        return unless again || deep?(one)
-
-        "#{link} is read at #{CallSite.location(one.site)} by a method that calls itself: preload it as deep as the tree goes where its " \
-          "first record is loaded, or read the tree at once, by WITH RECURSIVE"
+        at = CallSite.location(one.site)
+        if one.parent.nil? then "no load of several #{Words.plural(link.model)} was seen, to which #{link.name} could be added"
+        elsif recursive?(one)
+          "#{link} is read at #{at} by a method that calls itself: preload it as deep as the tree goes where its first record is " \
+            "loaded, or read the tree at once, by WITH RECURSIVE"
+        elsif one.group.association && anew?(one, Source.at(one.site))
+          "#{link} is asked for anew at #{at}, by a reload or with a block, whatever is loaded"
+        end
       end
 
-      def deep?(one)
+      # Whether a recursive method walks a tree: the records come from the same association at the same line, or the
+      # association of more records is read than were loaded elsewhere.
+      def recursive?(one)
         link = one.link
-        return false unless one.group.association && link.target && one.parent.path.empty? && one.parent.also.to_a.include?(one.site)
+        parent = one.parent
+        return true if parent.site == one.site && parent.walk == link.name &&
+                       Source.at(one.site).calls.count { |call| call.name == link.name } < 2
 
-        one.count > one.parent.count.to_i && (link.target <= link.model || link.model <= link.target)
+        one.group.association && link.target && parent.path.empty? && parent.also.to_a.include?(one.site) &&
+          one.count > parent.count.to_i && (link.target <= link.model || link.model <= link.target)
       end
 
-      # Returns the reason if the code queries again although the association is loaded: `user.posts.reload`,
-      # or Sequel's `user.posts { |dataset| … }`.
-      def anew(one)
-        return unless one.group.association && reloaded?(one, Source.at(one.site))
-
-        "#{one.link} is asked for anew at #{CallSite.location(one.site)}, by a reload or with a block, whatever is loaded"
-      end
-
-      def reloaded?(one, source)
+      # Whether the code queries again although the association is loaded: `user.posts.reload`, or Sequel's
+      # `user.posts { |dataset| … }`.
+      def anew?(one, source)
         name = one.link.name
         source.calls?(:"reload_#{name}") || source.steps(name).any? { |steps| steps.first&.name == :reload } ||
           source.calls.any? { |call| call.name == name && (call.arguments.any? || (call.block && one.models == SequelModels)) }
@@ -103,11 +97,11 @@ module Castellan
         shape = one.group.shape
         return Fix.none("a SELECT gives the rows: let one SELECT choose them all") if shape.copies?
 
-        model = Words.named(shape.models, Source.at(one.site).constants)
+        model = shape.model_at(one.site)
         return Fix.none("write several rows in one statement") unless model && shape.verb == "insert" && !shape.conflict?
 
-        Fix.new("write once, after the loop at #{CallSite.location(one.site)}: #{shape.library.insert_many(model)} " \
-                "(callbacks and validations do not run)")
+        Fix.new(text: "write once, after the loop at #{CallSite.location(one.site)}: #{shape.library.insert_many(model)} " \
+                      "(callbacks and validations do not run)")
       end
     end
   end

@@ -14,15 +14,13 @@ module Castellan
       MOST_FRAMES = 50
       WRITES_BITS = 32
 
-      attr_reader :shape, :owner, :association, :count, :total_ns, :started_ns, :order, :again
-      # @return [Integer] the number of identical queries without any write in between
-      attr_reader :unchanged_repeats
-      # @return [Pieces, nil] the values that change between statements; nil if the shape alone suffices
-      attr_reader :pieces
-      # @return [Array<Integer>, nil] the application frames of its second statement, see {CallSite.frames}
-      attr_reader :stack
-      # @return [CachedAnswers, nil] the statements that the query cache answered
-      attr_reader :answers
+      # - `again`: the number of identical queries without a write to the table in between; `unchanged_repeats` without
+      #   any write
+      # - `pieces`: the values that change between statements ({Pieces}); nil if the shape alone suffices
+      # - `stack`: the application frames of its second statement, see {CallSite.frames}
+      # - `answers`: a group of the statements that the query cache answered, or nil
+      attr_reader :shape, :owner, :association, :order, :count, :started_ns, :again, :unchanged_repeats, :pieces, :stack,
+                  :answers
 
       def initialize(shape, owner, association, order)
         @shape = shape
@@ -32,21 +30,20 @@ module Castellan
         @count = @total_ns = @again = @unchanged_repeats = @moved_at = 0
         @pieces = Pieces.new if association.nil? && shape.pieces?
         @sites = {}
-        @site = @started_ns = @ended_ns = nil
+        @site = @started_ns = @ended_ns = @least_ns = @least_objects = nil
         @next_look = 1
         @digests = {}
         @settled = @refused = false
       end
 
-      # @return [Boolean] whether the group belongs to this association; nil and nil mean no association
+      # Whether the group belongs to this association; nil and nil mean no association.
       def through?(owner, association) = @association == association && @owner.equal?(owner)
 
-      # @return [Boolean] whether the ORM sent the statements for `preload`, `includes` or `eager`
+      # Whether the ORM sent the statements for `preload`, `includes` or `eager`.
       def preload? = @owner == Instrument::PRELOAD
 
       # Counts a statement. Values are only compared for the first statements, until they settle the matter.
       # @param started_ns [Integer] monotonic
-      # @param duration_ns [Integer]
       # @param refused [Boolean] whether the database rejected the statement; the next accepted one replaces
       #   it
       # @return [Boolean] whether to call {#learn}, too
@@ -78,12 +75,22 @@ module Castellan
         @settled = @digests.size >= MOST_DIGESTS
       end
 
-      # Counts a statement that the query cache answered, see {CachedAnswers#add}.
-      def add_cached(started_ns, ns, objects)
-        (@answers ||= CachedAnswers.new).add(started_ns, ns, objects)
+      # Counts a statement that the query cache answered. An answer sends nothing, but it builds the query and its records
+      # again. Its cost is at most that of the code since the previous answer; the cheapest of these intervals counts for
+      # all answers.
+      # @param ns [Integer, nil] nanoseconds since the previous answer
+      # @param objects [Integer, nil] objects allocated since then
+      def answered(started_ns, ns, objects)
+        @answers ||= Group.new(@shape, @owner, @association, @order)
+        @answers.add(started_ns, 0, false)
+        @answers.cheapest(ns, objects) if ns
       end
 
-      # @return [Integer] the number of statements that the query cache answered
+      # What the statements cost; the most that answers of the query cache cost.
+      def total_ns = @least_ns ? @least_ns * @count : @total_ns
+      def objects = @least_objects && (@least_objects * @count)
+
+      # The number of statements that the query cache answered.
       def cached = @answers ? @answers.count : 0
 
       # @return [Hash{Integer, nil => Integer}] the number of statements per site
@@ -98,13 +105,13 @@ module Castellan
       #   bound if concurrent statements were reported out of order
       def span_ns = (@ended_ns.to_i - @started_ns.to_i).abs
 
-      # @return [Boolean] whether its first statement began before another group's first
+      # Whether its first statement began before another group's first.
       def before?(other) = @started_ns && other.started_ns && @started_ns < other.started_ns
 
-      # @return [Integer] the number of different sets of values, among the compared statements
+      # The number of different sets of values, among the compared statements.
       def different = @digests.size
 
-      # @return [Boolean] whether identical queries repeat because the table was written each time
+      # Whether identical queries repeat because the table was written each time.
       def polling? = @count > 1 && @digests.size == 1 && @again.zero?
 
       # Merges the statements of another group, from another thread or the same association.
@@ -113,7 +120,12 @@ module Castellan
 
       protected
 
-      attr_reader :digests, :ended_ns
+      attr_reader :digests, :ended_ns, :least_ns, :least_objects
+
+      def cheapest(ns, objects)
+        @least_ns = ns if @least_ns.nil? || ns < @least_ns
+        @least_objects = objects if @least_objects.nil? || objects < @least_objects
+      end
 
       def take(other)
         sites = sites().merge(other.sites) { |_site, ours, theirs| ours + theirs }
@@ -122,6 +134,7 @@ module Castellan
         @moved_at = @count
         @answers = @answers && other.answers ? @answers.merge(other.answers) : @answers || other.answers
         @total_ns += other.total_ns
+        cheapest(other.least_ns, other.least_objects) if other.least_ns
         common = (@digests.keys & other.digests.keys).size
         @again += other.again + common
         @unchanged_repeats += other.unchanged_repeats + common

@@ -19,95 +19,85 @@ module Castellan
       Run = Struct.new(:added, :groups, :size, :text, :loaded, :ns, :objects, keyword_init: true)
       NOTHING = 0.05
 
-      # Runs the work with n records to warm up, then with n, 2n and 4n.
-      # @param scale [#call, nil] creates that many more records; without it, the work receives the number of
-      #   records
-      # @param by [Integer] n
-      # @param work [Proc]
-      # @return [Growth]
-      # @raise [ConfigurationError] if `by` is not positive, or if there is neither `scale` nor a block
-      #   parameter
-      # @see Detect.growth
-      def self.measure(scale:, by:, work:)
-        check(scale, by, work)
-        sizes = [by, 2 * by, 4 * by]
-        new(sizes.zip([0, *sizes]).map do |count, before|
-          scale&.call(count - before)
-          run(work, count) if before.zero?
-          run(work, count)
-        end)
-      end
-
-      def self.check(scale, by, work)
-        raise ConfigurationError, "by: must be 1 or more, got #{by.inspect}" unless by.is_a?(Integer) && by.positive?
-        return unless scale.nil? && work.arity.zero?
-
-        raise ConfigurationError, "no records are added: pass scale: ->(count) { create_users(count) } (RSpec: " \
-                                  ".while_adding { |count| … }), or let the block take how many records to work with"
-      end
-      private_class_method :check
-
-      # @return [Run]
-      def self.run(work, count)
-        tally = Tally.new
-        objects = GC.stat(:total_allocated_objects)
-        started = Clock.monotonic_ns
-        result, text = Instrument.record(tally) do
-          result = work.arity.zero? ? work.call : work.call(count)
-          [result, text_of(result)] # a lazy body is part of the work
+      class << self
+        # Runs the work with n records to warm up, then with n, 2n and 4n.
+        # @see Detect.growth
+        def measure(scale:, by:, work:)
+          check(scale, by, work)
+          sizes = [by, 2 * by, 4 * by]
+          new(sizes.zip([0, *sizes]).map do |count, before|
+            scale&.call(count - before)
+            run(work, count) if before.zero?
+            run(work, count)
+          end)
         end
-        ns = Clock.monotonic_ns - started
-        objects = GC.stat(:total_allocated_objects) - objects
-        Run.new(added: count, groups: counts(tally), size: text ? text.bytesize : size_of(result), text: !text.nil?,
-                loaded: tally.loads.sum(&:count), ns: ns, objects: objects)
-      end
-      private_class_method :run
 
-      def self.counts(tally)
-        tally.groups.group_by { |group| group.shape.fingerprint }.transform_values do |groups|
-          [groups.sum { |group| group.count + group.cached }, groups.first.sites.keys.first]
+        private
+
+        def check(scale, by, work)
+          raise ConfigurationError, "by: must be 1 or more, got #{by.inspect}" unless by.is_a?(Integer) && by.positive?
+          return unless scale.nil? && work.arity.zero?
+
+          raise ConfigurationError, "no records are added: pass scale: ->(count) { create_users(count) } (RSpec: " \
+                                    ".while_adding { |count| … }), or let the block take how many records to work with"
         end
-      end
-      private_class_method :counts
 
-      # @return [String, nil] the text of a string, a response (test or Rack), or a body that yields strings
-      def self.text_of(result)
-        return result if result.is_a?(String)
-        return text_of(result.body) if result.respond_to?(:body)
-
-        body = response?(result) ? result.last : result
-        return if !body.respond_to?(:each) || (body.equal?(result) && (result.is_a?(Enumerable) || result.is_a?(Struct)))
-
-        chunks = []
-        body.each { |chunk| chunk.is_a?(String) ? chunks << chunk : (return nil) }
-        chunks.join
-      end
-      private_class_method :text_of
-
-      def self.size_of(result)
-        return if result.is_a?(Numeric) || response?(result)
-        return values_in(result, {}.compare_by_identity) if result.is_a?(Hash) || result.is_a?(Array)
-
-        result.size if result.respond_to?(:size)
-      end
-      private_class_method :size_of
-
-      # Counts all values of nested hashes, arrays and lists of records. `around` holds the containers being counted,
-      # for cyclic data.
-      def self.values_in(result, around)
-        unless result.is_a?(Hash) || result.is_a?(Array)
-          size = result.size if result.is_a?(Enumerable) && result.respond_to?(:size)
-          return size.is_a?(Integer) ? size : 0 # the size of an endless range is none
+        # @return [Run]
+        def run(work, count)
+          tally = Tally.new
+          objects = GC.stat(:total_allocated_objects)
+          started = Clock.monotonic_ns
+          result, text = Instrument.record(tally) do
+            result = work.arity.zero? ? work.call : work.call(count)
+            [result, text_of(result)] # a lazy body is part of the work
+          end
+          ns = Clock.monotonic_ns - started
+          objects = GC.stat(:total_allocated_objects) - objects
+          Run.new(added: count, groups: counts(tally), size: text ? text.bytesize : size_of(result), text: !text.nil?,
+                  loaded: tally.loads.sum(&:count), ns: ns, objects: objects)
         end
-        return 0 if around.key?(result)
 
-        around[result] = true
-        (result.is_a?(Hash) ? result.values : result).sum { |value| 1 + values_in(value, around) }.tap { around.delete(result) }
+        def counts(tally)
+          tally.groups.group_by { |group| group.shape.fingerprint }.transform_values do |groups|
+            [groups.sum { |group| group.count + group.cached }, groups.first.sites.keys.first]
+          end
+        end
+
+        # @return [String, nil] the text of a string, a response (test or Rack), or a body that yields strings
+        def text_of(result)
+          return result if result.is_a?(String)
+          return text_of(result.body) if result.respond_to?(:body)
+
+          body = response?(result) ? result.last : result
+          return if !body.respond_to?(:each) || (body.equal?(result) && (result.is_a?(Enumerable) || result.is_a?(Struct)))
+
+          chunks = []
+          body.each { |chunk| chunk.is_a?(String) ? chunks << chunk : (return nil) }
+          chunks.join
+        end
+
+        def size_of(result)
+          return if result.is_a?(Numeric) || response?(result)
+          return values_in(result, {}.compare_by_identity) if result.is_a?(Hash) || result.is_a?(Array)
+
+          result.size if result.respond_to?(:size)
+        end
+
+        # Counts all values of nested hashes, arrays and lists of records. `around` holds the containers being counted,
+        # for cyclic data.
+        def values_in(result, around)
+          unless result.is_a?(Hash) || result.is_a?(Array)
+            size = result.size if result.is_a?(Enumerable) && result.respond_to?(:size)
+            return size.is_a?(Integer) ? size : 0 # the size of an endless range is none
+          end
+          return 0 if around.key?(result)
+
+          around[result] = true
+          (result.is_a?(Hash) ? result.values : result).sum { |value| 1 + values_in(value, around) }.tap { around.delete(result) }
+        end
+
+        def response?(result) = result.is_a?(Array) && result.size == 3 && result[0].is_a?(Integer) && result[1].is_a?(Hash)
       end
-      private_class_method :values_in
-
-      def self.response?(result) = result.is_a?(Array) && result.size == 3 && result[0].is_a?(Integer) && result[1].is_a?(Hash)
-      private_class_method :response?
 
       # @param runs [Array<Run>] in ascending order of `added`
       def initialize(runs)
@@ -127,8 +117,9 @@ module Castellan
 
       # @return [Hash{String => Float}] queries per additional record, for shapes that grow
       def slopes
-        @slopes ||= shapes.to_h { |shape| [shape, slope { |run| run.groups.fetch(shape, [0]).first }] }
-                          .select { |_shape, slope| slope > NOTHING }
+        @slopes ||= @runs.flat_map { |run| run.groups.keys }.uniq
+                         .to_h { |shape| [shape, slope { |run| run.groups.fetch(shape, [0]).first }] }
+                         .select { |_shape, slope| slope > NOTHING }
       end
 
       # @return [Hash{Symbol => Float, nil}] nanoseconds, objects and result bytes per additional record;
@@ -140,14 +131,17 @@ module Castellan
       # @return [String]
       def to_s
         return [*slopes.map { |shape, slope| steeper(shape, slope) }, cost].join("\n") if slopes.any?
-        return "#{unchanged}: the added records were not part of the work" unless grew?
+        return "the queries are constant; #{cost}" if grew?
 
-        "the queries are constant; #{cost}"
+        "#{unchanged}: the added records were not part of the work"
       end
 
       private
 
-      def steeper(shape, slope) = "#{slope.round(2)} more queries a record at #{location(shape)}: #{shape}"
+      def steeper(shape, slope)
+        site = @runs.last.groups.fetch(shape, [0, nil]).last
+        "#{slope.round(2)} more queries a record at #{CallSite.location(site) || "an unknown place"}: #{shape}"
+      end
 
       def unchanged
         return "the result had the same size (#{@runs.last.size}) every time" if @runs.all?(&:size)
@@ -161,8 +155,6 @@ module Castellan
         format("a record more costs %s, %.0f objects", time, costs[:objects]) + bytes
       end
 
-      def shapes = @runs.flat_map { |run| run.groups.keys }.uniq
-
       # Least squares with rationals, so that one query per record is exactly 1.0.
       def slope(&figure)
         sizes = @runs.map { |run| run.added.to_r }
@@ -171,8 +163,6 @@ module Castellan
         mean = figures.sum.to_r / figures.size
         (sizes.zip(figures).sum { |size, value| (size - mean_size) * (value - mean) } / sizes.sum { |size| (size - mean_size)**2 }).to_f
       end
-
-      def location(shape) = CallSite.location(@runs.last.groups.fetch(shape, [0, nil]).last) || "an unknown place"
     end
   end
 end

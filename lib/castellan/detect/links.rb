@@ -16,10 +16,13 @@ module Castellan
       def initialize(tally)
         @groups = tally.groups
         @loads = tally.loads
+        @scoped = {}.compare_by_identity
+        @preloads = {}
+        @tables = {}
       end
 
-      # @return [Boolean] whether the group is the observed association's own query, as opposed to a query of
-      #   a callback or of a nested preload
+      # Whether the group is the observed association's own query, as opposed to a query of a callback or of a
+      # nested preload.
       def walk?(group)
         link = witnessed(group)
         link ? link.target.nil? || group.shape.tables.intersect?([link.table, link.through]) : false
@@ -41,22 +44,19 @@ module Castellan
         fitting(group).select { |other| other != link && other.model == link.model && rank(other, group) == rank(link, group) }
       end
 
-      # @return [Boolean] whether the group may preload an association of the records that `other` read
+      # Whether the group may preload an association of the records that `other` read.
       def preloads?(other, group)
         library = group.shape.library
         key = [library, other.shape.table, group.shape.table]
-        (@preloads ||= {}).fetch(key) do
-          @preloads[key] = models_of(library, other.shape.table).any? { |model| leads_to?(library, model, group.shape.table) }
+        @preloads.fetch(key) do
+          @preloads[key] = library.of_table(other.shape.table).any? { |model| leads_to?(library, model, group.shape.table) }
         end
       end
 
       private
 
-      # Memoized, because the search visits every model.
-      def models_of(library, table) = (@models_of ||= {})[[library, table]] ||= library.of_table(table)
-
       def leads_to?(library, model, table)
-        tables = (@tables ||= {})[model] ||= library.polymorphic(model).any? ? [nil] : library.links(model).flat_map(&:tables)
+        tables = @tables[model] ||= library.polymorphic(model).any? ? [nil] : library.links(model).flat_map(&:tables)
         tables.include?(table) || tables.include?(nil)
       end
 
@@ -67,39 +67,22 @@ module Castellan
       end
 
       def rank(link, group)
-        scoped = (@scoped ||= {}.compare_by_identity)[link] ||= Selection.columns(link)
-        named = named?(link, group)
-        [named ? 0 : 1, (scoped - group.shape.equal).any? || (!named && written?(scoped, group)) ? 1 : 0, -scoped.size,
-         link.through ? 1 : 0, link.to == :many ? 0 : 1]
-      end
-
-      # Whether the source line itself gives a value for a column of the association's scope.
-      def written?(columns, group)
+        scoped = @scoped[link] ||= Selection.columns(link)
         source = Source.at(group.busiest)
-        columns.any? { |column| source.value(column) }
-      end
-
-      def candidates
-        @candidates ||= models.flat_map { |model| Detect.models(model).links(model) }
+        named = source.names?(link.name, :"#{link.name}_dataset")
+        # The line itself may give a value for a column of the association's scope.
+        unlike = (scoped - group.shape.equal).any? || (!named && scoped.any? { |column| source.value(column) })
+        [named ? 0 : 1, unlike ? 1 : 0, -scoped.size, link.through ? 1 : 0, link.to == :many ? 0 : 1]
       end
 
       # If the owner stays the same while other values change, the owner is not what repeats.
       def asked_anew?(link, group) = group.pieces.nil? || group.different == 1 || group.pieces.varies?(link.keys)
 
-      def named?(link, group)
-        Source.at(group.busiest).names?(link.name, :"#{link.name}_dataset")
+      def candidates
+        @candidates ||= [*loaded, *walked_to].uniq.flat_map { |model| Detect.models(model).links(model) }
       end
 
-      def models = [*loaded, *walked_to].uniq
-
-      def loaded
-        @loads.map(&:model).uniq.filter_map do |name|
-          model = Object.const_get(name)
-          model if Detect.models(model)
-        rescue NameError
-          nil
-        end
-      end
+      def loaded = @loads.map(&:model).uniq.filter_map { |name| Detect.model(name) }
 
       # The statement of a polymorphic association names the table of its target.
       def walked_to

@@ -4,7 +4,7 @@ module Castellan
   module Detect
     # Reconstructs the records loaded at one line and their preloads: `taxonomies → root → children`.
     #
-    #   LoadTree.new(site, tally.groups).nodes.map(&:path)   # => [[], [:root], [:root, :children]]
+    #   LoadTree.new(site, tally.groups).nodes.map(&:path)   # => [[], [:root], [:root, :children]], in load order
     #
     # A preload belongs to an association of earlier records at the same line, whose key it queries.
     class LoadTree
@@ -14,21 +14,16 @@ module Castellan
       DEEPEST = 5
       private_constant :DEEPEST
 
-      # @return [Array<Node>] in load order
       attr_reader :nodes
 
-      # @param site [Integer]
-      # @param groups [Array<Group>]
       def initialize(site, groups)
         @nodes = []
         @joins = []
         @left = {} # preloads that ran more often than the records before them explain
-        groups.each { |group| add(group) if group.association.nil? && group.sites.key?(site) && records?(group.shape) }
+        groups.each { |group| add(group) if group.association.nil? && group.sites.key?(site) && group.shape.records? }
       end
 
       private
-
-      def records?(shape) = !shape.write? && !shape.calculation? && !shape.existence?
 
       def add(group)
         shape = group.shape

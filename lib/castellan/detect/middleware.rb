@@ -15,7 +15,6 @@ module Castellan
       include WatchedRequest
 
       HEADER = "castellan-findings"
-      EVIDENCE = false
 
       # @param app [#call]
       # @param authorize [#call, nil] receives the Rack environment and returns whether to observe; default:
@@ -31,7 +30,7 @@ module Castellan
       #   unused eager loads, or an object shared with the profiler's page
       # @param environment [String] default: RAILS_ENV, RACK_ENV or "development"
       # @yield [findings, env] replaces the log
-      def initialize(app, authorize: nil, logger: nil, json_lines: nil, repeats: 2, min_ms: 0, slow_ms: 500, evidence: EVIDENCE,
+      def initialize(app, authorize: nil, logger: nil, json_lines: nil, repeats: 2, min_ms: 0, slow_ms: 500, evidence: false,
                      environment: ENV["RAILS_ENV"] || ENV["RACK_ENV"] || "development", &report)
         @app = app
         @authorize = authorize || ->(_env) { environment != "production" }

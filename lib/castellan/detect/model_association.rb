@@ -24,7 +24,6 @@ module Castellan
       def to_s = "#{(declared || model).name || "(no name)"}##{name}"
 
       # A belongs_to association never matches: a lookup by primary key can come from anywhere.
-      # @param shape [Shape]
       # @return [Boolean] whether the statement queries this association of one owner
       def asked_by?(shape)
         foreign && shape.table == table && (keys - shape.equal_in(through || table)).empty? &&

@@ -26,7 +26,6 @@ module Castellan
       end
 
       # @param owner [Class] the model that declares the association
-      # @param group [Group]
       # @param name [Symbol] the association
       # @return [Parent, nil] nil if no load of several owners was observed
       def of(owner, group, name = group.association, depth: 0)
@@ -75,31 +74,28 @@ module Castellan
       end
 
       def fits?(name, owner)
-        return true if name == owner.name
-
-        model = class_named(name)
+        model = name == owner.name ? owner : Detect.model(name)
         model ? model <= owner || owner <= model || false : false
-      end
-
-      def class_named(name)
-        Object.const_get(name)
-      rescue NameError
-        nil
       end
 
       def here(load, owner, group)
         site, *also = [load, *others(load, owner, group)].sort_by(&:order).map(&:site).uniq
-        Parent.new(model: owner, site: site, count: load.joined ? group.count : load.count, path: [], loaded: class_named(load.model),
+        Parent.new(model: owner, site: site, count: load.joined ? group.count : load.count, path: [], loaded: Detect.model(load.model),
                    also: also, walk: walk_to(owner, load))
       end
 
       # The association that loaded these records at the line, if any: its statement precedes them.
       def walk_to(owner, load)
-        walks = @groups.select { |group| group.association && group.order < load.order && group.sites.key?(load.site) }
-        walks.find do |group|
-          link = Detect.models(group.owner)&.link(group.owner, group.association)
-          link&.to == :many && leads_to?(link, group, owner)
-        end&.association
+        here = walks.select { |group, link| link.to == :many && group.order < load.order && group.sites.key?(load.site) }
+        here.find { |group, link| leads_to?(link, group, owner) }&.first&.association
+      end
+
+      # The reads of associations, with what they read.
+      def walks
+        @walks ||= @groups.filter_map do |group|
+          link = group.association && Detect.models(group.owner)&.link(group.owner, group.association)
+          [group, link] if link
+        end
       end
 
       # If more records read the association than this load returned, the rest came from the next largest
@@ -113,20 +109,12 @@ module Castellan
 
       # If a repeated association loaded the owners, continue with its own parent.
       def through_group(owner, group, depth)
-        walk, link = repeated_walk(owner, group)
+        walk, link = walks.find do |other, link|
+          !other.equal?(group) && other.count > 1 && leads_to?(link, other, owner) && !other.owner.equal?(owner)
+        end
         parent = walk && of(walk.owner, walk, depth: depth + 1) or return
 
         parent.dup.tap { |further| further.path = [*parent.path, link.name] }
-      end
-
-      def repeated_walk(owner, group)
-        @groups.each do |other|
-          next if other.equal?(group) || other.association.nil? || other.count < 2
-
-          link = Detect.models(other.owner)&.link(other.owner, other.association)
-          return [other, link] if link && leads_to?(link, other, owner) && !other.owner.equal?(owner)
-        end
-        nil
       end
 
       # The queried table reveals the class of a polymorphic association.
@@ -141,7 +129,7 @@ module Castellan
         joins = @groups.select { |other| other.before?(group) && other.shape.tables.size > 1 && !other.shape.write? }
         joins.each do |other|
           load = @loads.find { |one| other.sites.key?(one.site) } or next
-          root = class_named(load.model) or next
+          root = Detect.model(load.model) or next
           names = path_between(root, owner, other.shape.tables) or next
           return Parent.new(model: root, site: load.site, count: nil, path: names)
         end
@@ -150,16 +138,14 @@ module Castellan
 
       # Sequel's `each` yields records one by one without a load event, so search for the statement.
       def streamed(owner, group)
-        models = Detect.models(owner)
-        return unless models == SequelModels
+        return unless Detect.models(owner) == SequelModels
 
-        statement = @groups.find { |other| other.before?(group) && other.association.nil? && reads_all?(other.shape, models, owner) }
+        statement = @groups.find { |other| other.before?(group) && other.association.nil? && reads_several?(other.shape, owner) }
         Parent.new(model: owner, site: statement.sites.keys.first, count: nil, path: []) if statement
       end
 
-      def reads_all?(shape, models, owner)
-        several = !shape.single? || shape.paged?
-        several && !shape.write? && !shape.calculation? && !shape.existence? && models.of_table(shape.table).include?(owner)
+      def reads_several?(shape, owner)
+        (!shape.single? || shape.paged?) && shape.records? && SequelModels.of_table(shape.table).include?(owner)
       end
 
       # Breadth-first search over associations to the joined tables.

@@ -35,9 +35,7 @@ module Castellan
         @read = 0
       end
 
-      # @param sql [String]
       # @param binds [Array, nil] the values of the placeholders
-      # @return [void]
       def add(sql, binds)
         return if @read >= MOST
 
@@ -48,13 +46,12 @@ module Castellan
         read(sql, binds)
       end
 
-      # @return [Pieces] these statements and those of another thread
+      # Adds the statements of another thread.
       def merge(other) = dup.tap { |pieces| pieces.take(other) }
 
-      # @return [Boolean] whether the value of one of the columns changes
+      # Whether the value of one of the columns changes.
       def varies?(columns) = columns.any? { |column| @varying.include?(column) }
 
-      # @param shape [Shape]
       # @param siblings [Array<Integer>] the sizes of the loads, in records
       # @param count [Integer] the number of statements
       # @return [Boolean] whether the statements fetched one large set in batches

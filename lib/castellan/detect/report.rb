@@ -13,68 +13,60 @@ module Castellan
     module Report
       LONGEST_HEADER = 1_000
 
-      module_function
+      class << self
+        # @return [String] one line per finding, followed by its source line
+        def text(findings)
+          lines = findings.flat_map { |one| ["  #{one}", *("    #{one.location}: #{one.source}" if one.source)] }
+          [Figures.counted(findings.size, "finding"), *lines].join("\n")
+        end
 
-      # @return [String] one line per finding, followed by its source line
-      def text(findings)
-        [count(findings), *findings.map { |finding| "  #{paragraph(finding)}" }].join("\n")
+        # @return [String] visible ASCII of at most LONGEST_HEADER bytes; findings beyond that are counted ("and
+        #   3 more")
+        def header(findings)
+          parts = findings.map { |finding| short(finding) }
+          kept = parts.each_index.find { |index| parts[0..index].sum { |part| part.bytesize + 2 } > LONGEST_HEADER - 20 } || parts.size
+          rest = parts.size - kept
+          [*parts.first(kept), *("and #{rest} more" if rest.positive?)].join(", ")
+        end
+
+        # @param more [Hash] further members, first in each object
+        # @return [String] one JSON object per line
+        def json_lines(findings, **more)
+          findings.map { |finding| "#{JSON.generate({ **more, **finding.to_h.compact })}\n" }.join
+        end
+
+        # @return [String] workflow commands that annotate the line to change on GitHub
+        def github(findings)
+          findings.map do |finding|
+            path, line = fix_site(finding).to_s.split(/:(?=\d+\z)/)
+            place = path ? " file=#{property(path)},line=#{line}" : ""
+            "::warning#{place}::#{escape(finding.to_s)}\n"
+          end.join
+        end
+
+        # The line to change: the load of the records, or else the line that sends the queries. For a scoped
+        # association it is the line that reads it.
+        # @return [String, nil] "path:line"
+        def fix_site(finding) = finding.parent_location || finding.location
+
+        # @param cached [Boolean] whether queries that the query cache answered count, too
+        # @return [Array<Finding>] the findings that fail an assertion
+        def repetitions(findings, cached: false)
+          findings.select { |finding| finding.repeats? || (cached && finding.kind == :cached_repeat) }
+        end
+
+        private
+
+        def short(finding)
+          text = [finding.kind, finding.count, finding.location, finding.association].compact.join(" ")
+          text.encode(Encoding::US_ASCII, invalid: :replace, undef: :replace, replace: "?").gsub(/[^ -~]/, "?")
+        end
+
+        # Escapes as GitHub's own toolkit does (@actions/core).
+        def escape(text) = text.gsub("%", "%25").gsub("\r", "%0D").gsub("\n", "%0A")
+
+        def property(text) = escape(text).gsub(":", "%3A").gsub(",", "%2C")
       end
-
-      # @return [String] visible ASCII of at most LONGEST_HEADER bytes; findings beyond that are counted ("and
-      #   3 more")
-      def header(findings)
-        parts = findings.map { |finding| short(finding) }
-        kept = parts.each_index.find { |index| parts[0..index].sum { |part| part.bytesize + 2 } > LONGEST_HEADER - 20 } || parts.size
-        rest = parts.size - kept
-        [*parts.first(kept), *("and #{rest} more" if rest.positive?)].join(", ")
-      end
-
-      # @param more [Hash] further members, first in each object
-      # @return [String] one JSON object per line
-      def json_lines(findings, **more)
-        findings.map { |finding| "#{JSON.generate({ **more, **finding.to_h.compact })}\n" }.join
-      end
-
-      # @return [String] workflow commands that annotate the line to change on GitHub
-      def github(findings)
-        findings.map do |finding|
-          path, line = fix_site(finding).to_s.split(/:(?=\d+\z)/)
-          place = path ? " file=#{property(path)},line=#{line}" : ""
-          "::warning#{place}::#{escape(finding.to_s)}\n"
-        end.join
-      end
-
-      # The line to change: the load of the records, or else the line that sends the queries. For a scoped
-      # association it is the line that reads it.
-      # @return [String, nil] "path:line"
-      def fix_site(finding) = finding.parent_location || finding.location
-
-      # @param cached [Boolean] whether queries that the query cache answered count, too
-      # @return [Array<Finding>] the findings that fail an assertion
-      def repetitions(findings, cached: false)
-        findings.select { |finding| finding.repeats? || (cached && finding.kind == :cached_repeat) }
-      end
-
-      def count(findings) = findings.size == 1 ? "1 finding" : "#{findings.size} findings"
-      private_class_method :count
-
-      def paragraph(finding)
-        [finding.to_s, finding.source && "    #{finding.location}: #{finding.source}"].compact.join("\n")
-      end
-      private_class_method :paragraph
-
-      def short(finding)
-        text = [finding.kind, finding.count, finding.location, finding.association].compact.join(" ")
-        text.encode(Encoding::US_ASCII, invalid: :replace, undef: :replace, replace: "?").gsub(/[^ -~]/, "?")
-      end
-      private_class_method :short
-
-      # Escapes as GitHub's own toolkit does (@actions/core).
-      def escape(text) = text.gsub("%", "%25").gsub("\r", "%0D").gsub("\n", "%0A")
-      private_class_method :escape
-
-      def property(text) = escape(text).gsub(":", "%3A").gsub(",", "%2C")
-      private_class_method :property
     end
   end
 end

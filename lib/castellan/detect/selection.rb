@@ -16,15 +16,14 @@ module Castellan
       private_constant :EQUATION
 
       class << self
-        # @param link [ModelAssociation]
-        # @return [Selection, nil] the selection of the association as declared
+        # The selection of the association as declared.
         def declared(link) = read(link) { Detect.models(link.model).relation(link) }
 
+        # The selection of an association with the same class and key and this scope.
         # @param code [String] "where(on_behalf: false).order(id: :desc)"
-        # @return [Selection, nil] the selection of an association with the same class and key and this scope
         def scoped(link, code) = of_model(link.target, code, link)
 
-        # @return [Selection, nil] the records of a model that the code selects
+        # The records of a model that the code selects.
         def of_model(model, code, link = nil)
           return if code.include?("…") # code that the line does not show
 
@@ -47,15 +46,8 @@ module Castellan
         end
       end
 
-      # @!attribute tables
-      #   @return [Array<String>] sorted
-      # @!attribute conditions
-      #   @return [Array<String>] sorted
-      # @!attribute order
-      #   @return [String, nil]
       attr_reader :tables, :conditions, :order
 
-      # @param shape [Shape]
       # @param link [ModelAssociation, nil] the association whose key is ignored
       # @param without [Array<String>] further ignored columns
       def initialize(shape, link = nil, without: [])
@@ -64,9 +56,7 @@ module Castellan
         @order = shape.sorted_by
       end
 
-      # @param other [Selection, nil]
       # @param ordered [Boolean] whether to compare the order, too
-      # @return [Boolean]
       def same?(other, ordered: true)
         !other.nil? && tables == other.tables && conditions == other.conditions && (!ordered || order == other.order)
       end

@@ -16,11 +16,12 @@ module Castellan
       KEPT = 10_000
       NOT_COUNTED = :not_counted
       EQUAL = /(?:\b(\w+)\.)?\b(\w+)\)? = \(?\?/
-      PAGED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
+      PAGED = /\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
       PAGED_BY_SEVERAL = /\((?:\w+\.)?(\w+)(?:, (?:\w+\.)?\w+)+\) (?:>|>=|<|<=) \(\?.* order by (?:\w+\.)?\1\b.* limit \?/
-      NUMBERED = /(?:\b\w+\.)?\b(\w+)\)? (?:>|>=) \(?\?.*\b\1\)? (?:<|<=) \(?\?|\bbetween \? and \?/
+      NUMBERED = /\b(\w+)\)? (?:>|>=) \(?\?.*\b\1\)? (?:<|<=) \(?\?|\bbetween \? and \?/
       LIMITED = / where \(?(?:\w+\.)?\w+\)? in \(select [^()]* limit \?\)/
       LIST = /\b(\w+)\)? (?:in|= ?any) ?\(\?\)/
+      LISTED = /(?:\bin|= ?any) ?\(\?\)/
       COMPARISON = /[=<>]|\b(?:like|ilike|is|in|not|between|or|exists)\b/
       CONDITION = /(?:=|<|>|\blike|\bin|\bany|\bbetween) \(?\?/
       # An operator may have no spaces around it; `->` and `::` are not operators here.
@@ -38,45 +39,40 @@ module Castellan
                   \bcurrent_(?:timestamp|time|date)\b|\bfor\ (?:no\ key\ )?(?:update|share)\b/x
       # Reads of a cursor are paged, so only the query of its declaration counts.
       CURSOR = /\Adeclare \w+ .*?\bcursor\b.*? for (?=\(*(?:select|with|values)\b)/
+      SEQUEL = /\A#{Instrument::SequelInstrument::NAME}(?: \d+)?\z/
       @shapes = BoundedCache.new(limit: KEPT)
 
-      # @param fingerprint [String] see {Fingerprint.of}
-      # @param name [String, nil] the ORM's name of the statement, e.g. "Post Load"
-      # @return [Shape, nil] nil for transactions, schema queries and connection commands
-      def self.of(fingerprint, name = nil)
-        fingerprint = fingerprint.sub(CURSOR, "") if fingerprint.start_with?("declare ")
-        # Two models, or two ORMs, may send the same SQL.
-        shape = @shapes.fetch([fingerprint, name]) { counted?(fingerprint, name) ? new(fingerprint, name) : NOT_COUNTED }
-        shape unless NOT_COUNTED.equal?(shape)
+      class << self
+        # @param fingerprint [String] see {Fingerprint.of}
+        # @param name [String, nil] the ORM's name of the statement, e.g. "Post Load"
+        # @return [Shape, nil] nil for transactions, schema queries and connection commands
+        def of(fingerprint, name = nil)
+          fingerprint = fingerprint.sub(CURSOR, "") if fingerprint.start_with?("declare ")
+          # Two models, or two ORMs, may send the same SQL.
+          shape = @shapes.fetch([fingerprint, name]) { counted?(fingerprint, name) ? new(fingerprint, name) : NOT_COUNTED }
+          shape unless NOT_COUNTED.equal?(shape)
+        end
+
+        # @return [Boolean] whether later queries read another schema or run as another role
+        def switches?(fingerprint) = fingerprint.match?(SWITCH)
+
+        private
+
+        def counted?(fingerprint, name) = Instrument::Counter.work?(fingerprint, name) && !fingerprint.match?(NOT_REPEATABLE)
       end
 
-      # @return [Boolean] whether later queries read another schema or run as another role
-      def self.switches?(fingerprint) = fingerprint.match?(SWITCH)
-
-      def self.counted?(fingerprint, name)
-        Instrument::Counter.work?(fingerprint, name) && !fingerprint.match?(NOT_REPEATABLE)
-      end
-      private_class_method :counted?
-
-      # @return [String]
-      attr_reader :fingerprint, :verb
-      # @return [Integer] the number of the database, for databases used without ActiveRecord
-      attr_reader :database
-      # @return [String] the key that groups statements: the fingerprint and the database
-      attr_reader :key
-      # @return [String, nil] the first table that it reads, or the table that it writes; without schema
-      attr_reader :table
-      # @return [Array<String>] columns of that table that are compared with a value by =
-      attr_reader :equal
-      # @return [Array<String>] all tables
-      attr_reader :tables
+      # - `key` groups statements: the fingerprint and, for databases used without ActiveRecord, their number
+      # - `tables`, without schemas; `table` is the first one that it reads, or the one that it writes
+      # - `equal` are the columns of that table that are compared with a value by =
+      # - `model` is the one in ActiveRecord's name of the statement ("Post Load")
+      attr_reader :fingerprint, :verb, :database, :key, :table, :equal, :tables, :model
 
       def initialize(fingerprint, name = nil)
         @fingerprint = fingerprint
         @text = fingerprint.gsub(SIGN, ' \1 ').freeze
         @database = Instrument::Databases.number(name)
         @key = @database == 1 ? fingerprint : "#{fingerprint} (#{@database})".freeze
-        @sequel = name.to_s.match?(/\A#{Instrument::SequelInstrument::NAME}(?: \d+)?\z/)
+        @sequel = name.to_s.match?(SEQUEL)
         @model = name[/\A[A-Z]\S*(?= )/] if !@sequel && @database == 1 && name.is_a?(String)
         @verb = fingerprint[/\A\(*(\w+)/, 1]
         @tables = Instrument::Counter.tables(fingerprint).map { |table| table[/\w+\z/] }.uniq.freeze
@@ -84,17 +80,13 @@ module Castellan
         @equals = equal_columns.freeze
         @equal = equal_in(@table).freeze
         @write = %w[insert update delete merge].include?(@verb)
-        @listed = @text.match?(/(?:\bin|= ?any) ?\(\?\)/)
-        @batch = !@write && piecewise?
+        @listed = @text.match?(LISTED)
+        @batch = !@write && (@listed || paged? || ranged?)
         @pieces = @write ? limited? || @equal.size > 1 : @batch || @text.scan(CONDITION).size > 1 || @text.match?(/ [<>]=? \(?\?/)
         freeze
       end
 
-      # @return [Boolean]
       def write? = @write
-
-      # @return [String, nil] the model in ActiveRecord's name of the statement ("Post Load")
-      attr_reader :model
 
       # @return [Array<Class>] the models of the table: first the statement's own, then one with the name of
       #   the table; of Sequel's only those of the statement's database, where it has any
@@ -103,44 +95,49 @@ module Castellan
         found.each_with_index.sort_by { |one, place| [one.name == model ? 0 : 1, Words.table?(one, table) ? 0 : 1, place] }.map(&:first)
       end
 
-      # @return [Boolean] whether Sequel sent it; both ORMs may have models of the same table
+      # @return [Class, nil] the model of the table that the line names, with or without its modules; else the first
+      def model_at(site)
+        constants = Source.at(site).constants
+        all = models
+        all.find { |one| constants.any? { |name| "::#{one.name}".end_with?("::#{name}") } } || all.first
+      end
+
+      # Both ORMs may have models of the same table.
       def sequel? = @sequel
 
       # @return [Module] {SequelModels} or {ActiveRecordModels}
       def library = sequel? ? SequelModels : ActiveRecordModels
 
-      # @return [Boolean] whether it may be one of several batch reads of a large set: by key, range, page or
-      #   list of keys. {Pieces} decides.
+      # Whether it may be one of several batch reads of a large set: by key, range, page or list of keys. {Pieces} decides.
       def batch? = @batch
 
-      # @return [Boolean] whether the values of the statements should be compared, see {Pieces}
+      # Whether the values of the statements should be compared, see {Pieces}.
       def pieces? = @pieces
 
-      # @return [Boolean] whether it is an eager load by JOIN; ActiveRecord names its first column t0_r0
+      # Whether it is an eager load by JOIN; ActiveRecord names its first column t0_r0.
       def joins? = fingerprint.include?(" as t0_r0")
 
-      # @return [Boolean] whether it reads a page of an ordered set
+      # Whether it reads a page of an ordered set.
       def paged? = @text.match?(PAGED) || @text.match?(PAGED_BY_SEVERAL) || @text.match?(/ offset \?/)
 
-      # @return [Boolean] whether it locks the rows that it reads
+      # Whether it locks the rows that it reads.
       def locks? = fingerprint.match?(/\bfor (?:no key )?(?:update|share)\b/)
 
-      # @return [Boolean] whether an INSERT has a conflict clause
+      # Whether an INSERT has a conflict clause.
       def conflict? = fingerprint.match?(/\Ainsert (?:or|ignore) |\bon (?:conflict|duplicate key)\b/)
 
-      # @return [Boolean] whether it reads plain columns, as opposed to expressions and distinct values
+      # Whether it reads plain columns, as opposed to expressions and distinct values.
       def columns? = fingerprint.match?(/\Aselect (?:\w+\.)?[\w*]+(?:, (?:\w+\.)?[\w*]+)* from /) && !fingerprint.include?(" group by ")
 
-      # @return [Boolean] whether it has conditions other than equality
+      # Whether it has conditions other than equality.
       def compares? = chosen.gsub(EQUAL, "").match?(COMPARISON)
 
-      # @return [Boolean] whether this column is its only condition
+      # Whether this column is its only condition.
       def only_by?(column)
         rest = chosen.gsub(/(?:\b\w+\.)?\b#{column}\)? (?:= \(?\?|in \(\?\))/, "")
         rest != chosen && !rest.match?(COMPARISON)
       end
 
-      # @param table [String]
       # @return [Array<String>] columns compared by =, either of this table or unqualified
       def equal_in(table) = @equals.filter_map { |of, column| column if of.nil? || of == table }
 
@@ -153,38 +150,36 @@ module Castellan
         order && own(order).gsub(/ asc\b/, "").strip
       end
 
-      # @return [Boolean] whether it has an IN list
+      # Whether it has an IN list.
       def listed? = @listed
-
-      # @return [String, nil] the column of the IN list
       def list_column = @text[LIST, 1]
 
-      # @return [Boolean] whether it reads a range between two values
+      # Whether it reads a range between two values.
       def ranged? = @text.match?(NUMBERED)
 
-      # @return [Boolean] whether it writes many rows at once
+      # Whether it writes many rows at once.
       def bulk? = write? && (listed? || ranged?) && !equal.include?("id")
 
-      # @return [Boolean] whether it writes a limited number of the matching rows, so that it repeats until
-      #   none is left
+      # Whether it writes a limited number of the matching rows, so that it repeats until none is left.
       def limited? = write? && @text.match?(LIMITED)
 
-      # @return [Boolean] whether it is an INSERT … SELECT
+      # Whether it is an INSERT … SELECT.
       def copies? = verb == "insert" && @text.match?(/\A[^?]*\bselect /)
 
-      # @return [Boolean] whether its result may change without a write
+      # Whether its result may change without a write.
       def volatile? = table.nil? || fingerprint.match?(VOLATILE)
 
-      # @return [Boolean] whether it calculates an aggregate
+      # Whether it calculates an aggregate.
       def calculation? = fingerprint.match?(/\Aselect (?:count|sum|avg|min|max)\(/)
-
-      # @return [Boolean] whether it is an EXISTS query
       def existence? = fingerprint.match?(/\Aselect (?:\? as (?:one|\?)|exists)\b?/)
 
-      # @return [Boolean] whether it has a LIMIT
+      # Whether it reads records.
+      def records? = !write? && !calculation? && !existence?
+
+      # Whether it has a LIMIT.
       def single? = fingerprint.match?(/ limit \?(?: |\z)/)
 
-      # @return [Boolean] whether it reads the last row of an order
+      # Whether it reads the last row of an order.
       def last? = single? && fingerprint.match?(/ order by .*\bdesc\b/)
 
       # @return [String, nil] the order as `id: :desc`
@@ -200,8 +195,6 @@ module Castellan
       def own(text) = text.gsub(/(?<!\w|\.)#{table}\.(?=\w)/, "")
 
       def chosen = @text[/ where (.*?)(?: (?:group|order) by .*| limit \?.*)?\z/m, 1].to_s
-
-      def piecewise? = @listed || paged? || ranged?
 
       # Conditions joined by OR are excluded, because not all of them must hold.
       def equal_columns

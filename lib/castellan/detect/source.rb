@@ -45,7 +45,6 @@ module Castellan
         end
       end
 
-      # @param call [SyntaxNode]
       # @return [Boolean] whether the call takes several records, or one other than the first or last
       def self.limit?(call)
         return true if OTHER_ONES.include?(call.name)
@@ -55,7 +54,6 @@ module Castellan
       end
 
       # @param all [Array<SyntaxNode>] the nodes of the file
-      # @param line [Integer]
       def initialize(all, line)
         @all = all
         @line = line
@@ -80,7 +78,6 @@ module Castellan
       # @return [Array<String>] constants as they are written
       def constants = @constants ||= reached.select { |node| node.kind == :constant }.map(&:text)
 
-      # @param column [String]
       # @return [SyntaxNode, nil] the value given for the column: `where(column: value)`
       def value(column) = reached.find { |node| node.kind == :pair && node.name.to_s == column }&.children&.first
 

@@ -23,12 +23,17 @@ module Castellan
       # One SQL text: the ORM's name of the statement, its shape (nil if it is not counted), a number that represents
       # the text in comparisons, and the group that it was last counted in.
       Text = Struct.new(:name, :shape, :number, :write, :group)
-      # The running total of one model's records loaded at one site.
-      Sum = Struct.new(:count, :times, :order, :joined) do
-        def plus(other) = self.class.new(count + other.count, times + other.times, [order, other.order].min, joined || other.joined)
-      end
       UNCOUNTED = Text.new.freeze
-      private_constant :Text, :Sum, :UNCOUNTED
+      private_constant :Text, :UNCOUNTED
+
+      # The records of one model that one line loaded, the siblings of an N+1. `count` is the number of records, or of
+      # rows if `joined` (a JOIN may return a record several times), `times` the number of statements that returned them,
+      # `order` the number of events observed before.
+      Load = Struct.new(:model, :site, :count, :times, :order, :joined) do
+        def plus(other)
+          Load.new(model, site, count + other.count, times + other.times, [order, other.order].min, joined || other.joined)
+        end
+      end
 
       # @param slow_ns [Integer, nil] see {#initialize}
       # @return [Recording] the profiler's recording of this request, which counts the same, else one of a new
@@ -51,12 +56,16 @@ module Castellan
         from ? text.match?(/\)\s*,\s*\(/, from) : false
       end
 
+      # An internal error, which is never raised to the application; counting stopped then.
+      attr_reader :failure
+      # @return [Integer, nil] see {#initialize}
+      attr_reader :slow_ns
+
       # @param slow_ns [Integer, nil] the duration in nanoseconds from which a statement is slow; nil disables
       #   this
       # @param order [Integer] the number of earlier events
       def initialize(slow_ns: SLOW_NS, order: 0)
-        @slow_after = slow_ns
-        @slow_ns = slow_ns || Float::INFINITY
+        @slow_ns = slow_ns
         @order = order
         @strands = NONE
         @texts = {}
@@ -72,21 +81,14 @@ module Castellan
       # @return [Boolean] whether it observes one request from its start
       def request? = false
 
-      # @return [Integer, nil] see {#initialize}
-      def slow_ns = @slow_after
-
-      # @return [StandardError, nil] an internal error, which is never raised to the application; counting
-      #   stopped then
-      attr_reader :failure
-
       # @return [Singles] statements that are findings by themselves
-      def singles = @singles ||= Singles.new(slow_ns: @slow_after)
+      def singles = @singles ||= Singles.new
 
       # @return [Tally] for a thread that starts now
       def strand
         return @strands.last if @strands.size >= MOST_STRANDS
 
-        tally = Tally.new(slow_ns: @slow_after, order: @order)
+        tally = Tally.new(slow_ns: @slow_ns, order: @order)
         @strands += [tally]
         tally
       end
@@ -103,12 +105,12 @@ module Castellan
         group = text.group
         group = group_of(text) unless group && group.association == @association && group.owner.equal?(@owner)
         return if group.nil?
-        return add_cached(group, started_ns) if cached
+        return answered(group, started_ns) if cached
 
         if group.add(started_ns, duration_ns, failed) then learn(group, text, sql, binds)
         elsif text.write then wrote(text.shape)
         end
-        singles.slow(text.shape, duration_ns) if duration_ns >= @slow_ns
+        singles.slow(text.shape, duration_ns) if @slow_ns && duration_ns >= @slow_ns
       rescue StandardError => error
         @failure = error
         @texts = {}
@@ -131,9 +133,9 @@ module Castellan
       def loaded(model, count, site)
         here = @loads[site] || (@loads.size < MOST_LOADS ? @loads[site] = {} : return)
         model = model.to_s # a class may have no name
-        sum = here[model] || (here[model] = Sum.new(0, 0, @order += 1, @text&.shape&.joins? || false))
-        sum.count += count
-        sum.times += 1
+        load = here[model] || (here[model] = Load.new(model, site, 0, 0, @order += 1, @text&.shape&.joins? || false))
+        load.count += count
+        load.times += 1
       end
 
       # Called by {Recording#notify} before the failed statement is reported. If the group's next statement
@@ -152,7 +154,7 @@ module Castellan
       def single_findings
         return NONE if @singles.nil? && @strands.empty?
 
-        @strands.map { |strand| strand.singles }.reduce(singles, :merge).findings
+        @strands.map(&:singles).reduce(singles, :merge).findings
       end
 
       # @return [Array<Group>] in the order of their first statements
@@ -164,8 +166,6 @@ module Castellan
         all.values.map { |same| same.reduce(:merge) }.sort_by(&:order)
       end
 
-      # @param times [Integer]
-      # @param min_ns [Integer]
       # @return [Boolean] whether a shape was sent at least that often, over at least that time
       def repeats?(times, min_ns = 0)
         groups.any? { |group| [group, group.answers].any? { |one| one && one.count >= times && one.span_ns >= min_ns } }
@@ -185,32 +185,27 @@ module Castellan
       end
 
       # @return [Array<Load>]
-      def loads
-        sums.flat_map do |site, here|
-          here.map { |model, sum| Load.new(model: model, site: site, root: here.keys.first, **sum.to_h) }
-        end
-      end
+      def loads = loads_by_site.values.flat_map(&:values)
 
       protected
 
-      # @return [Hash{Integer => Hash{String => Sum}}] by site and model
-      def sums
-        @strands.map { |strand| strand.sums }.reduce(@loads) do |all, more|
+      # @return [Hash{Integer => Hash{String => Load}}] by site and model
+      def loads_by_site
+        @strands.map { |strand| strand.loads_by_site }.reduce(@loads) do |all, more|
           all.merge(more) { |_site, one, other| one.merge(other) { |_model, left, right| left.plus(right) } }
         end
       end
 
       private
 
-      def add_cached(group, started_ns)
+      def answered(group, started_ns)
         objects = GC.stat(:total_allocated_objects)
-        group.add_cached(started_ns, @answered_ns && (started_ns - @answered_ns), objects - @answered_objects)
+        group.answered(started_ns, @answered_ns && (started_ns - @answered_ns), objects - @answered_objects)
         @answered_ns = started_ns
         @answered_objects = objects
       end
 
       # Two models, or two ORMs, may send the same SQL; the second has a key of its own.
-      # @return [Text]
       def text_of(sql, name)
         return UNCOUNTED if @failure
 
@@ -219,7 +214,6 @@ module Castellan
       end
 
       # A bulk write is what a write loop should become, so it is not counted, and neither is a switch of schemas.
-      # @return [Text, nil]
       def read(sql, name)
         fingerprint = Fingerprint.of(sql)
         shape = Shape.of(fingerprint, name)
@@ -229,7 +223,6 @@ module Castellan
         Text.new(name, shape, sql.hash, shape&.write?)
       end
 
-      # @return [nil]
       def wrote(shape)
         @writes += 1
         @written[shape.table] += 1

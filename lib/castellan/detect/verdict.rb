@@ -13,11 +13,9 @@ module Castellan
     class Verdict
       # A group that will be reported, with the results of the analysis.
       Case = Struct.new(:kind, :group, :site, :link, :parent, :models, :rivals, keyword_init: true) do
-        def count = answers ? answers.count : group.count
-        def cached = group.cached
-        def total_ns = (answers || group).total_ns
-        def objects = answers&.objects
-        def answers = (group.answers if kind == :cached_repeat)
+        # The statements that the finding counts: the group's, or those that the query cache answered.
+        def counted = kind == :cached_repeat ? group.answers : group
+        def count = counted.count
       end
 
       def initialize(tally, repeats: 2, min_ns: 0)
@@ -34,17 +32,15 @@ module Castellan
         @parents = Parents.new(@tally)
         @links = Links.new(@tally)
         @batches = BatchReads.new(@tally, @links)
-        cases = loops(first_pages(suspects.filter_map { |group| judge(group) }))
+        cases = loops(first_pages(groups.select { |group| enough?(group) }.filter_map { |group| judge(group) }))
         cases += cached_repeats(cases.map(&:group))
         fixes = Fixes.new(cases)
-        cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fixes) }
+        cases.sort_by { |one| [-one.count, one.group.order] }.map { |one| finding(one, fixes.of(one)) }
       end
 
       private
 
-      def suspects
-        groups.select { |group| group.count >= @repeats && group.span_ns >= @min_ns }
-      end
+      def enough?(counted) = counted && counted.count >= @repeats && counted.span_ns >= @min_ns
 
       # Merges groups that belong together: all tables of one association (polymorphic or through), and
       # inserts of one line with different columns. Reading the records and reading only the ids of one
@@ -57,11 +53,11 @@ module Castellan
       end
 
       def likeness(group)
+        shape = group.shape
         if @links.walk?(group) then [group.owner, group.association, ways(group).index(group)]
-        elsif group.shape.write? && group.count < @repeats
-          [group.shape.verb, group.shape.table, group.busiest, (group.shape.tables if group.shape.copies?), group.shape.database]
+        elsif shape.write? && group.count < @repeats
+          [shape.verb, shape.table, group.busiest, (shape.tables if shape.copies?), shape.database]
         else
-          shape = group.shape
           text = group.count < @repeats ? [shape.fingerprint, shape.database] : shape.fingerprint # one finding for all databases
           [text, group.owner, group.association]
         end
@@ -85,11 +81,10 @@ module Castellan
       # Statements that the query cache answered again and again at one line, except those of another case.
       def cached_repeats(known)
         groups.reject { |group| known.include?(group) }.filter_map do |group|
-          answers = group.answers
-          next if answers.nil? || answers.count < @repeats || answers.span_ns < @min_ns
+          next unless enough?(group.answers)
 
           link = @links.of(group) if @links.walk?(group)
-          site = busiest_site(answers, group.shape, link) or next
+          site = busiest_site(group.answers, group.shape, link) or next
           new_case(:cached_repeat, group, site, link: link, parent: link && @parents.of(link.model, group, link.name))
         end
       end
@@ -124,10 +119,11 @@ module Castellan
         site = busiest_site(group, group.shape, link)
         return if site && group.polling?
         return new_case(:n_plus_one, group, site) if site && group.different > 1 && !of_subclasses?(group)
-
         return if group.shape.volatile? || @batches.first?(group) || Source.at(group.busiest).locks?
 
-        new_case(:duplicate, group, group.busiest) if again(group, site) >= @repeats - 1
+        # Between two lines a trigger or cascade may have changed the result, so only unchanged repeats count then.
+        again = site ? group.again : group.unchanged_repeats
+        new_case(:duplicate, group, group.busiest) if again >= @repeats - 1
       end
 
       # Subclasses that share a table are separate models: `[Dog, Cat].map(&:count)` is one query each.
@@ -136,10 +132,6 @@ module Castellan
         column = shape.library.kind_column(shape)
         column && (shape.only_by?(column) || (group.pieces&.varying == [column] && !shape.compares?))
       end
-
-      # Between two lines a trigger or cascade may have changed the result, so only unchanged repeats count
-      # then.
-      def again(group, site) = site ? group.again : group.unchanged_repeats
 
       # Each record's second page is part of the finding of its first.
       def first_pages(cases)
@@ -166,30 +158,27 @@ module Castellan
       def part_of?(one, write)
         group = one.group
         return false if one.count > write.count
-        return one.site == write.site && one.parent.nil? && one.link.model.name == model_of(write) if @links.walk?(group)
+        return one.site == write.site && one.parent.nil? && one.link.model == write.group.shape.models.first if @links.walk?(group)
         return false unless write.group.shape.table == group.shape.table
         return group.shape.existence? && CallSite.source(one.site).to_s.include?("validates_unique") if one.site != write.site
 
         group.shape.existence? || group.shape.locks? || Source.at(one.site).locks? || write.group.before?(group)
       end
 
-      def model_of(write) = write.group.shape.models.first&.name
-
       def new_case(kind, group, site, link: nil, **more)
         Case.new(kind: kind, group: group, site: site, link: link, models: Detect.models(link&.model), rivals: [], **more)
-      end
-
-      # @return [Integer, nil] the line that alone sent enough statements, and more than it has calls
-      # @param counted [Group, CachedAnswers]
-      def busiest_site(counted, shape, link = nil)
-        site, count = counted.sites.max_by { |_site, number| number }
-        site if count && count >= @repeats && (count > MOST_WRITTEN || count > mentions(site, shape, link))
       end
 
       MOST_WRITTEN = 4
       AGAIN = %i[lock! with_lock].freeze
       LIBRARY = %w[ActiveRecord::Base Sequel::Model Object].freeze
       private_constant :MOST_WRITTEN, :AGAIN, :LIBRARY
+
+      # @return [Integer, nil] the line that alone sent enough statements, and more than it has calls
+      def busiest_site(counted, shape, link = nil)
+        site, count = counted.sites.max_by { |_site, number| number }
+        site if count && count >= @repeats && (count > MOST_WRITTEN || count > mentions(site, shape, link))
+      end
 
       # Counts the calls for the queried model or association at the line: `[User.find(1), User.find(2)]` is
       # not a loop.
@@ -223,14 +212,14 @@ module Castellan
         !library.singleton_class.ancestors.include?(model.method(name).owner)
       end
 
-      def finding(one, fixes)
-        fix = fixes.of(one)
-        Finding.new(kind: one.kind, count: one.count, cached_count: one.cached, fingerprint: one.group.shape.fingerprint,
-                    location: CallSite.location(one.site), association: one.link&.to_s, total_ns: one.total_ns, objects: one.objects,
+      def finding(one, fix)
+        Finding.new(kind: one.kind, count: one.count, cached_count: one.group.cached, fingerprint: one.group.shape.fingerprint,
+                    location: CallSite.location(one.site), association: one.link&.to_s, total_ns: one.counted.total_ns,
+                    objects: one.counted.objects,
                     parent_location: CallSite.location(one.parent&.site), parent_count: one.parent&.count,
                     parent_model: one.parent&.model&.name, preload: fix.preload, declaration: fix.declaration, also: fix.also,
                     fix: fix.text, fix_refused: fix.refused,
-                    source: one.site && CallSite.source(one.site), stack: one.group.stack&.map { |site| CallSite.frame(site) }&.freeze)
+                    source: one.site && CallSite.source(one.site), stack: one.counted.stack&.map { |site| CallSite.frame(site) }&.freeze)
       end
     end
   end

@@ -8,8 +8,7 @@ module Castellan
     #   Dependency.new("billing.invoices")
     class Dependency
       # @return [String] table name, with its schema if given
-      # @return [Integer] computed once, because versions are looked up by their dependencies
-      attr_reader :table, :hash
+      attr_reader :table
 
       # @param table [#to_s]
       # @raise [ConfigurationError] if it is not a table name
@@ -17,7 +16,6 @@ module Castellan
         @table = table.to_s.dup.freeze
         raise ConfigurationError, "a dependency needs the name of a table, got #{table.inspect}" unless Dependency.name?(@table)
 
-        @hash = @table.hash
         freeze
       end
 
@@ -30,6 +28,8 @@ module Castellan
         other.is_a?(Dependency) && table == other.table
       end
       alias eql? ==
+
+      def hash = table.hash
     end
   end
 end

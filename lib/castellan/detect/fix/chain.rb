@@ -7,8 +7,8 @@ module Castellan
       #
       #   chain = Chain.at(source, link, statement)
       #   chain.code        # => "where(on_behalf: false)"
-      #   chain.finder      # => the node of `last`
-      #   chain.constant?   # => true
+      #   chain.finder      # => the node of `last`, the first call after those that filter and sort
+      #   chain.constant?   # => true, the conditions are the same for each record
       class Chain
         CONDITIONS = %i[where not exclude filter rewhere].freeze
         ORDERS = %i[order reorder reverse_order reverse].freeze
@@ -17,8 +17,6 @@ module Castellan
         KEYWORDS = %i[pair hash].freeze
         private_constant :CONDITIONS, :ORDERS, :FINDERS, :BATCHES, :KEYWORDS
 
-        # @param source [Source]
-        # @param link [ModelAssociation]
         # @param statement [Selection] what the statement selects
         # @return [Chain, nil] of several at the line the one with the statement's conditions; nil if the line does
         #   not name the association
@@ -27,9 +25,7 @@ module Castellan
           chains.find { |chain| Selection.scoped(link, chain.code)&.same?(statement, ordered: false) } || chains.first
         end
 
-        # @return [Array<Source::SyntaxNode>]
         attr_reader :steps
-        # @return [Source::SyntaxNode, nil] the first call after those that filter and sort
         attr_reader :finder
 
         def initialize(steps, link)
@@ -49,10 +45,9 @@ module Castellan
           @conditions.map { |step| condition?(step) ? step.public_send(written) : where(step, text) }.join(".")
         end
 
-        # @return [Boolean] whether the conditions are the same for each record
         def constant? = @conditions.all? { |step| step.arguments.all?(&:constant?) }
 
-        # @return [Boolean] whether a call takes some of the records, see {Source.limit?}, or batches of them
+        # Whether a call takes some of the records, see {Source.limit?}, or batches of them.
         def limited? = @steps.any? { |step| Source.limit?(step) || BATCHES.include?(step.name) }
 
         private

@@ -19,14 +19,12 @@ module Castellan
         # @param before [String] an instruction that precedes this one
         # @param after [String] an instruction that follows; a trial then needs a declaration, because it
         #   cannot rewrite the line
-        # @param declaration [Hash, nil] see {Finding}
-        # @return [Fix]
         def fix(before: "", after: "", declaration: nil)
           reason = refusal
           return Fix.none(reason) if reason
 
-          also = @parent.also.to_a.map { |site| CallSite.location(site) }
-          Fix.new("#{before}#{self}#{after}", preload: (@tree if after.empty? || declaration), declaration: declaration, also: also)
+          Fix.new(text: "#{before}#{self}#{after}", preload: (@tree if after.empty? || declaration), declaration: declaration,
+                  also: @parent.also.to_a.map { |site| CallSite.location(site) })
         end
 
         # @return [Boolean] whether the fix is a plain preload call, which can take further associations
@@ -42,7 +40,6 @@ module Castellan
           reflection.through_reflection? && !reflection.scope.nil?
         end
 
-        # @return [String]
         def to_s
           return "add .#{call} where the #{parents} are loaded: #{places}#{last}" if plain?
 
@@ -82,8 +79,7 @@ module Castellan
           " (behind the .eager that is there, or in its place)" if nested && Source.at(@parent.site).calls?(:eager)
         end
 
-        # Follows the path from the loaded class. One class of a polymorphic association may lack the next
-        # association.
+        # Follows the path from the loaded class. One class of a polymorphic association may lack the next one.
         def missing?
           [*@parent.path, @one.link.name].reduce(loaded) do |model, name|
             link = models.link(model, name) or return true

@@ -14,7 +14,6 @@ module Castellan
         CALCULATION = /\Aselect (count|sum|avg|min|max)\((?:\*|\?|(?:\w+\.)?(\w+))\)(?: as [\w?]+)? from \w(?!.* group by )/m
         private_constant :CALCULATION
 
-        # @param one [Verdict::Case]
         # @param chain [Chain, nil] the calls on the case's association, if the line names it
         def initialize(one, chain = nil)
           @one = one
@@ -23,14 +22,13 @@ module Castellan
           @models = @shape.library
           @source = Source.at(one.site)
           @kind = @models.kind_column(@shape)
-          @model = one.link ? one.link.target : asked_of(Words.named(@shape.models, @source.constants))
+          @model = one.link ? one.link.target : asked_of(@shape.model_at(one.site))
           @equal = @shape.equal.uniq - [@kind]
         end
 
-        # @return [Fix]
         def fix
           reason = refusal
-          reason ? Fix.none(reason) : Fix.new("collect the values before the loop at #{at} and ask once: #{code}")
+          reason ? Fix.none(reason) : Fix.new(text: "collect the values before the loop at #{at} and ask once: #{code}")
         end
 
         private
@@ -102,7 +100,7 @@ module Castellan
           @models.calculation(where, column, name, of) if name
         end
 
-        # The other conditions, copied from the line; nil if it lacks one.
+        # The other conditions, copied from the line.
         def further(text = :text)
           return @chain.code(text) if @chain
 
@@ -119,10 +117,9 @@ module Castellan
         def incomplete?
           return true if code.nil? || code.include?("…")
 
-          ordered = !@shape.calculation? && !@shape.existence?
-          calls = ["where(#{column}: 1)", further(:evaluable_text), ordered ? order : ""]
+          calls = ["where(#{column}: 1)", further(:evaluable_text), @shape.records? ? order : ""]
           statement = Selection.new(@shape, without: [*(@kind unless @model == @models.named(@shape))])
-          !statement.same?(Selection.of_model(@model, calls.reject(&:empty?).join(".")), ordered: ordered && !order.empty?)
+          !statement.same?(Selection.of_model(@model, calls.reject(&:empty?).join(".")), ordered: @shape.records? && !order.empty?)
         end
       end
     end

@@ -15,7 +15,8 @@ module Castellan
                               cache_version cache_key_with_version].freeze
         COLUMNS = %i[pluck pick include? any?].freeze # these answer from loaded records with arguments, too
         ONE = %i[first first! last last! take take! find_by find_by!].freeze
-        private_constant :READ_FROM_LOADED, :COLUMNS, :ONE
+        CHOSEN = %i[find_by find_by! take take!].freeze
+        private_constant :READ_FROM_LOADED, :COLUMNS, :ONE, :CHOSEN
 
         # @param one [Verdict::Case] with a link and a parent
         # @param names [Hash] declarations of other fixes, `[class, name] => code`; this fix adds its own
@@ -31,7 +32,6 @@ module Castellan
           @chain = Chain.at(@source, @link, @statement)
         end
 
-        # @return [Fix]
         def fix
           return Loading.new(@one).fix if answered?
           return Fix.none(limit) if limited?
@@ -54,13 +54,11 @@ module Castellan
           return whole? && @source.calls.any? { |call| call.name.end_with?("_ids") } if @chain.nil?
 
           READ_FROM_LOADED.include?(step&.name) && (step.arguments.empty? || COLUMNS.include?(step.name)) &&
-            whole?(ordered: ordered? && !%i[take pick].include?(step.name))
+            whole?(ordered: @shape.records? && !%i[take pick].include?(step.name))
         end
 
-        def ordered? = !@shape.calculation? && !@shape.existence?
-
         # Whether the statement reads the association as declared.
-        def whole?(ordered: ordered?) = @statement.same?(@declared, ordered: ordered)
+        def whole?(ordered: @shape.records?) = @statement.same?(@declared, ordered: ordered)
 
         def limited?
           return true if @shape.fingerprint.include?(" offset ?")
@@ -96,7 +94,8 @@ module Castellan
         # Chooses a name that is neither a method of the class nor declared by another fix.
         # @return [Array(Symbol, String)] the name and its declaration
         def free(scope)
-          prefix = %i[find_by find_by! take take!].include?(@chain.finder.name) ? "chosen" : first_or_last
+          prefix = @shape.last? ? "last" : "first"
+          prefix = "chosen" if CHOSEN.include?(@chain.finder.name)
           name = "#{prefix}_#{Words.singular(@link.target)}"
           [name, "preloaded_#{name}", *(2..20).map { |number| "#{name}_#{number}" }].map(&:to_sym).each do |one|
             code = @models.scoped(one, @link, scope)
@@ -104,8 +103,6 @@ module Castellan
             return [one, code] if (@names[[owner, one]] ||= code) == code
           end
         end
-
-        def first_or_last = @shape.last? ? "last" : "first"
       end
     end
   end

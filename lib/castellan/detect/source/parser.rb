@@ -13,7 +13,6 @@ module Castellan
         OR = %i[|| && or and].freeze
         private_constant :OR
 
-        # @param text [String]
         # @return [SyntaxNode] the parsed source; an empty node after a syntax error
         def self.parse(text) = new.node(Ripper.sexp(text) || [])
 
@@ -22,7 +21,6 @@ module Castellan
         end
 
         # @param sexp [Array] of Ripper
-        # @return [SyntaxNode]
         def node(sexp)
           case sexp[0]
           when :call, :command, :command_call, :fcall, :vcall, :aref, :method_add_arg, :method_add_block then call(sexp)

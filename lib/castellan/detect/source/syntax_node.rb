@@ -15,7 +15,6 @@ module Castellan
       # line of a call's name, or the first line of other nodes. `text` is the source, or "…" if the parser omits it.
       class SyntaxNode
         attr_reader :kind, :name, :receiver, :arguments, :block, :line, :last_line, :text, :children
-        # @return [SyntaxNode, nil]
         attr_accessor :parent
 
         def initialize(kind, line:, last_line: line, name: nil, receiver: nil, arguments: [], block: nil, children: [], text: "…")
@@ -63,7 +62,6 @@ module Castellan
         # @return [String] the call with 0 in place of each value that is not constant, ready for evaluation
         def evaluable = call_with(arguments.map(&:evaluable_text))
 
-        # @return [String]
         def evaluable_text
           case kind
           when :pair then "#{name}: #{children.first.evaluable_text}"
