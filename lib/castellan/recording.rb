@@ -49,7 +49,7 @@ module Castellan
       end
 
       # Runs a block as a span of the timeline; without a recording it only calls the block.
-      # @param kind [Symbol] :render
+      # @param kind [Symbol] :render, :view, or a phase of a document: :plan, :version, :select
       # @param name [String] e.g. the name of a template
       # @return [Object] the result of the block
       def span(kind, name)

@@ -88,14 +88,43 @@ module OperationContract
       journal.models::PostResource.stub(:document, ->(*) { raise "broken" }) { assert_raises(RuntimeError) { get(app, "/posts") } }
     end
     spans = exporter.finished_spans
-    phases = ["castellan.authenticate", "castellan.answer"]
-    assert_equal [*phases, "GET /posts/{id}", *phases, "GET /posts/{id}", *phases, "GET"], spans.map(&:name)
-    assert_equal [[400, "/posts/{id}"], [200, "/posts/{id}"]], spans.values_at(2, 5).map { |span|
+    around = ["castellan.authenticate", "castellan.answer"]
+    phases = ["castellan.plan", "castellan.select", "castellan.encode"]
+    names = [around[0], phases[0], around[1], "GET /posts/{id}", around[0], *phases, around[1], "GET /posts/{id}", around[0], phases[0],
+             around[1], "GET"]
+    assert_equal names, spans.map(&:name)
+    assert_equal [[400, "/posts/{id}"], [200, "/posts/{id}"]], spans.values_at(3, 9).map { |span|
       span.attributes.values_at("http.response.status_code", "http.route")
     }
-    assert_equal [spans[5].span_id] * 2, spans.values_at(3, 4).map(&:parent_span_id)
+    assert_equal [spans[9].span_id] * 2, spans.values_at(4, 8).map(&:parent_span_id)
+    assert_equal [spans[8].span_id] * 3, spans[5..7].map(&:parent_span_id)
+    assert(spans[5..7].all? { |span| span.start_timestamp.between?(spans[9].start_timestamp - 10**6, span.end_timestamp) })
     refute_includes spans.map(&:attributes).to_s, "slug"
     assert_equal OpenTelemetry::Trace::Status::ERROR, spans.last.status.code
+  end
+
+  def test_a_kept_document_has_spans_of_its_version_and_the_cache
+    exporter = OpenTelemetry::SDK::Trace::Export::InMemorySpanExporter.new
+    provider = OpenTelemetry::SDK::Trace::TracerProvider.new
+    provider.add_span_processor(OpenTelemetry::SDK::Trace::Export::SimpleSpanProcessor.new(exporter))
+    kept = journal.models::KeptPostResource
+    versions = journal.versions
+    versions.install(%w[posts writers tags taggings comments])
+    Castellan.stub(:keeper, Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: versions)) do
+      OpenTelemetry.stub(:tracer_provider, provider) do
+        app = Castellan.app do
+          trace
+          resource kept
+        end
+        2.times { assert_equal 200, Rack::MockRequest.new(app).get("/posts").status }
+      end
+    end
+    first, second = exporter.finished_spans.slice_after { |span| span.name.start_with?("GET") }.map { |spans| spans.map(&:name) }
+    assert_equal %w[version select encode], first.filter_map { |name| name[/version|select|encode/] }
+    assert_equal %w[castellan.plan castellan.version castellan.cache], second.first(3)
+    refute_includes second, "castellan.select"
+  ensure
+    versions&.uninstall(%w[posts writers tags taggings comments])
   end
 
   def test_a_database_that_is_away_is_503_with_retry_after

@@ -229,7 +229,7 @@ module Castellan
       # @return [Serialize::Output]
       def write_rows
         counting = counting_query if request.page && definition.paging.count && @total.nil?
-        row_set = rows_of(plan, adapter, selected, counting)
+        row_set = Recording.span(:select, definition.name) { rows_of(plan, adapter, selected, counting) }
         @total ||= adapter.scopes.counted(narrowed, Rows::ColumnValues.column(counting.rows, 0).first.to_i) if counting&.rows
         rows = row_set.tables.first.rows
         count = rows.is_a?(Array) ? rows.size : rows.ntuples
@@ -339,7 +339,8 @@ module Castellan
       def key
         return @key if defined?(@key)
 
-        @key = (@keeper.key(self) if @keeper && definition.caching && Document.verifier&.current.nil?)
+        kept = @keeper && definition.caching && Document.verifier&.current.nil?
+        @key = (Recording.span(:version, definition.name) { @keeper.key(self) } if kept)
       end
 
       # Stale bytes have the tag of the version that they were made from.

@@ -85,6 +85,7 @@ module Castellan
       # {ViewEvents}.
       def span(kind, name, started_ns, duration_ns)
         return @view_ns += duration_ns if kind == :view
+        return unless kind == :render # the statements of other phases are listed
 
         spend(kind, started_ns, duration_ns)
         list(@spans, [kind, name, started_ns, duration_ns])

@@ -185,16 +185,22 @@ module Castellan
       # @return [Document] what this request asks for
       # @raise [BadRequest]
       def document(env, viewer, id, keeper: Castellan.keeper)
-        parameters = parameters(env["QUERY_STRING"] || "")
-        request = parameters.request
-        scope = @scope ? scope(viewer) : :all
-        document = @resource.document(scope, viewer: viewer, id: id || :all, query: request, keeper: keeper, **@around)
+        parameters, document =
+          if env.key?(Tracing::TRACED) then Recording.span(:plan, @resource.name) { planned(env, viewer, id, keeper) }
+          else planned(env, viewer, id, keeper)
+          end
         frame(document, env, id) if @framed
-        link(document, env, parameters) if id.nil? && @json_api && request.page
+        link(document, env, parameters) if id.nil? && @json_api && parameters.request.page
         document
       end
 
       private
+
+      def planned(env, viewer, id, keeper)
+        parameters = parameters(env["QUERY_STRING"] || "")
+        scope = @scope ? scope(viewer) : :all
+        [parameters, @resource.document(scope, viewer: viewer, id: id || :all, query: parameters.request, keeper: keeper, **@around)]
+      end
 
       def endpoint_of(type, asked)
         reached = type.reachable.map(&:type)

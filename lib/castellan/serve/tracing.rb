@@ -2,7 +2,8 @@
 
 module Castellan
   module Serve
-    # Reports each request as a span of OpenTelemetry, with a span inside for authentication and one for the answer. Frozen.
+    # Reports each request as a span of OpenTelemetry. Inside are spans for authentication and for the answer, and in this one for its
+    # phases: plan (the query is checked), version (of the tables of a kept document), cache, select and encode. Frozen.
     #
     #   Castellan.app {
     #     trace                 # after OpenTelemetry::SDK.configure
@@ -11,6 +12,9 @@ module Castellan
     #
     # The span has the name of the route (`GET /posts/{id}`) and no values of the client.
     class Tracing
+      # The key of Rack's environment of a request that is traced.
+      TRACED = "castellan.traced"
+
       # @raise [ConfigurationError] if the gem is not loaded
       def initialize
         unless defined?(::OpenTelemetry)
@@ -26,8 +30,9 @@ module Castellan
       # @return [Array] the response
       def call(env)
         method = env["REQUEST_METHOD"]
+        env[TRACED] = true
         @tracer.in_span(method, attributes: { "http.request.method" => method }) do |span|
-          response = yield
+          response = Recording.open(Phases.new(@tracer)) { yield }
           finish(span, method, env["castellan.route"], response.first)
           response
         end
@@ -39,6 +44,38 @@ module Castellan
       def phase(name)
         @tracer.in_span("castellan.#{name}") { yield }
       end
+
+      # Makes spans of what a recording reports after it has ended.
+      class Phases
+        NAMES = { plan: "castellan.plan", version: "castellan.version", select: "castellan.select", render: "castellan.encode" }.freeze
+        private_constant :NAMES
+
+        def initialize(tracer)
+          @tracer = tracer
+        end
+
+        # The instrumentation of the driver reports statements.
+        def query(*) = nil
+
+        # Called by {Recording.span}.
+        def span(kind, _name, started_ns, duration_ns)
+          name = NAMES[kind]
+          report(name, started_ns, duration_ns) if name
+        end
+
+        # Called by {Recording#notify}.
+        def cache(layer, outcome, started_ns, duration_ns, *)
+          report("castellan.cache", started_ns, duration_ns, "castellan.layer" => layer.name, "castellan.outcome" => outcome.name)
+        end
+
+        private
+
+        def report(name, started_ns, duration_ns, attributes = nil)
+          began = Time.now - ((Clock.monotonic_ns - started_ns) / 1e9)
+          @tracer.start_span(name, start_timestamp: began, attributes: attributes).finish(end_timestamp: began + (duration_ns / 1e9))
+        end
+      end
+      private_constant :Phases
 
       private
 
