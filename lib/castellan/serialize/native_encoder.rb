@@ -52,7 +52,7 @@ module Castellan
         def write(template, node, member, id, coder, value)
           parts = template.nodes[node]
           key = member.negative? ? "id" : parts.members[member].key
-          coder or raise ArgumentError, NodeRows.no_coder(parts.type, key)
+          coder or raise ArgumentError, Values.no_coder(parts.type, key)
           json(template.text, coder, value)
         rescue Unwritable => error
           raise Unwritable.locate(error, type: parts.type, id: member.negative? ? nil : id, member: key,
@@ -82,7 +82,7 @@ module Castellan
         # Called by the extension to raise the error of an unknown coder.
         # @raise [ArgumentError]
         def unknown_coder(type, coder)
-          raise ArgumentError, NodeRows.unknown_coder(type, coder)
+          raise ArgumentError, Values.unknown_coder(type, coder)
         end
 
         private

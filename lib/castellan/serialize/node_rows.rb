@@ -13,29 +13,19 @@ module Castellan
       # @return [Template::NodeParts]
       # @return [Plan::RowSet::Asides, nil]
       # @return [Integer] the number of rows
-      attr_reader :parts, :asides, :size
-
-      # Error messages for authors of a rows adapter.
-      def self.unknown_coder(type, coder)
-        "#{type}: #{coder.inspect} is no coder (they are #{Values::CODERS.join(", ")})"
-      end
-
-      def self.no_coder(type, key)
-        "#{type}: nothing says how to write #{key.inspect} (no coder, not computed)"
-      end
+      # @return [String] the resource's type
+      attr_reader :parts, :asides, :size, :type
 
       def initialize(table, parts)
         @table = table
         @parts = parts
+        @type = parts.type
         @asides = table.asides
         @size = count(table.rows)
         @grouped = {}
         wrong = table.coders.find { |coder| coder && !Values::CODERS.include?(coder) }
-        raise ArgumentError, NodeRows.unknown_coder(type, wrong) if wrong
+        raise ArgumentError, Values.unknown_coder(type, wrong) if wrong
       end
-
-      # @return [String]
-      def type = parts.type
 
       # @return [Symbol, nil] of the column at this position
       def coder(position) = @table.coders[position]

@@ -14,8 +14,7 @@ module Castellan
       # @param row_set [Plan::RowSet]
       # @param template [Template] the template of the row set's plan
       # @param single [Boolean] whether to write one object or null instead of an array
-      # @param tail [String] bytes for the end of the document, such as `,"meta":{…}`; ignored in the nested
-      #   format
+      # @param tail [String] bytes for the end of the document: `,"meta":{…}`; not for the nested format
       # @return [Output]
       # @raise [EncodingError] with type, id and member of a value that cannot be written
       def self.encode(row_set, template, single: false, tail: "")
@@ -29,10 +28,9 @@ module Castellan
         Serialize.retyping(row_set) { |tables| new(tables, template).records }
       end
 
-      # Encodes the primary records of one batch, separated by commas, and lists the records to include
-      # without encoding them.
-      # @return [Array(Output, Array)] the bytes, and a flat list of node position in plan.nodes and id, each
-      #   record once, in the order in which {.encode} includes them
+      # Encodes the primary records of one batch, separated by commas, and lists the records to include.
+      # @return [Array(Output, Array)] the bytes, and the position in plan.nodes and the id of each included
+      #   record in turns, in the order of {.encode}
       def self.encode_part(row_set, template)
         Serialize.retyping(row_set) { |tables| new(tables, template).part }
       end
@@ -69,8 +67,7 @@ module Castellan
       end
 
       def part
-        rows = primary_rows
-        list(rows) { |section, row| write(section, row) }
+        list(rows = primary_rows) { |section, row| write(section, row) }
         found = @template.compound? ? included(rows) : []
         [Output.new(@body, @holes), found.flat_map { |section, row| [section.parts.index, section.id(row)] }]
       end
@@ -82,12 +79,7 @@ module Castellan
         return Array.new(@root.size) { |row| [@root, row] } unless @template.several_types?
 
         edge = @root.parts.edges.first
-        (0...@root.size).filter_map do |row|
-          kind, id = @root.targets(row, edge).first
-          section = @sections[edge.children[kind]] if kind
-          found = section&.row_of(id)
-          [section, found] if found
-        end
+        (0...@root.size).filter_map { |row| found(edge, *@root.targets(row, edge).first) }
       end
 
       def list(items, open = "", close = "")
@@ -99,11 +91,8 @@ module Castellan
         @body << close
       end
 
-      # @return [Array<Array(NodeRows, Integer)>] the records that these primary records include
       def included(rows)
-        walk = IncludedWalk.new(rows.map { |section, row| [section.type, section.id(row)] }) do |section, row, visit|
-          related(section, row, visit)
-        end
+        walk = IncludedWalk.new(rows.map { |section, row| [section.type, section.id(row)] }, &method(:related))
         rows.each { |section, row| walk.from(section, row) }
         walk.found.map { |found| [found.places.first, found.record] }
       end
@@ -119,9 +108,9 @@ module Castellan
         end
       end
 
-      # @return [Array(NodeRows, Integer), nil] the row of a linked id
-      def found(edge, kind, id)
-        section = edge.children[kind] && @sections[edge.children[kind]]
+      def found(edge, kind = nil, id = nil)
+        child = edge.children[kind] if kind
+        section = @sections[child] if child
         row = section&.row_of(id)
         [section, row] if row
       end
@@ -161,7 +150,7 @@ module Castellan
         return @text.append_json(@body, values[row]) if values
 
         coder = member.column && section.coder(member.column)
-        coder or raise ArgumentError, NodeRows.no_coder(section.type, member.key)
+        coder or raise ArgumentError, Values.no_coder(section.type, member.key)
         Values.append(@body, coder, section.value(row, member.column), @text)
       rescue Unwritable => error
         raise Unwritable.locate(error, type: section.type, id: id, member: member.key, place: [parts.index, position])

@@ -45,6 +45,16 @@ module Castellan
         end
       end
 
+      # @return [String] an error message for authors of a rows adapter
+      def unknown_coder(type, coder)
+        "#{type}: #{coder.inspect} is no coder (they are #{CODERS.join(", ")})"
+      end
+
+      # @return [String] another one
+      def no_coder(type, key)
+        "#{type}: nothing says how to write #{key.inspect} (no coder, not computed)"
+      end
+
       def string(value)
         case value
         when String then value
