@@ -50,19 +50,19 @@ class FingerprintTest < Minitest::Test
      "SELECT E'it\\'s secret', 'more'"].each { |sql| refute_includes of(sql), "secret" }
   end
 
-  def test_bytes_that_are_no_text_do_no_harm
+  def test_invalid_bytes_never_raise
     assert_equal "select ?", of("SELECT '\xff\xfe'")
     assert_equal "select ?", of("SELECT '\xff\xfe'".b)
     assert_match(/\Aunreadable:\h{16}\z/, of("SELECT 1".encode(Encoding::UTF_16LE)))
     assert_match(/\Aunreadable:\h{16}\z/, of("SELECT #{"1, " * 400_000}1"))
   end
 
-  def test_every_statement_gives_a_frozen_text_and_the_same_one_again
+  def test_equal_statements_share_one_frozen_fingerprint
     assert_same of("SELECT 1"), of("SELECT 1")
     assert_predicate of("SELECT 1"), :frozen?
   end
 
-  def test_what_it_keeps_is_bounded
+  def test_the_cache_is_bounded
     5_000.times { |number| of("SELECT #{number}") }
     assert_operator Castellan::Fingerprint.instance_variable_get(:@texts).size, :<=, Castellan::Fingerprint::KEPT
   end
@@ -99,7 +99,7 @@ class FingerprintTest < Minitest::Test
     end
   end
 
-  def test_the_short_way_reads_every_text_as_the_long_one_does
+  def test_the_fast_path_equals_the_full_computation
     random = Random.new(7)
     read = Array.new(20_000) { statement(random) }.count { |sql| alike?(sql) }
     assert_operator read, :>, 3_000
@@ -107,7 +107,7 @@ class FingerprintTest < Minitest::Test
 
   private
 
-  # What statements are made of, and what breaks them.
+  # Parts of statements, valid and broken.
   PIECES = <<~'SQL'.split.push(" ", "\n", "  ", "# ", "$a$é$a$", "\0", %("A  B"), "?, ?", "(1, 2), (3, 4)", "(-1, + 2)", "'a b'").freeze
     ' '' " ` [ ] ( ) ( ) , ; : :: $ $$ $tag$ $TAG$ ? ?1 $1 - -- + /* */ / # . .5 5 5.5 1e5 1.e 0x1f 0xg 7e-3 e x b n _utf8 E' x' N'
     a b1 users t0_r0 in IN any ANY( array[ ARRAY[ values VALUES between and limit true FALSE truex select from where = < > <> :name ::
@@ -120,7 +120,7 @@ class FingerprintTest < Minitest::Test
     random.rand(10).zero? ? text.b : text
   end
 
-  # @return [Boolean] whether the short way read it at all
+  # @return [Boolean] whether the fast path handled it
   def alike?(sql)
     plain = plain(sql)
     return false if plain.nil? || sql.match?(/_\w*\s*'/) # a character set before a string
@@ -139,7 +139,7 @@ class FingerprintTest < Minitest::Test
 
   def assert_shape(expected, sql) = assert_equal(expected, of(sql))
 
-  # Of this thread alone, and the least of a few: what else the machine does is no matter.
+  # CPU time of this thread, the minimum of several runs, so that other processes do not matter.
   def seconds
     Array.new(3) do
       started = Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID)

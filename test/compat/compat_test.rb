@@ -3,14 +3,14 @@
 require "test_helper"
 require "open3"
 
-# The constants of jsonapi-serializer and fast_jsonapi, each program in a process of its own.
+# Runs programs with the constants of jsonapi-serializer and fast_jsonapi, each in a new process.
 class CompatTest < Minitest::Test
   USER = 'User = Struct.new(:id, :name, :email, :role_ids, :roles); ADA = User.new(1, "Ada", "ada@example.com", [3], []);'
   BODY = "include JSONAPI::Serializer; attributes :name, :email; has_many :roles, record_type: :role"
   SERIALIZER = "#{USER} class UserSerializer; #{BODY}; end; ".freeze
   SHOUTED = '{"data":{"id":"1","type":"user","attributes":{"shout":"ADA"},"relationships":{"roles":{"data":[{"id":"3","type":"role"}]}}}}'
 
-  def test_a_serializer_that_changes_nothing
+  def test_a_serializer_works_unchanged
     expected = '{"data":{"id":"1","type":"user","attributes":{"name":"Ada","email":"ada@example.com"},' \
                '"relationships":{"roles":{"data":[{"id":"3","type":"role"}]}}}}'
     assert_equal expected, run_with("jsonapi_serializer", "#{SERIALIZER} puts UserSerializer.new(ADA).to_json")
@@ -28,7 +28,7 @@ class CompatTest < Minitest::Test
     RUBY
   end
 
-  # How a library of the application's changes over: it requires the gem's files by name, in the bundle or out of it.
+  # What a library requires that uses the gem, with the gem in the bundle or without it.
   REQUIRES = <<~RUBY
     require "jsonapi/serializer"
     require "jsonapi/serializer/errors"
@@ -81,7 +81,7 @@ class CompatTest < Minitest::Test
     RUBY
   end
 
-  def test_its_errors_are_rescued_by_their_names
+  def test_errors_are_rescued_by_the_names_of_the_gem
     assert_equal <<~TEXT.chomp, run_with("jsonapi_serializer", <<~RUBY)
       [:rolse, "UserSerializer", "rolse is not specified as a relationship on UserSerializer", true, 400]
       true
@@ -102,7 +102,7 @@ class CompatTest < Minitest::Test
     RUBY
   end
 
-  def test_the_gem_itself_beside_it_is_refused
+  def test_a_loaded_gem_is_refused
     %w[jsonapi_serializer fast_jsonapi].each do |name|
       output = run_program(<<~RUBY)
         $VERBOSE = nil
@@ -119,7 +119,7 @@ class CompatTest < Minitest::Test
     end
   end
 
-  def test_another_gem_may_have_a_module_of_the_name
+  def test_another_gem_may_define_the_module_jsonapi
     assert_equal "UserSerializer", run_program(<<~RUBY)
       module JSONAPI; module Other; end; end
       require "castellan/compat/jsonapi_serializer"
@@ -144,7 +144,7 @@ class CompatTest < Minitest::Test
                  RUBY
   end
 
-  def test_the_cache_of_fast_jsonapi_is_that_of_rails
+  def test_fast_jsonapi_caches_in_rails_cache
     assert_equal "[1, 1, 2]\n300\n60\nnil", run_with("fast_jsonapi", <<~RUBY, "rails")
       Rails.cache = ActiveSupport::Cache::MemoryStore.new
       Kept = Struct.new(:id, :asked) { def cache_key = "kept/\#{id}" }
@@ -164,7 +164,7 @@ class CompatTest < Minitest::Test
     RUBY
   end
 
-  def test_a_cache_without_rails_is_refused_where_it_is_declared
+  def test_cache_options_without_rails_raise
     assert_includes run_with("fast_jsonapi", <<~RUBY), "write cache_options store: …"
       begin
         Class.new { include FastJsonapi::ObjectSerializer; cache_options enabled: true }
@@ -191,7 +191,7 @@ class CompatTest < Minitest::Test
     [User.order(:id), User.order(:id).to_a, User.find(2)].each { |users| puts UserSerializer.new(users).then { |one| ONE ? one.to_json : one.serializable_hash.to_json } }
   RUBY
 
-  def test_a_has_one_has_the_reader_that_the_gem_gives_it
+  def test_has_one_defines_the_reader_of_the_gem
     rails = 'require "active_record"; require "active_support/core_ext/object/json"; '
     original = run_program("$VERBOSE = nil; #{rails} require 'jsonapi/serializer'; ONE = false\n#{HAS_ONE}")
     ours = run_program("#{rails} require 'castellan/compat/jsonapi_serializer'; ONE = true\n#{HAS_ONE}")

@@ -3,7 +3,7 @@
 require "test_helper"
 require "tmpdir"
 
-# `bin/rails generate castellan:resource`, in a fresh Rails application with a process of its own.
+# Runs `bin/rails generate castellan:resource` in a new Rails application.
 class ResourceGeneratorTest < Minitest::Test
   BOOT = <<~RUBY
     require "rails"
@@ -54,7 +54,7 @@ class ResourceGeneratorTest < Minitest::Test
     "app/models/admin/report.rb" => "module Admin\n  class Report < ApplicationRecord\n    self.table_name = \"teams\"\n  end\nend\n"
   }.freeze
 
-  def test_columns_are_written_and_what_looks_secret_is_left_out
+  def test_columns_are_declared_except_those_that_look_secret
     output, file = generated("User")
     assert_includes file, "# Declares the users of the API. Clients can read every member below"
     assert_includes file, "class UserResource < Castellan::Resource\n  model ::User\n\n  attributes :email, :name, :created_at\n"
@@ -65,7 +65,7 @@ class ResourceGeneratorTest < Minitest::Test
     refute_match(/^ +attributes.*(team_id|password|token|diary)/, file)
   end
 
-  def test_associations_are_declared_where_their_resource_is_there
+  def test_associations_with_a_resource_are_declared
     output, file = generated("User")
     assert_includes file, "  # belongs_to :team   # needs TeamResource: bin/rails generate castellan:resource Team\n"
     assert_includes file, %(  # has_many :medals, resource: "BadgeResource"   # needs BadgeResource: bin/rails generate castellan:)
@@ -91,7 +91,7 @@ class ResourceGeneratorTest < Minitest::Test
     assert_includes file, "# id :column"
   end
 
-  def test_what_is_written_boots_and_answers
+  def test_a_generated_resource_boots_and_responds
     output = run_app(<<~RUBY)
       generate("Badge"); generate("Team"); generate("User"); generate("Admin::Report")
       team = Team.create!(name: "Blue")
@@ -106,7 +106,7 @@ class ResourceGeneratorTest < Minitest::Test
     refute_match(/password|token|diary/, users)
   end
 
-  def test_a_model_or_table_that_is_not_there
+  def test_a_missing_model_or_table_is_reported
     assert_includes run_app('generate("Usr")'), "Usr is not a model of ActiveRecord (did you mean User?)"
     assert_includes run_app('ActiveRecord::Base.connection.drop_table(:seats); generate("Seat")'), "Seat cannot be read: "
   end

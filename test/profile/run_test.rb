@@ -4,7 +4,7 @@ require "test_helper"
 require "profile/profile_world"
 require "json"
 
-# A block at the console.
+# Profiles a block, as at the console.
 class ProfileRunTest < Minitest::Test
   include ProfileWorld
 
@@ -21,13 +21,13 @@ class ProfileRunTest < Minitest::Test
     assert_match(/^finding: n_plus_one: 12 queries at .*add \.preload\(:author\)/, text)
   end
 
-  def test_it_is_json_and_comes_back
+  def test_a_result_is_read_back_from_its_json
     run = Profile.run(depth: :memory) { careless }
     assert_equal run, Profile::Result.from_h(JSON.parse(run.to_json))
     assert_equal run, Profile::Result.from_h(JSON.parse(JSON.generate(run)))
   end
 
-  def test_it_is_a_page_in_one_file
+  def test_a_result_is_one_html_file
     html = Profile.run { careless }.to_html
     assert_match(/\A<!DOCTYPE html>/i, html)
     assert_includes html, "select authors.* from authors"
@@ -60,7 +60,7 @@ class ProfileRunTest < Minitest::Test
     end
   end
 
-  def test_runs_within_each_other
+  def test_nested_runs
     inner = nil
     outer = Profile.run do
       Book.count
@@ -69,7 +69,7 @@ class ProfileRunTest < Minitest::Test
     assert_equal [1, 2], [inner.queries.size, outer.queries.size]
   end
 
-  def test_what_views_and_caches_tell_through_notifications
+  def test_views_and_caches_are_recorded_from_their_notifications
     run = Profile.run do
       ActiveSupport::Notifications.instrument("render_template.action_view", identifier: "#{Castellan::CallSite.root}/app/views/a.erb") { Book.count }
       ActiveSupport::Notifications.instrument("render.active_model_serializers", serializer: ProfileRunTest) { nil }

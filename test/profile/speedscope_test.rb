@@ -15,7 +15,7 @@ class ProfileSpeedscopeTest < Minitest::Test
     flame["profiles"].first["samples"].map { |stack| stack.map { |number| flame["shared"]["frames"][number]["name"] } }
   end
 
-  def test_frames_of_gems_that_all_share_are_left_out_but_for_the_last
+  def test_shared_frames_of_gems_are_omitted_except_the_last
     assert_equal [%w[Router Model], ["(garbage collection)"], %w[Router View]],
                  drawn([RACK, HEAD, ROUTER, MODEL], [GARBAGE], [RACK, HEAD, ROUTER, VIEW])
   end
@@ -25,12 +25,12 @@ class ProfileSpeedscopeTest < Minitest::Test
     assert_equal [%w[Rack Head], %w[Rack]], drawn([RACK, HEAD], [RACK])
   end
 
-  def test_frames_of_the_application_are_kept_even_where_all_share_them
+  def test_shared_frames_of_the_application_are_kept
     assert_equal [%w[Head Model Router], %w[Head Model Router View]], drawn([RACK, HEAD, MODEL, ROUTER], [RACK, HEAD, MODEL, ROUTER, VIEW])
     assert_equal [%w[Model]], drawn([MODEL])
   end
 
-  def test_nothing_and_garbage_alone
+  def test_empty_profiles_and_profiles_of_garbage_collection_only
     assert_equal [], drawn
     assert_equal [["(garbage collection)"]], drawn([GARBAGE])
   end

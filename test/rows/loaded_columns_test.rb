@@ -3,7 +3,7 @@
 require "test_helper"
 require_relative "active_record_world"
 
-# Loaded records are written from the driver's values where nobody changed them, and equal their `as_json` in every state.
+# Loaded records equal their `as_json` in every state; unchanged ones are written from the driver's values.
 module LoadedColumnsContract
   COLUMNS = { name: :string, note: :text, count: :integer, flag: :boolean, ratio: :float, price: :decimal, born_on: :date,
               seen_at: :datetime, data: :json }.freeze
@@ -29,7 +29,7 @@ module LoadedColumnsContract
     end
   end
 
-  def test_records_in_every_state_are_written_like_their_json
+  def test_records_in_every_state_equal_their_json
     CHANGES.each do |title, change|
       records = @model.order(:id).to_a
       change.call(records[1])
@@ -37,7 +37,7 @@ module LoadedColumnsContract
     end
   end
 
-  def test_values_that_nobody_changed_are_not_cast
+  def test_unchanged_values_are_not_cast
     records = @model.order(:id).to_a
     written(records, COLUMNS.keys - %i[data price])
     assert_empty records.flat_map(&:accessed_fields) & %w[name note count flag seen_at]

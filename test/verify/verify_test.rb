@@ -6,13 +6,13 @@ require "document/library"
 require "castellan/serializer"
 require "support/model_document"
 
-# Documents from rows beside those from models: what is the same, and what is told where it is not.
+# Compares documents from rows with those from models.
 module VerifyContract
   def setup
     library.fill
   end
 
-  def test_documents_that_say_the_same
+  def test_equal_documents_have_no_differences
     asked = [{}, { include: "author,tags,comments" }, { include: "author.articles,author.mentor" }, { fields: { articles: "title,tags" } },
              { format: :nested, include: "author,comments" }, { sort: "-title" }, { filter: { "title" => "Title 3" } },
              { filter: { "title" => "none" }, include: "author" }, { id: 3, include: "author" }, { id: 99 }, { id: 3, format: :nested },
@@ -25,7 +25,7 @@ module VerifyContract
     end
   end
 
-  def test_computed_values_and_those_of_the_viewer
+  def test_computed_and_per_viewer_values_are_equal
     [articles, library.models::WatchedArticleResource].each do |resource|
       result = Castellan.verify { resource.document(include: "author", viewer: 2) }
       assert_predicate result, :same?, result.to_s
@@ -40,7 +40,7 @@ module VerifyContract
     assert_equal JSON.parse(long.render(include: "author").sub("Title 5", "Title five")), JSON.parse(result.value)
   end
 
-  def test_linkage_and_included_records_are_compared_too
+  def test_linkage_and_included_records_are_compared
     result = reading(:Article, :author, ->(author) { author unless author.id == 3 }) { Castellan.verify { long.render(include: "author") } }
     assert_equal [["articles", "2", "author"], ["articles", "2", "author_name"], ["articles", "5", "author"],
                   ["articles", "5", "author_name"], ["included authors", "3", nil]], places(result)
@@ -52,7 +52,7 @@ module VerifyContract
     assert_equal [["included authors", "1", "name"], ["included authors", "2", "name"], ["included authors", "3", "name"]], places(result)
   end
 
-  # An article that is asked for its author becomes that author's only one, to both ORMs.
+  # Both ORMs set an article as its author's only one when the author is loaded.
   def test_a_record_is_compared_the_same_on_every_path
     articles = model_of_first_articles
     result = Castellan.verify { articles.render(include: "author", sort: "-id") }
@@ -61,27 +61,27 @@ module VerifyContract
     assert_equal({ "1" => "3", "2" => "1" }, first.slice("1", "2"))
   end
 
-  def test_lists_without_an_order_are_the_same_in_any
+  def test_lists_without_an_order_are_equal_in_any_order
     assert_predicate reading(:Article, :comments, :reverse.to_proc) { Castellan.verify { long.render } }, :same?
     result = reading(:Article, :comments, ->(comments) { comments.first(1) }) { Castellan.verify { long.render } }
     assert_equal [%w[articles 1 comments]], places(result)
   end
 
-  def test_nested_documents_too
+  def test_nested_documents_are_compared
     asked = { include: "author", format: :nested, fields: { articles: "title,author", authors: "name" } }
     result = reading(:Author, :name, ->(name) { name.sub("Ada", "Eda") }) { Castellan.verify { long.render(**asked) } }
     assert_equal ["articles 3 author", "articles 6 author"], result.differences.map(&:resource)
     assert_equal long.render(**asked).gsub('"name":"Ada"', '"name":"Eda"'), result.value
   end
 
-  def test_the_viewers_values_stand_in_the_models_answer
+  def test_the_models_document_has_the_viewers_values
     document = -> { library.models::WatchedArticleResource.render(include: "author", viewer: 2) }
     result = reading(:Article, :title, ->(title) { title.sub("5", "five") }, document) { Castellan.verify(&document) }
     assert_equal [%w[articles 5 title]], places(result)
     assert_equal JSON.parse(document.call.sub("Title 5", "Title five")), JSON.parse(result.value)
   end
 
-  def test_what_changed_between_the_two_readings_is_no_difference
+  def test_rows_that_change_between_both_reads_are_no_difference
     change = lambda do |title|
       library.run("UPDATE articles SET title = 'New' WHERE id = 7") if title == "Title 1"
       title
@@ -89,13 +89,13 @@ module VerifyContract
     assert_predicate reading(:Article, :title, change) { Castellan.verify { long.render } }, :same?
   end
 
-  def test_a_reader_that_renders_a_document_itself_is_no_loop
+  def test_a_reader_that_renders_a_document_does_not_recurse
     look = ->(title) { long.render(fields: { articles: "position" }) && title }
     result = reading(:Article, :title, look) { Castellan.verify { long.render } }
     assert_equal [1, true], [result.documents, result.same?]
   end
 
-  def test_models_that_raise_are_a_difference_and_the_rows_answer_is_served
+  def test_an_error_of_the_models_is_a_difference
     seen = 0
     broken = Class.new(long) { attribute(:shout, columns: %i[title]) { |row| (seen += 1) > 7 ? raise("later") : row.title } }
     result = Castellan.verify { broken.render }
@@ -103,7 +103,7 @@ module VerifyContract
     assert_equal [["articles", nil, "verification", "written", "RuntimeError: later"]], result.differences.map(&:to_a)
   end
 
-  def test_it_nests_and_nothing_is_compared_outside
+  def test_verifications_nest_and_end_with_their_block
     inner = nil
     outer = Castellan.verify { inner = Castellan.verify { long.render } }
     assert_equal [1, 0], [inner.documents, outer.documents]
@@ -111,7 +111,7 @@ module VerifyContract
     refute_predicate Castellan.verify { 1 }, :same?
   end
 
-  def test_kept_documents_are_written_anew
+  def test_cached_documents_are_written_again
     kept = library.models::KeptArticleResource
     versions = Struct.new(:version) { def current(_) = version }.new("1")
     keeper = Castellan::Keeper.new(store: Castellan::Store::MemoryStore.new, versions: versions)
@@ -127,7 +127,7 @@ module VerifyContract
     assert_equal(%w[1 2], JSON.parse(result.value)["included"].map { |one| one["id"] }.sort)
   end
 
-  def test_what_a_condition_hides_stays_hidden
+  def test_hidden_attributes_stay_hidden
     guarded = Class.new(long) { attribute :title, if: ->(_row, viewer) { viewer == :keeper } }
     body = guarded.render(viewer: :guest)
     result = Castellan.verify { guarded.render(viewer: :guest) }
@@ -162,7 +162,7 @@ module VerifyContract
     assert_predicate result, :same?, result.to_s
   end
 
-  def test_what_serializers_write_from_rows_is_compared_with_their_records
+  def test_documents_of_serializers_are_compared
     write = -> { serializers.new(library.models::Article.where(id: [1, 5]), include: [:author]).to_json }
     result = Castellan.verify(&write)
     assert_equal [1, true, write.call], [result.documents, result.same?, result.value]
@@ -172,7 +172,7 @@ module VerifyContract
     assert_equal 0, Castellan.verify { serializers.new([]).to_json }.documents
   end
 
-  def test_streams_are_compared_whole_and_the_models_answer_is_served
+  def test_streams_are_compared_as_a_whole
     streamed = -> { long.document.stream(size: 2) }
     result = reading(:Article, :title, :upcase.to_proc) { Castellan.verify { streamed.call.each.to_a.join } }
     assert_equal [1, 7], [result.documents, result.differences.size]
@@ -188,7 +188,7 @@ module VerifyContract
     assert_includes verification.to_s, "1 not compared (streams of more than 10000 records)"
   end
 
-  # Times of a database without a zone are the machine's to Sequel.
+  # Sequel reads times without a zone in the machine's zone.
   def test_a_time_of_a_machine_in_utc_is_written_as_rows_write_it
     with_env("TZ" => "UTC") do
       time = Time.at(0)
@@ -207,7 +207,7 @@ module VerifyContract
     assert_equal 7, reported.size
   end
 
-  def test_a_document_as_the_body_is_verified_before_it_is_handed_out
+  def test_a_document_as_the_body_is_verified_before_it_is_sent
     reported = []
     app = Castellan::Verify::Middleware.new(->(_) { [200, {}, long.document] }, rate: 1, report: reported.method(:<<))
     status, headers, body = reading(:Article, :title, :upcase.to_proc) { app.call({}) }
@@ -215,13 +215,13 @@ module VerifyContract
     assert_includes body.enum_for(:each).to_a.join, '"title":"TITLE 5"'
   end
 
-  def test_the_middleware_is_off_where_castellan_is
+  def test_castellan_off_turns_the_middleware_off
     app = Castellan::Verify::Middleware.new(->(_) { Castellan::Verify.current }, rate: 1, report: ->(_) {})
     refute_nil app.call({})
     with_env("CASTELLAN" => "off") { assert_nil app.call({}) }
   end
 
-  def test_a_middleware_set_up_wrongly_is_refused
+  def test_invalid_options_of_the_middleware_raise
     mistakes = [[2, ->(_) {}, "from 0 to 1"], ["often", ->(_) {}, "from 0 to 1, got \"often\""], [0.1, nil, "must answer to call"]]
     mistakes.each do |rate, report, text|
       error = assert_raises(Castellan::ConfigurationError) { Castellan::Verify::Middleware.new(->(_) {}, rate: rate, report: report) }
@@ -250,7 +250,7 @@ module VerifyContract
 
   def long = library.models::LongArticleResource
 
-  # One of several kinds of what can be added to rows, each by the position and the body of the article.
+  # A resource whose conditions, links and meta objects depend on the row.
   def adorned
     @adorned ||= Class.new(long) do
       attribute :title, if: ->(row, _viewer) { row.position != 3 }, if_columns: %i[position]
@@ -285,7 +285,7 @@ module VerifyContract
 
   def places(result) = result.differences.map { |difference| difference.to_a.first(3) }.sort_by(&:to_s)
 
-  # A reader that was written after the resource was declared: rows do not know of it.
+  # Overrides a reader after the resource was declared, so that only the models call it.
   def reading(model, name, change, primed = nil)
     primed ? primed.call : prime
     model = library.models.const_get(model)
