@@ -107,13 +107,12 @@ module Castellan
 
       # Requests without these fields, which are most, pay for the lookups alone.
       def note_forwarding(env)
-        present = FORWARDING.select { |name| env.key?(name) }
         uri = env["REQUEST_URI"]
         absolute = uri && !uri.start_with?("/") && uri != "*"
-        present.push("REQUEST_URI") if absolute
-        plain = @authority.match?(AUTHORITY)
-        return if present.empty? && plain
+        return if !absolute && @authority.match?(AUTHORITY) && FORWARDING.none? { |name| env.key?(name) }
 
+        present = FORWARDING.select { |name| env.key?(name) }
+        present.push("REQUEST_URI") if absolute
         host = @authority
         @authority = @authority.downcase
         rest = present.reject { |name| consumed?(name, env[name]) }

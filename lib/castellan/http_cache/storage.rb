@@ -15,6 +15,8 @@ module Castellan
     # requested before the invalidation is stored after it. Tags are entries of their own with a random value; a
     # response is valid while its tags have the values that it was stored with.
     class Storage
+      # The Vary fields of a URI's responses, and the random part of their keys.
+      Index = Struct.new(:token, :lists)
       # stored: the response or nil; place: its key; seen: the entry of the URI; reason: `fwd` of Cache-Status
       Found = Struct.new(:stored, :place, :seen, :reason)
 
@@ -26,6 +28,9 @@ module Castellan
       REMEMBERED = 512 # responses whose binary form is not parsed again
       REMEMBERED_BYTESIZE = 65_536
       TAG = "castellan:http:1:tag:"
+      VARIANT = "castellan:http:1:variant:"
+      LONGEST_PLACE = 200 # bytes; longer ones are digested
+      private_constant :Index, :VARIANT, :LONGEST_PLACE
       private_constant :INDEX, :MARK, :MARK_SECONDS, :INDEX_SECONDS, :MOST_LISTS, :REMEMBERED, :REMEMBERED_BYTESIZE, :TAG
 
       # @param name [String] surrogate key
@@ -108,42 +113,47 @@ module Castellan
 
       private
 
-      def find_variant(request, index)
-        places = lists(index).map { |names| place(request, index, names) }
+      def find_variant(request, seen)
+        index = index(request.key, seen)
+        places = index.lists.map { |names| place(request, index, names) }
         values = @store.read_multi(places)
         found = places.filter_map { |key| (stored = valid(load(key, values[key]))) && [stored, key] }
-        stored, key = found.max_by { |response, _| [response.date, response.received_at] }
-        Found.new(stored, key, index, "vary-miss")
+        stored, key = found.size > 1 ? found.max_by { |response, _| [response.date, response.received_at] } : found.first
+        Found.new(stored, key, seen, "vary-miss")
       end
 
       def write_variant(request, bytes, names, now_there, ttl, replaced)
         only = now_there&.start_with?(StoredResponse::MAGIC) && replaced&.place != request.key
-        index = index_with(names, only, now_there)
+        bytes_of_index = index_with(names, only, now_there)
+        index = index(request.key, bytes_of_index)
         key = place(request, index, names)
         @store.write_multi({ place(request, index, [], context: "") => now_there }, ttl: ttl) if only
         drop(replaced) if replaced && replaced.place != key && replaced.place != request.key
         return false if @store.write_multi({ key => bytes }, ttl: ttl).empty?
 
-        @store.write_multi({ request.key => index }, ttl: [ttl, INDEX_SECONDS].max) unless index == now_there
+        @store.write_multi({ request.key => bytes_of_index }, ttl: [ttl, INDEX_SECONDS].max) unless bytes_of_index == now_there
         true
       end
 
       # The only response stays available beside the first one with another Vary field or context.
       def index_with(names, only, now_there)
         indexed = now_there&.start_with?(INDEX)
-        known = indexed ? lists(now_there) : [([] if only)].compact
+        known = indexed ? parse_index(now_there).lists : [([] if only)].compact
         return now_there if indexed && known.include?(names)
 
         token = indexed ? now_there[INDEX.size, 16] : SecureRandom.hex(8)
         [INDEX + token, *[names, *known].uniq.first(MOST_LISTS).map { |list| list.join(" ") }].join("\n").b
       end
 
-      def lists(index)
-        index.split("\n", -1).drop(1).map(&:split)
+      def parse_index(bytes)
+        Index.new(bytes[INDEX.size, 16], bytes.split("\n", -1).drop(1).map(&:split))
       end
 
+      # The token is of this URI alone. Lengths keep values apart from each other.
       def place(request, index, names, context: request.context)
-        Cache::Key.for([request.key, index[INDEX.size, 16], names, Vary.signature(names, request.env), context])
+        place = "#{VARIANT}#{index.token}:#{names.join(",")}:#{context.bytesize}:#{context}"
+        Vary.signature(names, request.env).each { |value| place << (value ? ":#{value.bytesize}:#{value}" : ":-") }
+        place.bytesize > LONGEST_PLACE ? Cache::Key.for([place]) : place
       end
 
       # @return [StoredResponse, nil] nil if one of its tags was invalidated
@@ -154,16 +164,22 @@ module Castellan
         stored if stored.tags.all? { |key, value| values[key] == value }
       end
 
+      def index(key, bytes)
+        remembered(key, bytes) { parse_index(bytes) }
+      end
+
       def load(key, bytes)
-        return if bytes.nil?
+        remembered(key, bytes) { StoredResponse.load(bytes) } if bytes
+      end
 
-        known, response = @remembered[key]&.first
-        return response if known == bytes
+      # An outdated pair is harmless: it is compared with the bytes that were read.
+      def remembered(key, bytes)
+        known, parsed = @remembered[key]&.first
+        return parsed if known == bytes
 
-        stored = StoredResponse.load(bytes)
-        # An outdated pair is harmless: it is compared with the bytes that were read.
-        @remembered.fetch(key) { [nil] }[0] = [bytes, stored].freeze if stored && bytes.bytesize <= REMEMBERED_BYTESIZE
-        stored
+        parsed = yield
+        @remembered.fetch(key) { [nil] }[0] = [bytes, parsed].freeze if parsed && bytes.bytesize <= REMEMBERED_BYTESIZE
+        parsed
       end
     end
   end

@@ -16,7 +16,9 @@ module Castellan
       EXACT = %w[cookie authorization user-agent].freeze
       CASELESS = %w[accept-encoding accept-language accept-charset].freeze
       NONE = [].freeze
-      private_constant :MOST_NAMES, :LONGEST, :EXACT, :CASELESS, :NONE
+      USUAL_BYTESIZE = 100
+      ENCODINGS = BoundedCache.new(limit: 200) # normalized values of Accept-Encoding, which repeat
+      private_constant :USUAL_BYTESIZE, :ENCODINGS, :MOST_NAMES, :LONGEST, :EXACT, :CASELESS, :NONE
 
       module_function
 
@@ -45,14 +47,23 @@ module Castellan
 
       # Splits on commas, which is linear, and never parses weights.
       def normalize(name, value)
+        return encodings(value) if name == "accept-encoding" && value.bytesize <= LONGEST
         return value.strip if EXACT.include?(name) || value.bytesize > LONGEST || value.include?('"')
 
         value = value.downcase if CASELESS.include?(name)
-        members = value.split(",", -1).map(&:strip)
-        members = members.map { |member| member.delete(" \t") }.reject(&:empty?).sort if name == "accept-encoding"
-        members.join(",")
+        value.split(",", -1).map(&:strip).join(",")
       end
-      private_class_method :key, :normalize
+
+      def encodings(value)
+        return sorted(value) if value.bytesize > USUAL_BYTESIZE
+
+        ENCODINGS.fetch(value) { sorted(value) }
+      end
+
+      def sorted(value)
+        value.downcase.delete(" \t").split(",").reject(&:empty?).sort.join(",")
+      end
+      private_class_method :key, :normalize, :encodings, :sorted
     end
   end
 end
