@@ -49,6 +49,9 @@ class Journal
     %w[writers posts tags comments].each { |table| run("SELECT setval('#{table}_id_seq', 100)") }
   end
 
+  # @return [String] of its own database of PostgreSQL
+  def url = @url ||= Castellan::TestServers.postgres_url
+
   private
 
   def sqlite? = @database == :sqlite
@@ -89,7 +92,7 @@ class ActiveRecordJournal < Journal
 
   def connect
     base = @models.const_set(:Base, Class.new(ActiveRecord::Base) { self.abstract_class = true })
-    base.establish_connection(sqlite? ? { adapter: "sqlite3", database: path, timeout: 5000, pool: 20 } : Castellan::TestServers.postgres_url)
+    base.establish_connection(sqlite? ? { adapter: "sqlite3", database: path, timeout: 5000, pool: 20 } : url)
   end
 
   def declare_models
@@ -129,7 +132,7 @@ class SequelJournal < Journal
 
   def connect
     room = { max_connections: 20 }
-    @db = sqlite? ? Sequel.sqlite(path, timeout: 5000, **room) : Sequel.connect(Castellan::TestServers.postgres_url, **room)
+    @db = sqlite? ? Sequel.sqlite(path, timeout: 5000, **room) : Sequel.connect(url, **room)
   end
 
   def declare_models

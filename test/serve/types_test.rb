@@ -390,3 +390,55 @@ module TypesContract
 end
 
 JournalRequests.on_every_database(TypesContract)
+
+# A polymorphic belongs_to of ActiveRecord, whose column names the base class of single table inheritance.
+module PolymorphicTypesContract
+  include JournalRequests
+
+  def setup
+    garage = @garage = TypesContract.declare(journal)
+    journal.run("DROP TABLE IF EXISTS remarks")
+    journal.run("CREATE TABLE remarks (id integer PRIMARY KEY, subject_type varchar(80), subject_id bigint)")
+    %w[vehicles makers].each { |table| journal.run("DELETE FROM #{table}") }
+    journal.run("INSERT INTO makers (id, name) VALUES (1, 'Volvo')")
+    journal.run("INSERT INTO vehicles (id, type, name) VALUES (1, 'Car', 'Amazon'), (2, 'Truck', 'Titan'), (3, 'Bike', 'Hidden')")
+    unless garage.const_defined?(:RemarkResource)
+      garage.module_eval("class Remark < Base; belongs_to :subject, polymorphic: true; end", __FILE__, __LINE__)
+      garage.module_eval(<<~RUBY, __FILE__, __LINE__ + 1)
+        class RemarkResource < Castellan::Resource
+          model Remark
+          type "remarks"
+          belongs_to :subject, resource: %w[VehicleResource MakerResource]
+        end
+      RUBY
+    end
+    [[1, garage::Vehicle, 1], [2, garage::Vehicle, 2], [3, garage::Maker, 1], [4, garage::Vehicle, 3]].each do |id, model, subject|
+      journal.run("INSERT INTO remarks VALUES (#{id}, '#{model.polymorphic_name}', #{subject})")
+    end
+    @app = serve do |_|
+      resource garage::RemarkResource
+      resource garage::VehicleResource, at: "vehicles"
+    end
+  end
+
+  def test_each_subject_is_of_its_type
+    _, document = get("/remarks?include=subject.maker&sort=")
+    linked = document["data"].to_h { |one| [one["id"], one["relationships"]["subject"]["data"]&.values_at("type", "id")] }
+    assert_equal({ "1" => %w[cars 1], "2" => %w[trucks 2], "3" => %w[makers 1], "4" => nil }, linked)
+    assert_equal [%w[cars 1], %w[makers 1], %w[trucks 2]], document["included"].map { |one| one.values_at("type", "id") }.sort
+    related = %w[1 2 3 4].map { |id| get("/remarks/#{id}/subject").last["data"]&.values_at("type", "id") }
+    assert_equal [%w[cars 1], %w[trucks 2], %w[makers 1], nil], related
+    assert_equal({ "type" => "trucks", "id" => "2" }, get("/remarks/2/relationships/subject").last["data"])
+  end
+end
+
+%i[sqlite postgres].each do |database|
+  Object.const_set("PolymorphicTypesOn#{database.capitalize}Test", Class.new(Minitest::Test) do
+    include PolymorphicTypesContract
+
+    define_method(:journal) do
+      needs :postgres if database == :postgres
+      Journal.active_record(database)
+    end
+  end)
+end

@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require "test_helper"
+require "pg"
 require "serve/journal_requests"
 
 # The URLs of relationships neither show nor change hidden resources, and a committed request is not performed again.
@@ -119,3 +120,51 @@ module UnseenContract
 end
 
 JournalRequests.on_every_database(UnseenContract)
+
+# On PostgreSQL, where a row is locked after it was read: another transaction moves it out of the viewer's sight in between.
+module MovedContract
+  include JournalRequests
+
+  def build = serve { |models| resource models::PostResource }
+
+  def test_a_row_that_moves_out_of_sight_before_the_lock_is_neither_changed_nor_deleted
+    change = ->(headers) { send_data("PATCH", "/posts/2", { type: "posts", id: "2", attributes: { title: "Taken" } }, **headers).first }
+    linkage = ->(headers) { send_data("PATCH", "/posts/2/relationships/tags", [{ type: "tags", id: "3" }], **headers).first }
+    [change, linkage, ->(headers) { request("DELETE", "/posts/2", **headers) }].each do |send|
+      journal.run("UPDATE posts SET writer_id = 2 WHERE id = 2")
+      assert_equal 404, moving { send.call("HTTP_AUTHORIZATION" => "1") }.status
+    end
+    assert_equal({ "title" => "Second", "writer_id" => 3 }, journal.rows("SELECT title, writer_id FROM posts WHERE id = 2").first)
+    assert_empty journal.rows("SELECT * FROM taggings WHERE post_id = 2")
+  end
+
+  private
+
+  # Moves the post while the request of the block waits for its lock.
+  def moving(&block)
+    other = PG.connect(journal.url)
+    other.exec("BEGIN; UPDATE posts SET writer_id = 3 WHERE id = 2")
+    thread = Thread.new(&block)
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN " \
+              "(SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
+    deadline = Castellan::TestServers.now + 30
+    until other.exec(waiting).getvalue(0, 0).to_i.positive?
+      flunk "the request does not wait: #{thread.value.status}" if !thread.alive? || Castellan::TestServers.now > deadline
+    end
+    other.exec("COMMIT")
+    thread.value
+  ensure
+    other&.close
+  end
+end
+
+%i[active_record sequel].each do |orm|
+  Object.const_set("MovedOn#{orm == :sequel ? "Sequel" : "ActiveRecord"}Test", Class.new(Minitest::Test) do
+    include MovedContract
+
+    define_method(:journal) do
+      needs :postgres
+      Journal.public_send(orm, :postgres)
+    end
+  end)
+end
