@@ -13,6 +13,11 @@ module Castellan
     # Records only the thread that calls {#record}. Always call {#finish}: the instruments stay subscribed
     # until then.
     class Session
+      LONGEST_SQL = 10_000
+      SHARED = { "memory" => "memory is counted for the whole process, theirs with it",
+                 "cpu" => "the samples are only of this request, and fewer than its CPU time where threads took turns" }.freeze
+      private_constant :LONGEST_SQL, :SHARED
+
       # @return [Recorder]
       # @return [String]
       attr_reader :recorder, :depth
@@ -109,7 +114,28 @@ module Castellan
         @started_ns = Clock.monotonic_ns
       end
 
-      def queries = QueryRows.new(@recorder.log, findings, from_ns: @started_ns).to_a
+      # Converts each text and each list of frames once.
+      def queries
+        texts = Hash.new { |known, text| known[text] = Redaction.text(text, LONGEST_SQL) }
+        frames = Hash.new { |known, sites| known[sites] = sites.map { |site| CallSite.frame(site) } }
+        numbers = Hash.new { |known, statement| known[statement] = finding_number(*statement) }
+        @recorder.log.map do |one|
+          { at_ns: one.started_ns - @started_ns, duration_ns: one.duration_ns, rows: one.rows, cached: one.cached,
+            sql: texts[one.sql || one.fingerprint], fingerprint: texts[one.fingerprint], frames: frames[one.sites],
+            finding: (numbers[[one.fingerprint, one.owner, one.association]] if findings.any?) }
+        end
+      end
+
+      # A finding covers one fingerprint through one association; for a polymorphic association, several
+      # fingerprints.
+      def finding_number(fingerprint, owner, association)
+        through = "#{owner}##{association}" if association
+        findings.index do |finding|
+          next true if through && finding.association == through
+
+          finding.fingerprint == fingerprint && (through.nil? || finding.association.nil?)
+        end
+      end
 
       def timed(first, second, events)
         events.map do |one, other, started_ns, duration_ns, bytes, age|
@@ -125,15 +151,8 @@ module Castellan
         [("#{left_out} queries after the first #{Recorder::MOST} are counted and not listed" if left_out.positive?),
          ("#{@recorder.spans_left_out} more cache lookups and renderings are not listed" if @recorder.spans_left_out.positive?),
          ("the recording stopped: #{@recorder.failure.class}" if @recorder.failure),
-         ("#{Figures.counted(overlapping, "other request")} ran meanwhile; #{shared}" if @depth != "sql" && overlapping.positive?)].compact
-      end
-
-      def shared
-        case @depth
-        when "memory" then "memory is counted for the whole process, theirs with it"
-        when "cpu" then "the samples are only of this request, and fewer than its CPU time where threads took turns"
-        else "the samples are only of this request"
-        end
+         ("#{Figures.counted(overlapping, "other request")} ran meanwhile; #{SHARED.fetch(@depth, "the samples are only of this request")}" \
+          if @depth != "sql" && overlapping.positive?)].compact
       end
     end
   end
