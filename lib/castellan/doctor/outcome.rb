@@ -125,36 +125,17 @@ module Castellan
 
       # @param row [Boolean] whether the values are members of an array, so that an array is a row
       def compare(one, other, place, row: false)
-        if one.eql?(other) then []
-        elsif one.class != other.class then [place]
-        else
-          case one
-          when Hash then one.keys == other.keys ? in_hash(one, other, place) : [place]
-          when Array then one.size == other.size ? in_array(one, other, place, row) : [place]
-          when Lines then in_text(one.lines, other.lines)
-          else [place]
-          end
+        return [] if one.eql?(other)
+
+        case [one, other]
+        in Hash, Hash if one.keys == other.keys
+          one.flat_map { |key, value| compare(value, other[key], "#{place}#{key.match?(/\A\w+\z/) ? ".#{key}" : "[#{key.inspect}]"}") }
+        in Array, Array if one.size == other.size
+          one.zip(other).flat_map.with_index { |pair, index| compare(*pair, "#{place}[#{row ? index : "*"}]", row: true) }
+        in Lines, Lines if one.lines.size == other.lines.size && one.lines.size > 1 # a text of one line has only the place WHOLE
+          one.lines.zip(other.lines).each.with_index(1).filter_map { |(line, same), number| "line #{number}" if line != same }
+        else [place]
         end
-      end
-
-      def in_hash(one, other, place)
-        one.flat_map do |key, value|
-          name = key.match?(/\A\w+\z/) ? ".#{key}" : "[#{key.inspect}]"
-          compare(value, other[key], "#{place}#{name}")
-        end
-      end
-
-      def in_array(one, other, place, row)
-        one.zip(other).each_with_index.flat_map do |(value, same), index|
-          compare(value, same, "#{place}[#{row ? index : "*"}]", row: true)
-        end
-      end
-
-      # A text of one line has only the place WHOLE.
-      def in_text(one, other)
-        return [WHOLE] if one.size != other.size || one.size == 1
-
-        one.zip(other).each.with_index(1).filter_map { |(line, same), number| "line #{number}" if line != same }
       end
     end
   end
