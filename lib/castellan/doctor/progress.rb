@@ -29,9 +29,6 @@ module Castellan
         progress&.stop
       end
 
-      # @return [Numeric, nil] seconds
-      attr_reader :limit
-
       # @param err [IO, nil] nil shows nothing
       def initialize(err = nil, limit: nil)
         @err = err
@@ -51,9 +48,6 @@ module Castellan
           @changed.signal
         end
       end
-
-      # @return [Boolean] whether the time is over
-      def over? = !@ends_ns.nil? && Clock.monotonic_ns >= @ends_ns
 
       # @return [String] "the limit of 120 s was reached (--limit)"
       def reached = "the limit of #{@limit} s was reached (--limit)"
@@ -80,6 +74,8 @@ module Castellan
       end
 
       private
+
+      def over? = !@ends_ns.nil? && Clock.monotonic_ns >= @ends_ns
 
       def show
         @lock.synchronize do

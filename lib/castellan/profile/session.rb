@@ -15,7 +15,8 @@ module Castellan
     class Session
       LONGEST_SQL = 10_000
       SHARED = { "memory" => "memory is counted for the whole process, theirs with it",
-                 "cpu" => "the samples are only of this request, and fewer than its CPU time where threads took turns" }.freeze
+                 "cpu" => "the samples are only of this request, and fewer than its CPU time where threads took turns",
+                 "wall" => "the samples are only of this request", "objects" => "the samples are only of this request" }.freeze
       private_constant :LONGEST_SQL, :SHARED
 
       # @return [Recorder]
@@ -151,9 +152,10 @@ module Castellan
         [("#{left_out} queries after the first #{Recorder::MOST} are counted and not listed" if left_out.positive?),
          ("#{@recorder.spans_left_out} more cache lookups and renderings are not listed" if @recorder.spans_left_out.positive?),
          ("the recording stopped: #{@recorder.failure.class}" if @recorder.failure),
-         ("#{Figures.counted(overlapping, "other request")} ran meanwhile; #{SHARED.fetch(@depth, "the samples are only of this request")}" \
-          if @depth != "sql" && overlapping.positive?)].compact
+         ("#{Figures.counted(overlapping, "other request")} ran meanwhile; #{SHARED.fetch(@depth)}" if shared?)].compact
       end
+
+      def shared? = SHARED.key?(@depth) && overlapping.positive?
     end
   end
 end
