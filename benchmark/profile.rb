@@ -21,7 +21,7 @@ require "memory_profiler"
 
 module ProfileBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
-  PAIRS = SHORT ? 5 : 300
+  PAIRS = SHORT ? 5 : 60
   CALLS = SHORT ? 5_000 : 500_000
   ON = { "HTTP_X_ADMIN" => "yes" }.freeze
 
