@@ -52,6 +52,7 @@ class ArchitectureTest < Minitest::Test
   LIBRARIES = {
     contents: %w[active_support],
     store: %w[redis-client redis_client dalli active_support],
+    cache: %w[brotli zstd-ruby],
     instrument: %w[active_support active_record sequel pg redis-client redis_client],
     detect: %w[active_support active_record sequel],
     profile: %w[stackprof memory_profiler],

@@ -17,4 +17,5 @@ end
 require_relative "http/preconditions"
 require_relative "http/media_type"
 require_relative "http/negotiation"
+require_relative "http/content_coding"
 require_relative "http/cache_control"

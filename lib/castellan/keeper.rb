@@ -15,18 +15,24 @@ module Castellan
   class Keeper
     # Statements of longer shapes are not kept in memory, in bytes; clients write filters.
     LONGEST_SHAPE = 4_096
-    private_constant :LONGEST_SHAPE
+    SPLICED = %w[gzip].freeze # the only format whose pieces can be joined around values
+    private_constant :LONGEST_SHAPE, :SPLICED
 
     # @param store [Object] see {Store}
     # @param versions [#current] see {Versions}
     # @param revision [String, nil] the revision of the application's code, part of every key; default: see
     #   {Revision}
     # @param log [#call, nil] called with a line when the store fails
-    def initialize(store:, versions:, revision: nil, log: nil)
+    # @param compress [Array<String>, nil] the content codings in which documents are kept besides their bytes, of "br",
+    #   "zstd" and "gzip"; nil: gzip, and the two others where the gems brotli and zstd-ruby are installed; []: none
+    def initialize(store:, versions:, revision: nil, log: nil, compress: nil)
       @versions = versions
+      @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
       @of_one_database = versions.respond_to?(:of?)
       @revision = Revision.new(revision)
       @layer = Cache::DocumentLayer.new(store: store, log: log)
+      @forms = Cache::DocumentLayer.new(store: store, name: :form, log: log)
+      @codings = (compress ? Cache::Compression.check(compress) : Cache::Compression.available).freeze
       @application_cache = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
 
@@ -60,7 +66,7 @@ module Castellan
       return unless tables.all? { |table| Versions::Dependency.name?(table) } # "Order Details" has no version
 
       kept = kept_statement(rendering, source, tables)
-      version = @versions.current(kept.dependencies) or return
+      version = (rendering.definition.caching.kind == :notified ? @versions : @exact).current(kept.dependencies) or return
       kept.key(version, rendering.values)
     end
 
@@ -87,9 +93,40 @@ module Castellan
       written = nil
       entry = @layer.find(key, freshness: freshness(rendering.definition), latest: latest(rendering)) { dump(written = rendering.write) }
       return written || rendering.write unless entry
-      return written if written && entry.key == key
+
+      if written && entry.key == key
+        written.key = key
+        written.made_ms = entry.made_ms
+        return written
+      end
 
       load(entry, rendering.plan.holes.size) || written || rendering.write
+    end
+
+    # @param rendering [Document::Rendering]
+    # @return [Array<String>] the content codings in which its document is kept, preferred first
+    def codings(rendering)
+      rendering.plan.holes.empty? ? @codings : @codings & SPLICED
+    end
+
+    # @param rendering [Document::Rendering]
+    # @param key [String] of the bytes, see {#fetch}
+    # @param coding [String] one of {#codings}
+    # @return [Document::Rendering::Form] the document in this coding, which is kept beside its bytes
+    def form(rendering, key, coding)
+      made = nil
+      entry = @forms.find(form_key(rendering, key, coding), freshness: freshness(rendering.definition)) do
+        (made = compressed(rendering.written, coding)).dump
+      end
+      form_of(made || (entry && Cache::Envelope.load(entry.bytes)), rendering, coding) ||
+        form_of(compressed(rendering.written, coding), rendering, coding)
+    end
+
+    # @param form [Document::Rendering::Form] with blanks
+    # @param values [Array<String>] JSON text for each of them
+    # @return [String] one gzip member
+    def splice(form, values)
+      Cache::SplicedGzip.fill(form.body.unpack(form.blanks.cuts), form.sums, values)
     end
 
     # @param rendering [Document::Rendering]
@@ -107,6 +144,35 @@ module Castellan
 
     def freshness(definition)
       definition.derive(:freshness) { Cache::Freshness.new(**definition.caching.to_h.except(:kind)) }
+    end
+
+    # Where documents expire, a form is that of one writing of its document, so that it ends with it.
+    def form_key(rendering, key, coding)
+      caching = rendering.definition.caching
+      return "#{key}.#{coding}" unless caching.expires_in || caching.stale?
+
+      "#{rendering.written.key || key}.#{rendering.written.made_ms}.#{coding}"
+    end
+
+    # What no process wrote so is nil, as in {#load}.
+    def form_of(kept, rendering, coding)
+      return unless kept
+      return Document::Rendering::Form.new(coding, kept.body, nil, nil, kept.found) unless kept.cuts
+      return if kept.sums.empty? || kept.numbers.max >= rendering.plan.holes.size
+
+      Document::Rendering::Form.new(coding, kept.body, Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids), kept.sums, kept.found)
+    end
+
+    # @param written [Document::Rendering::Written]
+    # @return [Cache::Envelope]
+    def compressed(written, coding)
+      blanks = written.blanks
+      return Cache::Envelope.new(body: Cache::Compression.call(coding, written.body), found: written.found) unless blanks
+
+      pieces = Cache::SplicedGzip.compress(written.body.unpack(blanks.cuts))
+      cuts = pieces.bodies[..-2].map { |piece| "a#{piece.bytesize}" }.join << "a*"
+      Cache::Envelope.new(body: pieces.bodies.join, found: written.found, cuts: cuts, numbers: blanks.numbers, ids: blanks.ids,
+                          sums: pieces.sums)
     end
 
     # Versions that are of one database implement `of?`; a table of another one may have the same name.
@@ -137,10 +203,11 @@ module Castellan
     # What no process wrote so is a miss, also in the numbers of the holes.
     def load(entry, count)
       kept = Cache::Envelope.load(entry.bytes) or return
-      return Document::Rendering::Written.new(kept.body, nil, kept.found, entry.key) unless kept.cuts
+      return Document::Rendering::Written.new(kept.body, nil, kept.found, entry.key, entry.made_ms) unless kept.cuts
       return if kept.numbers.max >= count
 
-      Document::Rendering::Written.new(kept.body, Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids), kept.found, entry.key)
+      Document::Rendering::Written.new(kept.body, Serialize::Blanks.new(kept.cuts, kept.numbers, kept.ids), kept.found, entry.key,
+                                       entry.made_ms)
     end
   end
 end

@@ -72,7 +72,7 @@ module Castellan
         store = app.config.castellan.cache_store or return
         source = ActiveRecord::Base if defined?(ActiveRecord::Base)
         source ||= Sequel::DATABASES.first if defined?(Sequel::DATABASES)
-        Castellan.keep(store: store, versions: Versions::ExactVersions.new(source)) if source
+        Castellan.keep(store: store, versions: Versions::NotifiedVersions.new(source)) if source
       end
 
       # @param text [String] the signed link: goes to stderr if a server boots, else to the log

@@ -378,7 +378,8 @@ module Castellan
       #
       #   cache :exact, expires_in: 12.hours
       #   cache :exact, stale_while_revalidate: 5, stale_if_error: 60   # allows a document of the version before
-      # @param kind [:exact] serves a cached document only while none of its tables has changed
+      # @param kind [Symbol] :exact serves a cached document only while none of its tables has changed; :notified until the
+      #   process has been notified of the change, milliseconds later, and asks the database nothing ({Versions::NotifiedVersions})
       # @param expires_in [Numeric, nil] seconds
       # @param stale_while_revalidate [Numeric, nil] seconds for which a document that expired, or whose tables changed, is
       #   served while one request writes it anew

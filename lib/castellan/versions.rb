@@ -21,6 +21,7 @@ module Castellan
   # | | detects | misses |
   # |---|---|---|
   # | {ExactVersions} | every committed change, from any program | see its file |
+  # | {NotifiedVersions} | the same, without a query, some milliseconds later | see its file |
   # | {CommitVersions} | changes through the ORM of processes that share the store | raw SQL, other programs |
   # | {UpdatedAtVersions} | changes of count or max(updated_at) | all others; needs no installation |
   module Versions
@@ -36,5 +37,7 @@ require_relative "versions/raw_connections"
 require_relative "versions/postgres_triggers"
 require_relative "versions/sqlite_triggers"
 require_relative "versions/exact_versions"
+require_relative "versions/notification_listener"
+require_relative "versions/notified_versions"
 require_relative "versions/updated_at_versions"
 require_relative "versions/commit_versions"

@@ -19,7 +19,7 @@ class CacheEnvelopeTest < Minitest::Test
 
   def test_anything_else_is_a_miss
     bytes = kept.dump
-    [nil, "", "x", "{}", bytes[0..-2], "#{bytes}x".b, "CF#{bytes[2..]}".b, bytes.sub("CE\x03".b, "CE\x02".b),
+    [nil, "", "x", "{}", bytes[0..-2], "#{bytes}x".b, "CF#{bytes[2..]}".b, bytes.sub("CE\x04".b, "CE\x03".b),
      Random.bytes(200)].each do |other|
       assert_nil Envelope.load(other), other.inspect
     end
@@ -30,6 +30,8 @@ class CacheEnvelopeTest < Minitest::Test
       assert_nil Envelope.load(kept(cuts: cuts).dump), cuts
     end
     assert_nil Envelope.load(kept(numbers: [0]).dump)
+    assert_nil Envelope.load(kept(sums: [1, 2]).dump)
+    assert_equal [1, 2, 3, 4, 5, 6], Envelope.load(kept(sums: [1, 2, 3, 4, 5, 6]).dump).sums
   end
 
   def test_damaged_bytes_never_raise_and_show_parts_of_the_body_alone

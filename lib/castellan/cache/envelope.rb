@@ -12,10 +12,10 @@ module Castellan
     # A binary format rather than Marshal, because a shared store is input: nothing can be read from it but parts of the body, small
     # numbers and ids. Bytes of another version or length are nil.
     class Envelope
-      # "CE", the format, a zero | 1 where the record exists, else 0 | sizes of the cuts, the numbers, the ids and the body
-      HEADER = "a4CL>L>L>Q>"
-      HEADER_BYTESIZE = 25
-      MAGIC = "CE\x03\x00".b.freeze
+      # "CE", the format, a zero | 1 where the record exists, else 0 | sizes of the cuts, the numbers, the ids, the sums and the body
+      HEADER = "a4CL>L>L>L>Q>"
+      HEADER_BYTESIZE = 29
+      MAGIC = "CE\x04\x00".b.freeze
       SEPARATOR = "\0" # of ids
       CUTS = /\A(?:a\d{1,9})+a\*\z/
       NONE = [].freeze
@@ -30,18 +30,23 @@ module Castellan
       # @return [Array<String>] whose value that is, as many as there are numbers
       attr_reader :ids
 
+      # @return [Array<Integer>] of a compressed body with holes: see {SplicedGzip}
+      attr_reader :sums
+
       # @return [Boolean]
       attr_reader :found
 
       # @param found [Boolean] false for the document of a single record that does not exist
       # @param numbers [Array<Integer>] below 65,536
       # @param ids [Array<String>] not empty and without a NUL
-      def initialize(body:, found: true, cuts: nil, numbers: NONE, ids: NONE)
+      # @param sums [Array<Integer>] two for each part of the body
+      def initialize(body:, found: true, cuts: nil, numbers: NONE, ids: NONE, sums: NONE)
         @body = body
         @found = found
         @cuts = cuts
         @numbers = numbers
         @ids = ids
+        @sums = sums
         freeze
       end
 
@@ -59,14 +64,16 @@ module Castellan
       end
 
       def self.with_holes(bytes, sizes, body, found)
-        cuts, numbers, ids = bytes.unpack("@#{HEADER_BYTESIZE}a#{sizes[0]}a#{sizes[1]}a#{sizes[2]}")
+        cuts, numbers, ids, sums = bytes.unpack("@#{HEADER_BYTESIZE}a#{sizes[0]}a#{sizes[1]}a#{sizes[2]}a#{sizes[3]}")
         return unless CUTS.match?(cuts) && ids.force_encoding(Encoding::UTF_8).valid_encoding?
 
         numbers = numbers.unpack("n*")
+        sums = sums.unpack("L>*")
         ids = ids.split(SEPARATOR, -1)
         return if numbers.size != ids.size || cuts.count("a") != ids.size + 1 || ids.include?("")
+        return unless sums.empty? || sums.size == 2 * (ids.size + 1)
 
-        new(body: body, found: found, cuts: cuts, numbers: numbers, ids: ids)
+        new(body: body, found: found, cuts: cuts, numbers: numbers, ids: ids, sums: sums)
       end
       private_class_method :with_holes
 
@@ -74,7 +81,7 @@ module Castellan
       def dump
         return if @ids.any? { |id| id.empty? || id.include?(SEPARATOR) } || @numbers.any? { |number| number > 0xffff }
 
-        parts = [@cuts.to_s, @numbers.pack("n*"), @ids.join(SEPARATOR), @body]
+        parts = [@cuts.to_s, @numbers.pack("n*"), @ids.join(SEPARATOR), @sums.pack("L>*"), @body]
         parts.unshift([MAGIC, @found ? 1 : 0, *parts.map(&:bytesize)].pack(HEADER)).map(&:b).join
       end
     end

@@ -14,13 +14,18 @@ module Castellan
     #
     # The version is read before the rows, and every statement is built when it is needed. Not thread-safe.
     class Rendering
-      # Bytes without the viewer's values, where those go (nil: nowhere), whether the requested record exists, and the key of kept bytes.
-      Written = Struct.new(:body, :blanks, :found, :key)
+      # Bytes without the viewer's values, where those go (nil: nowhere), whether the requested record exists; of kept
+      # bytes the key, and when they were written.
+      Written = Struct.new(:body, :blanks, :found, :key, :made_ms)
+
+      # A compressed document: where it has blanks, pieces around them and their sums, see {Cache::SplicedGzip}.
+      Form = Struct.new(:coding, :body, :blanks, :sums, :found)
 
       UUID = /\A\h{8}-\h{4}-\h{4}-\h{4}-\h{12}\z/
       NO_BYTES = ""
       NO_VALUES = [].freeze
-      private_constant :UUID, :NO_BYTES, :NO_VALUES
+      NO_CODINGS = [].freeze
+      private_constant :UUID, :NO_BYTES, :NO_VALUES, :NO_CODINGS
 
       class << self
         # @param given [Object] what `Resource.document` was given: a scope, records, `:all` or nil
@@ -114,6 +119,36 @@ module Castellan
         @body ||= written.blanks ? written.blanks.fill(written.body, viewer_values) : written.body
       end
 
+      # @return [Array<String>] the content codings in which the document is kept, preferred first. A record that clients may change is
+      #   sent as it is, because they name its tag when they change it
+      def codings
+        return NO_CODINGS if key.nil? || changeable?
+
+        @keeper.codings(self)
+      end
+
+      # @return [String, nil] the content coding that was chosen
+      attr_reader :coding
+
+      # Chooses a compressed form: {#etag}, {#found?} and {#encoded} are then those of the form.
+      # @param coding [String] one of {#codings}
+      def encode(coding)
+        @coding = coding
+        @etag = nil
+      end
+
+      # @return [String] the bytes in the chosen coding
+      def encoded
+        return body unless @coding
+
+        form.blanks ? @keeper.splice(form, viewer_values) : form.body
+      end
+
+      # @return [Written] the document without the viewer's values, from the store or written anew
+      def written
+        @written ||= key ? @keeper.fetch(self, key) : write
+      end
+
       # @return [Boolean] whether {#body} has been written
       def body?
         !@body.nil?
@@ -121,18 +156,14 @@ module Castellan
 
       # @return [Boolean] whether the requested record exists; true for a collection
       def found?
-        written.found
+        kept_form.found
       end
 
       # The tag of a kept document is that of its key, and of its per-viewer values or what they depend on. It is that of the bytes
       # where nothing is kept, and for a record that clients may change: other rows of the table must not change its tag.
       # @return [String] an entity tag
       def etag
-        @etag ||=
-          if key.nil? || (@id && definition.written_as.any? { |one| one.writing.changes? }) then digest
-          elsif plan.holes.empty? then @keeper.etag(served_key)
-          else @keeper.etag(served_key, ViewerBlocks.versions(plan, viewer) || (written.blanks ? viewer_values : NO_VALUES))
-          end
+        @etag ||= @coding ? "#{plain_etag[..-2]}-#{@coding}\"" : plain_etag
       end
 
       # Adds links that depend on the rows.
@@ -343,14 +374,28 @@ module Castellan
         @key = (Recording.span(:version, definition.name) { @keeper.key(self) } if kept)
       end
 
+      # A record that clients may change: they name its tag when they do.
+      def changeable?
+        @id && definition.written_as.any? { |one| one.writing.changes? }
+      end
+
+      def plain_etag
+        if key.nil? || changeable? then digest
+        elsif plan.holes.empty? then @keeper.etag(served_key)
+        else @keeper.etag(served_key, ViewerBlocks.versions(plan, viewer) || (kept_form.blanks ? viewer_values : NO_VALUES))
+        end
+      end
+
       # Stale bytes have the tag of the version that they were made from.
       def served_key
         definition.caching.stale? ? written.key || key : key
       end
 
-      def written
-        @written ||= key ? @keeper.fetch(self, key) : write
+      def form
+        @form ||= @keeper.form(self, key, @coding)
       end
+
+      def kept_form = @coding ? form : written
 
       # Order, page and id are no part of it, so that a hit builds no statement with them.
       def identity
@@ -362,7 +407,7 @@ module Castellan
       end
 
       def viewer_values
-        @viewer_values ||= written.blanks.values(ViewerBlocks.for(plan, adapter), viewer)
+        @viewer_values ||= kept_form.blanks.values(ViewerBlocks.for(plan, adapter), viewer)
       end
 
       def scopes_sql

@@ -20,6 +20,7 @@ module Castellan
       # @param revision [#to_s, nil]
       def initialize(store:, versions: nil, revision: nil, log: nil)
         @versions = versions
+        @exact = versions.is_a?(Versions::NotifiedVersions) ? versions.exact : versions
         @revision = revision
         @layer = Cache::DocumentLayer.new(store: store, name: :fetch, log: log)
         @tables = BoundedCache.new
@@ -29,18 +30,20 @@ module Castellan
       # @param key [String, Symbol, Integer, Array] what the bytes are: a name, then parameters
       # @param depends_on [Class, String, Array] models, or names of tables, of everything that the block reads
       # @param vary [Object] what else the bytes depend on, of the same types as a key
+      # @param notified [Boolean] whether a version need not be read from the database each time, see
+      #   {Versions::NotifiedVersions}
       # @param expires_in [Numeric, nil] seconds; nil: until a table changes
       # @param stale_while_revalidate [Numeric, nil] seconds, see {Cache::Freshness}
       # @param stale_if_error [Numeric, nil] seconds
       # @yieldreturn [String, nil] UTF-8 or binary; nil is not kept
       # @return [String, nil] not frozen where it was kept
       # @raise [ConfigurationError] for a key, table or value that cannot be kept
-      def fetch(key, depends_on: nil, vary: nil, expires_in: nil, stale_while_revalidate: nil, stale_if_error: nil, &block)
+      def fetch(key, depends_on: nil, vary: nil, notified: false, expires_in: nil, stale_while_revalidate: nil, stale_if_error: nil, &block)
         raise ConfigurationError, "Castellan.cache.fetch needs a block that returns the bytes" unless block
 
         times = [expires_in, stale_while_revalidate, stale_if_error]
         freshness = @freshness.fetch(times) { freshness(*times) }
-        name, digest = keys(key, depends_on, vary, timed: expires_in)
+        name, digest = keys(key, depends_on, vary, notified, timed: expires_in)
         return checked(key, yield) unless digest
 
         kept = @layer.fetch(digest, freshness: freshness, latest: (name if freshness.stale?)) { sealed(key, yield) }
@@ -49,15 +52,15 @@ module Castellan
 
       # @param (see #fetch)
       # @return [String, nil] a quoted entity tag, without running a serializer; nil where the version is not known
-      def etag(key, depends_on:, vary: nil)
-        _, digest = keys(key, depends_on, vary, timed: false)
+      def etag(key, depends_on:, vary: nil, notified: false)
+        _, digest = keys(key, depends_on, vary, notified, timed: false)
         %("#{digest.delete_prefix(Cache::Key::PREFIX)}") if digest
       end
 
       private
 
       # @return [Array(String, String), nil] the key without the version, and with it; nil where nothing is kept
-      def keys(key, depends_on, vary, timed:)
+      def keys(key, depends_on, vary, notified, timed:)
         checked_part("the key", key)
         checked_part("vary:", vary) unless vary.nil?
         raise ConfigurationError, "Castellan.cache.fetch needs a key, such as [\"posts\", params[:page]], got #{key.inspect}" \
@@ -68,7 +71,11 @@ module Castellan
         raise ConfigurationError, "nothing ends these bytes: write depends_on: [Post, \"comments\"] or expires_in: 60" \
           if dependencies.empty? && !timed
 
-        version = dependencies.empty? ? "" : @versions.current(dependencies)
+        version = if dependencies.empty?
+                    ""
+                  else
+                    (notified ? @versions : @exact).current(dependencies)
+                  end
         name = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table)]
         [Cache::Key.for(name), Cache::Key.for([*name, version])] if version
       end

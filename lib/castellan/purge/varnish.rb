@@ -8,7 +8,7 @@ module Castellan
     #
     #   Varnish.new("http://127.0.0.1:6081").purge(%w[posts/7 posts.title])
     class Varnish
-      MOST_TAGS = 360 # in one header field
+      MOST_TAGS = 250 # in one header field
       private_constant :MOST_TAGS
 
       # @param url [String] of Varnish, as this process reaches it

@@ -109,7 +109,7 @@ module Castellan
       end
 
       def cache(kind, location:, layer: nil, **times)
-        one_of!("cache", kind, %i[exact], location)
+        one_of!("cache", kind, %i[exact notified], location)
         unless layer.nil?
           refuse("cache layer: #{layer.inspect}: there is one layer, whole documents; leave layer: out. Records were kept one by one " \
                  "until 0.1.0, and reading them took longer than writing them anew", location)

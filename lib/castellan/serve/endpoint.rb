@@ -64,6 +64,7 @@ module Castellan
         @authenticated = authenticated
         @cache_control = HTTP::CacheControl.new(**(resource.definition.cache_control || {}))
         @vary = authenticated ? "accept, authorization" : "accept"
+        @vary_with_coding = "#{@vary}, accept-encoding"
         format = asked[:format] || resource.definition.document_format
         @json_api = format == :json_api
         @framed = @json_api && frame.any?
@@ -116,7 +117,8 @@ module Castellan
       def call(env, viewer, id)
         negotiate(env)
         document = document(env, viewer, id)
-        headers = { "etag" => document.rendering.etag, "vary" => @vary, **cache_control(document) }
+        vary = encode(document.rendering, env)
+        headers = { "etag" => document.rendering.etag, "vary" => vary, **cache_control(document) }
         case precondition(env, document, id, headers["etag"])
         when :not_modified then not_modified(headers)
         when :precondition_failed then ErrorDocument.response(412, "the representation is not the one that the request names")
@@ -268,13 +270,25 @@ module Castellan
         exact || document.status == 200 ? outcome : :absent
       end
 
+      # Kept documents are also kept compressed. A proxy or Rack::Deflater leaves a response with a Content-Encoding as it is.
+      # @return [String] the Vary field
+      def encode(rendering, env)
+        offered = rendering.codings
+        return @vary if offered.empty?
+
+        coding = HTTP::ContentCoding.choose(env["HTTP_ACCEPT_ENCODING"], offered)
+        rendering.encode(coding) if coding
+        @vary_with_coding
+      end
+
       def answer(document, id, headers, env)
         return absent(id) if id && document.status == 404
 
         rendering = document.rendering
         headers["content-type"] = rendering.media_type
-        headers.merge!(@frame.purge.headers(rendering, env, @vary)) if @frame.purge && purged?(document)
-        body = rendering.body
+        headers.merge!(@frame.purge.headers(rendering, env, headers["vary"])) if @frame.purge && purged?(document)
+        body = rendering.encoded
+        headers["content-encoding"] = rendering.coding if rendering.coding
         headers["content-length"] = body.bytesize.to_s
         [200, headers, Body.of(body)]
       end

@@ -32,26 +32,42 @@ module Castellan
       module Statements
         # Installs the triggers of {ExactVersions}. Idempotent, but it invalidates cached documents of these
         # tables.
-        # @param tables [Array<String, Symbol>]
+        # @param tables [Array<String, Symbol>] with `notify: true` as the last, writes also notify {NotifiedVersions}
+        #   (PostgreSQL; nothing on SQLite)
         # @raise [ConfigurationError] for other databases, or an invalid table name
         def castellan_versions(*tables)
-          transaction { tables.each { |table| castellan_triggers.install(Dependency.new(table).table).each { |sql| execute(sql) } } }
+          options = castellan_options(tables)
+          names = tables.grep_v(Hash).map { |table| Dependency.new(table).table }
+          transaction { names.each { |name| castellan_triggers.install(name, **options).each { |sql| execute(sql) } } }
         end
 
         # Removes the triggers and counters.
         # @param tables [Array<String, Symbol>]
         def remove_castellan_versions(*tables)
-          transaction { tables.each { |table| castellan_triggers.uninstall(Dependency.new(table).table).each { |sql| execute(sql) } } }
+          names = tables.grep_v(Hash).map { |table| Dependency.new(table).table }
+          transaction { names.each { |name| castellan_triggers.uninstall(name).each { |sql| execute(sql) } } }
         end
 
+        # @param notify [Boolean] those that notify, or those that do not
         # @return [Array<String>] tables with triggers, for schema.rb
-        def castellan_version_tables
+        def castellan_version_tables(notify: false)
           return [] unless adapter_name.match?(/postg/i) || (adapter_name.match?(/sqlite/i) && table_exists?("castellan_versions"))
 
-          select_values(castellan_triggers.installed)
+          return notify ? [] : select_values(castellan_triggers.installed) if castellan_triggers == SQLiteTriggers
+
+          select_values(castellan_triggers.installed(notify: notify))
         end
 
         private
+
+        # A migration passes its arguments on as one list.
+        def castellan_options(tables)
+          options = tables.last.is_a?(Hash) ? tables.last : {}
+          unknown = options.keys - %i[notify]
+          raise ConfigurationError, "castellan_versions takes notify: true, got #{unknown.first}:" if unknown.any?
+
+          options[:notify] && castellan_triggers == PostgresTriggers ? { notify: true } : {}
+        end
 
         def castellan_triggers
           RawConnections.dialect(adapter_name) == :postgres ? PostgresTriggers : SQLiteTriggers
@@ -71,7 +87,7 @@ module Castellan
         def change_castellan_versions(command, tables)
           say_with_time("#{command}(#{tables.map(&:inspect).join(", ")})") do
             reverting = connection.respond_to?(:revert)
-            tables = tables.map { |table| proper_table_name(table, table_name_options) } unless reverting
+            tables = tables.map { |table| table.is_a?(Hash) ? table : proper_table_name(table, table_name_options) } unless reverting
             connection.public_send(command, *tables)
           end
         end
@@ -91,13 +107,18 @@ module Castellan
 
         def tables(stream)
           super
-          names = @connection.castellan_version_tables.reject { |name| ignored?(name) }
-          return if names.empty?
+          [false, true].each do |notify|
+            names = @connection.castellan_version_tables(notify: notify).reject { |name| ignored?(name) }
+            names = names.map { |name| remove_prefix_and_suffix(name).inspect }
+            names << "notify: true" if notify && names.any?
+            castellan_line(stream, names) if names.any?
+          end
+        end
 
-          names = names.map { |name| remove_prefix_and_suffix(name).inspect }
-          line = "  castellan_versions #{names.join(", ")}"
+        def castellan_line(stream, arguments)
+          line = "  castellan_versions #{arguments.join(", ")}"
           stream.puts
-          stream.puts(line.size <= LONGEST_LINE ? line : "  castellan_versions(\n    #{names.join(",\n    ")}\n  )")
+          stream.puts(line.size <= LONGEST_LINE ? line : "  castellan_versions(\n    #{arguments.join(",\n    ")}\n  )")
         end
 
         # Do not use `ignore_tables` for this: it also omits tables from structure.sql, where the triggers

@@ -8,7 +8,8 @@ module Castellan
     #   Dependency.new("billing.invoices")
     class Dependency
       # @return [String] table name, with its schema if given
-      attr_reader :table
+      # @return [Integer] computed once, because versions are looked up by their dependencies
+      attr_reader :table, :hash
 
       # @param table [#to_s]
       # @raise [ConfigurationError] if it is not a table name
@@ -16,6 +17,7 @@ module Castellan
         @table = table.to_s.dup.freeze
         raise ConfigurationError, "a dependency needs the name of a table, got #{table.inspect}" unless Dependency.name?(@table)
 
+        @hash = @table.hash
         freeze
       end
 
@@ -28,8 +30,6 @@ module Castellan
         other.is_a?(Dependency) && table == other.table
       end
       alias eql? ==
-
-      def hash = table.hash
     end
   end
 end

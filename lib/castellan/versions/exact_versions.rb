@@ -55,8 +55,11 @@ module Castellan
 
       # Installs the triggers, each table in a transaction. Idempotent, but it invalidates cached documents.
       # @param tables [Array<String>]
-      def install(tables)
-        tables.each { |table| @connections.execute(triggers.install(Dependency.new(table).table)) }
+      # @param notify [Boolean] whether writes also notify {NotifiedVersions}; nothing on SQLite
+      def install(tables, notify: false)
+        tables.each { |table|
+          @connections.execute(triggers.install(Dependency.new(table).table, **(notify && postgres? ? { notify: true } : {})))
+        }
         nil
       end
 
@@ -70,6 +73,11 @@ module Castellan
       #   (PostgreSQL)
       def installed?(tables)
         tables.all? { |table| current([Dependency.new(table)]) }
+      end
+
+      # @return [Boolean] whether each write to the tables sends a notification
+      def notifies?(tables)
+        postgres? && read { |raw| reader.value(raw, triggers.notifies(tables)) }.to_s.start_with?("t")
       end
 
       private

@@ -50,6 +50,11 @@ module Castellan
             ELSE
               UPDATE %1$I.castellan_versions SET n = greatest(n + 1, #{CLOCK}) WHERE relation = TG_RELID AND shard = free;
             END IF;
+            IF TG_NARGS > 0 THEN -- see NotifiedVersions; an empty text stands for all tables
+              PERFORM pg_catalog.pg_notify('castellan_versions', CASE WHEN EXISTS (
+                SELECT 1 FROM pg_catalog.pg_inherits WHERE inhrelid = TG_RELID OR inhparent = TG_RELID
+              ) THEN '' ELSE TG_TABLE_NAME END);
+            END IF;
             RETURN NULL;
           END $f$
         SQL
@@ -114,11 +119,12 @@ module Castellan
       module_function
 
       # @param table [String] table; its partitions and inheriting tables are included
+      # @param notify [Boolean] whether a write also sends a notification, see {NotifiedVersions}
       # @return [Array<String>] SQL statements
-      def install(table)
+      def install(table, notify: false)
         [*TABLES, *FUNCTIONS.map { |sql| create_function(sql) },
          "DELETE FROM castellan_versions WHERE NOT EXISTS (SELECT 1 FROM pg_class WHERE oid = relation)",
-         install_family(table), OLD_SCHEMA]
+         install_family(table, notify), OLD_SCHEMA]
       end
 
       # @param table [String]
@@ -138,15 +144,29 @@ module Castellan
       # @return [nil] PostgreSQL has no cheaper statement
       def tokens(_tables) = nil
 
+      # @param tables [Array<String>]
+      # @return [String] SELECT of one text: 't' if the triggers of all, and of their partitions, notify
+      def notifies(tables)
+        family = "WITH RECURSIVE family (oid) AS (SELECT oid FROM unnest(ARRAY[#{tables.map { |table|
+          relation(table)
+        }.join(", ")}]::oid[]) " \
+                 "AS named (oid) UNION SELECT beside.oid FROM family JOIN LATERAL (" \
+                 "SELECT inhrelid AS oid FROM pg_catalog.pg_inherits WHERE inhparent = family.oid " \
+                 "UNION ALL SELECT inhparent FROM pg_catalog.pg_inherits WHERE inhrelid = family.oid) AS beside ON true)"
+        "#{family} SELECT coalesce(bool_and(t.tgnargs > 0), false)::text FROM family LEFT JOIN pg_catalog.pg_trigger t " \
+          "ON t.tgrelid = family.oid AND t.tgname = '#{TRIGGER}'"
+      end
+
       # @return [String] SELECT of one value, '1' if the functions are installed
       def ready
         "SELECT '1' WHERE to_regprocedure('castellan_version(oid, boolean)') IS NOT NULL"
       end
 
+      # @param notify [Boolean] those that notify, or those that do not
       # @return [String] SELECT of the tables in the search path for which {.install} was called
-      def installed
+      def installed(notify: false)
         "SELECT c.relname FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid " \
-          "WHERE t.tgname = '#{TRIGGER}' AND pg_catalog.pg_table_is_visible(c.oid) AND NOT EXISTS (" \
+          "WHERE t.tgname = '#{TRIGGER}' AND t.tgnargs #{notify ? ">" : "="} 0 AND pg_catalog.pg_table_is_visible(c.oid) AND NOT EXISTS (" \
           "SELECT 1 FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_trigger p ON p.tgrelid = i.inhparent AND p.tgname = '#{TRIGGER}' " \
           "WHERE i.inhrelid = c.oid) ORDER BY 1"
       end
@@ -164,13 +184,13 @@ module Castellan
       end
 
       # The lock waits for transactions that wrote without the trigger.
-      def install_family(table)
+      def install_family(table, notify)
         each_of_family(table, <<~SQL)
           EXECUTE format('DROP TRIGGER IF EXISTS #{TRIGGER} ON %1$s; DROP TRIGGER IF EXISTS #{OLD_TRIGGER} ON %1$s; LOCK TABLE %1$s IN SHARE ROW EXCLUSIVE MODE', watched);
           DELETE FROM castellan_versions WHERE relation = watched;
           INSERT INTO castellan_versions (relation, n) VALUES (watched, #{CLOCK});
           EXECUTE format('CREATE TRIGGER #{TRIGGER} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON %1$s ' ||
-            'FOR EACH STATEMENT EXECUTE FUNCTION castellan_bump(); ALTER TABLE %1$s ENABLE ALWAYS TRIGGER #{TRIGGER}', watched);
+            'FOR EACH STATEMENT EXECUTE FUNCTION castellan_bump(#{"''notify''" if notify}); ALTER TABLE %1$s ENABLE ALWAYS TRIGGER #{TRIGGER}', watched);
         SQL
       end
 

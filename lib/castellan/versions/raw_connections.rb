@@ -57,6 +57,12 @@ module Castellan
           yield @model.connection.raw_connection
         end
 
+        # @return [Boolean] whether this thread is in a transaction; takes no connection
+        def in_transaction?
+          connection = @model.connection_pool.active_connection?
+          connection ? connection.transaction_open? : false
+        end
+
         # Notifies of the statement only during a recording or with a debug log: Rails' instrumentation costs
         # several times as much as the statement, on every cache hit.
         def observe(_raw, sql, &block)
@@ -94,6 +100,9 @@ module Castellan
         def with(&block)
           @database.synchronize(:read_only, &block)
         end
+
+        # @return [Boolean] whether this thread is in a transaction
+        def in_transaction? = @database.in_transaction?
 
         # Logs the statement with Sequel's loggers.
         def observe(raw, sql, &block)

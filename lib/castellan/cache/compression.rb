@@ -1,0 +1,62 @@
+# frozen_string_literal: true
+
+require "zlib"
+
+module Castellan
+  module Cache
+    # Compresses documents that are kept, once for each coding.
+    #
+    #   Compression.available             # => ["br", "zstd", "gzip"]: Brotli with the gem brotli, Zstandard with zstd-ruby
+    #   Compression.call("gzip", bytes)
+    #   Compression.check(%w[gzip])       # raises ConfigurationError where a gem is missing
+    module Compression
+      GEMS = { "br" => "brotli", "zstd" => "zstd-ruby" }.freeze
+      ORDER = %w[br zstd gzip].freeze # smallest first
+      GZIP_LEVEL = 9
+      BROTLI_QUALITY = 9 # 11 takes twenty times as long
+      ZSTD_LEVEL = 12
+      private_constant :GEMS, :ORDER, :BROTLI_QUALITY, :ZSTD_LEVEL
+
+      module_function
+
+      # @return [Array<String>] content codings, preferred first
+      def available = ORDER.select { |coding| loaded?(coding) }
+
+      # @param codings [Array<String>]
+      # @return [Array<String>] in the order of preference
+      # @raise [ConfigurationError]
+      def check(codings)
+        codings = Array(codings).map(&:to_s)
+        unknown = codings - ORDER
+        raise ConfigurationError, "compress: takes #{ORDER.join(", ")}, got #{unknown.first.inspect}" if unknown.any?
+
+        missing = codings.find { |coding| !loaded?(coding) }
+        raise ConfigurationError, "compress: #{missing.inspect} needs gem #{GEMS[missing].inspect}: write it into the Gemfile" if missing
+
+        ORDER & codings
+      end
+
+      # @param coding [String]
+      # @param bytes [String]
+      # @return [String] binary
+      def call(coding, bytes)
+        case coding
+        when "gzip" then Zlib.gzip(bytes, level: GZIP_LEVEL)
+        when "br" then ::Brotli.deflate(bytes, quality: BROTLI_QUALITY, mode: :text)
+        when "zstd" then ::Zstd.compress(bytes, level: ZSTD_LEVEL)
+        end
+      end
+
+      def loaded?(coding)
+        case coding
+        when "br" then require "brotli"
+        when "zstd" then require "zstd-ruby"
+        end
+        true
+      rescue LoadError
+        false
+      end
+      private_class_method :loaded?
+    end
+  end
+end

@@ -1,0 +1,50 @@
+# frozen_string_literal: true
+
+module Castellan
+  module HTTP
+    # Chooses the content coding of a response (RFC 9110, section 12.5.3).
+    #
+    #   ContentCoding.choose("gzip, br;q=0.5", %w[br gzip])      # => "gzip"
+    #   ContentCoding.choose("identity, gzip;q=0.1", %w[gzip])   # => nil: send it as it is
+    #
+    # A header of more than 500 bytes or of more than 20 codings is not read, and costs nothing: the response is sent as it is.
+    module ContentCoding
+      LONGEST = 500
+      MOST = 20
+      WEIGHT = /\A\s*q\s*=\s*(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*\z/i
+      NONE = {}.freeze
+      private_constant :LONGEST, :MOST, :WEIGHT, :NONE
+
+      module_function
+
+      # @param accept_encoding [String, nil] the header field
+      # @param offered [Array<String>] codings in lower case, preferred first
+      # @return [String, nil] one of them; nil for no coding
+      def choose(accept_encoding, offered)
+        return if accept_encoding.nil? || accept_encoding.bytesize > LONGEST
+
+        weights = weights(accept_encoding)
+        best = offered.max_by.with_index { |coding, index| [weight(weights, coding), -index] }
+        return unless best && (found = weight(weights, best)).positive?
+
+        best if found >= weights.fetch("identity", 0)
+      end
+
+      # @return [Hash{String => Float}]
+      def weights(text)
+        list = text.b.downcase.split(",", MOST + 1)
+        return NONE if list.size > MOST
+
+        list.each_with_object({}) do |one, found|
+          name, weight, further = one.split(";", 3)
+          name = name.to_s.strip.delete_prefix("x-")
+          weight = weight.nil? ? 1.0 : weight[WEIGHT, 1]&.to_f
+          found[name] = weight if weight && further.nil? && !name.empty?
+        end
+      end
+
+      def weight(weights, coding) = weights.fetch(coding) { weights.fetch("*", 0) }
+      private_class_method :weights, :weight
+    end
+  end
+end

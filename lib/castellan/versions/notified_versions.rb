@@ -1,0 +1,102 @@
+# frozen_string_literal: true
+
+module Castellan
+  module Versions
+    # Keeps exact versions in this process until PostgreSQL notifies of a write, so that a hit asks the database nothing.
+    #
+    #   castellan_versions :posts, :users, notify: true                # in a migration
+    #   Castellan.keep(store: store, versions: NotifiedVersions.new(ActiveRecord::Base))
+    #   class PostResource … cache :notified                           # `cache :exact` goes on asking each time
+    #
+    # Tokens are those of {ExactVersions}, so processes of both kinds share their documents. A write is noticed when its
+    # notification arrives: usually within milliseconds after the commit, and at the latest after `recheck` seconds, when the
+    # version is read again (a notification may be lost with its connection; ALTER TABLE sends none). Until then a reader
+    # may get the document before the write, also one that has just written. In a transaction, without a listening connection
+    # (a broken one, a replica, a pooler in transaction mode), for tables without `notify: true`, and on SQLite each version
+    # is read from the database.
+    class NotifiedVersions
+      LIMIT = 1000 # lists of tables; clients choose includes
+
+      # A token, the generation before it was read, and when; and until when the triggers are known to notify.
+      class Slot
+        attr_reader :tables, :names
+        attr_accessor :known, :checked_ns
+
+        def initialize(dependencies)
+          @tables = dependencies.map(&:table).uniq
+          @names = @tables.map { |table| table[/[^.]+\z/] } # without the schema, as notifications have them
+        end
+      end
+      private_constant :LIMIT, :Slot
+
+      # @return [ExactVersions]
+      attr_reader :exact
+
+      # @param source [Class, Object] ActiveRecord::Base or a subclass, or a Sequel::Database
+      # @param recheck [Numeric] seconds until a version is read again without a notification
+      # @param prepared [Boolean] see {ExactVersions}
+      # @param log [#call, nil] called once when the listening connection is lost; default standard error
+      # @param connect [Hash, nil] arguments of PG.connect, where the application connects through a pooler
+      def initialize(source, recheck: 1, prepared: true, log: nil, connect: nil)
+        Store.check_ttl(recheck)
+        @connections = RawConnections.for(source)
+        @exact = ExactVersions.new(source, prepared: prepared, log: log)
+        @recheck_ns = (recheck * 1_000_000_000).to_i
+        @listener = NotificationListener.new(log: log) do
+          connect || @connections.with { |raw| raw.conninfo_hash.compact }
+        end
+        @slots = BoundedCache.new(limit: LIMIT)
+      end
+
+      # @param dependencies [Array<Dependency>]
+      # @return [String, nil] see {ExactVersions#current}
+      def current(dependencies)
+        return if Castellan.off?
+        return @exact.current(dependencies) if dependencies.empty? || !postgres? || @connections.in_transaction?
+
+        slot = @slots.fetch(dependencies) { Slot.new(dependencies) }
+        now_ns = Clock.monotonic_ns
+        generation = @listener.generation(slot.names, now_ns) or return @exact.current(dependencies)
+        known, token, read_ns = slot.known
+        return token if known == generation && now_ns - read_ns < @recheck_ns
+
+        @exact.current(dependencies).tap { |found| note(slot, [generation, found, now_ns]) }
+      end
+
+      # @param model [Object] a model or dataset
+      # @return [Boolean] whether its tables are in the database whose versions are read
+      def of?(model) = @exact.of?(model)
+
+      # Installs the triggers, with notifications; see {ExactVersions#install}.
+      # @param tables [Array<String>]
+      def install(tables) = @exact.install(tables, notify: true)
+
+      # Removes the triggers and counters.
+      def uninstall(tables) = @exact.uninstall(tables)
+
+      # @return [Boolean] whether every table has its triggers
+      def installed?(tables) = @exact.installed?(tables)
+
+      # @return [Boolean] whether this process listens now; it begins with the first version that is asked for
+      def listening? = !@listener.generation([], Clock.monotonic_ns).nil?
+
+      # Ends the listening connection.
+      def close = @listener.close
+
+      private
+
+      def postgres? = (@dialect ||= @connections.dialect) == :postgres
+
+      def note(slot, known)
+        now_ns = known.last
+        unless slot.checked_ns && now_ns - slot.checked_ns < @recheck_ns
+          slot.known = nil
+          return unless known[1] && @exact.notifies?(slot.tables)
+
+          slot.checked_ns = now_ns
+        end
+        slot.known = known[1] && known.freeze
+      end
+    end
+  end
+end

@@ -1,0 +1,217 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "active_record"
+require "sequel"
+require "pg"
+
+# Versions that are kept in the process until PostgreSQL notifies of a write.
+module NotifiedVersionsContract
+  def setup
+    needs :postgres
+    @url = Castellan::TestServers.postgres_url
+    @other = PG.connect(@url)
+    @other.exec("CREATE TABLE posts (id serial PRIMARY KEY, title text); CREATE TABLE users (id serial PRIMARY KEY); CREATE SCHEMA shop; " \
+                "CREATE TABLE shop.posts (id int); CREATE TABLE events (id int) PARTITION BY RANGE (id); " \
+                "CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (10)")
+    connect
+    @lines = Queue.new
+    @versions = versions
+    @versions.install(%w[posts users shop.posts events])
+    eventually { @versions.listening? }
+  end
+
+  def teardown
+    @versions&.close
+    disconnect if @other
+    @other&.close
+  end
+
+  def test_a_hit_asks_the_database_nothing
+    token = current("posts", "users")
+    assert_equal @versions.exact.current([dependency("posts"), dependency("users")]), token
+    silent { 3.times { assert_equal token, current("posts", "users") } }
+  end
+
+  def test_a_write_of_any_program_is_noticed
+    { "posts" => "INSERT INTO posts (title) VALUES ('a')", "shop.posts" => "INSERT INTO shop.posts VALUES (1)",
+      "events" => "INSERT INTO events VALUES (1)", "events_1" => "INSERT INTO events_1 VALUES (2)" }.each do |table, sql|
+      before = current(table)
+      @other.exec(sql)
+      eventually { current(table) != before }
+      assert_equal @versions.exact.current([dependency(table)]), current(table)
+    end
+    before = current("events")
+    @other.exec("INSERT INTO events_1 VALUES (3)")
+    eventually { current("events") != before }
+  end
+
+  def test_a_write_to_another_table_changes_nothing
+    before = current("users")
+    posts = current("posts")
+    @other.exec("INSERT INTO posts DEFAULT VALUES")
+    eventually { current("posts") != posts }
+    silent { assert_equal before, current("users") }
+  end
+
+  def test_a_rolled_back_write_changes_nothing
+    before = current("posts")
+    @other.exec("BEGIN; INSERT INTO posts DEFAULT VALUES; ROLLBACK")
+    @other.exec("INSERT INTO users DEFAULT VALUES")
+    assert_equal before, current("posts")
+  end
+
+  def test_within_a_transaction_the_database_is_asked
+    current("posts")
+    transaction do
+      assert_equal current("posts"), @versions.exact.current([dependency("posts")])
+      run_sql("INSERT INTO posts DEFAULT VALUES")
+      assert_nil current("posts"), "a transaction that has written"
+    end
+  end
+
+  def test_without_a_listener_each_version_is_exact
+    before = current("posts")
+    closed("false")
+    @other.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'LISTEN%' OR query = 'SELECT 1'")
+    eventually { !@versions.listening? }
+    @other.exec("INSERT INTO posts DEFAULT VALUES")
+    refute_equal before, current("posts"), "without a lag"
+    assert_match(/nobody listens/, @lines.pop)
+    assert_equal @versions.exact.current([dependency("posts")]), current("posts")
+    closed("true")
+    eventually { @versions.listening? }
+    assert_empty @lines, "one line for each outage"
+  end
+
+  def test_a_table_without_notifications_is_read_each_time
+    @versions.exact.install(%w[posts])
+    2.times do
+      before = current("posts")
+      @other.exec("INSERT INTO posts DEFAULT VALUES")
+      refute_equal before, current("posts")
+    end
+  end
+
+  def test_what_sends_no_notification_is_noticed_after_a_while
+    before = current("posts")
+    @other.exec("ALTER TABLE posts ADD COLUMN body text")
+    later { refute_equal before, current("posts") }
+    @other.exec("ALTER TABLE posts DISABLE TRIGGER castellan_version")
+    later { assert_nil current("posts") }
+  end
+
+  def test_a_forked_process_listens_by_itself
+    before = current("posts")
+    reader, writer = IO.pipe
+    pid = fork do
+      eventually { @versions.listening? }
+      seen = current("posts")
+      writer.puts("ready")
+      eventually { current("posts") != seen }
+      writer.puts("seen")
+    ensure
+      exit!(0)
+    end
+    writer.close
+    assert_equal "ready\n", reader.gets
+    @other.exec("INSERT INTO posts DEFAULT VALUES")
+    assert_equal "seen\n", reader.gets
+    Process.wait(pid)
+    assert_predicate @versions, :listening?, "the connection of the parent"
+    eventually { current("posts") != before }
+  end
+
+  def test_a_closed_listener_is_not_started_again
+    @versions.close
+    refute_predicate @versions, :listening?
+    assert_equal @versions.exact.current([dependency("posts")]), current("posts")
+  end
+
+  private
+
+  def versions(**options)
+    Castellan::Versions::NotifiedVersions.new(source, log: ->(line) { @lines << line }, **options)
+  end
+
+  def closed(allowed)
+    admin = PG.connect(@url.sub(/\w+\z/, "postgres"))
+    admin.exec("ALTER DATABASE #{@url[/\w+\z/]} ALLOW_CONNECTIONS #{allowed}")
+  ensure
+    admin&.close
+  end
+
+  def current(*tables) = @versions.current(tables.map { |table| dependency(table) })
+  def dependency(table) = Castellan::Versions::Dependency.new(table)
+  def silent(&block) = @versions.exact.stub(:current, ->(*) { flunk "the database was asked" }, &block)
+
+  # After `recheck`; the listener's clock goes on, so that it is not silent.
+  def later(&block)
+    ahead = @ahead = @ahead.to_i + 1_100_000_000
+    real = Castellan::Clock.method(:monotonic_ns).unbind.bind(Castellan::Clock)
+    Castellan::Clock.stub(:monotonic_ns, -> { real.call + ahead }, &block)
+  end
+
+  def eventually
+    deadline = Castellan::TestServers.now + 30
+    until yield
+      flunk("did not happen within 30 s") if Castellan::TestServers.now > deadline
+      sleep 0.005
+    end
+  end
+end
+
+class NotifiedVersionsOnActiveRecordTest < Minitest::Test
+  include NotifiedVersionsContract
+
+  # A pool of its own.
+  class Record < ActiveRecord::Base
+    self.abstract_class = true
+  end
+
+  def test_the_schema_has_the_line
+    Castellan::Versions::ActiveRecordSchema.extend_active_record
+    connection = Record.connection
+    assert_equal [[], %w[events posts users]],
+                 [false, true].map { |notify| connection.castellan_version_tables(notify: notify) }
+    connection.castellan_versions(:posts, { notify: true })
+    error = assert_raises(Castellan::ConfigurationError) { connection.castellan_versions(:posts, notifies: true) }
+    assert_includes error.message, "notify: true"
+  end
+
+  def test_on_sqlite_each_version_is_read
+    record = Class.new(ActiveRecord::Base) { self.abstract_class = true }
+    self.class.const_set(:Lite, record)
+    record.establish_connection(adapter: "sqlite3", database: ":memory:")
+    record.connection.execute("CREATE TABLE posts (id integer PRIMARY KEY)")
+    lite = Castellan::Versions::NotifiedVersions.new(record)
+    lite.install(%w[posts])
+    tokens = Array.new(2) do
+      record.connection.execute("INSERT INTO posts DEFAULT VALUES")
+      lite.current([dependency("posts")])
+    end
+    assert_equal 2, tokens.compact.uniq.size
+  ensure
+    record&.remove_connection
+  end
+
+  private
+
+  def connect = Record.establish_connection(@url)
+  def disconnect = Record.remove_connection
+  def source = Record
+  def run_sql(sql) = Record.connection.execute(sql)
+  def transaction(&) = Record.transaction(&)
+end
+
+class NotifiedVersionsOnSequelTest < Minitest::Test
+  include NotifiedVersionsContract
+
+  private
+
+  def connect = @db = Sequel.connect(@url)
+  def disconnect = @db.disconnect
+  def source = @db
+  def run_sql(sql) = @db.run(sql)
+  def transaction(&) = @db.transaction(&)
+end
