@@ -1,0 +1,209 @@
+# frozen_string_literal: true
+
+# Measures the layers of caching inside an application beside Rails' own layers of the same names, and beside constant bytes from
+# the same Puma: posts with authors and comments, PostgreSQL, Redis, ten clients.
+#
+#   rake bench:cache                 # writes benchmark/cache.md; about two minutes
+#   BENCH_SHORT=1 rake bench:cache   # shows that it works and that the answers are equal
+#
+# Answers are parsed and compared before anything is timed. Clients, Puma, PostgreSQL and Redis share the machine.
+require "etc"
+require "json"
+require "net/http"
+require "active_record"
+require "castellan"
+require "castellan/load_test"
+require_relative "../test/support/servers"
+require_relative "cache/library"
+
+class CacheBenchmark
+  SHORT = ENV["BENCH_SHORT"] == "1"
+  ROUNDS, SECONDS = SHORT ? [1, 0.1] : [5, 1]
+  CLIENTS = 10
+  INCLUDE = "?include=author,comments"
+  GZIP = { "Accept-Encoding" => "gzip" }.freeze
+  APPLICATION = File.expand_path("cache/config.ru", __dir__)
+  TABLES = %w[posts authors comments readings].freeze
+
+  # What is measured, its path, header fields; the peer, and the goal as a share of the peer's rate.
+  Way = Struct.new(:title, :path, :headers, :peer, :goal)
+  WAYS = [
+    Way.new("constant bytes", "/constant", {}), Way.new("constant gzip", "/constant-gzip", GZIP),
+    Way.new("constant 304", "/constant-304", {}),
+    Way.new("Castellan, notified version", "/castellan/notified#{INCLUDE}", {}, "constant bytes", 0.85),
+    Way.new("Castellan, exact version", "/castellan/exact#{INCLUDE}", {}, "constant bytes", 0.70),
+    Way.new("Castellan, written anew", "/castellan/anew#{INCLUDE}", {}),
+    Way.new("Castellan, attribute of 1,000 viewers", "/viewers/personal#{INCLUDE}", {}, "Castellan, notified version", 0.60),
+    Way.new("Castellan, stored gzip", "/castellan/notified#{INCLUDE}", GZIP, "constant gzip", 0.90),
+    Way.new("Castellan, gzip with an attribute of 1,000 viewers", "/viewers/personal#{INCLUDE}", GZIP),
+    Way.new("Castellan, 304", "/castellan/notified#{INCLUDE}", :etag, "constant 304", 0.90),
+    Way.new("Rails, to_json", "/rails/naive", {}), Way.new("Rails, document", "/rails/document", {}),
+    Way.new("Rails, document through Castellan.cache", "/rails/fetched", {}),
+    Way.new("Rails, fragment with an attribute of 1,000 viewers (the story)", "/rails/fragment", {}),
+    Way.new("Rails, the same in one query", "/rails/fragment_batched", {}),
+    Way.new("Rails, document and Rack::Deflater", "/rails-gzip/document", GZIP), Way.new("Rails, 304", "/rails/not_modified", :etag)
+  ].freeze
+  BESIDE = { "Castellan, attribute of 1,000 viewers" => ["Rails, fragment with an attribute of 1,000 viewers (the story)", 20] }.freeze
+
+  def run
+    needed = %i[postgres redis].reject { |name| Castellan::TestServers.available?(name) }
+    abort "bench:cache needs #{needed.join(", ")}." if needed.any?
+    @url = database
+    env = { "DATABASE_URL" => @url, "REDIS_URL" => Castellan::TestServers.redis_url, "RAILS_ENV" => "production", "RAILS_LOG_LEVEL" => "fatal" }
+    @rates = Castellan::TestServers.puma(APPLICATION, env: env) { |base_url| measure(base_url) }
+    @lag = lag
+    @splice = splice
+    @writes = [false, true].to_h { |notify| [notify, writes(notify)] }
+    puts page
+    File.write(File.join(__dir__, "cache.md"), page) unless SHORT
+    File.open(ENV.fetch("BENCH_JSON"), "a") { |file| rows.each { |row| file.puts(JSON.generate(row)) } } if ENV["BENCH_JSON"]
+  end
+
+  private
+
+  def database
+    Castellan::TestServers.postgres_url.tap do |url|
+      ActiveRecord::Base.establish_connection(url)
+      ActiveRecord::Base.connection.execute(Post.setup)
+      Castellan::Versions::ExactVersions.new(ActiveRecord::Base).install(TABLES, notify: true)
+    end
+  end
+
+  # @return [Hash{String => Float}] requests per second, medians
+  def measure(base_url)
+    compare(base_url)
+    headers = WAYS.to_h { |way| [way.title, way.headers == :etag ? { "If-None-Match" => get(base_url, way.path)["etag"] } : way.headers] }
+    rates = Hash.new { |all, title| all[title] = [] }
+    ROUNDS.times { WAYS.shuffle.each { |way| rates[way.title] << rate("#{base_url}#{way.path}", headers[way.title]) } }
+    rates.transform_values { |some| Castellan::Figures.median(some) }
+  end
+
+  def get(base_url, path, headers = {}) = Net::HTTP.get_response(URI("#{base_url}#{path}"), headers)
+
+  def compare(base_url)
+    documents = WAYS.reject { |way| way.title.end_with?("304") || way.title.start_with?("constant") }.to_h do |way|
+      Array.new(3) { get(base_url, way.path) }
+      answer = get(base_url, way.path, { "Accept-Encoding" => "identity" })
+      abort "#{way.title}: #{answer.code} #{answer.body[0, 200]}" unless answer.code == "200"
+      [way.title, plain(JSON.parse(answer.body))]
+    end
+    other = documents.find { |_, document| document != documents.values.first }
+    abort "#{other.first} is another document than #{documents.keys.first}" if other
+    abort "no page of 60" unless documents.values.first.size == 60
+  end
+
+  # Without the attribute of the viewer, and whatever surrounds the list; ids of nested JSON are texts or numbers.
+  def plain(document)
+    list = document.is_a?(Hash) ? document.fetch("data") : document
+    list.map { |post| JSON.parse(JSON.generate(post.except("read").sort.to_h).gsub(/"id":"(\d+)"/, '"id":\1')) }
+  end
+
+  def rate(url, headers)
+    summary = Castellan::LoadTest.run(url, clients: CLIENTS, seconds: SECONDS, max_requests: 1_000_000, headers: headers,
+                                           expect: [200, 304])
+    abort summary.to_text if summary.failed.positive?
+    summary.rate
+  end
+
+  # @return [Float] microseconds to write one value into gzip of the page
+  def splice
+    body = NotifiedPostResource.render(query: { "include" => "author,comments" }, keeper: nil).b
+    body = body.byteslice(0, 52_000)
+    pieces = Castellan::Cache::SplicedGzip.compress([body.byteslice(0, 26_000), body.byteslice(26_000, 26_000)])
+    calls = SHORT ? 10 : 20_000
+    started_ns = Castellan::Clock.monotonic_ns
+    calls.times { Castellan::Cache::SplicedGzip.fill(pieces.bodies, pieces.sums, ["true"]) }
+    (Castellan::Clock.monotonic_ns - started_ns) / 1_000.0 / calls
+  end
+
+  # @return [Array<Float>] milliseconds from a commit until a process has noticed it
+  def lag
+    versions = Castellan::Versions::NotifiedVersions.new(ActiveRecord::Base, recheck: 60)
+    dependencies = [Castellan::Versions::Dependency.new("authors")]
+    sleep 0.05 until versions.listening?
+    other = PG.connect(@url)
+    Array.new(SHORT ? 3 : 200) do
+      before = versions.current(dependencies)
+      other.exec("UPDATE authors SET name = name WHERE id = 1")
+      committed = Castellan::Clock.monotonic_ns
+      Thread.pass until versions.current(dependencies) != before
+      (Castellan::Clock.monotonic_ns - committed) / 1_000_000.0
+    end.sort
+  ensure
+    versions&.close
+    other&.close
+  end
+
+  # @return [Array(Float, Float)] commits per second of eight clients on one table, without the trigger and with it
+  def writes(notify)
+    versions = Castellan::Versions::ExactVersions.new(ActiveRecord::Base)
+    rates = { false => [], true => [] }
+    (SHORT ? 1 : 5).times do
+      rates.each do |trigger, found|
+        trigger ? versions.install(%w[comments], notify: notify) : versions.uninstall(%w[comments])
+        found << commits
+      end
+    end
+    rates.values.map { |some| Castellan::Figures.median(some) }
+  end
+
+  def commits
+    pids_and_pipes = Array.new(8) do |client|
+      reader, writer = IO.pipe
+      pid = fork do
+        connection = PG.connect(@url)
+        count = 0
+        ends = Castellan::Clock.monotonic_ns + (SECONDS * 1_000_000_000)
+        while count.zero? || Castellan::Clock.monotonic_ns < ends
+          connection.exec_params("UPDATE comments SET body = body WHERE id = $1", [(client * 900) + (count % 900) + 1])
+          count += 1
+        end
+        writer.write(count)
+      ensure
+        exit!(0)
+      end
+      writer.close
+      [pid, reader]
+    end
+    pids_and_pipes.sum { |pid, reader| reader.read.to_i.tap { Process.wait(pid) } } / SECONDS.to_f
+  end
+
+  def share(title, peer) = @rates[title] / @rates[peer]
+
+  def rows
+    WAYS.map { |way| { benchmark: "cache", work: way.title, rate: @rates[way.title].round(1), goal: way.goal, of: way.peer }.compact }
+  end
+
+  def page
+    ["# Layers of caching", "",
+     "Written by `rake bench:cache`: Ruby #{RUBY_VERSION}, Rails #{ActiveRecord::VERSION::STRING}, #{Etc.nprocessors} processors. One " \
+     "Puma process with five threads, #{CLIENTS} clients, PostgreSQL (without fsync) and Redis on the same machine; 60 posts with " \
+     "authors and comments. Castellan keeps documents in memory before Redis and answers before Rails' router; Rails' cache is a " \
+     "RedisCacheStore. Answers are compared before anything is timed; #{ROUNDS} rounds in random order, medians.", "",
+     "| | requests/s | share | of | goal |", "|---|---|---|---|---|", *WAYS.map { |way| line(way) }, "", *further, ""].join("\n")
+  end
+
+  def line(way)
+    return "| #{way.title} | #{@rates[way.title].round} | | | |" unless way.goal
+
+    share = share(way.title, way.peer)
+    "| #{way.title} | #{@rates[way.title].round} | #{(share * 100).round} % | #{way.peer} | ≥ #{(way.goal * 100).round} %: " \
+      "#{share >= way.goal ? "reached" : "**not reached**"} |"
+  end
+
+  def further
+    beside = BESIDE.map do |title, (peer, goal)|
+      "- #{title}: #{share(title, peer).round(1)} × #{peer} (goal #{goal} ×: #{share(title, peer) >= goal ? "reached" : "**not reached**"})"
+    end
+    middle = @lag[@lag.size / 2]
+    late = @lag[(@lag.size * 0.99).floor]
+    [*beside, "- A viewer's value in gzip of 52 kB: #{@splice.round(1)} µs (goal 10 µs: #{@splice <= 10 ? "reached" : "**not reached**"})",
+     "- A notified version: #{middle.round(2)} ms from a commit until another process has noticed it (median; 99 %: #{late.round(2)} ms)",
+     *@writes.map do |notify, (without, with)|
+       "- Writes of 8 clients to one table: #{without.round} commits/s without triggers, #{with.round} with those of " \
+         "#{notify ? "notified" : "exact"} versions (#{(100 - (with / without * 100)).round} % less; goal at most 20 %)"
+     end]
+  end
+end
+
+CacheBenchmark.new.run

@@ -1,0 +1,108 @@
+# frozen_string_literal: true
+
+# One page of posts from each layer of caching: of Castellan in front of Rails' router, of Rails behind it, and as constant bytes.
+require "rails"
+require "action_controller/railtie"
+require "active_record"
+require "rack/deflater"
+require "zlib"
+require "castellan"
+require_relative "library"
+
+VIEWERS = 1_000
+
+ActiveRecord::Base.establish_connection(ENV.fetch("DATABASE_URL"))
+ActiveRecord::Base.logger = nil
+
+# Reads a page of posts with authors and comments, as Rails applications do.
+class PostsController < ActionController::API
+  def naive = render(json: { data: posts.map { |post| as_hash(post) } })
+
+  def document = render(json: Rails.cache.fetch(["posts/document", version]) { JSON.generate(data: posts.map { |post| as_hash(post) }) })
+
+  def not_modified
+    fresh_when(etag: version)
+  end
+
+  # The story's fragment caching: a hash of each record from the cache, and a query for the attribute of each.
+  def fragment
+    viewer = Viewers.next
+    list, hashes = fragments
+    render json: { data: list.map { |post| hashes[post].merge("read" => Reading.exists?(user_id: viewer, post_id: post.id)) } }
+  end
+
+  # The same with one query for the attribute of all.
+  def fragment_batched
+    list, hashes = fragments
+    read = Reading.where(user_id: Viewers.next, post_id: list.map(&:id)).pluck(:post_id).to_set
+    render json: { data: list.map { |post| hashes[post].merge("read" => read.include?(post.id)) } }
+  end
+
+  # Castellan's cache for the serializer of Rails.
+  def fetched
+    render json: Castellan.cache.fetch("posts", depends_on: [Post, Author, Comment], notified: true) {
+      JSON.generate(data: posts.map { |post| as_hash(post) })
+    }
+  end
+
+  private
+
+  def fragments
+    list = Post.page.to_a
+    [list, Rails.cache.fetch_multi(*list, namespace: "posts/fragment") { |post| as_hash(post) }]
+  end
+
+  def posts = Post.page.preload(:author, :comments)
+
+  def version
+    [Post, Author, Comment].map { |model| model.pick(Arel.sql("count(*)::text || max(updated_at)::text")) }.join("-")
+  end
+
+  def as_hash(post)
+    { "id" => post.id, "title" => post.title, "body" => post.body,
+      "author" => { "id" => post.author.id, "name" => post.author.name },
+      "comments" => post.comments.map { |comment| { "id" => comment.id, "body" => comment.body } } }
+  end
+end
+
+class BenchmarkApplication < Rails::Application
+  config.load_defaults Rails::VERSION::STRING.to_f
+  config.eager_load = true
+  config.consider_all_requests_local = false
+  config.logger = Logger.new(nil)
+  config.secret_key_base = "a" * 64
+  config.hosts.clear
+  config.cache_store = :redis_cache_store, { url: ENV.fetch("REDIS_URL"), namespace: "rails" }
+  routes.append { get "/:action", controller: "posts" }
+end
+BenchmarkApplication.initialize!
+
+redis = Castellan::Store::RedisStore.new(url: ENV.fetch("REDIS_URL"))
+tiered = Castellan::Store::TieredStore.new(Castellan::Store::MemoryStore.new, redis)
+versions = Castellan::Versions::NotifiedVersions.new(ActiveRecord::Base)
+Castellan.keep(store: ENV["STORE"] == "redis" ? redis : tiered, versions: versions)
+
+castellan = Castellan.app do
+  resource ExactPostResource, at: "exact"
+  resource NotifiedPostResource, at: "notified"
+  resource UnkeptPostResource, at: "anew"
+end
+personal = Castellan.app do
+  resource PersonalPostResource, at: "personal"
+  authenticate { |_env| Viewers.next }
+end
+
+bytes = NotifiedPostResource.render(keeper: nil)
+gzip = Zlib.gzip(bytes)
+constant = lambda do |body, **fields|
+  sent = Castellan::Serve::Endpoint::Body.of(body) # Puma copies the strings of an Array
+  ->(_env) { [200, { "content-type" => "application/json", "content-length" => body.bytesize.to_s, **fields }, sent] }
+end
+
+map("/constant") { run constant.call(bytes) }
+map("/constant-gzip") { run constant.call(gzip, "content-encoding" => "gzip") }
+map("/constant-304") { run ->(_env) { [304, { "etag" => '"constant"' }, []] } }
+map("/castellan") { run castellan }
+map("/viewers") { run personal }
+map("/rails") { run Rails.application }
+map("/rails-gzip") { run Rack::Deflater.new(Rails.application) }
