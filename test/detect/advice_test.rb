@@ -16,6 +16,8 @@ class DetectAdviceTest < Minitest::Test
     belongs_to :author, class_name: "ActiveRecordWorld::User", optional: true
 
     def tree = [id, children.map(&:tree)]
+    def children_of_its_author = children.where(author_id: its_author).to_a
+    def its_author = 7
 
     Twig = Class.new(self)
     Bud = Class.new(self)
@@ -70,6 +72,15 @@ class DetectAdviceTest < Minitest::Test
   def test_a_text_that_is_computed_for_each_record_is_not_copied_out_of_the_loop
     finding = only { World::User.all.each { |user| user.tokens.find_by secret: "a#{user.class}" } }
     assert_nil finding.fix
+  end
+
+  def test_a_condition_that_is_read_from_the_record_is_not_copied_out_of_the_loop
+    finding = only { World::User.all.map { |user| user.tokens.where(on_behalf: user.name.nil?).to_a } }
+    assert_includes finding.fix_refused, "are read from each record"
+    finding = only { World::User.all.map { |user| World::Token.where(user_id: user.id, on_behalf: user.name.nil?).to_a } }
+    assert_includes finding.fix_refused, "are read from each record"
+    finding = only { Node.where(parent_id: 1).map(&:children_of_its_author) }
+    assert_includes finding.fix_refused, "are read from each record"
   end
 
   def test_a_position_on_the_line_is_no_association

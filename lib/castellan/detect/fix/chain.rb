@@ -45,6 +45,12 @@ module Castellan
           @conditions.map { |step| condition?(step) ? step.public_send(written) : where(step, text) }.join(".")
         end
 
+        # The record whose association is read; nil for `self`.
+        def owner = @steps.first&.receiver&.receiver
+
+        # The values of the conditions.
+        def values = @conditions.flat_map(&:arguments)
+
         def constant? = @conditions.all? { |step| step.arguments.all?(&:constant?) }
 
         # Whether a call takes some of the records, see {Source.limit?}, or batches of them.

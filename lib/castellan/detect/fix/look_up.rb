@@ -64,6 +64,7 @@ module Castellan
         def refused_code
           if !@models.column?(@model, column) then "#{column} is no column of #{@model.name}"
           elsif @chain && !@chain.constant? && !steady? then "the conditions on #{@one.link} at #{at} differ from record to record"
+          elsif of_record? then "the conditions at #{at} are read from each record"
           elsif incomplete? then "#{at} does not show all of its conditions"
           end
         end
@@ -82,6 +83,17 @@ module Castellan
 
         # Whether conditions that are computed at the line were the same for all records.
         def steady? = varying.any? && !(@equal - [column]).intersect?(varying)
+
+        # Whether a condition to copy is read from the record that the loop is about, which is unknown before the loop.
+        def of_record?
+          owner = @chain ? @chain.owner : @source.value(column)
+          locals = owner ? owner.all.select { |node| node.kind == :local }.map(&:name) : []
+          own = owner.nil? || (owner.call? && owner.receiver.nil? && owner.arguments.empty?)
+          values = @chain ? @chain.values : (@equal - [column]).filter_map { |name| @source.value(name) }
+          values.flat_map(&:all).any? do |node|
+            node.kind == :local ? locals.include?(node.name) : own && node.call? && node.receiver.nil?
+          end
+        end
 
         # Whether the line takes several rows of each value, but not all.
         def some? = @one.link.nil? && @shape.single? && (@shape.paged? || @source.limits?) && column != @models.primary_key(@model)
