@@ -13,7 +13,8 @@ module Castellan
     # Parses fingerprints with regular expressions and does not split subqueries and unions. A statement that
     # it cannot parse counts as a read of an unknown table.
     class Shape
-      KEPT = 10_000
+      NAMES = 500
+      KEPT = 2_000 # per statement name
       NOT_COUNTED = :not_counted
       EQUAL = /(?:\b(\w+)\.)?\b(\w+)\)? = \(?\?/
       PAGED = /\b(\w+)\)? (?:>|>=|<|<=) \(?\?.* order by (?:\w+\.)?\1\b.* limit \?/
@@ -40,7 +41,7 @@ module Castellan
       # Reads of a cursor are paged, so only the query of its declaration counts.
       CURSOR = /\Adeclare \w+ .*?\bcursor\b.*? for (?=\(*(?:select|with|values)\b)/
       SEQUEL = /\A#{Instrument::SequelInstrument::NAME}(?: \d+)?\z/
-      @shapes = BoundedCache.new(limit: KEPT)
+      @shapes = BoundedCache.new(limit: NAMES)
 
       class << self
         # @param fingerprint [String] see {Fingerprint.of}
@@ -48,8 +49,9 @@ module Castellan
         # @return [Shape, nil] nil for transactions, schema queries and connection commands
         def of(fingerprint, name = nil)
           fingerprint = fingerprint.sub(CURSOR, "") if fingerprint.start_with?("declare ")
-          # Two models, or two ORMs, may send the same SQL.
-          shape = @shapes.fetch([fingerprint, name]) { counted?(fingerprint, name) ? new(fingerprint, name) : NOT_COUNTED }
+          # Two models, or two ORMs, may send the same SQL. A key of both would be an object per statement.
+          named = @shapes.fetch(name) { BoundedCache.new(limit: KEPT) }
+          shape = named.fetch(fingerprint) { counted?(fingerprint, name) ? new(fingerprint, name) : NOT_COUNTED }
           shape unless NOT_COUNTED.equal?(shape)
         end
 
