@@ -36,7 +36,7 @@ module Castellan
       @application_cache = ApplicationCache.new(store: store, versions: versions, revision: @revision, log: log)
     end
 
-    # @return [ApplicationCache] keeps what the application's own serializers write; see {Castellan.cache}
+    # @return [ApplicationCache] caches what other serializers write; see {Castellan.cache}
     attr_reader :application_cache
 
     # Digests the source of a resource at boot, while the files still match the loaded code. At the first
@@ -71,7 +71,7 @@ module Castellan
     end
 
     # @param rendering [Document::Rendering]
-    # @return [String, nil] the key without the version: what documents of different versions have in common
+    # @return [String, nil] the key without the version, which all versions of the document share
     def latest(rendering)
       return unless rendering.definition.caching.stale?
 
@@ -146,7 +146,7 @@ module Castellan
       definition.derive(:freshness) { Cache::Freshness.new(**definition.caching.to_h.except(:kind)) }
     end
 
-    # Where documents expire, a form is that of one writing of its document, so that it ends with it.
+    # If documents expire, a form belongs to one rendering of its document and expires with it.
     def form_key(rendering, key, coding)
       caching = rendering.definition.caching
       return "#{key}.#{coding}" unless caching.expires_in || caching.stale?
@@ -154,7 +154,7 @@ module Castellan
       "#{rendering.written.key || key}.#{rendering.written.made_ms}.#{coding}"
     end
 
-    # What no process wrote so is nil, as in {#load}.
+    # Returns nil for bytes in another format, like {#load}.
     def form_of(kept, rendering, coding)
       return unless kept
       return Document::Rendering::Form.new(coding, kept.body, nil, nil, kept.found) unless kept.cuts
@@ -175,7 +175,7 @@ module Castellan
                           sums: pieces.sums)
     end
 
-    # Versions that are of one database implement `of?`; a table of another one may have the same name.
+    # Versions of one database implement `of?`, because a table of another database may have the same name.
     def elsewhere?(rendering)
       @of_one_database && !@versions.of?(rendering.adapter.model)
     end
@@ -200,7 +200,7 @@ module Castellan
       Cache::Envelope.new(body: written.body, found: written.found, cuts: blanks.cuts, numbers: blanks.numbers, ids: blanks.ids).dump
     end
 
-    # What no process wrote so is a miss, also in the numbers of the holes.
+    # Bytes in another format are a miss, also if the numbers of the holes are wrong.
     def load(entry, count)
       kept = Cache::Envelope.load(entry.bytes) or return
       return Document::Rendering::Written.new(kept.body, nil, kept.found, entry.key, entry.made_ms) unless kept.cuts

@@ -193,8 +193,8 @@ module Castellan
       end
     end
 
-    # Where Rails puts Rack::Cache: inside of host authorization, SSL and static files, outside of everything that belongs to one
-    # request or one client.
+    # Inserted where Rails inserts Rack::Cache: behind host authorization, SSL and static files, before all
+    # middleware that handles single requests or clients.
     initializer "castellan.http_cache", after: :load_config_initializers do |app|
       if (options = app.config.castellan.http_cache) && !Castellan.off?
         app.config.middleware.insert_before ActionDispatch::Executor, Castellan::HTTPCache,

@@ -2,7 +2,7 @@
 
 module Castellan
   class Keeper
-    # Holds what the keys of one statement have in common, and the last key: most requests repeat the one before them.
+    # Holds the common part of the keys of one statement, and the last key, because most requests repeat it.
     #
     #   kept = KeptStatement.new(%w[posts users], ["0.1.0", "SELECT …", "PostResource:posts(title)"])
     #   kept.dependencies           # => [Dependency, Dependency]

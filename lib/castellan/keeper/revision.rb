@@ -5,16 +5,17 @@ require "securerandom"
 
 module Castellan
   class Keeper
-    # The revision of the application's code: a part of every key, so that a deployment never serves what other code wrote.
+    # Identifies the application's code in every key, so that a deployment never serves bytes of other code.
     #
     #   Revision.new.to_s                 # => "kamal 4f2a91c", or "source 5f1c…"
     #   Revision.new("2026-11-22").to_s   # => "2026-11-22"
     #
-    # Without a revision of its own (`config.castellan.revision`), an application has that of its deployment: the file REVISION in its
-    # root, or one of {VARIABLES}. Without those it is a digest of the source: the directories of the autoloader, the Ruby files below
-    # the root that are loaded, `config/` and Gemfile.lock. Outside Rails these are known only when the first resource is checked.
+    # Without `config.castellan.revision`, it is the revision of the deployment: the file REVISION in the root,
+    # or one of {VARIABLES}. Otherwise it is a digest of the source: the directories of the autoloader, the
+    # loaded Ruby files below the root, `config/` and Gemfile.lock. Outside Rails, it is computed when the first
+    # resource is checked.
     class Revision
-      # What hosts and deployment tools set, in the order in which they are read.
+      # Environment variables of hosts and deployment tools; the first that is set counts.
       VARIABLES = %w[
         HEROKU_SLUG_COMMIT HEROKU_BUILD_COMMIT KAMAL_VERSION RENDER_GIT_COMMIT RAILWAY_GIT_COMMIT_SHA FLY_IMAGE_REF K_REVISION
         CONTAINER_VERSION SOURCE_VERSION SOURCE_COMMIT GIT_REV GIT_REVISION GIT_COMMIT GIT_SHA COMMIT_SHA APP_REVISION
@@ -32,7 +33,7 @@ module Castellan
         @text || @lock.synchronize { @text ||= source([]) }
       end
 
-      # Makes another one, which no other process has: the code was reloaded, so that nothing written before is its own.
+      # Changes the revision after a code reload to one that no other process has.
       def renew
         @text = "reload #{SecureRandom.hex(8)}"
       end
@@ -71,7 +72,7 @@ module Castellan
         autoload_paths.flat_map { |directory| Dir.glob("**/*.rb", base: directory).map { |path| File.join(directory, path) } }
       end
 
-      # Of the application and its engines; those in gems change with Gemfile.lock.
+      # Those of the application and its engines; gems change with Gemfile.lock.
       def autoload_paths
         return [] unless defined?(::ActiveSupport::Dependencies)
 

@@ -4,12 +4,12 @@ require "digest"
 
 module Castellan
   class Keeper
-    # Digests the declarations of a resource and of those it leads to, so that bytes of another declaration are never served.
+    # Digests the declarations of a resource and its related resources, so that bytes of others are never served.
     #
     #   SourceDigest.of(UserResource.definition)   # => "5f1c…", nil when one of the resources has no name
     #
-    # It covers the names, the members with file and line, and the text of those files. Code that blocks call is covered by
-    # {Revision}. A class without a name cannot be told from another one in another process.
+    # Covers names, members with file and line, and the text of those files; {Revision} covers the code that
+    # blocks call. Classes without a name have no digest, because other processes cannot identify them.
     module SourceDigest
       module_function
 
@@ -33,7 +33,7 @@ module Castellan
         digest.hexdigest[0, 16]
       end
 
-      # A link or meta object may be declared in another file than the members, such as that of a superclass.
+      # Links and meta objects may be declared in another file than the members, such as the superclass.
       def paths(members, definitions)
         around = definitions.flat_map { |definition| [*definition.links.values, definition.meta] }
         [*members, *around].filter_map { |written| written&.location&.slice(/\A(.+):\d+\z/, 1) }.uniq

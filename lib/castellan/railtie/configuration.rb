@@ -4,14 +4,14 @@ require_relative "../errors"
 
 module Castellan
   class Railtie < Rails::Railtie
-    # `config.castellan`: one type for each key, checked when it is set, so that the backtrace names the line.
+    # Holds `config.castellan`. Each key is checked when it is set, so that the backtrace has the line.
     #
     #   Rails.application.configure do                                  # config/initializers/castellan.rb
     #     config.castellan.cache_store = Castellan::Store::RedisStore.new(url: ENV["REDIS_URL"]) if ENV["REDIS_URL"]
     #     config.castellan.detection = { sample: 0.1 } if Rails.env.production?
     #   end
     #
-    # Also in config/application.rb and config/environments. What is read once at boot is not read again afterwards.
+    # Settings may also be in config/application.rb and config/environments. They are read once, at boot.
     class Configuration
       STORE = %i[read_multi write_multi].freeze
       private_constant :STORE

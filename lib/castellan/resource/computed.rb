@@ -11,7 +11,7 @@ module Castellan
     #   Computed.of(->(record, viewer) { … })                         # needs the model's instance: columns is nil
     #   Computed.of({ version: 1 })                                   # the same for each row
     #
-    # `code` says whether the block is the application's, not made of a text or a constant; `pure` is what the declaration says of it and of
+    # `code` is true if the block is the application's, not made of a text or a constant; `pure` is what the declaration says of it and of
     # the columns' readers and types, nil where the resource's `pure` counts.
     Computed = Struct.new(:block, :columns, :location, :pure, :code) do
       def self.of(value, columns: nil, location: nil, pure: nil)
@@ -25,7 +25,7 @@ module Castellan
       end
 
       # @param value [Proc, Method, #call, Object]
-      # @return [Proc, nil] that does the same, nil of what cannot be called
+      # @return [Proc, nil] the same as a block; nil if it cannot be called
       def self.block_of(value)
         return value if value.is_a?(Proc)
 

@@ -47,7 +47,7 @@ module Castellan
         !block.lambda? || block.parameters.any? { |kind, _| TAKEN.include?(kind) }
       end
 
-      # The block of a Symbol has two parameters ([[:req], [:rest]]) and takes one.
+      # The block of a Symbol has two parameters ([[:req], [:rest]]), but takes one argument.
       def of_row?(block)
         block.parameters.count { |kind, _| %i[req opt].include?(kind) } > 1
       end

@@ -2,8 +2,8 @@
 
 module Castellan
   class Resource
-    # Collects the declarations of a resource's body; {Definition} is made of them. Rejects what is wrong without a look at the database,
-    # which {Document::DeclarationCheck} does at boot.
+    # Collects the declarations of a resource's body, from which {Definition} is built. Rejects mistakes that
+    # can be found without the database; {Document::DeclarationCheck} finds the others at boot.
     class Declarations
       # The pages of a collection. `count` is the member's name in `meta`, or nil; `kind` is :number or :cursor.
       Page = Struct.new(:size, :max_size, :count, :kind)
@@ -39,7 +39,7 @@ module Castellan
         @writing = Writing.new
       end
 
-      # @return [Declarations] for a subclass to go on from
+      # @return [Declarations] a copy for a subclass
       def copy
         dup.tap { |copy| copy.send(:unshare) }
       end

@@ -2,8 +2,8 @@
 
 module Castellan
   class Resource
-    # Adds a line of a resource's body to its {Declarations}. A module of its own, because each method of {Resource} takes a name from
-    # the application's classes.
+    # Adds a line of a resource's body to its {Declarations}. It is not part of {Resource}, so that its methods
+    # cannot clash with those of the application's classes.
     #
     #   Declaring.declare(UserResource) { |declarations, location| declarations.type = "people" }
     module Declaring

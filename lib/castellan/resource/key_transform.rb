@@ -2,7 +2,7 @@
 
 module Castellan
   class Resource
-    # Makes the name of a member of a declared name.
+    # Converts a declared name to the name of a member.
     #
     #   KeyTransform.call(:last_login_at, :dash)         # => "last-login-at"
     #   KeyTransform.call(:last_login_at, :camel_lower)  # => "lastLoginAt"

@@ -4,7 +4,7 @@ module Castellan
   class Resource
     # A declared relationship: its name, its cardinality and the resource at its other end. Frozen.
     #
-    # The resource is looked up when it is first needed, because two resources may name each other.
+    # Looks the resource up on first use, because two resources may name each other.
     class Relationship
       ALWAYS = {}.freeze
       private_constant :ALWAYS
@@ -123,7 +123,7 @@ module Castellan
 
       private
 
-      # In an Array each resource stands for its own model.
+      # In an Array, each resource is that of its own model.
       def named
         case @resource
         when Hash then @resource

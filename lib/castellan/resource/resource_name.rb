@@ -2,7 +2,8 @@
 
 module Castellan
   class Resource
-    # Finds the resource of a relationship: in the namespace of its owner, in those around it, then in those of the owner's superclasses.
+    # Finds the resource of a relationship in the namespaces of its owner, then in those of the owner's
+    # superclasses.
     #
     #   ResourceName.new("RoleResource", owner: Admin::UserResource, location: "…:4").resolve  # => Admin::RoleResource or ::RoleResource
     class ResourceName

@@ -4,7 +4,7 @@ require "action_policy"
 
 module Castellan
   module Write
-    # Decides by Action Policy's policies who may create, update and delete.
+    # Authorizes creates, updates and deletes with Action Policy.
     #
     #   class PostResource < Castellan::Resource
     #     authorize Castellan::Write::ActionPolicyAuthorizer

@@ -8,12 +8,12 @@ module Castellan
     #
     #   Body.read(env)   # => { "data" => { "type" => "posts", … } }
     module Body
-      # The longest body in bytes; longer ones are answered with 413.
+      # The maximum size of a body in bytes; a longer one gets a 413.
       LIMIT = 1_048_576
       DEPTH = 32
       private_constant :DEPTH
 
-      # A JSON object that refuses to be given a member twice, which parsers resolve differently (RFC 8259,
+      # A JSON object that raises for a duplicate member, which parsers resolve differently (RFC 8259,
       # section 4).
       class StrictObject < Hash
         def []=(name, value)

@@ -2,14 +2,14 @@
 
 module Castellan
   module Write
-    # Translates errors of the ORM and the database into what the client can do about them.
+    # Translates errors of the ORM and the database into errors that a client can act on.
     #
     #   DatabaseError.new(definition, models).translate(error)   # => a BadRequest, or nil
     #
     # Unique and foreign keys are 409, other constraints and validations 422, a stale lock column 409, a database that
     # cannot answer 503.
     class DatabaseError
-      # By the names of classes, because neither ORM need be loaded. The first that fits counts.
+      # Names of classes, because either ORM may not be loaded. The first match counts.
       KINDS = {
         "ActiveRecord::RecordInvalid" => :invalid, "ActiveRecord::RecordNotSaved" => :invalid,
         "ActiveRecord::RecordNotDestroyed" => :invalid, "Sequel::ValidationFailed" => :invalid, "Sequel::HookFailed" => :stopped,
@@ -79,7 +79,7 @@ module Castellan
 
       # @param error [Exception]
       # @param record [Object, nil] the record that was written
-      # @return [BadRequest, nil] nil for an error that no client can help; it is to be raised again
+      # @return [BadRequest, nil] nil for an error that no client can fix: raise it again
       def translate(error, record = nil)
         kind = self.class.kind(error) or return
         record = error.record if error.respond_to?(:record) && error.record

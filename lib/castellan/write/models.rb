@@ -2,7 +2,7 @@
 
 module Castellan
   module Write
-    # What writing needs of an ORM; {ActiveRecordModels} and {SequelModels} implement it.
+    # The interface of an ORM for writes; {ActiveRecordModels} and {SequelModels} implement it.
     #
     #   models = Models.for(Post)
     #   record = models.build

@@ -4,7 +4,7 @@ require "pundit"
 
 module Castellan
   module Write
-    # Decides by Pundit's policies who may create, update and delete.
+    # Authorizes creates, updates and deletes with Pundit.
     #
     #   class PostResource < Castellan::Resource
     #     authorize Castellan::Write::PunditAuthorizer

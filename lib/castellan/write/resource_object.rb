@@ -2,7 +2,7 @@
 
 module Castellan
   module Write
-    # Checks a resource object that a client sent, and makes of it the values to assign.
+    # Checks a resource object of a client and converts it to the values to assign.
     #
     #   ResourceObject.new(definition, :create, viewer: viewer, linkage: linkage).values(data, "/data")
     #   # => { title: "Hello", author: #<User id: 7> }

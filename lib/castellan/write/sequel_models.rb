@@ -136,7 +136,7 @@ module Castellan
         "write DB.extension(:server_block), which sends reads to the primary" unless model.db.respond_to?(:with_server)
       end
 
-      # Sequel reads from the server :read_only, unless it is told otherwise.
+      # Sequel reads from the server :read_only by default.
       def on_replica
         yield
       end

@@ -109,7 +109,7 @@ module Castellan
 
       # @param error [Exception]
       # @param prefix [String] the pointer to the resource object
-      # @return [BadRequest, nil] nil if no client can help it
+      # @return [BadRequest, nil] nil if no client can fix it
       def mistake(error, prefix)
         return if error.is_a?(Transaction::Committed)
 
