@@ -18,7 +18,7 @@ require_relative "cache/library"
 
 class CacheBenchmark
   SHORT = ENV["BENCH_SHORT"] == "1"
-  ROUNDS, SECONDS = SHORT ? [1, 0.1] : [5, 1]
+  ROUNDS, SECONDS = SHORT ? [1, 0.1] : [Integer(ENV.fetch("BENCH_ROUNDS", "5")), 1]
   CLIENTS = 10
   INCLUDE = "?include=author,comments"
   GZIP = { "Accept-Encoding" => "gzip" }.freeze

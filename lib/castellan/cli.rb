@@ -7,8 +7,8 @@ module Castellan
   #
   #   Castellan::CLI.call(%w[load http://127.0.0.1:3000/posts -c 10 -t 5])  # => 0
   module CLI
-    COMMANDS = { "doctor" => :DoctorCommand, "load" => :LoadCommand, "new" => :NewCommand, "proxy" => :ProxyCommand,
-                 "types" => :TypesCommand }.freeze
+    COMMANDS = { "cache" => :CacheCommand, "doctor" => :DoctorCommand, "load" => :LoadCommand, "new" => :NewCommand,
+                 "proxy" => :ProxyCommand, "types" => :TypesCommand }.freeze
     ALIASES = { "siege" => "load" }.freeze
     private_constant :COMMANDS, :ALIASES
 
@@ -50,6 +50,7 @@ module Castellan
 end
 
 require_relative "cli/command"
+require_relative "cli/cache_command"
 require_relative "cli/doctor_command"
 require_relative "cli/load_command"
 require_relative "cli/new_command"

@@ -66,8 +66,14 @@ module Castellan
       return unless tables.all? { |table| Versions::Dependency.name?(table) } # "Order Details" has no version
 
       kept = kept_statement(rendering, source, tables)
-      version = (rendering.definition.caching.kind == :notified ? @versions : @exact).current(kept.dependencies) or return
+      version = versions_of(rendering).current(kept.dependencies) or return
       kept.key(version, rendering.values)
+    end
+
+    # @param rendering [Document::Rendering] of a document that can be kept
+    # @return [String, nil] the version of its tables, for `castellan cache explain`
+    def version(rendering)
+      versions_of(rendering).current(rendering.tables.map { |table| Versions::Dependency.new(table) })
     end
 
     # @param rendering [Document::Rendering]
@@ -141,6 +147,8 @@ module Castellan
     end
 
     private
+
+    def versions_of(rendering) = rendering.definition.caching.kind == :notified ? @versions : @exact
 
     def freshness(definition)
       definition.derive(:freshness) { Cache::Freshness.new(**definition.caching.to_h.except(:kind)) }

@@ -219,6 +219,8 @@ module Castellan
     # - `cache(layer, outcome, started_ns, duration_ns, bytes = nil, age = nil)`: a cache was read or written;
     #   the outcome is :hit, :miss, :part (some of several), :write, or one of {Cache::Events}; `age` is in
     #   seconds. Keys are omitted, because they may be personal
+    # - `keyed(rendering, key)`: a document looked up its key (nil: it is not kept)
+    # - `fetched(key, tables, digest)`: `Castellan.cache.fetch` did; `digest` is nil where nothing is kept
     # - `span(kind, name, started_ns, duration_ns)`: a rendering ended
     # - those of {Instrument::EagerInstrument}
     # @param event [Symbol]

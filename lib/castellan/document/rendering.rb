@@ -372,6 +372,8 @@ module Castellan
 
         kept = @keeper && definition.caching && Document.verifier&.current.nil?
         @key = (Recording.span(:version, definition.name) { @keeper.key(self) } if kept)
+        Recording.current&.notify(:keyed, self, @key)
+        @key
       end
 
       # A record that clients may change: they name its tag when they do.

@@ -67,15 +67,19 @@ module Castellan
           if key.nil? || key == "" || key == []
 
         dependencies = dependencies(depends_on)
-        return if Castellan.off? || @versions.nil?
+        return if Castellan.off?
+
+        found = @versions && versioned(key, vary, dependencies, notified, timed)
+        Recording.current&.notify(:fetched, key, dependencies.map(&:table), found&.last)
+        found
+      end
+
+      def versioned(key, vary, dependencies, notified, timed)
         raise ConfigurationError, "nothing ends these bytes: write depends_on: [Post, \"comments\"] or expires_in: 60" \
           if dependencies.empty? && !timed
 
-        version = if dependencies.empty?
-                    ""
-                  else
-                    (notified ? @versions : @exact).current(dependencies)
-                  end
+        versions = notified ? @versions : @exact
+        version = dependencies.empty? ? "" : versions.current(dependencies)
         name = [VERSION, "fetch", @revision.to_s, key, vary, dependencies.map(&:table)]
         [Cache::Key.for(name), Cache::Key.for([*name, version])] if version
       end

@@ -1,0 +1,133 @@
+# frozen_string_literal: true
+
+module Castellan
+  module CLI
+    # Runs `castellan cache explain PATH`: what a request finds in the caches, under which key, and why not.
+    #
+    #   Castellan::CLI::CacheCommand.new(%w[explain /posts?include=author config.ru]).call # => 0
+    #
+    # Sends the request twice, in this process: the first shows what other processes have kept in a shared store.
+    class CacheCommand < Command
+      USAGE = "castellan cache explain PATH [config.ru | app.rb] [-H 'Name: value'] [--env production]"
+      HEADERS = %w[etag cache-control vary content-encoding].freeze
+      private_constant :HEADERS
+
+      # Observes a request: its documents, what `Castellan.cache` was asked for, reads of caches, and the number of queries.
+      class Seen
+        attr_reader :documents, :fetches, :looks, :queries
+
+        def initialize
+          @documents = []
+          @fetches = []
+          @looks = []
+          @queries = 0
+        end
+
+        def query(*) = @queries += 1
+        def span(*); end
+
+        def cache(layer, outcome, _started_ns, _duration_ns, bytes = nil, age = nil)
+          @looks << [layer, outcome, bytes, age]
+        end
+
+        def keyed(rendering, key) = @documents << [rendering, key]
+        def fetched(*asked) = @fetches << asked
+      end
+      private_constant :Seen
+
+      # @return [String]
+      def self.summary = "what a request finds in the caches, under which key, and why not"
+
+      private
+
+      def options(parser)
+        @environment = "production"
+        @headers = {}
+        header_option(parser, @headers)
+        parser.on("--env NAME", "the environment to boot in (production)") { |name| @environment = name }
+      end
+
+      def run(verb = nil, target = nil, file = nil, *others)
+        raise WrongArguments, "write castellan cache explain /path, got #{[verb, target].compact.join(" ").inspect}" \
+          unless verb == "explain" && target
+        raise WrongArguments, "needless argument: #{others.join(" ")}" if others.any?
+        raise Castellan::Error, "CASTELLAN=off is set, so nothing is kept; unset it" if Castellan.off?
+
+        load_room
+        request = Doctor::RackRequest.new(target, headers: @headers)
+        application = Doctor::Application.boot(file, environment: @environment)
+        Instrument.subscribe
+        %w[now again].each { |time| show(time, request, *visit(application, request)) }
+        0
+      end
+
+      # Loaded late, because it needs rack and the list of commands does not.
+      def load_room
+        require_relative "../doctor"
+      rescue LoadError => error
+        raise unless error.path.to_s.start_with?("rack")
+
+        raise Castellan::Error, "rack is not here; run it in the application's folder and bundle: bundle exec castellan cache explain /path"
+      end
+
+      # @return [Array(Array, Integer, Seen)] Rack's response, its bytes, and what was seen
+      def visit(application, request)
+        seen = Seen.new
+        bytes = 0
+        response = Recording.open(seen) do
+          application.call(request.env).tap do |_, _, body|
+            body.each { |piece| bytes += piece.bytesize }
+            body.close if body.respond_to?(:close)
+          end
+        end
+        [response, bytes, seen]
+      end
+
+      def show(time, request, response, bytes, seen)
+        status, headers, = response
+        fields = HEADERS.filter_map { |name| "#{name}: #{headers[name]}" if headers[name] }
+        @out.puts "#{request}, #{time}: #{status}, #{Figures.bytes(bytes)}, #{Figures.counted(seen.queries, "query")}",
+                  *fields.map { |field| "  #{field}" }
+        return unless time == "now" || seen.looks.any?
+
+        looks = seen.looks.map { |look| look_text(*look) }
+        @out.puts "  caches: #{looks.empty? ? "none was read" : looks.join(", then ")}"
+        details(seen).each { |line| @out.puts "  #{line}" } if time == "now"
+      end
+
+      def look_text(layer, outcome, bytes, age)
+        further = [(Figures.bytes(bytes) if bytes), ("#{age.round(1)} s old" if age&.positive?)].compact
+        "#{layer} #{outcome}#{" (#{further.join(", ")})" if further.any?}"
+      end
+
+      def details(seen)
+        lines = seen.documents.flat_map { |rendering, key| document_lines(rendering, key) } +
+                seen.fetches.flat_map { |key, tables, digest| fetch_lines(key, tables, digest) }
+        lines.empty? ? ["no document of Castellan and no Castellan.cache.fetch took part in this response"] : lines
+      end
+
+      def document_lines(rendering, key)
+        lines = ["document of #{rendering.definition.name}", "  tables: #{rendering.tables&.sort&.join(", ") || "not known"}"]
+        undeclared = "  kept: never, because #{rendering.definition.name} declares no cache: write cache :exact"
+        return lines << undeclared unless rendering.definition.caching
+        return lines + not_kept(rendering) unless key
+
+        lines + ["  version: #{Castellan.keeper.version(rendering)}", "  key: #{key}",
+                 "  codings: #{["identity", *rendering.codings].join(", ")}"]
+      end
+
+      def not_kept(rendering)
+        never = rendering.unkeepable
+        return ["  kept: never, because:", *never.map { |reason| "    #{reason}" }] if never.any?
+
+        ["  kept: not now: #{rendering.not_kept}"]
+      end
+
+      def fetch_lines(key, tables, digest)
+        unknown = "the version of a table is not known (is its trigger installed? was Castellan.keep called?)"
+        ["Castellan.cache.fetch(#{key.inspect})", "  tables: #{tables.empty? ? "none" : tables.join(", ")}",
+         digest ? "  key: #{digest}" : "  kept: not now: #{unknown}"]
+      end
+    end
+  end
+end
