@@ -15,7 +15,7 @@ class RowsTest < Minitest::Test
   end
 
   def test_a_key_in_a_statement_is_replaced
-    key = Castellan::Rows::OwnerKey
+    key = Castellan::Rows::Association::OwnerKey
     sql = %(SELECT "r"."id" FROM "r" WHERE "a"."user_id" = #{key.value(:integer)} AND "a"."name" = '1847362915x')
     assert_equal %("a"."user_id"), key.column(sql)
     assert_includes key.replace(sql, %("u"."id")), %("a"."user_id" = "u"."id" AND "a"."name" = '1847362915x')

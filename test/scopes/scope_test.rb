@@ -152,7 +152,7 @@ module ScopeContract
 
   # A value of the application may look like what stands for a key in the statement of a path.
   def test_a_value_of_a_scope_is_a_value_whatever_it_looks_like
-    number = Castellan::Rows::OwnerKey::NUMBER
+    number = Castellan::Rows::Association::OwnerKey::NUMBER
     knights = resource(:knights, "KnightResource") { attribute :name }
     knights = Class.new(knights) { scope { |all, _| all.where(name: number.to_s) } }
     resource = resource(:quests, "QuestResource") do

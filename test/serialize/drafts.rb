@@ -50,7 +50,9 @@ module Castellan
     def node(draft, drafts)
       edges = draft.edges.map { |edge| plan_edge(edge, drafts) }
       stored = draft.coders.reject { |_, coder| coder == :viewer || coder.is_a?(Array) }.keys
-      node = Plan::Node.new(definition: Definition.new(draft.type), path: "", columns: stored.map { |name| Plan::Column.new([], name) },
+      node = Plan::Node.new(definition: Definition.new(draft.type), path: "", columns: stored.map { |name|
+        Plan::Node::Column.new([], name)
+      },
                             members: members(draft, stored), edges:, asides: asides(draft.asides))
       drafts[node] = draft
       node

@@ -22,12 +22,12 @@ module Castellan
       def of_types
         nodes = @definition.types.map { |definition| node(definition, @request.include, "") }
         edge = Node::Edge.new(@definition.itself, nil, false, true, nodes.freeze)
-        Node.new(definition: @definition, path: "", columns: [Column.new([], @definition.id_column)], members: [], edges: [edge])
+        Node.new(definition: @definition, path: "", columns: [Node::Column.new([], @definition.id_column)], members: [], edges: [edge])
       end
 
       def node(definition, tree, path)
         names = @request.fields.of(definition)
-        columns = [Column.new([], definition.id_column)]
+        columns = [Node::Column.new([], definition.id_column)]
         members = definition.attributes.values_at(*(names & definition.attributes.keys)).map { |attribute| member(attribute, columns) }
         edges = edges(definition, names, tree, path)
         Node.new(definition: definition, path: path, columns: columns, members: members, edges: edges,
@@ -40,7 +40,7 @@ module Castellan
 
       def positions(path, names, columns)
         (names || []).map { |name|
-          column = Column.new(path, name)
+          column = Node::Column.new(path, name)
           columns.index(column) || columns.push(column).size - 1
         }.freeze
       end

@@ -35,9 +35,7 @@ module Castellan
         nil
       end
 
-      def self.check(order, json)
-        Digest::SHA256.digest("#{order}\n#{json}".b).byteslice(0, CHECK)
-      end
+      def self.check(order, json) = Digest::SHA256.digest("#{order}\n#{json}".b).byteslice(0, CHECK)
       private_class_method :check
 
       # @return [Array<String, Numeric, nil>] as the driver returned them

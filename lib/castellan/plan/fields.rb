@@ -100,9 +100,7 @@ module Castellan
         @only && @own_types.include?(definitions.first.type)
       end
 
-      def refuse(parameter, detail)
-        Parameter.refuse(parameter, detail, title: TITLE)
-      end
+      def refuse(parameter, detail) = Parameter.refuse(parameter, detail, title: TITLE)
     end
   end
 end

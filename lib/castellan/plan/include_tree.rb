@@ -118,9 +118,7 @@ module Castellan
         Parameter.shown(names.map { |name| Parameter.shown(name) }.join("."))
       end
 
-      def refuse(detail)
-        Parameter.refuse("include", detail, title: TITLE)
-      end
+      def refuse(detail) = Parameter.refuse("include", detail, title: TITLE)
     end
   end
 end

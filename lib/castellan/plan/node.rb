@@ -7,6 +7,20 @@ module Castellan
     # `columns[0]` is the id. `members` are the attributes that are written, with the positions of their columns. `edges` are the
     # relationships, each with the node of its records where those are included.
     class Node
+      # A column of the node's table, or of the table at the end of a path of to-one associations. Frozen.
+      #
+      #   Column.new([], :email)          # users.email
+      #   Column.new([:employee], :id)    # the id of the user's employee
+      Column = Struct.new(:path, :name) do
+        def initialize(*)
+          super
+          path.freeze
+          freeze
+        end
+
+        # @return [Boolean] whether the column is in the node's own table
+        def own? = path.empty?
+      end
       # An attribute that is written, and the positions of its columns in the row.
       Member = Struct.new(:attribute, :positions)
       # A relationship and the node of its included records (nil: linkage only). `written` is false where a sparse fieldset omits the

@@ -201,9 +201,7 @@ module Castellan
         refuse("sort", "#{@definition.type} cannot be sorted by #{quoted(name)}#{hint(name, allowed)}")
       end
 
-      def member?(key, name)
-        @definition.attributes[key.to_sym]&.key == name
-      end
+      def member?(key, name) = @definition.attributes[key.to_sym]&.key == name
 
       def page_of(page)
         paging = @definition.paging
@@ -277,9 +275,7 @@ module Castellan
         signed
       end
 
-      def signed
-        "#{format}|#{shape_of(@definition, include)}".freeze
-      end
+      def signed = "#{format}|#{shape_of(@definition, include)}".freeze
 
       # The text of a shape, such as "UserResource:users(email,roles{RoleResource:roles(title)},groups)". It is made of declared names
       # only, so clients cannot make up new ones.
@@ -298,17 +294,9 @@ module Castellan
         "{#{definition.relationships[name].definitions.map { |related| shape_of(related, tree[name]) }.join("|")}}"
       end
 
-      def quoted(name)
-        Parameter.shown(name).inspect
-      end
-
-      def hint(name, names)
-        Nearest.hint(Parameter.shown(name), names)
-      end
-
-      def refuse(parameter, detail)
-        Parameter.refuse(parameter, detail)
-      end
+      def quoted(name) = Parameter.shown(name).inspect
+      def hint(name, names) = Nearest.hint(Parameter.shown(name), names)
+      def refuse(parameter, detail) = Parameter.refuse(parameter, detail)
     end
   end
 end

@@ -43,6 +43,9 @@ module Castellan
         model.default_scopes.any? || !::ActiveRecord::Base.is_a?(model.method(:default_scope).owner)
       end
 
+      # @return [Boolean] whether a default scope or STI hides rows of the model's table
+      def self.hides_rows?(model) = default_scope?(model) || model.finder_needs_type_condition?
+
       # Uses the connection that the caller holds, so that the caller's transaction applies; otherwise leases
       # one for the block. Before ActiveRecord 7.2 the connection stays leased.
       def self.lease(model, &block)
@@ -61,7 +64,7 @@ module Castellan
         types.uniq.size < 2 && columns.all? { |column| one_text?(column) }
       end
 
-      # {OwnerKey}'s number does not fit into a small integer.
+      # {Association::OwnerKey}'s number does not fit into a small integer.
       def self.one_text?(column)
         return false if column.type == :citext || PADDED.match?(column.sql_type.to_s)
         return column.limit.nil? || column.limit >= KEY_BYTES if column.type == :integer
@@ -164,9 +167,7 @@ module Castellan
 
       private
 
-      def lease(&block)
-        ActiveRecordRows.lease(model, &block)
-      end
+      def lease(&block) = ActiveRecordRows.lease(model, &block)
 
       def models_read(node)
         model = node.definition.model or return []
@@ -183,11 +184,8 @@ module Castellan
 end
 
 require_relative "active_record_rows/instances"
-require_relative "active_record_rows/loaded_columns"
 require_relative "active_record_rows/session"
 require_relative "active_record_rows/column_types"
-require_relative "active_record_rows/relation_sql"
-require_relative "active_record_rows/constant_scope"
 require_relative "active_record_rows/scopes"
 require_relative "active_record_rows/scope_identity"
 require_relative "active_record_rows/association"

@@ -23,6 +23,17 @@ module Castellan
         @owner.related(model)
       end
 
+      # @param id [Symbol] the related resource's id column
+      # @param read [Boolean] whether the related rows are read too, which finds dangling links
+      # @return [Array(LazyStatement, String, Boolean)] the statement that holds the links, its SQL
+      #   expression of the related id, and whether links may dangle
+      def links(id, read: false) # rubocop:disable Lint/UnusedMethodArgument -- of ActiveRecord
+        [lazy, adapter.types.qualified(id), false]
+      end
+
+      # @return [Boolean] whether an index certainly finds the related rows of one owner
+      def indexed? = false
+
       # @param relationship [Resource::Relationship] a relationship of this association
       # @return [String, nil] why it cannot be read as rows
       def reason_for(relationship)
@@ -32,15 +43,119 @@ module Castellan
         relationship.polymorphic? ? reason_for_several(relationship) : reason
       end
 
-      # @return [Boolean]
-      def rows?(relationship)
-        reason_for(relationship).nil?
-      end
+      def rows?(relationship) = reason_for(relationship).nil?
 
       private
 
-      def reason_for_several(_relationship)
-        "its records are of several resources"
+      def reason_for_several(_relationship) = "its records are of several resources"
+
+      # Provides the key of an owner that does not exist, for generating the SQL of an association.
+      # The ORM writes the statement that loads the association lazily, with all its scopes; an adapter then
+      # replaces the key in the SQL with a column of the surrounding statement, or with the ids of all parents.
+      #
+      #   sql = %(SELECT "roles"."id" FROM "roles" … WHERE "assignments"."user_id" = 1847362915)
+      #   OwnerKey.column(sql)                     # => %("assignments"."user_id")
+      #   OwnerKey.replace(sql, %("users"."id"))   # => … WHERE "assignments"."user_id" = "users"."id"
+      #
+      # The number fits into four bytes, because ActiveRecord writes `1=0` for values out of range.
+      module OwnerKey
+        NUMBER = 1_847_362_915
+        LITERAL = /'[^']*#{NUMBER}'|(?<![\w.'-])#{NUMBER}(?![\w.'])/
+        COMPARISON = /((?:["`][^"`]+["`]\.)*["`][^"`]+["`]) = #{LITERAL}/
+        VALUES = {
+          integer: NUMBER, string: "castellan #{NUMBER}", text: "castellan #{NUMBER}", citext: "castellan #{NUMBER}",
+          uuid: "c0de0000-0000-4000-8000-00#{NUMBER}"
+        }.freeze
+        private_constant :LITERAL, :COMPARISON, :VALUES
+
+        module_function
+
+        # @return [Integer, String, nil] nil for a type without such a value
+        def value(type) = VALUES[type]
+
+        # @return [String] the SQL with the expression in place of the key
+        # @raise [DeclarationError] if the SQL does not contain the key, because it is the same for every owner
+        def replace(sql, expression)
+          raise DeclarationError, "the statement of an association does not compare its owner's key with a value: #{sql}" unless in?(sql)
+
+          sql.gsub(LITERAL) { expression }
+        end
+
+        # @yieldreturn [String] the condition that replaces the comparison
+        def replace_comparison(sql)
+          sql.sub(COMPARISON) { yield Regexp.last_match(1) }
+        end
+
+        # @return [String, nil] the column that is compared with the key; nil if the key occurs elsewhere
+        def column(sql)
+          sql[COMPARISON, 1] if sql.scan(LITERAL).size == 1
+        end
+
+        def in?(sql) = LITERAL.match?(sql)
+      end
+
+      # Builds the SQL that the ORM would run to load an association lazily, for the owner of {OwnerKey}. Frozen.
+      #
+      #   lazy = Rows.for(User).association(:roles).lazy
+      #   lazy.sql(%("roles"."id"))   # => SELECT "roles"."id" FROM "roles" … WHERE … = 1847362915 ORDER BY …
+      #
+      # Orders an association without an order by its keys, so that documents are deterministic.
+      class LazyStatement
+        # @param scopes [Scopes] of the related model
+        # @param scope [Object] the relation or dataset of the association
+        # @param keys [Array<Object, nil>] the ORM's terms for the keys of a joined table and, last, of the related table
+        def initialize(scopes, scope, keys)
+          @scopes = scopes
+          @scope = scope
+          @keys = keys.compact
+          @own_key = keys.last(1).compact
+          freeze
+        end
+
+        # @param single [Boolean] whether the association is to-one
+        # @return [String]
+        def sql(list, single: false)
+          @scopes.select(single ? @scopes.first(@scope) : ordered(@keys), list)
+        end
+
+        # @return [String] SELECT of all related columns, with the scope's limit, DISTINCT and order
+        def whole_sql
+          @scopes.sql(ordered(@own_key))
+        end
+
+        # @param key [String] the column that is compared with the owner's key
+        # @param last [String] the last term of the order
+        # @return [String] SELECT of the first row of each key
+        def first_rows_sql(key, list, last)
+          order = [@scopes.raw(key), *@scopes.terms(@scope), @scopes.raw(last)]
+          @scopes.select(@scopes.reorder(@scopes.unlimited(@scope), order), "DISTINCT ON (#{key}) #{list}")
+        end
+
+        # @return [String] SELECT of all rows, without an order
+        def rows_sql(list)
+          @scopes.select(@scopes.unordered(@scopes.unlimited(@scope)), list)
+        end
+
+        # @return [Boolean] whether the first row of many owners can be read at once
+        def first_of_many?
+          @scopes.window(@scope).last.nil? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope) && !@scopes.locked?(@scope)
+        end
+
+        # @return [Boolean] whether it joins tables
+        def joins?
+          @scopes.joins?(@scope)
+        end
+
+        # @return [Boolean] whether it can read many owners at once
+        def plain?
+          @scopes.window(@scope).none? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope)
+        end
+
+        private
+
+        def ordered(keys)
+          @scopes.terms(@scope).empty? && !@scopes.grouped?(@scope) && keys.any? ? @scopes.reorder(@scope, keys) : @scope
+        end
       end
     end
   end

@@ -13,7 +13,6 @@ module Castellan
       # The end of a batch: its number of rows, and the driver's id of the last one.
       End = Struct.new(:count, :id) do
         # @param rows [Array<Array>, PG::Result] rows with the id in the first column
-        # @return [End]
         def self.of(rows)
           return new(rows.size, rows.last&.first) if rows.is_a?(Array)
 
@@ -21,9 +20,6 @@ module Castellan
         end
       end
 
-      # @param scope [Object] a relation or dataset of the adapter
-      # @param column [Symbol] the resource's id column
-      # @param size [Integer] rows per batch
       def initialize(adapter, scope, column, size)
         @adapter = adapter
         @scope = scope
@@ -45,9 +41,7 @@ module Castellan
 
       private
 
-      def scopes
-        @adapter.scopes
-      end
+      def scopes = @adapter.scopes
 
       # Building a relation may lease a connection too (ActiveRecord before 7.2).
       def by_key(direction)
@@ -62,14 +56,9 @@ module Castellan
 
       def listed
         unlimited = scopes.unlimited(@scope)
-        @adapter.apart { ids }.each_slice(@size) do |some|
+        @adapter.apart { scopes.ids(@scope, @column) }.each_slice(@size) do |some|
           yield(@adapter.apart { scopes.by_ids(unlimited, some, @column) }) || break
         end
-      end
-
-      def ids
-        statement = scopes.select_sql(@scope, @adapter.types.qualified(@column))
-        @adapter.session { |session| session.ids(session.rows(statement), 0) }
       end
     end
   end

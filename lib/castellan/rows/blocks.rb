@@ -18,9 +18,7 @@ module Castellan
                                   "columns: out, and the block gets the record)", name)
         end
 
-        def respond_to_missing?(*)
-          false
-        end
+        def respond_to_missing?(*) = false
       end
 
       SYMBOL = [[:req], [:rest]].freeze
@@ -41,9 +39,6 @@ module Castellan
       end
 
       # @param names [Array<Symbol>] the columns that the declaration lists
-      # @param columns [Array<Array>] the values of each column
-      # @param size [Integer] the number of rows
-      # @return [Array<Struct>]
       def rows(names, columns, size)
         row = row_class(names)
         Array.new(size) { |index| row.new(*columns.map { |column| column[index] }) }

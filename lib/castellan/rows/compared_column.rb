@@ -42,7 +42,6 @@ module Castellan
       }.freeze
       private_constant :Parameter, :WHOLE, :NUMBER, :FLOAT, :UUID, :DATE, :TIME, :YEARS, :ESCAPED, :MOST_STARS, :ORDERED, :UNORDERED, :KINDS
 
-      # @return [Date, nil]
       def self.date(text)
         date = Date.iso8601(text) if DATE.match?(text)
         date if date && YEARS.cover?(date.year)
@@ -64,9 +63,6 @@ module Castellan
         !KINDS.fetch(kind).last.call(text).nil?
       end
 
-      # @param definition [Resource::Definition]
-      # @param adapter [Object] its rows adapter
-      # @param by [Resource::ColumnPath]
       # @param scopes [ViewerScopes] a value that the viewer may not see is NULL
       def initialize(definition, adapter, by, scopes)
         @definition = definition
@@ -160,9 +156,7 @@ module Castellan
         value.nil? ? refuse(parameter, "#{parameter} must be #{wanted}, got #{Parameter.shown(text).inspect}") : value
       end
 
-      def refuse(parameter, detail)
-        Parameter.refuse(parameter, detail)
-      end
+      def refuse(parameter, detail) = Parameter.refuse(parameter, detail)
     end
   end
 end

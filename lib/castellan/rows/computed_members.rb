@@ -6,11 +6,12 @@ module Castellan
     #
     #   ComputedMembers.new(reader, reader.coders, rows, session, viewer).to_h   # => { 2 => ['"Ada Lovelace"', '"Alan Turing"'] }
     #
-    # Blocks receive a {BlockRow} with the declared columns, not the record.
+    # Blocks receive a Struct of the declared columns, not the record.
     class ComputedMembers
       # @param coders [Array<Symbol, nil>] the coders of the node's columns, nil for those that the ORM casts
       def initialize(reader, coders, rows, session, viewer)
-        @reader = reader
+        @node = reader.node
+        @adapter = reader.adapter
         @coders = coders
         @rows = rows
         @session = session
@@ -19,17 +20,17 @@ module Castellan
 
       # @return [Hash{Integer => Array<String>}] JSON texts, one for each row, by position in node.members
       def to_h
-        node.members.each_with_index.each_with_object({}) do |(member, index), computed|
+        @node.members.each_with_index.with_object({}) do |(member, index), computed|
           values = values_of(member)
-          computed[index] = JSONValue.texts(values, adapter, node, member.attribute.key) { |row| ids[row] } if values
+          computed[index] = texts(member, values) if values
         end
       end
 
       # @param index [Integer] a member whose coder cannot write one of the values
       # @return [Array<String>, nil] the values cast by the ORM's type, as JSON texts; nil if it fails too
       def retyped(index)
-        member = node.members[index]
-        JSONValue.texts(column_values(member.positions.first), adapter, node, member.attribute.key) { |row| ids[row] }
+        member = @node.members[index]
+        texts(member, column_values(member.positions.first))
       rescue StandardError
         nil # the coder's error names the value
       end
@@ -37,24 +38,13 @@ module Castellan
 
       # @return [Plan::RowSet::Asides, nil]
       def asides
-        return if node.asides.empty?
-
-        RowExtras.of(node, adapter, -> { ids }) { |aside| computed(aside.computed, aside.positions) }
+        Asides.of(@node, @adapter, -> { ids }) { |aside| computed(aside.computed, aside.positions) }
       end
 
       private
 
-      def node
-        @reader.node
-      end
-
-      def adapter
-        @reader.adapter
-      end
-
-      def ids
-        @session.column(@rows, 0)
-      end
+      def ids = @session.column(@rows, 0)
+      def texts(member, values) = JSONValue.texts(values, @adapter, @node, member.attribute.key) { |row| ids[row] }
 
       def values_of(member)
         case member.attribute.source
@@ -69,9 +59,64 @@ module Castellan
       end
 
       def column_values(position)
-        column = node.columns[position]
-        at = adapter.at(column.path)
-        @session.column(@rows, position).map { |value| at.types.cast(column.name, value) }
+        column = @node.columns[position]
+        types = @adapter.at(column.path).types
+        @session.column(@rows, position).map { |value| types.cast(column.name, value) }
+      end
+
+      # Computes for each row which members are written, and the bytes of links and meta objects.
+      #
+      #   Asides.of(node, adapter, -> { ids }) { |aside| values }   # => Plan::RowSet::Asides or nil
+      class Asides
+        # @param ids [#call] returns the id of each row
+        # @yieldparam aside [Plan::Node::Aside]
+        # @yieldreturn [Array<Object>] the computed values, one for each row
+        # @return [Plan::RowSet::Asides, nil]
+        def self.of(node, adapter, ids, &values)
+          new(node, adapter, ids.call, values).call unless node.asides.empty?
+        end
+
+        def initialize(node, adapter, ids, values)
+          @node = node
+          @adapter = adapter
+          @ids = ids
+          @values = node.asides.map { |aside| [aside, values.call(aside)] }
+        end
+
+        # @return [Plan::RowSet::Asides]
+        def call
+          members = truths(:attribute_if) { |owner| @node.members.index { |member| member.attribute.name == owner } }
+          around = chosen(:edge_link, :edge_meta).group_by { |aside, _| edge(aside.owner) }
+          Plan::RowSet::Asides.new(members, truths(:edge_if) { |owner| edge(owner) }, after(chosen(:link, :meta)),
+                                   around.to_h { |index, values| [index, after(values, alone: !@node.edges[index].data)] })
+        end
+
+        private
+
+        def chosen(*kinds) = @values.select { |aside, _| kinds.include?(aside.kind) }
+        def edge(owner) = @node.edges.index { |edge| edge.relationship.name == owner }
+        def truths(kind) = chosen(kind).to_h { |aside, values| [yield(aside.owner), values] }
+
+        # @param alone [Boolean] whether the object has no other members and so needs an empty meta
+        # @return [Array<String>, nil] `,"links":{…},"meta":{…}` for each row
+        def after(values, alone: false)
+          return if values.empty?
+
+          links, metas = values.partition { |aside, _| %i[link edge_link].include?(aside.kind) }
+          written = metas.map { |_, found| texts("meta", found) }
+          written.unshift(texts("links", links_of(links))) unless links.empty?
+          written.transpose.map { |texts| (text = texts.join).empty? && alone ? ",\"meta\":{}" : text }
+        end
+
+        def links_of(links)
+          Array.new(@ids.size) { |row| links.to_h { |aside, values| [aside.name.last, values[row]] } }
+        end
+
+        # A block omits a meta object by returning nil.
+        def texts(member, values)
+          texts = JSONValue.texts(values, @adapter, @node, member) { |row| @ids[row] }
+          texts.map { |text| text == "null" ? "" : ",\"#{member}\":#{text}" }
+        end
       end
     end
   end

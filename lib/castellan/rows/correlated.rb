@@ -18,17 +18,12 @@ module Castellan
       private_constant :MARK, :NOTHING
 
       # @return [Symbol, nil] the owner's column that the subquery needs; nil for a plain column
-      # @return [String] SQL; a subquery contains {OwnerKey} in place of that column
+      # @return [String] SQL; a subquery contains {Association::OwnerKey} in place of that column
       attr_reader :key, :text
 
-      # @param sql [String]
-      def self.column(sql)
-        new(nil, sql)
-      end
+      def self.column(sql) = new(nil, sql)
 
       # @param adapter [Object] the adapter of the model where the path begins
-      # @param path [Array<Symbol>] to-one associations
-      # @param name [Symbol] the column at the end of the path
       # @param visible [Array<ScopedRows, nil>] the viewer's scope for each step; hidden rows become NULL
       def self.path(adapter, path, name, visible = NOTHING)
         association = adapter.association(path.first)
@@ -50,7 +45,7 @@ module Castellan
         "(SELECT #{value} FROM (#{from}) #{level}#{" WHERE #{condition(level, seen)}" if seen})"
       end
 
-      # The scope's SQL is inserted last, because values in it may look like {OwnerKey}.
+      # The scope's SQL is inserted last, because values in it may look like {Association::OwnerKey}.
       def self.condition(level, seen)
         columns = Array.new(seen.keys.size) { |index| "#{level}.castellan_key#{index}" }
         "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{MARK}#{seen.object_id}_)"
@@ -65,20 +60,16 @@ module Castellan
         freeze
       end
 
-      # @return [Boolean]
-      def column?
-        key.nil?
-      end
+      def column? = key.nil?
 
       # @param owner [String] the SQL expression of the owner's key in the surrounding statement
-      # @return [String]
       def within(owner)
         column? ? text : filled(placed(owner))
       end
 
       # @return [String] SQL with the owner's key, still with placeholders for the scopes
       def placed(owner)
-        OwnerKey.replace(text, owner)
+        Association::OwnerKey.replace(text, owner)
       end
 
       # @return [Boolean] whether the subquery reads a table of that name, which would hide the outer one

@@ -73,25 +73,11 @@ module Castellan
         name != :postgres || !UNORDERED.include?(type.delete_suffix("[]"))
       end
 
-      # @return [Boolean] whether links are read fastest as one value in the parent's row
-      def groups_links?
-        name == :sqlite
-      end
-
-      # @return [Boolean] whether a join is faster than a correlated subquery
-      def joins_paths?
-        name == :postgres
-      end
-
-      # @return [Boolean] whether the database supports LATERAL joins
-      def lateral?
-        name == :postgres
-      end
-
       # @param sql [String] a SELECT of one column named castellan_id
       # @return [String] an expression of its values as one comma-separated string, in their order
       def group(sql)
-        "(SELECT group_concat(castellan_id) FROM (#{sql}))"
+        list = name == :postgres ? "string_agg(castellan_id::text, ',')" : "group_concat(castellan_id)"
+        "(SELECT #{list} FROM (#{sql}) castellan_links)"
       end
 
       # @param sql [String] a SELECT of two integer columns, named castellan_parent and castellan_related

@@ -31,7 +31,6 @@ module Castellan
 
       # Drops ids that are no integers: the database would refuse them, and `to_i` would keep their leading
       # digits.
-      # @return [Array<Integer>]
       def integers(ids)
         ids.filter_map do |id|
           number = id.is_a?(Integer) ? id : (id.to_i if id.to_s.match?(/\A-?\d+\z/))
@@ -51,7 +50,7 @@ module Castellan
       # @return [Array<Object>] nil for a record without an id
       def of(instances, records, column)
         unless column.is_a?(Array)
-          rows, coders = instances.columns(records)&.rows([column])
+          rows, coders = instances.rows(records, [column])
           return rows.flatten(1) if coders == [:integer]
 
           return instances.read(records, column).map { |id| id.respond_to?(:strftime) ? written(id) : id }
@@ -122,8 +121,6 @@ module Castellan
         # @return [Symbol] the id column
         attr_reader :scope, :ids, :column
 
-        # @yieldparam scope [Object] the relation or dataset of all rows
-        # @yieldreturn [Object] the relation or dataset narrowed to the ids
         def initialize(scope, ids, column, &narrow)
           @scope = scope
           @ids = ids
@@ -187,18 +184,9 @@ module Castellan
           freeze
         end
 
-        def empty?
-          size.zero?
-        end
-
-        def first
-          to_s[1..].to_i
-        end
-
-        # @yieldparam id [Integer]
-        def each(&block)
-          JSON.parse(to_s.tr("{}", "[]")).each(&block)
-        end
+        def empty? = size.zero?
+        def first = to_s[1..].to_i
+        def each(&block) = JSON.parse(to_s.tr("{}", "[]")).each(&block)
       end
     end
   end

@@ -20,7 +20,6 @@ module Castellan
       # @return [String]
       attr_reader :columns, :text
 
-      # @param values [Array<Value>]
       # @param first_rows [#call] returns {FirstRows} of an association, or nil
       # @param reach [Symbol] :unique joins only what has at most one row for each owner, without choosing;
       #   :all reads the first rows of all owners; :page those of the rows in `castellan_rows`
@@ -34,11 +33,6 @@ module Castellan
         @text = @joins.join(" ").freeze
         @columns.freeze
         freeze
-      end
-
-      # @return [Boolean]
-      def empty?
-        columns.empty?
       end
 
       private
@@ -83,6 +77,79 @@ module Castellan
         list = ["#{first.key} AS castellan_k", *ends.map { |value| "#{value.sql} AS castellan_v#{value.index}" },
                 *keys.map.with_index { |key, index| "#{association.adapter.types.qualified(key)} AS castellan_o#{index}" }]
         first.sql(list.join(", "), (@reach == :page && "SELECT #{owner} FROM castellan_rows") || nil)
+      end
+
+      # Reads the rows of a to-one association for many owners in one SELECT: for each owner the row that a lazy read
+      # returns. PostgreSQL only.
+      #
+      #   first = JoinedPaths::FirstRows.of(adapter.association(:last_login))
+      #   first.key                                  # => "tokens"."user_id"
+      #   first.sql("#{first.key} AS castellan_k")   # => SELECT DISTINCT ON ("tokens"."user_id") … ORDER BY "tokens"."user_id", …
+      #
+      # Among rows that the association's order does not tell apart, the first in the table is read, as a lazy
+      # read does where no index has this order. Where one has, a subquery for each owner is one look-up, and
+      # stays one however many rows an owner has.
+      class FirstRows
+        COLUMN = /\A(?<table>(?:"[^"]+"\.)*"(?<name>[^"]+)")\."(?<column>[^"]+)"\z/
+        ORDER = / ORDER BY (.+) LIMIT 1\z/m
+        private_constant :COLUMN, :ORDER
+
+        # @param association [Object] a to-one association of an adapter
+        # @return [FirstRows, nil] nil if it can or should only be read owner by owner
+        def self.of(association)
+          first = new(association) if association.reason.nil? && association.lazy.first_of_many?
+          first if first&.possible?
+        end
+
+        # @return [String] the column that is compared with the owner's key
+        attr_reader :key
+
+        def initialize(association)
+          @lazy = association.lazy
+          @adapter = association.adapter
+          statement = @lazy.sql("1", single: true)
+          @key = Association::OwnerKey.column(statement)
+          @place = COLUMN.match(@key.to_s)
+          @order = statement[ORDER, 1]
+          @unique = !@place.nil? && own_table? && !@lazy.joins? && @adapter.types.unique?(@place[:column])
+          freeze
+        end
+
+        def possible? = !@place.nil? && (unique? || (table? && !index_in_order?))
+
+        # @return [Boolean] whether an owner has at most one row, so that nothing must be chosen
+        def unique?
+          @unique
+        end
+
+        # @param owners [String, nil] SELECT of the owners' keys; nil reads the rows of all owners
+        # @return [String]
+        def sql(list, owners = nil)
+          text = unique? ? @lazy.rows_sql(list) : @lazy.first_rows_sql(key, list, places)
+          Association::OwnerKey.replace_comparison(text) { owners && !unique? ? "#{key} IN (#{owners})" : "TRUE" }
+        end
+
+        private
+
+        def own_table? = @place[:name] == own_name
+        def own_name = @adapter.table.to_s.split(".").last
+
+        # Only tables have a place: no views, and no aliases.
+        def table?
+          [@place[:name], own_name].all? { |name| @adapter.types.tables.include?(name) }
+        end
+
+        # With `through`, the joined table has the key.
+        def places
+          [@place[:table], *(@adapter.types.table unless own_table?)].map { |table| "#{table}.ctid" }.join(", ")
+        end
+
+        def index_in_order?
+          return false unless @order && own_table?
+
+          first = @order.split(",").first
+          @adapter.types.indexes_from(@place[:column]).flatten.any? { |column| first.match?(/\b#{Regexp.escape(column)}\b/) }
+        end
       end
     end
   end

@@ -33,11 +33,8 @@ module Castellan
         JSON.generate(plain(value))
       end
 
-      # @param values [Array<Object>] the values of one member, one for each row
       # @param member [String] the member's name in the document
-      # @yieldparam row [Integer]
       # @yieldreturn [Object] the id of the row, for the error
-      # @return [Array<String>]
       # @raise [EncodingError] if a value cannot be written as JSON
       def texts(values, adapter, node, member)
         row = -1
@@ -47,7 +44,6 @@ module Castellan
                              "#{error.message.scrub[0, 120]}; #{ADVICE}"
       end
 
-      # @param values [Array<Object>]
       # @return [Symbol, nil] nil if each value must be encoded as JSON, because they are of several classes
       def coder(values)
         kinds = values.uniq(&:class)
@@ -59,7 +55,6 @@ module Castellan
       end
 
       # Rails may be configured to write dates as 2024/01/31.
-      # @return [Boolean]
       def iso_dates?
         !defined?(::ActiveSupport::JSON::Encoding) || ::ActiveSupport::JSON::Encoding.use_standard_json_time_format
       end

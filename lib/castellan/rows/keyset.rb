@@ -19,7 +19,6 @@ module Castellan
       private_constant :Term, :OPERATORS, :OPPOSITE, :UNUSUAL, :HOURS
 
       # @param sort [Array<(Symbol, Symbol), (Array<Symbol>, Symbol)>] see {Plan::Request#sort}
-      # @param scopes [ViewerScopes]
       def initialize(definition, adapter, sort, scopes)
         @adapter = adapter
         @keys = adapter.scopes.keys || [*definition.id_column]
@@ -40,7 +39,6 @@ module Castellan
         @terms.find { |term| stored_kind(term).nil? }&.by&.key
       end
 
-      # @param reversed [Boolean]
       # @return [Array] for the adapter's `order`
       def order(reversed: false)
         @terms.map { |term| [term.by.own? ? term.by.column : term.column, reversed ? OPPOSITE[term.direction] : term.direction] }
@@ -101,9 +99,7 @@ module Castellan
         nulls_last && term.nullable ? "#{compared} OR #{term.column.sql} IS NULL" : compared
       end
 
-      def literal(value)
-        @adapter.types.literal(value)
-      end
+      def literal(value) = @adapter.types.literal(value)
 
       def stored_kind(term)
         kind = @adapter.at(term.by.path).types.kind(term.by.column)

@@ -10,15 +10,16 @@ module Castellan
     # | `:foreign_key` | belongs_to without a scope                                  | the row's own foreign key           |
     # | `:one`         | any other to-one association                                | a subquery in the row's SELECT      |
     # | `:own_rows`    | included has_many over one table                            | a column of the related rows        |
-    # | `:grouped`     | to-many, in SQLite, if ids contain no comma                 | a subquery in the row's SELECT      |
+    # | `:grouped`     | to-many, in SQLite or with LIMIT, DISTINCT or GROUP BY      | a subquery in the row's SELECT      |
     # | `:pairs`       | any other to-many association                               | a statement of two columns          |
-    # | `:lateral`     | the same with LIMIT, DISTINCT or GROUP BY (for each parent) | a statement of two columns          |
+    #
+    # A subquery applies a LIMIT to each parent. It returns ids divided by commas, so they must be integers or UUIDs.
     class Link
       LIST = "castellan_list"
       NOTHING = [].freeze
       # From this many parents on, pairs are read as two arrays, because a row for each costs more.
       MANY = 50
-      SELECTS = %i[own_rows pairs lateral].freeze
+      SELECTS = %i[own_rows pairs].freeze
       private_constant :LIST, :NOTHING, :MANY, :SELECTS
 
       # @return [Plan::Node::Edge]
@@ -30,8 +31,6 @@ module Castellan
       # @return [Boolean] whether an index finds the links of one parent
       attr_reader :edge, :association, :kind, :related, :expressions, :parent_column, :indexed
 
-      # @param adapter [Object] the adapter of the parents
-      # @param id_column [Symbol] the parents' id column
       # @param own_rows [Boolean] whether the related rows may be read with their parent's id
       def initialize(edge, adapter, id_column, own_rows: true)
         @edge = edge
@@ -64,19 +63,16 @@ module Castellan
         new(edge, adapter, id_column, own_rows: false).reason unless edge.alternatives || !edge.data || id_column.is_a?(Array)
       end
 
-      # @param list [String] the SELECT list of the related rows
       # @return [String] a SELECT of all parents' related rows; the parents' ids are one bound value
       def own_rows_sql(list)
         @own_rows_sql.sub(LIST) { list }
       end
 
-      # @param parents [Integer] the number of parents
       # @return [String, nil] a SELECT of parent id and related id; the parents' ids are one bound value
       def pairs_sql(parents)
         parents == 1 ? @single_pairs_sql : @pairs_sql
       end
 
-      # @param parents [Integer] the number of parents
       # @return [String, nil] {#pairs_sql} as one row of two integer arrays; nil if rows are as fast
       def lists_sql(parents)
         @lists_sql if parents >= MANY
@@ -95,17 +91,15 @@ module Castellan
         SELECTS.include?(kind)
       end
 
-      def stable?
-        association.stable?
-      end
+      def stable? = association.stable?
 
       # @return [String, nil] why the links cannot be read as rows
       def reason
         return if kind
         return "it is in another database" unless association.to_many?
 
-        "its scope has LIMIT, DISTINCT or GROUP BY, or its key is not the id, which cannot be read for many parents at once here " \
-          "(PostgreSQL can, SQLite where ids hold no comma)"
+        "its scope has LIMIT, DISTINCT or GROUP BY, or its key is not the id, and its ids are neither integers nor UUIDs, so they may " \
+          "hold commas"
       end
 
       private
@@ -116,17 +110,9 @@ module Castellan
         read_statement
         simple = @parent_column && association.owner_key == @id_column
         return :own_rows if @own_rows && simple && association.direct?
-        return :grouped if groups?
-        return :pairs if simple
+        return :grouped if groups? && !(simple && @adapter.dialect.name == :postgres)
 
-        lateral if @adapter.dialect.lateral? && association.adapter.same_database?(@adapter)
-      end
-
-      # A lateral join reads the related rows themselves, so that these links never dangle.
-      def lateral
-        @lazy = association.lazy
-        @may_dangle = false
-        :lateral
+        :pairs if simple
       end
 
       def write
@@ -135,7 +121,6 @@ module Castellan
         when :one then @expressions = [one]
         when :grouped then @expressions = [Correlated.new(association.owner_key, @adapter.dialect.group(ids_sql))]
         when :pairs then write_pairs
-        when :lateral then @pairs_sql = lateral_sql
         when :own_rows then @own_rows_sql = among(@statement)
         end
       end
@@ -149,7 +134,7 @@ module Castellan
         @lists_sql = dialect.lists(among(listing(columns)))
         return unless dialect.overlaps? && association.adapter.same_database?(@adapter)
 
-        @whole_sql = dialect.lists(OwnerKey.replace_comparison(listing(columns)) { |column| "#{column} IS NOT NULL" })
+        @whole_sql = dialect.lists(Association::OwnerKey.replace_comparison(listing(columns)) { |column| "#{column} IS NOT NULL" })
       end
 
       def to_one
@@ -158,50 +143,31 @@ module Castellan
         :one if association.adapter.same_database?(@adapter)
       end
 
-      def one
-        Correlated.new(association.owner_key, "(#{@lazy.sql(@related, single: true)})")
-      end
+      def one = Correlated.new(association.owner_key, "(#{@lazy.sql(@related, single: true)})")
 
       # Generated once, because that is the slow part of a scope that is evaluated in each request.
       def read_statement
         return unless @lazy.plain?
 
         @statement = @lazy.sql(LIST)
-        @parent_column = OwnerKey.column(@statement)
+        @parent_column = Association::OwnerKey.column(@statement)
       end
 
-      def listing(list)
-        @statement.sub(LIST) { list }
-      end
+      def listing(list) = @statement.sub(LIST) { list }
 
       def groups?
         target = association.adapter
-        @adapter.dialect.groups_links? && target.same_database?(@adapter) && commaless?(target)
-      end
-
-      def commaless?(target)
-        target.types.integer?(@related_id) || target.types.database_type(@related_id) == "uuid"
+        target.same_database?(@adapter) && (target.types.integer?(@related_id) || target.types.database_type(@related_id) == "uuid")
       end
 
       def ids_sql
         return listing("#{@related} AS castellan_id") if @statement
 
-        "SELECT #{association.adapter.types.quote(@related_id)} AS castellan_id FROM (#{@lazy.whole_sql})"
+        "SELECT #{association.adapter.types.quote(@related_id)} AS castellan_id FROM (#{@lazy.whole_sql}) castellan_related"
       end
 
       def among(sql)
-        OwnerKey.replace_comparison(sql) { |column| association.adapter.dialect.among(column, @adapter.types.database_type(@id_column)) }
-      end
-
-      # Runs the lazy statement for each parent with `LATERAL`, so that its LIMIT applies to each.
-      def lateral_sql
-        id = @adapter.types.quote(@id_column)
-        key = @adapter.types.quote(association.owner_key)
-        owners = "SELECT #{id} AS castellan_id, #{key} AS castellan_key FROM #{@adapter.types.table} " \
-                 "WHERE #{@adapter.dialect.among(id, @adapter.types.database_type(@id_column))}"
-        related = association.adapter.types.quote(@related_id)
-        "SELECT castellan_owners.castellan_id, castellan_related.#{related} FROM (#{owners}) castellan_owners " \
-          "CROSS JOIN LATERAL (#{OwnerKey.replace(@lazy.whole_sql, "castellan_owners.castellan_key")}) castellan_related"
+        Association::OwnerKey.replace_comparison(sql) { |column| association.adapter.dialect.among(column, @adapter.types.database_type(@id_column)) }
       end
 
       # Leads from each row of a resource with `types` to itself, as a resource of the type that its column names. Frozen.
@@ -253,7 +219,6 @@ module Castellan
       class Polymorphic
         # @return [Plan::Node::Edge]
         # @return [Object] the association
-        # @return [Array<Correlated>]
         attr_reader :edge, :association, :expressions
 
         def initialize(edge, adapter)
@@ -266,9 +231,7 @@ module Castellan
           freeze
         end
 
-        def kind
-          :polymorphic
-        end
+        def kind = :polymorphic
 
         # @return [nil]
         def whole_sql
@@ -303,9 +266,7 @@ module Castellan
                                                           "#{type.inspect}; name it in resource: (#{edge.relationship.location})"
         end
 
-        def scoped?(definition)
-          @adapter.related(definition.model).scopes.hide_rows?
-        end
+        def scoped?(definition) = @adapter.related(definition.model).scopes.hide_rows?
 
         def hide(rows, kind, found, scopes)
           definition = edge.relationship.definitions[kind]

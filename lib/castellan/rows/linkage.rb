@@ -15,9 +15,7 @@ module Castellan
       class << self
         # Drops links whose related row does not exist, after reading them from a join table or a foreign key.
         # If all ids were found, the links are returned unchanged, without a check of each.
-        # @param found [Plan::RowSet::InColumn, Plan::RowSet::Lists, Plan::RowSet::Pairs]
         # @param parents [Array<Array>, PG::Result] the parents' rows, one column of which may hold the links
-        # @param related [Array<Object>] the ids of the related rows that were found
         # @param ids [Array<Object>] the ids that were looked up, without duplicates
         # @param several [Boolean] whether the column holds comma-separated ids
         # @return [Object] the same links, or Plan::RowSet::Pairs
@@ -30,8 +28,6 @@ module Castellan
 
         # Removes the links to one type of a polymorphic relationship whose rows do not exist.
         # @param found [Array<Array(Object, Object, Integer)>] parent id, related id and type position
-        # @param kind [Integer] the position of the type
-        # @param related [Array<Array>, PG::Result] the rows of that type that were found
         def reject_missing!(found, kind, related)
           there = ColumnValues.column(related, 0).to_h { |id| [id.to_s, true] }
           found.reject! { |_, id, other| other == kind && !there[id.to_s] }
@@ -55,8 +51,6 @@ module Castellan
         end
       end
 
-      # @param reader [Reader] the plan's reader
-      # @param node_reader [NodeReader] the table's reader
       def initialize(reader, node_reader, reading)
         @reader = reader
         @node_reader = node_reader
@@ -108,9 +102,7 @@ module Castellan
         queries
       end
 
-      def query(index, link, ids)
-        link.kind == :own_rows ? own_rows(index, link, ids) : pairs(index, link, ids)
-      end
+      def query(index, link, ids) = link.kind == :own_rows ? own_rows(index, link, ids) : pairs(index, link, ids)
 
       def pairs(index, link, ids)
         return nothing { follow(index, link, Plan::RowSet::Pairs.new(NOTHING, 0, 1)) } if ids.empty?
@@ -159,10 +151,7 @@ module Castellan
         @reader.by_ids(link.edge.node, ids, @reading) { |related| drop(index, link, ids, related.rows) }
       end
 
-      # @return [ScopedRows, nil]
-      def visible(link)
-        @reading.scopes.of(link.edge.relationship.definition, link.association.adapter)
-      end
+      def visible(link) = @reading.scopes.of(link.edge.relationship.definition, link.association.adapter)
 
       # For related rows that are not included.
       def query_visible(index, link, ids, visible)

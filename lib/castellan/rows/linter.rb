@@ -12,12 +12,11 @@ module Castellan
       METHODS = %i[model dialect types scopes instances table columns primary_key associations association at related stable_path?
                    loaded_classes same_database? fetch session apart snapshot json].freeze
       TYPES = %i[table quote qualified sql database_type integer? coder cast typecast literal kind enum nullable? identifies? unique?
-                 indexes_from tables
-                 needs_record? record_reason custom_type].freeze
+                 indexes_from tables needs_record? record_reason custom_type].freeze
       SCOPES = %i[all from own? reason load load_by_ids by_ids ids order page count key identity keys select_sql select_by_ids_sql
-                  constant_by_ids? where_sql matching plain? subquery_sql joinable? key_order extent after unlimited hide_rows? tables
-                  tables_reason statement_tables].freeze
-      INSTANCES = %i[read stored loaded? related stored? all? preload loads_at_once? preload_where_same].freeze
+                  constant_by_ids? where_sql matching plain? subquery_sql among_sql joinable? key_order extent after unlimited hide_rows?
+                  tables tables_reason statement_tables].freeze
+      INSTANCES = %i[read stored loaded? related stored? all? preload preload_where_same].freeze
       # A page of this many rows is compared.
       ROWS = 100
       private_constant :TYPES, :SCOPES, :INSTANCES, :ROWS
@@ -110,22 +109,15 @@ module Castellan
       end
 
       def scopes = @adapter.scopes
-
       def all = scopes.all
-
       def some = @ids.first(3)
-
-      def limited
-        scopes.by_ids(all, some).then { |scope| scope.is_a?(Ids::Chosen) ? scope.relation : scope }
-      end
+      def limited = scopes.by_ids(all, some).then { |scope| scope.is_a?(Ids::Chosen) ? scope.relation : scope }
 
       def expect(name, expected, found, what, part = @adapter)
         note(name, "#{what} is #{shown(found)}, not #{shown(expected)}", part) unless expected == found
       end
 
-      def shown(value)
-        value.equal?(@adapter) ? "the adapter" : value.inspect[0, 60]
-      end
+      def shown(value) = value.equal?(@adapter) ? "the adapter" : value.inspect[0, 60]
 
       def note(name, text, part = @adapter)
         @defects << "#{part.class}##{name} - #{text}"

@@ -7,7 +7,7 @@ module Castellan
     #   reader = NodeReader.new(node, adapter, kept)
     #   reader.sql { |list| "SELECT #{list} FROM users" }   # => the statement
     #
-    # Built for each request, because it evaluates scopes; parts without scopes are reused (see {#keep}).
+    # Built for each request, because it evaluates scopes; links and readers without scopes are reused (see {#keep}).
     class NodeReader
       NONE = {}.freeze
       NOTHING = [].freeze
@@ -21,7 +21,7 @@ module Castellan
       # @return [Array<Link>] one for each of node.edges
       attr_reader :node, :adapter, :links
 
-      # @param kept [Hash] reused parts of earlier readers, compared by identity of the node, edge or column
+      # @param kept [Hash] reused readers and links of earlier readers, compared by identity of the node or edge
       # @param models [Hash] the nodes that are read through models, whose rows cannot carry links
       # @param plan_scopes [PlanScopes, nil] nil if no resource of the plan has a scope
       # @param scopes [ViewerScopes, nil] which rows the viewer may see; nil to ignore scopes
@@ -34,15 +34,15 @@ module Castellan
         @links = node.edges.map do |edge|
           kept[edge] || Link.of(edge, adapter, node.definition.id_column, own_rows: own_rows?(edge, models))
         end
-        @expressions = node.columns.map { |column| kept[column] || expression(column) }
+        @expressions = node.columns.map { |column| expression(column) }
         @ends = node.columns.map { |column| adapter.at(column.path) }
         @positions = links.map { |link| link ? link.expressions.map { |expression| further(expression) } : NOTHING }
         @selects = links.any? { |link| link&.select? }
         @width = @expressions.size
         @own_rows_sql = @single_own_rows_sql = NONE
-        @values = adapter.dialect.joins_paths? ? joined_values : NOTHING
+        @values = adapter.dialect.name == :postgres ? joined_values : NOTHING
         @joinable = !@values.empty?
-        @joined = { unique: kept.fetch(node.columns) { join(@values.select { |value| adapter.stable_path?(value.path) }, :unique) } }
+        @joined = {}
         @computes = node.asides.any? || node.members.any? { |member| member.attribute.source == :computed }
         @by_key = node.definition.id_column == adapter.primary_key
       end
@@ -61,18 +61,15 @@ module Castellan
       attr_reader :computes
       alias computes? computes
 
-      # Stores links and columns that are the same in every request, and the reader itself if all of them are.
+      # Stores links that are the same in every request, and the reader itself if its columns are too.
       # Call it for related nodes first.
       def keep
         links.each { |link| keep_link(link) if link&.stable? }
-        @kept[node.columns] = @joined[:unique]
-        stable = node.columns.each_with_index.select { |column, _| adapter.stable_path?(column.path) && !along(column) }
-        stable.each { |column, index| @kept[column] = @expressions[index] }
-        return unless stable.size == node.columns.size && links.compact.all?(&:stable?)
+        return unless links.compact.all?(&:stable?) && node.columns.all? { |column| adapter.stable_path?(column.path) && !along(column) }
 
         @list = parts(@expressions).freeze
         @joined = %i[unique all page].to_h { |reach| [reach, joined(reach)] }.freeze
-        @lists = %i[unique all].to_h { |reach| [reach, joined_list(reach)] }.freeze
+        @lists = %i[unique all].to_h { |reach| [reach, list(@expressions, joined(reach).columns)] }.freeze
         @page = page_parts.freeze
         keep_by_ids if adapter.scopes.constant_by_ids?
         @steady = coders.map { |coder| coder unless coder == :datetime }.freeze
@@ -90,17 +87,15 @@ module Castellan
       # @yieldparam list [String] a SELECT list
       # @yieldparam joins [String, nil] joins that the list needs
       # @yieldreturn [String] the statement with that list
-      # @return [String]
       def sql(extent = FEW, joinable: true, &block)
         reach = @values.empty? ? :none : reach(extent, joinable)
         case reach
         when :none then around(@list || parts(@expressions), &block)
         when :page then around(@page || page_parts, &block)
-        else yield(@lists ? @lists[reach] : joined_list(reach), joined(reach).text)
+        else yield(@lists ? @lists[reach] : list(@expressions, joined(reach).columns), joined(reach).text)
         end
       end
 
-      # @param count [Integer, nil] the number of ids; nil if unknown
       # @param condition [String, nil] an additional SQL condition of this request
       # @return [String] a SELECT by ids, which are one bound value
       def by_ids_sql(count, condition = nil)
@@ -114,7 +109,6 @@ module Castellan
         !@by_ids_sql.nil?
       end
 
-      # @param count [Integer] the number of parents
       # @return [String] a SELECT of the rows with their parent's key as an additional column; the parents'
       #   ids are one bound value
       def own_rows_sql(link, count)
@@ -129,13 +123,11 @@ module Castellan
         @single_own_rows_sql = { link => adapter.dialect.single(text).freeze }.compare_by_identity.freeze
       end
 
-      # @param link [Link] the parents' link to these rows
       # @return [Integer] the position of the parent's key in the row
       def key_position(link)
         column_position(link.parent_column) || @width
       end
 
-      # @return [Plan::RowSet::InColumn, nil]
       def in_column(index)
         position = @positions[index].first
         position && Plan::RowSet::InColumn.new(position)
@@ -188,9 +180,7 @@ module Castellan
         Correlated.path(adapter, column.path, column.name, visible_along(column))
       end
 
-      def along(column)
-        @plan_scopes&.along(column)
-      end
+      def along(column) = @plan_scopes&.along(column)
 
       # @return [Array<ScopedRows, nil>] one for each step of the path
       def visible_along(column)
@@ -203,9 +193,7 @@ module Castellan
         !models[edge.node] && edge.relationship.definitions.none?(&:scope)
       end
 
-      def column_position(text)
-        @expressions.index { |expression| expression.column? && expression.text == text }
-      end
+      def column_position(text) = @expressions.index { |expression| expression.column? && expression.text == text }
 
       # Subqueries get an alias: PostgreSQL would otherwise name the result like the subquery's column, which
       # would hide the row's column of that name in the scope's ORDER BY.
@@ -232,12 +220,10 @@ module Castellan
       end
 
       def joined(reach)
-        @joined.fetch(reach) { @joined[reach] = join(@values, reach) }
-      end
-
-      def join(values, reach)
-        @first_rows ||= Hash.new { |found, association| found[association] = FirstRows.of(association) }.compare_by_identity
-        JoinedPaths.new(adapter, values, @first_rows.method(:[]), reach)
+        @joined.fetch(reach) do
+          @first_rows ||= Hash.new { |found, association| found[association] = JoinedPaths::FirstRows.of(association) }.compare_by_identity
+          @joined[reach] = JoinedPaths.new(adapter, @values, @first_rows.method(:[]), reach)
+        end
       end
 
       # @return [Symbol] :unique and :all add joins to the statement, :page joins its result
@@ -257,38 +243,33 @@ module Castellan
         end
       end
 
-      def joined_list(reach)
-        columns = joined(reach).columns
-        @expressions.each_with_index.map { |expression, index| columns[index] || listed(expression, index) }.join(", ")
-      end
-
       # The statement's rows as `castellan_rows`, with the joins after its LIMIT. A join would lose their order.
       def page_parts
         joined = joined(:page)
-        outer = @expressions.each_with_index.map { |expression, index| joined.columns[index] || outer(expression, index) }
+        list = outer(@expressions, joined.columns)
         ["WITH castellan_rows AS (SELECT castellan_page.*, row_number() OVER () AS castellan_n FROM (", inner(@expressions),
-         ") castellan_page) SELECT #{outer.join(", ")} FROM castellan_rows #{joined.text} ORDER BY castellan_rows.castellan_n"]
+         ") castellan_page) SELECT #{list} FROM castellan_rows #{joined.text} ORDER BY castellan_rows.castellan_n"]
       end
 
-      def around((before, list, after))
-        "#{before}#{yield list}#{after}"
-      end
+      def around((before, list, after)) = "#{before}#{yield list}#{after}"
 
+      # A subquery on the same table would capture the row's columns, so the rows get an alias then.
       # @return [Array<String>] the SQL before the statement, the SELECT list, and the SQL after it
       def parts(expressions)
-        return wrapped(expressions) if expressions.any? { |expression| expression.hides?(adapter.types.table) }
+        return ["", list(expressions), ""] if expressions.none? { |expression| expression.hides?(adapter.types.table) }
 
-        ["", expressions.each_with_index.map { |expression, index| listed(expression, index) }.join(", "), ""]
+        ["SELECT #{outer(expressions)} FROM (", inner(expressions), ") castellan_rows"]
       end
 
-      # A subquery on the same table would capture the row's columns, so the rows get an alias.
-      def wrapped(expressions)
-        outer = expressions.each_with_index.map { |expression, index| outer(expression, index) }
-        ["SELECT #{outer.join(", ")} FROM (", inner(expressions), ") castellan_rows"]
+      def list(expressions, joined = NONE)
+        expressions.each_with_index.map { |expression, index| joined[index] || listed(expression, index) }.join(", ")
       end
 
-      def outer(expression, index)
-        expression.column? ? "castellan_rows.castellan_c#{index}" : expression.within("castellan_rows.castellan_c#{index}")
+      def outer(expressions, joined = NONE)
+        expressions.each_with_index.map { |expression, index|
+          own = "castellan_rows.castellan_c#{index}"
+          joined[index] || (expression.column? ? own : expression.within(own))
+        }.join(", ")
       end
 
       # The columns that {#outer} reads.

@@ -18,40 +18,16 @@ module Castellan
       end
 
       # @return [nil]
-      def model
-        nil
-      end
-
-      # @return [Boolean] whether the object is {Records}
-      def own?(object)
-        object.is_a?(Records)
-      end
+      def model = nil
 
       # @return [nil]
-      def primary_key
-        nil
-      end
-
-      # There is no connection to release.
-      def apart
-        yield
-      end
-
-      # @return [nil] records are loaded already
-      def reason(_scope)
-        nil
-      end
+      def primary_key = nil
 
       # @return [nil] relationships are read from the objects
-      def association(_name)
-        nil
-      end
+      def association(_name) = nil
 
-      # @param object [Class, nil] the model of related records
-      # @return [Object] an adapter
-      def related(object)
-        object ? Rows.for(object) : self
-      end
+      # @return [nil] records are loaded already
+      def reason(_scope) = nil
 
       # @return [ObjectRows] itself
       def types = self
@@ -59,29 +35,31 @@ module Castellan
       # @return [ObjectRows] itself
       def scopes = self
 
+      # @return [Boolean] whether the object is {Records}
+      def own?(object) = object.is_a?(Records)
+
       # @return [Boolean] true: the id is what the reader returns
-      def identifies?(_column)
-        true
-      end
+      def identifies?(_column) = true
 
       # @return [Boolean] false, because the type of ids is unknown
-      def integer?(_column)
-        false
-      end
+      def integer?(_column) = false
+
+      # @param object [Class, nil] the model of related records
+      # @return [Object] an adapter
+      def related(object) = object ? Rows.for(object) : self
+
+      # There is no connection to release.
+      def apart = yield
+
+      # @yieldparam session [nil] there is no connection
+      def session = yield(nil)
+
+      # @return [String] JSON text
+      def json(value) = JSONValue.text(value)
 
       # @return [Plan::RowSet]
       def fetch(plan, records, viewer: nil, scopes: ViewerScopes.new(viewer), beside: nil)
         plan.derive([:reader, nil]) { Reader.new(plan, self) }.call(records, viewer: viewer, scopes: scopes, beside: beside)
-      end
-
-      # @yieldparam session [nil] there is no connection
-      def session
-        yield nil
-      end
-
-      # @return [String] JSON text
-      def json(value)
-        JSONValue.text(value)
       end
 
       # Reads plain objects through their public methods, and hashes through their keys.
@@ -101,39 +79,25 @@ module Castellan
           records.map { |record| stored_value(record, name) }
         end
 
-        # @return [#column, nil] reads whole columns of records that are all of one model; nil to read value by value
-        def columns(_records)
-          nil
-        end
+        # @param names [Array<Symbol, nil>] columns
+        # @return [Array(Array<Array>, Array<Symbol, nil>), nil] a row for each record, and the columns' coders; a column without a
+        #   coder has no values. nil if the records must be read value by value
+        def rows(_records, _names) = nil
 
         # @return [Boolean] whether the record's relationship can be read without a query
-        def loaded?(_record, _name)
-          true
-        end
+        def loaded?(_record, _name) = true
 
         # @return [Array<Object>] the related records, in order
-        def related(record, name)
-          list(value(record, name))
-        end
+        def related(record, name) = list(value(record, name))
 
         # @return [Boolean] whether all of these records are stored in the database
-        def stored?(_records)
-          false
-        end
+        def stored?(_records) = false
 
         # @return [Boolean] whether this class can read all records
-        def all?(_records)
-          true
-        end
+        def all?(_records) = true
 
         # Preloads associations of the records.
         def preload(_records, _names); end
-
-        # @param name [Symbol] an association
-        # @return [Boolean] whether preloading finds the same records as lazy loading
-        def loads_at_once?(_name)
-          true
-        end
 
         # Preloads one association of all records if that finds the same as lazy loading. Otherwise loads
         # nothing, and each record loads its own later.
@@ -162,9 +126,7 @@ module Castellan
           raise Error, "a record given as a Hash has no #{name.inspect} (it has #{record.keys.first(20).map(&:inspect).join(", ")})"
         end
 
-        def list(found)
-          Records.list?(found) ? found.to_a : [found].compact
-        end
+        def list(found) = Records.list?(found) ? found.to_a : [found].compact
       end
     end
   end

@@ -14,7 +14,6 @@ module Castellan
       private_constant :LIBRARY, :ALL
 
       class << self
-        # @return [PlanScopes]
         def of(plan, adapter)
           plan.derive([:plan_scopes, adapter.model]) { new(plan, adapter) }
         end
@@ -92,11 +91,9 @@ module Castellan
         freeze
       end
 
-      def any?
-        @definitions.any?
-      end
+      def any? = @definitions.any?
 
-      # @param column [Plan::Column] a column of one of the plan's nodes
+      # @param column [Plan::Node::Column] a column of one of the plan's nodes
       # @return [Array<Resource::Definition, nil>, nil] one for each step; nil if none has a scope
       def along(column)
         @along[column]
@@ -108,7 +105,6 @@ module Castellan
         @definitions.map { |definition| scopes.of(definition, @adapter)&.subquery || "all" }
       end
 
-      # @param scopes [ViewerScopes]
       # @return [Array<Array(String, Array)>] see {Scopes#identity}
       def identities(scopes)
         @definitions.map { |definition| scopes.of(definition, @adapter)&.identity || ALL }

@@ -45,9 +45,7 @@ module Castellan
         Records.new(records.compact, single: single?)
       end
 
-      def single?
-        @single
-      end
+      def single? = @single
     end
   end
 end

@@ -2,22 +2,29 @@
 
 module Castellan
   module Rows
-    # Narrows, orders, counts and loads relations or datasets of one model, and returns their SQL.
-    # {ActiveRecordRows::Scopes} and {SequelRows::Scopes} inherit from it. Frozen.
+    # Narrows, orders, pages, counts and loads relations or datasets of one model, and returns their SQL.
+    # {ActiveRecordRows::Scopes} and {SequelRows::Scopes} inherit from it and have the calls of the ORM. Frozen.
     #
     #   scopes = Rows.for(User).scopes
     #   scopes.page(scopes.order(User.where(active: true), [%i[email asc]]), limit: 20, offset: 40)
+    #   scopes.select_sql(User.order(:id).limit(2), "id")   # => SELECT id FROM "users" ORDER BY "users"."id" ASC LIMIT 2
     class Scopes
       NO_VALUES = [].freeze
       private_constant :NO_VALUES
 
-      def initialize(adapter)
+      # @return [Array<Symbol>, nil] the primary key's columns
+      attr_reader :keys
+
+      # @param keys [Array<Symbol>]
+      def initialize(adapter, keys)
         @adapter = adapter
         @model = adapter.model
         @types = adapter.types
         @dialect = adapter.dialect
         @unreadable = dialect.reason
+        @keys = keys if keys.any?
         @statements = StatementTables.new(adapter)
+        freeze
       end
 
       # @return [Array<String>] the ids of the scope's rows as strings, in its order
@@ -39,16 +46,61 @@ module Castellan
         Ids::Chosen.new(scope, ids, column.to_sym) { |all, chosen| with_values(all, column, chosen) }
       end
 
+      # @param ids [Array] values of `column`
+      # @param condition [String, nil] an additional SQL condition
+      # @return [Array<Object>] records; associations link to rows that a default scope hides, so it does not apply
+      def load_by_ids(ids, column = primary_key, condition = nil)
+        all = condition ? where_sql(everything, condition) : everything
+        records(column.is_a?(Array) ? by_several(all, ids, column) : with_values(all, column, ids))
+      end
+
+      # @param order [Array<(Symbol, Symbol), (ComparedColumn, Symbol)>] columns with :asc or :desc; if empty, the scope's order
+      # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
+      # @return [Object] ordered by the primary key last, so that pages never overlap
+      def order(scope, order, key: nil)
+        scope = limited(scope) if order.any?
+        terms = order.map { |column, direction| term(scope, column, direction) }
+        terms.concat(((keys || Array(key)) - order.map(&:first)).map { |name| term(scope, name, :asc) })
+        return scope if terms.empty?
+
+        order.empty? ? further_order(scope, terms) : reorder(scope, terms)
+      end
+
+      # @return [Object] a page within the scope's own limit
+      def page(scope, limit:, offset:)
+        own = window(scope)
+        limit, offset = window_within(*own, limit, offset) if own.any?
+        return where_sql(scope, "1 = 0") if limit&.zero?
+
+        scope = scope.limit(limit) if limit
+        offset&.positive? ? scope.offset(offset) : scope
+      end
+
+      # @return [Object] the rows after this key
+      def after(scope, id, direction)
+        where_sql(scope, "#{types.qualified(primary_key)} #{direction == :asc ? ">" : "<"} #{types.literal(id)}")
+      end
+
       # @return [Integer] the number of distinct rows, within the scope's own limit
       def count(scope)
         scope = narrowed(scope)
-        counted(scope, count_of(unlimited(scope)))
+        all = unlimited(scope)
+        counted(scope, value(count_sql(all) || "SELECT COUNT(*) FROM (#{once_sql(all)}) castellan_counted").to_i)
       end
 
-      # @param count [Integer] the result of `count_sql`, which ignores the scope's own limit
+      # @return [String, nil] a SELECT that counts, without the scope's own limit; nil if only {#count} can tell
+      def count_sql(scope)
+        all = bare(unordered(unlimited(narrowed(scope))))
+        return if reason(all) || grouped?(all) || (keys.nil? && distinct?(all))
+
+        select(once(all), "COUNT(*)")
+      end
+
+      # @param count [Integer] the result of `count_sql`
       # @return [Integer] what {#count} returns
       def counted(scope, count)
-        within_window(*window(narrowed(scope)), count)
+        limit, offset = window(narrowed(scope))
+        [[count - offset.to_i, 0].max, limit&.to_i].compact.min
       end
 
       # @return [Symbol, nil] :asc or :desc if the scope has no order or is ordered by its key
@@ -61,18 +113,15 @@ module Castellan
         direction(terms.first) if terms.one?
       end
 
-      # @param ids [Array] values of `column`
-      # @param condition [String, nil] an additional SQL condition
-      # @return [Array<Object>] records; associations link to rows that a default scope hides, so it does not apply
-      def load_by_ids(ids, column = primary_key, condition = nil)
-        all = condition ? where_sql(everything, condition) : everything
-        records(column.is_a?(Array) ? by_several(all, ids, column) : with_values(all, column, ids))
-      end
-
       # @param values [Array<Object>]
       # @return [Object] the rows of the relation or dataset that have one of the values in the column
       def with_one_of(scope, column, values)
         with_values(limited(scope), column, values)
+      end
+
+      # @return [Array(Integer, Integer)] limit and offset of a relation or dataset, or nil
+      def window(scope)
+        scope.respond_to?(:limit_value) ? [scope.limit_value, scope.offset_value] : scope.opts.values_at(:limit, :offset)
       end
 
       # @param sql [String] an SQL condition
@@ -81,10 +130,38 @@ module Castellan
         where_sql(limited(scope), sql)
       end
 
-      # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
-      # @return [Array<String>, nil] all tables that the plan's statements read; nil if that is not certain
-      def tables(plan, scope, further = [])
-        tables_read(plan).call(key(scope), further)
+      # @param condition [String, nil] an additional SQL condition
+      # @return [String] a SELECT of that list whose ids are one bound value
+      def select_by_ids_sql(list, column, joins = nil, condition = nil)
+        condition = [dialect.among(types.qualified(column), types.database_type(column)), condition].compact.join(" AND ")
+        return "SELECT #{list} FROM #{[types.table, joins].compact.join(" ")} WHERE #{condition}" if constant_by_ids?
+
+        select(where_sql(everything, condition), list, joins)
+      end
+
+      # @return [String] SELECT of these columns for exactly the scope's rows, for use in `IN (…)`
+      def subquery_sql(scope, columns)
+        scope = bare(scope)
+        if apart?(scope)
+          list = columns.map { |column| "castellan_scope.#{types.quote(column)}" }.join(", ")
+          return "SELECT #{list} FROM (#{sql(scope)}) AS castellan_scope"
+        end
+
+        select(limited?(scope) ? scope : unordered(scope), columns.map { |column| types.qualified(column) }.join(", "))
+      end
+
+      # @param subquery [String] a SELECT of these columns
+      # @return [String] an SQL condition on the model's table
+      def among_sql(columns, subquery)
+        columns = columns.map { |column| types.qualified(column) }
+        "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{subquery})"
+      end
+
+      # @param plan [Plan::FetchPlan, nil] adds the scopes of its associations, and what else the rows depend on
+      # @return [String] the exact SQL of the scope in this request, for use in a cache key
+      def key(scope, plan = nil)
+        sql = sql(narrowed(scope))
+        plan ? [sql, *tables_read(plan).scopes, *surroundings].join("\n") : sql
       end
 
       # @return [Array(String, Array), nil] a shape and the values bound to it: scopes that are equal in both have the same SQL.
@@ -94,12 +171,17 @@ module Castellan
       end
 
       # Everything that determines the rows of the scope in this request, for use in a cache key.
-      # @param plan [Plan::FetchPlan, nil] adds what `key` adds
       # @return [Array(String, Array)] a shape, with which the statement always reads the same tables unless an
       #   association's scope changes, and values
       def identity(scope, plan = nil)
         found = bound(scope) or return [key(scope, plan), NO_VALUES]
         plan ? [found.first, [found.last, tables_read(plan).scopes, *surroundings]] : found
+      end
+
+      # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
+      # @return [Array<String>, nil] all tables that the plan's statements read; nil if that is not certain
+      def tables(plan, scope, further = [])
+        tables_read(plan).call(key(scope), further)
       end
 
       # @return [String, nil] why {#tables} returns nil for a statement
@@ -117,10 +199,7 @@ module Castellan
       attr_reader :adapter, :model, :types, :dialect
 
       def primary_key = adapter.primary_key
-
-      def tables_read(plan)
-        TablesRead.for(plan, adapter)
-      end
+      def tables_read(plan) = TablesRead.for(plan, adapter)
 
       # The relation or dataset of the scope; for {Ids::Chosen} the one narrowed to the ids.
       def narrowed(scope)
@@ -129,7 +208,12 @@ module Castellan
 
       def by_several(scope, ids, columns)
         values = Ids.divided(ids, columns, types)
-        columns.one? ? with_values(scope, columns.first, values.flatten(1)) : with_tuples(scope, columns, values)
+        columns.one? ? with_values(scope, columns.first, values.flatten(1)) : with_values(scope, columns, values)
+      end
+
+      # The ids that the database takes.
+      def possible(ids, _column)
+        ids
       end
 
       # Whether the driver and the column's type certainly read an id in the same way.
@@ -139,8 +223,14 @@ module Castellan
         dialect.name == :postgres && !types.coder(column).nil? && Ids.of_type?(ids, types.database_type(column))
       end
 
-      def limited?(scope)
-        window(scope).any?
+      def limited?(scope) = window(scope).any?
+
+      # Conditions on a scope with a limit apply to the rows within the limit.
+      def limited(scope)
+        return scope if scope.is_a?(Ids::Chosen) || window(scope).none?
+        raise DeclarationError, "#{model.inspect}: a scope with LIMIT needs a primary key (a view has none)" unless keys
+
+        where_sql(unordered(unlimited(scope)), among_sql(keys, subquery_sql(reason(scope) ? scope : once(scope), keys)))
       end
 
       # Combines a page's window with the scope's own.
@@ -151,13 +241,24 @@ module Castellan
         [[limit, left].compact.min, own_offset.to_i + offset]
       end
 
-      # @return [Integer] the number of rows that a limit and an offset leave
-      def within_window(limit, offset, count)
-        [[count - offset.to_i, 0].max, limit&.to_i].compact.min
+      # A scope that returns rows several times becomes `WHERE id IN (scope)`, with its order and limit.
+      def once(scope)
+        return plain(scope) unless repeats?(scope)
+
+        rows = plain(bare(unordered(unlimited(scope))))
+        with_window(where_sql(fresh(scope), among_sql(keys, subquery_sql(rows, keys))), scope)
       end
 
-      def among_ids(column, condition)
-        [dialect.among(types.qualified(column), types.database_type(column)), condition].compact.join(" AND ")
+      def once_sql(scope)
+        keys ? "SELECT DISTINCT * FROM (#{subquery_sql(scope, keys)}) castellan_rows" : sql(unordered(scope))
+      end
+
+      # The scope without its limit, for the keys that are within it: a limit counts records, not the rows of a join.
+      def at_keys(scope)
+        limit, offset = window(scope)
+        columns = keys.one? ? keys.first : keys
+        found = values(unlimited(scope), columns).uniq.drop(offset.to_i)
+        with_values(unlimited(scope), columns, limit ? found.first(limit) : found)
       end
     end
   end

@@ -33,6 +33,7 @@ module Castellan
         @database = @dataset.db
         @dialect = Dialect.for(DIALECTS.fetch(database.adapter_scheme, :other))
         @types = ColumnTypes.new(@dataset, model? ? model : nil, @dialect.name)
+        @session = Session.new(database, dialect)
         @scopes = Scopes.new(self, @dataset)
         @instances = Instances.new(self)
         freeze
@@ -76,9 +77,9 @@ module Castellan
       # @!endgroup
 
       # @param _name [String, nil] the log of Sequel has no names
-      # @yieldparam session [Session] valid inside the block
+      # @yieldparam session [Session]
       def session(_name = nil)
-        yield Session.new(database, dialect)
+        yield @session
       end
 
       # Sequel checks out a connection for each statement, so there is none to release after the block.
@@ -105,9 +106,7 @@ module Castellan
 
       private
 
-      def model?
-        model.is_a?(Class)
-      end
+      def model? = model.is_a?(Class)
     end
   end
 end
@@ -115,7 +114,6 @@ end
 require_relative "sequel_rows/instances"
 require_relative "sequel_rows/session"
 require_relative "sequel_rows/column_types"
-require_relative "sequel_rows/dataset_sql"
 require_relative "sequel_rows/scope_identity"
 require_relative "sequel_rows/scopes"
 require_relative "sequel_rows/association"

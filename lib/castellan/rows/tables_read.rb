@@ -12,7 +12,6 @@ module Castellan
     #
     # Uses {StatementTables}. Returns nil for plans with blocks that take a record: Ruby may read any table.
     class TablesRead
-      # @return [TablesRead]
       def self.for(plan, adapter)
         plan.derive([:tables_read, adapter.model]) { new(plan, adapter) }
       end
@@ -30,7 +29,6 @@ module Castellan
       end
 
       # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
-      # @return [Array<String>, nil]
       def call(scope_sql, further = [])
         return if reasons.any? || @elsewhere
 

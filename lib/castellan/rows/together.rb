@@ -68,14 +68,10 @@ module Castellan
         end
       end
 
-      # @return [Integer] the number of queries that records did not have to send
-      attr_reader :saved
-
       def initialize
         @siblings = {}.compare_by_identity
         @added = []
         @unexplored = []
-        @saved = 0
       end
 
       # @param records [Array<Object>] loaded in one collection
@@ -96,11 +92,9 @@ module Castellan
           siblings.answers[query] = answers = {}
           found = yield siblings.records if siblings.records.size > 1
           siblings.answers[query] = answers = found if found
-          @saved -= 1 if found
         end
         return NONE unless answers.key?(record)
 
-        @saved += 1
         keep ? answers[record] : answers.delete(record)
       end
 

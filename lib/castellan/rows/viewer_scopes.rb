@@ -112,13 +112,7 @@ module Castellan
 
         # @return [String] an SQL condition on the resource's table
         def condition
-          within(keys.map { |key| @adapter.types.qualified(key) })
-        end
-
-        # @param columns [Array<String>] SQL expressions of {#keys}
-        # @return [String] an SQL condition on them
-        def within(columns)
-          "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{subquery})"
+          @condition ||= @adapter.scopes.among_sql(keys, subquery)
         end
 
         # @param scope [Object] a relation or dataset of the resource's model

@@ -5,7 +5,7 @@ require "active_record"
 require "castellan/rows"
 
 class ConstantScopeTest < Minitest::Test
-  ConstantScope = Castellan::Rows::ActiveRecordRows::ConstantScope
+  ConstantScope = Castellan::Rows::ActiveRecordRows::Association::ConstantScope
 
   class Owner < ActiveRecord::Base
     has_many :ordered, -> { order(:id) }, class_name: "ConstantScopeTest::Owner"

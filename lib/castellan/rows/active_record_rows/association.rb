@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "ripper"
+
 module Castellan
   module Rows
     class ActiveRecordRows
@@ -25,34 +27,27 @@ module Castellan
           declared_anew? ? "a class of its table declares it anew" : super
         end
 
-        def to_many?
-          @reflection.collection?
-        end
+        def to_many? = @reflection.collection?
 
         # @return [LazyStatement]
         def lazy
-          LazyStatement.new(owner_record.association(name).scope, fallback_order: fallback_order)
+          statement(scope_of_owner)
         end
 
-        # @param id [Symbol] the related resource's id column
-        # @param read [Boolean] whether the related rows are read too, which finds dangling links
-        # @return [Array(LazyStatement, String, Boolean)] the statement that holds the links, its SQL
-        #   expression of the related id, and whether links may dangle
+        # (see Rows::Association#links)
         def links(id, read: false)
-          joined = joined_links(id, read) if to_many? && @reflection.through_reflection?
-          joined || [lazy, adapter.types.qualified(id), false]
+          (joined_links(id, read) if to_many? && @reflection.through_reflection?) || super
         end
 
         # @return [LazyStatement] selects the related rows with a value in the given integer column
         def lazy_where_present(column)
-          relation = owner_record.association(name).scope
           present = @owner.dialect.name == :sqlite ? model.arel_table[column].lteq(LARGEST) : model.arel_table[column].not_eq(nil)
-          LazyStatement.new(relation.where(present), fallback_order: fallback_order)
+          statement(scope_of_owner.where(present))
         end
 
         # @return [Boolean] whether the SQL is constant: no default scope, and only constant scopes
         def stable?
-          steady?(@reflection) { |scope| scope.nil? || ConstantScope.constant?(scope) }
+          steady? { |scope| scope.nil? || ConstantScope.constant?(scope) }
         end
 
         # @return [Boolean] whether it is a has_many without :through
@@ -66,7 +61,7 @@ module Castellan
           macro == :belongs_to && unscoped? && @reflection.association_primary_key == id.to_s
         end
 
-        # @return [Boolean] whether an index finds the related rows of one owner
+        # (see Rows::Association#indexed?)
         def indexed?
           found = @reflection.chain.last
           key = found.join_primary_key
@@ -119,7 +114,7 @@ module Castellan
           return unless source.association_primary_key == id.to_s && ActiveRecordRows.comparable_keys?(join.model, source)
 
           key = source.foreign_key.to_s
-          sure = @owner.dialect.lateral? && join.adapter.types.references?(key, model.table_name, id.to_s)
+          sure = @owner.dialect.name == :postgres && join.adapter.types.references?(key, model.table_name, id.to_s)
           [join.lazy_where_present(key), join.adapter.types.qualified(key), !sure] if sure || (read && integers?(join.adapter, key, id))
         end
 
@@ -127,17 +122,19 @@ module Castellan
           id.to_s == model.primary_key && adapter.types.integer?(id) && join.types.integer?(key)
         end
 
-        def owner_record
+        def scope_of_owner
           columns = @owner.model.column_names.to_h { |column| [column, nil] }
-          @owner.model.instantiate(columns.merge(owner_key.to_s => OwnerKey.value(owner_key_type)))
+          @owner.model.instantiate(columns.merge(owner_key.to_s => OwnerKey.value(owner_key_type))).association(name).scope
         end
 
-        def owner_key_type
-          @owner.model.type_for_attribute(owner_key.to_s).type
+        def statement(relation)
+          LazyStatement.new(adapter.scopes, relation.except(:includes, :preload, :eager_load), keys_in_order)
         end
 
-        def fallback_order
-          [through_model, model].compact.filter_map { |klass| klass.arel_table[klass.primary_key] if klass.primary_key.is_a?(String) }
+        def owner_key_type = @owner.model.type_for_attribute(owner_key.to_s).type
+
+        def keys_in_order
+          [through_model, model].map { |klass| klass.arel_table[klass.primary_key] if klass&.primary_key.is_a?(String) }
         end
 
         # The model joined last, unless it is the related model, whose table has an alias in the statement.
@@ -148,20 +145,18 @@ module Castellan
           joined unless joined.table_name == model.table_name || @reflection.through_reflection.through_reflection?
         end
 
-        def unscoped?
-          steady?(@reflection, &:nil?)
+        def unscoped? = steady?(&:nil?)
+
+        # The association and those that it goes through.
+        def steps(reflection = @reflection)
+          return [reflection] unless reflection.through_reflection?
+
+          [reflection, *steps(reflection.through_reflection), *steps(reflection.source_reflection)]
         end
 
         # Whether the block is true for every scope on the way, and no default scope or STI applies.
-        def steady?(reflection, &holds)
-          return false if !yield(reflection.scope) || (!reflection.polymorphic? && adds?(reflection.klass))
-          return true unless reflection.through_reflection?
-
-          steady?(reflection.through_reflection, &holds) && steady?(reflection.source_reflection, &holds)
-        end
-
-        def adds?(klass)
-          ActiveRecordRows.default_scope?(klass) || klass.finder_needs_type_condition?
+        def steady?
+          steps.all? { |step| yield(step.scope) && (step.polymorphic? || !ActiveRecordRows.hides_rows?(step.klass)) }
         end
 
         def single_key
@@ -172,8 +167,8 @@ module Castellan
         def find_reason
           if @owner.dialect.reason then @owner.dialect.reason
           elsif @reflection.polymorphic? then "a polymorphic belongs_to has no one table"
-          elsif keys(@reflection).any?(Array) then "its key has several columns"
-          elsif scopes(@reflection).any? { |scope| scope.arity != 0 } then "its scope takes the owner"
+          elsif keys.any?(Array) then "its key has several columns"
+          elsif scopes.any? { |scope| scope.arity != 0 } then "its scope takes the owner"
           elsif @reflection.options[:disable_joins] then "disable_joins: true makes several statements of it"
           elsif OwnerKey.value(owner_key_type).nil? then "the type of #{owner_key} (#{owner_key_type}) cannot be a key here"
           elsif !ActiveRecordRows.comparable_keys?(@owner.model, @reflection.chain.last)
@@ -185,10 +180,10 @@ module Castellan
         end
 
         def reason_of_scope
-          return if scopes(@reflection).empty?
+          return if scopes.empty?
 
-          relation = owner_record.association(name).scope
-          if RelationSql.expressions?(relation) then "its scope selects something else than columns"
+          relation = scope_of_owner
+          if adapter.scopes.expressions?(relation) then "its scope selects something else than columns"
           elsif relation.from_clause.value then "its scope has a FROM of its own"
           elsif relation.eager_loading? then "its scope loads other records in one statement with its own"
           elsif !to_many? && relation.distinct_value && relation.offset_value then "its scope has DISTINCT with OFFSET"
@@ -197,84 +192,96 @@ module Castellan
           nil # the scope needs something that only a request has
         end
 
-        def keys(reflection)
-          return keys(reflection.through_reflection) + keys(reflection.source_reflection) if reflection.through_reflection?
-          return [reflection.foreign_key] if reflection.polymorphic?
-
-          [reflection.join_primary_key, reflection.join_foreign_key]
+        def keys
+          steps.reject(&:through_reflection?)
+               .flat_map { |step| step.polymorphic? ? [step.foreign_key] : [step.join_primary_key, step.join_foreign_key] }
         end
 
-        def scopes(reflection)
-          own = [reflection.scope].compact
-          reflection.through_reflection? ? own + scopes(reflection.through_reflection) + scopes(reflection.source_reflection) : own
-        end
+        def scopes = steps.filter_map(&:scope)
 
-        # Builds the SQL that ActiveRecord would run to load an association lazily, for the owner of {OwnerKey}.
+        # Detects association scopes whose SQL is the same in every request, so that it can be generated once.
         #
-        #   lazy.sql(%("roles"."id"))   # => SELECT "roles"."id" FROM "roles" … WHERE … = 1847362915 ORDER BY …
+        #   has_many :roles, -> { order(:id) }                       # constant
+        #   has_many :roles, -> { where("sent_at < ?", Time.now) }   # evaluated in every request
         #
-        # Orders an association without an order by its keys, so that documents are deterministic.
-        class LazyStatement
-          def initialize(relation, fallback_order:)
-            @relation = relation.except(:includes, :preload, :eager_load)
-            @fallback = fallback_order
-            freeze
+        # A scope is constant if its source is a `-> { … }` that calls only the query methods below, with
+        # literals. All others count as changing, as do those in files that changed after this process started;
+        # that costs only microseconds.
+        module ConstantScope
+          METHODS = %w[order reorder reverse_order where not rewhere limit distinct].freeze
+          STRUCTURE = %i[method_add_arg call fcall vcall command arg_paren args_add_block bare_assoc_hash hash assoclist_from_args assoc_new
+                         array symbol_literal symbol dyna_symbol string_literal string_concat string_content bodystmt void_stmt unary
+                         var_ref -@ @int @float @tstring_content @label @period @op].freeze
+          WRAPPER = "active_record/associations/builder/association.rb"
+          STARTED = Time.now
+          SOURCES = BoundedCache.new(limit: 500)
+          private_constant :METHODS, :STRUCTURE, :WRAPPER, :STARTED, :SOURCES
+
+          # Collects the bodies of a file's lambdas by the line where they begin.
+          class Lambdas < Ripper::SexpBuilderPP
+            # @return [Hash{Integer => Array}]
+            attr_reader :bodies
+
+            def initialize(*)
+              super
+              @bodies = Hash.new { |bodies, line| bodies[line] = [] }
+              @begun = []
+            end
+
+            private
+
+            def on_tlambda(token)
+              @begun << lineno
+              super
+            end
+
+            def on_lambda(parameters, body)
+              @bodies[@begun.pop] << body
+              super
+            end
+          end
+          private_constant :Lambdas
+
+          module_function
+
+          # @param scope [Proc] the scope of an association's reflection
+          # @return [Boolean]
+          def constant?(scope)
+            path, line = written(scope).source_location
+            return false unless path && File.file?(path) && File.mtime(path) < STARTED
+
+            bodies = SOURCES.fetch(path) { parsed(path) }.fetch(line, nil)
+            !bodies.nil? && bodies.all? { |body| harmless?(body) }
           end
 
-          # @param list [String] the SELECT list
-          # @param single [Boolean] whether the association is to-one
-          # @return [String]
-          def sql(list, single: false)
-            relation = single ? first : ordered(@fallback)
-            relation.reselect(Arel.sql(list)).to_sql
+          # Rails wraps a scope without arguments in a block whose local variable `scope` is the original.
+          def written(scope)
+            binding = scope.binding
+            inner = binding.local_variable_defined?(:scope) && binding.local_variable_get(:scope)
+            inner.is_a?(Proc) && scope.source_location&.first.to_s.end_with?(WRAPPER) ? inner : scope
+          rescue ArgumentError # the scope is a method
+            scope
           end
 
-          # @return [String] SELECT of all related columns, with the scope's limit, DISTINCT and order
-          def whole_sql
-            key = @relation.klass.primary_key
-            ordered(key ? [@relation.klass.arel_table[key]] : []).to_sql
+          def parsed(path)
+            lambdas = Lambdas.new(File.read(path), path)
+            lambdas.parse
+            lambdas.error? ? {} : lambdas.bodies
           end
 
-          # @param key [String] the column that is compared with the owner's key
-          # @param list [String] the SELECT list
-          # @param last [String] the last term of the order
-          # @return [String] SELECT of the first row of each key
-          def first_rows_sql(key, list, last)
-            rows = @relation.except(:order, :limit).reselect(Arel.sql("DISTINCT ON (#{key}) #{list}"))
-            rows.order(Arel.sql(key), *@relation.order_values, Arel.sql(last)).to_sql
-          end
+          def harmless?(node)
+            return true unless node.is_a?(Array) && node.any?
+            return node.all? { |inner| harmless?(inner) } unless node.first.is_a?(Symbol)
 
-          # @return [String] SELECT of all rows, without an order
-          def rows_sql(list)
-            @relation.except(:order, :limit).reselect(Arel.sql(list)).to_sql
+            case node.first
+            when :@ident then METHODS.include?(node[1])
+            when :@kw then %w[nil true false].include?(node[1])
+            when :symbol then true
+            when :var_ref then node[1].first == :@kw && harmless?(node[1])
+            else STRUCTURE.include?(node.first) && node.drop(1).all? { |inner| harmless?(inner) }
+            end
           end
-
-          # @return [Boolean] whether the first row of many owners can be read at once
-          def first_of_many?
-            @relation.offset_value.nil? && !@relation.distinct_value && @relation.group_values.empty? && @relation.lock_value.nil?
-          end
-
-          # @return [Boolean] whether it joins tables
-          def joins?
-            @relation.joins_values.any? || @relation.left_outer_joins_values.any?
-          end
-
-          # @return [Boolean] whether it can read many owners at once (no LIMIT, DISTINCT or GROUP BY)
-          def plain?
-            @relation.limit_value.nil? && @relation.offset_value.nil? && !@relation.distinct_value && @relation.group_values.empty?
-          end
-
-          private
-
-          # The first row is also the first distinct row; with DISTINCT, PostgreSQL requires the order columns
-          # in the SELECT list.
-          def first
-            @relation.offset_value ? @relation.limit(1) : @relation.except(:distinct).limit(1)
-          end
-
-          def ordered(fallback)
-            @relation.order_values.empty? && fallback.any? && @relation.group_values.empty? ? @relation.order(*fallback) : @relation
-          end
+          private_class_method :written, :parsed, :harmless?
         end
       end
     end

@@ -64,9 +64,7 @@ module Castellan
           @names[name] || model.attribute_aliases.fetch(name.to_s, name.to_s)
         end
 
-        def quote(name)
-          @quoted.fetch(name(name))
-        end
+        def quote(name) = @quoted.fetch(name(name))
 
         # @return [String] the quoted table and column
         def qualified(name)
@@ -83,9 +81,7 @@ module Castellan
           @database_types.fetch(name(name))
         end
 
-        def integer?(name)
-          coder(name) == :integer
-        end
+        def integer?(name) = coder(name) == :integer
 
         # @return [String] the value as SQL
         def literal(value)
@@ -160,8 +156,7 @@ module Castellan
         # value. With STI, the reader may be a subclass's.
         # @return [Boolean] whether the column can be read only through an instance
         def needs_record?(name)
-          name = name(name)
-          models.any? { |klass| own_reader?(klass, name) || (klass != @model && other_type?(klass, name)) }
+          !reading_class(name(name)).nil?
         end
 
         # @return [String, nil] the type's class name if it is the application's (MoneyType, for example)
@@ -172,7 +167,7 @@ module Castellan
         # @return [String, nil] the callback or method that requires an instance, and its location
         def record_reason(name)
           name = name(name)
-          klass = models.find { |one| own_reader?(one, name) || (one != @model && other_type?(one, name)) } or return
+          klass = reading_class(name) or return
           event, callback = callbacks(klass).first
           return "the callback #{event} #{written_callback(klass, callback)} of #{klass} may set #{name}" if callback
           return "#{klass} has another type for #{name}" unless written_by_hand?(klass, name)
@@ -235,17 +230,17 @@ module Castellan
           @catalog.fetch(:indexes) { ActiveRecordRows.lease(model) { |connection| connection.indexes(model.table_name) } }
         end
 
-        def whole_indexes
-          indexes.select { |index| index.where.nil? }
-        end
-
-        def each_column
-          model.column_names.to_h { |name| [name, yield(name)] }.freeze
-        end
+        def whole_indexes = indexes.select { |index| index.where.nil? }
+        def each_column = model.column_names.to_h { |name| [name, yield(name)] }.freeze
 
         # With single table inheritance, rows may be of a subclass.
         def models
           [@model, *ActiveRecordRows.subclasses(@model)]
+        end
+
+        # The class whose instances may have another value than the row.
+        def reading_class(name)
+          models.find { |one| callbacks(one).any? || written_by_hand?(one, name) || (one != @model && other_type?(one, name)) }
         end
 
         # @return [Array<Array(String, Object)>] after_find and after_initialize, each with its filter
@@ -276,10 +271,6 @@ module Castellan
 
           inner = %i[subtype cast_type].filter_map { |name| type.public_send(name) if type.respond_to?(name) }
           inner.filter_map { |one| custom(one) unless one.equal?(type) }.first
-        end
-
-        def own_reader?(model, name)
-          %i[find initialize].any? { |event| model.__callbacks.fetch(event, []).any? } || written_by_hand?(model, name)
         end
 
         def written_by_hand?(model, name)
@@ -319,9 +310,7 @@ module Castellan
           !column.array && column.sql_type.match?(/\A(timestamp.* with time zone|timestamptz)/)
         end
 
-        def unzoned(type)
-          zone_converter?(type) ? type.__getobj__ : type
-        end
+        def unzoned(type) = zone_converter?(type) ? type.__getobj__ : type
 
         def utc?(name)
           json = ::ActiveSupport::JSON::Encoding

@@ -15,9 +15,16 @@ module Castellan
           super()
         end
 
-        # (see ObjectRows::Instances#columns)
-        def columns(records)
-          LoadedColumns.new(@adapter, records) if records.all? { |record| @model.equal?(record.class) } # a decorator delegates instance_of?
+        # Without casting the values that nobody changed.
+        # (see ObjectRows::Instances#rows)
+        def rows(records, names)
+          return unless defined?(Native) && records.all? { |record| @model.equal?(record.class) } # a decorator delegates instance_of?
+
+          plain = names.map { |name| name && plain(name) }
+          coders = plain.map { |_, coder| coder }
+          rows = Native.loaded_rows(records, ::ActiveModel::LazyAttributeSet, plain.map { |column, _| column }, coders) or return
+          coders.each_with_index { |coder, position| coders[position] = refine_dates(rows, position) if coder == :date }
+          [rows, coders]
         end
 
         def loaded?(record, name)
@@ -35,22 +42,12 @@ module Castellan
           found.is_a?(::ActiveRecord::Base) ? [found] : list(found)
         end
 
-        def stored?(records)
-          records.all? { |record| record.is_a?(@model) && record.persisted? }
-        end
-
-        def all?(records)
-          records.all?(@model)
-        end
+        def stored?(records) = records.all? { |record| record.is_a?(@model) && record.persisted? }
+        def all?(records) = records.all?(@model)
 
         # (see ObjectRows::Instances#preload)
         def preload(records, names)
           ::ActiveRecord::Associations::Preloader.new(records: records, associations: names).call if names.any? && records.any?
-        end
-
-        # (see ObjectRows::Instances#loads_at_once?)
-        def loads_at_once?(name)
-          preloads_same?(@model, name)
         end
 
         # (see ObjectRows::Instances#preload_where_same)
@@ -83,9 +80,7 @@ module Castellan
 
         private
 
-        def own?(record, association)
-          @model.equal?(record.class) && !@model.reflect_on_association(association).nil?
-        end
+        def own?(record, association) = @model.equal?(record.class) && !@model.reflect_on_association(association).nil?
 
         # The classes that a polymorphic belongs_to of these records refers to.
         def named(model, name, records)
@@ -125,6 +120,23 @@ module Castellan
         def twice?(reflection)
           tables = reflection.chain.map { |link| link.klass.table_name }
           tables != tables.uniq
+        end
+
+        def plain(name)
+          return unless @adapter.columns.include?(name) && !@adapter.types.needs_record?(name)
+
+          coder = @adapter.types.coder(name)
+          coder && [@adapter.types.name(name), coder]
+        end
+
+        # PostgreSQL's driver returns dates as objects.
+        def refine_dates(rows, position)
+          dates = rows.map { |row| row[position] }
+          return :date if dates.none? { |date| date.respond_to?(:iso8601) }
+          return unless dates.all? { |date| date.nil? || date.instance_of?(::Date) } # infinity is none
+
+          rows.each { |row| row[position] = row[position]&.iso8601 }
+          :text
         end
       end
     end

@@ -3,18 +3,16 @@
 module Castellan
   module Rows
     class ActiveRecordRows
-      # Narrows, orders, pages, counts and loads the caller's relation, and returns its SQL.
-      #
-      #   scopes = ActiveRecordRows.for(User).scopes
-      #   scopes.page(scopes.order(User.where(active: true), [%i[email asc]]), limit: 20, offset: 40)
-      #   scopes.select_sql(User.order(:id).limit(2), "id")   # => SELECT id FROM "users" ORDER BY "users"."id" ASC LIMIT 2
+      # Adds the calls of relations to {Rows::Scopes}.
       class Scopes < Rows::Scopes
         WHOLE = %i[order references extending select limit].freeze
-        private_constant :WHOLE
+        WINDOW = %i[order limit offset lock readonly].freeze
+        INSTANCES = %i[includes preload eager_load].freeze # they concern instances alone
+        UNUSUAL = %i[select from group having joins left_outer_joins eager_load includes].freeze
+        private_constant :WHOLE, :WINDOW, :INSTANCES, :UNUSUAL
 
         def initialize(adapter)
-          super
-          freeze
+          super(adapter, Array(adapter.model.primary_key).map(&:to_sym))
         end
 
         # @param object [Class, ActiveRecord::Relation]
@@ -33,100 +31,38 @@ module Castellan
           object.is_a?(::ActiveRecord::Relation) && object.klass <= model
         end
 
-        # @return [String, nil] why the scope's records must be loaded; nil if rows can be selected
+        # @return [String, nil] why the scope's records must be loaded: its rows cannot be selected in its order, each once
         def reason(scope)
-          @unreadable || RelationSql.reason(scope) unless scope.is_a?(Ids::Chosen)
+          return if scope.is_a?(Ids::Chosen)
+
+          values = scope.values
+          if @unreadable || !values.keys.intersect?(UNUSUAL) then @unreadable
+          elsif values.key?(:from) then "it has a FROM of its own"
+          elsif expressions?(scope) then "it selects something else than columns"
+          elsif values.key?(:group) || values.key?(:having) then "it has GROUP BY or HAVING"
+          elsif repeats?(scope) && !own_order?(scope)
+            "it joins tables, and its order is not made of its own columns alone, as in order(name: :desc)"
+          end
         end
 
-        # Loads the records of a scope, each once, in one statement through the caller's relation. A limit
-        # counts records, not the rows of a join.
+        # Loads the records of a scope, each once, in one statement through the caller's relation.
         # @param whole [Boolean] select all columns, unless the scope selects expressions
         # @return [Array<ActiveRecord::Base>]
         def load(scope, whole: false)
           relation = narrowed(scope)
-          expressions = RelationSql.expressions?(relation)
+          expressions = expressions?(relation)
           relation = relation.except(:select) if whole && !expressions
           plain = relation.group_values.empty? && !relation.distinct_value && !expressions
-          relation = at_keys(relation) if plain && limited?(relation) && RelationSql.repeats?(relation)
+          relation = at_keys(relation) if plain && limited?(relation) && repeats?(relation)
           relation.to_a.uniq
         end
 
-        # @param order [Array<(Symbol, Symbol), (ComparedColumn, Symbol)>] columns with :asc or :desc; if empty, the scope's order
-        # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
-        # @return [ActiveRecord::Relation] ordered by the primary key last, so that pages never overlap
-        def order(scope, order, key: nil)
-          scope = limited(scope) if order.any?
-          terms = order.map do |column, direction|
-            (column.is_a?(ComparedColumn) ? Arel.sql(column.sql) : attribute(column)).public_send(direction)
-          end
-          keys = Array(model.primary_key || key).map(&:to_sym) - order.map(&:first)
-          terms.concat(keys.map { |key| attribute(key).asc })
-          return scope if terms.empty?
-
-          order.empty? ? scope.order(*terms) : scope.reorder(*terms)
-        end
-
-        # @return [ActiveRecord::Relation] a page within the scope's own limit
-        def page(scope, limit:, offset:)
-          own = window(scope)
-          limit, offset = window_within(*own, limit, offset) if own.any?
-          scope = scope.limit(limit) if limit
-          offset&.positive? ? scope.offset(offset) : scope
-        end
-
-        # @return [String, nil] a SELECT that counts; nil if only {#count} can tell
-        def count_sql(scope)
-          all = narrowed(scope).unscope(:order, :limit, :offset, :lock)
-          once = RelationSql.once(all) unless reason(all)
-          RelationSql.select(once, "COUNT(*)") unless once.nil? || once.distinct_value
-        end
-
-        # @param plan [Plan::FetchPlan, nil] adds the scopes of its associations, the time zone and the shard
-        # @return [String] the exact SQL of the scope in this request, for use in a cache key
-        def key(scope, plan = nil)
-          sql = narrowed(scope).to_sql # the relation memoizes its SQL
-          plan ? [sql, *tables_read(plan).scopes, *surroundings].join("\n") : sql
-        end
-
         # (see Rows::Scopes#bound)
-        def bound(scope)
-          ScopeIdentity.of(narrowed(scope))
-        end
-
-        # @return [Array<Symbol>, nil] the primary key's columns
-        def keys
-          keys = Array(model.primary_key).map(&:to_sym)
-          keys if keys.any?
-        end
-
-        # @param sql [String] an SQL condition
-        # @return [ActiveRecord::Relation]
-        def where_sql(scope, sql)
-          scope.where(Arel.sql(sql))
-        end
+        def bound(scope) = ScopeIdentity.of(narrowed(scope))
 
         # @return [Boolean] whether the relation adds only conditions and an order to the model
         def plain?(relation)
           relation.klass == model && (relation.values.keys - %i[where order references extending]).empty?
-        end
-
-        # @return [String] SELECT of these columns for exactly the relation's rows, for use in `IN (…)`
-        def subquery_sql(relation, columns)
-          limited = limited?(relation)
-          relation = RelationSql.joined(relation).except(:includes, :preload, :eager_load, :lock)
-          if relation.select_values.any? || (relation.distinct_value && limited)
-            list = columns.map { |column| "castellan_scope.#{types.quote(column)}" }.join(", ")
-            return "SELECT #{list} FROM (#{relation.to_sql}) AS castellan_scope"
-          end
-
-          RelationSql.select(limited ? relation : relation.except(:order), columns.map { |column| types.qualified(column) }.join(", "))
-        end
-
-        # @param joins [String, nil] see {JoinedPaths}
-        # @return [String] SELECT of that list for the scope, each row once; only without a {#reason}
-        def select_sql(scope, list, joins = nil)
-          once = RelationSql.once(scope)
-          RelationSql.select(joins ? once.joins(joins) : once, list)
         end
 
         # @return [Boolean] whether a join can be added. False for locked rows, and without an order, because a
@@ -143,27 +79,6 @@ module Castellan
           :all if (scope.values.keys - WHOLE).empty?
         end
 
-        # @return [ActiveRecord::Relation] the rows after this key
-        def after(scope, id, direction)
-          key = attribute(primary_key)
-          scope.where(direction == :asc ? key.gt(id) : key.lt(id))
-        end
-
-        # @return [ActiveRecord::Relation]
-        def unlimited(scope)
-          scope.except(:limit, :offset)
-        end
-
-        # @param condition [String, nil] an additional SQL condition
-        # @return [String] a SELECT of that list whose ids are one bound value
-        def select_by_ids_sql(list, column, joins = nil, condition = nil)
-          condition = among_ids(column, condition)
-          return "SELECT #{list} FROM #{[types.table, joins].compact.join(" ")} WHERE #{condition}" if constant_by_ids?
-
-          all = joins ? model.unscoped.joins(joins) : model.unscoped
-          RelationSql.select(all.where(Arel.sql(condition)), list)
-        end
-
         # @return [Boolean] whether {#select_by_ids_sql} is constant; with STI, loading a subclass changes it
         def constant_by_ids?
           !model.finder_needs_type_condition?
@@ -171,62 +86,109 @@ module Castellan
 
         # @return [Boolean] whether a default scope or STI hides rows of the table
         def hide_rows?
-          ActiveRecordRows.default_scope?(model) || model.finder_needs_type_condition?
+          ActiveRecordRows.hides_rows?(model)
         end
+
+        # @return [Boolean] whether the relation selects anything but columns of its table
+        def expressions?(relation)
+          !relation.select_values.all? { |selected| columns?(selected) }
+        end
+
+        # @param joins [String, nil] see {JoinedPaths}
+        # @return [String] SELECT of that list for the scope, each row once; only without a {#reason}
+        def select_sql(scope, list, joins = nil)
+          select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
+        end
+
+        # @!group What {LazyStatement} needs
+
+        def select(relation, list, joins = nil)
+          (joins ? relation.joins(joins) : relation).reselect(Arel.sql(list)).to_sql
+        end
+
+        def sql(relation) = relation.to_sql
+        def raw(sql) = Arel.sql(sql)
+        def terms(relation) = relation.order_values
+        def reorder(relation, terms) = relation.reorder(*terms)
+        def unordered(relation) = without(relation, [:order])
+        def unlimited(relation) = without(relation, %i[limit offset])
+
+        # The first row is also the first distinct row; with DISTINCT, PostgreSQL requires the order columns
+        # in the SELECT list.
+        def first(relation) = (relation.offset_value ? relation : relation.except(:distinct)).limit(1)
+        def distinct?(relation) = relation.distinct_value
+        def grouped?(relation) = relation.group_values.any?
+        def locked?(relation) = !relation.lock_value.nil?
+        def joins?(relation) = relation.joins_values.any? || relation.left_outer_joins_values.any?
+
+        # @!endgroup
+
+        def where_sql(relation, sql) = relation.where(Arel.sql(sql))
 
         private
 
-        def everything
-          model.unscoped
+        def columns?(selected)
+          case selected
+          when Symbol, String
+            selected.to_s.split(",").all? { |part| column?(part.delete('"`').strip.delete_prefix("#{model.table_name}.")) }
+          when Arel::Attributes::Attribute then selected.relation == model.arel_table
+          else false
+          end
         end
 
-        # What the rows depend on besides the SQL.
-        def surroundings
-          [::Time.zone&.name, model.current_shard]
+        def column?(name) = name == "*" || model.columns_hash.key?(name) || model.attribute_aliases.key?(name)
+
+        def own_order?(relation)
+          relation.order_values.all? do |term|
+            term.is_a?(Arel::Nodes::Ordering) && term.expr.is_a?(Arel::Attributes::Attribute) && term.expr.relation == model.arel_table
+          end
         end
 
-        def records(relation)
-          relation.to_a
+        # Whether a join may return a row several times.
+        def repeats?(relation) = !keys.nil? && (joins?(relation) || relation.eager_loading?)
+
+        # Without a lock and what concerns instances, and with JOINs instead of eager loading.
+        def bare(relation)
+          if relation.eager_loading?
+            included = relation.includes_values if relation.references_values.any?
+            relation = relation.left_outer_joins(*relation.eager_load_values, *included)
+          end
+          without(relation, [*INSTANCES, :lock])
         end
 
-        def with_values(relation, column, values)
-          relation.where(column => values)
+        def plain(relation) = without(relation, [*INSTANCES, :select, *(:distinct if keys)])
+        def fresh(_relation) = model.unscoped
+        def with_window(relation, other) = relation.merge(other.only(*WINDOW))
+
+        # Returns the relation itself if it has none of these values, because `except` copies it.
+        def without(relation, values)
+          relation.values.keys.intersect?(values) ? relation.except(*values) : relation
         end
 
-        def with_tuples(relation, columns, values)
-          values.empty? ? relation.none : relation.where(columns.map(&:name) => values)
+        def with_values(relation, columns, values)
+          columns.is_a?(Array) && values.empty? ? relation.none : relation.where(columns => values)
         end
 
-        def possible(ids, _column)
-          ids
+        def values(relation, columns)
+          relation.except(:select, :preload).pluck(*Array(columns).map { |column| model.arel_table[column] })
         end
 
-        def window(relation)
-          [relation.limit_value, relation.offset_value]
+        def records(relation) = relation.to_a
+        def everything = model.unscoped
+        def surroundings = [::Time.zone&.name, model.current_shard]
+
+        def value(sql)
+          ActiveRecordRows.lease(model) { |connection| connection.select_value(sql, "#{model.name} Count") }
         end
 
-        def terms(relation)
-          relation.order_values
+        def term(_scope, column, direction)
+          (column.is_a?(ComparedColumn) ? Arel.sql(column.sql) : model.arel_table[types.name(column)]).public_send(direction)
         end
+
+        def further_order(relation, terms) = relation.order(*terms)
 
         def direction(term)
           (term.ascending? ? :asc : :desc) if term.is_a?(Arel::Nodes::Ordering) && key?(term.expr)
-        end
-
-        def count_of(relation)
-          relation = relation.unscope(:order, :lock)
-          RelationSql.reason(relation) ? count_apart(relation) : RelationSql.once(relation).count
-        end
-
-        # Conditions on a scope with a limit apply to the rows within the limit.
-        def limited(scope)
-          return scope unless scope.is_a?(::ActiveRecord::Relation) && window(scope).any?
-
-          keys = RelationSql.keys(model)
-          chosen = RelationSql.reason(scope) ? scope : RelationSql.once(scope)
-          columns = keys.map { |key| types.qualified(key) }
-          where_sql(scope.unscope(:order, :limit, :offset),
-                    "#{columns.one? ? columns.first : "(#{columns.join(", ")})"} IN (#{subquery_sql(chosen, keys)})")
         end
 
         def key?(expression)
@@ -234,27 +196,11 @@ module Castellan
             expression.name.to_s == model.primary_key
         end
 
-        # The relation without its limit, for the keys that are within it.
-        def at_keys(relation)
-          keys = RelationSql.keys(model)
-          found = relation.except(:limit, :offset, :select, :preload).pluck(*keys.map { |key| attribute(key) }).uniq
-          found = found.drop(relation.offset_value.to_i)
-          found = found.first(relation.limit_value) if relation.limit_value
-          unlimited(relation).where((keys.one? ? keys.first : keys) => found)
-        end
-
-        def count_apart(relation)
-          sql = keys ? "SELECT DISTINCT * FROM (#{subquery_sql(relation, keys)}) castellan_rows" : relation.to_sql
-          ActiveRecordRows.lease(model) { |connection| connection.select_value("SELECT COUNT(*) FROM (#{sql}) castellan_counted") }.to_i
-        end
+        def apart?(relation) = relation.select_values.any? || (relation.distinct_value && limited?(relation))
 
         # Default scopes, STI, `none`, `readonly` and `scoping` blocks are values of a relation too.
         def whole?(scope)
           scope.is_a?(::ActiveRecord::Relation) && scope.klass == model && scope.values.empty? && constant_by_ids?
-        end
-
-        def attribute(name)
-          model.arel_table[types.name(name)]
         end
       end
     end

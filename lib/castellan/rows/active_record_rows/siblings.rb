@@ -1,7 +1,5 @@
 # frozen_string_literal: true
 
-require_relative "grouped_query"
-
 module Castellan
   module Rows
     class ActiveRecordRows
@@ -12,23 +10,13 @@ module Castellan
       # Answers are preloaded into copies of the records, so that no association of a sibling changes. What a
       # lazy load would find otherwise than a preload (see {Instances#preloads_same?}) is left to the lazy load.
       module Siblings
-        # Prepended to ActiveRecord::Associations::SingularAssociation and CollectionAssociation (7.1, 7.2).
+        # Prepended to ActiveRecord::Associations::SingularAssociation and CollectionAssociation.
         module Targets
           private
 
-          def find_target
-            together = Together.current or return super
-
-            Siblings.target(self, together) { super }
-          end
-        end
-
-        # The same where the method takes an option (8.0).
-        module AsynchronousTargets
-          private
-
-          def find_target(async: false)
-            together = (Together.current unless async) or return super
+          # Rails 8.0 has the option async.
+          def find_target(**options)
+            together = (Together.current unless options[:async]) or return super
 
             Siblings.target(self, together) { super }
           end
@@ -40,13 +28,8 @@ module Castellan
             Siblings.answer(self, :counts) { super }
           end
 
-          def empty?
-            Siblings.answer(self, :counts) { return super }.zero?
-          end
-
-          def ids_reader
-            Siblings.answer(self, :ids) { super }
-          end
+          def empty? = Siblings.answer(self, :counts) { return super }.zero?
+          def ids_reader = Siblings.answer(self, :ids) { super }
         end
 
         # Prepended to ActiveRecord::Associations::CollectionProxy.
@@ -76,16 +59,13 @@ module Castellan
             return if @attached
 
             associations = ::ActiveRecord::Associations
-            targets = associations::Association.instance_method(:find_target).arity.zero? ? Targets : AsynchronousTargets
-            associations::SingularAssociation.prepend(targets)
-            associations::CollectionAssociation.prepend(targets, Collections)
+            associations::SingularAssociation.prepend(Targets)
+            associations::CollectionAssociation.prepend(Targets, Collections)
             associations::CollectionProxy.prepend(Proxies)
             @attached = true
           end
 
-          def record?(object)
-            object.class < ::ActiveRecord::Base
-          end
+          def record?(object) = object.class < ::ActiveRecord::Base
 
           # @yieldparam name [Symbol] an association that is loaded
           def each_loaded(record)
@@ -97,12 +77,11 @@ module Castellan
           # @yield queries, for this record alone
           # @return [Array<Object>, Object, nil] what the association's `find_target` returns
           def target(association, together)
-            if shared?(association)
-              found = targets(association, together)
-              return inverted(association, found) unless Together::NONE.equal?(found)
-            end
+            found = shared?(association) ? targets(association, together) : Together::NONE
+            return yield.tap { |own| together.add(Array(own)) } if Together::NONE.equal?(found)
 
-            yield.tap { |found| together.add(Array(found)) }
+            Array(found).each { |record| association.set_inverse_instance(record) }
+            found
           end
 
           # Answers a query about an association that is not loaded, and does not load it.
@@ -115,7 +94,8 @@ module Castellan
                                 (queried || (association.target.empty? && !counted?(association, query)))
 
             found = together.answer(association.owner, [association.reflection.name, query], keep: true) do |siblings|
-              grouped(association, siblings, query, together, **options)
+              owners = owners(association, siblings)
+              grouped(association, owners, query, together, **options) if owners
             end
             found = ids_of_records(association, together) if Together::NONE.equal?(found) && query == :ids
             return yield if Together::NONE.equal?(found)
@@ -131,10 +111,7 @@ module Castellan
             query == :counts && association.reflection.has_cached_counter?
           end
 
-          def grouped(association, siblings, query, together, **options)
-            owners = owners(association, siblings)
-            return if owners.size < 2 || !same?(association)
-
+          def grouped(association, owners, query, together, **options)
             answers = GroupedQuery.for(association, owners)&.public_send(query, **options) or return
             together.add(answers.values.compact) if query == :firsts
             answers
@@ -166,25 +143,12 @@ module Castellan
             classes.any? { |one| one.current_scope || one.global_current_scope }
           end
 
-          # The association's own way, as after a query.
-          def inverted(association, found)
-            Array(found).each { |record| association.set_inverse_instance(record) }
-            found
-          end
-
           def load(association, siblings, together)
-            owners = owners(association, siblings)
-            return if owners.size < 2 || !same?(association)
+            owners = owners(association, siblings) or return
+            first_of_many = association.reflection.has_one? && GroupedQuery.for(association, owners)&.ordered?
+            return grouped(association, owners, :firsts, together) if first_of_many # a preload would load all of them
 
-            first_of_many(association, owners, together) || preload(association, owners, together)
-          end
-
-          # A has_one with an order is the first of many records, which a preload would all load.
-          def first_of_many(association, owners, together)
-            query = GroupedQuery.for(association, owners) if association.reflection.has_one?
-            return unless query&.ordered?
-
-            query.firsts.tap { |answers| together.add(answers.values.compact) }
+            preload(association, owners, together)
           end
 
           def preload(association, owners, together)
@@ -196,14 +160,15 @@ module Castellan
             Together.answers(owners, targets, back: back?(association))
           end
 
-          # Those whose answer the same query may contain.
+          # Those whose answer the same query contains; nil if each must query for itself.
           def owners(association, siblings)
             reflection = association.reflection
             keys = keys(reflection)
-            siblings.select do |record|
+            found = siblings.select do |record|
               alike?(record, association.owner, reflection) && !record.new_record? && !record.strict_loading? &&
                 keys.all? { |key| record.has_attribute?(key) } && open?(record.association(reflection.name), association.klass)
             end
+            found if found.size > 1 && same?(association)
           end
 
           def alike?(record, owner, reflection)
@@ -242,9 +207,7 @@ module Castellan
             source.belongs_to? && through.scope.nil? && (!through.collection? || (!through.through_reflection? && reflection.collection?))
           end
 
-          def ordered?(klass, scope)
-            scope.arity.zero? && klass.unscoped.instance_exec(&scope)&.order_values&.any?
-          end
+          def ordered?(klass, scope) = scope.arity.zero? && klass.unscoped.instance_exec(&scope)&.order_values&.any?
 
           # A copy shares the attributes, and has no association loaded.
           def copy(record)
@@ -259,6 +222,98 @@ module Castellan
             !inverse.nil? && (inverse.has_one? || association.klass.has_many_inversing)
           end
         end
+
+        # Queries the numbers, the ids or the first records of a has_many or has_one for several owners, each in one
+        # statement.
+        #
+        #   query = GroupedQuery.for(user.association(:posts), [ada, alan])   # nil: ask for each owner
+        #   query.counts   # => { ada => 3, alan => 0 }, compared by identity
+        #
+        # For associations of one table whose scope has conditions and an order alone.
+        class GroupedQuery
+          SIMPLE = %i[where order reordering extending preload readonly].freeze
+          private_constant :SIMPLE
+
+          # @param association [ActiveRecord::Associations::Association] of one of the owners
+          # @return [GroupedQuery, nil]
+          def self.for(association, owners)
+            reflection = association.reflection
+            return if reflection.through_reflection? || reflection.belongs_to? || reflection.macro == :has_and_belongs_to_many
+
+            query = new(association, owners)
+            query if query.possible?
+          end
+
+          def initialize(association, owners)
+            @reflection = association.reflection
+            @model = association.klass
+            @owners = owners
+            @key = @reflection.join_primary_key
+            @owner_key = @reflection.join_foreign_key
+          end
+
+          def possible?
+            return false if [@key, @owner_key, @model.primary_key].any? { |key| !key.is_a?(String) }
+
+            owner = @owners.first.class
+            owner.type_for_attribute(@owner_key).type == @model.type_for_attribute(@key).type && (scope.values.keys - SIMPLE).empty?
+          end
+
+          # @return [Hash{ActiveRecord::Base => Integer}]
+          def counts
+            by_owner(numbers, 0)
+          end
+
+          # @return [Hash{ActiveRecord::Base => Array}] primary keys
+          def ids
+            pairs = related.except(:preload).pluck(@key, @model.primary_key)
+            by_owner(pairs.group_by(&:first).transform_values { |some| some.map(&:last) }) { [] }
+          end
+
+          # @return [Boolean] whether the scope has an order, so that a has_one is one of many
+          def ordered?
+            scope.order_values.any?
+          end
+
+          # @param by_key [Boolean] whether records without an order are in that of their primary key
+          # @return [Hash{ActiveRecord::Base => ActiveRecord::Base, nil}]
+          def firsts(by_key: false)
+            key = @model.arel_table[@model.primary_key]
+            orders = related.arel.orders
+            orders = [key.asc] if orders.empty? && by_key
+            window = ::Arel::Nodes::Window.new.partition(@model.arel_table[@key]).order(*orders)
+            place = ::Arel::Nodes::Over.new(::Arel.sql("ROW_NUMBER()"), window).as("castellan_place")
+            places = related.except(:order, :preload).select(key.as("castellan_id"), place).arel.as("castellan_places")
+            first = ::Arel::SelectManager.new(places).project(::Arel.sql("castellan_id")).where(::Arel.sql("castellan_place = 1"))
+            by_owner(scope.except(:where, :order).where(key.in(first)).to_h { |record| [record._read_attribute(@key), record] })
+          end
+
+          private
+
+          def scope
+            @scope ||= begin
+              all = @reflection.scope ? @model.all.instance_exec(&@reflection.scope) || @model.all : @model.all
+              @reflection.type ? all.where(@reflection.type => @owners.first.class.polymorphic_name) : all
+            end
+          end
+
+          def related
+            @related ||= scope.where(@key => keys)
+          end
+
+          def numbers = related.except(:order, :preload).group(@key).count
+
+          def keys
+            @keys ||= @owners.map { |owner| owner._read_attribute(@owner_key) }
+          end
+
+          def by_owner(found, default = nil)
+            @owners.zip(keys).each_with_object({}.compare_by_identity) do |(owner, key), answers|
+              answers[owner] = found.fetch(key) { block_given? ? yield : default }
+            end
+          end
+        end
+        private_constant :GroupedQuery
       end
     end
   end

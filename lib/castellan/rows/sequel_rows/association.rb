@@ -24,28 +24,16 @@ module Castellan
           freeze
         end
 
-        def to_many?
-          macro == :has_many
-        end
+        def to_many? = macro == :has_many
 
         # @return [LazyStatement]
         def lazy
-          LazyStatement.new(dataset_of({ owner_key => key_value }), fallback_order: fallback_order)
-        end
-
-        # (see ActiveRecordRows::Association#links)
-        def links(id, read: false) # rubocop:disable Lint/UnusedMethodArgument
-          [lazy, adapter.types.qualified(id), false]
+          LazyStatement.new(adapter.scopes, dataset_of({ owner_key => key_value }).naked, keys_in_order)
         end
 
         # @return [Boolean] whether the SQL is constant
         def stable?
           model.simple_table && @reflection.values_at(:block, :conditions).none? && !@reflection[:instance_specific] ? true : false
-        end
-
-        # @return [Boolean] false, because indexes are unknown here
-        def indexed?
-          false
         end
 
         # @return [Boolean] whether it is a one_to_many
@@ -84,15 +72,13 @@ module Castellan
           @owner.model.call(keys.merge(values)).public_send(@reflection.dataset_method)
         end
 
-        def key_value
-          OwnerKey.value(@owner.types.type(owner_key))
-        end
+        def key_value = OwnerKey.value(@owner.types.type(owner_key))
 
-        def fallback_order
-          joined = [@reflection[:join_table]].compact
-          keys = joined.filter_map { |table| (key = @owner.types.key_of(table)) && ::Sequel.qualify(table, key) }
+        def keys_in_order
+          table = @reflection[:join_table]
+          key = @owner.types.key_of(table) if table
           target = model.primary_key
-          target.is_a?(Symbol) ? keys << ::Sequel.qualify(model.dataset.first_source_alias, target) : keys
+          [key && ::Sequel.qualify(table, key), (::Sequel.qualify(model.dataset.first_source_alias, target) if target.is_a?(Symbol))]
         end
 
         def single_key
@@ -100,9 +86,7 @@ module Castellan
           keys.first if keys.size == 1
         end
 
-        def key_of_owner
-          @reflection[:left_primary_key] || @reflection[:primary_key] || @owner.model.primary_key
-        end
+        def key_of_owner = @reflection[:left_primary_key] || @reflection[:primary_key] || @owner.model.primary_key
 
         def find_reason
           if @owner.dialect.reason then @owner.dialect.reason
@@ -124,68 +108,6 @@ module Castellan
 
         def probe
           @owner.columns.to_h { |column| [column, PROBES[@owner.types.type(column)]] }.merge(owner_key => key_value)
-        end
-
-        # Builds the SQL of an association's dataset, for the owner of {OwnerKey}.
-        #
-        #   lazy = LazyStatement.new(dataset, fallback_order: [Sequel.qualify(:roles, :id)])
-        #   lazy.sql("`roles`.`id`")   # => SELECT `roles`.`id` FROM `roles` … WHERE (… = 1847362915) ORDER BY …
-        #
-        # Orders an association without an order by its keys, so that documents are deterministic.
-        class LazyStatement
-          def initialize(dataset, fallback_order:)
-            @dataset = dataset.naked
-            @fallback = fallback_order
-            freeze
-          end
-
-          # (see ActiveRecordRows::Association#sql)
-          def sql(list, single: false)
-            (single ? first : ordered).select(::Sequel.lit(list)).sql
-          end
-
-          # (see ActiveRecordRows::Association#whole_sql)
-          def whole_sql
-            ordered.sql
-          end
-
-          # (see ActiveRecordRows::Association::LazyStatement#first_rows_sql)
-          def first_rows_sql(key, list, last)
-            rows = @dataset.unlimited.select(::Sequel.lit("DISTINCT ON (#{key}) #{list}"))
-            rows.order(::Sequel.lit(key), *@dataset.opts[:order], ::Sequel.lit(last)).sql
-          end
-
-          # @return [String] SELECT of all rows, without an order
-          def rows_sql(list)
-            @dataset.unlimited.unordered.select(::Sequel.lit(list)).sql
-          end
-
-          # @return [Boolean] whether the first row of many owners can be read at once
-          def first_of_many?
-            @dataset.opts.values_at(:offset, :distinct, :group, :having, :compounds, :lock).none?
-          end
-
-          # @return [Boolean] whether it joins tables
-          def joins?
-            @dataset.joined_dataset?
-          end
-
-          # (see ActiveRecordRows::Association#plain?)
-          def plain?
-            @dataset.opts.values_at(:limit, :offset, :distinct, :group, :having, :compounds).none?
-          end
-
-          private
-
-          # The first row is also the first distinct row; with DISTINCT, PostgreSQL requires the order columns
-          # in the SELECT list.
-          def first
-            @dataset.opts[:offset] || @dataset.opts[:distinct]&.any? ? @dataset.limit(1) : @dataset.clone(distinct: nil).limit(1)
-          end
-
-          def ordered
-            plain? && @dataset.opts[:order].nil? && @fallback.any? ? @dataset.order(*@fallback) : @dataset
-          end
         end
       end
     end

@@ -50,9 +50,7 @@ module Castellan
           freeze
         end
 
-        def quote(name)
-          @dataset.literal(::Sequel.identifier(name))
-        end
+        def quote(name) = @dataset.literal(::Sequel.identifier(name))
 
         # @return [String] the quoted table and column
         def qualified(name)
@@ -64,9 +62,7 @@ module Castellan
           zoned?(name) ? "timezone('UTC', #{qualified(name)})" : qualified(name)
         end
 
-        def integer?(name)
-          type(name) == :integer
-        end
+        def integer?(name) = type(name) == :integer
 
         # @return [nil] Sequel has no types of the application
         def custom_type(_name)
@@ -173,12 +169,12 @@ module Castellan
         # A reader method of the application or a plugin, or an after_initialize hook, may change the value.
         # @return [Boolean] whether the column can be read only through an instance
         def needs_record?(name)
-          classes.any? { |model| own_reader?(model, name) }
+          !reading_class(name).nil?
         end
 
         # (see ActiveRecordRows::ColumnTypes#record_reason)
         def record_reason(name)
-          model = classes.find { |one| own_reader?(one, name) } or return
+          model = reading_class(name) or return
           hook = model.instance_method(:after_initialize) if model.method_defined?(:after_initialize)
           return "the hook after_initialize#{ModelReasons.place(hook)} of #{model} may set #{name}" if hook
 
@@ -202,9 +198,7 @@ module Castellan
 
         private
 
-        def indexes
-          @catalog.fetch(:indexes) { @database.indexes(@dataset.first_source_table).values }
-        end
+        def indexes = @catalog.fetch(:indexes) { @database.indexes(@dataset.first_source_table).values }
 
         def schema_of(table)
           @database.schema(table)
@@ -212,20 +206,16 @@ module Castellan
           []
         end
 
-        def classes
-          @model ? [@model, *(subclasses(@model) if @model.respond_to?(:sti_key))] : []
+        # The class, perhaps a subclass of single table inheritance, whose instances may have another value than the row.
+        def reading_class(name)
+          classes = [@model, *(subclasses(@model) if @model.respond_to?(:sti_key))].compact
+          classes.find do |one|
+            one.method_defined?(:after_initialize) || one.private_method_defined?(name) ||
+              (one.method_defined?(name) && !one.instance_method(name).source_location&.first&.match?(ACCESSORS))
+          end
         end
 
-        # The subclasses of single table inheritance.
-        def subclasses(model)
-          model.subclasses.flat_map { |subclass| [subclass, *subclasses(subclass)] }
-        end
-
-        def own_reader?(model, name)
-          return true if model.method_defined?(:after_initialize) || model.private_method_defined?(name)
-
-          model.method_defined?(name) && !model.instance_method(name).source_location&.first&.match?(ACCESSORS)
-        end
+        def subclasses(model) = model.subclasses.flat_map { |subclass| [subclass, *subclasses(subclass)] }
 
         def schema(dataset)
           return @model.db_schema if @model&.db_schema
@@ -279,13 +269,8 @@ module Castellan
           @database.conversion_procs[column[:db_type].to_s.downcase.sub(/\(.*\)/, "")] if @sqlite
         end
 
-        def zoned?(name)
-          @postgres && database_type(name) == "timestamp with time zone"
-        end
-
-        def zoned_text?
-          @database.respond_to?(:use_timestamp_timezones?) && @database.use_timestamp_timezones?
-        end
+        def zoned?(name) = @postgres && database_type(name) == "timestamp with time zone"
+        def zoned_text? = @database.respond_to?(:use_timestamp_timezones?) && @database.use_timestamp_timezones?
 
         # Sequel converts a time with a zone to its application_timezone, or to the machine's time zone.
         def written_as_utc?(name)

@@ -18,9 +18,7 @@ module Castellan
           !record.is_a?(::Sequel::Model) || record.new? || record.class.association_reflection(name).nil? || record.associations.key?(name)
         end
 
-        def all?(records)
-          records.all? { |record| @model.is_a?(Class) ? record.is_a?(@model) : record.is_a?(Hash) }
-        end
+        def all?(records) = records.all? { |record| @model.is_a?(Class) ? record.is_a?(@model) : record.is_a?(Hash) }
 
         # (see ObjectRows::Instances#preload)
         def preload(records, names)
@@ -30,7 +28,8 @@ module Castellan
           end
         end
 
-        # (see ObjectRows::Instances#loads_at_once?)
+        # @param name [Symbol] an association
+        # @return [Boolean] whether preloading finds the same records as lazy loading
         def loads_at_once?(name)
           reflection = @model.association_reflection(name)
           !reflection[:instance_specific] && reflection[:allow_eager] != false && !@adapter.association(name).mixed_types?

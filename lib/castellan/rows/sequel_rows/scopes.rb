@@ -3,26 +3,18 @@
 module Castellan
   module Rows
     class SequelRows
-      # Narrows, orders, pages, counts and loads the caller's dataset, and returns its SQL.
-      #
-      #   scopes = SequelRows.for(MailLog).scopes
-      #   scopes.page(scopes.order(MailLog.where(in_or_out: "in"), [%i[number desc]]), limit: 20, offset: 40)
-      #   scopes.select_sql(MailLog.limit(2), "id")   # => SELECT id FROM `mail_logs` LIMIT 2
+      # Adds the calls of datasets to {Rows::Scopes}.
       class Scopes < Rows::Scopes
         USUAL = %i[from model row_proc where order limit offset].freeze # options that never change which columns are read
-        private_constant :USUAL
-
-        # @return [Array<Symbol>, nil] the primary key's columns
-        attr_reader :keys
+        WINDOW = %i[order limit offset].freeze
+        private_constant :USUAL, :WINDOW
 
         # @param dataset [Sequel::Dataset] all rows, as hashes
         def initialize(adapter, dataset)
-          super(adapter)
           @dataset = dataset
           @own = dataset.opts[:from] if (dataset.opts.keys - USUAL).empty?
-          @keys = Array(model? ? model.primary_key : primary_key)
-          @keys = nil if @keys.empty?
-          freeze
+          model = adapter.model
+          super(adapter, Array(model.is_a?(Class) ? model.primary_key : adapter.primary_key))
         end
 
         # @param object [Class, Sequel::Dataset]
@@ -51,93 +43,50 @@ module Castellan
         end
 
         # (see ActiveRecordRows::Scopes#reason)
-        def reason(scope)
-          return if scope.is_a?(Ids::Chosen)
+        def reason(dataset)
+          return if dataset.is_a?(Ids::Chosen)
+          return @unreadable if @unreadable
 
-          @unreadable || (DatasetSql.reason(scope, @dataset.opts, keys) unless usual?(scope))
+          opts = dataset.opts
+          return if @own && opts[:from] == @own && (opts.keys - USUAL).empty?
+
+          own = @dataset.opts
+          if subquery?(dataset) then "its rows come from a union, a subquery or custom SQL"
+          elsif expressions?(dataset) then "it selects something else than columns"
+          elsif %i[group having].any? { |name| opts[name] && opts[name] != own[name] } then "it has GROUP BY or HAVING"
+          elsif repeats?(dataset) && !own_order?(dataset)
+            "it joins tables, and its order is not made of qualified columns of its own table alone, as in order(Sequel[:users][:name])"
+          end
         end
 
         # Loads the records of a scope (of a dataset: hashes), each once, in one statement through the caller's
-        # dataset. A limit counts records, not the rows of a join.
+        # dataset.
         # @param whole [Boolean] select all columns, unless the scope selects expressions
         # @return [Array<Sequel::Model, Hash>]
         def load(scope, whole: false)
           dataset = narrowed(scope)
-          expressions = DatasetSql.expressions?(dataset, @dataset.opts)
-          repeats = keys && (DatasetSql.repeats?(dataset) || subquery?(dataset))
-          plain = !expressions && dataset.opts[:group].nil?
+          repeats = repeats?(dataset) || (keys && subquery?(dataset))
+          plain = !expressions?(dataset) && dataset.opts[:group].nil?
           dataset = dataset.select_all(dataset.first_source_alias) if plain && (repeats || (whole && dataset.opts[:select]))
-          dataset = at_keys(dataset) if plain && repeats && limited?(dataset)
+          dataset = at_keys(dataset.clone(distinct: nil)) if plain && repeats && limited?(dataset)
           dataset.all.uniq
         end
 
-        # @param order [Array<(Symbol, Symbol), (ComparedColumn, Symbol)>] columns with :asc or :desc; if empty, the scope's order
-        # @param key [Symbol, Array<Symbol>, nil] identifies a row if the model has no primary key (a view)
-        # @return [Sequel::Dataset] ordered by the primary key last, so that pages never overlap; a subquery
-        #   keeps its own order
-        def order(scope, order, key: nil)
-          scope = limited(scope) if order.any?
-          terms = order.map { |column, direction| ::Sequel.public_send(direction, ordered_by(column, scope)) }
-          terms.concat(((keys || Array(key)) - order.map(&:first)).map { |key| qualify(key, scope) })
-          return scope.order(*terms) if order.any?
+        # With a subquery, the condition is one on the keys: the subquery may have other columns.
+        # (see Rows::Scopes#where_sql)
+        def where_sql(dataset, sql)
+          return dataset.where(raw(sql)) unless keys && subquery?(dataset)
 
-          terms.empty? || (subquery?(scope) && scope.opts[:order].nil?) ? scope : scope.order_append(*terms)
-        end
-
-        # (see ActiveRecordRows::Scopes#page)
-        def page(scope, limit:, offset:)
-          own = window(scope)
-          limit, offset = window_within(*own, limit, offset) if own.any?
-          return scope.where(false) if limit&.zero?
-
-          scope = scope.limit(limit) if limit
-          offset&.positive? ? scope.offset(offset) : scope
-        end
-
-        # (see ActiveRecordRows::Scopes#count_sql)
-        def count_sql(scope)
-          all = narrowed(scope).unordered.unlimited.clone(lock: nil)
-          DatasetSql.select(DatasetSql.once(all, keys), "COUNT(*)") unless reason(all) || (keys.nil? && DatasetSql.repeats?(all))
-        end
-
-        # (see ActiveRecordRows::Scopes#key)
-        def key(scope, plan = nil)
-          dataset = narrowed(scope)
-          sql = (reason(dataset) ? dataset : DatasetSql.once(dataset, keys)).sql
-          plan ? [sql, *tables_read(plan).scopes, *surroundings].join("\n") : sql
+          with_values(dataset, keys, @dataset.where(raw(sql)).select(*qualify(@dataset, keys)))
         end
 
         # (see Rows::Scopes#bound)
-        def bound(scope)
-          ScopeIdentity.of(narrowed(scope), @dataset)
-        end
-
-        # (see ActiveRecordRows::Scopes#select_sql)
-        def select_sql(scope, list, joins = nil)
-          DatasetSql.select(DatasetSql.once(scope, keys), list, joins)
-        end
-
-        # (see ActiveRecordRows::Scopes#where_sql)
-        def where_sql(scope, sql)
-          return scope.where(::Sequel.lit(sql)) unless keys && subquery?(scope)
-
-          where_keys(scope, @dataset.where(::Sequel.lit(sql)).select(*keys.map { |key| qualify(key) }))
-        end
+        def bound(scope) = ScopeIdentity.of(narrowed(scope), @dataset)
 
         # (see ActiveRecordRows::Scopes#plain?)
         def plain?(dataset)
           own = all.opts
           dataset.opts.keys.union(own.keys).all? { |key| %i[where order].include?(key) || dataset.opts[key] == own[key] }
-        end
-
-        # (see ActiveRecordRows::Scopes#subquery_sql)
-        def subquery_sql(dataset, columns)
-          dataset = dataset.clone(lock: nil)
-          list = columns.map { |column| "castellan_scope.#{types.quote(column)}" }.join(", ")
-          return "SELECT #{list} FROM (#{dataset.sql}) AS castellan_scope" if apart?(dataset)
-
-          dataset = dataset.unordered unless limited?(dataset) || dataset.opts[:distinct]
-          DatasetSql.select(dataset, columns.map { |column| types.qualified(column) }.join(", "))
         end
 
         # (see ActiveRecordRows::Scopes#joinable?)
@@ -155,25 +104,6 @@ module Castellan
           :all if opts.values_at(:where, :join, :offset).none?
         end
 
-        # @return [Sequel::Dataset] the rows after this key
-        def after(scope, id, direction)
-          key = qualify(primary_key)
-          scope.where(direction == :asc ? key > id : key < id)
-        end
-
-        # @return [Sequel::Dataset]
-        def unlimited(scope)
-          scope.unlimited
-        end
-
-        # (see ActiveRecordRows::Scopes#select_by_ids_sql)
-        def select_by_ids_sql(list, column, joins = nil, condition = nil)
-          condition = among_ids(column, condition)
-          return "SELECT #{list} FROM #{[types.table, joins].compact.join(" ")} WHERE #{condition}" if constant_by_ids?
-
-          DatasetSql.select(@dataset.where(::Sequel.lit(condition)), list, joins)
-        end
-
         # @return [Boolean] whether {#select_by_ids_sql} is constant; a filtered model's is not
         def constant_by_ids?
           model? && model.simple_table ? true : false
@@ -184,34 +114,94 @@ module Castellan
           false
         end
 
+        # (see ActiveRecordRows::Scopes#select_sql)
+        def select_sql(scope, list, joins = nil)
+          select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
+        end
+
+        # @!group What {LazyStatement} needs
+
+        def select(dataset, list, joins = nil)
+          dataset = dataset.clone(from: [raw("#{dataset.literal(dataset.opts[:from].first)} #{joins}")]) if joins
+          dataset.select(raw(list)).sql
+        end
+
+        def sql(dataset) = dataset.sql
+        def raw(sql) = ::Sequel.lit(sql)
+        def terms(dataset) = dataset.opts[:order] || []
+        def reorder(dataset, terms) = dataset.order(*terms)
+
+        # DISTINCT ON needs its order.
+        def unordered(dataset) = dataset.opts[:distinct]&.any? ? dataset : dataset.unordered
+        def unlimited(dataset) = dataset.unlimited
+
+        # (see ActiveRecordRows::Scopes#first)
+        def first(dataset)
+          (dataset.opts[:offset] || dataset.opts[:distinct]&.any? ? dataset : dataset.clone(distinct: nil)).limit(1)
+        end
+
+        def distinct?(dataset) = !dataset.opts[:distinct].nil?
+        def grouped?(dataset) = dataset.opts.values_at(:group, :having, :compounds).any?
+        def locked?(dataset) = !dataset.opts[:lock].nil?
+        def joins?(dataset) = dataset.joined_dataset?
+
+        # @!endgroup
+
         private
 
-        alias everything all
-
-        def usual?(dataset)
-          @own && dataset.opts[:from] == @own && (dataset.opts.keys - USUAL).empty?
+        # Whether the dataset selects anything but columns.
+        def expressions?(dataset)
+          selected = dataset.opts[:select]
+          !(selected.nil? || selected == @dataset.opts[:select] || selected.all? { |one| column?(one) })
         end
+
+        def column?(selected)
+          case selected
+          when Symbol, ::Sequel::SQL::ColumnAll, ::Sequel::SQL::Identifier, ::Sequel::SQL::QualifiedIdentifier then true
+          else false
+          end
+        end
+
+        def own_order?(dataset)
+          terms(dataset).all? do |term|
+            term = term.expression if term.is_a?(::Sequel::SQL::OrderedExpression)
+            term.is_a?(::Sequel::SQL::QualifiedIdentifier) && table_name(term.table) == dataset.first_source_alias.to_s
+          end
+        end
+
+        def table_name(table) = (table.is_a?(::Sequel::SQL::Identifier) ? table.value : table).to_s
+
+        # Whether a row may be returned several times.
+        def repeats?(dataset) = !keys.nil? && (joins?(dataset) || distinct?(dataset))
+        def bare(dataset) = dataset.clone(lock: nil)
+        def plain(dataset) = dataset.opts[:distinct] && keys ? dataset.clone(distinct: nil) : dataset
+        def fresh(dataset) = dataset.db.from(dataset.first_source)
+        def with_window(dataset, other) = dataset.clone(other.opts.slice(*WINDOW))
+
+        def qualify(dataset, columns)
+          return ::Sequel.qualify(dataset.first_source_alias, columns) unless columns.is_a?(Array)
+
+          qualified = columns.map { |column| qualify(dataset, column) }
+          columns.one? ? qualified.first : qualified
+        end
+
+        # @param values [Array, Sequel::Dataset]
+        def with_values(dataset, columns, values) = dataset.where(qualify(dataset, columns) => values)
+        def values(dataset, columns) = dataset.naked.select(*qualify(dataset, columns)).map(columns)
 
         # Unlike `to_a`, it loads what the dataset loads eagerly.
-        def records(dataset)
-          dataset.all
-        end
-
-        def with_values(dataset, column, values)
-          dataset.where(qualify(column, dataset) => values)
-        end
-
-        def model?
-          model.is_a?(Class)
-        end
-
+        def records(dataset) = dataset.all
+        def everything = all
+        def model? = model.is_a?(Class)
         def database = @dataset.db
 
         # The server of reads; `with_server` changes it for a block.
         def surroundings
           pool = database.pool
-          pool.respond_to?(:pick_server, true) ? [pool.send(:pick_server, :read_only)] : [nil]
+          [(pool.send(:pick_server, :read_only) if pool.respond_to?(:pick_server, true))]
         end
+
+        def value(sql) = database.fetch(sql).single_value
 
         # Drops ids that are no date or time, because PostgreSQL would refuse the comparison.
         def possible(ids, column)
@@ -232,68 +222,25 @@ module Castellan
           dataset.respond_to?(:model) && dataset.model <= model
         end
 
-        def subquery?(dataset)
-          dataset.opts[:from] != @dataset.opts[:from]
-        end
+        def subquery?(dataset) = dataset.opts[:from] != @dataset.opts[:from]
 
         def apart?(dataset)
-          subquery?(dataset) || DatasetSql.expressions?(dataset, @dataset.opts) || (dataset.opts[:distinct]&.empty? && limited?(dataset)) ||
+          subquery?(dataset) || expressions?(dataset) || (dataset.opts[:distinct]&.empty? && limited?(dataset)) ||
             (dataset.opts[:select] && dataset.opts[:select] != @dataset.opts[:select]) || false
         end
 
-        def ordered_by(column, dataset)
-          return qualify(column, dataset) unless column.is_a?(ComparedColumn)
-
-          ::Sequel.lit(column.sql { |own| dataset.literal(qualify(own, dataset)) })
+        def term(dataset, column, direction)
+          column = if column.is_a?(ComparedColumn)
+                     raw(column.sql { |own| dataset.literal(qualify(dataset, own)) })
+                   else
+                     qualify(dataset, column)
+                   end
+          ::Sequel.public_send(direction, column)
         end
 
-        def qualify(column, dataset = @dataset)
-          ::Sequel.qualify(dataset.first_source_alias, column)
-        end
-
-        def with_tuples(dataset, columns, values)
-          dataset.where(columns.map { |column| qualify(column, dataset) } => values)
-        end
-
-        def window(dataset)
-          dataset.opts.values_at(:limit, :offset)
-        end
-
-        def terms(dataset)
-          dataset.opts[:order] || []
-        end
-
-        def count_of(dataset)
-          all = dataset.unordered.clone(lock: nil)
-          reason(all) && keys ? distinct_keys(all).count : DatasetSql.once(all, keys).count
-        end
-
-        # Conditions on a dataset with a limit apply to the rows within the limit.
-        def limited(scope)
-          return scope unless scope.is_a?(::Sequel::Dataset) && window(scope).any?
-
-          keys or raise DeclarationError, "#{scope.first_source_alias}: a dataset with LIMIT needs a primary key (a view has none)"
-          where_keys(scope.unordered.unlimited, distinct_keys(reason(scope) ? scope : DatasetSql.once(scope, keys)))
-        end
-
-        def distinct_keys(dataset)
-          columns = keys.map { |key| ::Sequel.qualify(:castellan_scope, key) }
-          dataset.clone(lock: nil).from_self(alias: :castellan_scope).select(*columns).distinct
-        end
-
-        # @param found [Sequel::Dataset, Array] keys
-        def where_keys(dataset, found)
-          columns = keys.map { |key| qualify(key, dataset) }
-          dataset.where((columns.one? ? columns.first : columns) => found)
-        end
-
-        # The dataset without its limit, for the keys that are within it.
-        def at_keys(dataset)
-          limit, offset = window(dataset)
-          all = dataset.unlimited.clone(distinct: nil)
-          columns = keys.map { |key| qualify(key, dataset) }
-          found = all.naked.select(*columns).map(keys.one? ? keys.first : keys).uniq.drop(offset.to_i)
-          where_keys(all, limit ? found.first(limit) : found)
+        # A subquery keeps its own order.
+        def further_order(dataset, terms)
+          subquery?(dataset) && dataset.opts[:order].nil? ? dataset : dataset.order_append(*terms)
         end
 
         def direction(term)
@@ -308,9 +255,7 @@ module Castellan
           expression.column.to_s == primary_key.to_s && expression.table.to_s == @dataset.first_source_alias.to_s
         end
 
-        def whole?(scope)
-          dialect.name != :other && constant_by_ids? && scope.equal?(model.dataset)
-        end
+        def whole?(scope) = dialect.name != :other && constant_by_ids? && scope.equal?(model.dataset)
       end
     end
   end

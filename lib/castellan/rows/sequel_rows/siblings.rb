@@ -27,9 +27,7 @@ module Castellan
             ::Sequel::Model.prepend(Targets) unless ::Sequel::Model < Targets
           end
 
-          def record?(object)
-            object.class < ::Sequel::Model
-          end
+          def record?(object) = object.class < ::Sequel::Model
 
           # (see ActiveRecordRows::Siblings#each_loaded)
           def each_loaded(record)
