@@ -58,7 +58,7 @@ module Castellan
         end
 
         # (see Rows::Scopes#bound)
-        def bound(scope) = ScopeIdentity.of(narrowed(scope))
+        def bound(scope) = ScopeIdentity.of(scope.is_a?(Ids::Chosen) ? scope.relation : scope)
 
         # @return [Boolean] whether the relation adds only conditions and an order to the model
         def plain?(relation)

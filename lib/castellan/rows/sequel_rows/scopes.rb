@@ -81,7 +81,7 @@ module Castellan
         end
 
         # (see Rows::Scopes#bound)
-        def bound(scope) = ScopeIdentity.of(narrowed(scope), @dataset)
+        def bound(scope) = ScopeIdentity.of(scope.is_a?(Ids::Chosen) ? scope.relation : scope, @dataset)
 
         # (see ActiveRecordRows::Scopes#plain?)
         def plain?(dataset)
