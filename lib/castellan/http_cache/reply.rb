@@ -22,9 +22,10 @@ module Castellan
       # @return [Array] Rack response
       def stored(request, stored, now, outcome: nil, age: true, more: nil)
         fields = stored.fields.dup
-        fields["age"] = [stored.age(now).to_i, LARGEST_AGE].min.to_s if age
+        seconds = stored.age(now)
+        fields["age"] = (seconds > LARGEST_AGE ? LARGEST_AGE : seconds.to_i).to_s if age
         fields.merge!(more) if more
-        note(fields, request, outcome || "hit; ttl=#{stored.remaining(now).floor}")
+        note(fields, request, outcome || "hit; ttl=#{(stored.lifetime - seconds).floor}")
         status, content = stored.status == 200 ? selected(request.env, stored, fields) : [stored.status, stored.content]
         return [status, fields, []] if request.head? || status == 304
 

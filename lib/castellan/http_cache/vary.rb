@@ -18,7 +18,8 @@ module Castellan
       NONE = [].freeze
       USUAL_BYTESIZE = 100
       ENCODINGS = BoundedCache.new(limit: 200) # normalized values of Accept-Encoding, which repeat
-      private_constant :USUAL_BYTESIZE, :ENCODINGS, :MOST_NAMES, :LONGEST, :EXACT, :CASELESS, :NONE
+      KEYS = BoundedCache.new(limit: 200) # in Rack's environment, of the names that the application sends
+      private_constant :USUAL_BYTESIZE, :ENCODINGS, :KEYS, :MOST_NAMES, :LONGEST, :EXACT, :CASELESS, :NONE
 
       module_function
 
@@ -41,6 +42,10 @@ module Castellan
       end
 
       def key(name)
+        KEYS.fetch(name) { environment_key(name) }
+      end
+
+      def environment_key(name)
         name = name.upcase.tr("-", "_")
         name == "CONTENT_TYPE" || name == "CONTENT_LENGTH" ? name : "HTTP_#{name}" # rubocop:disable Style/MultipleComparison
       end
@@ -63,7 +68,7 @@ module Castellan
       def sorted(value)
         value.downcase.delete(" \t").split(",").reject(&:empty?).sort.join(",")
       end
-      private_class_method :key, :normalize, :encodings, :sorted
+      private_class_method :key, :environment_key, :normalize, :encodings, :sorted
     end
   end
 end
