@@ -196,6 +196,17 @@ class HTTPCacheCollapsingTest < Minitest::Test
     end
   end
 
+  def test_a_304_over_http_names_no_length
+    application = ->(_env) { [200, { "etag" => '"a"', **FRESH }, ["content"]] }
+    Castellan::TestServers.puma(Castellan::HTTPCache.new(application)) do |url|
+      Net::HTTP.get(URI(url))
+      answer = Net::HTTP.get_response(URI(url), { "If-None-Match" => '"a"' })
+      assert_equal ["304", nil, nil], [answer.code, answer["content-length"], answer["transfer-encoding"]]
+      head = Net::HTTP.start(URI(url).host, URI(url).port) { |http| http.head("/") }
+      assert_equal %w[200 7], [head.code, head["content-length"]]
+    end
+  end
+
   def test_a_shared_redis_serves_two_processes_and_their_purges
     needs :redis
     store = -> { Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, namespace: "#{name}:") }

@@ -36,6 +36,8 @@ class HTTPCacheRequestsTest < Minitest::Test
 
   rows "RFC 9111 §5.2.1.2",
        ["max-stale takes any stale response", FRESH, :hit, stale["max-stale"]],
+       ["max-stale takes one without a validator", { "cache-control" => "max-age=1" }, :hit,
+        { second: { "Cache-Control" => "max-stale=5" } }],
        ["max-stale takes one that is stale for so long", FRESH, :hit, stale["max-stale=10"]],
        ["max-stale does not take one that is stale for longer", FRESH, :validate, stale["max-stale=9"]],
        ["an invalid max-stale takes none", FRESH, :validate, stale["max-stale=x"]],

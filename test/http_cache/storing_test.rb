@@ -151,6 +151,20 @@ class HTTPCacheStoringTest < Minitest::Test
     end
   end
 
+  # Cache-Control, other fields, seconds that the store keeps the response
+  [
+    ["max-age=60", {}, 60 + 600], ["max-age=60", { "etag" => '"a"' }, 60 + 86_400], ["max-age=60", { "age" => "20" }, 40 + 600],
+    ["max-age=60, stale-while-revalidate=100000", { "etag" => '"a"' }, 60 + 100_000], ["no-cache", { "etag" => '"a"' }, 86_400]
+  ].each do |control, fields, seconds|
+    define_method("test_#{control} with #{fields.inspect} is kept for #{seconds} seconds") do
+      store = Castellan::Store::MemoryStore.new
+      kept = []
+      store.define_singleton_method(:write_multi) { |entries, ttl: nil, **options| super(entries, ttl: ttl.tap { kept << ttl }, **options) }
+      Castellan::CachedApplication.new(store: store) { [200, { "cache-control" => control, **fields }, ["x"]] }.get
+      assert_equal [seconds], kept.map(&:round)
+    end
+  end
+
   def test_a_fat_get_is_passed_and_never_stored
     world = Castellan::CachedApplication.new { [200, FRESH.dup, ["x"]] }
     fat = world.get("/", {}, input: "poison")

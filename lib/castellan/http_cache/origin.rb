@@ -15,6 +15,8 @@ module Castellan
       ERRORS = [500, 502, 503, 504].freeze
       CONDITIONS = %w[HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE HTTP_RANGE HTTP_IF_RANGE].freeze
       MOST_TAGS = 256
+      UNVALIDATED_SECONDS = 600
+      private_constant :UNVALIDATED_SECONDS
       private_constant :DISCONNECTED, :ERRORS, :CONDITIONS, :MOST_TAGS
 
       # @param app [#call]
@@ -223,10 +225,14 @@ module Castellan
 
       def share(received, policy, stored, replaces: false)
         request = received.request
-        ttl = [stored.remaining(received.received_at), 0].max +
-              [stored.while_revalidate, stored.if_error, stored.validator? ? @options.keep : 0].max
+        ttl = [stored.remaining(received.received_at), 0].max + [stored.while_revalidate, stored.if_error, kept(stored)].max
         written = @storage.write(request, stored, policy.vary, received.found, ttl: [ttl, 1].max, replaces: replaces)
         Shared.new(stored, written ? policy.vary : nil, Vary.signature(policy.vary, request.env))
+      end
+
+      # Without a validator a stale response is of use only to clients that ask for one (max-stale, stale-if-error).
+      def kept(stored)
+        stored.validator? ? @options.keep : [@options.keep, UNVALIDATED_SECONDS].min
       end
 
       # A HEAD response updates the stored GET response, or shows that it is stale (RFC 9111 §4.3.5).

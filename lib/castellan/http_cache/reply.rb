@@ -5,7 +5,9 @@ module Castellan
     # Makes Rack responses: from stored ones, and of the application with the fields that a cache adds.
     class Reply
       LARGEST_AGE = 2**31 # RFC 9111 §1.2.2
-      private_constant :LARGEST_AGE
+      # Not an Array: for that, Puma sends "content-length: 0", which in a 304 is the length of the stored content (RFC 9110 §8.6).
+      NOTHING = [].freeze.each.freeze
+      private_constant :LARGEST_AGE, :NOTHING
 
       # @param options [CacheOptions]
       def initialize(options)
@@ -27,7 +29,8 @@ module Castellan
         fields.merge!(more) if more
         note(fields, request, outcome || "hit; ttl=#{(stored.lifetime - seconds).floor}")
         status, content = stored.status == 200 ? selected(request.env, stored, fields) : [stored.status, stored.content]
-        return [status, fields, []] if request.head? || status == 304
+        return [status, fields, NOTHING] if status == 304
+        return [status, fields, []] if request.head?
 
         [status, fields, content.empty? ? [] : [content]]
       end
