@@ -10,7 +10,7 @@ class CLITest < Minitest::Test
     [[], %w[help], %w[-h], %w[--help]].each do |arguments|
       status, out, = castellan(*arguments)
       assert_equal 0, status
-      assert_equal %w[doctor load new types], out.scan(/^  castellan (\w+)/).flatten
+      assert_equal %w[cache doctor load new proxy types], out.scan(/^  castellan (\w+)/).flatten
     end
   end
 

@@ -157,9 +157,15 @@ module Castellan
       def kept(made, freshness, latest)
         started_ns = Clock.monotonic_ns if Events.wanted?
         written = @store.write_multi({ made.key => made.dump }, ttl: freshness.ttl)
-        @store.write_multi({ latest => made.key }, ttl: freshness.ttl) if latest && freshness.stale?
+        point(latest, made, freshness) if latest && freshness.stale?
         publish(written.empty? ? :pass : :fill, started_ns, made)
         made
+      end
+
+      # Notes which version is the last one.
+      def point(latest, made, freshness)
+        pointer = Entry.new(latest, made.key, made_ms: made.made_ms, cost_ms: 0)
+        @store.write_multi({ latest => pointer.dump }, ttl: freshness.ttl)
       end
 
       # Polls until another process has written the bytes or its lease has ended.
@@ -185,8 +191,8 @@ module Castellan
         return unless freshness.stale?
         return Stale.new(entry, -left_ms / 1000.0) if entry
 
-        before = @store.read_multi([latest])[latest] if latest
-        entry = entry(before) if before.is_a?(String) && before.start_with?(Key::PREFIX)
+        before = entry(latest)&.bytes if latest
+        entry = entry(before) if before
         return unless entry && (freshness.expires_in.nil? || entry.age_ms <= freshness.ttl * 1000)
 
         Stale.new(entry, seconds_since_replaced(before, freshness))

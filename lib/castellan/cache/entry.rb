@@ -1,16 +1,21 @@
 # frozen_string_literal: true
 
+require "zlib"
+
 module Castellan
   module Cache
     # Bytes as a layer keeps them: when they were made, and how long that took. Frozen.
     #
     #   entry = Entry.new(bytes, made_ms: Clock.wall_ms, cost_ms: 7)
     #   Entry.load(key, entry.dump)     # => the same; the bytes are not copied
-    #   Entry.load(key, "anything else") # => nil, a miss
+    #   Entry.load(key, "anything else") # => nil, a miss; so are the bytes of another key
+    #
+    # The checksum of the key and the number of bytes are kept, because a connection that was interrupted in the middle of a
+    # response can return the value of another key, or a part.
     class Entry
-      MAGIC = "CL\x01\x00".b.freeze
-      HEADER = "a4Q>L>" # the magic, milliseconds since 1970, milliseconds
-      HEADER_BYTESIZE = 16
+      MAGIC = "CL\x02\x00".b.freeze
+      HEADER = "a4L>Q>Q>L>" # the magic, the checksum of the key, how many bytes, milliseconds since 1970, milliseconds
+      HEADER_BYTESIZE = 28
       private_constant :MAGIC, :HEADER, :HEADER_BYTESIZE
 
       # @return [String] the key under which the bytes are kept
@@ -32,14 +37,16 @@ module Castellan
       def self.load(key, kept)
         return unless kept.is_a?(String) && kept.bytesize >= HEADER_BYTESIZE && kept.start_with?(MAGIC)
 
-        _, made_ms, cost_ms = kept.unpack(HEADER)
+        _, checksum, bytesize, made_ms, cost_ms = kept.unpack(HEADER)
+        return unless checksum == Zlib.crc32(key) && kept.bytesize == HEADER_BYTESIZE + bytesize
+
         new(key, kept.byteslice(HEADER_BYTESIZE, kept.bytesize), made_ms: made_ms, cost_ms: cost_ms)
       end
 
       # @return [String] binary and frozen, without spare capacity, because a MemoryStore keeps this object
       def dump
         kept = String.new(capacity: HEADER_BYTESIZE + @bytes.bytesize, encoding: Encoding::BINARY)
-        (kept << [MAGIC, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b).freeze
+        (kept << [MAGIC, Zlib.crc32(@key), @bytes.bytesize, @made_ms, [@cost_ms, 0xffff_ffff].min].pack(HEADER) << @bytes.b).freeze
       end
 
       # @param now_ms [Integer]

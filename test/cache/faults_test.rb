@@ -1,0 +1,189 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "rack"
+require "rack/mock_request"
+require "zlib"
+require "document/library"
+
+# Random writes and reads, viewers with other permissions, and stores that fail or lie: no stale answer, no answer of another
+# viewer, no failed request. `bin/test --all` makes many more of each.
+class CacheFaultsTest < Minitest::Test
+  VIEWERS = %w[1 2 3].freeze
+  ROUNDS = Castellan::TestHelpers.all? ? 20_000 : 120
+  WRITES = [
+    ->(rng) { "UPDATE articles SET title = 'T#{rng.rand(1_000_000)}' WHERE id = #{rng.rand(9)}" },
+    ->(rng) { "UPDATE articles SET author_id = #{rng.rand(1..3)} WHERE id = #{rng.rand(9)}" },
+    ->(rng) {
+      "INSERT INTO articles (id, author_id, title, position) SELECT #{n = rng.rand(8..40)}, 1, 'New', 1 " \
+        "WHERE NOT EXISTS (SELECT 1 FROM articles WHERE id = #{n})"
+    },
+    ->(rng) { "DELETE FROM articles WHERE id = #{rng.rand(8..40)}" },
+    ->(rng) { "UPDATE authors SET name = 'N#{rng.rand(1_000_000)}' WHERE id = #{rng.rand(1..3)}" },
+    ->(rng) { "DELETE FROM taggings WHERE id = #{rng.rand(3)}" }
+  ].freeze
+
+  # A store that returns values of other keys, cut ones, and anything, now and then.
+  class LyingStore
+    def initialize(store, rng)
+      @store = store
+      @rng = rng
+      @seen = []
+    end
+
+    def read_multi(keys)
+      found = @store.read_multi(keys)
+      @seen = (found.values + @seen).first(200)
+      found.transform_values { |bytes| lie(bytes) }
+    end
+
+    def lie(bytes)
+      case @rng.rand(6)
+      when 0 then @seen.sample(random: @rng)
+      when 1 then bytes.byteslice(0, @rng.rand(bytes.bytesize + 1))
+      when 2 then @rng.bytes(@rng.rand(300))
+      else bytes
+      end
+    end
+
+    def write_multi(entries, **options) = @store.write_multi(entries, **options)
+    def delete_multi(keys) = @store.delete_multi(keys)
+    def compare_and_delete(key, token) = @store.compare_and_delete(key, token)
+    def supports?(feature) = @store.supports?(feature)
+  end
+
+  def setup
+    needs :postgres, :redis
+    @before = Castellan.keeper
+    library.fill
+    @versions = library.versions
+    @versions.install(Library::TABLES)
+    @rng = Random.new(Integer(ENV.fetch("SEED", "17")))
+    @app = app
+  end
+
+  def teardown
+    Castellan.keeper = @before
+    @versions&.uninstall(Library::TABLES)
+  end
+
+  def test_random_writes_are_never_answered_stale
+    keepers = Array.new(2) { keeper(tiered) } # two processes
+    stale = Array.new(ROUNDS) do
+      library.run(WRITES.sample(random: @rng).call(@rng)) if @rng.rand < 0.4
+      Castellan.keeper = keepers.sample(random: @rng)
+      wrong_answers(VIEWERS.sample(random: @rng))
+    end.flatten
+    assert_empty stale
+  end
+
+  def test_viewers_are_never_answered_as_others
+    Castellan.keeper = keeper(tiered)
+    expected = VIEWERS.to_h { |viewer| [viewer, fresh(viewer)] }
+    assert_equal 3, expected.values.uniq.size
+    crossed = Array.new(4) do |number|
+      Thread.new do
+        rng = Random.new(number)
+        Array.new(ROUNDS * 2) do
+          viewer = VIEWERS.sample(random: rng)
+          get(viewer, rng.rand < 0.5 ? "gzip" : nil) == expected[viewer]
+        end.count(false)
+      end
+    end
+    assert_equal 0, crossed.sum(&:value)
+  end
+
+  def test_a_store_that_lies_is_asked_in_vain
+    Castellan.keeper = keeper(LyingStore.new(redis, @rng))
+    assert_empty(Array.new(ROUNDS) { wrong_answers(VIEWERS.sample(random: @rng)) }.flatten)
+  end
+
+  { redis: -> { Castellan::TestServers.start_redis }, memcached: -> { Castellan::TestServers.start_memcached } }.each do |name, start|
+    define_method("test_while_#{name}_is_stopped_or_killed_every_request_is_answered") do
+      needs name
+      server = start.call
+      Castellan.keeper = keeper(store_of(name, server.port))
+      assert_empty wrong_answers("1")
+      Process.kill(:STOP, server.pid)
+      3.times { assert_empty wrong_answers("2") }
+      Process.kill(:CONT, server.pid)
+      2.times { assert_empty wrong_answers("1") }
+      server.stop
+      3.times { assert_empty wrong_answers("3") }
+    end
+  end
+
+  def test_a_full_redis_is_a_miss
+    server = Castellan::TestServers.start_redis("--maxmemory", "1", "--maxmemory-policy", "noeviction")
+    Castellan.keeper = keeper(store_of(:redis, server.port))
+    3.times { assert_empty wrong_answers("1") }
+    assert_includes @lines.first, "OOM"
+  end
+
+  private
+
+  def library = Library.active_record(:postgres)
+
+  def redis
+    Castellan::Store::RedisStore.new(url: Castellan::TestServers.redis_url, timeout: 5, namespace: "faults-#{@rng.seed}-#{object_id}-")
+  end
+
+  def tiered = Castellan::Store::TieredStore.new(Castellan::Store::MemoryStore.new, redis)
+
+  def store_of(name, port)
+    return Castellan::Store::RedisStore.new(url: "redis://127.0.0.1:#{port}/0", timeout: 0.1) if name == :redis
+
+    Castellan::Store::MemcachedStore.new("127.0.0.1:#{port}", timeout: 0.1)
+  end
+
+  def keeper(store)
+    lines = @lines = []
+    Castellan::Keeper.new(store: store, versions: @versions, log: ->(line) { lines << line })
+  end
+
+  # @return [Array<String>] what differed from the document that is written anew
+  def wrong_answers(viewer)
+    right = fresh(viewer)
+    articles = library.models::Article
+    bytes = Castellan.cache.fetch("titles", depends_on: articles) { articles.order(:id).pluck(:title).join(",") }
+    { "plain" => get(viewer) == right, "gzip" => get(viewer, "gzip") == right,
+      "fetch" => bytes == articles.order(:id).pluck(:title).join(",") }
+      .reject { |_, same|
+      same
+    }.keys
+  end
+
+  def fresh(viewer)
+    keeper = Castellan.keeper
+    Castellan.keeper = nil
+    get(viewer)
+  ensure
+    Castellan.keeper = keeper
+  end
+
+  def get(viewer, coding = nil)
+    response = Rack::MockRequest.new(@app).get("/articles?include=author,tags",
+                                               { "test.viewer" => viewer, "HTTP_ACCEPT_ENCODING" => coding }.compact)
+    raise "#{response.status}: #{response.body[0, 200]}" unless response.status == 200
+
+    coding && response["content-encoding"] ? Zlib.gunzip(response.body.b) : response.body.b
+  end
+
+  # Each viewer sees their own articles, and which of these they have read.
+  def app
+    models = library.models
+    models.const_set(:FaultsArticleResource, resource(models)) unless models.const_defined?(:FaultsArticleResource)
+    Castellan.app do
+      resource models::FaultsArticleResource, at: "articles"
+      authenticate { |env| env["test.viewer"] }
+    end
+  end
+
+  def resource(models)
+    Class.new(models::PersonalArticleResource) do
+      type "articles"
+      scope { |articles, viewer| articles.where(author_id: viewer) }
+      per_viewer(:read) { |ids, viewer| ids.select { |id| (id.to_i + viewer.to_i).odd? } }
+    end
+  end
+end
