@@ -150,7 +150,7 @@ class ArchitectureTest < Minitest::Test
     assert_empty(offences.map { |from, feature, where| "#{where}: #{from} may not require #{feature}" })
   end
 
-  def test_every_required_file_is_there
+  def test_every_required_file_exists
     missing = each_require(ours: true).reject { |_, feature, _| file_or_extension?(feature) }
     assert_empty(missing.map { |_, feature, where| "#{where}: #{feature} does not exist" })
   end

@@ -18,7 +18,7 @@ class CallSiteTest < Minitest::Test
     assert_equal __FILE__, Site.path([3].sum { Site.current })
   end
 
-  def test_ruby_and_c_answer_alike
+  def test_ruby_and_c_return_the_same_sites
     deep = ->(depth, &ask) { depth.zero? ? ask.call : deep.call(depth - 1, &ask) }
     [0, 10, 40, 200].each { |depth| assert_equal(*deep.call(depth) { [Site.current, Site.current_in_ruby] }) }
   end
@@ -40,7 +40,7 @@ class CallSiteTest < Minitest::Test
     )
   end
 
-  def test_a_path_outside_the_application_stays_whole
+  def test_a_path_outside_the_application_stays_absolute
     Dir.mktmpdir do |directory|
       file = File.join(directory, "outside.rb")
       File.write(file, "Castellan::CallSite.current\n")
@@ -64,7 +64,7 @@ class CallSiteTest < Minitest::Test
     assert_empty stack.grep(/minitest/)
   end
 
-  def test_the_frames_of_the_application_are_numbers_until_somebody_reads_them
+  def test_application_frames_are_numbers_until_they_are_read
     outer = -> { Site.frames(2) }
     sites = outer.call
     assert_equal ["test/call_site_test.rb:#{__LINE__ - 2}:in `#{__method__}'", "test/call_site_test.rb:#{__LINE__ - 1}:in `#{__method__}'"],

@@ -7,7 +7,7 @@ require "support/conformance"
 class ConformanceTest < Minitest::Test
   C = Castellan::Conformance
 
-  def test_the_page_is_what_the_command_writes
+  def test_the_page_equals_the_output_of_the_command
     assert_equal C.page, File.read(File.join(ROOT, "docs/conformance.md")), "run rake conformance"
   end
 

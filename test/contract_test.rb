@@ -46,7 +46,7 @@ class ContractTest < Minitest::Test
     assert_respond_to owner, :finder_needs_type_condition?
   end
 
-  def test_active_record_reads_an_attribute_and_preloads_what_records_lack
+  def test_active_record_reads_an_attribute_and_preloads_missing_associations
     assert ActiveRecord::Base.method_defined?(:_read_attribute)
     assert ActiveRecord::Base.method_defined?(:association_cached?)
     preloader = ActiveRecord::Associations::Preloader.new(records: [], associations: [:things])
@@ -270,7 +270,7 @@ class ContractTest < Minitest::Test
     assert_predicate Castellan::Serialize::NativeEncoder, :reads_results?
   end
 
-  def test_a_statement_of_sqlite_answers_rows_as_arrays
+  def test_a_statement_of_sqlite_returns_rows_as_arrays
     database = SQLite3::Database.new(":memory:")
     assert_equal [[1, "a"]], database.prepare("SELECT 1, 'a'") { |statement| statement.to_a }
   ensure

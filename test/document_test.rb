@@ -51,7 +51,7 @@ module DocumentContract
     assert_equal articles.render(id: 3), articles.render(id: "3")
   end
 
-  def test_meta_and_links_are_written_beside_the_total
+  def test_meta_and_links_are_written_with_the_total
     document = JSON.parse(articles.render(meta: { a: 1 }, links: { self: "/articles" }))
     assert_equal [{ "total" => 7, "a" => 1 }, { "self" => "/articles" }], document.values_at("meta", "links")
   end
@@ -85,7 +85,7 @@ module DocumentContract
     assert_equal articles.render, articles.render(:all)
   end
 
-  def test_a_record_of_another_model_is_refused_unless_it_has_what_is_written
+  def test_a_record_of_another_model_needs_a_reader_for_each_member
     tag = library.models::Tag.first
     [tag, [tag], [articles.document.rendering.records.first, nil]].each do |given|
       error = assert_raises(Castellan::ConfigurationError) { articles.document(given) }

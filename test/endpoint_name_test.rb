@@ -4,7 +4,7 @@ require "test_helper"
 require "castellan"
 
 class EndpointNameTest < Minitest::Test
-  def test_a_path_loses_its_ids_and_what_is_personal
+  def test_ids_and_personal_data_are_removed_from_a_path
     { "/users" => "/users", "/users/7/posts/8" => "/users/:id/posts/:id", "/api/v2/users/a1b2" => "/api/v2/users/:id",
       "/users/jane@example.org" => "/users/:id", "/users/jane%40example.org" => "/users/:id", "/" => "/", "" => "",
       "/t/#{"x" * 40}/edit" => "/t/:id/edit", "/users/3f2504e0-4f89-11d3-9a0c-0305e82c3301" => "/users/:id",
@@ -13,7 +13,7 @@ class EndpointNameTest < Minitest::Test
     end
   end
 
-  def test_where_it_is_mounted_belongs_to_it
+  def test_the_mount_path_is_part_of_the_name
     assert_equal "GET /shop/users/:id", of("SCRIPT_NAME" => "/shop", "PATH_INFO" => "/users/7")
   end
 

@@ -58,7 +58,7 @@ class RailtieTest < Minitest::Test
     end
   RUBY
 
-  def test_a_controller_renders_a_document_and_answers_304
+  def test_a_controller_renders_a_document_and_responds_with_304
     output = run_app(<<~RUBY)
       table; boot
       first = get("/articles")
@@ -72,7 +72,7 @@ class RailtieTest < Minitest::Test
     assert_includes body.undump, '{"type":"articles","id":"2","attributes":{"title":"Second \u003cb\u003e"}}'
   end
 
-  def test_a_mounted_app_answers_as_json_api_asks_for
+  def test_a_mounted_app_responds_as_json_api_requires
     output = run_app(<<~RUBY, files: MOUNTED)
       table; boot
       ["/api/articles", "/api/articles/9", "/api/nothing", "/api/articles?include=nope"].each do |path|
@@ -86,7 +86,7 @@ class RailtieTest < Minitest::Test
                  output.lines.map { |line| JSON.parse(line) }
   end
 
-  def test_routes_mount_an_app_before_its_table_is_there
+  def test_routes_mount_an_app_before_its_table_exists
     output = run_app("boot; table; p get('/api/articles').status", files: MOUNTED)
     assert_equal "200", output.lines.last.chomp
   end
@@ -201,7 +201,7 @@ class RailtieTest < Minitest::Test
     assert_equal "false\n200\n", run_app("Rails.application.config.castellan.detection = false; #{code}", "RAILS_ENV" => "development")
   end
 
-  def test_in_production_a_watch_that_is_set_adds_up_what_repeats
+  def test_in_production_a_configured_detector_sums_up_repetitions
     output = run_app(<<~RUBY, "RAILS_ENV" => "production")
       table
       Rails.application.config.castellan.detection = { sample: 1, min_ms: 0, report: ->(finding, endpoint) { puts finding.kind, endpoint } }
@@ -216,7 +216,7 @@ class RailtieTest < Minitest::Test
     assert_equal ["n_plus_one", "GET articles#index", "2", "12"], lines.drop(1)
   end
 
-  def test_one_line_of_an_initializer_turns_off_what_is_on_in_development
+  def test_one_line_in_an_initializer_turns_off_the_tools_of_development
     line = "Rails.configuration.castellan.detection = Rails.configuration.castellan.profile = false\n"
     files = { "config/initializers/castellan.rb" => line }
     code = "table; boot; puts Rails.application.middleware.map(&:name).grep(/Castellan/).size, get('/articles').status"
@@ -260,7 +260,7 @@ class RailtieTest < Minitest::Test
     RUBY
   }.freeze
 
-  def test_the_http_cache_answers_before_the_router
+  def test_the_http_cache_responds_before_the_router
     output = run_app(<<~RUBY, files: HTTP_CACHED)
       LibraryApp.config.castellan.http_cache = { except: ["/admin"] }
       LibraryApp.config.force_ssl = true
@@ -292,7 +292,7 @@ class RailtieTest < Minitest::Test
     ].zip(output.lines.last(13)) { |expected, line| assert_match expected, line, output }
   end
 
-  def test_a_wrong_value_is_refused_with_what_to_write
+  def test_an_invalid_value_raises_with_the_correction
     { "detection = true" => "detection must be a Hash of options, or false, got true; write for example " \
                             "config.castellan.detection = { sample: 0.1 }",
       "profile = 'on'" => "profile must be a Hash of options, or false, got \"on\"", "cache_store = :memory_store" =>
@@ -325,7 +325,7 @@ class RailtieTest < Minitest::Test
     assert_empty run_app(code, files: wrong, "EAGER" => "1", "CASTELLAN" => "off")
   end
 
-  def test_a_database_that_is_not_there_yet_does_not_stop_the_boot
+  def test_a_missing_database_does_not_stop_the_boot
     output = run_app("boot; table; puts get('/articles').status", "EAGER" => "1")
     assert_includes output, "castellan: resources are checked with their first document, because the database does not answer"
     assert_equal "200", output.lines.last.chomp

@@ -18,7 +18,7 @@ class RateLimitTest < Minitest::Test
     assert_match(/\A"default";r=0;t=\d+\z/, response["ratelimit"])
   end
 
-  def test_answers_tell_what_is_left
+  def test_responses_have_the_remaining_requests
     limit(limit: 3)
     response = get
     assert_equal [%("default";q=3;w=#{YEAR}), "2"], [response["ratelimit-policy"], response["ratelimit"][/r=(\d+)/, 1]]

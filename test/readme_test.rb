@@ -19,7 +19,7 @@ class ReadmeTest < Minitest::Test
     end
   end
 
-  def test_links_of_the_pages_lead_to_a_file
+  def test_links_of_the_pages_point_to_files
     lost = PAGES.flat_map do |page|
       links = File.read(File.join(ROOT, page)).scan(/\]\(([^)#\s]+)/).flatten.grep_v(/\A[a-z]+:/)
       links.reject { |link| File.exist?(File.expand_path(link, File.join(ROOT, File.dirname(page)))) }.map { |link| "#{page}: #{link}" }
@@ -34,7 +34,7 @@ class ReadmeTest < Minitest::Test
   end
 
   # `store/linter.rb` in docs/design.md is lib/castellan/store/linter.rb.
-  def test_files_that_the_design_names_are_there
+  def test_files_that_the_design_names_exist
     named = File.read(File.join(ROOT, "docs/design.md")).scan(%r{`([a-z_/.]+/[a-z_]+\.(?:rb|c|h|md))`}).flatten.uniq
     assert_operator named.size, :>, 30
     there = ["", "lib/castellan/"].product(named.grep_v(%r{/x_})).select { |below, path| File.exist?(File.join(ROOT, below, path)) }

@@ -29,7 +29,7 @@ class RecordingTest < Minitest::Test
     assert_nil Recording.current
   end
 
-  def test_it_returns_what_the_block_returns
+  def test_it_returns_the_result_of_the_block
     assert_equal 7, Recording.open(Queries.new) { 7 }
   end
 

@@ -19,7 +19,7 @@ class OwnBundleTest < Minitest::Test
     assert_equal ["no\n", 1], [output, status.exitstatus]
   end
 
-  def test_separate_work_does_not_touch_the_parents_objects
+  def test_separate_work_runs_no_exit_handler_of_its_parent
     script = 'at_exit { puts "left" }; Benchmarks::Apart.call { print "worked, " }'
     apart = File.join(ROOT, "benchmark/support/apart")
     output, status = Open3.capture2e({ "RUBYOPT" => nil }, RbConfig.ruby, "--disable-gems", "-r#{apart}", "-e", script)

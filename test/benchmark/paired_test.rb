@@ -15,7 +15,7 @@ class PairedTest < Minitest::Test
     assert_equal 1, calls.tally.values.uniq.size
   end
 
-  def test_what_is_prepared_is_made_anew_for_each_call
+  def test_preparation_runs_for_each_call
     made = 0
     given = []
     Paired.new([Way.new("way", nil, prepare: -> { made += 1 }) { |number| given << number }], rounds: 3, collect: false)

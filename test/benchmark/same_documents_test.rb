@@ -31,7 +31,7 @@ class SameDocumentsTest < Minitest::Test
                  SameDocuments.difference('{"included":[{"type":"roles","id":"1"}]}', '{"included":[]}')
   end
 
-  def test_ways_that_answer_different_documents_end_the_run
+  def test_different_documents_end_the_run
     ways = [Way.new("ours", :nested) { "[1]" }, Way.new("theirs", :nested) { "[2]" }]
     error = nil
     _, said = capture_io { error = assert_raises(SystemExit) { SameDocuments.check("a work", ways) } }

@@ -7,7 +7,7 @@ class SampleTest < Minitest::Test
   include Benchmarks::Detect
 
   # The second of a pair is slower by a tenth, and the contender costs a hundredth.
-  def test_what_the_order_costs_falls_out
+  def test_the_cost_of_the_order_cancels_out
     first, second = 100, 110
     rounds = Array.new(9) do |number|
       pairs = [[first, second * 1.01], [second, first * 1.01]]

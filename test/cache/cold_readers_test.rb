@@ -19,7 +19,7 @@ class CacheColdReadersTest < Minitest::Test
   end
 
   # A failure is not shared: each of them computes, and none is given what another one raised.
-  def test_a_failure_is_raised_where_it_happened_and_nowhere_else
+  def test_only_the_computing_thread_raises_a_failure
     bytes, computed = read do |layer|
       layer.fetch(key) { compute { |number| number == 1 ? raise(IOError, "mine") : "the bytes" } }
     rescue IOError => error

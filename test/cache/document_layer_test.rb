@@ -146,7 +146,7 @@ class CacheDocumentLayerTest < Minitest::Test
     assert_equal [0, 0], [store.reads, store.writes]
   end
 
-  def test_the_answer_of_another_process_is_used
+  def test_the_bytes_of_another_process_are_used
     store = SharedStore.new
     one = documents(store: store)
     other = documents(store: store)

@@ -47,7 +47,7 @@ class CacheFreshnessTest < Minitest::Test
     at(10_000) { assert_raises(IOError) { @layer.fetch("k", freshness: freshness(expires_in: 10)) { raise IOError } } }
   end
 
-  def test_while_one_thread_computes_others_are_served_what_expired
+  def test_other_threads_get_expired_bytes_while_one_computes
     allowed = freshness(expires_in: 10, stale_while_revalidate: 5)
     at(0) { @layer.fetch("k", freshness: allowed) { "1" } }
     computing(allowed, 12_000) { at(12_000) { assert_equal "1", @layer.fetch("k", freshness: allowed) { flunk } } }
@@ -65,7 +65,7 @@ class CacheFreshnessTest < Minitest::Test
     assert_equal "2", waiting.value
   end
 
-  def test_what_expired_is_served_if_the_computation_raises
+  def test_expired_bytes_are_served_if_the_computation_raises
     allowed = freshness(expires_in: 10, stale_if_error: 60)
     at(0) { @layer.fetch("k", freshness: allowed) { "1" } }
     at(69_999) { assert_equal "1", @layer.fetch("k", freshness: allowed) { raise IOError } }

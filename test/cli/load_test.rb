@@ -11,7 +11,7 @@ class CLILoadTest < Minitest::Test
   OK = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
   Answered = Struct.new(:status, :out, :err)
 
-  def test_prints_what_siege_prints_and_percentiles
+  def test_it_prints_the_lines_of_siege_and_percentiles
     answered = against([OK], "-c", "2", "-r", "3")
     assert_equal 0, answered.status
     ["Transactions:             6 hits", "Availability:             100.00 %", "Elapsed time", "Data transferred", "Response time",
@@ -89,7 +89,7 @@ class CLILoadTest < Minitest::Test
     end
   end
 
-  def test_ctrl_c_prints_what_was_measured_so_far
+  def test_ctrl_c_prints_the_figures_so_far
     ScriptedServer.open([OK, OK, OK, [:hang]]) do |server|
       program = "require 'castellan/cli'; exit Castellan::CLI.call(ARGV)"
       command = [Gem.ruby, "-w", "-I", File.expand_path("../../lib", __dir__), "-e", program, "load", server.url, "-c", "1", "-t", "60"]

@@ -45,7 +45,7 @@ class TypesTest < Minitest::Test
     export default [created, changed, wrong, fresh];
   TS
 
-  def test_it_prints_what_is_read_and_what_is_written
+  def test_it_prints_types_for_reading_and_for_writing
     output, status = types("config.ru" => APP)
     assert status.success?, output
     assert_includes output, <<~TS

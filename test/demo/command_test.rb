@@ -24,7 +24,7 @@ class DemoCommandTest < Minitest::Test
     assert_includes err, "36/36"
   end
 
-  def test_ctrl_c_shows_what_was_measured_and_leaves_no_server
+  def test_ctrl_c_shows_the_figures_so_far_and_stops_the_server
     Dir.mktmpdir do |dir|
       status, out, err = interrupted(dir)
       assert_equal 130, status, err

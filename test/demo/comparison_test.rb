@@ -6,7 +6,7 @@ require_relative "../../examples/support/demo"
 class ComparisonTest < Minitest::Test
   USER = { "id" => "7", "type" => "users", "attributes" => { "name" => "Ada", "roles" => [1, 2] } }.freeze
 
-  def test_equal_answers_have_no_difference
+  def test_equal_responses_have_no_difference
     assert_nil difference({ "data" => [USER] }, { "data" => [USER] })
     assert_nil difference({ "a" => 1, "b" => 2 }, { "b" => 2, "a" => 1 })
     assert_nil difference({ "a" => 1 }, { "a" => 1.0 })
@@ -54,7 +54,7 @@ class ComparisonTest < Minitest::Test
     refute_nil difference({ "data" => [one, two] }, { "data" => [two, one] })
   end
 
-  def test_patterns_remove_what_they_lead_to
+  def test_patterns_remove_the_values_at_their_paths
     { "/a" => {}, "/*" => {}, "a/b" => { "a" => {} }, "/nowhere/at/all" => { "a" => { "b" => 1 } } }.each do |pattern, left|
       assert_nil difference({ "a" => { "b" => 1 } }, left, [pattern]), pattern
     end

@@ -45,7 +45,7 @@ class DatabaseTest < Minitest::Test
     assert_includes error.message, "not mysql2:"
   end
 
-  def test_a_missing_database_on_a_server_leads_to_sqlite_and_another_failure_does_not
+  def test_only_a_missing_database_on_a_server_falls_back_to_sqlite
     out = StringIO.new
     database = Database.new("postgres://localhost/x")
     missing = Castellan::Error.new("bin/setup: FATAL: database \"x\" does not exist")

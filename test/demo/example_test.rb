@@ -24,7 +24,7 @@ class ExampleTest < Minitest::Test
     end
   end
 
-  def test_a_server_that_does_not_boot_shows_what_it_wrote
+  def test_a_server_that_does_not_boot_shows_its_output
     with_example do |example|
       error = assert_raises(Castellan::Error) { example.with("LUCK" => "none").serve { flunk "it has booted" } }
       assert_match(/does not boot:.*no luck: none/m, error.message)
@@ -73,7 +73,7 @@ class ExampleTest < Minitest::Test
   RUBY
 
   # A step is measured unchanged; its fix is the next step.
-  def test_the_doctor_tries_no_fix_of_what_it_finds
+  def test_the_doctor_tries_no_fix
     with_example("config.ru" => REPEATING) do |example|
       example.doctor([["/", true]], memory: false) do |row|
         assert_equal [true], row["findings"].map { |finding| finding["fix"].include?(".eager(:sequel_of)") }

@@ -14,7 +14,7 @@ class StoryTest < Minitest::Test
     end
   end
 
-  def test_what_a_step_is_compared_with_is_an_earlier_corrected_one
+  def test_a_step_is_compared_with_an_earlier_corrected_one
     %w[users posts mail_logs].each do |name|
       story = Story.read(File.join(ROOT, "examples", name))
       story.steps.each_with_index do |step, index|

@@ -9,7 +9,7 @@ class DetectCachedRepeatTest < Minitest::Test
 
   World = ActiveRecordWorld
 
-  def test_a_query_that_the_query_cache_answers_again_is_a_finding_with_its_line_and_cost
+  def test_a_repeated_query_cache_hit_is_a_finding_with_line_and_cost
     finding = only { World::Base.cache { 20.times { World::User.find_by(name: "user 1") } } }
     assert_equal [:cached_repeat, 19, "test/detect/cached_repeat_test.rb:#{__LINE__ - 1}"], finding.to_a.values_at(0, 1, 4)
     assert_operator finding.total_ns, :positive?
@@ -20,7 +20,7 @@ class DetectCachedRepeatTest < Minitest::Test
     refute_predicate finding, :repeats?
   end
 
-  def test_an_association_that_the_query_cache_answers_could_be_preloaded
+  def test_a_preload_is_suggested_for_cached_association_queries
     finding = only { World::Base.cache { World::Comment.where(author_id: 1).map { |comment| comment.author.name } } }
     assert_equal [:cached_repeat, 5, "ActiveRecordWorld::Comment#author"], [finding.kind, finding.count, finding.association]
     assert_equal finding.location, finding.parent_location
@@ -33,7 +33,7 @@ class DetectCachedRepeatTest < Minitest::Test
     assert_equal [:n_plus_one, 5, 5], [finding.kind, finding.count, finding.cached_count]
   end
 
-  def test_one_cached_answer_or_answers_at_different_lines_are_no_finding
+  def test_single_cache_hits_and_hits_at_different_lines_are_no_finding
     assert_empty(watch { World::Base.cache { 2.times { World::User.first } } })
     assert_empty(watch do
       World::Base.cache do
@@ -45,14 +45,14 @@ class DetectCachedRepeatTest < Minitest::Test
     assert_empty(watch { World::Base.cache { [World::User.find(1), World::User.find(1), World::User.find(1)] } })
   end
 
-  def test_assertions_fail_for_cached_answers_only_on_request
+  def test_assertions_fail_for_cache_hits_only_on_request
     work = -> { World::Base.cache { 3.times { World::User.first } } }
     assert_no_repeated_queries(&work)
     error = assert_raises(Minitest::Assertion) { assert_no_repeated_queries(cached: true, &work) }
     assert_includes error.message, "cached_repeat: 2 queries at test/detect/cached_repeat_test.rb:"
   end
 
-  def test_the_middleware_reports_cached_answers_of_every_request
+  def test_the_middleware_reports_cache_hits_of_every_request
     work = ->(_env) { World::Base.cache { 3.times { World::User.first } } && [200, {}, []] }
     reported = []
     app = Castellan::Detect::Middleware.new(work, environment: "test") { |findings, _env| reported.concat(findings) }

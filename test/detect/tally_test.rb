@@ -15,7 +15,7 @@ class DetectTallyTest < Minitest::Test
   OTHERS = ["BEGIN", "PRAGMA table_info(x)", "SELECT nextval('x')"].freeze
   MODELS = [String, Integer, Class.new].freeze
 
-  def test_what_succeeds_after_it_was_refused_is_counted_once
+  def test_a_statement_that_succeeds_after_a_failure_counts_once
     tallies.each do |tally|
       refused = lambda do |text, number|
         tally.failed
@@ -31,7 +31,7 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
-  def test_what_was_refused_counts_as_written
+  def test_a_failed_write_counts_as_a_write
     tallies.each do |tally|
       2.times do |number|
         here(tally, READS[0], number, 1, false, [1])
@@ -64,7 +64,7 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
-  def test_a_mistake_ends_the_counting_and_reaches_nobody
+  def test_an_internal_error_stops_counting_and_is_not_raised
     tally = Tally.new
     Castellan::Fingerprint.stub(:of, ->(*) { raise "a bug" }) { here(tally, "SELECT a_bug FROM users", 0, 1, false, []) }
     assert_equal "a bug", tally.failure.message
@@ -79,7 +79,7 @@ class DetectTallyTest < Minitest::Test
     assert_equal texts.values, texts.keys.map { |text| Tally.bulk?(shape, text) }
   end
 
-  def test_what_is_once_is_no_finding
+  def test_a_single_statement_is_no_finding
     known = Array.new(400) { |seed| tallies.first.tap { |tally| tell(tally, Random.new(seed), 1 + (seed % 7)) } }.select(&:no_repeats?)
     assert_operator known.size, :>, 50
     known.each { |tally| assert_empty findings(tally) }
@@ -172,7 +172,7 @@ class DetectTallyTest < Minitest::Test
     end
   end
 
-  def test_what_goes_wrong_where_statements_repeat_reaches_nobody
+  def test_internal_errors_for_repeated_statements_are_not_raised
     tally = Tally.new
     value = Object.new
     def value.hash = raise("a bug")

@@ -187,13 +187,13 @@ module OneByOneContract
   end
 
   # A text whose spelling differs from that of the number.
-  def test_a_text_key_beside_a_column_of_numbers
+  def test_a_text_key_and_a_column_of_numbers
     %w[08 7].each { |number| world::Stamp.create!(id: "a#{number}", number: number) }
     [8, 7].each { |number| world::Print.create!(stamp_number: number) }
     assert_found_by_each(world::Stamp, :prints_by_number)
   end
 
-  def test_a_key_beside_a_column_of_small_numbers_or_of_decimals
+  def test_a_key_and_a_column_of_small_numbers_or_decimals
     world::Master.order(:id).first(3).each do |master|
       2.times { world::Print.create!(master_small: master.id, master_decimal: master.id) }
     end
@@ -201,7 +201,7 @@ module OneByOneContract
   end
 
   # SQLite cannot group text, which may contain a comma.
-  def test_a_text_key_with_a_limit_or_beside_another_key
+  def test_a_text_key_with_a_limit_or_with_another_key
     %i[masters first_two neighbours].each do |name|
       expected = world::Guild.order(:id).map { |guild| guild.association(name).reader.map { |record| record.id.to_s } }
       guilds = plain(world::Guild, name)
@@ -227,7 +227,7 @@ module OneByOneContract
     assert_equal(world::Master.order(:id).map { |master| master.seal&.id&.to_s }, written.map { |link| link && link["id"] })
   end
 
-  def test_a_key_of_several_columns_beside_another_key
+  def test_a_key_of_several_columns_with_another_key
     world::Yard.create!(town: 1, number: 2, code: 7)
     ids = Array.new(2) { world::Cart.create!(yard_code: 7).id.to_s }
     assert_equal [ids], order(:carts, linked(plain(world::Yard, :carts).render, :carts))

@@ -125,7 +125,7 @@ class DiagnosisTest < Minitest::Test
     end
   end
 
-  def test_a_limit_that_was_reached_is_named_with_what_it_left_out
+  def test_a_reached_limit_is_reported_with_what_it_skipped
     report = Doctor::Diagnosis.new(made([], left_out: "counting memory"), reached: "the limit of 5 s was reached (--limit)")
     assert_includes report.to_s, "  INCOMPLETE: the limit of 5 s was reached (--limit); left out: counting memory and what follows it\n"
     assert_equal "counting memory", report.to_h["left_out"]

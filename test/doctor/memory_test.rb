@@ -26,7 +26,7 @@ class MemoryTest < Minitest::Test
     p counted.values_at(:allocated_bytes, :retained_objects, :retained_bytes)
   RUBY
 
-  def test_it_counts_what_memory_profiler_counts
+  def test_counts_equal_those_of_memory_profiler
     profiled, counted = run_ruby("-e", PROGRAM).lines.map { |line| JSON.parse(line) }
     assert_in_delta profiled.first, counted.first, 1_000
     assert_operator counted.first, :>, 20_000
@@ -34,7 +34,7 @@ class MemoryTest < Minitest::Test
     assert_equal 1, counted[1]
   end
 
-  def test_work_that_collects_is_counted_too
+  def test_work_that_runs_the_garbage_collector_is_counted
     held = []
     counted = Memory.of do
       held << ("held" * 1_000)

@@ -60,7 +60,7 @@ class ProgressTest < Minitest::Test
     [master, terminal].compact.each(&:close)
   end
 
-  def test_a_limit_interrupts_a_request_and_what_was_measured_is_reported
+  def test_a_limit_interrupts_a_request_and_reports_the_figures_so_far
     { 3 => "(the profiled run)", 4 => "(one warm run)", 5 => "(the median of 2 warm runs)" }.each do |number, measured|
       status, out, err = doctor(HANGING, "--get", "/?#{number}", "--no-memory", "--limit", "2")
       assert_equal 0, status, err

@@ -73,7 +73,7 @@ class RefusalsTest < Minitest::Test
     end
   end
 
-  def test_an_application_that_does_not_boot_shows_its_error_and_what_was_set
+  def test_an_application_that_does_not_boot_shows_its_error_and_environment
     with_app({ "config.ru" => "puts 'reading the configuration'\nENV.fetch('PAYMENT_KEY')\n" }) do |app|
       run = app.doctor("--get", "/")
       assert_equal 1, run.status

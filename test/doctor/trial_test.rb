@@ -60,7 +60,7 @@ class TrialTest < Minitest::Test
     assert_equal [true, 7, 2], [loading.accepted?, loading.before.queries, loading.after.queries], loading.to_s
   end
 
-  def test_values_that_differ_between_two_runs_are_masked_and_named
+  def test_values_that_differ_between_two_runs_are_masked_and_listed
     times = 0
     trial = try do
       rows = keepers.map { |keeper| { badge: keeper.badge.id, "seen at" => (times += 1) } }
@@ -87,7 +87,7 @@ class TrialTest < Minitest::Test
     assert trial.to_s.end_with?("; the same status, and no body to compare"), trial.to_s
   end
 
-  def test_lines_of_a_text_are_masked_but_not_a_whole_answer
+  def test_lines_of_a_text_are_masked_but_not_a_whole_body
     times = 0
     assert_equal ["line 2"], try { "#{keepers.map { |keeper| keeper.badge.id }}\nrun #{times += 1}\n" }.masked
     trial = try { "#{keepers.map { |keeper| keeper.badge.id }} run #{times += 1}" }

@@ -269,7 +269,7 @@ class MailLogsSetUpTest < Minitest::Test
     end
   end
 
-  def test_the_multiplier_grows_what_is_there
+  def test_the_multiplier_grows_the_existing_rows
     in_directory do |path|
       counts = %w[2 1].map { |multiplier| setup_database("sqlite3:#{path}", multiplier: multiplier) && rows(path).transform_values(&:size) }
       assert_equal [{ categories: 12, companies: 500, mail_logs: 10_000 }, { categories: 12, companies: 250, mail_logs: 5_000 }], counts

@@ -13,7 +13,7 @@ module PostsExampleTests
     assert_in_delta 41_700, get("summary").body.bytesize, 41_700 * 0.05
   end
 
-  def test_a_hundred_published_posts_answer_newest_first
+  def test_the_index_returns_a_hundred_published_posts_newest_first
     posts = example.json(path("naive"))
     assert_equal 100, posts.size
     assert_equal posts.map { |post| post["published_at"] }.sort.reverse, posts.map { |post| post["published_at"] }

@@ -71,7 +71,7 @@ module UsersExampleTests
     end
   end
 
-  def test_show_sends_what_the_baseline_sends_of_a_user
+  def test_show_equals_the_baseline
     shown = example.json("/users/1")["data"]
     assert_equal users("baseline").find { |user| user["id"] == "1" }, shown
     assert_equal %w[employee assignments direct_roles roles group_assignments groups], shown["relationships"].keys
@@ -110,7 +110,7 @@ class UsersExampleOnSqliteTest < Minitest::Test
 
   URL = Castellan::ExampleProcess.sqlite_url
 
-  def test_the_number_of_users_in_the_answer_can_be_chosen
+  def test_the_number_of_users_can_be_chosen
     { { "USERS" => "1000" } => 1_000, { "MULTIPLIER" => "2" } => 324 }.each do |size, count|
       url = Castellan::ExampleProcess.sqlite_url
       output, ok = Castellan::ExampleProcess.new("users", { "DATABASE_URL" => url }.merge(size)).setup

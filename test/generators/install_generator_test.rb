@@ -73,7 +73,7 @@ class InstallGeneratorTest < Minitest::Test
     end
   end
 
-  def test_a_second_run_adds_what_is_missing
+  def test_a_second_run_adds_missing_tables
     tags = FILES.fetch("app/resources/tag_resource.rb").sub(/^end/, "  cache :exact\nend")
     with_app({ "app/resources/tag_resource.rb" => tags }) do |run, dir|
       run.call("generate")

@@ -69,7 +69,7 @@ class HTTPCacheVaryTest < Minitest::Test
     assert_equal ["by foo, bar", true], [(answered = world.get("/", { "Foo" => "1", "Bar" => "1" })).body, answered.hit?]
   end
 
-  def test_a_response_without_vary_stays_beside_the_first_with_it
+  def test_a_response_without_vary_stays_with_the_first_that_has_it
     world = Castellan::CachedApplication.new do |env|
       [200, { "cache-control" => "max-age=60", **(env["HTTP_FOO"] ? { "vary" => "foo" } : {}) }, [env["HTTP_FOO"] || "none"]]
     end

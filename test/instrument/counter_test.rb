@@ -40,7 +40,7 @@ class CounterTest < Minitest::Test
     assert_equal [2, 14, ["castellan_versions"]], [counter.queries, counter.sql_ns, counter.tables.grep(/castellan/)]
   end
 
-  def test_the_counter_works_beside_the_detector
+  def test_the_counter_works_together_with_the_detector
     counter = Counter.new
     findings = Castellan::Detect.watch { Castellan::Recording.open(counter) { ActiveRecordWorld::User.all.to_a.each(&:employee) } }
     assert_equal [1, 6], [findings.size, counter.queries]

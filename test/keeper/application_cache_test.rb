@@ -46,11 +46,11 @@ module ApplicationCacheContract
                  }
   end
 
-  def test_what_is_returned_may_be_changed
+  def test_a_returned_value_may_be_changed
     2.times { (titles << "!").then { |bytes| assert_equal "Grüße 1!", bytes } }
   end
 
-  def test_keys_and_vary_are_kept_apart
+  def test_keys_and_vary_are_distinguished
     keys = [["a"], ["a", nil], ["a", 1], %w[a 1], [["a"], 1], "a", :b, ["a", true]]
     found = keys.map { |key| @cache.fetch(key, depends_on: "tags") { key.inspect } }
     assert_equal keys.map(&:inspect), found

@@ -140,7 +140,7 @@ module CustomCodeContract
     assert_equal 1, tags.uniq.size
   end
 
-  def test_vary_on_names_what_a_block_reads
+  def test_vary_on_declares_what_a_block_reads
     seen = resource do
       vary_on { |viewer| [viewer&.upcase, Current.user] }
       attribute(:seen, columns: [:title]) { |row, viewer| "#{row.title} #{viewer&.upcase} #{Current.user}" }
@@ -167,7 +167,7 @@ module CustomCodeContract
     assert_equal values.size, tags.uniq.size
   end
 
-  def test_a_value_of_vary_on_that_has_no_text_of_its_own_is_refused
+  def test_a_value_of_vary_on_without_a_distinct_text_raises
     [Object.new, { role: 1 }, [[models::Article]]].each do |value|
       seen = resource { vary_on { value } && attribute(:seen, columns: [:title], &:title) }
       error = assert_raises(Castellan::ConfigurationError) { seen.document(keeper: @keeper).etag }
@@ -175,7 +175,7 @@ module CustomCodeContract
     end
   end
 
-  def test_a_block_of_the_record_is_kept_only_where_it_is_pure_and_walks_nothing
+  def test_a_block_of_the_record_is_kept_only_if_pure_and_without_associations
     walking = resource { attribute(:seen, preloads: :comments, pure: true) { |record| record.comments.size.to_s } }
     refute_kept(walking)
     assert_includes walking.document(keeper: @keeper).explain, "seen: its block reads other records (preloads: comments)"
@@ -301,7 +301,7 @@ class CustomCodeOnActiveRecordTest < Minitest::Test
 
   def library = Library.active_record(:sqlite)
 
-  def test_times_are_kept_apart_by_zone
+  def test_times_are_distinguished_by_zone
     library.run("CREATE TABLE IF NOT EXISTS moments (id integer PRIMARY KEY, begins_at datetime(6))")
     library.run("INSERT OR REPLACE INTO moments VALUES (1, '2024-05-01 12:00:00')")
     @versions.install(%w[moments])

@@ -86,7 +86,7 @@ module KeeperContract
     end
   end
 
-  def test_documents_that_differ_in_anything_are_kept_apart
+  def test_documents_that_differ_in_anything_have_different_keys
     models = library.models
     asked = [{}, { sort: "title" }, { sort: "-title" }, { page: { number: 2 } }, { page: { size: 2 } }, { include: "author" },
              { fields: { articles: "title" } },
@@ -98,7 +98,7 @@ module KeeperContract
     assert_equal asked.size, @store.written.size
   end
 
-  def test_scopes_are_kept_apart
+  def test_scopes_have_different_keys
     models = library.models
     scopes = [1, 2, 3].map { |author| models::Article.where(author_id: author) }
     expected = scopes.map { |scope| models::KeptArticleResource.render(scope, keeper: nil) }
@@ -235,7 +235,7 @@ module KeeperContract
     def call(ids) = ids & read
   end
 
-  def test_a_declared_version_answers_for_the_values
+  def test_a_declared_version_replaces_the_values
     ada = Reader.new(1, [7], 1)
     tag = ->(viewer) { models::VersionedArticleResource.document(keeper: @keeper, viewer: viewer).etag }
     before = tag.call(ada)
@@ -261,7 +261,7 @@ module KeeperContract
     assert_equal tag.call(ada), tag.call(Reader.new(nil, [7], 2))
   end
 
-  def test_a_version_that_has_no_text_of_its_own_is_refused
+  def test_a_version_without_a_distinct_text_raises
     error = assert_raises(Castellan::ConfigurationError) do
       models::VersionedArticleResource.document(keeper: @keeper, viewer: Reader.new(1, [], Object.new)).etag
     end

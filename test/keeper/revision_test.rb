@@ -39,7 +39,7 @@ class RevisionTest < Minitest::Test
     RUBY
   }.freeze
 
-  def test_the_same_code_shares_what_is_kept
+  def test_equal_code_shares_cached_documents
     in_application { assert_equal 1, Array.new(2) { run_program }.uniq.size }
   end
 
@@ -75,7 +75,7 @@ class RevisionTest < Minitest::Test
     end
   end
 
-  def test_what_is_given_comes_first_and_must_be_a_string
+  def test_a_given_revision_has_precedence_and_must_be_a_string
     assert_equal "mine", Castellan::Keeper::Revision.new("mine").to_s
     Castellan.revision = -> { "configured" }
     assert_equal "configured", Castellan::Keeper::Revision.new.to_s

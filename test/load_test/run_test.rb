@@ -70,7 +70,7 @@ class LoadTestRunTest < Minitest::Test
     against([OK, :close], repetitions: 3) { |result, _| assert_equal [3, 0, 3], [result.successful, result.failed, result.connections] }
   end
 
-  def test_chunked_bodies_are_read_whole
+  def test_chunked_bodies_are_read_completely
     chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n7;x=y\r\n, world\r\n0\r\nTrailer: 1\r\n\r\n"
     against(chunked, repetitions: 3) do |result, _|
       assert_equal [3, 36, 1], [result.successful, result.transferred_bytes, result.connections]
@@ -83,7 +83,7 @@ class LoadTestRunTest < Minitest::Test
     end
   end
 
-  def test_answers_without_a_body_may_declare_a_length
+  def test_responses_without_a_body_may_declare_a_length
     ["HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 304 Not Modified\r\nContent-Length: 900\r\n\r\n"].each do |answer|
       against(answer, repetitions: 3, expect: [200..299, 304]) do |result, _|
         assert_equal [3, 0, 1], [result.successful, result.transferred_bytes, result.connections]
@@ -104,7 +104,7 @@ class LoadTestRunTest < Minitest::Test
     end
   end
 
-  def test_a_status_that_was_not_expected_is_an_answer_and_a_failure
+  def test_an_unexpected_status_is_a_response_and_a_failure
     against("HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\nno", repetitions: 3) do |result, _|
       assert_equal [3, 0, 3, { "status 500" => 3 }], [result.transactions, result.successful, result.failed, result.reasons]
       assert_in_delta 0.0, result.availability
@@ -156,11 +156,11 @@ class LoadTestRunTest < Minitest::Test
     end
   end
 
-  def test_a_server_that_does_not_answer_times_out
+  def test_a_server_that_does_not_respond_times_out
     against([:hang], repetitions: 1, timeout: 0.05) { |result, _| assert_equal({ "timed out" => 1 }, result.reasons) }
   end
 
-  def test_a_server_that_drips_times_out_too
+  def test_a_server_that_sends_single_bytes_times_out
     drip = ["HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", *Array.new(400) { ["x", :pause] }.flatten]
     ScriptedServer.open([drip]) do |server|
       server.define_singleton_method(:send_part) { |socket, part| part == :pause ? sleep(0.01) : socket.write(part) }

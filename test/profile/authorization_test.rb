@@ -34,7 +34,7 @@ class ProfileAuthorizationTest < Minitest::Test
     assert_equal "app", get("/castellan/assets/page.css").body
   end
 
-  def test_the_page_cannot_be_told_from_a_path_of_the_application_without_authorization
+  def test_without_authorization_requests_reach_the_application
     app = lambda do |env|
       [404, { "x-app" => env["REQUEST_METHOD"] }, [env["PATH_INFO"], env["QUERY_STRING"], env["rack.input"].read]]
     end

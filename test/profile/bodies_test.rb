@@ -81,7 +81,7 @@ class ProfileBodiesTest < Minitest::Test
     def close = @closed&.call
   end
 
-  def test_an_array_body_is_passed_on_whole
+  def test_an_array_body_is_passed_on_unchanged
     closed = 0
     profiled(->(_env) { [200, {}, Whole.new(%w[a bc]) { closed += 1 }] })
     _, _, sent = call
@@ -130,7 +130,7 @@ class ProfileBodiesTest < Minitest::Test
     refute Castellan::Instrument.subscribed?
   end
 
-  def test_sixteen_threads_have_sixteen_whole_profiles
+  def test_sixteen_threads_have_sixteen_complete_profiles
     entered = Queue.new
     go = Queue.new
     profiled(lambda do |env|

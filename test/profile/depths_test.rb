@@ -103,7 +103,7 @@ class ProfileDepthsTest < Minitest::Test
     assert_equal flame["profiles"].first["weights"].sum, flame["profiles"].first["endValue"]
   end
 
-  def test_sql_is_recorded_beside_samples
+  def test_sql_is_recorded_together_with_samples
     profiled { careless }
     get("/?profile=wall")
     assert_equal [1 + BOOKS, 1, "wall"], [result.queries.size, result.findings.size, result.depth]

@@ -59,7 +59,7 @@ class ProfileEvidenceTest < Minitest::Test
     assert_equal [404, "none"], [get("/castellan").status, shown]
   end
 
-  def test_the_page_is_there_without_it_and_where_it_fails
+  def test_the_page_works_without_evidence_and_if_it_fails
     serve(evidence: nil)
     4.times { get("/books") }
     refute_includes shown, "over many requests"

@@ -199,7 +199,7 @@ class ProfileMiddlewareTest < Minitest::Test
     assert_equal ["/v1/of/[FILTERED]/7", "GET /of/:api_key/:id"], [result.path, result.endpoint]
   end
 
-  def test_it_is_not_there_when_castellan_is_off
+  def test_castellan_off_removes_it
     profiled { "ok" }
     with_env("CASTELLAN" => "off") do
       refute get("/").headers.key?("server-timing")

@@ -10,7 +10,7 @@ class ProfileRecorderTest < Minitest::Test
   Recorder = Castellan::Profile::Recorder
 
   # What the detector needs for itself is not taken from it by accident.
-  def test_it_redefines_nothing_of_a_tally_but_what_it_means_to
+  def test_it_overrides_only_the_intended_methods_of_a_tally
     own = Recorder.instance_methods(false) + Recorder.private_instance_methods(false)
     theirs = Castellan::Detect::Tally.instance_methods(false) + Castellan::Detect::Tally.private_instance_methods(false)
     assert_equal %i[initialize query request? strand], (own & theirs).sort
@@ -23,7 +23,7 @@ class ProfileRecorderTest < Minitest::Test
     assert_equal [Recorder::MOST + 5] * 2, recorder.totals.values_at(:queries, :rows)
   end
 
-  def test_it_finds_what_the_detector_finds
+  def test_it_has_the_findings_of_the_detector
     Base.connection_pool.with_connection { careless }
     theirs = Castellan::Detect.watch { careless && 3.times { Book.first } }
     recorder = Recorder.new

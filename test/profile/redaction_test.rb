@@ -24,7 +24,7 @@ class ProfileRedactionTest < Minitest::Test
     assert_equal "u[x]=[FILTERED]", query("u[x]=12", filter: [->(_name, value, _all) { value.replace("") }])
   end
 
-  def test_short_names_of_secrets_are_met_as_a_whole
+  def test_short_names_of_secrets_match_as_whole_words
     assert_equal "auth=[FILTERED]&author=1&jwt=[FILTERED]&pass=[FILTERED]&compass=1", query("auth=1&author=1&jwt=1&pass=1&compass=1")
   end
 

@@ -45,7 +45,7 @@ class ProfileResultsTest < Minitest::Test
     assert_equal %w[b], @results.latest(after: number).map(&:id)
   end
 
-  def test_the_stores_bounds_hold_and_what_fell_out_is_not_listed
+  def test_evicted_results_are_not_listed
     40.times { |number| assert add("r#{number}", path: SecureRandom.hex(2_500)) }
     listed = @results.latest.map(&:id)
     assert_equal "r39", listed.first

@@ -75,7 +75,7 @@ class ProfileServedByPumaTest < Minitest::Test
     assert_equal "11", get("/castellan?2", {}).body
   end
 
-  def test_any_worker_shows_what_another_recorded
+  def test_any_worker_shows_the_results_of_the_others
     @server = Castellan::TestServers.puma(@config, threads: 2, env: { "WEB_CONCURRENCY" => "2" })
     pids = []
     25.times { pids |= Array.new(8) { Thread.new { get("/array?1")["x-pid"] } }.map(&:value) if pids.size < 2 }

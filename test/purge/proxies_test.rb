@@ -84,7 +84,7 @@ class PurgeProxiesTest < Minitest::Test
     end
   end
 
-  def test_wrong_arguments_print_what_to_write
+  def test_wrong_arguments_print_a_correction
     { [] => "write nginx, varnish or haproxy", %w[squid] => "not squid", %w[nginx --only /a] => "--only needs --rest",
       ["nginx", "--app", "http://x/; }"] => "", ["varnish", "--only", "/a\"; }", "--rest", "http://b"] => "write a path",
       %w[nginx --purger all] => "write an address" }.each do |arguments, message|

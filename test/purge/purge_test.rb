@@ -104,7 +104,7 @@ module PurgeContract
     assert_equal 0, @purge.call
   end
 
-  def test_the_thread_sends_what_is_committed
+  def test_the_thread_sends_committed_changes
     @purge.start
     journal.run("UPDATE tags SET name = 'web' WHERE id = 3")
     eventually { @proxy.purged.include?(digest("tags/3")) }

@@ -128,7 +128,7 @@ class FirstRowsTest < Minitest::Test
     refute_match(/DISTINCT ON \("visit_views"/, statement)
   end
 
-  def test_linkage_is_the_first_row_too
+  def test_linkage_is_the_first_row
     data = JSON.parse(ClientResource.render(Client.order(:id), include: %i[best_visit]))
     data["data"].zip(Client.order(:id)) do |object, client|
       %w[best_visit any_visit].each do |name|

@@ -45,7 +45,7 @@ module RandomScopeGraphs
               ->(rows, _, all) { rows.select { |row| all[:quests].count { |quest| quest[:knight_id] == row[:id] } > 1 } }]
   }.freeze
 
-  def test_random_documents_of_random_graphs_hold_what_the_viewer_may_see_and_nothing_else
+  def test_random_documents_of_random_graphs_contain_only_visible_records
     GRAPHS.times { |number| graph(Random.new((SEED * 1_000_003) + number), "seed #{SEED}, graph #{number}") }
   end
 

@@ -53,7 +53,7 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
-  def test_the_list_of_requests_is_seen_whole_at_every_width
+  def test_the_list_of_requests_is_completely_visible_at_every_width
     [320, 360, 600, 761, 800, 1020, 1021, 1100, 1600].each do |width|
       visit("", width: width) do |page|
         hidden = "(() => { const list = document.querySelector('#latest .scroll'); return list.scrollWidth - list.clientWidth; })()"
@@ -74,7 +74,7 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
-  def test_the_edges_of_what_can_be_used_stand_out
+  def test_controls_have_visible_edges
     %w[light dark].each do |scheme|
       visit("/requests/slow", scheme: scheme) do |page|
         assert_equal [], page.evaluate(FAINT_EDGES), scheme
@@ -132,7 +132,7 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
-  def test_what_has_come_in_can_be_chosen
+  def test_new_requests_can_be_chosen
     visit("") do |page, results|
       results.add(Profiles.fast(id: "new", endpoint: "GET <new>#index", status: 418))
       await(page, "document.querySelector('tr[data-id=new]')")
@@ -210,7 +210,7 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
-  def test_a_finding_leads_to_its_queries_and_opens_them
+  def test_a_finding_links_to_its_queries_and_opens_them
     visit("/requests/slow") do |page|
       page.evaluate("document.querySelectorAll('details[open]').forEach((one) => { one.open = false })")
       press(page, "#finding-2 a.sql")
@@ -229,7 +229,7 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
-  def test_the_flame_graph_opens_and_answers_a_click
+  def test_the_flame_graph_opens_and_reacts_to_a_click
     visit("/requests/deep") do |page|
       flame = "document.querySelector('iframe.flame').contentDocument"
       await(page, "#{flame}?.body?.innerText.includes('Left Heavy')")
@@ -302,7 +302,7 @@ class ProfilePageBrowserTest < Minitest::Test
     end
   end
 
-  def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is
+  def test_the_keyboard_reaches_every_control_with_a_visible_focus
     visit("") do |page|
       reached = Array.new(11) do
         page.keyboard.type(:tab)

@@ -54,7 +54,7 @@ class ProfilePageHostileTextsTest < Minitest::Test
     end
   end
 
-  def test_the_refreshed_list_is_escaped_too
+  def test_the_refreshed_list_is_escaped
     visit(bypass: true) do |page, base, results|
       page.go_to("#{base}/castellan")
       results.add(hostile("newcomer"))

@@ -20,7 +20,7 @@ class ProfilePageTest < Minitest::Test
     end
   end
 
-  def test_every_answer_is_kept_by_nobody_and_guessed_by_nobody
+  def test_no_response_is_cached_or_sniffed
     %w[/ /latest /requests.json /requests/deep /requests/deep.json /requests/deep.html /requests/deep.flame.json /badge.js
        /assets/page.css /speedscope/index.html /none].each do |path|
       headers = get(path).headers
@@ -30,7 +30,7 @@ class ProfilePageTest < Minitest::Test
     end
   end
 
-  def test_only_the_flame_graph_may_stand_in_a_frame_and_only_in_ours
+  def test_only_the_flame_graph_may_be_framed_and_only_by_the_page
     assert_equal ["'self'"], directives(get("/speedscope/index.html"))["frame-ancestors"]
     assert_equal ["'none'"], directives(get("/assets/page.js"))["frame-ancestors"]
   end
@@ -42,7 +42,7 @@ class ProfilePageTest < Minitest::Test
     end
   end
 
-  def test_head_answers_as_get_without_a_body
+  def test_head_responds_like_get_without_a_body
     get = client.get("/castellan/requests/slow")
     head = client.request("HEAD", "/castellan/requests/slow")
     assert_equal [200, get.headers["content-length"], ""], [head.status, head.headers["content-length"], head.body]
@@ -55,7 +55,7 @@ class ProfilePageTest < Minitest::Test
     end
   end
 
-  def test_every_file_that_speedscope_names_is_there
+  def test_every_file_that_speedscope_references_exists
     html = get("/speedscope/index.html").body
     names = html.scan(/(?:src|href)="([^"]+)"/).flatten
     style = names.find { |name| name.end_with?(".css") }
@@ -145,7 +145,7 @@ class ProfilePageTest < Minitest::Test
     assert_equal [], body.scan(/(?:href|src|action)="([^"]+)"/).flatten.reject { |link| link.start_with?("/api/admin/speed", "#") }
   end
 
-  def test_the_command_for_curl_goes_where_the_reader_is
+  def test_the_curl_command_uses_the_host_of_the_page
     body = get("/requests/slow", "HTTP_HOST" => "api.example.com", "rack.url_scheme" => "https").body
     assert_includes body, "curl &#39;https://api.example.com/users?role=Administrator&amp;token=[FILTERED]&#39;"
   end
@@ -166,7 +166,7 @@ class ProfilePageTest < Minitest::Test
     assert_equal 200, get("/compare?a=empty&b=empty", Profiles.kept(empty)).status
   end
 
-  def test_each_request_leads_to_its_comparison_with_the_one_before
+  def test_each_request_links_to_its_comparison_with_the_previous_one
     older = Profiles.slow(id: "older", at: 1_699_999_000.0)
     other = Profiles.fast(id: "other", at: 1_699_999_500.0, endpoint: "GET other#index")
     results = Profiles.kept(other, older, Profiles.deep, Profiles.slow, Profiles.fast(id: "new", endpoint: "GET new#index"))
@@ -192,7 +192,7 @@ class ProfilePageTest < Minitest::Test
     refute_includes get("/requests/failed", results).body, "Compare with"
   end
 
-  def test_what_is_no_code_is_not_written_as_code
+  def test_plain_text_is_not_marked_as_code
     assert_includes get("/requests/fast").body, "<b>Next</b> a profile of depth cpu"
     assert_includes get("/requests/slow").body, "<b>Next</b> <code>add .preload"
   end
@@ -202,12 +202,12 @@ class ProfilePageTest < Minitest::Test
     assert_equal %w[deep fast], body.scan(/<input type="radio" name="[ab]" value="(\w+)" checked>/).flatten.sort
   end
 
-  def test_what_a_deeper_profile_made_slow_has_no_bar
+  def test_times_of_a_deeper_profile_have_no_bar
     rows = get("", Profiles.kept(Profiles.deep(duration_ns: 9_000_000_000), Profiles.slow)).body.scan(%r{<tr data-id.*?</tr>}m)
     assert_equal([true, false], rows.map { |row| row.include?('class="bar') })
   end
 
-  def test_what_was_not_answered_can_be_chosen
+  def test_failed_requests_can_be_chosen
     results = Profiles.kept(Profiles.fast, Profiles.fast(id: "broken", status: nil, exception: "KeyError"))
     assert_includes get("", results).body, '<option value="none">none</option>'
     assert_equal ["broken"], ids("?status=none", results)

@@ -40,7 +40,7 @@ class ProfilePageServedTest < Minitest::Test
     end
   end
 
-  def test_chromium_sees_nothing_of_it_where_nobody_is_authorised
+  def test_chromium_sees_no_trace_without_authorization
     @allowed = false
     serve do |base|
       browse("#{base}/users") do |page|
@@ -97,7 +97,7 @@ class ProfilePageServedTest < Minitest::Test
     end
   end
 
-  def test_the_badge_shows_what_the_page_and_its_requests_took_and_leads_to_them
+  def test_the_badge_shows_and_links_the_times_of_the_page_and_its_requests
     serve do |base|
       browse("#{base}/front") do |page|
         await(page, "document.querySelector('castellan-badge')")
@@ -132,7 +132,7 @@ class ProfilePageServedTest < Minitest::Test
     end
   end
 
-  def test_a_signed_link_lets_somebody_else_in_and_leaves_no_token_in_the_address
+  def test_a_signed_link_grants_access_and_removes_the_token_from_the_url
     serve(secret: "a secret of thirty-two bytes or more") do |base|
       link = shared_link(base)
       @allowed = false

@@ -8,7 +8,7 @@ require_relative "../../../bin/support/screenshots"
 class ProfilePageStoryTest < Minitest::Test
   include Castellan::Browsing
 
-  def test_a_person_sees_what_is_slow_why_and_what_each_step_made_of_it
+  def test_the_page_shows_what_is_slow_why_and_the_effect_of_each_step
     needs :chromium
     Castellan::ProfiledStory.told do |story|
       browse(story.link) do |page|

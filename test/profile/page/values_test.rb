@@ -115,7 +115,7 @@ class ProfilePageValuesTest < Minitest::Test
   end
 
   # A shell says what it would have run, so no quoting is believed in that it does not understand.
-  def test_the_command_for_curl_is_what_a_shell_makes_of_it
+  def test_a_shell_parses_the_curl_command_correctly
     hostile = "/users/'; touch owned; '$(id)`id`\"\\\n!"
     result = Profiles.fast(method: "DELETE", path: hostile, query: "page[size]=2", headers: { "accept" => "a'b", "host" => "h" })
     command = Page::Curl.new(result, origin: "http://localhost:3000", depth: "cpu")

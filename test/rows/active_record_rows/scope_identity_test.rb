@@ -78,7 +78,7 @@ class ScopeIdentityTest < Minitest::Test
     assert_one_shape([1, 2].map { |id| Reader.create!(id: id).books })
   end
 
-  def test_what_is_not_certain_has_no_identity
+  def test_an_uncertain_scope_has_no_identity
     Reader.create!(id: 7)
     [Book.joins(:reader), Book.where(bought_on: Date.new(2026, 1, 2)), Book.where(reader_id: 1..3), Book.lock,
      Book.where(title: "a").or(Book.where(title: "b")), Book.where(reader_id: 2**80)].each do |relation|

@@ -61,7 +61,7 @@ class SequelScopeIdentityTest < Minitest::Test
     assert_one_shape([1, 2].map { |id| @book.where { Sequel[reader_id > id] | { title: "a" } } })
   end
 
-  def test_what_is_not_certain_has_no_identity
+  def test_an_uncertain_scope_has_no_identity
     [@book.join(:readers, id: :reader_id), @book.where(title: Date.new(2026, 1, 2)), @book.for_update, @book.dataset.from_self,
      @book.where(title: Sequel.blob("a")), @book.dataset.with_extend { define_method(:select_sql) { "SELECT 1" } }].each do |dataset|
       assert_nil Identity.of(dataset, @book.dataset), dataset.sql
