@@ -167,7 +167,7 @@ module ProfileBenchmark
       line = method(:hot).source_location.last + 2
       frames = flame["shared"]["frames"]
       here, all = flame["profiles"].first.values_at("samples", "weights").transpose.partition do |stack, _|
-        frames[stack.last].values_at("file", "line") == ["benchmark/profile.rb", line]
+        frames[stack.last]["file"].to_s.end_with?("benchmark/profile.rb") && frames[stack.last]["line"] == line
       end.then { |own, others| [own.sum(&:last), own.sum(&:last) + others.sum(&:last)] }
       @rows.update(hot_line_percent: (here * 100.0 / all).round(1))
       format("| CPU samples of a hot loop on its line | 100 %% | %.1f %% |\n", here * 100.0 / all)

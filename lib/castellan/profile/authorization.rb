@@ -54,7 +54,7 @@ module Castellan
       # @param env [Hash] Rack environment
       # @return [Boolean]
       def allows?(env)
-        @authorize&.call(env) || (@open && here?(env)) || !shown(env).nil?
+        @authorize&.call(env) || (@open && here?(env)) || (@token ? !shown(env).nil? : false)
       end
 
       # @param env [Hash] Rack environment
@@ -70,7 +70,7 @@ module Castellan
       def shown(env)
         cookies = env["HTTP_COOKIE"]
         text = env[HEADER] || (cookies.b[IN_COOKIES, 1] if cookies&.include?(COOKIE))
-        text if @token&.valid?(text)
+        text if text && @token&.valid?(text)
       end
 
       # @return [Boolean] whether development is open to localhost

@@ -93,8 +93,12 @@ module Castellan
 
       private
 
+      # Without a block, because it runs for every request.
       def authorized?(env)
-        guarded(env, "profiler could not authorise the request") { @authorization.allows?(env) && !Castellan.off? }
+        @authorization.allows?(env) && !Castellan.off?
+      rescue StandardError => error
+        log(env, "Castellan's profiler could not authorise the request: #{error.full_message(highlight: false)}")
+        false
       end
 
       def profile(env)
