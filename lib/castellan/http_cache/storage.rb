@@ -30,6 +30,8 @@ module Castellan
       TAG = "castellan:http:1:tag:"
       VARIANT = "castellan:http:1:variant:"
       LONGEST_PLACE = 200 # bytes; longer ones are digested
+      LOCKS = 16
+      private_constant :LOCKS
       private_constant :Index, :VARIANT, :LONGEST_PLACE
       private_constant :INDEX, :MARK, :MARK_SECONDS, :INDEX_SECONDS, :MOST_LISTS, :REMEMBERED, :REMEMBERED_BYTESIZE, :TAG
 
@@ -47,6 +49,7 @@ module Castellan
         @store = Store::FailSafe.new(store, log: log)
         @clock = clock
         @remembered = BoundedCache.new(limit: REMEMBERED)
+        @locks = Array.new(LOCKS) { Mutex.new }.freeze
       end
 
       # @param request [ClientRequest]
@@ -68,13 +71,15 @@ module Castellan
       # @return [Boolean] whether it was stored
       def write(request, stored, names, found, ttl:, replaces: false)
         bytes = stored.dump or return false
-        now_there = @store.read_multi([request.key])[request.key]
-        return false if now_there&.start_with?(MARK) && now_there != found.seen
+        exclusively(request.key) do
+          now_there = @store.read_multi([request.key])[request.key]
+          next false if now_there&.start_with?(MARK) && now_there != found.seen
 
-        if names.empty? && request.context.empty? && !now_there&.start_with?(INDEX)
-          @store.write_multi({ request.key => bytes }, ttl: ttl).any?
-        else
-          write_variant(request, bytes, names, now_there, ttl, replaces ? found : nil)
+          if names.empty? && request.context.empty? && !now_there&.start_with?(INDEX)
+            @store.write_multi({ request.key => bytes }, ttl: ttl).any?
+          else
+            write_variant(request, bytes, names, now_there, ttl, replaces ? found : nil)
+          end
         end
       end
 
@@ -85,7 +90,9 @@ module Castellan
 
       # @param keys [Array<String>] of URIs
       def invalidate(keys)
-        @store.write_multi(keys.to_h { |key| [key, MARK + SecureRandom.hex(8)] }, ttl: MARK_SECONDS)
+        keys.each do |key|
+          exclusively(key) { @store.write_multi({ key => MARK + SecureRandom.hex(8) }, ttl: MARK_SECONDS) }
+        end
       end
 
       # @param keys [Array<String>] of {tag_key}
@@ -112,6 +119,11 @@ module Castellan
       end
 
       private
+
+      # In this process no invalidation comes between the look at a URI's entry and the write.
+      def exclusively(key, &block)
+        @locks[key.hash % LOCKS].synchronize(&block)
+      end
 
       def find_variant(request, seen)
         index = index(request.key, seen)
