@@ -332,6 +332,7 @@ module AppContract
 
   # --- options that clients cannot change
 
+  covers "inclusion-default"
   def test_fixed_options_cannot_be_requested
     models = library.models
     @app = build { resource models::ArticleResource, include: :author, representation: :summary }

@@ -114,9 +114,10 @@ module WritesContract
     assert_equal 404, request("DELETE", "/posts/1").status
   end
 
-  covers "deleting-other-status"
+  covers "deleting-other-status", "deleting-other-details"
   def test_delete_is_refused_by_a_block_a_callback_and_a_foreign_key
-    assert_equal 403, request("DELETE", "/comments/2", "HTTP_AUTHORIZATION" => "1").status
+    refused = request("DELETE", "/comments/2", "HTTP_AUTHORIZATION" => "1")
+    assert_equal [403, "403"], [refused.status, JSON.parse(refused.body)["errors"].first["status"]]
     journal.run("UPDATE posts SET title = 'Kept' WHERE id = 1")
     assert_equal 422, request("DELETE", "/posts/1").status
     assert_equal 409, request("DELETE", "/tags/1").status
@@ -232,6 +233,27 @@ module WritesContract
     end
   end
 
+  covers "updating-relationship-200-status", "updating-relationship-200-response", "updating-relationship-other-details"
+  def test_a_relationship_that_became_another_than_asked_is_returned
+    models = journal.models
+    changing = resource_of(:PostResource) do
+      define_method(:update) do |record, attributes, viewer|
+        kept = models::Tag.where(id: 2).first
+        super(record, attributes.key?(:tags) ? { tags: attributes[:tags] | [kept] } : { writer: models::Writer.where(id: 2).first }, viewer)
+      end
+    end
+    @app = serve { |_| resource changing, at: "posts" }
+    response, document = send_data("PATCH", "/posts/1/relationships/tags", [{ type: "tags", id: "3" }])
+    assert_equal [200, %w[2 3]], [response.status, document["data"].map { |one| one["id"] }.sort]
+    assert_equal 204, send_data("POST", "/posts/1/relationships/tags", [{ type: "tags", id: "1" }]).first.status
+    response, document = send_data("DELETE", "/posts/1/relationships/tags", [{ type: "tags", id: "2" }])
+    assert_equal [200, %w[1 2 3]], [response.status, document["data"].map { |one| one["id"] }.sort]
+    response, document = send_data("PATCH", "/posts/1/relationships/writer", { type: "writers", id: "1" })
+    assert_equal [200, "2"], [response.status, document["data"]["id"]]
+    assert_equal 204, send_data("PATCH", "/posts/1/relationships/writer", { type: "writers", id: "2" }).first.status
+    assert_refused 404, "/data/0", send_data("POST", "/posts/1/relationships/tags", [{ type: "tags", id: "99" }])
+  end
+
   # --- what is wrong in a document
 
   covers "create-single-resource", "create-type-member", "create-relationships-member", "create-responses-409-bad-type",
@@ -283,7 +305,15 @@ module WritesContract
     assert_equal 3, journal.rows("SELECT id FROM posts").size
   end
 
-  covers "update-patch-resource", "update-patch-resource-members", "update-resource-409-no-match", "update-resource-404-status",
+  covers "update-resource-409-status"
+  def test_a_unique_index_is_409_for_a_change
+    served = resource_of(:PostResource) { writable :slug }
+    @app = serve { |_| resource served, at: "posts" }
+    assert_refused 409, "/data/attributes/slug", send_data("PATCH", "/posts/2", type: "posts", id: "2", attributes: { slug: "first" })
+  end
+
+  covers "update-resource-other-semantics", "update-patch-resource", "update-patch-resource-members", "update-resource-409-no-match",
+         "update-resource-404-status",
          "update-resource-409-details"
   def test_the_id_of_the_document_is_that_of_the_url
     assert_refused 409, "/data/id", send_data("PATCH", "/posts/1", type: "posts", id: "2", attributes: { rating: 1 })

@@ -64,18 +64,19 @@ module Castellan
       end
 
       # @param relationship [Resource::Relationship]
-      # @return [Array] Rack's response: 204
+      # @return [Array] Rack's response: 204; 200 with the linkage if it is not what the client asked for
       # @raise [BadRequest]
       def relate(env, viewer, id, relationship)
         data = primary_data(env)
-        run(viewer) do |writer|
+        linkage = run(viewer) do |writer|
           record = found(writer, env, viewer, id)
           raise BadRequest.new("there is nothing at this path", status: 404, title: "Not found") \
             unless @endpoint.relates?(viewer, id, relationship)
 
-          writer.relate(record, relationship, OPERATIONS.fetch(env["REQUEST_METHOD"]), data, "/data")
+          asked = writer.relate(record, relationship, OPERATIONS.fetch(env["REQUEST_METHOD"]), data, "/data")
+          linkage_of(viewer, id, relationship) unless asked
         end
-        [204, {}, []]
+        linkage ? respond(linkage) : [204, {}, []]
       end
 
       # @return [Object] the member `data` of the request's document
@@ -89,6 +90,16 @@ module Castellan
       end
 
       private
+
+      def linkage_of(viewer, id, relationship)
+        JSON.parse(@endpoint.linkage(viewer, id, relationship).to_json).dig("data", "relationships", relationship.key)
+      end
+
+      def respond(linkage)
+        body = JSON.generate(linkage)
+        headers = { "content-type" => HTTP::Negotiation::JSON_API, "cache-control" => "no-store" }
+        [200, { **headers, "content-length" => body.bytesize.to_s }, [body]]
+      end
 
       # JSON:API 1.1, "Creating Resources": Location is the `self` link of the resource object, if it has one.
       def own_link(document)

@@ -95,6 +95,13 @@ module Castellan
         record.public_send(association).to_a
       end
 
+      # @return [Array<Object>, Object, nil] what the association leads to in the database
+      def stored(record, association)
+        record.association(association).reset
+        found = record.public_send(association)
+        found.respond_to?(:to_ary) ? found.to_a : found
+      end
+
       # @return [Array<(Symbol, String)>] attribute, association or :base, and the message without the name
       def problems(record)
         record.errors.map { |error| [error.attribute, error.attribute == :base ? error.message : error.full_message] }

@@ -102,6 +102,11 @@ module Castellan
         record.public_send(association, reload: true)
       end
 
+      # (see ActiveRecordModels#stored)
+      def stored(record, association)
+        record.public_send(association, reload: true)
+      end
+
       # (see ActiveRecordModels#problems)
       def problems(record)
         record.errors.flat_map { |names, messages| Array(names).product(Array(messages)).map { |name, text| [name, "#{name} #{text}"] } }

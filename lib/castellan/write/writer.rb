@@ -68,7 +68,7 @@ module Castellan
       # @param relationship [Resource::Relationship]
       # @param operation [Symbol] :replace, :add or :remove
       # @param data [Object] parsed linkage
-      # @return [Object] the record
+      # @return [Boolean] whether the relationship is now what the client asked for, and nothing else
       # @raise [BadRequest]
       def relate(record, relationship, operation, data, pointer)
         writing.refuse(:update, definition, relationship) unless writing.names(:update, @viewer).include?(relationship.name)
@@ -78,7 +78,8 @@ module Castellan
 
         values = { relationship.association_name => others }
         authorize(:update, record, values)
-        visible!(@resource.allocate.update(record, changed(record, values, operation), @viewer))
+        values = changed(record, values, operation)
+        as_asked?(visible!(@resource.allocate.update(record, values, @viewer)), values)
       end
 
       # Finds a record that the viewer may see and locks its row.
@@ -151,6 +152,12 @@ module Castellan
       def draft(values)
         names = definition.relationships.each_value.select(&:to_many?).map(&:association_name)
         models.build.tap { |record| models.assign(record, values.except(*names)) }
+      end
+
+      # The resource's method or a callback of the model may have changed more.
+      def as_asked?(record, values)
+        found, wanted = [models.stored(record, values.keys.first), values.values.first].map { |some| Array(some) }
+        found.size == wanted.uniq.size && (found - wanted).empty?
       end
 
       # @return [Hash{Symbol => Object}] all members of the association after the operation
