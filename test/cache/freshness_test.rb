@@ -41,6 +41,21 @@ class CacheFreshnessTest < Minitest::Test
     at(19_000) { assert_equal "2", @layer.fetch("k", freshness: freshness(expires_in: 10)) { flunk } }
   end
 
+  # With leases, as processes that share a store have them.
+  def test_one_process_computes_a_little_before_the_end
+    shared = Castellan::Store::TieredStore.new(Castellan::Store::NullStore.new, @store)
+    one, other = Array.new(2) { Castellan::Cache::DocumentLayer.new(store: shared, random: -> { @random }) }
+    at(0) { fill("k", "1", cost_ms: 100) }
+    at(9_931) do
+      assert_equal("2", one.fetch("k", freshness: freshness(expires_in: 10)) do
+        assert_equal("1", other.fetch("k", freshness: freshness(expires_in: 10)) { flunk })
+        "2"
+      end)
+    end
+    at(19_000) { assert_equal "2", other.fetch("k", freshness: freshness(expires_in: 10)) { flunk } }
+    assert_empty @store.read_multi(["k:lease"])
+  end
+
   def test_an_early_refresh_that_raises_leaves_the_bytes
     at(0) { fill("k", "1", cost_ms: 100) }
     at(9_990) { assert_equal "1", @layer.fetch("k", freshness: freshness(expires_in: 10)) { raise IOError } }

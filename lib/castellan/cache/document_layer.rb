@@ -96,7 +96,9 @@ module Castellan
         return hit(entry, started_ns) if !early || @flights.running?(entry.key)
 
         publish(:refresh, started_ns, entry)
-        @flights.run(entry.key) { leased(entry.key, -> { entry }) { computed(entry.key, freshness, latest, &compute) } } || entry
+        @flights.run(entry.key) do
+          leased(entry.key, -> { entry }) { computed(entry.key, freshness, latest, than: entry, &compute) }
+        end || entry
       rescue StandardError
         entry # it has not ended yet; the next reader tries again
       end
@@ -144,9 +146,10 @@ module Castellan
         @store.compare_and_delete(lease, token)
       end
 
-      def computed(key, freshness, latest)
+      # @param than [Entry, nil] what is to be replaced before its end
+      def computed(key, freshness, latest, than: nil)
         other = entry(key) if @leases # another process may have written it before the lease was taken
-        return other if other && fresh?(other, freshness)
+        return other if other && fresh?(other, freshness) && other.made_ms != than&.made_ms
 
         started_ns = Clock.monotonic_ns
         bytes = yield or return
