@@ -109,6 +109,47 @@ class HTTPCacheAttacksTest < Minitest::Test
     assert_equal 200, world.get("/", { "Cache-Control" => "#{"max-stale," * 20_000}no-cache=\"" }).status
   end
 
+  NAMES = %w[HTTP_HOST PATH_INFO QUERY_STRING SCRIPT_NAME REQUEST_URI HTTP_CACHE_CONTROL HTTP_PRAGMA
+             HTTP_IF_NONE_MATCH HTTP_IF_MODIFIED_SINCE
+             HTTP_RANGE HTTP_IF_RANGE HTTP_ACCEPT_ENCODING HTTP_ACCEPT HTTP_X_FORWARDED_HOST HTTP_X_FORWARDED_PROTO HTTP_FORWARDED
+             HTTP_UPGRADE CONTENT_LENGTH].freeze
+  BYTES = ["\xFF", "é", "\x80\"", "*", "\"a\"", "W/", "bytes=", "0-1", ",", ";", "=", "\\", " ", "max-age", "\u0000", "[", "9" * 30,
+           "gzip"].freeze
+
+  # Fuzzed requests in both encodings that servers use: no request makes an exception.
+  def test_bytes_of_any_kind_in_a_request_are_answered
+    random = Random.new(Minitest.seed)
+    fields = { "etag" => '"a"', "vary" => "accept-encoding, accept", "last-modified" => "Sun, 01 Feb 2026 08:00:00 GMT", **FRESH }
+    application = ->(_env) { [200, fields.dup, ["x"]] }
+    cache = Castellan::HTTPCache.new(application, cache_status: :debug)
+    2_000.times do
+      method = %w[GET GET GET HEAD POST].sample(random: random)
+      env = Rack::MockRequest.env_for("http://example.org/", "HTTP_HOST" => "example.org", method: method)
+      NAMES.sample(3, random: random).each do |name|
+        text = Array.new(random.rand(1..4)) { BYTES.sample(random: random).b }.join
+        env[name] = random.rand(2).zero? ? text : text.dup.force_encoding(Encoding::UTF_8)
+      end
+      assert_includes [200, 206, 304, 416, 504], cache.call(env).first, env.slice(*NAMES).inspect
+    end
+  end
+
+  # The same of responses: what an application sends is passed.
+  def test_bytes_of_any_kind_in_a_response_are_passed
+    random = Random.new(Minitest.seed)
+    names = %w[cache-control cdn-cache-control expires date age etag last-modified vary set-cookie location content-location connection
+               cache-groups cache-group-invalidation surrogate-key xkey cache-tag content-length cache-status pragma]
+    fields = {}
+    cache = Castellan::HTTPCache.new(->(_env) { [200, fields.dup, ["x"]] })
+    2_000.times do
+      fields = names.sample(4, random: random).to_h do |name|
+        text = Array.new(random.rand(1..4)) { BYTES.sample(random: random).b }.join
+        [name, random.rand(2).zero? ? text : text.dup.force_encoding(Encoding::UTF_8)]
+      end
+      method = %w[GET GET POST].sample(random: random)
+      2.times { assert_equal 200, cache.call(Rack::MockRequest.env_for("http://example.org/#{random.rand(50)}", method: method)).first, fields.inspect }
+    end
+  end
+
   # Whatever is in a shared store is input.
   def test_bytes_that_the_cache_did_not_write_are_a_miss
     store = Castellan::Store::MemoryStore.new

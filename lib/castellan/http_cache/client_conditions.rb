@@ -26,7 +26,7 @@ module Castellan
       # @return [Boolean] whether the Range field counts (RFC 9110 §13.1.5): strong comparison
       def range?(env, stored)
         condition = env["HTTP_IF_RANGE"] or return true
-        condition = condition.strip
+        condition = HeaderFields.bytes(condition).strip
         return condition == stored.etag if condition.start_with?('"')
 
         date = HTTPDate.parse(condition) or return false

@@ -52,11 +52,12 @@ module Castellan
         @http_method = env["REQUEST_METHOD"]
         @reads_directives = directives
         @scheme = env["rack.url_scheme"] || "http"
-        @authority = env["HTTP_HOST"] || "#{env["SERVER_NAME"]}:#{env["SERVER_PORT"]}"
+        @authority = bytes("HTTP_HOST") || "#{env["SERVER_NAME"]}:#{env["SERVER_PORT"]}"
         @context = NO_CONTEXT
         note_forwarding(env)
-        query = env["QUERY_STRING"]
-        @key = "#{PREFIX}#{@scheme}://#{@authority}#{env["SCRIPT_NAME"]}#{env["PATH_INFO"]}#{"?#{query}" unless query.nil? || query.empty?}"
+        query = bytes("QUERY_STRING")
+        query = nil if query && query.empty?
+        @key = "#{PREFIX}#{@scheme}://#{@authority}#{bytes("SCRIPT_NAME")}#{bytes("PATH_INFO")}#{"?#{query}" if query}"
       end
 
       # @return [String] scheme and authority
@@ -93,7 +94,7 @@ module Castellan
       def control
         @control ||= if !@reads_directives then Directives::NONE
                      elsif (value = @env["HTTP_CACHE_CONTROL"]) then Directives.parse(value)
-                     elsif @env["HTTP_PRAGMA"]&.match?(/(?:\A|,)\s*no-cache\s*(?:,|\z)/i) then NO_CACHE
+                     elsif bytes("HTTP_PRAGMA")&.match?(/(?:\A|,)\s*no-cache\s*(?:,|\z)/i) then NO_CACHE
                      else Directives::NONE
                      end
       end
@@ -105,8 +106,12 @@ module Castellan
 
       private
 
+      def bytes(name)
+        HeaderFields.bytes(@env[name])
+      end
+
       def note_forwarding(env)
-        uri = env["REQUEST_URI"]
+        uri = bytes("REQUEST_URI")
         absolute = uri && !uri.start_with?("/") && uri != "*"
         return unless absolute || forwarded?(env) || !@authority.match?(AUTHORITY)
 
@@ -114,8 +119,8 @@ module Castellan
         present.push("REQUEST_URI") if absolute
         host = @authority
         @authority = @authority.downcase
-        rest = present.reject { |name| consumed?(name, env[name]) }
-        note_context(env, rest, host)
+        rest = present.reject { |name| consumed?(name, bytes(name)) }
+        note_context(rest, host)
       end
 
       # Any of FORWARDING. Most requests have none, and pay for these lookups alone: as a loop they take four times as long.
@@ -127,8 +132,8 @@ module Castellan
           env["HTTP_X_METHOD_OVERRIDE"] || env["HTTP_X_URL_SCHEME"] || env["HTTP_FRONT_END_HTTPS"]
       end
 
-      def note_context(env, names, host)
-        parts = names.map { |name| "#{name}=#{name == "HTTP_FORWARDED" ? env[name].gsub(PEERS, "") : env[name]}" }
+      def note_context(names, host)
+        parts = names.map { |name| "#{name}=#{name == "HTTP_FORWARDED" ? bytes(name).gsub(PEERS, "") : bytes(name)}" }
         parts << "host=#{host}" unless host == @authority
         @context = parts.join("\0")
       end

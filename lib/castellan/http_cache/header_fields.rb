@@ -24,7 +24,7 @@ module Castellan
           next if value.nil?
 
           name = name.to_s.downcase
-          value = value.split("\n") if value.is_a?(String) && value.include?("\n")
+          value = value.b.split("\n") if value.is_a?(String) && value.include?("\n")
           fields[name] = fields.key?(name) ? [*fields[name], *value] : value
         end
         fields
@@ -32,12 +32,18 @@ module Castellan
 
       # @return [String, nil] all lines of a list field
       def combined(value)
-        value.is_a?(Array) ? value.join(", ") : value
+        value.is_a?(Array) ? value.map { |line| bytes(line) }.join(", ") : bytes(value)
       end
 
       # @return [String, nil] the first line of a field with one value
       def first(value)
-        value.is_a?(Array) ? value.first : value
+        bytes(value.is_a?(Array) ? value.first : value)
+      end
+
+      # Whatever its encoding says, a field may have any bytes, and an invalid character would raise.
+      # @return [String, nil] ASCII or binary
+      def bytes(value)
+        value.nil? || value.ascii_only? ? value : value.b
       end
 
       # @param without [Array<String>] further names

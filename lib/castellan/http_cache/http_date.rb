@@ -26,7 +26,7 @@ module Castellan
       # @param now [Numeric] seconds, for years of two digits
       # @return [Integer, nil] nil if the date is invalid
       def parse(text, now: Clock.now.to_i)
-        return unless text && text.size <= 40 # the longest is 33
+        return unless text && text.ascii_only? && text.size <= 40 # the longest is 33
         return unless (match = IMF.match(text) || RFC850.match(text) || ASCTIME.match(text))
 
         year = match[:year].size == 2 ? century(match[:year].to_i, now) : match[:year].to_i

@@ -29,7 +29,7 @@ module Castellan
       end
 
       def key(request, reference)
-        return if reference.nil? || reference.empty?
+        return if reference.nil? || reference.empty? || !reference.ascii_only?
 
         url = URI.join(request.url, reference).to_s
         key = ClientRequest.key(url)

@@ -23,7 +23,7 @@ module Castellan
       # @param size [Integer] bytes
       # @return [Array<(Integer, Integer)>, nil] satisfiable ranges; nil if the field is ignored
       def parse(value, size)
-        specs = value[/\A\s*bytes\s*=(.*)\z/i, 1] or return
+        specs = HeaderFields.bytes(value)[/\A\s*bytes\s*=(.*)\z/i, 1] or return
         return if specs.count(",") >= MOST
 
         specs = specs.split(",").map(&:strip).reject(&:empty?)

@@ -73,7 +73,7 @@ module Castellan
         return unless @status
 
         member = "Castellan; #{outcome}"
-        member = "#{member}; key=\"#{request.url.gsub(/["\\]/) { |char| "\\#{char}" }.gsub(/[^\x20-\x7e]/n, "?")}\"" if @debug
+        member = "#{member}; key=\"#{request.url.b.gsub(/["\\]/) { |char| "\\#{char}" }.gsub(/[^\x20-\x7e]/n, "?")}\"" if @debug
         before = HeaderFields.combined(fields["cache-status"])
         fields["cache-status"] = before ? "#{before}, #{member}" : member
       end

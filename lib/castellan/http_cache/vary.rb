@@ -37,7 +37,7 @@ module Castellan
       def signature(names, env)
         names.map do |name|
           value = env[key(name)]
-          value && normalize(name, value)
+          value && normalize(name, HeaderFields.bytes(value))
         end
       end
 
