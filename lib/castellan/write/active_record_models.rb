@@ -5,7 +5,7 @@ module Castellan
     # Writes records of an ActiveRecord model. Frozen.
     class ActiveRecordModels
       # PostgreSQL's statements about its log.
-      POSITION = "SELECT pg_current_wal_insert_lsn()"
+      POSITION = "SELECT pg_current_wal_insert_lsn()::text"
       REPLAYED = "SELECT COALESCE(pg_last_wal_replay_lsn() >= %s::pg_lsn, true)"
 
       # @return [Class]
