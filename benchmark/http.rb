@@ -39,6 +39,7 @@ class HTTPBenchmark
   }.freeze
 
   def run
+    @load = File.exist?("/proc/loadavg") ? File.read("/proc/loadavg").split.first : "unknown"
     @addresses = WAYS.select { |_, way| installed?(way) }.to_h { |name, way| [name, start(way)] }
     compare
     @rates = @addresses.to_h { |name, _| [name, []] }
@@ -127,7 +128,8 @@ class HTTPBenchmark
     ["# Hits of HTTP caches", "",
      "Written by `rake bench:http`: Ruby #{RUBY_VERSION}, #{Etc.nprocessors} processors, #{versions}. #{CLIENTS} clients, closed " \
      "loop, keep-alive; #{ROUNDS} rounds of #{SECONDS} s in turns, medians. One Puma with 5 threads; clients and servers on the same " \
-     "machine, so a server that is faster than the clients shows their limit. The answers were compared first.", "",
+     "machine, so a server that is faster than the clients shows their limit. The answers were compared first. Load of the machine " \
+     "before the run: #{@load}.", "",
      "| way | requests/s | of the constant answer | rounds |", "|---|---|---|---|",
      *@rates.keys.map { |name| "| #{[name, median(name).round, *share(name)].join(" | ")} |" }, "",
      "| a call on a path that the cache leaves alone | µs |", "|---|---|",
