@@ -16,6 +16,18 @@ module ManyLinksContract
         [nil, "songs"].each { |include| assert_equal expected, linked(include: include), [size, include].inspect }
         assert_equal expected.values.flatten.uniq.sort, included.map { |one| one["id"] }.sort
         assert_equal expected, linked(include: "songs", encoder: "ruby")
+        assert_equal expected, linked(include: "songs", rows: scope.limit(size)), "with ids"
+      end
+    end
+  end
+
+  def test_rows_of_the_join_table_without_a_parent_are_left_out
+    SIZES.each do |size|
+      filled(size) do
+        scope.all.to_a[1].delete
+        [nil, "songs"].each { |include| assert_equal expected, linked(include: include), [size, include].inspect }
+        assert_equal expected.values.flatten.uniq.sort, included.map { |one| one["id"] }.sort
+        assert_equal expected, linked(include: "songs", encoder: "ruby")
       end
     end
   end
@@ -64,9 +76,9 @@ module ManyLinksContract
     pairs.each_slice(3).flat_map(&:reverse)
   end
 
-  def linked(encoder: nil, **options)
+  def linked(encoder: nil, rows: scope, **options)
     ENV["CASTELLAN_ENCODER"] = encoder
-    JSON.parse(resource.render(scope, **options))["data"].to_h do |singer|
+    JSON.parse(resource.render(rows, **options))["data"].to_h do |singer|
       [singer["id"], singer["relationships"]["songs"]["data"].map { |song| song["id"] }]
     end
   ensure
