@@ -56,7 +56,7 @@ module Castellan
             unless definition.model
 
           scope = visible(definition, adapter, given, scopes)
-          definition.several_types? ? Rows::Inheritance.new(definition.itself, adapter).narrow(scope, scopes) : scope
+          definition.itself ? Rows::Inheritance.new(definition.itself, adapter).narrow(scope, scopes) : scope
         end
 
         def visible(definition, adapter, given, scopes)

@@ -18,7 +18,8 @@ module Castellan
       OF_ANY_LENGTH = { "character" => "bpchar", "bit" => "varbit" }.freeze
       # PostgreSQL has no order for them.
       UNORDERED = %w[json xml point line lseg box path polygon circle xid cid].freeze
-      private_constant :UNORDERED, :LIST, :JSON_LIST, :OF_ANY_LENGTH
+      LARGEST = (2**63) - 1
+      private_constant :UNORDERED, :LIST, :JSON_LIST, :OF_ANY_LENGTH, :LARGEST
 
       # @param name [Symbol] :sqlite, :postgres, or another
       # @return [Dialect]
@@ -81,11 +82,16 @@ module Castellan
       end
 
       # @param sql [String] a SELECT of two integer columns, named castellan_parent and castellan_related
-      # @return [String, nil] the same as one row of two arrays, in the same order; nil except on PostgreSQL
+      # @return [String, nil] the same as one row of two arrays, in the same order; nil for other databases
       def lists(sql)
-        return unless name == :postgres
+        list = { postgres: "array_agg(%s::bigint)", sqlite: "'{' || group_concat(%s) || '}'" }[name] or return
+        "SELECT #{format(list, "castellan_parent")}, #{format(list, "castellan_related")} FROM (#{sql}) castellan_links"
+      end
 
-        "SELECT array_agg(castellan_parent::bigint), array_agg(castellan_related::bigint) FROM (#{sql}) castellan_links"
+      # @param column [String] of integers
+      # @return [String] a condition that is true for all of them. SQLite keeps text in such a column, too, above every number
+      def present(column)
+        name == :sqlite ? "#{column} <= #{LARGEST}" : "#{column} IS NOT NULL"
       end
 
       # @return [String] the ids as one bound value

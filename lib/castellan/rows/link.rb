@@ -32,8 +32,10 @@ module Castellan
       attr_reader :edge, :association, :kind, :related, :expressions, :parent_column, :indexed
 
       # @param own_rows [Boolean] whether the related rows may be read with their parent's id
-      def initialize(edge, adapter, id_column, own_rows: true)
+      # @param whole [Boolean] whether the links of all parents of the table are read
+      def initialize(edge, adapter, id_column, own_rows: true, whole: false)
         @edge = edge
+        @whole = whole
         @adapter = adapter
         @id_column = id_column
         @own_rows = own_rows && !edge.node.nil?
@@ -50,11 +52,11 @@ module Castellan
       end
 
       # @return [Link, Link::Polymorphic, nil] nil if the edge writes no linkage
-      def self.of(edge, adapter, id_column, own_rows:)
+      def self.of(edge, adapter, id_column, own_rows:, whole: false)
         return OfTypes.new(edge, adapter) if edge.relationship.itself?
         return Polymorphic.new(edge, adapter) if edge.alternatives
 
-        new(edge, adapter, id_column, own_rows: own_rows) if edge.data
+        new(edge, adapter, id_column, own_rows: own_rows, whole: whole) if edge.data
       end
 
       # @return [String, nil] why the edge's links cannot be read as rows; nil for polymorphic links, edges
@@ -110,7 +112,7 @@ module Castellan
         read_statement
         simple = @parent_column && association.owner_key == @id_column
         return :own_rows if @own_rows && simple && association.direct?
-        return :grouped if groups? && !(simple && @adapter.dialect.name == :postgres)
+        return :grouped if groups? && !(simple && (@adapter.dialect.name == :postgres || (@whole && integers?)))
 
         :pairs if simple
       end
@@ -127,14 +129,18 @@ module Castellan
 
       def write_pairs
         @pairs_sql = among(listing("#{@parent_column}, #{@related}"))
-        return unless @adapter.types.integer?(@id_column) && association.adapter.types.integer?(@related_id)
+        return unless integers?
 
         columns = "#{@parent_column} AS castellan_parent, #{@related} AS castellan_related"
         dialect = association.adapter.dialect
         @lists_sql = dialect.lists(among(listing(columns)))
-        return unless dialect.overlaps? && association.adapter.same_database?(@adapter)
+        return unless (dialect.overlaps? || @whole) && association.adapter.same_database?(@adapter)
 
-        @whole_sql = dialect.lists(Association::OwnerKey.replace_comparison(listing(columns)) { |column| "#{column} IS NOT NULL" })
+        @whole_sql = dialect.lists(Association::OwnerKey.replace_comparison(listing(columns)) { |column| dialect.present(column) })
+      end
+
+      def integers?
+        @adapter.types.integer?(@id_column) && association.adapter.types.integer?(@related_id)
       end
 
       def to_one
@@ -232,11 +238,6 @@ module Castellan
         end
 
         def kind = :polymorphic
-
-        # @return [nil]
-        def whole_sql
-          nil
-        end
 
         # @return [Boolean] whether the links need a SELECT of their own
         def select?

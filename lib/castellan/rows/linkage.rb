@@ -62,7 +62,7 @@ module Castellan
       # Queries links in the round trip of the rows, which are all of their table: those of other rows are not written.
       def prefetch_whole
         @node_reader.links.each_with_index do |link, index|
-          sql = link&.whole_sql or next
+          sql = (link.whole_sql if link&.select?) or next
           @whole[index] = true
           @reading.add(Reading::Query.new(link.association.adapter, sql, nil, @reader.kept?(link.edge)) { |rows|
             follow(index, link, Plan::RowSet::Lists.new(rows))

@@ -25,14 +25,15 @@ module Castellan
       # @param models [Hash] the nodes that are read through models, whose rows cannot carry links
       # @param plan_scopes [PlanScopes, nil] nil if no resource of the plan has a scope
       # @param scopes [ViewerScopes, nil] which rows the viewer may see; nil to ignore scopes
-      def initialize(node, adapter, kept, models = NONE, plan_scopes = nil, scopes = nil)
+      # @param whole [Boolean] whether all rows of the table are read
+      def initialize(node, adapter, kept, models = NONE, plan_scopes = nil, scopes = nil, whole: false)
         @node = node
         @adapter = adapter
         @plan_scopes = plan_scopes
         @scopes = scopes
         @kept = kept
         @links = node.edges.map do |edge|
-          kept[edge] || Link.of(edge, adapter, node.definition.id_column, own_rows: own_rows?(edge, models))
+          kept[edge] || Link.of(edge, adapter, node.definition.id_column, own_rows: own_rows?(edge, models), whole: whole)
         end
         @expressions = node.columns.map { |column| expression(column) }
         @ends = node.columns.map { |column| adapter.at(column.path) }

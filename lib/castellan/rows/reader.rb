@@ -32,8 +32,8 @@ module Castellan
         end
       end
 
-      # The SQL of the primary rows, and whether they are all of their table and have links of their own.
-      Statement = Struct.new(:sql, :whole)
+      # The SQL of the primary rows, whether they are all of their table and have links of their own, and who reads them.
+      Statement = Struct.new(:sql, :whole, :reader)
       NOTHING = [].freeze
       NONE = {}.freeze
       # The SQL of a page with a longer shape or more values is built in each request.
@@ -54,6 +54,7 @@ module Castellan
         @kept.freeze
         @alone = alone
         @statements = BoundedCache.new if @kept[plan.root]
+        @whole = whole_reader
         freeze
       end
 
@@ -175,6 +176,18 @@ module Castellan
         reader if reader&.by_ids_kept? && @plan.nodes.one? && reader.links.empty? && !@scoped
       end
 
+      # On SQLite, the links of all rows of a table are read by one scan each, in place of a subquery for each row.
+      # @return [NodeReader, nil]
+      def whole_reader
+        root = @plan.root
+        grouped = @kept[root] ? root.edges.select { |edge| @kept[edge]&.kind == :grouped } : []
+        return if grouped.empty?
+
+        kept = @kept.dup
+        grouped.each { |edge| kept.delete(edge) }
+        NodeReader.new(root, @adapter, kept, @models, @scopes, whole: true).tap(&:keep)
+      end
+
       # One table by ids needs one SELECT, and no queue of queries.
       def by_ids_alone(ids, viewer)
         @adapter.session do |session|
@@ -225,8 +238,8 @@ module Castellan
       # as a short SELECT.
       def by_statement(scope, reading, beside, statement)
         @adapter.session do |session|
-          reader = @kept[@plan.root] || reader(@plan.root, reading)
-          statement ||= statement(scope, reader)
+          statement ||= statement(scope, reading)
+          reader = statement.reader
           linkage = linkage(reader, reading) if reader.links.any?
           next fill(reader, session.rows(statement.sql, nil, kept: true), reading) unless linkage || beside
 
@@ -237,22 +250,24 @@ module Castellan
         end
       end
 
-      def statement(scope, reader)
-        return build(relation(scope), reader) unless @statements && scope.is_a?(Page) && keeps?(*scope.key)
+      def statement(scope, reading)
+        return build(relation(scope), reading) unless @statements && scope.is_a?(Page) && keeps?(*scope.key)
 
-        @statements.fetch(scope.key) { build(scope.relation, reader) }
+        @statements.fetch(scope.key) { build(scope.relation, reading) }
       end
 
       def keeps?(shape, values, *)
         shape.bytesize <= LONGEST_SHAPE && values.size <= MOST_VALUES
       end
 
-      def build(scope, reader)
+      def build(scope, reading)
         scopes = @adapter.scopes
-        extent = scopes.extent(scope) if reader.joinable? || reader.selects?
+        reader = @kept[@plan.root] || reader(@plan.root, reading)
+        extent = scopes.extent(scope) if reader.joinable? || reader.selects? || @whole
+        reader = @whole if @whole && extent == :all
         joinable = reader.joinable? && scopes.joinable?(scope)
         sql = reader.sql(extent, joinable: joinable) { |list, joins| scopes.select_sql(scope, list, joins) }
-        Statement.new(sql.freeze, extent == :all && reader.selects?).freeze
+        Statement.new(sql.freeze, extent == :all && reader.selects?, reader).freeze
       end
 
       # The relation or dataset of a scope.
