@@ -266,10 +266,10 @@ module Castellan
         count = rows.is_a?(Array) ? rows.size : rows.ntuples
         single = !collection?
         @found = !single || count.positive?
-        ends = request.page || @meta || @links || @linker || @jsonapi ? tail(count) : NO_BYTES
         encoder = Serialize.encoder
-        template = Serialize.template(plan)
-        Recording.span(:render, definition.name) { encoder.encode(row_set, template, single: single, tail: ends) }
+        @template = Serialize.template(plan)
+        ends = request.page || @meta || @links || @linker || @jsonapi ? tail(count) : NO_BYTES
+        Recording.span(:render, definition.name) { encoder.encode(row_set, @template, single: single, tail: ends) }
       ensure
         row_set&.release
       end
@@ -356,7 +356,7 @@ module Castellan
       def selected
         return paged if @paged || @id || @cursor_page || bound.nil? || request.sort.any? { |column, _| column.is_a?(Array) }
 
-        Rows::Reader::Page.new([*bound, request.sort, request.page]) { paged }
+        Rows::Reader::Page.new([*bound, request.sort, request.page], -> { paged })
       end
 
       # @return [Array(String, Array), nil] see {Rows::Scopes#bound}
@@ -431,7 +431,7 @@ module Castellan
       # The adapter writes a time, a decimal or a record as it writes an attribute.
       def json(member, value)
         plain = Rows::JSONValue.plain_text(value) or return adapter.json(value)
-        Serialize::Text.for(Serialize.escape).append_json(+"", plain)
+        (@template || Serialize.template(plan)).text.append_json(+"", plain)
       rescue ::JSON::GeneratorError, ::JSON::NestingError, ::EncodingError => error
         raise EncodingError, "#{definition.type}, #{member} of the document: #{error.message.scrub[0, 120]}"
       end

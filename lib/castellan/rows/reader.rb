@@ -13,22 +13,13 @@ module Castellan
       # Stands for a page of a scope until its relation is needed: building the relation and its SQL costs more than sending
       # the statement, and most requests repeat one.
       #
-      #   page = Page.new([*scopes.bound(scope), request.sort, request.page]) { scopes.page(scopes.order(scope, …), …) }
+      #   page = Page.new([*scopes.bound(scope), request.sort, request.page], -> { scopes.page(scopes.order(scope, …), …) })
       #   page.key        # pages with equal keys have the same SQL
       #   page.relation   # => the relation or dataset
-      class Page
-        # @return [Array]
-        attr_reader :key
-
-        # @yieldreturn [Object] the relation or dataset
-        def initialize(key, &build)
-          @key = key
-          @build = build
-        end
-
+      Page = Struct.new(:key, :build) do
         # @return [Object]
         def relation
-          @relation ||= @build.call
+          @relation ||= build.call
         end
       end
 
