@@ -32,6 +32,21 @@ module Castellan
           true
         end
 
+        # Runs the block in a {#transaction} that is rolled back.
+        # @return what the block returns
+        # @raise [Error] if the database is unreachable, or the block ended the transaction
+        def rolled_back
+          check
+          committed = result = nil
+          transaction do
+            guard
+            result = yield
+          ensure
+            committed = ended?
+          end
+          committed ? refuse_commit : result
+        end
+
         # @raise [Error] with the driver's message, for any error class: a wrong configuration raises
         #   ArgumentError
         def check
@@ -85,31 +100,21 @@ module Castellan
           end
         end
 
-        # @return what the block returns
-        # @raise [Error] if the database is unreachable, or the block ended the transaction
-        def rolled_back
-          check
-          start
-          begin
-            result = yield
-          ensure
-            committed = finish
-          end
-          committed ? refuse_commit : result
-        end
-
         # Since 7.2, pins one connection for all threads of the process, like Rails' own tests; it must be
         # leased first, because a pinned connection that is not is verified before each statement. On 7.1 the
         # transaction must be joinable, because at the end of a request Rails releases a connection whose
         # transaction is not.
-        def start
-          pins? ? @pool.pin_connection!(true) : connection.begin_transaction(joinable: true, _lazy: false)
-          guard
-        end
+        def start = pins? ? @pool.pin_connection!(true) : connection.begin_transaction(joinable: true, _lazy: false)
 
-        # @return [Boolean] see {#ended?}
-        def finish
-          ended?.tap { pins? ? @pool.unpin_connection! : connection.rollback_transaction }
+        def finish = pins? ? @pool.unpin_connection! : connection.rollback_transaction
+
+        def transaction
+          start
+          begin
+            yield
+          ensure
+            finish
+          end
         end
 
         # @raise [StandardError] if the database does not respond
@@ -151,18 +156,7 @@ module Castellan
         def contents(table, limit) = @database.from(table.to_sym).limit(limit).map { |row| row.to_h.values }
 
         # The application's transactions are savepoints, so that it can roll one back and continue.
-        # (see ActiveRecordDatabase#rolled_back)
-        def rolled_back
-          check
-          committed = result = nil
-          @database.transaction(rollback: :always, savepoint: true, auto_savepoint: true) do
-            guard
-            result = yield
-          ensure
-            committed = ended?
-          end
-          committed ? refuse_commit : result
-        end
+        def transaction(&block) = @database.transaction(rollback: :always, savepoint: true, auto_savepoint: true, &block)
 
         # (see ActiveRecordDatabase#reach)
         def reach = @database.test_connection
@@ -205,7 +199,7 @@ module Castellan
         opened = []
         subscriber = ActiveSupport::Notifications.subscribe("!connection.active_record") do |*|
           fresh = active_record.reject { |database| (known + opened.map(&:pool)).include?(database.pool) }
-          fresh.each { |database| opened << database.tap(&:start) }
+          fresh.each { |database| opened << database.tap(&:start).tap(&:guard) }
         end
         begin
           result = yield
@@ -213,7 +207,7 @@ module Castellan
           ActiveSupport::Notifications.unsubscribe(subscriber)
           # A pool that is gone closed its connections, which rolled back; Rails checks for migrations on such one.
           left = active_record.map(&:pool)
-          committed = opened.select { |database| left.include?(database.pool) && database.finish }
+          committed = opened.select { |database| left.include?(database.pool) && database.ended?.tap { database.finish } }
         end
         committed.each(&:refuse_commit)
         result
