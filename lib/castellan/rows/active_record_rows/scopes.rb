@@ -100,7 +100,7 @@ module Castellan
           select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
         end
 
-        # @!group What {LazyStatement} needs
+        # @!group What {Association::LazyStatement} needs
 
         def select(relation, list, joins = nil)
           (joins ? relation.joins(joins) : relation).reselect(Arel.sql(list)).to_sql

@@ -119,7 +119,7 @@ module Castellan
           select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
         end
 
-        # @!group What {LazyStatement} needs
+        # @!group What {Association::LazyStatement} needs
 
         def select(dataset, list, joins = nil)
           dataset = dataset.clone(from: [raw("#{dataset.literal(dataset.opts[:from].first)} #{joins}")]) if joins
