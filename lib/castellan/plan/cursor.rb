@@ -49,9 +49,7 @@ module Castellan
       end
 
       # @return [Boolean] whether `page[before]` or `page[after]` of the cursor has the row itself
-      def includes_row?(parameter)
-        @side == (parameter == :before ? 1 : -1)
-      end
+      def includes_row?(parameter) = @side == (parameter == :before ? 1 : -1)
 
       # @return [String] for a URL
       def text(order)

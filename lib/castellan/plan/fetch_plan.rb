@@ -30,14 +30,10 @@ module Castellan
       end
 
       # @return [Boolean] whether the document has included records
-      def compound?
-        nodes.size > (several_types? ? 1 + root.edges.first.nodes.size : 1)
-      end
+      def compound? = nodes.size > (several_types? ? 1 + root.edges.first.nodes.size : 1)
 
       # @return [Boolean] whether each primary row is written as a resource of its type: the row that the root's only edge leads to
-      def several_types?
-        root.edges.first&.relationship&.itself? || false
-      end
+      def several_types? = root.edges.first&.relationship&.itself? || false
     end
   end
 end

@@ -20,9 +20,7 @@ module Castellan
       # @param only [Array<Symbol>, nil] the members of a representation
       # @return [Fields]
       # @raise [BadRequest]
-      def self.parse(definition, asked, only: nil)
-        new(definition, asked, only)
-      end
+      def self.parse(definition, asked, only: nil) = new(definition, asked, only)
 
       def initialize(definition, asked, only)
         @definition = definition
@@ -43,15 +41,11 @@ module Castellan
       end
 
       # @return [Boolean] whether some members are left out
-      def sparse?
-        !@by_type.empty? || !@hidden.empty?
-      end
+      def sparse? = !@by_type.empty? || !@hidden.empty?
 
       # @param hidden [Hash{Resource::Definition => Array<Symbol>}] members that are not for the viewer
       # @return [Fields]
-      def without(hidden)
-        dup.tap { |fields| fields.send(:hide, hidden) }.freeze
-      end
+      def without(hidden) = dup.tap { |fields| fields.send(:hide, hidden) }.freeze
 
       private
 
@@ -96,10 +90,7 @@ module Castellan
       end
 
       # Whether a representation limits the members of this type.
-      def cut?(definitions)
-        @only && @own_types.include?(definitions.first.type)
-      end
-
+      def cut?(definitions) = @only && @own_types.include?(definitions.first.type)
       def refuse(parameter, detail) = Parameter.refuse(parameter, detail, title: TITLE)
     end
   end

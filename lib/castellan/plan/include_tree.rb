@@ -28,9 +28,7 @@ module Castellan
       # @param client [Boolean] whether a client asks: for relationships that are declared with `include: false` it may not
       # @return [Hash{Symbol => Hash}] frozen
       # @raise [BadRequest] naming the relationship that cannot be included
-      def self.parse(definition, asked, only: nil, client: false)
-        new(definition, only, client).call(asked)
-      end
+      def self.parse(definition, asked, only: nil, client: false) = new(definition, only, client).call(asked)
 
       # @param only [Array<Symbol>, nil]
       def initialize(definition, only, client)
@@ -114,10 +112,7 @@ module Castellan
       def cut?(definitions) = @only && definitions.any? { |one| @definition.written_as.any? { |own| own.type == one.type } }
 
       # Converted one by one, because strings of different encodings cannot be joined.
-      def path_shown(names)
-        Parameter.shown(names.map { |name| Parameter.shown(name) }.join("."))
-      end
-
+      def path_shown(names) = Parameter.shown(names.map { |name| Parameter.shown(name) }.join("."))
       def refuse(detail) = Parameter.refuse("include", detail, title: TITLE)
     end
   end

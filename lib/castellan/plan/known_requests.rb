@@ -20,14 +20,10 @@ module Castellan
       # @param asked [Hash{Symbol => Object}] without values of a request
       # @yieldreturn [Request]
       # @return [Request]
-      def fetch(asked)
-        @requests[asked] || yield.tap { |request| keep(asked, request) }
-      end
+      def fetch(asked) = @requests[asked] || yield.tap { |request| keep(asked, request) }
 
       # @return [Integer] the number of cached requests
-      def size
-        @requests.size
-      end
+      def size = @requests.size
 
       private
 

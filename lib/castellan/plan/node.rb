@@ -32,33 +32,23 @@ module Castellan
         end
 
         # @return [Array<Node>] the nodes of the included records
-        def nodes
-          [node, *alternatives].compact
-        end
+        def nodes = [node, *alternatives].compact
 
         # @return [Boolean] whether related records are included
-        def included?
-          nodes.any?
-        end
+        def included? = nodes.any?
 
         # @return [Edge] the same linkage without included records
-        def alone
-          Edge.new(relationship, nil, written, data, alternatives&.map { nil }.freeze)
-        end
+        def alone = Edge.new(relationship, nil, written, data, alternatives&.map { nil }.freeze)
 
         # @return [Boolean] whether every row writes it in the same way
-        def regular?
-          alternatives.nil? && data
-        end
+        def regular? = alternatives.nil? && data
       end
       # A condition, link or meta object that is computed for each row. `kind` is :attribute_if or :edge_if, :link or :meta of the
       # resource, :edge_link or :edge_meta of a relationship; `name` is the attribute or relationship, followed by the name of a link;
       # `positions` are the columns that the computation reads.
       Aside = Struct.new(:kind, :name, :computed, :positions) do
         # @return [Boolean] whether it is a link or the meta object of the resource itself
-        def after?
-          %i[link meta].include?(kind)
-        end
+        def after? = %i[link meta].include?(kind)
 
         # @return [Symbol, nil] the attribute or relationship that it belongs to
         def owner
@@ -66,9 +56,7 @@ module Castellan
         end
 
         # @return [String] a name for `explain`
-        def label
-          [kind.name.sub("edge_", "").sub("attribute_", ""), *name].join(" ")
-        end
+        def label = [kind.name.sub("edge_", "").sub("attribute_", ""), *name].join(" ")
       end
 
       # @return [Resource::Definition]
@@ -104,14 +92,10 @@ module Castellan
       end
 
       # @return [Boolean] whether every row has the same members, and each relationship one type
-      def regular?
-        asides.all?(&:after?) && edges.all?(&:regular?)
-      end
+      def regular? = asides.all?(&:after?) && edges.all?(&:regular?)
 
       # @return [Boolean] whether rows end with links or a meta object
-      def after?
-        asides.any?(&:after?)
-      end
+      def after? = asides.any?(&:after?)
     end
   end
 end

@@ -38,9 +38,7 @@ module Castellan
       end
 
       # @return [String] short valid text for an error message
-      def shown(text)
-        ClientText.shown(text)
-      end
+      def shown(text) = ClientText.shown(text)
 
       # @raise [BadRequest]
       def refuse(name, detail, title: "Invalid query parameter")

@@ -13,9 +13,7 @@ module Castellan
       # What `page[after]`, `page[before]` and `page[size]` select. `order` is the text that cursors of the list are checked with.
       Place = Struct.new(:after, :before, :size, :order) do
         # @return [Array<String, Integer, nil>] parts of a cache key
-        def key
-          [after&.text(order), before&.text(order), size]
-        end
+        def key = [after&.text(order), before&.text(order), size]
       end
 
       FAMILIES = %w[include fields filter sort page].freeze
@@ -64,16 +62,12 @@ module Castellan
       end
 
       # @return [Request] the request without parameters
-      def self.plain(definition)
-        definition.derive(:plain_request) { new(definition) }
-      end
+      def self.plain(definition) = definition.derive(:plain_request) { new(definition) }
       private_class_method :plain
 
       # @param parameters [Object] `ActionController::Parameters` among others
       # @return [Object] a Hash, where the framework has a class of its own for parameters
-      def self.shown(parameters)
-        parameters.respond_to?(:to_unsafe_h) ? parameters.to_unsafe_h : parameters
-      end
+      def self.shown(parameters) = parameters.respond_to?(:to_unsafe_h) ? parameters.to_unsafe_h : parameters
       private_class_method :shown
 
       def self.asked_of(query)
@@ -112,9 +106,7 @@ module Castellan
       private
 
       # A String comes from a client, also where the application passes it on: `include: params[:include]`.
-      def of_client?(include)
-        include.is_a?(String) || @by_client.include?(:include)
-      end
+      def of_client?(include) = include.is_a?(String) || @by_client.include?(:include)
 
       def hide(hidden)
         refuse_revealing(hidden)

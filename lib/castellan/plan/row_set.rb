@@ -28,9 +28,7 @@ module Castellan
       # Links in one row of two PostgreSQL arrays of integers ("{1,1,2}"): the parents' ids and the related ids; nil without links.
       Lists = Struct.new(:rows) do
         # @return [String] the related ids
-        def related_text
-          rows.is_a?(Array) ? rows[0][1] : rows.getvalue(0, 1)
-        end
+        def related_text = rows.is_a?(Array) ? rows[0][1] : rows.getvalue(0, 1)
 
         # @return [Array(Array<Integer>, Array<Integer>)]
         def columns
@@ -38,9 +36,7 @@ module Castellan
         end
 
         # @return [Pairs]
-        def pairs
-          Pairs.new(columns.reduce(:zip), 0, 1)
-        end
+        def pairs = Pairs.new(columns.reduce(:zip), 0, 1)
       end
 
       # Computed per row, one value each: `members` and `edges` tell by position whether it is written; `after` and `edges_after` are the

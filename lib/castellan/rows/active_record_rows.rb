@@ -19,24 +19,16 @@ module Castellan
       include Adapter
 
       # @param object [Class, ActiveRecord::Relation]
-      def self.for(object)
-        new(model_of(object))
-      end
+      def self.for(object) = new(model_of(object))
 
       # @return [Class]
-      def self.model_of(object)
-        object.is_a?(::ActiveRecord::Relation) ? object.klass : object
-      end
+      def self.model_of(object) = object.is_a?(::ActiveRecord::Relation) ? object.klass : object
 
       # @return [Array<Class>] the loaded subclasses that share the model's table (single table inheritance)
-      def self.subclasses(model)
-        inherited?(model) ? model.descendants : NO_CLASSES
-      end
+      def self.subclasses(model) = inherited?(model) ? model.descendants : NO_CLASSES
 
       # @return [Boolean] whether subclasses share the model's table
-      def self.inherited?(model)
-        model.columns_hash.key?(model.inheritance_column.to_s)
-      end
+      def self.inherited?(model) = model.columns_hash.key?(model.inheritance_column.to_s)
 
       # @return [Boolean] whether the model has a default scope: declared, or as a class method, which Rails allows as well
       def self.default_scope?(model)
@@ -48,9 +40,7 @@ module Castellan
 
       # Uses the connection that the caller holds, so that the caller's transaction applies; otherwise leases
       # one for the block. Before ActiveRecord 7.2 the connection stays leased.
-      def self.lease(model, &block)
-        GIVES_BACK ? model.with_connection(&block) : yield(model.connection)
-      end
+      def self.lease(model, &block) = GIVES_BACK ? model.with_connection(&block) : yield(model.connection)
 
       # Compares the types of the two columns of an association's join. ActiveRecord casts the owner's key to
       # the other column's type; preloading and rows compare strings: "08" does not match 8.
@@ -97,9 +87,7 @@ module Castellan
       # @!group Checking declarations
 
       # @return [Array<Symbol>] the columns and their aliases
-      def columns
-        (model.column_names + model.attribute_aliases.keys).map(&:to_sym)
-      end
+      def columns = (model.column_names + model.attribute_aliases.keys).map(&:to_sym)
 
       # @return [Symbol, nil] nil if the model has no primary key, or one of several columns
       def primary_key
@@ -107,9 +95,7 @@ module Castellan
       end
 
       # @return [String] the table's name
-      def table
-        model.table_name
-      end
+      def table = model.table_name
 
       # @return [Association, nil] nil if the model has no association of that name
       def association(name)
@@ -118,9 +104,7 @@ module Castellan
       end
 
       # @return [Array<Symbol>]
-      def associations
-        model.reflect_on_all_associations.map(&:name)
-      end
+      def associations = model.reflect_on_all_associations.map(&:name)
 
       # @!endgroup
 
@@ -153,9 +137,7 @@ module Castellan
       end
 
       # @return [String] JSON text
-      def json(value)
-        ::ActiveSupport::JSON.encode(value)
-      end
+      def json(value) = ::ActiveSupport::JSON.encode(value)
 
       # (see Adapter#loaded_classes)
       def loaded_classes(plan)

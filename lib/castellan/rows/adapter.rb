@@ -55,9 +55,7 @@ module Castellan
       end
 
       # @return [Array<Integer>] changes when a loaded class may change how the plan's columns are read
-      def loaded_classes(_plan)
-        NO_CLASSES
-      end
+      def loaded_classes(_plan) = NO_CLASSES
 
       # @param object [Class, ActiveRecord::Relation, Sequel::Dataset, Symbol, nil] the related model or table
       # @return [Object] its adapter; nil has one for plain objects
@@ -69,9 +67,7 @@ module Castellan
       end
 
       # @return [Object] the adapter at the end of a path of to-one associations
-      def at(path)
-        path.reduce(self) { |adapter, name| adapter.association(name).adapter }
-      end
+      def at(path) = path.reduce(self) { |adapter, name| adapter.association(name).adapter }
 
       # @return [Boolean] whether every association of the path is stable, so that its SQL is constant
       def stable_path?(path)
@@ -82,9 +78,7 @@ module Castellan
       end
 
       # @return [String] JSON text
-      def json(value)
-        JSONValue.text(value)
-      end
+      def json(value) = JSONValue.text(value)
 
       private
 

@@ -19,9 +19,7 @@ module Castellan
       attr_reader :name, :macro, :model, :owner_key, :reason
 
       # @return [Object] the adapter of the related model
-      def adapter
-        @owner.related(model)
-      end
+      def adapter = @owner.related(model)
 
       # @param id [Symbol] the related resource's id column
       # @param read [Boolean] whether the related rows are read too, which finds dangling links
@@ -82,9 +80,7 @@ module Castellan
         end
 
         # @yieldreturn [String] the condition that replaces the comparison
-        def replace_comparison(sql)
-          sql.sub(COMPARISON) { yield Regexp.last_match(1) }
-        end
+        def replace_comparison(sql) = sql.sub(COMPARISON) { yield Regexp.last_match(1) }
 
         # @return [String, nil] the column that is compared with the key; nil if the key occurs elsewhere
         def column(sql)
@@ -114,14 +110,10 @@ module Castellan
 
         # @param single [Boolean] whether the association is to-one
         # @return [String]
-        def sql(list, single: false)
-          @scopes.select(single ? @scopes.first(@scope) : ordered(@keys), list)
-        end
+        def sql(list, single: false) = @scopes.select(single ? @scopes.first(@scope) : ordered(@keys), list)
 
         # @return [String] SELECT of all related columns, with the scope's limit, DISTINCT and order
-        def whole_sql
-          @scopes.sql(ordered(@own_key))
-        end
+        def whole_sql = @scopes.sql(ordered(@own_key))
 
         # @param key [String] the column that is compared with the owner's key
         # @param last [String] the last term of the order
@@ -132,9 +124,7 @@ module Castellan
         end
 
         # @return [String] SELECT of all rows, without an order
-        def rows_sql(list)
-          @scopes.select(@scopes.unordered(@scopes.unlimited(@scope)), list)
-        end
+        def rows_sql(list) = @scopes.select(@scopes.unordered(@scopes.unlimited(@scope)), list)
 
         # @return [Boolean] whether the first row of many owners can be read at once
         def first_of_many?
@@ -142,14 +132,10 @@ module Castellan
         end
 
         # @return [Boolean] whether it joins tables
-        def joins?
-          @scopes.joins?(@scope)
-        end
+        def joins? = @scopes.joins?(@scope)
 
         # @return [Boolean] whether it can read many owners at once
-        def plain?
-          @scopes.window(@scope).none? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope)
-        end
+        def plain? = @scopes.window(@scope).none? && !@scopes.distinct?(@scope) && !@scopes.grouped?(@scope)
 
         private
 

@@ -34,9 +34,7 @@ module Castellan
       end
 
       # @return [Proc] a block of one argument, so that the parameters are checked once and not for each row
-      def bound(block, viewer)
-        takes_viewer?(block) ? ->(row) { block.call(row, viewer) } : block
-      end
+      def bound(block, viewer) = takes_viewer?(block) ? ->(row) { block.call(row, viewer) } : block
 
       # @param names [Array<Symbol>] the columns that the declaration lists
       def rows(names, columns, size)

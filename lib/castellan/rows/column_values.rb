@@ -17,9 +17,7 @@ module Castellan
       private_constant :INTEGERS, :MAPS, :MOST_MAPS
 
       # @return [Array<Integer, String>]
-      def ids(rows, position)
-        column(rows, position, integers: true).compact
-      end
+      def ids(rows, position) = column(rows, position, integers: true).compact
 
       # @return [Array]
       def column(rows, position, integers: false)
@@ -30,9 +28,7 @@ module Castellan
       end
 
       # @return [Integer] the number of rows
-      def count(rows)
-        rows.is_a?(Array) ? rows.size : rows.ntuples
-      end
+      def count(rows) = rows.is_a?(Array) ? rows.size : rows.ntuples
 
       private
 

@@ -59,9 +59,7 @@ module Castellan
 
       # @param kind [Symbol] see {Adapter#kind}
       # @return [Boolean] whether the text is a value of that kind
-      def self.value?(kind, text)
-        !KINDS.fetch(kind).last.call(text).nil?
-      end
+      def self.value?(kind, text) = !KINDS.fetch(kind).last.call(text).nil?
 
       # @param scopes [ViewerScopes] a value that the viewer may not see is NULL
       def initialize(definition, adapter, by, scopes)
@@ -103,9 +101,7 @@ module Castellan
 
       # @param value [Object] of the column's type
       # @return [String] SQL
-      def literal(value)
-        @end.types.literal(value)
-      end
+      def literal(value) = @end.types.literal(value)
 
       private
 
@@ -118,9 +114,7 @@ module Castellan
       end
 
       # `filter[x]=a,b` and `filter[x][in]=a,b` are one, so the message names what both have.
-      def among(texts, parameter)
-        "(#{sql} IN (#{literals(texts, parameter)}))"
-      end
+      def among(texts, parameter) = "(#{sql} IN (#{literals(texts, parameter)}))"
 
       def compare(operator, texts, parameter)
         case operator

@@ -37,9 +37,7 @@ module Castellan
       alias call retyped
 
       # @return [Plan::RowSet::Asides, nil]
-      def asides
-        Asides.of(@node, @adapter, -> { ids }) { |aside| computed(aside.computed, aside.positions) }
-      end
+      def asides = Asides.of(@node, @adapter, -> { ids }) { |aside| computed(aside.computed, aside.positions) }
 
       private
 

@@ -63,19 +63,13 @@ module Castellan
       def column? = key.nil?
 
       # @param owner [String] the SQL expression of the owner's key in the surrounding statement
-      def within(owner)
-        column? ? text : filled(placed(owner))
-      end
+      def within(owner) = column? ? text : filled(placed(owner))
 
       # @return [String] SQL with the owner's key, still with placeholders for the scopes
-      def placed(owner)
-        Association::OwnerKey.replace(text, owner)
-      end
+      def placed(owner) = Association::OwnerKey.replace(text, owner)
 
       # @return [Boolean] whether the subquery reads a table of that name, which would hide the outer one
-      def hides?(table)
-        !column? && text.include?(table)
-      end
+      def hides?(table) = !column? && text.include?(table)
 
       private
 

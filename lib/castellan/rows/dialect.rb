@@ -23,9 +23,7 @@ module Castellan
 
       # @param name [Symbol] :sqlite, :postgres, or another
       # @return [Dialect]
-      def self.for(name)
-        { sqlite: SQLITE, postgres: POSTGRES }.fetch(name, OTHER)
-      end
+      def self.for(name) = { sqlite: SQLITE, postgres: POSTGRES }.fetch(name, OTHER)
 
       # @param type [String] a column's database type
       # @return [String] a type without a length that holds all of the column's values
@@ -48,9 +46,7 @@ module Castellan
       end
 
       # @return [Boolean] whether several SELECTs can be sent to the database in one round trip
-      def overlaps?
-        name == :postgres && PostgresPipeline.possible?
-      end
+      def overlaps? = name == :postgres && PostgresPipeline.possible?
 
       # @param expression [String] the SQL expression that is compared
       # @param type [String] the column's database type
@@ -70,9 +66,7 @@ module Castellan
 
       # @param type [String] a column's database type, or that of its elements
       # @return [Boolean] whether rows can be ordered by the column
-      def orders?(type)
-        name != :postgres || !UNORDERED.include?(type.delete_suffix("[]"))
-      end
+      def orders?(type) = name != :postgres || !UNORDERED.include?(type.delete_suffix("[]"))
 
       # @param sql [String] a SELECT of one column named castellan_id
       # @return [String] an expression of its values as one comma-separated string, in their order
@@ -95,9 +89,7 @@ module Castellan
       end
 
       # @return [String] the ids as one bound value
-      def bind(ids)
-        name == :sqlite ? JSON.generate(ids.to_a) : PostgresDriver.bind(ids)
-      end
+      def bind(ids) = name == :sqlite ? JSON.generate(ids.to_a) : PostgresDriver.bind(ids)
 
       SQLITE = new(:sqlite)
       POSTGRES = new(:postgres)

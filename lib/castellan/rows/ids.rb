@@ -25,9 +25,7 @@ module Castellan
 
       # @param id [Object] an id that the client sent
       # @return [Object, nil] nil for a string that no database accepts: with an invalid encoding, or with NUL
-      def text(id)
-        id.is_a?(String) ? ClientText.utf8(id) : id
-      end
+      def text(id) = id.is_a?(String) ? ClientText.utf8(id) : id
 
       # Drops ids that are no integers: the database would refuse them, and `to_i` would keep their leading
       # digits.
@@ -103,9 +101,7 @@ module Castellan
       end
 
       # A time matches in any time zone.
-      def same_moment?(value, part)
-        value.respond_to?(:utc) && part.match?(CLOCK)
-      end
+      def same_moment?(value, part) = value.respond_to?(:utc) && part.match?(CLOCK)
       private_class_method :reading, :written_so, :same_moment?
 
       # Selects rows of a model by ids, without building a relation. The statement is always the same.

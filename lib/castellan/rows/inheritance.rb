@@ -21,15 +21,11 @@ module Castellan
       end
 
       # @return [Symbol, nil] nil if the model's table has no such column
-      def column
-        @adapter.types.inheritance_column
-      end
+      def column = @adapter.types.inheritance_column
 
       # @param value [Object, nil] the driver's value of the column
       # @return [Integer, nil] the position of its resource
-      def position(value)
-        nearest(@adapter.types.class_of(value))
-      end
+      def position(value) = nearest(@adapter.types.class_of(value))
 
       # @param scope [Object] a relation or dataset of the base class
       # @return [Object] the same without rows of other classes, and without those that the scope of their own type hides
@@ -61,9 +57,7 @@ module Castellan
         "#{column} IS NULL OR #{column} NOT IN (#{literals(found[kind])})"
       end
 
-      def literals(names)
-        names.map { |name| @adapter.types.literal(name) }.join(", ")
-      end
+      def literals(names) = names.map { |name| @adapter.types.literal(name) }.join(", ")
 
       # @return [Array<Array<Object>>] for each type the values of the column
       def names

@@ -118,9 +118,7 @@ module Castellan
         def possible? = !@place.nil? && (unique? || (table? && !index_in_order?))
 
         # @return [Boolean] whether an owner has at most one row, so that nothing must be chosen
-        def unique?
-          @unique
-        end
+        def unique? = @unique
 
         # @param owners [String, nil] SELECT of the owners' keys; nil reads the rows of all owners
         # @return [String]
@@ -135,9 +133,7 @@ module Castellan
         def own_name = @adapter.table.to_s.split(".").last
 
         # Only tables have a place: no views, and no aliases.
-        def table?
-          [@place[:name], own_name].all? { |name| @adapter.types.tables.include?(name) }
-        end
+        def table? = [@place[:name], own_name].all? { |name| @adapter.types.tables.include?(name) }
 
         # With `through`, the joined table has the key.
         def places

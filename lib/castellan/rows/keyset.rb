@@ -35,9 +35,7 @@ module Castellan
       attr_reader :keys
 
       # @return [Symbol, Array<Symbol>, nil] a column whose values cannot be part of a cursor
-      def uncomparable
-        @terms.find { |term| stored_kind(term).nil? }&.by&.key
-      end
+      def uncomparable = @terms.find { |term| stored_kind(term).nil? }&.by&.key
 
       # @return [Array] for the adapter's `order`
       def order(reversed: false)
@@ -45,15 +43,11 @@ module Castellan
       end
 
       # @return [String] the SELECT list of the values of a cursor
-      def list
-        @terms.map { |term| term.column.sql }.join(", ")
-      end
+      def list = @terms.map { |term| term.column.sql }.join(", ")
 
       # @param values [Array] of a row that {#list} selected
       # @return [Array] those of the key
-      def key_of(values)
-        @keys.map { |key| values[@terms.index { |term| term.by.own? && term.by.column == key }] }
-      end
+      def key_of(values) = @keys.map { |key| values[@terms.index { |term| term.by.own? && term.by.column == key }] }
 
       # @param values [Array<Object>] of a cursor
       # @return [Boolean] whether they are values of the columns, which a client may have written

@@ -66,14 +66,10 @@ module Castellan
       end
 
       # @return [String] a SELECT of all parents' related rows; the parents' ids are one bound value
-      def own_rows_sql(list)
-        @own_rows_sql.sub(LIST) { list }
-      end
+      def own_rows_sql(list) = @own_rows_sql.sub(LIST) { list }
 
       # @return [String, nil] a SELECT of parent id and related id; the parents' ids are one bound value
-      def pairs_sql(parents)
-        parents == 1 ? @single_pairs_sql : @pairs_sql
-      end
+      def pairs_sql(parents) = parents == 1 ? @single_pairs_sql : @pairs_sql
 
       # @return [String, nil] {#pairs_sql} as one row of two integer arrays; nil if rows are as fast
       def lists_sql(parents)
@@ -84,15 +80,10 @@ module Castellan
       attr_reader :whole_sql
 
       # @return [Boolean] whether related rows may be missing; links are then written only to rows that exist
-      def may_dangle?
-        @may_dangle
-      end
+      def may_dangle? = @may_dangle
 
       # @return [Boolean] whether the links need a SELECT of their own
-      def select?
-        SELECTS.include?(kind)
-      end
-
+      def select? = SELECTS.include?(kind)
       def stable? = association.stable?
 
       # @return [String, nil] why the links cannot be read as rows
@@ -193,18 +184,11 @@ module Castellan
           freeze
         end
 
-        def kind
-          :polymorphic
-        end
+        def kind = :polymorphic
 
         # @return [Boolean] whether the links need a SELECT of their own
-        def select?
-          false
-        end
-
-        def stable?
-          true
-        end
+        def select? = false
+        def stable? = true
 
         # @param types [Array<Object, nil>] the values of the column, one for each id
         # @return [Array<Array(Object, Object, Integer)>] id, id and type position; rows of no type are left out
@@ -240,14 +224,10 @@ module Castellan
         def kind = :polymorphic
 
         # @return [Boolean] whether the links need a SELECT of their own
-        def select?
-          false
-        end
+        def select? = false
 
         # @return [Boolean] whether the link is the same in every request
-        def stable?
-          edge.relationship.definitions.none? { |definition| scoped?(definition) }
-        end
+        def stable? = edge.relationship.definitions.none? { |definition| scoped?(definition) }
 
         # @param parents [Array<Object>] the parents' ids
         # @param types [Array<String, nil>] one for each parent

@@ -11,14 +11,10 @@ module Castellan
       AS_STORED = "write as_stored: true for the column as it is in the table"
 
       # @return [Array<String>]
-      def self.of(node, adapter)
-        new(node, adapter).to_a
-      end
+      def self.of(node, adapter) = new(node, adapter).to_a
 
       # @return [Array<String>] the reasons why the tables that the node reads are uncertain
-      def self.of_tables(node, adapter)
-        new(node, adapter).of_tables
-      end
+      def self.of_tables(node, adapter) = new(node, adapter).of_tables
 
       # @param edge [Plan::Edge] an edge of the node
       # @return [Boolean] whether the related records must be loaded to link to them

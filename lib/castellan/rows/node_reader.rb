@@ -49,14 +49,10 @@ module Castellan
       end
 
       # @return [Boolean] whether the node's id is the primary key
-      def by_key?
-        @by_key
-      end
+      def by_key? = @by_key
 
       # @return [Boolean] whether some links need a SELECT of their own
-      def selects?
-        @selects
-      end
+      def selects? = @selects
 
       # @return [Boolean] whether a block computes a member, a link or a meta object
       attr_reader :computes
@@ -106,9 +102,7 @@ module Castellan
       end
 
       # @return [Boolean] whether {#by_ids_sql} is the same in every request
-      def by_ids_kept?
-        !@by_ids_sql.nil?
-      end
+      def by_ids_kept? = !@by_ids_sql.nil?
 
       # @return [String] a SELECT of the rows with their parent's key as an additional column; the parents'
       #   ids are one bound value
@@ -125,9 +119,7 @@ module Castellan
       end
 
       # @return [Integer] the position of the parent's key in the row
-      def key_position(link)
-        column_position(link.parent_column) || @width
-      end
+      def key_position(link) = column_position(link.parent_column) || @width
 
       def in_column(index)
         position = @positions[index].first
@@ -135,9 +127,7 @@ module Castellan
       end
 
       # @return [Array<Integer>] the row's positions that the link needs
-      def positions(index)
-        @positions[index]
-      end
+      def positions(index) = @positions[index]
 
       # @return [Array<Symbol, nil>] nil for columns whose values only the ORM can cast
       def coders
@@ -171,9 +161,7 @@ module Castellan
       end
 
       # The coder of a time depends on the time zone.
-      def coder(index)
-        @ends[index].types.coder(node.columns[index].name)
-      end
+      def coder(index) = @ends[index].types.coder(node.columns[index].name)
 
       def expression(column)
         return Correlated.column(adapter.types.sql(column.name)) if column.own?
@@ -190,10 +178,7 @@ module Castellan
       end
 
       # Own rows are read without a scope's condition, so relationships to scoped resources read pairs instead.
-      def own_rows?(edge, models)
-        !models[edge.node] && edge.relationship.definitions.none?(&:scope)
-      end
-
+      def own_rows?(edge, models) = !models[edge.node] && edge.relationship.definitions.none?(&:scope)
       def column_position(text) = @expressions.index { |expression| expression.column? && expression.text == text }
 
       # Subqueries get an alias: PostgreSQL would otherwise name the result like the subquery's column, which

@@ -69,15 +69,11 @@ module Castellan
       # Plain objects need no loading.
       class Instances
         # @return [Array<Object>] one value for each record
-        def read(records, name)
-          records.map { |record| value(record, name) }
-        end
+        def read(records, name) = records.map { |record| value(record, name) }
 
         # @param name [Symbol] a column
         # @return [Array<Object>] the values as stored, without the model's readers, if loaded
-        def stored(records, name)
-          records.map { |record| stored_value(record, name) }
-        end
+        def stored(records, name) = records.map { |record| stored_value(record, name) }
 
         # @param names [Array<Symbol, nil>] columns
         # @return [Array(Array<Array>, Array<Symbol, nil>), nil] a row for each record, and the columns' coders; a column without a

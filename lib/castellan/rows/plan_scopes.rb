@@ -95,20 +95,14 @@ module Castellan
 
       # @param column [Plan::Node::Column] a column of one of the plan's nodes
       # @return [Array<Resource::Definition, nil>, nil] one for each step; nil if none has a scope
-      def along(column)
-        @along[column]
-      end
+      def along(column) = @along[column]
 
       # Calls every scope of the plan, so that their errors are raised before any query.
       # @return [Array<String>] their SQL
-      def sql(scopes)
-        @definitions.map { |definition| scopes.of(definition, @adapter)&.subquery || "all" }
-      end
+      def sql(scopes) = @definitions.map { |definition| scopes.of(definition, @adapter)&.subquery || "all" }
 
       # @return [Array<Array(String, Array)>] see {Scopes#identity}
-      def identities(scopes)
-        @definitions.map { |definition| scopes.of(definition, @adapter)&.identity || ALL }
-      end
+      def identities(scopes) = @definitions.map { |definition| scopes.of(definition, @adapter)&.identity || ALL }
 
       private
 

@@ -43,9 +43,7 @@ module Castellan
         nil # the coder's error names the value
       end
 
-      def asides
-        ComputedMembers::Asides.of(@node, @adapter, -> { @ids }) { |aside| block(aside.computed) }
-      end
+      def asides = ComputedMembers::Asides.of(@node, @adapter, -> { @ids }) { |aside| block(aside.computed) }
 
       # @return [Array<Symbol, nil>] for each position the column of the records' own that is read there
       def stored_names

@@ -41,10 +41,7 @@ module Castellan
       end
 
       # @return [Records] these records, without nil
-      def only(records)
-        Records.new(records.compact, single: single?)
-      end
-
+      def only(records) = Records.new(records.compact, single: single?)
       def single? = @single
     end
   end

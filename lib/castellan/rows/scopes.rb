@@ -115,9 +115,7 @@ module Castellan
 
       # @param values [Array<Object>]
       # @return [Object] the rows of the relation or dataset that have one of the values in the column
-      def with_one_of(scope, column, values)
-        with_values(limited(scope), column, values)
-      end
+      def with_one_of(scope, column, values) = with_values(limited(scope), column, values)
 
       # @return [Array(Integer, Integer)] limit and offset of a relation or dataset, or nil
       def window(scope)
@@ -126,9 +124,7 @@ module Castellan
 
       # @param sql [String] an SQL condition
       # @return [Object] the relation or dataset, within its own limit
-      def matching(scope, sql)
-        where_sql(limited(scope), sql)
-      end
+      def matching(scope, sql) = where_sql(limited(scope), sql)
 
       # @param condition [String, nil] an additional SQL condition
       # @return [String] a SELECT of that list whose ids are one bound value
@@ -166,9 +162,7 @@ module Castellan
 
       # @return [Array(String, Array), nil] a shape and the values bound to it: scopes that are equal in both have the same SQL.
       #   nil if only the SQL can tell
-      def bound(_scope)
-        nil
-      end
+      def bound(_scope) = nil
 
       # Everything that determines the rows of the scope in this request, for use in a cache key.
       # @return [Array(String, Array)] a shape, with which the statement always reads the same tables unless an
@@ -180,19 +174,13 @@ module Castellan
 
       # @param further [Array<String>] additional SQL in the plan's statements: the scopes of resources
       # @return [Array<String>, nil] all tables that the plan's statements read; nil if that is not certain
-      def tables(plan, scope, further = [])
-        tables_read(plan).call(key(scope), further)
-      end
+      def tables(plan, scope, further = []) = tables_read(plan).call(key(scope), further)
 
       # @return [String, nil] why {#tables} returns nil for a statement
-      def tables_reason(plan, scope, further = [])
-        tables_read(plan).reason(key(scope), further)
-      end
+      def tables_reason(plan, scope, further = []) = tables_read(plan).reason(key(scope), further)
 
       # @return [Array<String>, String] the statement's tables, or why they are uncertain
-      def statement_tables(sql)
-        @statements.call(sql)
-      end
+      def statement_tables(sql) = @statements.call(sql)
 
       private
 
@@ -202,9 +190,7 @@ module Castellan
       def tables_read(plan) = TablesRead.for(plan, adapter)
 
       # The relation or dataset of the scope; for {Ids::Chosen} the one narrowed to the ids.
-      def narrowed(scope)
-        scope.is_a?(Ids::Chosen) ? scope.relation : scope
-      end
+      def narrowed(scope) = scope.is_a?(Ids::Chosen) ? scope.relation : scope
 
       def by_several(scope, ids, columns)
         values = Ids.divided(ids, columns, types)
@@ -212,9 +198,7 @@ module Castellan
       end
 
       # The ids that the database takes.
-      def possible(ids, _column)
-        ids
-      end
+      def possible(ids, _column) = ids
 
       # Whether the driver and the column's type certainly read an id in the same way.
       def kept_ids?(ids, column)

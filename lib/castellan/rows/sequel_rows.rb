@@ -17,14 +17,10 @@ module Castellan
       include Adapter
 
       # @param object [Class, Sequel::Dataset]
-      def self.for(object)
-        new(object.respond_to?(:model) && object.is_a?(::Sequel::Dataset) ? object.model : object)
-      end
+      def self.for(object) = new(object.respond_to?(:model) && object.is_a?(::Sequel::Dataset) ? object.model : object)
 
       # @return [Class, Sequel::Dataset]
-      def self.model_of(object)
-        object
-      end
+      def self.model_of(object) = object
 
       # @param memo [BoundedCache] shared by the adapters of associated models
       def initialize(model, memo = BoundedCache.new(limit: 10_000))
@@ -46,9 +42,7 @@ module Castellan
       # @!group Checking declarations
 
       # @return [Array<Symbol>]
-      def columns
-        @dataset.columns
-      end
+      def columns = @dataset.columns
 
       # @return [Symbol, nil] nil if there is no primary key (a view), or one of several columns
       def primary_key
@@ -70,9 +64,7 @@ module Castellan
       end
 
       # @return [Array<Symbol>]
-      def associations
-        model? ? model.associations : []
-      end
+      def associations = model? ? model.associations : []
 
       # @!endgroup
 
@@ -95,9 +87,7 @@ module Castellan
       end
 
       # @return [Boolean]
-      def same_database?(other)
-        other.is_a?(SequelRows) && database.equal?(other.database)
-      end
+      def same_database?(other) = other.is_a?(SequelRows) && database.equal?(other.database)
 
       protected
 

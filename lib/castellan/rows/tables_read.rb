@@ -48,19 +48,13 @@ module Castellan
       end
 
       # @return [Boolean] whether the scope of an association may choose other tables in each request
-      def changing?
-        @scoped.any?
-      end
+      def changing? = @scoped.any?
 
       # @return [Array<String>] the SQL, in this request, of the associations whose scopes may change
-      def scopes
-        @scoped.map { |association| association.lazy.whole_sql }
-      end
+      def scopes = @scoped.map { |association| association.lazy.whole_sql }
 
       # @return [Array<String>] SQL, in this request, of the associations that the plan reads
-      def associations
-        @fixed + scopes
-      end
+      def associations = @fixed + scopes
 
       private
 
@@ -112,9 +106,7 @@ module Castellan
       end
 
       # {PlanScopes#sql} writes "all" for a scope that hides nothing from the viewer.
-      def statements(scope_sql, further)
-        [*associations, scope_sql, *(further - ["all"])].uniq
-      end
+      def statements(scope_sql, further) = [*associations, scope_sql, *(further - ["all"])].uniq
     end
   end
 end

@@ -33,9 +33,7 @@ module Castellan
         end
 
         # @return [Together, nil] the document that the current fiber renders
-        def current
-          Recording.together || nil
-        end
+        def current = Recording.together || nil
 
         # @param value [Object] an option of the application
         # @param place [String] where it was given
@@ -57,9 +55,7 @@ module Castellan
         end
 
         # @return [Module] of the record's library
-        def source_of(record)
-          sources.find { |source| source.record?(record) }
-        end
+        def source_of(record) = sources.find { |source| source.record?(record) }
 
         private
 

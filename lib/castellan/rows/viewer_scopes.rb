@@ -106,9 +106,7 @@ module Castellan
         end
 
         # @return [Array(String, Array)] see {Scopes#identity}
-        def identity
-          @adapter.scopes.identity(relation)
-        end
+        def identity = @adapter.scopes.identity(relation)
 
         # @return [String] an SQL condition on the resource's table
         def condition
@@ -117,14 +115,10 @@ module Castellan
 
         # @param scope [Object] a relation or dataset of the resource's model
         # @return [Object] the same, restricted to the rows that the viewer may see
-        def narrow(scope)
-          @adapter.scopes.where_sql(scope, condition)
-        end
+        def narrow(scope) = @adapter.scopes.where_sql(scope, condition)
 
         # @return [Object] all rows that the viewer may see, for a collection
-        def all
-          @adapter.scopes.plain?(relation) ? relation : narrow(@adapter.scopes.all)
-        end
+        def all = @adapter.scopes.plain?(relation) ? relation : narrow(@adapter.scopes.all)
 
         # @param ids [Array<Object>] nil is never visible
         # @return [Hash{String => true}] the ids that the viewer may see, as strings

@@ -23,16 +23,11 @@ module Castellan
         end
 
         # (see Rows::Association#reason_for)
-        def reason_for(relationship)
-          declared_anew? ? "a class of its table declares it anew" : super
-        end
-
+        def reason_for(relationship) = declared_anew? ? "a class of its table declares it anew" : super
         def to_many? = @reflection.collection?
 
         # @return [LazyStatement]
-        def lazy
-          statement(scope_of_owner)
-        end
+        def lazy = statement(scope_of_owner)
 
         # (see Rows::Association#links)
         def links(id, read: false)
@@ -46,20 +41,14 @@ module Castellan
         end
 
         # @return [Boolean] whether the SQL is constant: no default scope, and only constant scopes
-        def stable?
-          steady? { |scope| scope.nil? || ConstantScope.constant?(scope) }
-        end
+        def stable? = steady? { |scope| scope.nil? || ConstantScope.constant?(scope) }
 
         # @return [Boolean] whether it is a has_many without :through
-        def direct?
-          !@reflection.through_reflection? && macro == :has_many
-        end
+        def direct? = !@reflection.through_reflection? && macro == :has_many
 
         # @param id [Symbol] the related resource's id column
         # @return [Boolean] whether the owner's foreign key is that id; false with a default scope
-        def foreign_key_of?(id)
-          macro == :belongs_to && unscoped? && @reflection.association_primary_key == id.to_s
-        end
+        def foreign_key_of?(id) = macro == :belongs_to && unscoped? && @reflection.association_primary_key == id.to_s
 
         # (see Rows::Association#indexed?)
         def indexed?
@@ -75,9 +64,7 @@ module Castellan
 
         # @param kind [Class, String] a model, or a value of {#type_column}
         # @return [String]
-        def type_name(kind)
-          kind.is_a?(Class) ? kind.polymorphic_name : kind.to_s
-        end
+        def type_name(kind) = kind.is_a?(Class) ? kind.polymorphic_name : kind.to_s
 
         private
 
@@ -92,9 +79,7 @@ module Castellan
         end
 
         # With STI, all classes are stored under the base class's name.
-        def of_part?(model)
-          model.is_a?(Class) && model < ::ActiveRecord::Base && model.finder_needs_type_condition?
-        end
+        def of_part?(model) = model.is_a?(Class) && model < ::ActiveRecord::Base && model.finder_needs_type_condition?
 
         def declared_anew?
           ActiveRecordRows.subclasses(@owner.model).any? { |klass| !klass.reflect_on_association(name).equal?(@reflection) }

@@ -60,33 +60,21 @@ module Castellan
 
         # @param name [Symbol, String] a column or an alias
         # @return [String] the column
-        def name(name)
-          @names[name] || model.attribute_aliases.fetch(name.to_s, name.to_s)
-        end
-
+        def name(name) = @names[name] || model.attribute_aliases.fetch(name.to_s, name.to_s)
         def quote(name) = @quoted.fetch(name(name))
 
         # @return [String] the quoted table and column
-        def qualified(name)
-          "#{table}.#{quote(name)}"
-        end
+        def qualified(name) = "#{table}.#{quote(name)}"
 
         # @return [String] the SQL expression that the column's coder reads, in UTC whatever the session's time zone
-        def sql(name)
-          with_zone?(name(name)) ? "timezone('UTC', #{qualified(name)})" : qualified(name)
-        end
+        def sql(name) = with_zone?(name(name)) ? "timezone('UTC', #{qualified(name)})" : qualified(name)
 
         # @return [String] the database type, without a length
-        def database_type(name)
-          @database_types.fetch(name(name))
-        end
-
+        def database_type(name) = @database_types.fetch(name(name))
         def integer?(name) = coder(name) == :integer
 
         # @return [String] the value as SQL
-        def literal(value)
-          ActiveRecordRows.lease(@model) { |connection| connection.quote(value) }
-        end
+        def literal(value) = ActiveRecordRows.lease(@model) { |connection| connection.quote(value) }
 
         # @return [Symbol, nil] nil if {#cast} or the model must read the value; depends on Time.zone
         def coder(name)
@@ -140,9 +128,7 @@ module Castellan
         end
 
         # @return [Boolean]
-        def nullable?(name)
-          @model.columns_hash.fetch(name(name)).null
-        end
+        def nullable?(name) = @model.columns_hash.fetch(name(name)).null
 
         # @param text [String] an id
         # @return [Object, nil] the reader's value for the stored text; for an enum's number, its name
@@ -155,14 +141,10 @@ module Castellan
         # A reader method of the application, or an after_find or after_initialize callback, may change the
         # value. With STI, the reader may be a subclass's.
         # @return [Boolean] whether the column can be read only through an instance
-        def needs_record?(name)
-          !reading_class(name(name)).nil?
-        end
+        def needs_record?(name) = !reading_class(name(name)).nil?
 
         # @return [String, nil] the type's class name if it is the application's (MoneyType, for example)
-        def custom_type(name)
-          custom(@model.type_for_attribute(name(name)))&.name
-        end
+        def custom_type(name) = custom(@model.type_for_attribute(name(name)))&.name
 
         # @return [String, nil] the callback or method that requires an instance, and its location
         def record_reason(name)
@@ -193,9 +175,7 @@ module Castellan
         end
 
         # @return [Array<String>] the tables of the database
-        def tables
-          @catalog.fetch(:tables) { ActiveRecordRows.lease(model, &:tables) }
-        end
+        def tables = @catalog.fetch(:tables) { ActiveRecordRows.lease(model, &:tables) }
 
         # @return [Boolean] whether a validated foreign key links the column to that table and key
         def references?(column, table, key)
@@ -218,9 +198,7 @@ module Castellan
 
         # @param model [Class] of this table
         # @return [Hash{Object => Class}] the class and its loaded subclasses, by their value of {#inheritance_column}
-        def classes_of(model)
-          [model, *model.descendants].to_h { |one| [one.sti_name, one] }
-        end
+        def classes_of(model) = [model, *model.descendants].to_h { |one| [one.sti_name, one] }
 
         private
 
@@ -234,9 +212,7 @@ module Castellan
         def each_column = model.column_names.to_h { |name| [name, yield(name)] }.freeze
 
         # With single table inheritance, rows may be of a subclass.
-        def models
-          [@model, *ActiveRecordRows.subclasses(@model)]
-        end
+        def models = [@model, *ActiveRecordRows.subclasses(@model)]
 
         # The class whose instances may have another value than the row.
         def reading_class(name)
@@ -299,9 +275,7 @@ module Castellan
         end
 
         # SQLite stores more fractional digits than the column's precision allows.
-        def coarse?(coder, column)
-          coder == :datetime && column.precision && column.precision < MILLISECONDS
-        end
+        def coarse?(coder, column) = coder == :datetime && column.precision && column.precision < MILLISECONDS
 
         def with_zone?(name)
           return false unless @dialect == :postgres

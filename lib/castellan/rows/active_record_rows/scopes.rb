@@ -17,19 +17,13 @@ module Castellan
 
         # @param object [Class, ActiveRecord::Relation]
         # @return [ActiveRecord::Relation]
-        def from(object)
-          object.is_a?(Class) ? object.all : object
-        end
+        def from(object) = object.is_a?(Class) ? object.all : object
 
         # @return [ActiveRecord::Relation] all rows
-        def all
-          model.all
-        end
+        def all = model.all
 
         # @return [Boolean] whether the object can be passed to {Adapter#fetch}
-        def own?(object)
-          object.is_a?(::ActiveRecord::Relation) && object.klass <= model
-        end
+        def own?(object) = object.is_a?(::ActiveRecord::Relation) && object.klass <= model
 
         # @return [String, nil] why the scope's records must be loaded: its rows cannot be selected in its order, each once
         def reason(scope)
@@ -67,9 +61,7 @@ module Castellan
 
         # @return [Boolean] whether a join can be added. False for locked rows, and without an order, because a
         #   join would change the order in which the database returns the rows
-        def joinable?(scope)
-          scope.order_values.any? && scope.lock_value.nil?
-        end
+        def joinable?(scope) = scope.order_values.any? && scope.lock_value.nil?
 
         # @return [Symbol, Integer, nil] :all without conditions and limit, the limit, or nil if neither is known
         def extent(scope)
@@ -80,25 +72,17 @@ module Castellan
         end
 
         # @return [Boolean] whether {#select_by_ids_sql} is constant; with STI, loading a subclass changes it
-        def constant_by_ids?
-          !model.finder_needs_type_condition?
-        end
+        def constant_by_ids? = !model.finder_needs_type_condition?
 
         # @return [Boolean] whether a default scope or STI hides rows of the table
-        def hide_rows?
-          ActiveRecordRows.hides_rows?(model)
-        end
+        def hide_rows? = ActiveRecordRows.hides_rows?(model)
 
         # @return [Boolean] whether the relation selects anything but columns of its table
-        def expressions?(relation)
-          !relation.select_values.all? { |selected| columns?(selected) }
-        end
+        def expressions?(relation) = !relation.select_values.all? { |selected| columns?(selected) }
 
         # @param joins [String, nil] see {JoinedPaths}
         # @return [String] SELECT of that list for the scope, each row once; only without a {#reason}
-        def select_sql(scope, list, joins = nil)
-          select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
-        end
+        def select_sql(scope, list, joins = nil) = select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
 
         # @!group What {Association::LazyStatement} needs
 
@@ -161,9 +145,7 @@ module Castellan
         def with_window(relation, other) = relation.merge(other.only(*WINDOW))
 
         # Returns the relation itself if it has none of these values, because `except` copies it.
-        def without(relation, values)
-          relation.values.keys.intersect?(values) ? relation.except(*values) : relation
-        end
+        def without(relation, values) = relation.values.keys.intersect?(values) ? relation.except(*values) : relation
 
         def with_values(relation, columns, values)
           columns.is_a?(Array) && values.empty? ? relation.none : relation.where(columns => values)

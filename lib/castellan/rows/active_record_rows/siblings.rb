@@ -107,9 +107,7 @@ module Castellan
           private
 
           # Whether a counter cache answers without a query.
-          def counted?(association, query)
-            query == :counts && association.reflection.has_cached_counter?
-          end
+          def counted?(association, query) = query == :counts && association.reflection.has_cached_counter?
 
           def grouped(association, owners, query, together, **options)
             answers = GroupedQuery.for(association, owners)&.public_send(query, **options) or return
@@ -210,9 +208,7 @@ module Castellan
           def ordered?(klass, scope) = scope.arity.zero? && klass.unscoped.instance_exec(&scope)&.order_values&.any?
 
           # A copy shares the attributes, and has no association loaded.
-          def copy(record)
-            record.clone.tap { |copy| copy.instance_variable_set(:@association_cache, {}) }
-          end
+          def copy(record) = record.clone.tap { |copy| copy.instance_variable_set(:@association_cache, {}) }
 
           def back?(association)
             reflection = association.reflection
@@ -260,9 +256,7 @@ module Castellan
           end
 
           # @return [Hash{ActiveRecord::Base => Integer}]
-          def counts
-            by_owner(numbers, 0)
-          end
+          def counts = by_owner(numbers, 0)
 
           # @return [Hash{ActiveRecord::Base => Array}] primary keys
           def ids
@@ -271,9 +265,7 @@ module Castellan
           end
 
           # @return [Boolean] whether the scope has an order, so that a has_one is one of many
-          def ordered?
-            scope.order_values.any?
-          end
+          def ordered? = scope.order_values.any?
 
           # @param by_key [Boolean] whether records without an order are in that of their primary key
           # @return [Hash{ActiveRecord::Base => ActiveRecord::Base, nil}]

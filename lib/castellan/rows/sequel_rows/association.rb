@@ -27,9 +27,7 @@ module Castellan
         def to_many? = macro == :has_many
 
         # @return [LazyStatement]
-        def lazy
-          LazyStatement.new(adapter.scopes, dataset_of({ owner_key => key_value }).naked, keys_in_order)
-        end
+        def lazy = LazyStatement.new(adapter.scopes, dataset_of({ owner_key => key_value }).naked, keys_in_order)
 
         # @return [Boolean] whether the SQL is constant
         def stable?
@@ -37,14 +35,10 @@ module Castellan
         end
 
         # @return [Boolean] whether it is a one_to_many
-        def direct?
-          @reflection[:type] == :one_to_many
-        end
+        def direct? = @reflection[:type] == :one_to_many
 
         # (see ActiveRecordRows::Association#foreign_key_of?)
-        def foreign_key_of?(id)
-          @reflection[:type] == :many_to_one && stable? && @reflection.primary_keys == [id]
-        end
+        def foreign_key_of?(id) = @reflection[:type] == :many_to_one && stable? && @reflection.primary_keys == [id]
 
         # Sequel's eager loading compares keys with Ruby's equality, where 7 is not "7".
         # @return [Boolean] whether the owner's key is compared with a column of another type

@@ -27,9 +27,7 @@ module Castellan
 
         # @param column [Hash] a column of Sequel's schema
         # @return [Symbol, nil] Sequel's name for its type, or :uuid, for which Sequel has none
-        def self.type(column)
-          column[:db_type].to_s.match?(/\Auuid\z/i) ? :uuid : column[:type]
-        end
+        def self.type(column) = column[:db_type].to_s.match?(/\Auuid\z/i) ? :uuid : column[:type]
 
         # @return [Symbol, nil] the table's primary key; nil if it has none, or one of several columns
         # @return [String] the quoted table, or its alias
@@ -53,26 +51,17 @@ module Castellan
         def quote(name) = @dataset.literal(::Sequel.identifier(name))
 
         # @return [String] the quoted table and column
-        def qualified(name)
-          @dataset.literal(::Sequel.qualify(@dataset.first_source_alias, name))
-        end
+        def qualified(name) = @dataset.literal(::Sequel.qualify(@dataset.first_source_alias, name))
 
         # (see ActiveRecordRows::ColumnTypes#sql)
-        def sql(name)
-          zoned?(name) ? "timezone('UTC', #{qualified(name)})" : qualified(name)
-        end
-
+        def sql(name) = zoned?(name) ? "timezone('UTC', #{qualified(name)})" : qualified(name)
         def integer?(name) = type(name) == :integer
 
         # @return [nil] Sequel has no types of the application
-        def custom_type(_name)
-          nil
-        end
+        def custom_type(_name) = nil
 
         # @return [String] the value as SQL
-        def literal(value)
-          @dataset.literal(value)
-        end
+        def literal(value) = @dataset.literal(value)
 
         # (see ActiveRecordRows::ColumnTypes#coder)
         def coder(name)
@@ -110,14 +99,10 @@ module Castellan
         end
 
         # (see ActiveRecordRows::ColumnTypes#enum)
-        def enum(name)
-          @schema.dig(name, :enum_values)&.to_h { |value| [value, value] }
-        end
+        def enum(name) = @schema.dig(name, :enum_values)&.to_h { |value| [value, value] }
 
         # @return [Boolean]
-        def nullable?(name)
-          @schema.dig(name, :allow_null) != false
-        end
+        def nullable?(name) = @schema.dig(name, :allow_null) != false
 
         # (see ActiveRecordRows::ColumnTypes#typecast)
         def typecast(name, text)
@@ -127,14 +112,10 @@ module Castellan
         end
 
         # (see ActiveRecordRows::ColumnTypes#database_type)
-        def database_type(name)
-          Dialect.without_length(@schema.dig(name, :db_type).to_s)
-        end
+        def database_type(name) = Dialect.without_length(@schema.dig(name, :db_type).to_s)
 
         # @return [Symbol, nil]
-        def type(name)
-          @schema[name] && ColumnTypes.type(@schema[name])
-        end
+        def type(name) = @schema[name] && ColumnTypes.type(@schema[name])
 
         # (see ActiveRecordRows::ColumnTypes#unique?)
         def unique?(column)
@@ -148,9 +129,7 @@ module Castellan
         end
 
         # (see ActiveRecordRows::ColumnTypes#tables)
-        def tables
-          @catalog.fetch(:tables) { @database.tables.map(&:to_s) }
-        end
+        def tables = @catalog.fetch(:tables) { @database.tables.map(&:to_s) }
 
         # @param table [Symbol, Object] a table, such as a join table
         # @return [Symbol, nil] its primary key; nil if it has none, or one of several columns
@@ -168,9 +147,7 @@ module Castellan
 
         # A reader method of the application or a plugin, or an after_initialize hook, may change the value.
         # @return [Boolean] whether the column can be read only through an instance
-        def needs_record?(name)
-          !reading_class(name).nil?
-        end
+        def needs_record?(name) = !reading_class(name).nil?
 
         # (see ActiveRecordRows::ColumnTypes#record_reason)
         def record_reason(name)
@@ -187,9 +164,7 @@ module Castellan
         end
 
         # (see ActiveRecordRows::ColumnTypes#class_of)
-        def class_of(value)
-          @model.sti_class_from_sti_key(cast(@model.sti_key, value))
-        end
+        def class_of(value) = @model.sti_class_from_sti_key(cast(@model.sti_key, value))
 
         # (see ActiveRecordRows::ColumnTypes#classes_of)
         def classes_of(model)
@@ -273,9 +248,7 @@ module Castellan
         def zoned_text? = @database.respond_to?(:use_timestamp_timezones?) && @database.use_timestamp_timezones?
 
         # Sequel converts a time with a zone to its application_timezone, or to the machine's time zone.
-        def written_as_utc?(name)
-          utc? && (!zoned?(name) || ::Sequel.application_timezone == :utc)
-        end
+        def written_as_utc?(name) = utc? && (!zoned?(name) || ::Sequel.application_timezone == :utc)
 
         # If the database has no time zone in Sequel, its times are local.
         def utc?

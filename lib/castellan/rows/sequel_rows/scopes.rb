@@ -28,9 +28,7 @@ module Castellan
         end
 
         # @return [Sequel::Dataset] all rows
-        def all
-          from(model)
-        end
+        def all = from(model)
 
         # @return [Boolean] whether the object can be passed to {Adapter#fetch}
         # @raise [ConfigurationError] for a dataset with a server: related rows would come from another
@@ -105,19 +103,13 @@ module Castellan
         end
 
         # @return [Boolean] whether {#select_by_ids_sql} is constant; a filtered model's is not
-        def constant_by_ids?
-          model? && model.simple_table ? true : false
-        end
+        def constant_by_ids? = model? && model.simple_table ? true : false
 
         # @return [Boolean] false: polymorphic associations, which need it, are read through models
-        def hide_rows?
-          false
-        end
+        def hide_rows? = false
 
         # (see ActiveRecordRows::Scopes#select_sql)
-        def select_sql(scope, list, joins = nil)
-          select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
-        end
+        def select_sql(scope, list, joins = nil) = select(repeats?(scope) ? once(scope) : plain(scope), list, joins)
 
         # @!group What {Association::LazyStatement} needs
 

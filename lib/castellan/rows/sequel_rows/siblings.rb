@@ -30,9 +30,7 @@ module Castellan
           def record?(object) = object.class < ::Sequel::Model
 
           # (see ActiveRecordRows::Siblings#each_loaded)
-          def each_loaded(record)
-            record.associations.each { |name, related| yield name, list(related) }
-          end
+          def each_loaded(record) = record.associations.each { |name, related| yield name, list(related) }
 
           # @yield queries, for this record alone
           # @return [Array<Object>, Object, nil] what `_load_associated_objects` returns
@@ -48,9 +46,7 @@ module Castellan
           private
 
           # Array() would make a hash of values of a record.
-          def list(found)
-            found.is_a?(Array) ? found : [found].compact
-          end
+          def list(found) = found.is_a?(Array) ? found : [found].compact
 
           def load(record, reflection, siblings, together)
             owners = siblings.select { |one| owner?(one, reflection) }
