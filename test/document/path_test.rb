@@ -45,7 +45,7 @@ class PathTest < Minitest::Test
       env = Rack::MockRequest.env_for("/letters?sort=number&page[size]=2")
       -> { app.call(env).last.each { |bytes| refute_empty bytes } }
     }
-    assert_walk(get, calls: 120, files: 25, changes: 54)
+    assert_walk(get, calls: 120, files: 25, changes: 50)
   end
 
   def test_a_render_json_of_a_relation_in_a_controller_of_rails

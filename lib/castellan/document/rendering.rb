@@ -260,7 +260,7 @@ module Castellan
       # @return [Serialize::Output]
       def write_rows
         counting = counting_query if request.page && definition.paging.count && @total.nil?
-        row_set = Recording.span(:select, definition.name) { rows_of(plan, adapter, selected, counting) }
+        row_set = span(:select) { rows_of(plan, adapter, selected, counting) }
         @total ||= adapter.scopes.counted(narrowed, Rows::ColumnValues.column(counting.rows, 0).first.to_i) if counting&.rows
         rows = row_set.tables.first.rows
         count = rows.is_a?(Array) ? rows.size : rows.ntuples
@@ -269,7 +269,7 @@ module Castellan
         encoder = Serialize.encoder
         @template = Serialize.template(plan)
         ends = request.page || @meta || @links || @linker || @jsonapi ? tail(count) : NO_BYTES
-        Recording.span(:render, definition.name) { encoder.encode(row_set, @template, single: single, tail: ends) }
+        span(:render) { encoder.encode(row_set, @template, single: single, tail: ends) }
       ensure
         row_set&.release
       end
@@ -366,13 +366,19 @@ module Castellan
         @bound = adapter.scopes.bound(narrowed)
       end
 
+      # Without a recording, a phase is no step to another file.
+      def span(kind, &block)
+        @recording ? Recording.span(kind, definition.name, &block) : yield
+      end
+
       # The key of the kept bytes, read once and before anything else; nil when nothing is kept.
       def key
         return @key if defined?(@key)
 
+        @recording = Recording.current
         kept = @keeper && definition.caching && Document.verifier&.current.nil?
-        @key = (Recording.span(:version, definition.name) { @keeper.key(self) } if kept)
-        Recording.current&.notify(:keyed, self, @key)
+        @key = (span(:version) { @keeper.key(self) } if kept)
+        @recording&.notify(:keyed, self, @key)
         @key
       end
 

@@ -55,7 +55,7 @@ module Castellan
           rescue Exception => interrupt # rubocop:disable Lint/RescueException, Lint/UselessRescue -- `disconnected` may replace the error
             raise
           ensure
-            disconnected(connection)
+            disconnected(connection) if connection.respond_to?(:finished?)
           end
         rescue ::Sequel::DatabaseDisconnectError => error
           raise interrupt || error
@@ -70,7 +70,7 @@ module Castellan
         # Sequel removes a connection from its pool when this error leaves `synchronize`.
         # @raise [Sequel::DatabaseDisconnectError] if an interrupt has closed the connection
         def disconnected(connection)
-          return unless connection.respond_to?(:finished?) && connection.finished?
+          return unless connection.finished?
 
           raise ::Sequel::DatabaseDisconnectError, "a read was interrupted and the server did not answer, so its connection was closed"
         end
