@@ -115,6 +115,30 @@ class CacheFreshnessTest < Minitest::Test
     at(560_001) { assert_raises(IOError) { @layer.fetch(two, freshness: allowed, latest: "latest") { raise IOError } } }
   end
 
+  def test_the_time_since_a_version_was_replaced_does_not_begin_again
+    allowed = freshness(stale_if_error: 60)
+    at(0) { @layer.fetch("one", freshness: allowed, latest: "latest") { "1" } }
+    at(1_000) { assert_equal "1", @layer.fetch("two", freshness: allowed, latest: "latest") { raise IOError } }
+    at(500_000) { assert_raises(IOError) { @layer.fetch("two", freshness: allowed, latest: "latest") { raise IOError } } }
+  end
+
+  # A store of the process keeps a copy longer than the document is used.
+  def test_a_process_does_not_take_expired_bytes_for_those_of_another
+    shared = Castellan::Store::TieredStore.new(Castellan::Store::MemoryStore.new, @store)
+    layer = Castellan::Cache::DocumentLayer.new(store: shared)
+    at(0) do
+      fill("k", "1" * 200, cost_ms: 0)
+      layer.fetch("k", freshness: freshness(expires_in: 10)) { flunk }
+    end
+    at(11_000) do
+      @store.write_multi({ "k:lease" => "another process" })
+      reader = Thread.new { layer.fetch("k", freshness: freshness(expires_in: 10)) { "2" } }
+      Thread.pass until reader.status == "sleep"
+      @store.delete_multi(["k:lease"])
+      assert_equal "2", reader.value
+    end
+  end
+
   def test_nothing_stale_is_served_where_nothing_is_declared
     one, two = %w[one two].map { |name| Castellan::Cache::Key.for([name]) }
     @layer.fetch(one, latest: "latest") { "1" }

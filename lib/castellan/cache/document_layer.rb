@@ -182,9 +182,11 @@ module Castellan
           sleep PAUSE_SECONDS
           found = @store.read_multi([key, lease])
           entry = Entry.load(key, found[key])
-          next if found.key?(lease) && !(entry && fresh?(entry, freshness))
+          made = entry && fresh?(entry, freshness)
+          next if found.key?(lease) && !made
+          return unless made
 
-          publish(:wait, started_ns, entry) if entry
+          publish(:wait, started_ns, entry)
           return entry
         end
       end
@@ -201,10 +203,10 @@ module Castellan
         Stale.new(entry, seconds_since_replaced(before, freshness))
       end
 
-      # The version was replaced when a reader noticed it first.
+      # The version was replaced when a reader noticed it first; that is noted as long as the bytes may be kept.
       def seconds_since_replaced(key, freshness)
         mark = "#{key}:replaced"
-        @store.write_multi({ mark => Clock.wall_ms.to_s }, ttl: freshness.longest + 60, if_absent: true)
+        @store.write_multi({ mark => Clock.wall_ms.to_s }, ttl: freshness.ttl, if_absent: true)
         at_ms = @store.read_multi([mark])[mark]
         at_ms.is_a?(String) ? [Clock.wall_ms - at_ms.to_i, 0].max / 1000.0 : Float::INFINITY
       end
