@@ -179,6 +179,20 @@ class NotifiedVersionsOnActiveRecordTest < Minitest::Test
     assert_includes error.message, "notify: true"
   end
 
+  # A replica that is behind must not get the version of the primary, nor a tenant that of another.
+  def test_a_version_is_that_of_the_role_and_of_the_search_path
+    at_home = current("posts")
+    reading do
+      assert_equal exact("posts"), current("posts")
+      refute_equal at_home, current("posts")
+    end
+    Record.connection.schema_search_path = "shop, public"
+    assert_equal exact("posts"), current("posts")
+    refute_equal at_home, current("posts")
+    Record.connection.schema_search_path = "public"
+    assert_equal at_home, current("posts")
+  end
+
   def test_on_sqlite_each_version_is_read
     record = Class.new(ActiveRecord::Base) { self.abstract_class = true }
     self.class.const_set(:Lite, record)
@@ -197,6 +211,20 @@ class NotifiedVersionsOnActiveRecordTest < Minitest::Test
 
   private
 
+  # In the role for reading, with another database.
+  def reading(&)
+    url = Castellan::TestServers.postgres_url
+    Sequel.connect(url) do |other|
+      other.run("CREATE TABLE posts (id serial PRIMARY KEY)")
+      Castellan::Versions::ExactVersions.new(other).install(%w[posts])
+    end
+    Record.connection_handler.establish_connection(url, owner_name: Record, role: :reading)
+    ActiveRecord::Base.connected_to(role: :reading, &)
+  ensure
+    Record.connection_handler.remove_connection_pool(Record.name, role: :reading)
+  end
+
+  def exact(table) = @versions.exact.current([dependency(table)])
   def connect = Record.establish_connection(@url)
   def disconnect = Record.remove_connection
   def source = Record
@@ -206,6 +234,21 @@ end
 
 class NotifiedVersionsOnSequelTest < Minitest::Test
   include NotifiedVersionsContract
+
+  # Of which one may be behind.
+  def test_with_several_servers_each_version_is_read
+    database = Sequel.connect(@url, servers: { read_only: {} })
+    notified = Castellan::Versions::NotifiedVersions.new(database)
+    eventually { notified.listening? }
+    2.times do
+      before = notified.current([dependency("posts")])
+      @other.exec("INSERT INTO posts DEFAULT VALUES")
+      refute_equal before, notified.current([dependency("posts")])
+    end
+  ensure
+    notified&.close
+    database&.disconnect
+  end
 
   private
 

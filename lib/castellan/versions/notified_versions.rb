@@ -12,8 +12,11 @@ module Castellan
     # notification arrives: usually within milliseconds after the commit, and at the latest after `recheck` seconds, when the
     # version is read again (a notification may be lost with its connection; ALTER TABLE sends none). Until then a reader
     # may get the document before the write, also one that has just written. In a transaction, without a listening connection
-    # (a broken one, a replica, a pooler in transaction mode), for tables without `notify: true`, and on SQLite each version
-    # is read from the database.
+    # (a broken one, a pooler in transaction mode), in the roles and shards of ActiveRecord that a new thread does not have,
+    # with `servers:` of Sequel, for tables without `notify: true`, and on SQLite each version is read from the database.
+    #
+    # Where the application changes the search path, it must do so by `connection.schema_search_path=` of ActiveRecord. After
+    # `SET search_path` as SQL use `cache :exact`.
     class NotifiedVersions
       LIMIT = 1000 # lists of tables; clients choose includes
 
@@ -52,9 +55,9 @@ module Castellan
       # @return [String, nil] see {ExactVersions#current}
       def current(dependencies)
         return if Castellan.off?
-        return @exact.current(dependencies) if dependencies.empty? || !postgres? || @connections.in_transaction?
+        return @exact.current(dependencies) if dependencies.empty? || !postgres? || !@connections.home? || @connections.in_transaction?
 
-        slot = @slots.fetch(dependencies) { Slot.new(dependencies) }
+        slot = @slots.fetch([@connections.search_path, dependencies]) { Slot.new(dependencies) }
         now_ns = Clock.monotonic_ns
         generation = @listener.generation(slot.names, now_ns) or return @exact.current(dependencies)
         known, token, read_ns = slot.known

@@ -63,6 +63,16 @@ module Castellan
           connection ? connection.transaction_open? : false
         end
 
+        # @return [Boolean] whether queries go to the database that a new thread reaches, not to a replica or another shard
+        def home?
+          @model.current_role == @model.default_role && @model.current_shard == @model.default_shard
+        end
+
+        # @return [String, nil] what `schema_search_path=` has set; nil for the default. Asks the database nothing
+        def search_path
+          @model.connection_pool.active_connection?&.instance_variable_get(:@schema_search_path)
+        end
+
         # Notifies of the statement only during a recording or with a debug log: Rails' instrumentation costs
         # several times as much as the statement, on every cache hit.
         def observe(_raw, sql, &block)
@@ -103,6 +113,12 @@ module Castellan
 
         # @return [Boolean] whether this thread is in a transaction
         def in_transaction? = @database.in_transaction?
+
+        # @return [Boolean] false where the database has several servers
+        def home? = @database.servers.size == 1
+
+        # @return [nil] Sequel does not know what SQL has set
+        def search_path = nil
 
         # Logs the statement with Sequel's loggers.
         def observe(raw, sql, &block)
