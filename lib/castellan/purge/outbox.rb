@@ -107,7 +107,7 @@ module Castellan
       def columns(table)
         return [] if postgres?
 
-        @connections.with { |raw| rows(raw, "SELECT name FROM pragma_table_info(#{Triggers.literal(table)})").flatten }
+        @connections.with { |raw| rows(raw, "SELECT name FROM pragma_table_xinfo(#{Triggers.literal(table)}) WHERE hidden <> 1").flatten }
       end
     end
   end

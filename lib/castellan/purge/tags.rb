@@ -27,18 +27,37 @@ module Castellan
         tags.map { |tag| Digest::SHA256.hexdigest(tag)[0, 10] }
       end
 
+      # @return [String] a name as a part of a tag
+      def self.word(name)
+        name.tr(" ", "_")
+      end
+
       # @param definitions [Array<Resource::Definition>]
       # @return [Hash{String => Array<Array<String>>}] table => the columns of the ids that documents show; of the resources' tables, and
       #   those that their relationships and paths read
       def self.tables(definitions)
         definitions.each_with_object(Hash.new { |all, table| all[table] = [] }) do |definition, found|
           adapter = Rows.for(definition.model)
-          found[adapter.table] |= [Array(definition.id_column || adapter.primary_key).map(&:to_s)]
+          found[adapter.table] |= [id_columns(definition, adapter)]
+          definition.relationships.each_value { |relationship| related(adapter, relationship).each { |table, ids| found[table] |= [ids] } }
           related = definition.relationships.each_value.reject(&:polymorphic?).map(&:name)
           plan = Plan.compile(definition, Plan::Request.parse(definition, {}, include: related))
           Rows::TablesRead.for(plan, adapter).call("SELECT 1 FROM #{adapter.types.table}")&.each { |table| found[table] }
         end
       end
+
+      def self.id_columns(definition, adapter)
+        Array(definition.id_column || adapter.primary_key).map(&:to_s)
+      end
+
+      # @return [Array<Array(String, Array<String>)>] tables and the columns of the ids that included documents show
+      def self.related(adapter, relationship)
+        relationship.definitions.filter_map do |definition|
+          other = Rows.related(adapter, relationship, definition)
+          [other.table, id_columns(definition, other)] if other.model
+        end
+      end
+      private_class_method :id_columns, :related
 
       # @param rendering [Document::Rendering] a kept or written document whose tables are known
       def initialize(rendering)
@@ -51,10 +70,10 @@ module Castellan
       # @return [Array<String>]
       def to_a
         ids = ids()
-        return whole unless ids.keys.all? { |type| @table_of.key?(type) }
+        return whole.map { |tag| Tags.word(tag) } unless ids.keys.all? { |type| @table_of.key?(type) }
 
         exact = sets + ids.flat_map { |type, found| found.map { |id| "#{@table_of[type]}/#{USUAL.match?(id) ? id : "?"}" } }
-        exact.uniq.size <= MOST ? exact.uniq : whole
+        (exact.uniq.size <= MOST ? exact.uniq : whole).map { |tag| Tags.word(tag) }
       end
 
       private
@@ -95,17 +114,26 @@ module Castellan
       # @return [Array<String>] the tables whose new rows the document may show or link to. A record that the document's own column names is
       #   none
       def growing
-        words = @rendering.choosing_sql.join(" ").scan(/\w+/).uniq
         root = @table_of.fetch(@rendering.definition.type)
-        chosen = adapters.keys & words - (@rendering.collection? ? [] : [root])
+        chosen = named(adapters.keys, @rendering.choosing_sql) - (@rendering.collection? ? [] : [root])
         linked = @edges.reject { |relationship, _| relationship.macro == :belongs_to }
         (chosen + linked.flat_map { |relationship, node| targets(relationship, node).map(&:table) }).uniq
       end
 
       # Columns that the document's statements name: what it filters, sorts and joins by.
       def columns
-        words = (@rendering.choosing_sql + @rendering.associations_sql).join(" ").scan(/\w+/).uniq
-        adapters.flat_map { |table, adapter| (adapter.columns.map(&:to_s) & words).map { |column| "#{table}.#{column}" } }
+        sql = @rendering.choosing_sql + @rendering.associations_sql
+        adapters.flat_map { |table, adapter| named(adapter.columns.map(&:to_s), sql).map { |column| "#{table}.#{column}" } }
+      end
+
+      # SQL without quotes has names in any case, and names with a schema have quotes around each part.
+      # @return [Array<String>] the names that the SQL has
+      def named(names, sql)
+        text = sql.join(" ").downcase
+        words = text.scan(/\w+/).uniq
+        names.select do |name|
+          name.downcase.split(".").all? { |part| part.match?(/\A\w+\z/) ? words.include?(part) : text.include?(part) }
+        end
       end
 
       # A value at the end of a path has no id in the document.

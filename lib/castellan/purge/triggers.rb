@@ -6,8 +6,9 @@ module Castellan
     #
     #   Triggers.for(:postgres).install("posts", [["id"]], %w[id title])   # => statements
     #
-    # One note a changed row: "posts~ posts.title posts/7". PostgreSQL's TRUNCATE is "posts*"; SQLite's DELETE without WHERE runs the
-    # triggers of each row.
+    # One note a changed row: "posts~ posts.title posts/7", with "posts*" where the columns of the ids are not known. PostgreSQL's TRUNCATE
+    # is "posts*"; SQLite's DELETE without WHERE runs the triggers of each row. Rows are compared as bytes: types have no equality, or call
+    # different texts equal.
     module Triggers
       NAME = "castellan_purge"
       CHANNEL = "castellan_purges"
@@ -35,7 +36,8 @@ module Castellan
           "CREATE TABLE IF NOT EXISTS castellan_urls (tag text NOT NULL, url text NOT NULL, fields text NOT NULL, " \
           "at bigint NOT NULL, PRIMARY KEY (tag, url, fields))",
           <<~SQL
-            CREATE OR REPLACE FUNCTION castellan_note_purge() RETURNS trigger LANGUAGE plpgsql AS $f$
+            CREATE OR REPLACE FUNCTION castellan_note_purge() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+            SET search_path = pg_catalog, pg_temp AS $f$
             DECLARE
               name text := TG_ARGV[0];
               was jsonb;
@@ -45,12 +47,12 @@ module Castellan
               IF TG_OP = 'TRUNCATE' THEN
                 tags := name || '*';
               ELSE
-                tags := name || '~';
+                tags := name || '~' || CASE WHEN TG_NARGS = 1 THEN ' ' || name || '*' ELSE '' END;
                 IF TG_OP <> 'INSERT' THEN was := to_jsonb(OLD); END IF;
                 IF TG_OP <> 'DELETE' THEN is_now := to_jsonb(NEW); END IF;
                 IF TG_OP = 'UPDATE' THEN
-                  IF OLD IS NOT DISTINCT FROM NEW THEN RETURN NULL; END IF;
-                  SELECT tags || coalesce(string_agg(' ' || name || '.' || key, ''), '') INTO tags
+                  IF OLD *= NEW THEN RETURN NULL; END IF;
+                  SELECT tags || coalesce(string_agg(' ' || name || '.' || replace(key, ' ', '_'), ''), '') INTO tags
                     FROM jsonb_each(is_now) WHERE was->key IS DISTINCT FROM value;
                 ELSE
                   tags := tags || ' ' || name || '+';
@@ -74,7 +76,7 @@ module Castellan
         # @param ids [Array<Array<String>>] the columns of each id
         # @return [Array<String>] SQL statements
         def install(table, ids, _columns)
-          arguments = [table, *ids.map { |columns| columns.join(",") }].map { |text| Triggers.literal(text) }.join(", ")
+          arguments = [Tags.word(table), *ids.map { |columns| columns.join(",") }].map { |text| Triggers.literal(text) }.join(", ")
           [*SCHEMA.map { |sql| sql.include?("%1$I") ? "DO $do$ BEGIN EXECUTE format($sql$#{sql}$sql$, current_schema()); END $do$" : sql },
            *uninstall(table),
            trigger(NAME, "INSERT OR UPDATE OR DELETE", table, "ROW", arguments),
@@ -120,7 +122,7 @@ module Castellan
           [*SCHEMA, *uninstall(table),
            trigger(table, "insert", text(table, "+"), ids_of(table, ids, "NEW")),
            trigger(table, "update", changed(table, columns), ids_of(table, ids, "OLD"), ids_of(table, ids, "NEW"),
-                   only: columns.map { |column| "OLD.#{Triggers.quote(column)} IS NOT NEW.#{Triggers.quote(column)}" }.join(" OR ")),
+                   only: columns.map { |column| differs(column) }.join(" OR ")),
            trigger(table, "delete", text(table, "+"), ids_of(table, ids, "OLD"))]
         end
 
@@ -135,31 +137,37 @@ module Castellan
         end
 
         def trigger(table, event, *parts, only: nil)
-          tags = [Triggers.literal("#{table}~"), *parts.flatten].join(" || ")
+          tags = [Triggers.literal("#{Tags.word(table)}~"), *parts.flatten].join(" || ")
           name = Triggers.quote("#{NAME}_#{event}_#{table}")
           "CREATE TRIGGER #{name} AFTER #{event.upcase} ON #{Triggers.quote(table)} FOR EACH ROW #{"WHEN #{only}" if only} BEGIN " \
             "INSERT INTO castellan_purges (tags) VALUES (#{tags}); END"
         end
 
         def text(table, sign)
-          Triggers.literal(" #{table}#{sign}")
+          Triggers.literal(" #{Tags.word("#{table}#{sign}")}")
         end
 
         def changed(table, columns)
           columns.map do |column|
-            name = Triggers.quote(column)
-            "CASE WHEN OLD.#{name} IS NOT NEW.#{name} THEN #{text(table, ".#{column}")} ELSE '' END"
+            "CASE WHEN #{differs(column)} THEN #{text(table, ".#{column}")} ELSE '' END"
           end
         end
 
+        def differs(column)
+          name = Triggers.quote(column)
+          "OLD.#{name} COLLATE BINARY IS NOT NEW.#{name}"
+        end
+
         def ids_of(table, ids, row)
+          return [text(table, "*")] if ids.empty?
+
           ids.map do |columns|
             id = columns.map { |column| "#{row}.#{Triggers.quote(column)}" }.join(" || '_' || ")
             usual = "coalesce(#{id}, '') NOT GLOB '*[^A-Za-z0-9_.:-]*' AND coalesce(#{id}, '') <> ''"
             "#{text(table, "/")} || CASE WHEN #{usual} THEN #{id} ELSE '?' END"
           end
         end
-        private_class_method :trigger, :text, :changed, :ids_of
+        private_class_method :trigger, :text, :changed, :differs, :ids_of
       end
     end
   end

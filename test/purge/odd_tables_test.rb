@@ -1,0 +1,164 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "serve/journal_requests"
+
+# A document whose bytes change is purged, also where the table has types without equality, collations, generated columns and names that
+# are no plain words, and where only some of the resources were named at the installation.
+module PurgeOddTablesContract
+  include JournalRequests
+
+  POSTGRES = ["CREATE EXTENSION IF NOT EXISTS citext", "CREATE SCHEMA IF NOT EXISTS odd",
+              "CREATE TABLE TABLE_NAME (id bigserial PRIMARY KEY, name citext, note json, place point, price numeric, \"größe\" integer, " \
+              "rank integer, twice integer GENERATED ALWAYS AS (rank * 2) STORED)"].freeze
+  SQLITE = ["CREATE TABLE TABLE_NAME (id integer PRIMARY KEY, name text COLLATE NOCASE, note text, place text, price numeric, " \
+            "\"größe\" integer, rank integer, twice integer GENERATED ALWAYS AS (rank * 2) VIRTUAL)"].freeze
+  FIRST = "INSERT INTO TABLE_NAME (id, name, note, place, price, \"größe\", rank) VALUES " \
+          "(1, 'a', '{\"a\":1}', '(1,2)', 1.0, 1, 1), (2, 'b', '{}', '(1,2)', 2, 2, 2), (3, 'c', '{}', '(3,4)', 3, 3, 3)"
+  WRITES = ["UPDATE TABLE_NAME SET name = 'A' WHERE id = 1", "UPDATE TABLE_NAME SET note = '{\"a\": 1}' WHERE id = 1",
+            "UPDATE TABLE_NAME SET place = '(5,6)' WHERE id = 2", "UPDATE TABLE_NAME SET price = 1.00 WHERE id = 1",
+            "UPDATE TABLE_NAME SET \"größe\" = 9 WHERE id = 1", "UPDATE TABLE_NAME SET rank = 9 WHERE id = 1",
+            "INSERT INTO TABLE_NAME (id, name, rank, \"größe\") VALUES (4, 'd', 8, 0)"].freeze
+  PATHS = %w[/things/1 /things /things?sort=gr%C3%B6%C3%9Fe&page[size]=1 /things?sort=-twice&page[size]=1 /loud?page[size]=1].freeze
+
+  class Proxy
+    attr_reader :purged
+
+    def initialize = @purged = []
+    def purge(tags) = @purged.concat(tags)
+  end
+
+  def setup
+    journal.fill
+    @proxy = Proxy.new
+    @purge = Castellan::Purge.new(journal.source, [@proxy], again_after: nil)
+  end
+
+  def teardown
+    @purge.uninstall(*@resources)
+    @clean&.call
+  end
+
+  def test_every_document_whose_bytes_changed_is_purged
+    create
+    install
+    assert_empty(WRITES.flat_map { |sql| missed(sql.gsub("TABLE_NAME", quoted)) })
+  end
+
+  # In either order, and without the resource of the comments.
+  def test_installing_one_resource_after_another
+    models = journal.models
+    post = Class.new(models::PostResource) { cache_control s_maxage: 600 }
+    writer = Class.new(models::WriterResource) { cache_control s_maxage: 600 }
+    @resources = [post, writer]
+    @resources.each { |resource| @purge.install(resource) }
+    serve_public("posts" => post, "writers" => writer)
+    @paths = %w[/posts/1?include=comments,writer /posts/1 /writers/1]
+    writes = ["UPDATE comments SET body = 'Changed' WHERE id = 1", "UPDATE posts SET title = 'Changed' WHERE id = 1",
+              "UPDATE writers SET name = 'Changed' WHERE id = 1"]
+    assert_empty(writes.flat_map { |sql| missed(sql) })
+  end
+
+  # Who may change a row need not have rights to the notes.
+  def test_another_role_changes_a_row
+    @resources = [Class.new(journal.models::TagResource) { cache_control s_maxage: 600 }]
+    @purge.install(*@resources)
+    if postgres?
+      @clean = -> { journal.run("DROP OWNED BY castellan_writer; DROP ROLE castellan_writer") }
+      journal.run("CREATE ROLE castellan_writer; GRANT SELECT, UPDATE ON tags TO castellan_writer")
+    end
+    journal.transaction do
+      journal.run("SET LOCAL ROLE castellan_writer") if postgres?
+      journal.run("UPDATE tags SET name = 'web' WHERE id = 3")
+    end
+    assert_equal 1, @purge.call
+  end
+
+  private
+
+  def postgres? = self.class.name.include?("Postgres")
+
+  # Sequel's models of another schema are not known by their schemas.
+  def table
+    return "odd things" unless postgres?
+
+    sequel? ? "odd_things" : "odd.things"
+  end
+
+  def quoted = table.split(".").map { |part| "\"#{part}\"" }.join(".")
+
+  def create
+    @clean = -> { journal.run("DROP TABLE #{quoted}") }
+    (postgres? ? POSTGRES : SQLITE).each { |sql| journal.run(sql.sub("TABLE_NAME", quoted)) }
+    journal.run(FIRST.sub("TABLE_NAME", quoted))
+  end
+
+  def install
+    model = self.model
+    thing = Class.new(Castellan::Resource) do
+      model model
+      type "things"
+      attributes :name, :note, :place, :price, :größe, :rank
+      attribute :twice
+      sort :größe, :twice
+      page size: 50
+      cache_control s_maxage: 600
+    end
+    loud = Class.new(thing)
+    @resources = [thing, loud]
+    @purge.install(*@resources)
+    @paths = PATHS
+    purge = @purge
+    scope = model.where(Sequel.lit("RANK > 1")) if sequel?
+    scope ||= model.where("RANK > 1")
+    scope = scope.order(sequel? ? Sequel.lit("RANK DESC") : Arel.sql("RANK DESC"))
+    @app = Castellan.app do
+      resource thing
+      resource loud, at: "/loud", scope: ->(_viewer) { scope }
+      purge purge
+    end
+  end
+
+  def serve_public(resources)
+    purge = @purge
+    @app = Castellan.app do
+      resources.each_value { |one| resource one }
+      purge purge
+    end
+  end
+
+  def sequel? = journal.is_a?(SequelJournal)
+
+  def model
+    return Class.new(Sequel::Model(journal.models::DB[table.to_sym])) if sequel?
+
+    table = self.table
+    Class.new(journal.models::Base) do
+      self.table_name = table
+      def self.name = "OddThing"
+    end
+  end
+
+  # @return [Array<String>] what a write changed and did not purge
+  def missed(sql)
+    before = answers
+    journal.run(sql)
+    @proxy.purged.clear
+    @purge.call
+    after = answers
+    changed = @paths.reject { |path| after[path].last == before[path].last }
+    changed.reject { |path| before[path].first.intersect?(@proxy.purged) }.map { |path| "#{sql} changed #{path}" }
+  rescue StandardError => error
+    [error.message]
+  end
+
+  def answers
+    @paths.to_h do |path|
+      response = request("GET", path)
+      assert_equal 200, response.status, "#{path} #{response.body}"
+      [path, [response["surrogate-key"].to_s.split, response.body]]
+    end
+  end
+end
+
+JournalRequests.on_every_database(PurgeOddTablesContract)
