@@ -146,6 +146,20 @@ module FiltersContract
     assert_equal 5, JSON.parse(hiding.render(sort: "rating", filter: { stars: 5 }, viewer: 1))["data"].first["attributes"]["rating"]
   end
 
+  def test_a_column_that_one_attribute_hides_by_row_and_the_other_by_viewer_is_hidden
+    hiding = resource_of("PostResource") do
+      scope { |posts, _| posts }
+      attribute :stars, from: :rating, if: ->(viewer) { viewer == 1 }
+      attribute :rating, if: ->(row, viewer) { row.writer_id == viewer }, if_columns: %i[writer_id]
+      filter :amount, from: :rating
+      sort :amount, from: :rating
+    end
+    @app = serve { resource hiding }
+    %w[filter[amount]=5 sort=amount].each do |query|
+      assert_equal([400, 200], %w[2 1].map { |viewer| get("/posts?#{query}", "HTTP_AUTHORIZATION" => viewer).first.status }, query)
+    end
+  end
+
   # --- what carries filters
 
   def test_count_and_pagination_links_have_the_filter

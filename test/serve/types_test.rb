@@ -228,6 +228,35 @@ module TypesContract
     assert_equal 404, request("DELETE", "/few/2").status
   end
 
+  # Wherever the records are read.
+  def test_the_scope_of_all_narrows_a_type_with_a_scope_of_its_own
+    garage = @garage
+    unless garage.const_defined?(:TeamResource)
+      garage.const_set(:TeamResource, Class.new(garage::VehicleResource) { types "TeamCarResource", "TeamTruckResource" })
+      garage.const_set(:TeamCarResource, Class.new(garage::TeamResource) do
+        model garage::Car
+        type "cars"
+        scope { |cars, _| cars.where(wheels: 4) }
+      end)
+      garage.const_set(:TeamTruckResource, Class.new(garage::TeamResource) { model(garage::Truck) && type("trucks") })
+      garage.const_set(:TeamMakerResource, Class.new(Castellan::Resource) do
+        model garage::Maker
+        type "makers"
+        has_many :vehicles, resource: "TeamResource"
+        belongs_to :flagship, resource: "TeamResource"
+      end)
+    end
+    journal.run("UPDATE makers SET flagship_id = 3 WHERE id = 2")
+    @app = serve { |_| resource garage::TeamMakerResource }
+    document = get("/makers/2?include=vehicles,flagship", HTTP_AUTHORIZATION: "1").last
+    assert_equal [%w[trucks 4]], identifiers(document["data"]["relationships"]["vehicles"]["data"])
+    assert_nil document["data"]["relationships"]["flagship"]["data"]
+    assert_equal [%w[trucks 4]], identifiers(document["included"])
+    assert_nil get("/makers/2/flagship", HTTP_AUTHORIZATION: "1").last["data"]
+    assert_equal %w[4], ids("/makers/2/vehicles", HTTP_AUTHORIZATION: "1")
+    assert_equal "3", get("/makers/2/flagship", HTTP_AUTHORIZATION: "2").last["data"]["id"]
+  end
+
   def test_the_resource_of_the_base_class_takes_all_other_rows
     garage = @garage
     unless garage.const_defined?(:AllResource)

@@ -111,6 +111,15 @@ module Castellan
         itself ? types : [self]
       end
 
+      # @return [Array<Definition>] the resources whose `types` name this one, where they have another scope: that applies, too
+      def scopes_around
+        derive(:scopes_around) do
+          above = resource.ancestors.take_while { |one| one != Resource }.grep(Class).drop(1)
+          above.select { |one| one.declarations.types }.map(&:definition)
+               .select { |one| one.scope && !one.scope.equal?(scope) && one.types.include?(self) }.freeze
+        end
+      end
+
       # @return [Array<Definition>] those that documents are written as, and each that their relationships lead to, in whatever
       #   number of steps
       def reachable
@@ -163,11 +172,10 @@ module Castellan
         of.flat_map(&:column_keys) - others.flat_map(&:column_keys)
       end
 
-      # Memoized, because it depends on no viewer.
-      def columns_hidden_in_rows
-        derive(:columns_hidden_in_rows) do
-          columns_of_only(attributes.each_value.select { |attribute| attribute.condition&.by_row }.map(&:name)).freeze
-        end
+      # @param names [Array<Symbol>] of attributes that are hidden besides
+      def columns_hidden_in_rows(names)
+        in_rows = derive(:hidden_in_rows) { attributes.each_value.select { |attribute| attribute.condition&.by_row }.map(&:name).freeze }
+        in_rows.empty? ? in_rows : columns_of_only(in_rows | names)
       end
 
       def walk(seen)
@@ -186,7 +194,7 @@ module Castellan
         own = [self, *types]
         names = own.flat_map { |definition| hidden.fetch(definition, NO_TYPES) }.uniq
         columns = own.flat_map { |definition| definition.columns_of_only(names) }.uniq
-        in_rows = own.flat_map { |definition| definition.columns_hidden_in_rows }.uniq
+        in_rows = own.flat_map { |definition| definition.columns_hidden_in_rows(names) }.uniq
         [names, ->(by) { !by.is_a?(Proc) && (columns.include?(by.key) || (!by.reveals && in_rows.include?(by.key))) }]
       end
 

@@ -19,7 +19,7 @@ module Castellan
       def of(definition, adapter)
         return unless definition.scope
 
-        @found.fetch(definition) { @found[definition] = visible(definition, adapter.related(definition.model)) }
+        @found.fetch(definition) { @found[definition] = within(definition, adapter) }
       end
 
       # @param given [Object, nil] a relation or dataset of the model; nil means all rows
@@ -51,6 +51,15 @@ module Castellan
       end
 
       private
+
+      # The scope of the resource that names a type in `types` applies besides its own.
+      def within(definition, adapter)
+        adapter = adapter.related(definition.model)
+        definition.scopes_around.reduce(visible(definition, adapter)) do |inner, around|
+          outer = of(around, adapter) or next inner
+          ScopedRows.new(definition, adapter, outer.narrow(inner ? inner.relation : adapter.scopes.all))
+        end
+      end
 
       def visible(definition, adapter)
         all = adapter.scopes.all
